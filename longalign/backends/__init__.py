@@ -1,0 +1,1 @@
+"""Back ends: one sweep and one trace, on different hardware."""

@@ -1,0 +1,91 @@
+"""What a back end does: sweep rectangles. The words are those of `longalign.recurrence`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longalign.boundary import BestCell, Boundary
+from longalign.scoring import Scoring
+
+Codes = NDArray[np.uint8]
+
+#: Called now and then from the thread that called `sweep`, with the number of cells finished since
+#: the last call. It may raise: the sweep then stops, leaves the device usable, and lets it pass.
+Progress = Callable[[int], None]
+
+
+def no_progress(cells: int) -> None:
+    """A `Progress` that does nothing."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SweepJob:
+    """One rectangle to sweep: letters, scoring, boundary conditions, and what is wanted back.
+
+    `query` (m,) and `target` (n,) are contiguous uint8 codes, m >= 1 and n >= 1. Equal codes score
+    `match`, others `mismatch`; codes 0-3 are A C G T, and ambiguous letters have a code in the query
+    that no target has, and the other way round, so that they never match.
+
+    `top` has length n (h, gap = E), `left` length m (h, gap = F), and `top.h[0] == left.h[0]`.
+    `local` sets the floor of 0. `rows` and `cols` are the boundary indices wanted back, strictly
+    increasing within 1..m and 1..n: the lattice, and m and n themselves where the bottom and the
+    right edge are wanted. `track_best` asks for the best cell with a positive score.
+
+    A back end that cannot sweep every finite value that `Scoring.check_range` admits is wrong.
+    """
+
+    query: Codes
+    target: Codes
+    scoring: Scoring
+    top: Boundary
+    left: Boundary
+    local: bool
+    rows: tuple[int, ...] = ()
+    cols: tuple[int, ...] = ()
+    track_best: bool = True
+
+    @property
+    def cells(self) -> int:
+        """Number of cell updates."""
+        return len(self.query) * len(self.target)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SweepResult:
+    """What a sweep of one job returns: the boundaries asked for, in order, and the best cell.
+
+    `rows[k]` is the boundary of length n at row `job.rows[k]` (gap = E), `cols[k]` that of length m at
+    column `job.cols[k]` (gap = F). `best` is in the rectangle's own indices, 1..m and 1..n, and
+    BestCell() where no cell is positive or it was not asked for.
+    """
+
+    rows: tuple[Boundary, ...]
+    cols: tuple[Boundary, ...]
+    best: BestCell
+
+
+class Backend(Protocol):
+    """A device that sweeps. One instance may be used by one thread at a time."""
+
+    #: How the user names it, and a number where there are several: "cpu", "cuda:0".
+    name: str
+
+    def sweep(self, jobs: Sequence[SweepJob], progress: Progress = no_progress) -> list[SweepResult]:
+        """Sweep independent rectangles in one go (a CUDA back end: in one launch); results in order.
+
+        Raises BackendError if the device fails, and whatever `progress` raises.
+        """
+        ...
+
+    def tile_shape(self, rows: int, cols: int) -> tuple[int, int]:
+        """The largest tile (rows, columns) worth one call: seconds of work, inside device memory."""
+        ...
+
+    def describe(self) -> dict[str, str]:
+        """Hardware and versions, for results and for `longalign devices`."""
+        ...

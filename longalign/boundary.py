@@ -1,0 +1,121 @@
+"""Values on the edges of a rectangle, the best cell inside it, and the order among best cells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longalign import recurrence
+from longalign.scoring import NEG_INF, Scoring
+
+IntArray = NDArray[np.int32]
+
+
+class State(IntEnum):
+    """What a path is doing at a cell: see `longalign.recurrence`."""
+
+    H = recurrence.H
+    E = recurrence.E
+    F = recurrence.F
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Boundary:
+    """H and one gap state along a row (gap = E) or a column (gap = F) of a rectangle.
+
+    Both arrays are int32 of shape (length + 1,). Index k lies after the first k letters of the
+    rectangle's side; index 0 is the corner on the rectangle's own left or top edge. `gap[0]` belongs
+    to a cell outside the rectangle and is NEG_INF.
+    """
+
+    h: IntArray
+    gap: IntArray
+
+    def part(self, start: int, stop: int) -> Boundary:
+        """The boundary of a sub-rectangle that spans letters start..stop of this side."""
+        gap = self.gap[start : stop + 1].copy()
+        gap[0] = NEG_INF
+        return Boundary(self.h[start : stop + 1], gap)
+
+    def __len__(self) -> int:
+        return len(self.h) - 1
+
+
+def join_parts(parts: list[Boundary]) -> Boundary:
+    """Neighbouring boundaries of one row or column as one; the shared corners stand once."""
+    first, *rest = parts
+    return Boundary(
+        np.concatenate([first.h, *(part.h[1:] for part in rest)]),
+        np.concatenate([first.gap, *(part.gap[1:] for part in rest)]),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class BestCell:
+    """A cell that may be where the best alignment ends: score, and row and column boundary index.
+
+    BestCell() means no cell with a positive score.
+    """
+
+    score: int = 0
+    i: int = 0
+    j: int = 0
+
+    @property
+    def rank(self) -> tuple[int, int, int]:
+        """The order: best score, then lowest anti-diagonal i + j, then rightmost (largest j).
+
+        The rule for ties is Aymone's; with it the end cell does not depend on how the matrix was cut.
+        """
+        return (self.score, -(self.i + self.j), self.j)
+
+    def shifted(self, rows: int, cols: int) -> BestCell:
+        """The same cell seen from a corner that lies `rows` up and `cols` to the left."""
+        return BestCell(self.score, self.i + rows, self.j + cols) if self.score > 0 else self
+
+
+def best_of(cells: list[BestCell]) -> BestCell:
+    """The first of several cells in the order of `BestCell.rank`."""
+    return max(cells, key=lambda cell: cell.rank, default=BestCell())
+
+
+def local_edges(rows: int, cols: int) -> tuple[Boundary, Boundary]:
+    """Top and left boundary of the matrix in local mode: an alignment may begin anywhere."""
+    return _free_edge(cols), _free_edge(rows)
+
+
+def _free_edge(length: int) -> Boundary:
+    return Boundary(np.zeros(length + 1, np.int32), np.full(length + 1, NEG_INF, np.int32))
+
+
+def entry_edges(state: State, rows: int, cols: int, scoring: Scoring, value: int = 0) -> tuple[Boundary, Boundary]:
+    """Top and left boundary of a rectangle that every path enters at its upper left corner.
+
+    `value` is what the path is worth on entry, in `state`: a path that enters in E can only go on
+    down, one that enters in F only go right, with its gap already opened; one that enters in H may do
+    anything. Global mode is the entry (H, value 0) of the whole matrix.
+
+    The gap arrays hold the states that a sweep reads there: E along the top, F along the left. The
+    other two gap states of the edge equal H there: E(k, 0) = H(k, 0) and F(0, k) = H(0, k) for k >= 1.
+    """
+    top, left = _blocked_edge(cols), _blocked_edge(rows)
+    if state == State.H:
+        top.h[0] = left.h[0] = value
+    if state != State.E:
+        opening = scoring.gap_open if state == State.H else 0
+        top.h[1:] = _gap_run(value - opening, cols, scoring)
+    if state != State.F:
+        opening = scoring.gap_open if state == State.H else 0
+        left.h[1:] = _gap_run(value - opening, rows, scoring)
+    return top, left
+
+
+def _blocked_edge(length: int) -> Boundary:
+    return Boundary(np.full(length + 1, NEG_INF, np.int32), np.full(length + 1, NEG_INF, np.int32))
+
+
+def _gap_run(start: int, length: int, scoring: Scoring) -> NDArray[np.int64]:
+    return start - scoring.gap_extend * np.arange(1, length + 1, dtype=np.int64)

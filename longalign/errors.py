@@ -1,0 +1,41 @@
+"""Every error that longalign raises on purpose, each with the exit code the command line gives it."""
+
+from __future__ import annotations
+
+
+class LongalignError(Exception):
+    """Base of all errors a user can cause or meet; its text is one line that says what is wrong."""
+
+    exit_code = 1
+
+
+class InputError(LongalignError):
+    """A sequence, file or scoring that cannot be used; the text names file, record and position."""
+
+
+class StoreError(LongalignError):
+    """A store that is locked, full, of another version, or of other input or scoring."""
+
+
+class UsageError(LongalignError):
+    """Options that contradict each other."""
+
+    exit_code = 2
+
+
+class BackendError(LongalignError):
+    """A back end that is missing, cannot run this input, or failed while running."""
+
+    exit_code = 3
+
+
+class InternalError(LongalignError):
+    """A broken invariant, such as an alignment that does not re-score to its score: never output."""
+
+    exit_code = 3
+
+
+class Interrupted(LongalignError):
+    """The run was stopped by Ctrl-C or SIGTERM."""
+
+    exit_code = 130

@@ -1,0 +1,82 @@
+"""The recurrence, stated once: the cell, the order among ties, and how two halves of a path meet.
+
+    E(i,j) = max(E(i-1,j) - beta, H(i-1,j) - alpha - beta)      vertical gap: a_i against a gap
+    F(i,j) = max(F(i,j-1) - beta, H(i,j-1) - alpha - beta)      horizontal gap: b_j against a gap
+    H(i,j) = max(0, H(i-1,j-1) + c(a_i,b_j), E(i,j), F(i,j))    the 0 only in local mode
+
+Query a_1..a_m runs down (rows i), target b_1..b_n runs right (columns j); a gap of length k costs
+alpha + k*beta. An insertion may stand next to a deletion (both gap states read H).
+O. Gotoh, J. Mol. Biol. 162:705 (1982); T. Smith and M. Waterman, J. Mol. Biol. 147:195 (1981).
+
+This module imports nothing and names no number type. A back end builds *its* cell by handing
+`make_cell` the arithmetic it computes with (plain integers, wrapping 8- or 16-bit lanes, packed
+halves), so that no back end can restate the recurrence and get it subtly wrong.
+"""
+
+# The three states of a path: at a letter pair or a closed gap (H), inside a vertical gap (E), inside
+# a horizontal gap (F).
+H, E, F = 0, 1, 2
+
+# A direction byte: where H came from (two bits), and whether E and F extended an open gap.
+STOP, DIAGONAL, FROM_E, FROM_F = 0, 1, 2, 3
+SOURCE_MASK = 3
+E_EXTENDS = 4
+F_EXTENDS = 8
+
+
+def make_cell(maximum, subtract, local):
+    """The cell in a given arithmetic, for a back end to compile.
+
+    `maximum(x, y)` and `subtract(x, y)` act on the back end's numbers; `local` is a compile-time
+    constant. The cell takes
+
+    - `diagonal` = H(i-1,j-1) + c(a_i,b_j)
+    - `open_up` = H(i-1,j) - alpha - beta and `e_up` = E(i-1,j)
+    - `open_left` = H(i,j-1) - alpha - beta and `f_left` = F(i,j-1)
+    - `beta`, and `zero`, the value that stands for 0 (values may be relative to a base)
+
+    and returns (H, E, F) at (i,j). The opened values are arguments because a kernel computes
+    H - alpha - beta once and uses it twice, below and to the right.
+    """
+
+    def local_cell(diagonal, open_up, e_up, open_left, f_left, beta, zero):
+        e = maximum(subtract(e_up, beta), open_up)
+        f = maximum(subtract(f_left, beta), open_left)
+        h = maximum(maximum(diagonal, e), maximum(f, zero))
+        return h, e, f
+
+    def global_cell(diagonal, open_up, e_up, open_left, f_left, beta, zero):
+        e = maximum(subtract(e_up, beta), open_up)
+        f = maximum(subtract(f_left, beta), open_left)
+        h = maximum(maximum(diagonal, e), f)
+        return h, e, f
+
+    return local_cell if local else global_cell
+
+
+def direction(h, diagonal, e, f, open_up, open_left):
+    """The direction byte of a cell in global mode, and with it the order among ties.
+
+    H prefers a letter pair, then a vertical gap, then a horizontal one; a gap prefers to have just
+    been opened. Only rectangles with a known entry are traced, so no STOP is ever needed.
+    """
+    if h == diagonal:
+        bits = DIAGONAL
+    elif h == e:
+        bits = FROM_E
+    else:
+        bits = FROM_F
+    if e != open_up:
+        bits |= E_EXTENDS
+    if f != open_left:
+        bits |= F_EXTENDS
+    return bits
+
+
+def join(forward, backward, state, alpha):
+    """The score of the best path through a state that a forward and a backward sweep both reached.
+
+    Each half of a gap that runs through the state has paid for opening it, so one alpha is given
+    back.
+    """
+    return forward + backward + (0 if state == H else alpha)

@@ -1,0 +1,96 @@
+"""The oracle: plain Python over the one recurrence, for short sequences, to hold every back end against."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from longalign.backends.base import Codes, Progress, SweepJob, SweepResult, no_progress
+from longalign.boundary import BestCell, Boundary, best_of
+from longalign.recurrence import make_cell
+from longalign.scoring import NEG_INF, Scoring
+
+
+def _subtract(x: int, y: int) -> int:
+    return x - y
+
+
+CELL = {local: make_cell(max, _subtract, local) for local in (True, False)}
+
+
+def letter_score(a: int, b: int, scoring: Scoring) -> int:
+    """c(a, b) for two codes."""
+    return scoring.match if a == b else scoring.mismatch
+
+
+def matrices(job: SweepJob) -> tuple[list[list[int]], list[list[int]], list[list[int]]]:
+    """H, E and F of every cell, as lists of m + 1 rows of n + 1 values, boundaries included."""
+    cell, scoring = CELL[job.local], job.scoring
+    opening = scoring.gap_open + scoring.gap_extend
+    cols = len(job.target)
+    h = [[int(x) for x in job.top.h]]
+    e = [[int(x) for x in job.top.gap]]
+    f = [[NEG_INF] * (cols + 1)]
+    for i, a in enumerate(job.query, start=1):
+        h.append([int(job.left.h[i])] + [0] * cols)
+        e.append([NEG_INF] * (cols + 1))
+        f.append([int(job.left.gap[i])] + [0] * cols)
+        for j, b in enumerate(job.target, start=1):
+            h[i][j], e[i][j], f[i][j] = cell(
+                h[i - 1][j - 1] + letter_score(a, b, scoring),
+                h[i - 1][j] - opening,
+                e[i - 1][j],
+                h[i][j - 1] - opening,
+                f[i][j - 1],
+                scoring.gap_extend,
+                0,
+            )
+    return h, e, f
+
+
+class ReferenceBackend:
+    """The oracle as a back end, for the conformance suites and for tests of the phases."""
+
+    name = "reference"
+
+    def sweep(self, jobs: Sequence[SweepJob], progress: Progress = no_progress) -> list[SweepResult]:
+        results = []
+        for job in jobs:
+            results.append(_sweep(job))
+            progress(job.cells)
+        return results
+
+    def tile_shape(self, rows: int, cols: int) -> tuple[int, int]:
+        return 64, 64
+
+    def describe(self) -> dict[str, str]:
+        return {"name": self.name, "hardware": "plain Python"}
+
+
+def _sweep(job: SweepJob) -> SweepResult:
+    h, e, f = matrices(job)
+    rows = tuple(_boundary(h[r], [NEG_INF, *e[r][1:]]) for r in job.rows)
+    cols = tuple(
+        _boundary([row[c] for row in h], [NEG_INF, *(row[c] for row in f[1:])]) for c in job.cols
+    )
+    return SweepResult(rows, cols, _best(h) if job.track_best else BestCell())
+
+
+def _boundary(h: list[int], gap: list[int]) -> Boundary:
+    return Boundary(np.array(h, np.int32), np.array(gap, np.int32))
+
+
+def _best(h: list[list[int]]) -> BestCell:
+    cells = [
+        BestCell(value, i, j)
+        for i, row in enumerate(h[1:], start=1)
+        for j, value in enumerate(row[1:], start=1)
+        if value > 0
+    ]
+    return best_of(cells)
+
+
+def encode(text: str, ambiguous: int) -> Codes:
+    """Codes of a short DNA text: A C G T as 0-3, every other letter as `ambiguous`."""
+    return np.array(["ACGT".find(x) if x in "ACGT" else ambiguous for x in text], np.uint8)
