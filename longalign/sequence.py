@@ -1,0 +1,179 @@
+"""A nucleotide sequence: checked letters, where they came from, and the codes that back ends compare.
+
+The alphabet is A C G T U and the ambiguity letters R Y S W K M B D H V N of IUPAC (Nomenclature
+Committee, Eur. J. Biochem. 150:1, 1985), in either case. Case is not kept. U is kept, and equals T
+wherever letters are compared. An ambiguity letter equals nothing, not even itself.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longalign import fasta
+from longalign.errors import InputError
+
+Letters = NDArray[np.uint8]
+Codes = NDArray[np.uint8]
+
+#: Codes of ambiguity letters: one that no target has, and one that no query has.
+AMBIGUOUS_IN_QUERY, AMBIGUOUS_IN_TARGET = 4, 5
+
+_BASES = {"A": 0, "C": 1, "G": 2, "T": 3, "U": 3}
+_AMBIGUITIES = "RYSWKMBDHVN"
+_ALPHABET = "".join(_BASES) + _AMBIGUITIES
+
+
+def _table(values: dict[str, int]) -> bytes:
+    """A table for `bytes.translate`: the letters given, and 0 for every other byte."""
+    table = bytearray(256)
+    for letter, value in values.items():
+        table[ord(letter)] = value
+    return bytes(table)
+
+
+#: Upper case of letters in the alphabet; 0 for what is not in it.
+_UPPER = _table({form: ord(x) for x in _ALPHABET for form in (x, x.lower())})
+_QUERY_CODE = _table(_BASES | dict.fromkeys(_AMBIGUITIES, AMBIGUOUS_IN_QUERY))
+_TARGET_CODE = _table(_BASES | dict.fromkeys(_AMBIGUITIES, AMBIGUOUS_IN_TARGET))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Sequence:
+    """A checked nucleotide sequence; make one with `read_sequence` or `Sequence.from_letters`.
+
+    - `name`: the first word of the FASTA header.
+    - `letters`: upper-case ASCII, uint8 of shape (length,), read-only.
+    - `source`: what the user typed to get it.
+    - `description`: the rest of the header; empty if the record came through an index.
+    - `offset`, `record_length`: where `letters` begin in the whole record, and how long that is. They
+      are 0 and `length` unless the sequence is a region. Coordinates inside longalign count from the
+      first of `letters`; files that longalign writes count from the start of the record.
+    """
+
+    name: str
+    letters: Letters
+    source: str
+    description: str
+    offset: int
+    record_length: int
+
+    @classmethod
+    def from_letters(
+        cls,
+        name: str,
+        data: str | bytes | bytearray | Letters,
+        *,
+        source: str = "memory",
+        description: str = "",
+        offset: int = 0,
+        record_length: int | None = None,
+    ) -> Sequence:
+        """A sequence from text or from a one-dimensional uint8 array of ASCII letters.
+
+        Raises InputError if the name is not one word, if there are no letters, or for the first letter
+        outside the alphabet; its position counts from 1 at the start of the record.
+        """
+        if len(name.split()) != 1 or name != name.strip() or not name.isprintable():
+            raise InputError(f"{source}: a sequence name must be one printable word, not {name!r}")
+        raw = _as_bytes(source, name, data)
+        if not raw:
+            raise InputError(f"{source}: record {name!r} has no letters")
+        upper = raw.translate(_UPPER)
+        bad = upper.find(0)
+        if bad >= 0:
+            raise InputError(
+                f"{source}: record {name!r}: letter {offset + bad + 1} (counting from 1) is "
+                f"{_shown(data, bad)}, not one of {_ALPHABET} in either case"
+            )
+        letters = np.frombuffer(upper, np.uint8)
+        letters.setflags(write=False)
+        length = offset + len(letters) if record_length is None else record_length
+        return cls(name, letters, source, description, offset, length)
+
+    @property
+    def length(self) -> int:
+        """Number of letters."""
+        return len(self.letters)
+
+    def __len__(self) -> int:
+        return len(self.letters)
+
+    def __repr__(self) -> str:
+        region = "" if self.length == self.record_length else f", letters from {self.offset}"
+        return f"Sequence({self.name!r}, {self.length} letters{region}, from {self.source!r})"
+
+    @cached_property
+    def sha256(self) -> str:
+        """Hexadecimal SHA-256 of the upper-case letters, without header and line ends."""
+        return hashlib.sha256(self.letters.data).hexdigest()
+
+    def as_query(self) -> Codes:
+        """Codes for the query's side: a new uint8 array of shape (length,), A C G T/U = 0-3, others 4."""
+        return _encode(self.letters, _QUERY_CODE)
+
+    def as_target(self) -> Codes:
+        """Codes for the target's side: a new uint8 array of shape (length,), A C G T/U = 0-3, others 5."""
+        return _encode(self.letters, _TARGET_CODE)
+
+
+def read_sequence(spec: str | os.PathLike[str]) -> Sequence:
+    """Read one sequence from a FASTA file (plain, gzip or bgzip) or from stdin.
+
+    `spec` is `FILE`, `FILE:NAME`, `FILE:NAME:START-END` or `FILE:START-END`, and "-" as FILE is stdin.
+    START and END are 0-based and half-open, as everywhere in longalign (samtools counts from 1). The
+    longest part before a ':' that is an existing file is the FILE. Without a name the file must hold
+    one record.
+
+    Raises InputError with one line that names file, record and position.
+    """
+    text = os.fspath(spec)
+    path, selector = _split(text)
+    record = fasta.read_record(path, selector)
+    return Sequence.from_letters(
+        record.name,
+        record.letters,
+        source=text,
+        description=record.description,
+        offset=record.start,
+        record_length=record.record_length,
+    )
+
+
+def _split(spec: str) -> tuple[str, str | None]:
+    """File and selector of a specification; the whole of it as file if no part of it exists."""
+    head, selector = spec, None
+    while head != fasta.STDIN and not os.path.exists(head):  # noqa: PTH110 - Path.exists raises EACCES
+        head, colon, _ = head.rpartition(":")
+        if not head:
+            return spec, None
+        selector = spec[len(head) + len(colon) :]
+    return head, selector
+
+
+def _as_bytes(source: str, name: str, data: str | bytes | bytearray | Letters) -> bytes | bytearray:
+    if isinstance(data, str):
+        return data.encode("ascii", "replace")  # one byte a character, so that positions stay true
+    if isinstance(data, np.ndarray):
+        if data.dtype != np.uint8 or data.ndim != 1:
+            raise InputError(
+                f"{source}: record {name!r}: letters must be a one-dimensional array of uint8, "
+                f"not {data.ndim}-dimensional {data.dtype}"
+            )
+        return data.tobytes()
+    return data
+
+
+def _shown(data: str | bytes | bytearray | Letters, position: int) -> str:
+    letter = data[position]
+    return repr(letter if isinstance(letter, str) else chr(letter))
+
+
+def _encode(letters: Letters, table: bytes) -> Codes:
+    # A bytearray, so that the result can be written: compiled kernels take writable arrays.
+    return np.frombuffer(bytearray(letters).translate(table), np.uint8)
