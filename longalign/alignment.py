@@ -1,0 +1,344 @@
+"""An alignment: two sequences, coordinates, and a CIGAR; its statistics, and its score from first principles.
+
+Runs, not columns, are what is kept: an alignment of two chromosomes has 10^8 columns and 10^6 runs.
+What needs columns goes through `gapped_rows`, a bounded number of them at a time.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from longalign.errors import InputError, InternalError
+from longalign.scoring import Scoring
+from longalign.sequence import Codes, Letters, Sequence
+
+Mode = Literal["local", "global"]
+Ops = NDArray[np.uint8]
+Lengths = NDArray[np.int64]
+
+#: `str()` of an alignment shows its letters up to this many columns.
+LONGEST_SHOWN = 10_000
+
+_CHUNK = 1 << 20  # columns expanded at a time: some tens of MB
+_LINE = 60  # columns in a line of `str()`
+
+
+class Op(IntEnum):
+    """CIGAR operations under the numbers that SAM gives them."""
+
+    DIAGONAL = 0  # M: a letter pair, not yet told apart into = and X
+    INSERTION = 1  # I: query letters against a gap
+    DELETION = 2  # D: target letters against a gap
+    MATCH = 7  # =: the same unambiguous base twice
+    MISMATCH = 8  # X: any other letter pair
+
+
+_FINAL = (Op.INSERTION, Op.DELETION, Op.MATCH, Op.MISMATCH)
+
+_SYMBOLS = "MIDNSHP=X"  # all of SAM's, by number; N S H P have no place here
+_OP_OF_SYMBOL = bytes.maketrans(_SYMBOLS.encode(), bytes(range(len(_SYMBOLS))))
+_CIGAR = re.compile(r"(?:\d{1,18}[MID=X])+", re.ASCII)
+_CIGAR_SYMBOL = re.compile("[MID=X]")
+
+# Letters that fill a row where the other one has an unpaired letter; no code is as large.
+_GAP = 255
+
+
+def uses_query(ops: Ops) -> NDArray[np.bool_]:
+    """Whether each operation consumes query letters."""
+    return np.not_equal(ops, Op.DELETION)
+
+
+def uses_target(ops: Ops) -> NDArray[np.bool_]:
+    """Whether each operation consumes target letters."""
+    return np.not_equal(ops, Op.INSERTION)
+
+
+def merge_runs(ops: ArrayLike, lengths: ArrayLike) -> tuple[Ops, Lengths]:
+    """Drop empty runs and join neighbours with the same operation."""
+    ops, lengths = np.asarray(ops, np.uint8), np.asarray(lengths, np.int64)
+    ops, lengths = ops[lengths > 0], lengths[lengths > 0]
+    if not len(ops):
+        return ops, lengths
+    starts = np.flatnonzero(np.concatenate([[True], ops[1:] != ops[:-1]]))
+    return ops[starts], np.add.reduceat(lengths, starts)
+
+
+def gapped_rows(
+    query: Codes | Letters,
+    target: Codes | Letters,
+    ops: Ops,
+    lengths: Lengths,
+    *,
+    gap: int,
+    chunk: int = _CHUNK,
+) -> Iterator[tuple[Ops, Codes, Codes]]:
+    """The columns of an alignment, at most `chunk` at a time: operation, query row and target row.
+
+    `query` and `target` are the uint8 letters or codes that the runs consume, from the first to the
+    last. A row holds `gap` where it has no letter.
+    """
+    ends = np.cumsum(lengths)
+    i = j = 0
+    for start in range(0, int(lengths.sum()), chunk):
+        first = np.searchsorted(ends, start, side="right")
+        last = np.searchsorted(ends, start + chunk, side="left") + 1
+        run_ends = np.minimum(ends[first:last], start + chunk)
+        columns = np.repeat(ops[first:last], np.diff(run_ends, prepend=start))
+        query_row = np.full(len(columns), gap, np.uint8)
+        target_row = np.full(len(columns), gap, np.uint8)
+        in_query, in_target = uses_query(columns), uses_target(columns)
+        rows, cols = int(np.count_nonzero(in_query)), int(np.count_nonzero(in_target))
+        query_row[in_query] = query[i : i + rows]
+        target_row[in_target] = target[j : j + cols]
+        i, j = i + rows, j + cols
+        yield columns, query_row, target_row
+
+
+def split_matches(query: Codes, target: Codes, ops: ArrayLike, lengths: ArrayLike) -> tuple[Ops, Lengths]:
+    """Split the runs of letter pairs (M, = or X) into = and X, by the letters, and merge all runs.
+
+    `query` and `target` are the codes (`Sequence.as_query`, `as_target`) that the runs consume, from
+    the first to the last. `=` means the same unambiguous base.
+    """
+    runs = merge_runs(ops, lengths)
+    parts: list[tuple[Ops, Lengths]] = []
+    for columns, query_row, target_row in gapped_rows(query, target, *runs, gap=_GAP):
+        paired = (columns != Op.INSERTION) & (columns != Op.DELETION)
+        pairs = np.where(query_row == target_row, np.uint8(Op.MATCH), np.uint8(Op.MISMATCH))
+        columns = np.where(paired, pairs, columns)
+        starts = np.flatnonzero(np.concatenate([[True], columns[1:] != columns[:-1]]))
+        parts.append((columns[starts], np.diff(starts, append=len(columns))))
+    if not parts:
+        return runs
+    return merge_runs(np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts]))
+
+
+def format_cigar(ops: Ops, lengths: Lengths) -> str:
+    """Runs as a CIGAR string; empty for no runs."""
+    runs = zip(lengths.tolist(), ops.tolist(), strict=True)
+    return "".join([f"{length}{_SYMBOLS[op]}" for length, op in runs])
+
+
+def parse_cigar(text: str) -> tuple[Ops, Lengths]:
+    """Runs of a CIGAR string of M I D = X, as they stand there.
+
+    Raises InputError for anything else in it, and for a run of length 0.
+    """
+    if not _CIGAR.fullmatch(text):
+        shown = text if len(text) <= 40 else text[:40] + "..."
+        raise InputError(f"bad CIGAR {shown!r}: want lengths, each followed by one of M I D = X")
+    ops = np.frombuffer(bytearray(text.encode().translate(_OP_OF_SYMBOL, b"0123456789")), np.uint8)
+    lengths = np.array(_CIGAR_SYMBOL.split(text)[:-1], "S18").astype(np.int64)
+    if not lengths.all():
+        raise InputError(f"bad CIGAR: run {np.flatnonzero(lengths == 0)[0] + 1} has length 0")
+    return ops, lengths
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Alignment:
+    """An optimal alignment of `query` and `target`.
+
+    Coordinates are 0-based and half-open and count from the first letter of the two sequences (of the
+    region, where a sequence is one). `ops` (uint8, `Op`) and `lengths` (int64) have one element a run
+    of I, D, = or X; neighbours differ and no run is empty. A run of I or D is one gap, and an I run
+    next to a D run is two. The empty alignment, local score 0, has no runs and no extent.
+
+    Make one with `from_runs`. Raises InternalError if runs, coordinates and sequences do not fit.
+    """
+
+    query: Sequence
+    target: Sequence
+    scoring: Scoring
+    mode: Mode
+    score: int
+    query_start: int
+    query_end: int
+    target_start: int
+    target_end: int
+    ops: Ops
+    lengths: Lengths
+
+    @classmethod
+    def from_runs(
+        cls,
+        query: Sequence,
+        target: Sequence,
+        scoring: Scoring,
+        mode: Mode,
+        score: int,
+        start: tuple[int, int],
+        ops: ArrayLike,
+        lengths: ArrayLike,
+    ) -> Alignment:
+        """The alignment that runs of M, I and D (`Op`) make from `start` (query, target) on.
+
+        Empty runs and neighbours with the same operation are allowed. No runs make the empty alignment.
+        """
+        ops, lengths = merge_runs(ops, lengths)
+        end_i = start[0] + int(lengths[uses_query(ops)].sum())
+        end_j = start[1] + int(lengths[uses_target(ops)].sum())
+        if min(start) < 0 or end_i > query.length or end_j > target.length:
+            raise InternalError(
+                f"runs lead from {start} to {(end_i, end_j)}, outside {query.length} x {target.length}"
+            )
+        ops, lengths = split_matches(
+            query.as_query()[start[0] : end_i], target.as_target()[start[1] : end_j], ops, lengths
+        )
+        return cls(query, target, scoring, mode, score, start[0], end_i, start[1], end_j, ops, lengths)
+
+    def __post_init__(self) -> None:
+        ops, lengths = self.ops, self.lengths
+        if ops.dtype != np.uint8 or lengths.dtype != np.int64 or ops.shape != lengths.shape or ops.ndim != 1:
+            raise InternalError("runs must be two one-dimensional arrays of one length, uint8 and int64")
+        if not np.isin(ops, _FINAL).all() or (lengths <= 0).any() or (ops[1:] == ops[:-1]).any():
+            raise InternalError("runs must be I, D, = or X, not empty, and differ from their neighbours")
+        self._check_extent("query", self.query, self.query_start, self.query_end, uses_query(ops))
+        self._check_extent("target", self.target, self.target_start, self.target_end, uses_target(ops))
+        for array in (ops, lengths):
+            array.setflags(write=False)
+
+    def _check_extent(
+        self, side: str, sequence: Sequence, start: int, end: int, consumed: NDArray[np.bool_]
+    ) -> None:
+        if not 0 <= start <= end <= sequence.length:
+            raise InternalError(f"{side} coordinates {start}-{end} are not within 0-{sequence.length}")
+        if self.mode == "global" and (start, end) != (0, sequence.length):
+            raise InternalError(
+                f"a global alignment spans {side} {start}-{end} instead of 0-{sequence.length}"
+            )
+        span = int(self.lengths[consumed].sum())
+        if span != end - start:
+            raise InternalError(
+                f"the CIGAR consumes {span} {side} letters, but {start}-{end} has {end - start}"
+            )
+
+    @property
+    def cigar(self) -> str:
+        """The runs as a CIGAR string of I, D, = and X; empty for the empty alignment."""
+        return format_cigar(self.ops, self.lengths)
+
+    @property
+    def matches(self) -> int:
+        """Columns with the same unambiguous base twice."""
+        return self._letters(Op.MATCH)
+
+    @property
+    def mismatches(self) -> int:
+        """Columns with two letters that are not a match."""
+        return self._letters(Op.MISMATCH)
+
+    @property
+    def gaps(self) -> int:
+        """Number of gaps, that is of I runs and D runs."""
+        return int(np.count_nonzero(self._in_gap))
+
+    @property
+    def gap_letters(self) -> int:
+        """Letters against a gap."""
+        return int(self.lengths[self._in_gap].sum())
+
+    @property
+    def columns(self) -> int:
+        """Columns, gaps included."""
+        return int(self.lengths.sum())
+
+    @property
+    def identity(self) -> float:
+        """Matches per column, gaps included (BLAST's identity), 0..1; 0 for the empty alignment."""
+        return self.matches / self.columns if len(self.ops) else 0.0
+
+    @property
+    def _in_gap(self) -> NDArray[np.bool_]:
+        return np.isin(self.ops, (Op.INSERTION, Op.DELETION))
+
+    def _letters(self, op: Op) -> int:
+        return int(self.lengths[self.ops == op].sum())
+
+    def rescore(self) -> int:
+        """The score, from the letters, where the gaps are, and the scoring alone.
+
+        Whether a pair matches is decided by its letters, whatever the CIGAR says. Takes about 30 ns a
+        column, and some tens of MB besides the codes of the aligned letters.
+        """
+        return self._worth(self._count_matches()[0])
+
+    def check(self) -> None:
+        """Raises InternalError unless score and CIGAR are what letters and scoring make them."""
+        matches, wrong = self._count_matches()
+        if wrong is not None:
+            raise InternalError(f"CIGAR and letters disagree on = or X in column {wrong} of {self!r}")
+        score = self._worth(matches)
+        if score != self.score:
+            raise InternalError(f"the alignment re-scores to {score}, not to the reported score: {self!r}")
+
+    def _worth(self, matches: int) -> int:
+        pairs = self.columns - self.gap_letters
+        scoring = self.scoring
+        return (
+            matches * scoring.match
+            + (pairs - matches) * scoring.mismatch
+            - self.gaps * scoring.gap_open
+            - self.gap_letters * scoring.gap_extend
+        )
+
+    def _count_matches(self) -> tuple[int, int | None]:
+        """Matching columns by the letters, and the first column (from 0) where = or X contradicts them."""
+        matches, column = 0, 0
+        wrong: int | None = None
+        for ops, query_row, target_row in self._rows():
+            same = query_row == target_row
+            matches += int(np.count_nonzero(same))
+            if wrong is None and (bad := same != (ops == Op.MATCH)).any():
+                wrong = column + int(bad.argmax())
+            column += len(ops)
+        return matches, wrong
+
+    def _rows(self) -> Iterator[tuple[Ops, Codes, Codes]]:
+        query = self.query.as_query()[self.query_start : self.query_end]
+        target = self.target.as_target()[self.target_start : self.target_end]
+        return gapped_rows(query, target, self.ops, self.lengths, gap=_GAP)
+
+    def __repr__(self) -> str:
+        return (
+            f"Alignment({self.mode}, score {self.score}, "
+            f"{self.query.name}:{self.query_start}-{self.query_end} x "
+            f"{self.target.name}:{self.target_start}-{self.target_end}, {self.columns} columns)"
+        )
+
+    def __str__(self) -> str:
+        """A summary and, up to `LONGEST_SHOWN` columns, the rows; coordinates are 0-based and half-open."""
+        lines = [
+            f"{self.mode} alignment, score {self.score} "
+            f"(match {self.scoring.match}, mismatch {self.scoring.mismatch}, {self.scoring.convention})",
+            f"query  {self.query.name} {self.query_start}-{self.query_end} of {self.query.length}",
+            f"target {self.target.name} {self.target_start}-{self.target_end} of {self.target.length}",
+            f"{self.matches} matches, {self.mismatches} mismatches, {self.gaps} gaps with "
+            f"{self.gap_letters} letters, identity {self.identity:.2%} of {self.columns} columns",
+        ]
+        if self.columns <= LONGEST_SHOWN:
+            lines += self._view()
+        return "\n".join(lines)
+
+    def _view(self) -> Iterator[str]:
+        """The rows, query above target, bars between letters that match."""
+        query = self.query.letters[self.query_start : self.query_end]
+        target = self.target.letters[self.target_start : self.target_end]
+        rows = gapped_rows(query, target, self.ops, self.lengths, gap=ord("-"), chunk=_LINE)
+        width = len(str(max(self.query_end, self.target_end)))
+        i, j = self.query_start, self.target_start
+        for ops, query_row, target_row in rows:
+            next_i = i + int(np.count_nonzero(uses_query(ops)))
+            next_j = j + int(np.count_nonzero(uses_target(ops)))
+            yield ""
+            yield f"query  {i:>{width}} {query_row.tobytes().decode()} {next_i}"
+            yield f"       {'':{width}} {''.join('|' if op == Op.MATCH else ' ' for op in ops)}".rstrip()
+            yield f"target {j:>{width}} {target_row.tobytes().decode()} {next_j}"
+            i, j = next_i, next_j
