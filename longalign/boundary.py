@@ -77,6 +77,19 @@ class BestCell:
         return BestCell(self.score, self.i + rows, self.j + cols) if self.score > 0 else self
 
 
+@dataclass(frozen=True, slots=True)
+class Waypoint:
+    """A start state: where an optimal path passes from one rectangle into the next.
+
+    `i` and `j` are boundary indices of the whole matrix, `value` is that of `state` there.
+    """
+
+    i: int
+    j: int
+    state: State
+    value: int
+
+
 def best_of(cells: list[BestCell]) -> BestCell:
     """The first of several cells in the order of `BestCell.rank`."""
     return max(cells, key=lambda cell: cell.rank, default=BestCell())

@@ -1,0 +1,146 @@
+"""Where the matrix is cut: tiles, chunks, and how a budget in bytes becomes a lattice.
+
+Pure integer arithmetic. A *cut* is a boundary index; cuts always begin with 0 and end with the length.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass
+from math import ceil
+
+from longalign.errors import UsageError
+
+#: Bytes that one stored boundary cell takes, H and a gap state together: two 8-bit differences, and
+#: the anchors and file headers around them. Steep scorings need 16-bit differences, twice as much.
+BYTES_PER_STORED_CELL = 2.5
+
+#: Bytes of one boundary cell in memory: two int32.
+BYTES_PER_CELL = 8
+
+#: Chunks finer than this cost more in bookkeeping than they save in phases 2 and 3.
+SMALLEST_CHUNK = 4096
+
+#: Without a budget, chunks are sized so that sweeping those on the path costs about
+#: 2 / PATH_SHARE of phase 1 for each sweep.
+PATH_SHARE = 40
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """Tile (row, col) of the grid: the cells i0 < i <= i1, j0 < j <= j1, letters i0..i1 and j0..j1."""
+
+    row: int
+    col: int
+    i0: int
+    i1: int
+    j0: int
+    j1: int
+
+    @property
+    def cells(self) -> int:
+        return (self.i1 - self.i0) * (self.j1 - self.j0)
+
+
+@dataclass(frozen=True, slots=True)
+class Grid:
+    """The lattice whose rows and columns are stored, and the tiles that are swept in one call each.
+
+    `tile_rows` and `tile_cols` are subsets of `row_cuts` and `col_cuts`, so a tile holds whole chunks.
+    """
+
+    row_cuts: tuple[int, ...]
+    col_cuts: tuple[int, ...]
+    tile_rows: tuple[int, ...]
+    tile_cols: tuple[int, ...]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of tile rows and tile columns."""
+        return len(self.tile_rows) - 1, len(self.tile_cols) - 1
+
+    @property
+    def rows(self) -> int:
+        return self.row_cuts[-1]
+
+    @property
+    def cols(self) -> int:
+        return self.col_cuts[-1]
+
+    def tile(self, row: int, col: int) -> Tile:
+        return Tile(
+            row, col, self.tile_rows[row], self.tile_rows[row + 1], self.tile_cols[col], self.tile_cols[col + 1]
+        )
+
+    def tiles(self) -> list[Tile]:
+        """All tiles, row by row."""
+        rows, cols = self.shape
+        return [self.tile(row, col) for row in range(rows) for col in range(cols)]
+
+    def tile_owning(self, i: int, j: int) -> Tile:
+        """The tile that computes cell (i, j), both at least 1."""
+        return self.tile(owner(self.tile_rows, i), owner(self.tile_cols, j))
+
+    def rows_in(self, tile: Tile) -> tuple[int, ...]:
+        """The lattice rows that a tile computes, its bottom edge among them, counted from its top edge."""
+        return tuple(cut - tile.i0 for cut in self.row_cuts if tile.i0 < cut <= tile.i1)
+
+    def cols_in(self, tile: Tile) -> tuple[int, ...]:
+        """The lattice columns that a tile computes, its right edge among them, counted from its left edge."""
+        return tuple(cut - tile.j0 for cut in self.col_cuts if tile.j0 < cut <= tile.j1)
+
+    @property
+    def stored_cells(self) -> int:
+        """Boundary cells that the whole lattice holds."""
+        return stored_cells(self.rows, self.cols, len(self.row_cuts) - 1, len(self.col_cuts) - 1)
+
+
+def stored_cells(rows: int, cols: int, lattice_rows: int, lattice_cols: int) -> int:
+    return lattice_rows * cols + lattice_cols * rows
+
+
+def owner(cuts: tuple[int, ...], index: int) -> int:
+    """Which interval between cuts computes boundary index `index` >= 1: cuts[k] < index <= cuts[k+1]."""
+    return bisect_left(cuts, index) - 1
+
+
+def even_cuts(length: int, largest: int) -> tuple[int, ...]:
+    """Cuts into equal parts (up to one letter), none longer than `largest`."""
+    parts = max(1, ceil(length / largest))
+    return tuple(length * k // parts for k in range(parts + 1))
+
+
+def thin(cuts: tuple[int, ...], largest: int) -> tuple[int, ...]:
+    """The fewest of the given cuts that keep every part within `largest`, where the cuts allow it."""
+    kept = [cuts[0]]
+    for cut, following in zip(cuts[1:], (*cuts[2:], None), strict=True):
+        if following is None or following - kept[-1] > largest:
+            kept.append(cut)
+    return tuple(kept)
+
+
+def default_budget(rows: int, cols: int) -> int:
+    """Bytes of lattice that make phases 2 and 3 cheap beside phase 1."""
+    chunk = max(SMALLEST_CHUNK, rows * cols // (PATH_SHARE * (rows + cols)))
+    return ceil(2 * rows * cols / chunk * BYTES_PER_STORED_CELL) + (1 << 20)
+
+
+def plan_grid(rows: int, cols: int, tile_shape: tuple[int, int], budget: int) -> Grid:
+    """The finest lattice whose stored cells fit `budget` bytes, in tiles of at most `tile_shape`.
+
+    Raises UsageError, naming the smallest budget that works, if the tile edges alone need more.
+    """
+    tile_shape = (min(tile_shape[0], rows), min(tile_shape[1], cols))
+    chunk = max(SMALLEST_CHUNK, ceil(2 * rows * cols * BYTES_PER_STORED_CELL / max(1, budget)))
+    row_cuts = even_cuts(rows, min(chunk, tile_shape[0]))
+    col_cuts = even_cuts(cols, min(chunk, tile_shape[1]))
+    grid = Grid(row_cuts, col_cuts, thin(row_cuts, tile_shape[0]), thin(col_cuts, tile_shape[1]))
+    if grid.stored_cells * BYTES_PER_STORED_CELL > budget and chunk > SMALLEST_CHUNK:
+        coarsest = stored_cells(rows, cols, ceil(rows / tile_shape[0]), ceil(cols / tile_shape[1]))
+        needed = ceil(coarsest * BYTES_PER_STORED_CELL)
+        if budget < needed:
+            raise UsageError(
+                f"a budget of {budget} bytes for boundaries is too small for {rows} x {cols} letters: "
+                f"at least {needed} bytes are needed"
+            )
+    return grid

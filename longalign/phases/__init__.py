@@ -1,0 +1,1 @@
+"""The three phases: score with boundaries, stitch, recompute."""

@@ -1,0 +1,75 @@
+"""The stored edges of chunks, wherever they lie: in a store, or in the result of a small sweep."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+from longalign.backends.base import SweepResult
+from longalign.boundary import Boundary
+from longalign.geometry import Grid, owner
+from longalign.phases.problem import Problem
+from longalign.store import Store
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Chunk:
+    """The chunk whose upper left corner is (i0, j0), up to a cell (i, j) in it; its edges as stored.
+
+    `top` spans columns j0..j (H, E), `left` rows i0..i (H, F).
+    """
+
+    i0: int
+    j0: int
+    top: Boundary
+    left: Boundary
+
+
+class Lattice(Protocol):
+    """Rows and columns of a problem whose boundaries are known."""
+
+    def chunk(self, i: int, j: int) -> Chunk:
+        """The chunk that computes cell (i, j), both at least 1, cut off at that cell."""
+        ...
+
+
+class StoreLattice:
+    """The lattice of phase 1, read from a store."""
+
+    def __init__(self, problem: Problem, grid: Grid, store: Store) -> None:
+        self._problem, self._grid, self._store = problem, grid, store
+
+    def chunk(self, i: int, j: int) -> Chunk:
+        i0 = self._grid.row_cuts[owner(self._grid.row_cuts, i)]
+        j0 = self._grid.col_cuts[owner(self._grid.col_cuts, j)]
+        return Chunk(i0, j0, self.row(i0, j0, j), self.column(j0, i0, i))
+
+    def row(self, i: int, j0: int, j1: int) -> Boundary:
+        """The boundary at lattice row i for columns j0..j1 of one tile column."""
+        if i == 0:
+            return self._problem.top.part(j0, j1)
+        tile = self._grid.tile_owning(i, j1)
+        return self._store.get_tile(tile).rows.part(i - tile.i0, j0 - tile.j0, j1 - tile.j0)
+
+    def column(self, j: int, i0: int, i1: int) -> Boundary:
+        """The boundary at lattice column j for rows i0..i1 of one tile row."""
+        if j == 0:
+            return self._problem.left.part(i0, i1)
+        tile = self._grid.tile_owning(i1, j)
+        return self._store.get_tile(tile).cols.part(j - tile.j0, i0 - tile.i0, i1 - tile.i0)
+
+
+class SweepLattice:
+    """The lattice that one forward sweep of a problem returned, with its edges `row_cuts`, `col_cuts`."""
+
+    def __init__(
+        self, problem: Problem, row_cuts: tuple[int, ...], col_cuts: tuple[int, ...], result: SweepResult
+    ) -> None:
+        self._row_cuts, self._col_cuts = row_cuts, col_cuts
+        self._rows = (problem.top, *result.rows)
+        self._cols = (problem.left, *result.cols)
+
+    def chunk(self, i: int, j: int) -> Chunk:
+        row, col = owner(self._row_cuts, i), owner(self._col_cuts, j)
+        i0, j0 = self._row_cuts[row], self._col_cuts[col]
+        return Chunk(i0, j0, self._rows[row].part(j0, j), self._cols[col].part(i0, i))

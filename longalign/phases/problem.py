@@ -1,0 +1,89 @@
+"""One alignment problem: letters, scoring and boundary conditions; local and global differ only in those."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from longalign.backends.base import Codes, SweepJob
+from longalign.boundary import Boundary, State, Waypoint, entry_edges, local_edges
+from longalign.errors import InternalError
+from longalign.scoring import NEG_INF, Scoring
+
+#: A boundary value below this is minus infinity, perhaps lowered by a gap or two.
+_UNREACHABLE = NEG_INF + (1 << 26)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Problem:
+    """A rectangle to align: codes (m,) and (n,) uint8, its upper and left edge, and the floor.
+
+    `entry` is the state in which every path starts at the upper left corner, or None in local mode,
+    where a path starts anywhere.
+    """
+
+    query: Codes
+    target: Codes
+    scoring: Scoring
+    entry: State | None
+    top: Boundary
+    left: Boundary
+
+    @classmethod
+    def local(cls, query: Codes, target: Codes, scoring: Scoring) -> Problem:
+        top, left = local_edges(len(query), len(target))
+        return cls(query, target, scoring, None, top, left)
+
+    @classmethod
+    def entered(cls, query: Codes, target: Codes, scoring: Scoring, entry: State = State.H) -> Problem:
+        """Every path enters at the corner in `entry`, with value 0. Global mode enters in H."""
+        top, left = entry_edges(entry, len(query), len(target), scoring)
+        return cls(query, target, scoring, entry, top, left)
+
+    @property
+    def is_local(self) -> bool:
+        return self.entry is None
+
+    def sweep_job(self, rows: tuple[int, ...], cols: tuple[int, ...]) -> SweepJob:
+        """The whole problem as one forward sweep."""
+        return SweepJob(
+            self.query, self.target, self.scoring, self.top, self.left, self.is_local, rows, cols, self.is_local
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """A stretch of the optimal path between two waypoints, entry before exit."""
+
+    entry: Waypoint
+    exit: Waypoint
+
+    @property
+    def rows(self) -> int:
+        return self.exit.i - self.entry.i
+
+    @property
+    def cols(self) -> int:
+        return self.exit.j - self.entry.j
+
+    @property
+    def cells(self) -> int:
+        return self.rows * self.cols
+
+    def problem(self, whole: Problem) -> Problem:
+        """The segment as a problem of its own."""
+        query = whole.query[self.entry.i : self.exit.i]
+        target = whole.target[self.entry.j : self.exit.j]
+        return Problem.entered(query, target, whole.scoring, self.entry.state)
+
+
+def reachable(values: np.ndarray) -> np.ndarray:
+    """Which boundary values are not minus infinity."""
+    return values > _UNREACHABLE
+
+
+def check_value(found: int, expected: int, what: str) -> None:
+    """Raise InternalError if two ways to one value disagree."""
+    if found != expected:
+        raise InternalError(f"internal error: {what} is worth {found} one way and {expected} another")

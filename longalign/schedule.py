@@ -1,0 +1,50 @@
+"""Which tiles may run: a tile needs its upper and its left neighbour. Geometry only."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from heapq import heappop, heappush
+
+
+class Wavefront:
+    """Tiles of a grid in dependency order, those nearest the upper left corner first.
+
+    `done` are tiles that need not run; a tile whose neighbours are missing is simply not ready yet, so
+    any set of finished tiles is a valid start, whatever holes a crash or a damaged file left in it.
+    """
+
+    def __init__(self, shape: tuple[int, int], done: Iterable[tuple[int, int]] = ()) -> None:
+        self._rows, self._cols = shape
+        self._done = set(done)
+        self._given: set[tuple[int, int]] = set(self._done)
+        self._ready: list[tuple[int, int, int]] = []
+        for row in range(self._rows):
+            for col in range(self._cols):
+                self._offer(row, col)
+
+    @property
+    def finished(self) -> bool:
+        """Whether every tile is done."""
+        return len(self._done) == self._rows * self._cols
+
+    def take(self) -> tuple[int, int] | None:
+        """A tile that may run now, or None until another one is done."""
+        if not self._ready:
+            return None
+        _, row, col = heappop(self._ready)
+        return row, col
+
+    def complete(self, row: int, col: int) -> None:
+        """Record that a tile is done; its lower and right neighbours may become ready."""
+        self._done.add((row, col))
+        self._offer(row + 1, col)
+        self._offer(row, col + 1)
+
+    def _offer(self, row: int, col: int) -> None:
+        if row >= self._rows or col >= self._cols or (row, col) in self._given:
+            return
+        above = row == 0 or (row - 1, col) in self._done
+        beside = col == 0 or (row, col - 1) in self._done
+        if above and beside:
+            self._given.add((row, col))
+            heappush(self._ready, (row + col, row, col))

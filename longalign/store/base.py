@@ -1,0 +1,78 @@
+"""What the phases ask of a store. Everything in it is the result of an idempotent step."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longalign.boundary import BestCell, Waypoint
+from longalign.errors import StoreError
+from longalign.geometry import Tile
+from longalign.store.codec import PackedLines
+
+
+class DamagedFile(StoreError):
+    """A file of the store cannot be read back; the text names it. Its step is to be done again."""
+
+
+class DamagedTile(DamagedFile):
+    """The file of a tile cannot be read back; the tile is to be swept again."""
+
+    def __init__(self, row: int, col: int, text: str) -> None:
+        super().__init__(text)
+        self.row = row
+        self.col = col
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TileRecord:
+    """What phase 1 keeps of a tile: its lattice rows and columns, and its best cell.
+
+    Indices of lines count from the tile's own corner and the last ones are its bottom and right
+    edges; `best` is in whole-matrix indices.
+    """
+
+    rows: PackedLines
+    cols: PackedLines
+    best: BestCell
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Piece:
+    """A stretch of the alignment: `ops` (k,) uint8 and `lengths` (k,) int64, in order."""
+
+    ops: NDArray[np.uint8]
+    lengths: NDArray[np.int64]
+
+
+class Store(Protocol):
+    """Keeps what the three phases have finished.
+
+    Reading may raise DamagedFile (of a tile: DamagedTile); dropping or writing that item mends it.
+    """
+
+    def has_tile(self, tile: Tile) -> bool: ...
+
+    def put_tile(self, tile: Tile, record: TileRecord) -> None: ...
+
+    def get_tile(self, tile: Tile) -> TileRecord:
+        """The record; its lines may be read from disk only when a part of them is asked for."""
+        ...
+
+    def drop_tile(self, row: int, col: int) -> None: ...
+
+    def put_path(self, waypoints: Sequence[Waypoint], complete: bool) -> None:
+        """Replace the start states found so far, from the end cell backwards."""
+        ...
+
+    def get_path(self) -> tuple[list[Waypoint], bool]:
+        """The start states found so far and whether the path is complete; empty if there are none."""
+        ...
+
+    def put_piece(self, number: int, piece: Piece) -> None: ...
+
+    def get_piece(self, number: int) -> Piece | None: ...

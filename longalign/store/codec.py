@@ -1,0 +1,68 @@
+"""Boundaries as narrow differences: neighbouring values of a boundary differ by little.
+
+Along a line, H is kept as the steps between neighbours and the gap state as its distance below H, in
+the narrowest integers that hold them (8 bits for usual scorings), with the absolute H at every
+ANCHOR_STRIDE-th cell so that a part of a line is read without the rest. All arithmetic wraps modulo
+2^32, so even the step from minus infinity to a large score comes back exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longalign.boundary import Boundary
+from longalign.scoring import NEG_INF
+
+ANCHOR_STRIDE = 4096
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PackedLines:
+    """Several boundaries of equal length, packed. The arrays may be NumPy's or HDF5 datasets.
+
+    - `index` (k,) int64: boundary index of each line within its tile
+    - `anchors` (k, length // ANCHOR_STRIDE + 1) int32: H at cells 0, ANCHOR_STRIDE, ...
+    - `steps` (k, length): H[x+1] - H[x]
+    - `gaps` (k, length): H[x+1] - gap[x+1]
+    """
+
+    index: Any
+    anchors: Any
+    steps: Any
+    gaps: Any
+
+    def part(self, index: int, start: int, stop: int) -> Boundary:
+        """Cells start..stop of the line at boundary index `index`."""
+        line = int(np.searchsorted(self.index[:], index))
+        anchor = start // ANCHOR_STRIDE
+        steps = self.steps[line, anchor * ANCHOR_STRIDE : stop]
+        h = np.empty(len(steps) + 1, np.int32)
+        h[0] = self.anchors[line, anchor]
+        np.cumsum(steps, dtype=np.int32, out=h[1:])
+        h[1:] += h[0]
+        h = h[start - anchor * ANCHOR_STRIDE :]
+        gap = np.full(len(h), NEG_INF, np.int32)
+        np.subtract(h[1:], self.gaps[line, start:stop], out=gap[1:], dtype=np.int32)
+        return Boundary(h, gap)
+
+
+def pack(index: Sequence[int], lines: Sequence[Boundary]) -> PackedLines:
+    """Pack boundaries of equal length, in increasing order of index."""
+    return PackedLines(
+        index=np.array(index, np.int64),
+        anchors=np.stack([line.h[::ANCHOR_STRIDE] for line in lines]),
+        steps=_narrow([np.diff(line.h) for line in lines]),
+        gaps=_narrow([line.h[1:] - line.gap[1:] for line in lines]),
+    )
+
+
+def _narrow(lines: list[NDArray[np.int32]]) -> NDArray[np.signedinteger[Any]]:
+    low = min(int(line.min()) for line in lines)
+    high = max(int(line.max()) for line in lines)
+    dtype = next(t for t in (np.int8, np.int16, np.int32) if np.iinfo(t).min <= low and high <= np.iinfo(t).max)
+    return np.stack([line.astype(dtype) for line in lines])

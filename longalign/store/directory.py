@@ -1,0 +1,246 @@
+"""The store on disk: a manifest, the two sequences, one HDF5 file a tile, start states, pieces.
+
+    manifest.json            what the run is; written last, so a directory with it is a whole store
+    sequences.h5             the letters, so that a worker needs nothing but the store
+    tiles/r00000c00000.h5    lattice rows and columns, best cell
+    path.h5                  start states found by phase 2
+    pieces/p000000.h5        stretches of the alignment from phase 3
+    lock                     held by the one process that runs
+
+Data are covered by HDF5's Fletcher-32 checksums and metadata by the latest format's own, so damage is
+noticed on reading. Every file is written under a temporary name, flushed and renamed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, TypeVar
+
+import h5py
+import numpy as np
+from numpy.typing import NDArray
+
+from longalign.boundary import BestCell, State, Waypoint
+from longalign.errors import StoreError
+from longalign.geometry import Tile
+from longalign.store.base import DamagedFile, DamagedTile, Piece, TileRecord
+from longalign.store.codec import ANCHOR_STRIDE, PackedLines
+from longalign.store.files import TEMPORARY_PREFIX, Lock, new_hdf5
+from longalign.store.manifest import Manifest
+
+T = TypeVar("T")
+
+#: HDF5 chunks along a line: a part of a line costs at most this many cells more than it holds.
+_HDF5_CHUNK = 1 << 16
+
+_LINE_DATASETS = {
+    "index": ("boundary index of each line, counted from the tile's corner", "letters"),
+    "anchors": (f"H at every {ANCHOR_STRIDE}-th cell of each line, from index 0", "score"),
+    "steps": ("H[x+1] - H[x] along each line, modulo 2^32", "score"),
+    "gaps": ("H[x+1] - gap[x+1] along each line (gap = E in rows, F in columns), modulo 2^32", "score"),
+}
+_PATH_DATASETS = {
+    "i": ("row boundary index", "letters"),
+    "j": ("column boundary index", "letters"),
+    "state": ("0 = H, 1 = E (vertical gap), 2 = F (horizontal gap)", "enum"),
+    "value": ("value of the state", "score"),
+}
+
+
+class DirectoryStore:
+    """A store in a directory. `create` and `open` take the lock; `attach` is for a worker of the owner."""
+
+    def __init__(self, path: Path, manifest: Manifest, lock: Lock | None) -> None:
+        self.path = path
+        self.manifest = manifest
+        self._lock = lock
+
+    @classmethod
+    def exists(cls, path: Path) -> bool:
+        """Whether there is a store at `path`."""
+        return (path / "manifest.json").exists()
+
+    @classmethod
+    def create(
+        cls, path: Path, manifest: Manifest, query: NDArray[np.uint8], target: NDArray[np.uint8]
+    ) -> DirectoryStore:
+        """Make a store in a new or empty directory. `query` and `target` are ASCII letters.
+
+        Raises StoreError if the directory holds something else or cannot be written.
+        """
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            foreign = [entry.name for entry in path.iterdir() if entry.name not in _OWN_NAMES]
+            if foreign:
+                raise StoreError(f"{path}: not a store, and not empty (it holds {foreign[0]})")
+            lock = Lock(path / "lock")
+            for name in ("tiles", "pieces"):
+                (path / name).mkdir(exist_ok=True)
+        except OSError as error:
+            raise StoreError(f"{path}: {error.strerror or error}") from error
+        with new_hdf5(path / "sequences.h5") as file:
+            for name, letters in (("query", query), ("target", target)):
+                _write(file, name, letters, f"letters of the {name}, upper-case ASCII", "letter")
+        manifest.write(path / "manifest.json")
+        return cls(path, manifest, lock)
+
+    @classmethod
+    def open(cls, path: Path) -> DirectoryStore:
+        """Open a store to go on with it. Raises StoreError if it is none, or in use."""
+        manifest = Manifest.read(path / "manifest.json")
+        try:
+            lock = Lock(path / "lock")
+            for leftover in path.rglob(f"{TEMPORARY_PREFIX}*"):
+                leftover.unlink(missing_ok=True)
+        except OSError as error:
+            raise StoreError(f"{path}: {error.strerror or error}") from error
+        return cls(path, manifest, lock)
+
+    @classmethod
+    def attach(cls, path: Path) -> DirectoryStore:
+        """Use a store whose lock another process holds: for its workers, and for looking at it."""
+        return cls(path, Manifest.read(path / "manifest.json"), None)
+
+    def close(self) -> None:
+        if self._lock is not None:
+            self._lock.release()
+            self._lock = None
+
+    def __enter__(self) -> DirectoryStore:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    # --- sequences
+
+    def letters(self) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
+        """ASCII letters of query and target."""
+        return self._read(
+            self.path / "sequences.h5", lambda file: (file["query"][:], file["target"][:]), DamagedFile
+        )
+
+    # --- tiles
+
+    def tile_path(self, row: int, col: int) -> Path:
+        return self.path / "tiles" / f"r{row:05d}c{col:05d}.h5"
+
+    def has_tile(self, tile: Tile) -> bool:
+        return self.tile_path(tile.row, tile.col).exists()
+
+    def put_tile(self, tile: Tile, record: TileRecord) -> None:
+        with new_hdf5(self.tile_path(tile.row, tile.col)) as file:
+            file.attrs["description"] = "boundaries of one tile: cells i0 < i <= i1, j0 < j <= j1"
+            file.attrs["units"] = "letters"
+            for name in ("i0", "i1", "j0", "j1"):
+                file.attrs[name] = getattr(tile, name)
+            for name in ("score", "i", "j"):
+                file.attrs[f"best_{name}"] = getattr(record.best, name)
+            for side, lines in (("rows", record.rows), ("cols", record.cols)):
+                for name, (description, units) in _LINE_DATASETS.items():
+                    _write(file, f"{side}/{name}", getattr(lines, name), description, units)
+
+    def get_tile(self, tile: Tile) -> TileRecord:
+        path = self.tile_path(tile.row, tile.col)
+
+        def damaged(text: str) -> DamagedTile:
+            return DamagedTile(tile.row, tile.col, text)
+
+        def read(file: h5py.File) -> BestCell:
+            if any(file.attrs[name] != getattr(tile, name) for name in ("i0", "i1", "j0", "j1")):
+                raise ValueError("it belongs to another tile")
+            return BestCell(*(int(file.attrs[f"best_{name}"]) for name in ("score", "i", "j")))
+
+        best = self._read(path, read, damaged)
+        rows, cols = (
+            PackedLines(**{name: _LazyDataset(self, path, f"{side}/{name}", damaged) for name in _LINE_DATASETS})
+            for side in ("rows", "cols")
+        )
+        return TileRecord(rows, cols, best)
+
+    def check_tile(self, tile: Tile) -> None:
+        """Read a tile's file from end to end. Raises DamagedTile, naming the file."""
+        record = self.get_tile(tile)
+        for lines in (record.rows, record.cols):
+            for name in _LINE_DATASETS:
+                getattr(lines, name)[:]
+
+    def drop_tile(self, row: int, col: int) -> None:
+        self.tile_path(row, col).unlink(missing_ok=True)
+
+    # --- start states and pieces
+
+    def put_path(self, waypoints: Sequence[Waypoint], complete: bool) -> None:
+        with new_hdf5(self.path / "path.h5") as file:
+            file.attrs["description"] = "start states from the end cell backwards"
+            file.attrs["units"] = "letters"
+            file.attrs["complete"] = complete
+            for name, (description, units) in _PATH_DATASETS.items():
+                values = np.array([getattr(point, name) for point in waypoints], np.int64)
+                _write(file, name, values, description, units)
+
+    def get_path(self) -> tuple[list[Waypoint], bool]:
+        path = self.path / "path.h5"
+        if not path.exists():
+            return [], False
+
+        def read(file: h5py.File) -> tuple[list[Waypoint], bool]:
+            columns = [file[name][:].tolist() for name in _PATH_DATASETS]
+            points = [Waypoint(i, j, State(state), value) for i, j, state, value in zip(*columns, strict=True)]
+            return points, bool(file.attrs["complete"])
+
+        return self._read(path, read, DamagedFile)
+
+    def piece_path(self, number: int) -> Path:
+        return self.path / "pieces" / f"p{number:06d}.h5"
+
+    def put_piece(self, number: int, piece: Piece) -> None:
+        with new_hdf5(self.piece_path(number)) as file:
+            _write(file, "ops", piece.ops, "operation of each run: 0 letter pair, 1 insertion, 2 deletion", "enum")
+            _write(file, "lengths", piece.lengths, "length of each run", "columns")
+
+    def get_piece(self, number: int) -> Piece | None:
+        path = self.piece_path(number)
+        if not path.exists():
+            return None
+        return self._read(path, lambda file: Piece(file["ops"][:], file["lengths"][:]), DamagedFile)
+
+    def _read(self, path: Path, read: Callable[[h5py.File], T], failure: Callable[[str], StoreError]) -> T:
+        try:
+            with h5py.File(path, "r") as file:
+                return read(file)
+        except (OSError, KeyError, RuntimeError, ValueError, TypeError) as error:
+            raise failure(f"{path}: damaged: {_first_line(error)}") from error
+
+
+_OWN_NAMES = {"lock", "tiles", "pieces", "sequences.h5", "path.h5", "manifest.json"}
+
+
+class _LazyDataset:
+    """A dataset that is opened for each read, so that no file stays open between steps."""
+
+    def __init__(
+        self, store: DirectoryStore, path: Path, name: str, failure: Callable[[str], StoreError]
+    ) -> None:
+        self._store, self._path, self._name, self._failure = store, path, name, failure
+
+    def __getitem__(self, key: Any) -> Any:
+        return self._store._read(self._path, lambda file: file[self._name][key], self._failure)
+
+
+def _write(group: h5py.Group, name: str, values: NDArray[Any], description: str, units: str) -> None:
+    options: dict[str, Any] = {}
+    if values.size:
+        chunk = (*(1 for _ in values.shape[:-1]), min(values.shape[-1], _HDF5_CHUNK))
+        options = {"chunks": chunk, "fletcher32": True, "shuffle": True, "compression": "lzf"}
+    dataset = group.create_dataset(name, data=values, **options)
+    dataset.attrs["description"] = description
+    dataset.attrs["units"] = units
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

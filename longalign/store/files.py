@@ -1,0 +1,69 @@
+"""Files that are whole or absent, and a lock that dies with its process."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import h5py
+
+from longalign.errors import StoreError
+
+TEMPORARY_PREFIX = ".tmp-"
+
+
+@contextmanager
+def atomic_path(path: Path) -> Iterator[Path]:
+    """A temporary path beside `path` that becomes `path` if the block ends well.
+
+    Contents and name are both flushed to the disk, so after a power loss a file with its final name
+    is whole. Raises StoreError if the file system refuses (full disk, no permission).
+    """
+    temporary = path.with_name(f"{TEMPORARY_PREFIX}{os.getpid()}-{path.name}")
+    try:
+        yield temporary
+        _flush(temporary)
+        os.replace(temporary, path)
+        _flush(path.parent)
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be written: {error.strerror or error}") from error
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _flush(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def new_hdf5(path: Path) -> Iterator[h5py.File]:
+    """A new HDF5 file, atomically; the latest format, whose metadata carry checksums."""
+    with atomic_path(path) as temporary, h5py.File(temporary, "w", libver="latest") as file:
+        yield file
+
+
+class Lock:
+    """An exclusive lock on a store, released by the kernel when its process dies in any way."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.read(self._descriptor, 200).decode(errors="replace").strip() or "another process"
+            os.close(self._descriptor)
+            raise StoreError(f"{path.parent}: the store is in use by {holder}") from None
+        os.ftruncate(self._descriptor, 0)
+        os.write(self._descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
+
+    def release(self) -> None:
+        os.close(self._descriptor)

@@ -1,0 +1,110 @@
+"""What a store belongs to: input, scoring, mode and geometry, and how to name what differs."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from longalign.errors import StoreError
+from longalign.geometry import Grid
+from longalign.scoring import Scoring
+from longalign.store.files import atomic_path
+
+FORMAT = "longalign-store"
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceRecord:
+    """Which sequence: its name, number of letters, SHA-256 of its upper-case letters, and source."""
+
+    name: str
+    length: int
+    sha256: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """The identity of a run, with the geometry that its tiles follow.
+
+    `command` ("align" or "score") and `output` tell a resumed run what was asked for; `program` is the
+    version that made the store.
+    """
+
+    query: SequenceRecord
+    target: SequenceRecord
+    mode: str
+    scoring: Scoring
+    grid: Grid
+    program: str
+    command: str = "align"
+    output: str = "-"
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "format": FORMAT,
+            "version": VERSION,
+            "program": self.program,
+            "command": self.command,
+            "output": self.output,
+            "mode": self.mode,
+            "alphabet": "DNA with IUPAC codes; an ambiguous letter never matches",
+            "scoring": asdict(self.scoring),
+            "gap_convention": self.scoring.convention,
+            "coordinates": "0-based, half-open",
+            "query": asdict(self.query),
+            "target": asdict(self.target),
+            "grid": asdict(self.grid),
+        }
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Manifest:
+        return cls(
+            query=SequenceRecord(**data["query"]),
+            target=SequenceRecord(**data["target"]),
+            mode=data["mode"],
+            scoring=Scoring(**data["scoring"]),
+            grid=Grid(**{name: tuple(cuts) for name, cuts in data["grid"].items()}),
+            program=data["program"],
+            command=data["command"],
+            output=data["output"],
+        )
+
+    def write(self, path: Path) -> None:
+        with atomic_path(path) as temporary:
+            temporary.write_text(json.dumps(self.to_json(), indent=2) + "\n")
+
+    @classmethod
+    def read(cls, path: Path) -> Manifest:
+        """Raises StoreError if the file is missing, damaged, or of another format or version."""
+        try:
+            data = json.loads(path.read_text())
+        except OSError as error:
+            raise StoreError(f"{path.parent}: not a store: {path.name}: {error.strerror}") from error
+        except ValueError as error:
+            raise StoreError(f"{path}: damaged manifest: {error}") from error
+        if not isinstance(data, dict) or data.get("format") != FORMAT:
+            raise StoreError(f"{path}: not the manifest of a longalign store")
+        if data.get("version") != VERSION:
+            raise StoreError(f"{path}: store version {data.get('version')}, this program reads version {VERSION}")
+        try:
+            return cls.from_json(data)
+        except (KeyError, TypeError, AttributeError) as error:
+            raise StoreError(f"{path}: damaged manifest: {error!r}") from error
+
+    def refuse_other(self, store: Path, query: SequenceRecord, target: SequenceRecord, mode: str, scoring: Scoring) -> None:
+        """Raise StoreError, naming every field that differs, if the store belongs to another run."""
+        pairs = [
+            ("query sequence (SHA-256)", self.query.sha256, query.sha256),
+            ("query length", self.query.length, query.length),
+            ("target sequence (SHA-256)", self.target.sha256, target.sha256),
+            ("target length", self.target.length, target.length),
+            ("mode", self.mode, mode),
+            *((name, value, getattr(scoring, name)) for name, value in asdict(self.scoring).items()),
+        ]
+        differing = [f"{name} is {stored} in the store and {given} now" for name, stored, given in pairs if stored != given]
+        if differing:
+            raise StoreError(f"{store}: the store belongs to another run: {'; '.join(differing)}")
