@@ -1,0 +1,215 @@
+"""The conformance suite catches back ends that are wrong, and its failures can be pasted."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import Phase, given, settings
+
+from longalign.backends.base import SweepJob, SweepResult, no_progress
+from longalign.boundary import BestCell, Boundary
+from longalign.errors import InputError
+from longalign.reference import ReferenceBackend, encode
+from longalign.scoring import NEG_INF, Scoring
+from longalign.testing import (
+    LOWEST,
+    SweepConformance,
+    assert_same_result,
+    entry_range,
+    job_source,
+    jobs,
+    largest_parameter,
+    whole_matrix,
+)
+
+
+class Faulty(ReferenceBackend):
+    """A back end with one fault: in what it sweeps, or in what it returns."""
+
+    def sweep(self, jobs, progress=no_progress):
+        swept = super().sweep([self.misread(job) for job in jobs], progress)
+        return [self.spoil(job, result) for job, result in zip(jobs, swept, strict=True)]
+
+    def misread(self, job):
+        return job
+
+    def spoil(self, job, result):
+        return result
+
+
+class ForgetsOpenGaps(Faulty):
+    def misread(self, job):
+        return dataclasses.replace(job, top=Boundary(job.top.h, np.full_like(job.top.gap, NEG_INF)))
+
+
+class ForgetsTheCorner(Faulty):
+    def misread(self, job):
+        top = job.top.h.copy()
+        top[0] = NEG_INF
+        return dataclasses.replace(job, top=Boundary(top, job.top.gap))
+
+
+class KeepsSixteenBits(Faulty):
+    def spoil(self, job, result):
+        rows = tuple(Boundary(row.h.astype(np.int16).astype(np.int32), row.gap) for row in result.rows)
+        return dataclasses.replace(result, rows=rows)
+
+
+class LeavesTheGapAtTheCorner(Faulty):
+    def spoil(self, job, result):
+        for boundary in result.cols:
+            boundary.gap[0] = 0
+        return result
+
+
+class TakesTheLowestOfEqualCells(Faulty):
+    def spoil(self, job, result):
+        [swept] = ReferenceBackend().sweep([dataclasses.replace(job, query=job.target, target=job.query)])
+        return dataclasses.replace(result, best=BestCell(swept.best.score, swept.best.j, swept.best.i))
+
+
+class MatchesAmbiguousLetters(Faulty):
+    def misread(self, job):
+        query, target = (np.where(codes > 3, 0, codes) for codes in (job.query, job.target))
+        return dataclasses.replace(job, query=query, target=target)
+
+
+class TracksBestUnasked(Faulty):
+    def misread(self, job):
+        return dataclasses.replace(job, track_best=True)
+
+
+class MixesUpTheJobs(Faulty):
+    def sweep(self, jobs, progress=no_progress):
+        return super().sweep(jobs, progress)[::-1]
+
+
+class MixesUpTheScorings(Faulty):
+    def sweep(self, jobs, progress=no_progress):
+        return super().sweep([dataclasses.replace(job, scoring=jobs[0].scoring) for job in jobs], progress)
+
+
+class ReportsRowsNotCells(Faulty):
+    def sweep(self, jobs, progress=no_progress):
+        return super().sweep(jobs, lambda _: progress(1))
+
+
+class DoesNotStop(Faulty):
+    def sweep(self, jobs, progress=no_progress):
+        try:
+            return super().sweep(jobs, progress)
+        except Exception:
+            return super().sweep(jobs)
+
+
+class ReturnsItsOwnBuffer(Faulty):
+    buffer = np.zeros(1000, np.int32)
+
+    def spoil(self, job, result):
+        h = result.rows[0].h
+        self.buffer[: len(h)] = h
+        return dataclasses.replace(result, rows=(Boundary(self.buffer[: len(h)], result.rows[0].gap),))
+
+
+@pytest.fixture
+def first_failure_only():
+    """Settings that stop at the first failure: to shrink it would take long, and nobody will read it."""
+    usual = settings.get_current_profile_name()
+    settings.register_profile(
+        "first failure",
+        max_examples=300,
+        phases=[Phase.generate],
+        database=None,
+        derandomize=True,
+        deadline=None,
+    )
+    settings.load_profile("first failure")
+    yield
+    settings.load_profile(usual)
+
+
+@pytest.mark.usefixtures("first_failure_only")
+@pytest.mark.parametrize(
+    ("fault", "test"),
+    [
+        (ForgetsOpenGaps, "test_equals_the_reference"),
+        (ForgetsOpenGaps, "test_tiles_glued_by_boundaries_equal_the_whole"),
+        (ForgetsOpenGaps, "test_exchanging_query_and_target_exchanges_the_gap_states"),
+        (ForgetsTheCorner, "test_every_pair_of_edge_lengths"),
+        (KeepsSixteenBits, "test_equals_the_reference"),
+        (KeepsSixteenBits, "test_values_at_both_ends_of_the_range"),
+        (LeavesTheGapAtTheCorner, "test_every_pair_of_edge_lengths"),
+        (TakesTheLowestOfEqualCells, "test_of_two_best_cells_on_an_anti_diagonal_the_rightmost_is_the_end"),
+        (MatchesAmbiguousLetters, "test_ambiguous_letters_match_nothing"),
+        (TracksBestUnasked, "test_equals_the_reference"),
+        (MixesUpTheJobs, "test_every_pair_of_edge_lengths"),
+        (MixesUpTheScorings, "test_a_work_list_of_different_jobs"),
+        (ReportsRowsNotCells, "test_progress_adds_up_to_the_cells"),
+        (DoesNotStop, "test_progress_may_stop_the_sweep"),
+        (ReturnsItsOwnBuffer, "test_a_sweep_leaves_its_input_and_earlier_results_alone"),
+    ],
+)
+def test_the_suite_catches_a_fault(fault, test):
+    with pytest.raises((AssertionError, pytest.fail.Exception)):
+        getattr(SweepConformance(), test)(fault())
+
+
+@given(jobs((4, 16), 200))
+def test_the_source_of_a_job_builds_the_same_job(job):
+    again = eval(job_source(job))
+    assert job_source(again) == job_source(job)
+    assert [len(again.query), len(again.target)] == [len(job.query), len(job.target)]
+    for result in ReferenceBackend().sweep([again]):
+        assert_same_result(job, result, ReferenceBackend().sweep([job])[0])
+
+
+@given(jobs((4, 16), 200))
+def test_jobs_are_rectangles_that_a_sweep_may_be_given(job):
+    job.scoring.check_range(len(job.query), len(job.target))
+    assert job.top.h[0] == job.left.h[0]
+    assert len(job.top) == len(job.target)
+    assert len(job.left) == len(job.query)
+    assert job.top.gap[0] == job.left.gap[0] == NEG_INF
+    assert not set(job.query) & set(job.target) - {0, 1, 2, 3}
+    for places, length in ((job.rows, len(job.query)), (job.cols, len(job.target))):
+        assert list(places) == sorted(set(places))
+        assert all(1 <= place <= length for place in places)
+
+
+def test_a_failure_says_where_and_with_which_job():
+    job = whole_matrix(encode("ACGT", 4), encode("ACTT", 5), Scoring(), True)
+    [want] = ReferenceBackend().sweep([job])
+    [got] = ReferenceBackend().sweep([job])
+    got.rows[0].h[2] += 1
+    with pytest.raises(AssertionError, match=r"(?s)row 4: h\[2\] is 1, not 0 .*SweepJob\(.*encode\('ACGT'"):
+        assert_same_result(job, got, want)
+
+
+def test_minus_infinity_is_a_range():
+    job = whole_matrix(encode("A", 4), encode("C", 5), Scoring(), True)
+    want, lower, finite = (_one_row(job, value) for value in (NEG_INF, NEG_INF - 5, LOWEST))
+    assert_same_result(job, lower, want)
+    with pytest.raises(AssertionError, match=r"gap\[1\]"):
+        assert_same_result(job, finite, want)
+    with pytest.raises(AssertionError, match=r"gap\[1\]"):
+        assert_same_result(job, want, finite)
+
+
+def _one_row(job: SweepJob, gap: int) -> SweepResult:
+    row = Boundary(np.array([0, 0], np.int32), np.array([NEG_INF, gap], np.int32))
+    return SweepResult((row,), ReferenceBackend().sweep([job])[0].cols, BestCell())
+
+
+def test_the_largest_parameter_is_the_last_one_that_the_range_check_admits():
+    assert largest_parameter(10, 10) == 1 << 24
+    limit = largest_parameter(500, 500)
+    Scoring(limit, -limit, limit, limit).check_range(500, 500)
+    with pytest.raises(InputError, match="beyond the 32-bit limit"):
+        Scoring(2 * limit, -limit, limit, 2 * limit).check_range(500, 500)
+
+
+def test_the_range_of_entries_holds_zero():
+    low, high = entry_range(Scoring(), 100, 100)
+    assert low < 0 < high
