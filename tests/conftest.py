@@ -3,14 +3,38 @@
 from __future__ import annotations
 
 import os
+from functools import cache
 
 import pytest
 from hypothesis import settings
 
 pytest.register_assert_rewrite("longalign.testing")
+pytest_plugins = ["pytester"]
 
 # Sweeps compile on first use, so a deadline would fail on the first example and pass on the second.
 settings.register_profile("default", deadline=None, max_examples=100)
 settings.register_profile("ci", deadline=None, max_examples=100, derandomize=True, print_blob=True)
 settings.register_profile("thorough", deadline=None, max_examples=3000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@cache
+def missing_gpu() -> str | None:
+    """Why no GPU can be used here; None if one can."""
+    if os.environ.get("NUMBA_ENABLE_CUDASIM") == "1":
+        return "the simulator stands in for the GPU"
+    try:
+        from longalign.backends.cuda.api import cuda
+    except ImportError as error:
+        return f"no CUDA package: {error}"
+    return None if cuda.is_available() else "no usable CUDA device"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test marked gpu without a GPU; fail it where a GPU is promised, before its fixtures run."""
+    if item.get_closest_marker("gpu") is None or (reason := missing_gpu()) is None:
+        return
+    if os.environ.get("LONGALIGN_REQUIRE_GPU") == "1":
+        pytest.fail(f"LONGALIGN_REQUIRE_GPU=1, but {reason}", pytrace=False)
+    pytest.skip(reason)
