@@ -226,14 +226,18 @@ def _lines(source: _Source) -> Iterator[bytes]:
 
 def _has_fresh_index(path: str) -> bool:
     """Whether a usable index lies beside the file; one older than the file may belong to other data."""
-    file = Path(path)
-    if path == STDIN or not file.is_file():
+    if path == STDIN:
         return False
-    with file.open("rb") as stream:
-        suffixes = [".fai", ".gzi"] if stream.read(2) == _GZIP_MAGIC else [".fai"]
-    indexes = [Path(path + suffix) for suffix in suffixes]
-    age = file.stat().st_mtime_ns
-    return all(index.is_file() and index.stat().st_mtime_ns >= age for index in indexes)
+    file = Path(path)
+    try:
+        if not file.is_file():  # reading the first bytes of a pipe would lose them
+            return False
+        with file.open("rb") as stream:
+            suffixes = [".fai", ".gzi"] if stream.read(2) == _GZIP_MAGIC else [".fai"]
+        age = file.stat().st_mtime_ns
+        return all(Path(path + suffix).stat().st_mtime_ns >= age for suffix in suffixes)
+    except OSError:  # no index, or no permission: reading the file itself tells
+        return False
 
 
 def _read_indexed(path: str, choices: list[_Choice]) -> Record:

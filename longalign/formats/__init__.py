@@ -1,0 +1,1 @@
+"""What alignments look like in files: written, read back, and verified."""

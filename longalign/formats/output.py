@@ -1,0 +1,77 @@
+"""Output files that are either whole or not there."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TextIO
+
+from longalign.errors import InputError
+
+STDOUT = "-"
+
+#: What a write can fail with while the program is right: the disk is full or broken.
+_DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+
+
+@contextmanager
+def open_output(path: str | os.PathLike[str]) -> Iterator[TextIO]:
+    """A text stream (UTF-8) into a file that takes its name only when the block ends without an error.
+
+    Until then the text is in a temporary file in the same directory; after an error that file is
+    removed, and what was under the name before stays. Devices and pipes are written directly. "-" is
+    stdout, which is flushed and stays open; a closed pipe raises BrokenPipeError, for the caller.
+
+    Raises InputError, with the path, if the file cannot be made or the disk is full.
+    """
+    if os.fspath(path) == STDOUT:
+        yield sys.stdout
+        sys.stdout.flush()
+        return
+    target = Path(os.path.realpath(path))  # a symbolic link stays one
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
+    try:
+        direct = target.exists() and not (target.is_file() or target.is_dir())
+        file = _open_text(target, "w") if direct else _create_beside(target, temporary)
+    except OSError as error:
+        raise _cannot_write(path, error) from error
+    try:
+        with file:
+            yield file
+            file.flush()
+            if not direct:
+                os.fsync(file.fileno())
+        if not direct:
+            temporary.replace(target)
+    except BaseException as error:
+        temporary.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.errno in _DISK_ERRORS:
+            raise _cannot_write(path, error) from error
+        raise
+
+
+def _create_beside(target: Path, temporary: Path) -> TextIO:
+    """The temporary file, with the permissions of the file it will replace."""
+    if target.is_dir():
+        raise OSError(errno.EISDIR, os.strerror(errno.EISDIR))
+    if not target.exists():
+        return _open_text(temporary, "x")
+    if not os.access(target, os.W_OK):  # renaming over it would need no such permission
+        raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+    file = _open_text(temporary, "x")
+    shutil.copymode(target, temporary)
+    return file
+
+
+def _open_text(path: Path, mode: str) -> TextIO:
+    return path.open(mode, encoding="utf-8", newline="\n")  # type: ignore[return-value]
+
+
+def _cannot_write(path: str | os.PathLike[str], error: OSError) -> InputError:
+    return InputError(f"{os.fspath(path)}: cannot be written: {(error.strerror or str(error)).lower()}")

@@ -1,0 +1,215 @@
+"""PAF, the pairwise mapping format of minimap2: one line an alignment.
+
+Twelve columns, then tags. Coordinates are 0-based and half-open and count from the start of the whole
+record, also where a region of it was aligned; the length columns give whole records. longalign writes
+
+- `tp:A:P`  a primary alignment
+- `AS:i`    the score
+- `NM:i`    mismatches and gap letters
+- `cg:Z`    the CIGAR, of = X I D
+- `tg:Z`    what the score means: `local;match=1;mismatch=-3;gap(k)=3+2k`, where gap(k) is the cost of
+            a gap of length k
+
+The mapping quality is 255, "not available": an exact alignment of two given sequences has none.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO, cast
+
+from longalign.alignment import Alignment, Lengths, Mode, Ops, parse_cigar
+from longalign.errors import InputError
+from longalign.scoring import Scoring
+from longalign.sequence import Sequence
+
+STDIN = "-"
+
+_NO_MAPPING_QUALITY = 255
+_COLUMNS = 12
+_NUMBERS = {1: "query length", 2: "query start", 3: "query end", 6: "target length", 7: "target start"}
+_NUMBERS |= {8: "target end", 9: "matches", 10: "block length", 11: "mapping quality"}
+_NUMBER = re.compile(r"\d{1,18}", re.ASCII)
+_INTEGER = re.compile(r"[-+]?\d{1,18}", re.ASCII)
+_TAG = re.compile(r"([A-Za-z][A-Za-z0-9]):([AifZHB]):(.*)", re.DOTALL)
+_MEANING = re.compile(
+    r"(local|global);match=(-?\d{1,18});mismatch=(-?\d{1,18});gap\(k\)=(\d{1,18})\+(\d{1,18})k", re.ASCII
+)
+
+
+def format_paf(alignment: Alignment) -> str:
+    """The PAF line of an alignment, without line end; empty for the empty alignment."""
+    if not len(alignment.ops):
+        return ""
+    meaning = format_meaning(alignment.mode, alignment.scoring)
+    fields = [
+        *_side(alignment.query, alignment.query_start, alignment.query_end),
+        "+",
+        *_side(alignment.target, alignment.target_start, alignment.target_end),
+        alignment.matches,
+        alignment.columns,
+        _NO_MAPPING_QUALITY,
+        "tp:A:P",
+        f"AS:i:{alignment.score}",
+        f"NM:i:{alignment.mismatches + alignment.gap_letters}",
+        f"cg:Z:{alignment.cigar}",
+        f"tg:Z:{meaning}",
+    ]
+    return "\t".join(map(str, fields))
+
+
+def _side(sequence: Sequence, start: int, end: int) -> tuple[str, int, int, int]:
+    return sequence.name, sequence.record_length, sequence.offset + start, sequence.offset + end
+
+
+def write_paf(alignment: Alignment, file: TextIO) -> None:
+    """Write an alignment as one line; nothing for the empty alignment."""
+    if line := format_paf(alignment):
+        file.write(line + "\n")
+
+
+def format_meaning(mode: Mode, scoring: Scoring) -> str:
+    """The text of the `tg` tag."""
+    return (
+        f"{mode};match={scoring.match};mismatch={scoring.mismatch};"
+        f"gap(k)={scoring.gap_open}+{scoring.gap_extend}k"
+    )
+
+
+def parse_meaning(text: str) -> tuple[Mode, Scoring]:
+    """Mode and scoring from the text of a `tg` tag. Raises InputError."""
+    found = _MEANING.fullmatch(text)
+    if not found:
+        raise InputError(f"tag tg {text!r} is not like 'local;match=1;mismatch=-3;gap(k)=3+2k'")
+    return cast(Mode, found[1]), Scoring(int(found[2]), int(found[3]), int(found[4]), int(found[5]))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PafRecord:
+    """A line of a PAF file, as it stands there: columns are checked for sense, not for truth.
+
+    `line` counts from 1. `tags` holds the text of each tag under its two letters, `cg` included; `ops`
+    and `lengths` are the runs of `cg`, and None where there is no such tag. Coordinates are 0-based,
+    half-open, on the forward strand of both records.
+    """
+
+    source: str
+    line: int
+    query_name: str
+    query_length: int
+    query_start: int
+    query_end: int
+    strand: str
+    target_name: str
+    target_length: int
+    target_start: int
+    target_end: int
+    matches: int
+    block_length: int
+    mapping_quality: int
+    tags: dict[str, str]
+    ops: Ops | None
+    lengths: Lengths | None
+
+    @property
+    def score(self) -> int:
+        """Tag `AS`. Raises InputError if it is missing."""
+        return int(self.tag("AS"))
+
+    @property
+    def edit_distance(self) -> int:
+        """Tag `NM`. Raises InputError if it is missing."""
+        return int(self.tag("NM"))
+
+    @property
+    def cigar(self) -> str:
+        """Tag `cg`. Raises InputError if it is missing."""
+        return self.tag("cg")
+
+    @property
+    def meaning(self) -> tuple[Mode, Scoring]:
+        """Mode and scoring from tag `tg`. Raises InputError if it is missing or not longalign's."""
+        try:
+            return parse_meaning(self.tag("tg"))
+        except InputError as error:
+            raise InputError(f"{self.source}: line {self.line}: {error}") from error
+
+    def tag(self, name: str) -> str:
+        """The text of a tag. Raises InputError if it is missing."""
+        if name not in self.tags:
+            raise InputError(f"{self.source}: line {self.line}: no {name} tag")
+        return self.tags[name]
+
+
+def read_paf(path: str | os.PathLike[str]) -> Iterator[PafRecord]:
+    """The records of a PAF file, or of stdin for "-", one line at a time; blank lines are skipped.
+
+    CIGARs may hold M, as those of minimap2 do. Raises InputError with the number of the line.
+    """
+    source = os.fspath(path)
+    try:
+        # Names are only compared and shown: bytes that are not UTF-8 need not stop the reading.
+        opened = (
+            nullcontext(sys.stdin)
+            if source == STDIN
+            else Path(path).open(encoding="utf-8", errors="backslashreplace")  # noqa: SIM115
+        )
+        with opened as file:
+            for number, line in enumerate(file, start=1):
+                if line.strip():
+                    try:
+                        yield _parse(source, number, line.rstrip("\r\n").split("\t"))
+                    except InputError as error:
+                        raise InputError(f"{source}: line {number}: {error}") from error
+    except OSError as error:
+        raise InputError(f"{source}: {(error.strerror or str(error)).lower()}") from error
+
+
+def _parse(source: str, line: int, fields: list[str]) -> PafRecord:
+    if len(fields) < _COLUMNS:
+        raise InputError(f"{len(fields)} columns, want at least {_COLUMNS}, separated by tabs")
+    numbers = {
+        column: _number(fields[column], f"column {column + 1} ({n})") for column, n in _NUMBERS.items()
+    }
+    if fields[4] not in ("+", "-"):
+        raise InputError(f"column 5 (strand): {fields[4]!r} is neither '+' nor '-'")
+    for side, (length, start, end) in {"query": (1, 2, 3), "target": (6, 7, 8)}.items():
+        if not numbers[start] <= numbers[end] <= numbers[length]:
+            raise InputError(
+                f"columns {start + 1}-{end + 1}: {side} {numbers[start]}-{numbers[end]} "
+                f"is not within 0-{numbers[length]}"
+            )
+    tags = dict(_tag(text, column) for column, text in enumerate(fields[_COLUMNS:], start=_COLUMNS + 1))
+    runs = parse_cigar(tags["cg"]) if "cg" in tags else (None, None)
+    return PafRecord(
+        source,
+        line,
+        *(fields[0], numbers[1], numbers[2], numbers[3], fields[4]),
+        *(fields[5], numbers[6], numbers[7], numbers[8]),
+        *(numbers[9], numbers[10], numbers[11], tags, *runs),
+    )
+
+
+def _number(text: str, where: str) -> int:
+    if not _NUMBER.fullmatch(text):
+        raise InputError(f"{where}: {text!r} is not a whole number")
+    return int(text)
+
+
+def _tag(text: str, column: int) -> tuple[str, str]:
+    found = _TAG.fullmatch(text)
+    if not found:
+        shown = text if len(text) <= 40 else text[:40] + "..."
+        raise InputError(f"column {column}: {shown!r} is not a tag like NM:i:5")
+    name, kind, value = found.groups()
+    if kind == "i" and not _INTEGER.fullmatch(value):
+        raise InputError(f"column {column}: tag {name}: {value!r} is not a whole number")
+    if name in ("AS", "NM") and kind != "i":
+        raise InputError(f"column {column}: tag {name} must be of type i, not {kind}")
+    return name, value

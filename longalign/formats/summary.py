@@ -1,0 +1,121 @@
+"""The summary of a run as JSON: what was aligned, how, and what came out.
+
+Schema `longalign.summary/1`. Coordinates are 0-based and half-open and count from the start of the
+whole record, like those of the PAF output.
+
+    schema      "longalign.summary/1"
+    versions    {program or library: version}
+    query       {name, length, sha256, source, offset, record_length}: `length` letters were aligned,
+                from `offset` of a record of `record_length`; sha256 is that of the aligned letters in
+                upper case; source is what the user typed
+    target      the same
+    mode        "local" or "global"
+    scoring     {match, mismatch, gap_open, gap_extend, convention}: the convention is a sentence
+    score       the optimal score
+    end         {query, target} where the alignment ends, or null if no local score is positive
+    alignment   null if only the score was asked for or there is none to show; else
+                {query_start, query_end, target_start, target_end, columns, matches, mismatches, gaps,
+                gap_letters, identity}: `gaps` counts runs, `identity` is matches per column, 0..1
+    backend     {word: description} of the hardware and software that swept
+    phases      [{name, cells, seconds, gcups}]: cells computed, wall time, 10^9 cells a second, or null
+                where the time is 0
+
+A later version may add keys; a change of meaning changes the number after the slash.
+"""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+
+from longalign.alignment import Alignment, Mode
+from longalign.scoring import Scoring
+from longalign.sequence import Sequence
+
+SCHEMA = "longalign.summary/1"
+
+_LIBRARIES = ("longalign", "numpy", "numba", "h5py", "pysam")
+
+
+@dataclass(frozen=True, slots=True)
+class PhaseTime:
+    """Work and wall time of a phase: cell updates, seconds."""
+
+    name: str
+    cells: int
+    seconds: float
+
+    @property
+    def gcups(self) -> float | None:
+        """10^9 cell updates a second; None where no time was measured."""
+        return self.cells / self.seconds / 1e9 if self.seconds > 0 else None
+
+
+def summarize(
+    *,
+    query: Sequence,
+    target: Sequence,
+    scoring: Scoring,
+    mode: Mode,
+    score: int,
+    end: tuple[int, int] | None,
+    alignment: Alignment | None = None,
+    backend: Mapping[str, str],
+    phases: Iterable[PhaseTime] = (),
+) -> dict[str, object]:
+    """A summary that `json.dumps` takes; the keys are those of the module's docstring.
+
+    `end` is where the alignment ends, as letters of `query` and `target` before it; None if no local
+    score is positive. `alignment` is None after a run for the score alone.
+    """
+    return {
+        "schema": SCHEMA,
+        "versions": _versions(),
+        "query": _sequence(query),
+        "target": _sequence(target),
+        "mode": mode,
+        "scoring": {**asdict(scoring), "convention": scoring.convention},
+        "score": int(score),
+        "end": None if end is None else {"query": query.offset + end[0], "target": target.offset + end[1]},
+        "alignment": _alignment(alignment) if alignment is not None and len(alignment.ops) else None,
+        "backend": dict(backend),
+        "phases": [{**asdict(phase), "gcups": phase.gcups} for phase in phases],
+    }
+
+
+def _versions() -> dict[str, str]:
+    versions = {"python": platform.python_version()}
+    for library in _LIBRARIES:
+        try:
+            versions[library] = version(library)
+        except PackageNotFoundError:  # run from a source tree
+            versions[library] = "not installed"
+    return versions
+
+
+def _sequence(sequence: Sequence) -> dict[str, object]:
+    return {
+        "name": sequence.name,
+        "length": sequence.length,
+        "sha256": sequence.sha256,
+        "source": sequence.source,
+        "offset": sequence.offset,
+        "record_length": sequence.record_length,
+    }
+
+
+def _alignment(alignment: Alignment) -> dict[str, object]:
+    return {
+        "query_start": alignment.query.offset + alignment.query_start,
+        "query_end": alignment.query.offset + alignment.query_end,
+        "target_start": alignment.target.offset + alignment.target_start,
+        "target_end": alignment.target.offset + alignment.target_end,
+        "columns": alignment.columns,
+        "matches": alignment.matches,
+        "mismatches": alignment.mismatches,
+        "gaps": alignment.gaps,
+        "gap_letters": alignment.gap_letters,
+        "identity": alignment.identity,
+    }

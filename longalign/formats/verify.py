@@ -1,0 +1,228 @@
+"""Whether a PAF file tells the truth about two FASTA files.
+
+Each line is walked run by run along the letters of both records, with slices and plain counting. This
+module shares no arithmetic with the back ends or with `Alignment`, so that it can bear witness against
+them. It tells whether an alignment is what it claims to be, not whether it is optimal.
+"""
+
+from __future__ import annotations
+
+import operator
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from os.path import isfile
+
+from longalign.formats.paf import STDIN, PafRecord, read_paf
+from longalign.scoring import Scoring
+from longalign.sequence import Sequence, read_sequence
+
+# Every letter as its base; an ambiguous one as a byte of its own in the query, another in the target,
+# so that equal bytes are equal bases.
+_QUERY_BASE = bytes.maketrans(b"URYSWKMBDHVN", b"T" + b"?" * 11)
+_TARGET_BASE = bytes.maketrans(b"URYSWKMBDHVN", b"T" + b"!" * 11)
+_COMPLEMENT = bytes.maketrans(b"ACGT", b"TGCA")
+
+_RUN = re.compile(r"(\d+)([MID=X])")
+Runs = list[tuple[int, str]]
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One false claim of a PAF file, in words; `line` counts from 1."""
+
+    line: int
+    text: str
+
+    def __str__(self) -> str:
+        return f"line {self.line}: {self.text}"
+
+
+@dataclass(slots=True)
+class Verification:
+    """What a PAF file was found to be.
+
+    `alignments` and `columns` count what was walked. `scores` counts the alignments whose score was
+    checked: those with a scoring in their tg tag, or all if a scoring was given.
+    """
+
+    paf: str
+    alignments: int = 0
+    columns: int = 0
+    scores: int = 0
+    problems: list[Problem] = field(default_factory=list)
+
+    @property
+    def ok(self) -> bool:
+        """Whether every claim is true."""
+        return not self.problems
+
+    def __str__(self) -> str:
+        if self.problems:
+            return "\n".join(f"{self.paf}: {problem}" for problem in self.problems)
+        return (
+            f"{self.paf}: OK: {self.alignments} alignments, {self.columns} columns, "
+            f"{self.scores} scores checked"
+        )
+
+
+def verify_paf(paf: str, query: str, target: str, scoring: Scoring | None = None) -> Verification:
+    """Check every line of a PAF file against the records that it names.
+
+    `query` and `target` are specifications as `read_sequence` takes them; where one is just a FILE, the
+    record of each line's name is taken from it. `scoring` goes before that of the tg tags; without
+    either, as in minimap2's output, AS is not checked. A line on the '-' strand aligns the reverse
+    complement of the query, as minimap2 has it. (minimap2 leaves columns with an ambiguous letter out of
+    its block length; that counts as a false claim here.)
+
+    False claims are returned, in the order of the file. Raises InputError if a file cannot be read, a
+    line is not PAF or has no cg tag, or names a record that the FASTA file does not have.
+    """
+    find = lru_cache(maxsize=4)(_find)
+    result = Verification(paf)
+    for record in read_paf(paf):
+        pair = find(query, record.query_name), find(target, record.target_name)
+        meaning = record.meaning[1] if scoring is None and "tg" in record.tags else scoring
+        runs = [(int(length), op) for length, op in _RUN.findall(record.cigar)]
+        result.alignments += 1
+        result.columns += sum(length for length, _ in runs)
+        result.scores += meaning is not None
+        result.problems += [Problem(record.line, text) for text in _problems(record, runs, *pair, meaning)]
+    return result
+
+
+def _find(spec: str, name: str) -> Sequence:
+    """The record called `name` of a file, or the one sequence that `spec` chooses."""
+    return read_sequence(f"{spec}:{name}" if spec == STDIN or isfile(spec) else spec)
+
+
+def _problems(
+    record: PafRecord, runs: Runs, query: Sequence, target: Sequence, scoring: Scoring | None
+) -> Iterator[str]:
+    """The false claims of one line. Where letters are missing, they are not counted."""
+    sides = (
+        _Side(
+            "query", 1, query, record.query_name, record.query_length, record.query_start, record.query_end
+        ),
+        _Side(
+            "target",
+            6,
+            target,
+            record.target_name,
+            record.target_length,
+            record.target_start,
+            record.target_end,
+        ),
+    )
+    misplaced = [text for side in sides for text in side.problems(runs)]
+    if misplaced:
+        yield from misplaced
+        return
+    tally = _walk(record, runs, *sides)
+    yield from tally.contradictions
+    yield from _differs("column 10 (matches)", record.matches, tally.matches)
+    yield from _differs("column 11 (block length)", record.block_length, tally.columns)
+    if "NM" in record.tags:
+        yield from _differs("tag NM", record.edit_distance, tally.mismatches + tally.gap_letters)
+    if scoring is not None:
+        yield from _differs("tag AS", record.score, tally.score(scoring))
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """What a line claims about one of its two records, and the record. `column` is that of the name."""
+
+    word: str
+    column: int
+    sequence: Sequence
+    name: str
+    length: int
+    start: int
+    end: int
+
+    def problems(self, runs: Runs) -> Iterator[str]:
+        """Why the letters that the line speaks of cannot be found."""
+        yield from _differs(f"column {self.column} ({self.word} name)", self.name, self.sequence.name)
+        yield from _differs(
+            f"column {self.column + 1} ({self.word} length)", self.length, self.sequence.record_length
+        )
+        first, last = self.sequence.offset, self.sequence.offset + self.sequence.length
+        if not first <= self.start <= self.end <= last:
+            yield f"{self.word} {self.start}-{self.end} is not within the letters given, {first}-{last}"
+        consuming = "M=XI" if self.word == "query" else "M=XD"
+        span = sum(length for length, op in runs if op in consuming)
+        if span != self.end - self.start:
+            yield (
+                f"cg consumes {span} {self.word} letters, but {self.start}-{self.end} "
+                f"has {self.end - self.start}"
+            )
+
+    def letters(self) -> bytes:
+        """The aligned letters, upper case, forward."""
+        offset = self.sequence.offset
+        return self.sequence.letters[self.start - offset : self.end - offset].tobytes()
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What the letters say about an alignment."""
+
+    matches: int = 0
+    mismatches: int = 0
+    gaps: int = 0
+    gap_letters: int = 0
+    contradictions: list[str] = field(default_factory=list)
+
+    @property
+    def columns(self) -> int:
+        return self.matches + self.mismatches + self.gap_letters
+
+    def score(self, scoring: Scoring) -> int:
+        return (
+            scoring.match * self.matches
+            + scoring.mismatch * self.mismatches
+            - scoring.gap_open * self.gaps
+            - scoring.gap_extend * self.gap_letters
+        )
+
+
+def _walk(record: PafRecord, runs: Runs, query: _Side, target: _Side) -> _Tally:
+    """Count along the CIGAR; the first = or X that the letters contradict is described."""
+    a, b = query.letters().translate(_QUERY_BASE), target.letters().translate(_TARGET_BASE)
+    if record.strand == "-":
+        a = a[::-1].translate(_COMPLEMENT)
+    tally = _Tally()
+    i = j = 0
+    previous = ""
+    for length, op in runs:
+        if op in "ID":
+            tally.gaps += op != previous
+            tally.gap_letters += length
+            i, j = (i + length, j) if op == "I" else (i, j + length)
+        else:
+            pair = a[i : i + length], b[j : j + length]
+            same = length if pair[0] == pair[1] else sum(map(operator.eq, *pair))
+            tally.matches += same
+            tally.mismatches += length - same
+            claimed = {"=": length, "X": 0, "M": same}[op]
+            if same != claimed and not tally.contradictions:
+                at = [x == y for x, y in zip(*pair, strict=True)].index(op == "X")
+                row = i + at if record.strand == "+" else len(a) - 1 - (i + at)
+                tally.contradictions.append(
+                    f"cg has {op!r} at query {query.start + row} and target {target.start + j + at}, "
+                    f"where the letters {'agree' if op == 'X' else 'differ'} "
+                    f"({_letter(query, row)} and {_letter(target, j + at)})"
+                )
+            i, j = i + length, j + length
+        previous = op
+    return tally
+
+
+def _letter(side: _Side, position: int) -> str:
+    return chr(side.letters()[position])
+
+
+def _differs(what: str, claimed: object, true: object) -> Iterator[str]:
+    if claimed != true:
+        yield f"{what}: claims {claimed}, is {true}"
