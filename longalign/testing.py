@@ -34,15 +34,18 @@ from longalign.boundary import (
 from longalign.errors import InputError
 from longalign.reference import ReferenceBackend, encode
 from longalign.scoring import LARGEST_PARAMETER, NEG_INF, Scoring
+from longalign.sequence import AMBIGUOUS_IN_QUERY, AMBIGUOUS_IN_TARGET
 
 T = TypeVar("T")
 
 #: The codes of an ambiguous letter: never equal, so that it never matches.
-QUERY_N, TARGET_N = 4, 5
+QUERY_N, TARGET_N = AMBIGUOUS_IN_QUERY, AMBIGUOUS_IN_TARGET
 
-#: `Scoring.check_range` keeps H between these two. E and F that are below LOWEST stand for minus
-#: infinity, or are a gap just opened at a value beside the limit.
+#: `Scoring.check_range` keeps H between these two, and so E and F above LOWEST - alpha - beta.
 LOWEST, HIGHEST = NEG_INF + (1 << 27), -NEG_INF
+
+#: What is below this is minus infinity: NEG_INF, changed by a letter score and the cost of a gap or two.
+UNREACHABLE = NEG_INF + (1 << 26)
 
 #: The most letters that `cut_edges` puts before a rectangle on either side.
 MARGIN = 9
@@ -54,8 +57,8 @@ MARGIN = 9
 def assert_same_result(job: SweepJob, got: SweepResult, want: SweepResult) -> None:
     """Both results are right if one is: the same best cell, and the same boundaries.
 
-    Minus infinity is a range: what is below LOWEST in one result is below LOWEST in the other, by
-    how much does not matter. `gap[0]`, outside the rectangle, is NEG_INF itself.
+    Minus infinity is a range: what is below UNREACHABLE in one result is so in the other, by how much
+    does not matter. `gap[0]`, outside the rectangle, is NEG_INF itself.
     """
     for problem in _differences(job, got, want):
         raise AssertionError(f"{problem} for\n{job_source(job)}")
@@ -77,7 +80,7 @@ def _boundary_differences(where: str, got: Boundary, want: Boundary) -> Iterator
         if ours.shape != theirs.shape or ours.dtype != np.int32:
             yield f"{where}: {name} is {ours.dtype}{ours.shape}, not int32{theirs.shape},"
             return
-        wrong = np.flatnonzero(np.where(theirs < LOWEST, ours >= LOWEST, ours != theirs))
+        wrong = np.flatnonzero(np.where(theirs < UNREACHABLE, ours >= UNREACHABLE, ours != theirs))
         if len(wrong):
             k = wrong[0]
             yield f"{where}: {name}[{k}] is {ours[k]}, not {theirs[k]} ({len(wrong)} values differ),"
@@ -290,7 +293,7 @@ def _raised(boundary: Boundary, by: int) -> Boundary:
 
 
 def _raise(values: IntArray, by: int) -> IntArray:
-    return np.where(values < LOWEST, values, values + np.int32(by))
+    return np.where(values < UNREACHABLE, values, values + np.int32(by))
 
 
 @st.composite

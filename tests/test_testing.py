@@ -14,7 +14,7 @@ from longalign.errors import InputError
 from longalign.reference import ReferenceBackend, encode
 from longalign.scoring import NEG_INF, Scoring
 from longalign.testing import (
-    LOWEST,
+    UNREACHABLE,
     SweepConformance,
     assert_same_result,
     entry_range,
@@ -189,7 +189,7 @@ def test_a_failure_says_where_and_with_which_job():
 
 def test_minus_infinity_is_a_range():
     job = whole_matrix(encode("A", 4), encode("C", 5), Scoring(), True)
-    want, lower, finite = (_one_row(job, value) for value in (NEG_INF, NEG_INF - 5, LOWEST))
+    want, lower, finite = (_one_row(job, value) for value in (NEG_INF, NEG_INF - 5, UNREACHABLE))
     assert_same_result(job, lower, want)
     with pytest.raises(AssertionError, match=r"gap\[1\]"):
         assert_same_result(job, finite, want)
