@@ -102,7 +102,9 @@ def gapped_rows(
         yield columns, query_row, target_row
 
 
-def split_matches(query: Codes, target: Codes, ops: ArrayLike, lengths: ArrayLike) -> tuple[Ops, Lengths]:
+def split_matches(
+    query: Codes, target: Codes, ops: ArrayLike, lengths: ArrayLike, *, chunk: int = _CHUNK
+) -> tuple[Ops, Lengths]:
     """Split the runs of letter pairs (M, = or X) into = and X, by the letters, and merge all runs.
 
     `query` and `target` are the codes (`Sequence.as_query`, `as_target`) that the runs consume, from
@@ -110,7 +112,7 @@ def split_matches(query: Codes, target: Codes, ops: ArrayLike, lengths: ArrayLik
     """
     runs = merge_runs(ops, lengths)
     parts: list[tuple[Ops, Lengths]] = []
-    for columns, query_row, target_row in gapped_rows(query, target, *runs, gap=_GAP):
+    for columns, query_row, target_row in gapped_rows(query, target, *runs, gap=_GAP, chunk=chunk):
         paired = (columns != Op.INSERTION) & (columns != Op.DELETION)
         pairs = np.where(query_row == target_row, np.uint8(Op.MATCH), np.uint8(Op.MISMATCH))
         columns = np.where(paired, pairs, columns)

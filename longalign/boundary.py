@@ -104,7 +104,9 @@ def _free_edge(length: int) -> Boundary:
     return Boundary(np.zeros(length + 1, np.int32), np.full(length + 1, NEG_INF, np.int32))
 
 
-def entry_edges(state: State, rows: int, cols: int, scoring: Scoring, value: int = 0) -> tuple[Boundary, Boundary]:
+def entry_edges(
+    state: State, rows: int, cols: int, scoring: Scoring, value: int = 0
+) -> tuple[Boundary, Boundary]:
     """Top and left boundary of a rectangle that every path enters at its upper left corner.
 
     `value` is what the path is worth on entry, in `state`: a path that enters in E can only go on

@@ -33,9 +33,3 @@ class InternalError(LongalignError):
     """A broken invariant, such as an alignment that does not re-score to its score: never output."""
 
     exit_code = 3
-
-
-class Interrupted(LongalignError):
-    """The run was stopped by Ctrl-C or SIGTERM."""
-
-    exit_code = 130

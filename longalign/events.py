@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class PhaseStarted:
-    """A phase begins; `done` of its `cells` were there already (a resumed run)."""
+    """A phase begins; `done` of its `cells` (None: not known before) are there already (a resumed run)."""
 
-    phase: str
-    cells: int
+    name: str
+    cells: int | None
     done: int = 0
 
 
@@ -36,14 +36,14 @@ class TileFinished:
 class PhaseFinished:
     """A phase is over: `cells` were computed in `seconds`, cells that a store already held not counted."""
 
-    phase: str
+    name: str
     cells: int
     seconds: float
 
     @property
-    def gcups(self) -> float:
-        """10^9 cell updates a second."""
-        return self.cells / self.seconds / 1e9 if self.seconds > 0 else 0.0
+    def gcups(self) -> float | None:
+        """10^9 cell updates a second; None where no time was measured."""
+        return self.cells / self.seconds / 1e9 if self.seconds > 0 else None
 
 
 @dataclass(frozen=True, slots=True)

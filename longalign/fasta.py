@@ -150,9 +150,9 @@ def _scan(path: str, choices: list[_Choice]) -> tuple[list[str], dict[str, _Body
                         f"{_shown(path)}: not FASTA: line {number} begins with {_excerpt(line)}, not with '>'"
                     )
         except (EOFError, gzip.BadGzipFile, zlib.error) as error:
-            where = f"in record {names[-1]!r}" if names else "before any record"
+            where = f"at or after line {number + 1}" + (f", record {names[-1]!r}" if names else "")
             raise InputError(
-                f"{_shown(path)}: truncated or damaged gzip data {where}, after line {number}: {error}"
+                f"{_shown(path)}: gzip data truncated or damaged {where}: {str(error).lower()}"
             ) from error
     if not names:
         raise InputError(f"{_shown(path)}: " + ("no FASTA record" if number else "empty file"))
@@ -219,7 +219,7 @@ def _lines(source: _Source) -> Iterator[bytes]:
         yield from buffered
         return
     with gzip.GzipFile(fileobj=buffered) as stream:
-        yield from io.BufferedReader(stream, 1 << 20)
+        yield from io.BufferedReader(stream)  # small, so that an error is reported near its place
     if source.head[12:14] == _BGZF_SUBFIELD and source.tail != _BGZF_END:
         raise EOFError("the end-of-file block of bgzip is missing")
 

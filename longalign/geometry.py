@@ -69,7 +69,12 @@ class Grid:
 
     def tile(self, row: int, col: int) -> Tile:
         return Tile(
-            row, col, self.tile_rows[row], self.tile_rows[row + 1], self.tile_cols[col], self.tile_cols[col + 1]
+            row,
+            col,
+            self.tile_rows[row],
+            self.tile_rows[row + 1],
+            self.tile_cols[col],
+            self.tile_cols[col + 1],
         )
 
     def tiles(self) -> list[Tile]:
@@ -125,22 +130,23 @@ def default_budget(rows: int, cols: int) -> int:
     return ceil(2 * rows * cols / chunk * BYTES_PER_STORED_CELL) + (1 << 20)
 
 
-def plan_grid(rows: int, cols: int, tile_shape: tuple[int, int], budget: int) -> Grid:
+def plan_grid(rows: int, cols: int, tile_shape: tuple[int, int], budget: int | None) -> Grid:
     """The finest lattice whose stored cells fit `budget` bytes, in tiles of at most `tile_shape`.
 
-    Raises UsageError, naming the smallest budget that works, if the tile edges alone need more.
+    Without a budget only the edges of tiles are stored. Raises UsageError, naming the smallest budget
+    that works, if those edges alone need more.
     """
-    tile_shape = (min(tile_shape[0], rows), min(tile_shape[1], cols))
-    chunk = max(SMALLEST_CHUNK, ceil(2 * rows * cols * BYTES_PER_STORED_CELL / max(1, budget)))
+    edges = even_cuts(rows, tile_shape[0]), even_cuts(cols, tile_shape[1])
+    coarse = Grid(*edges, *edges)
+    if budget is None:
+        return coarse
+    needed = ceil(coarse.stored_cells * BYTES_PER_STORED_CELL)
+    if needed > budget:
+        raise UsageError(
+            f"a budget of {budget} bytes is too small for the boundaries of {rows} x {cols} letters: "
+            f"at least {needed} bytes are needed"
+        )
+    chunk = max(SMALLEST_CHUNK, ceil(2 * rows * cols * BYTES_PER_STORED_CELL / budget))
     row_cuts = even_cuts(rows, min(chunk, tile_shape[0]))
     col_cuts = even_cuts(cols, min(chunk, tile_shape[1]))
-    grid = Grid(row_cuts, col_cuts, thin(row_cuts, tile_shape[0]), thin(col_cuts, tile_shape[1]))
-    if grid.stored_cells * BYTES_PER_STORED_CELL > budget and chunk > SMALLEST_CHUNK:
-        coarsest = stored_cells(rows, cols, ceil(rows / tile_shape[0]), ceil(cols / tile_shape[1]))
-        needed = ceil(coarsest * BYTES_PER_STORED_CELL)
-        if budget < needed:
-            raise UsageError(
-                f"a budget of {budget} bytes for boundaries is too small for {rows} x {cols} letters: "
-                f"at least {needed} bytes are needed"
-            )
-    return grid
+    return Grid(row_cuts, col_cuts, thin(row_cuts, tile_shape[0]), thin(col_cuts, tile_shape[1]))

@@ -71,9 +71,7 @@ class ReferenceBackend:
 def _sweep(job: SweepJob) -> SweepResult:
     h, e, f = matrices(job)
     rows = tuple(_boundary(h[r], [NEG_INF, *e[r][1:]]) for r in job.rows)
-    cols = tuple(
-        _boundary([row[c] for row in h], [NEG_INF, *(row[c] for row in f[1:])]) for c in job.cols
-    )
+    cols = tuple(_boundary([row[c] for row in h], [NEG_INF, *(row[c] for row in f[1:])]) for c in job.cols)
     return SweepResult(rows, cols, _best(h) if job.track_best else BestCell())
 
 

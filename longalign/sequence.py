@@ -24,6 +24,9 @@ Codes = NDArray[np.uint8]
 #: Codes of ambiguity letters: one that no target has, and one that no query has.
 AMBIGUOUS_IN_QUERY, AMBIGUOUS_IN_TARGET = 4, 5
 
+#: The source of a sequence that was not read from a file.
+MEMORY = "memory"
+
 _BASES = {"A": 0, "C": 1, "G": 2, "T": 3, "U": 3}
 _AMBIGUITIES = "RYSWKMBDHVN"
 _ALPHABET = "".join(_BASES) + _AMBIGUITIES
@@ -69,7 +72,7 @@ class Sequence:
         name: str,
         data: str | bytes | bytearray | Letters,
         *,
-        source: str = "memory",
+        source: str = MEMORY,
         description: str = "",
         offset: int = 0,
         record_length: int | None = None,
@@ -143,6 +146,12 @@ def read_sequence(spec: str | os.PathLike[str]) -> Sequence:
         offset=record.start,
         record_length=record.record_length,
     )
+
+
+def can_read_again(spec: str) -> bool:
+    """Whether `spec`, the source of a sequence, names a file that is there now."""
+    path, _ = _split(spec)
+    return path != fasta.STDIN and os.path.exists(path)  # noqa: PTH110 - Path.exists raises EACCES
 
 
 def _split(spec: str) -> tuple[str, str | None]:

@@ -11,22 +11,21 @@ from numba import njit
 from numpy.typing import NDArray
 
 from longalign import recurrence
+from longalign.alignment import Op
 from longalign.backends.base import Codes
-
 from longalign.boundary import Boundary, State
 from longalign.scoring import Scoring
 
-#: Operations of an alignment before letter pairs are split into matches and mismatches.
-PAIR, INSERTION, DELETION = 0, 1, 2
+_PAIR, _INSERTION, _DELETION = int(Op.DIAGONAL), int(Op.INSERTION), int(Op.DELETION)
 
 
 @njit(nogil=True)
-def _maximum(x, y):  # type: ignore[no-untyped-def]
+def _maximum(x, y):
     return x if x > y else y
 
 
 @njit(nogil=True)
-def _subtract(x, y):  # type: ignore[no-untyped-def]
+def _subtract(x, y):
     return x - y
 
 
@@ -55,7 +54,7 @@ def trace(
 
 
 @njit(nogil=True)
-def _fill(  # type: ignore[no-untyped-def]
+def _fill(
     query, target, match, mismatch, alpha, beta, top_h, top_e, left_h, left_f, directions
 ):
     opening = np.int32(alpha + beta)
@@ -78,7 +77,7 @@ def _fill(  # type: ignore[no-untyped-def]
 
 
 @njit(nogil=True)
-def _walk(directions, state):  # type: ignore[no-untyped-def]
+def _walk(directions, state):
     i, j = directions.shape
     ops = np.empty(i + j, np.uint8)
     lengths = np.empty(i + j, np.int64)
@@ -86,23 +85,23 @@ def _walk(directions, state):  # type: ignore[no-untyped-def]
     while i > 0 or j > 0:
         bits = directions[i - 1, j - 1] if i > 0 and j > 0 else 0
         if i == 0:
-            op, step = DELETION, j
+            op, step = _DELETION, j
         elif j == 0:
-            op, step = INSERTION, i
+            op, step = _INSERTION, i
         elif state == _H and bits & _SOURCE_MASK == _DIAGONAL:
-            op, step = PAIR, 1
+            op, step = _PAIR, 1
         elif state == _H:
             # Only the state changes; nothing is aligned.
             state = _E if bits & _SOURCE_MASK == _FROM_E else _F
             continue
         elif state == _E:
-            op, step = INSERTION, 1
+            op, step = _INSERTION, 1
             state = _E if bits & _E_EXTENDS else _H
         else:
-            op, step = DELETION, 1
+            op, step = _DELETION, 1
             state = _F if bits & _F_EXTENDS else _H
-        i -= step if op != DELETION else 0
-        j -= step if op != INSERTION else 0
+        i -= step if op != _DELETION else 0
+        j -= step if op != _INSERTION else 0
         if count > 0 and ops[count - 1] == op:
             lengths[count - 1] += step
         else:

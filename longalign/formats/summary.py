@@ -27,30 +27,17 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 
 from longalign.alignment import Alignment, Mode
+from longalign.events import PhaseFinished
 from longalign.scoring import Scoring
 from longalign.sequence import Sequence
 
 SCHEMA = "longalign.summary/1"
 
 _LIBRARIES = ("longalign", "numpy", "numba", "h5py", "pysam")
-
-
-@dataclass(frozen=True, slots=True)
-class PhaseTime:
-    """Work and wall time of a phase: cell updates, seconds."""
-
-    name: str
-    cells: int
-    seconds: float
-
-    @property
-    def gcups(self) -> float | None:
-        """10^9 cell updates a second; None where no time was measured."""
-        return self.cells / self.seconds / 1e9 if self.seconds > 0 else None
 
 
 def summarize(
@@ -63,7 +50,7 @@ def summarize(
     end: tuple[int, int] | None,
     alignment: Alignment | None = None,
     backend: Mapping[str, str],
-    phases: Iterable[PhaseTime] = (),
+    phases: Iterable[PhaseFinished] = (),
 ) -> dict[str, object]:
     """A summary that `json.dumps` takes; the keys are those of the module's docstring.
 

@@ -8,11 +8,11 @@ them. It tells whether an alignment is what it claims to be, not whether it is o
 from __future__ import annotations
 
 import operator
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
-from os.path import isfile
 
 from longalign.formats.paf import STDIN, PafRecord, read_paf
 from longalign.scoring import Scoring
@@ -94,7 +94,8 @@ def verify_paf(paf: str, query: str, target: str, scoring: Scoring | None = None
 
 def _find(spec: str, name: str) -> Sequence:
     """The record called `name` of a file, or the one sequence that `spec` chooses."""
-    return read_sequence(f"{spec}:{name}" if spec == STDIN or isfile(spec) else spec)
+    whole_file = spec == STDIN or os.path.isfile(spec)  # noqa: PTH113 - Path.is_file raises EACCES
+    return read_sequence(f"{spec}:{name}" if whole_file else spec)
 
 
 def _problems(

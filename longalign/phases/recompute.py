@@ -8,18 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from math import isqrt
 
 import numpy as np
 
+from longalign.alignment import Op, merge_runs
 from longalign.backends.base import Backend, Progress, SweepResult, no_progress
-from longalign.backends.trace import DELETION, INSERTION, trace
+from longalign.backends.trace import trace
 from longalign.boundary import State, Waypoint
 from longalign.geometry import BYTES_PER_CELL, even_cuts, stored_cells
+from longalign.lattice import SweepLattice
 from longalign.phases.batch import run_together
-from longalign.phases.lattice import SweepLattice
-from longalign.phases.problem import Problem, Segment, check_value
 from longalign.phases.stitch import Stitch, stitch
+from longalign.problem import Problem, Segment, check_value
 from longalign.store import Piece
 
 #: Rectangles of at most this many cells are traced with one direction byte a cell.
@@ -35,7 +37,7 @@ GROUP_SEGMENTS = 256
 def segments_of(path: Sequence[Waypoint]) -> list[Segment]:
     """The segments between waypoints given from the end backwards, in the order of the sequences."""
     forward = list(path)[::-1]
-    return [Segment(entry, exit_) for entry, exit_ in zip(forward, forward[1:], strict=False)]
+    return [Segment(entry, exit_) for entry, exit_ in pairwise(forward)]
 
 
 def groups_of(segments: Sequence[Segment]) -> list[list[Segment]]:
@@ -56,7 +58,11 @@ def groups_of(segments: Sequence[Segment]) -> list[list[Segment]]:
 
 
 def recompute(
-    problem: Problem, segments: Sequence[Segment], backend: Backend, threads: int, progress: Progress = no_progress
+    problem: Problem,
+    segments: Sequence[Segment],
+    backend: Backend,
+    threads: int,
+    progress: Progress = no_progress,
 ) -> Piece:
     """The alignment of consecutive segments as one piece.
 
@@ -132,15 +138,12 @@ def _trace_all(
 
 
 def _gap(segment: Segment) -> Piece:
-    op, length = (DELETION, segment.cols) if segment.rows == 0 else (INSERTION, segment.rows)
+    op, length = (Op.DELETION, segment.cols) if segment.rows == 0 else (Op.INSERTION, segment.rows)
     return Piece(np.array([op], np.uint8), np.array([length], np.int64))
 
 
 def merge(pieces: Sequence[Piece]) -> Piece:
     """Pieces end to end as one; runs of one operation that meet become one run."""
-    if not pieces:
-        return Piece(np.empty(0, np.uint8), np.empty(0, np.int64))
-    ops = np.concatenate([piece.ops for piece in pieces])
-    lengths = np.concatenate([piece.lengths for piece in pieces])
-    starts = np.flatnonzero(np.diff(ops, prepend=ops[0] + 1))
-    return Piece(ops[starts], np.add.reduceat(lengths, starts) if len(starts) else lengths)
+    ops = [piece.ops for piece in pieces] or [np.empty(0, np.uint8)]
+    lengths = [piece.lengths for piece in pieces] or [np.empty(0, np.int64)]
+    return Piece(*merge_runs(np.concatenate(ops), np.concatenate(lengths)))

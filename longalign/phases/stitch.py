@@ -17,8 +17,8 @@ import numpy as np
 from longalign.backends.base import SweepJob, SweepResult
 from longalign.boundary import Boundary, State, Waypoint, entry_edges
 from longalign.errors import InternalError
-from longalign.phases.lattice import Chunk, Lattice
-from longalign.phases.problem import Problem, reachable
+from longalign.lattice import Chunk, Lattice
+from longalign.problem import Problem, reachable
 from longalign.recurrence import join
 
 Stitch = Generator[SweepJob, SweepResult, list[Waypoint]]
@@ -28,7 +28,7 @@ def stitch(
     problem: Problem,
     lattice: Lattice,
     found: list[Waypoint],
-    report: Callable[[list[Waypoint]], None] = lambda path: None,
+    report: Callable[[list[Waypoint]], None] = lambda _: None,
 ) -> Stitch:
     """Extend `found`, waypoints from the end cell backwards, to the start of the path.
 
@@ -99,7 +99,9 @@ def _entry(problem: Problem, chunk: Chunk, exit_: Waypoint, job: SweepJob, resul
     if down is not None:
         offset, state, value = down
         return Waypoint(chunk.i0 + offset, chunk.j0, state, value)
-    raise InternalError(f"internal error: no path of value {exit_.value} leads to cell ({exit_.i}, {exit_.j})")
+    raise InternalError(
+        f"internal error: no path of value {exit_.value} leads to cell ({exit_.i}, {exit_.j})"
+    )
 
 
 def _reversed_edge(edge: Boundary, corner_gap: int) -> Boundary:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -65,7 +65,7 @@ class Store(Protocol):
 
     def drop_tile(self, row: int, col: int) -> None: ...
 
-    def put_path(self, waypoints: Sequence[Waypoint], complete: bool) -> None:
+    def put_path(self, waypoints: Iterable[Waypoint], complete: bool) -> None:
         """Replace the start states found so far, from the end cell backwards."""
         ...
 

@@ -64,5 +64,7 @@ def pack(index: Sequence[int], lines: Sequence[Boundary]) -> PackedLines:
 def _narrow(lines: list[NDArray[np.int32]]) -> NDArray[np.signedinteger[Any]]:
     low = min(int(line.min()) for line in lines)
     high = max(int(line.max()) for line in lines)
-    dtype = next(t for t in (np.int8, np.int16, np.int32) if np.iinfo(t).min <= low and high <= np.iinfo(t).max)
+    dtype = next(
+        t for t in (np.int8, np.int16, np.int32) if np.iinfo(t).min <= low and high <= np.iinfo(t).max
+    )
     return np.stack([line.astype(dtype) for line in lines])

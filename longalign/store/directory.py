@@ -13,7 +13,7 @@ noticed on reading. Every file is written under a temporary name, flushed and re
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
@@ -25,10 +25,11 @@ from numpy.typing import NDArray
 from longalign.boundary import BestCell, State, Waypoint
 from longalign.errors import StoreError
 from longalign.geometry import Tile
+from longalign.sequence import Sequence
 from longalign.store.base import DamagedFile, DamagedTile, Piece, TileRecord
 from longalign.store.codec import ANCHOR_STRIDE, PackedLines
 from longalign.store.files import TEMPORARY_PREFIX, Lock, new_hdf5
-from longalign.store.manifest import Manifest
+from longalign.store.manifest import Manifest, SequenceRecord
 
 T = TypeVar("T")
 
@@ -63,10 +64,8 @@ class DirectoryStore:
         return (path / "manifest.json").exists()
 
     @classmethod
-    def create(
-        cls, path: Path, manifest: Manifest, query: NDArray[np.uint8], target: NDArray[np.uint8]
-    ) -> DirectoryStore:
-        """Make a store in a new or empty directory. `query` and `target` are ASCII letters.
+    def create(cls, path: Path, manifest: Manifest, query: Sequence, target: Sequence) -> DirectoryStore:
+        """Make a store in a new or empty directory.
 
         Raises StoreError if the directory holds something else or cannot be written.
         """
@@ -81,8 +80,8 @@ class DirectoryStore:
         except OSError as error:
             raise StoreError(f"{path}: {error.strerror or error}") from error
         with new_hdf5(path / "sequences.h5") as file:
-            for name, letters in (("query", query), ("target", target)):
-                _write(file, name, letters, f"letters of the {name}, upper-case ASCII", "letter")
+            for name, sequence in (("query", query), ("target", target)):
+                _write(file, name, sequence.letters, f"letters of the {name}, upper-case ASCII", "letter")
         manifest.write(path / "manifest.json")
         return cls(path, manifest, lock)
 
@@ -118,11 +117,27 @@ class DirectoryStore:
 
     # --- sequences
 
-    def letters(self) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-        """ASCII letters of query and target."""
-        return self._read(
-            self.path / "sequences.h5", lambda file: (file["query"][:], file["target"][:]), DamagedFile
+    def sequences(self) -> tuple[Sequence, Sequence]:
+        """Query and target as they were when the store was made. Raises DamagedFile."""
+        path = self.path / "sequences.h5"
+        query, target = (
+            self._sequence(path, name, record)
+            for name, record in (("query", self.manifest.query), ("target", self.manifest.target))
         )
+        return query, target
+
+    def _sequence(self, path: Path, name: str, record: SequenceRecord) -> Sequence:
+        letters = self._read(path, lambda file: file[name][:], DamagedFile)
+        sequence = Sequence.from_letters(
+            record.name,
+            letters,
+            source=record.source,
+            offset=record.offset,
+            record_length=record.record_length,
+        )
+        if sequence.sha256 != record.sha256:
+            raise DamagedFile(f"{path}: damaged: the {name} has another SHA-256 than the manifest says")
+        return sequence
 
     # --- tiles
 
@@ -157,30 +172,34 @@ class DirectoryStore:
 
         best = self._read(path, read, damaged)
         rows, cols = (
-            PackedLines(**{name: _LazyDataset(self, path, f"{side}/{name}", damaged) for name in _LINE_DATASETS})
+            PackedLines(
+                **{name: _LazyDataset(self, path, f"{side}/{name}", damaged) for name in _LINE_DATASETS}
+            )
             for side in ("rows", "cols")
         )
         return TileRecord(rows, cols, best)
 
-    def check_tile(self, tile: Tile) -> None:
-        """Read a tile's file from end to end. Raises DamagedTile, naming the file."""
+    def check_tile(self, tile: Tile) -> BestCell:
+        """Read a tile's file from end to end; its best cell. Raises DamagedTile, naming the file."""
         record = self.get_tile(tile)
         for lines in (record.rows, record.cols):
             for name in _LINE_DATASETS:
                 getattr(lines, name)[:]
+        return record.best
 
     def drop_tile(self, row: int, col: int) -> None:
         self.tile_path(row, col).unlink(missing_ok=True)
 
     # --- start states and pieces
 
-    def put_path(self, waypoints: Sequence[Waypoint], complete: bool) -> None:
+    def put_path(self, waypoints: Iterable[Waypoint], complete: bool) -> None:
+        points = list(waypoints)
         with new_hdf5(self.path / "path.h5") as file:
             file.attrs["description"] = "start states from the end cell backwards"
             file.attrs["units"] = "letters"
             file.attrs["complete"] = complete
             for name, (description, units) in _PATH_DATASETS.items():
-                values = np.array([getattr(point, name) for point in waypoints], np.int64)
+                values = np.array([getattr(point, name) for point in points], np.int64)
                 _write(file, name, values, description, units)
 
     def get_path(self) -> tuple[list[Waypoint], bool]:
@@ -190,7 +209,9 @@ class DirectoryStore:
 
         def read(file: h5py.File) -> tuple[list[Waypoint], bool]:
             columns = [file[name][:].tolist() for name in _PATH_DATASETS]
-            points = [Waypoint(i, j, State(state), value) for i, j, state, value in zip(*columns, strict=True)]
+            points = [
+                Waypoint(i, j, State(state), value) for i, j, state, value in zip(*columns, strict=True)
+            ]
             return points, bool(file.attrs["complete"])
 
         return self._read(path, read, DamagedFile)
@@ -200,7 +221,13 @@ class DirectoryStore:
 
     def put_piece(self, number: int, piece: Piece) -> None:
         with new_hdf5(self.piece_path(number)) as file:
-            _write(file, "ops", piece.ops, "operation of each run: 0 letter pair, 1 insertion, 2 deletion", "enum")
+            _write(
+                file,
+                "ops",
+                piece.ops,
+                "operation of each run: 0 letter pair, 1 insertion, 2 deletion",
+                "enum",
+            )
             _write(file, "lengths", piece.lengths, "length of each run", "columns")
 
     def get_piece(self, number: int) -> Piece | None:

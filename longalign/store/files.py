@@ -27,7 +27,7 @@ def atomic_path(path: Path) -> Iterator[Path]:
     try:
         yield temporary
         _flush(temporary)
-        os.replace(temporary, path)
+        temporary.replace(path)
         _flush(path.parent)
     except OSError as error:
         raise StoreError(f"{path}: cannot be written: {error.strerror or error}") from error

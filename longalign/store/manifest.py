@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
+from longalign.alignment import Mode
 from longalign.errors import StoreError
 from longalign.geometry import Grid
 from longalign.scoring import Scoring
+from longalign.sequence import Sequence
 from longalign.store.files import atomic_path
+
+Command = Literal["align", "score"]
 
 FORMAT = "longalign-store"
 VERSION = 1
@@ -18,12 +22,18 @@ VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class SequenceRecord:
-    """Which sequence: its name, number of letters, SHA-256 of its upper-case letters, and source."""
+    """Which sequence: see `longalign.sequence.Sequence`."""
 
     name: str
     length: int
     sha256: str
     source: str
+    offset: int
+    record_length: int
+
+    @classmethod
+    def of(cls, sequence: Sequence) -> SequenceRecord:
+        return cls(**{field.name: getattr(sequence, field.name) for field in fields(cls)})
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +46,11 @@ class Manifest:
 
     query: SequenceRecord
     target: SequenceRecord
-    mode: str
+    mode: Mode
     scoring: Scoring
     grid: Grid
     program: str
-    command: str = "align"
+    command: Command = "align"
     output: str = "-"
 
     def to_json(self) -> dict[str, Any]:
@@ -89,13 +99,17 @@ class Manifest:
         if not isinstance(data, dict) or data.get("format") != FORMAT:
             raise StoreError(f"{path}: not the manifest of a longalign store")
         if data.get("version") != VERSION:
-            raise StoreError(f"{path}: store version {data.get('version')}, this program reads version {VERSION}")
+            raise StoreError(
+                f"{path}: store version {data.get('version')}, this program reads version {VERSION}"
+            )
         try:
             return cls.from_json(data)
         except (KeyError, TypeError, AttributeError) as error:
             raise StoreError(f"{path}: damaged manifest: {error!r}") from error
 
-    def refuse_other(self, store: Path, query: SequenceRecord, target: SequenceRecord, mode: str, scoring: Scoring) -> None:
+    def refuse_other(
+        self, store: Path, query: SequenceRecord, target: SequenceRecord, mode: str, scoring: Scoring
+    ) -> None:
         """Raise StoreError, naming every field that differs, if the store belongs to another run."""
         pairs = [
             ("query sequence (SHA-256)", self.query.sha256, query.sha256),
@@ -105,6 +119,10 @@ class Manifest:
             ("mode", self.mode, mode),
             *((name, value, getattr(scoring, name)) for name, value in asdict(self.scoring).items()),
         ]
-        differing = [f"{name} is {stored} in the store and {given} now" for name, stored, given in pairs if stored != given]
+        differing = [
+            f"{name} is {stored} in the store and {given} now"
+            for name, stored, given in pairs
+            if stored != given
+        ]
         if differing:
             raise StoreError(f"{store}: the store belongs to another run: {'; '.join(differing)}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 from longalign.boundary import Waypoint
 from longalign.geometry import Tile
@@ -29,7 +29,7 @@ class MemoryStore:
     def drop_tile(self, row: int, col: int) -> None:
         self._tiles.pop((row, col), None)
 
-    def put_path(self, waypoints: Sequence[Waypoint], complete: bool) -> None:
+    def put_path(self, waypoints: Iterable[Waypoint], complete: bool) -> None:
         self._path = (list(waypoints), complete)
 
     def get_path(self) -> tuple[list[Waypoint], bool]:

@@ -8,7 +8,7 @@ from typing import Protocol
 from longalign.backends.base import SweepResult
 from longalign.boundary import Boundary
 from longalign.geometry import Grid, owner
-from longalign.phases.problem import Problem
+from longalign.problem import Problem
 from longalign.store import Store
 
 
@@ -33,30 +33,32 @@ class Lattice(Protocol):
         ...
 
 
+@dataclass(frozen=True, slots=True, eq=False)
 class StoreLattice:
-    """The lattice of phase 1, read from a store."""
+    """The lattice of phase 1: a problem, how it is cut, and the store that fills up with its boundaries."""
 
-    def __init__(self, problem: Problem, grid: Grid, store: Store) -> None:
-        self._problem, self._grid, self._store = problem, grid, store
+    problem: Problem
+    grid: Grid
+    store: Store
 
     def chunk(self, i: int, j: int) -> Chunk:
-        i0 = self._grid.row_cuts[owner(self._grid.row_cuts, i)]
-        j0 = self._grid.col_cuts[owner(self._grid.col_cuts, j)]
+        i0 = self.grid.row_cuts[owner(self.grid.row_cuts, i)]
+        j0 = self.grid.col_cuts[owner(self.grid.col_cuts, j)]
         return Chunk(i0, j0, self.row(i0, j0, j), self.column(j0, i0, i))
 
     def row(self, i: int, j0: int, j1: int) -> Boundary:
         """The boundary at lattice row i for columns j0..j1 of one tile column."""
         if i == 0:
-            return self._problem.top.part(j0, j1)
-        tile = self._grid.tile_owning(i, j1)
-        return self._store.get_tile(tile).rows.part(i - tile.i0, j0 - tile.j0, j1 - tile.j0)
+            return self.problem.top.part(j0, j1)
+        tile = self.grid.tile_owning(i, j1)
+        return self.store.get_tile(tile).rows.part(i - tile.i0, j0 - tile.j0, j1 - tile.j0)
 
     def column(self, j: int, i0: int, i1: int) -> Boundary:
         """The boundary at lattice column j for rows i0..i1 of one tile row."""
         if j == 0:
-            return self._problem.left.part(i0, i1)
-        tile = self._grid.tile_owning(i1, j)
-        return self._store.get_tile(tile).cols.part(j - tile.j0, i0 - tile.i0, i1 - tile.i0)
+            return self.problem.left.part(i0, i1)
+        tile = self.grid.tile_owning(i1, j)
+        return self.store.get_tile(tile).cols.part(j - tile.j0, i0 - tile.i0, i1 - tile.i0)
 
 
 class SweepLattice:

@@ -6,10 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from longalign.alignment import Mode
 from longalign.backends.base import Codes, SweepJob
 from longalign.boundary import Boundary, State, Waypoint, entry_edges, local_edges
 from longalign.errors import InternalError
 from longalign.scoring import NEG_INF, Scoring
+from longalign.sequence import Sequence
 
 #: A boundary value below this is minus infinity, perhaps lowered by a gap or two.
 _UNREACHABLE = NEG_INF + (1 << 26)
@@ -41,6 +43,12 @@ class Problem:
         top, left = entry_edges(entry, len(query), len(target), scoring)
         return cls(query, target, scoring, entry, top, left)
 
+    @classmethod
+    def of(cls, query: Sequence, target: Sequence, scoring: Scoring, mode: Mode) -> Problem:
+        """Two whole sequences in `local` or `global` mode."""
+        make = cls.local if mode == "local" else cls.entered
+        return make(query.as_query(), target.as_target(), scoring)
+
     @property
     def is_local(self) -> bool:
         return self.entry is None
@@ -48,7 +56,15 @@ class Problem:
     def sweep_job(self, rows: tuple[int, ...], cols: tuple[int, ...]) -> SweepJob:
         """The whole problem as one forward sweep."""
         return SweepJob(
-            self.query, self.target, self.scoring, self.top, self.left, self.is_local, rows, cols, self.is_local
+            self.query,
+            self.target,
+            self.scoring,
+            self.top,
+            self.left,
+            self.is_local,
+            rows,
+            cols,
+            self.is_local,
         )
 
 

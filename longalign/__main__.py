@@ -1,0 +1,7 @@
+"""`python -m longalign`."""
+
+import sys
+
+from longalign.cli import main
+
+sys.exit(main())

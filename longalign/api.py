@@ -1,0 +1,136 @@
+"""The public functions: align, score, resume."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as Items
+from os import PathLike
+from pathlib import Path
+
+import psutil
+
+from longalign import pipeline
+from longalign.alignment import Alignment, Mode
+from longalign.backends.select import open_backends, processors
+from longalign.boundary import BestCell
+from longalign.errors import UsageError
+from longalign.events import Emit, ignore
+from longalign.plan import Resources
+from longalign.scoring import Scoring
+from longalign.sequence import Letters, Sequence
+from longalign.store.manifest import Command
+
+#: What may be given as a sequence.
+Text = Sequence | str | bytes | bytearray | Letters
+
+_MODES = ("local", "global")
+
+
+def resources(
+    backend: str = "auto",
+    threads: int | None = None,
+    devices: Items[int] = (),
+    memory: int | None = None,
+    store_budget: int | None = None,
+) -> Resources:
+    """What a run may use; by default a CUDA device if there is one, all processors, free memory.
+
+    Raises BackendError if the back end is not to be had, UsageError for an unknown one.
+    """
+    threads = threads or processors()
+    memory = memory or int(psutil.virtual_memory().available * 0.8)
+    return Resources(open_backends(backend, threads, devices), threads, memory, store_budget)
+
+
+def align(
+    query: Text,
+    target: Text,
+    *,
+    scoring: Scoring | None = None,
+    mode: Mode = "local",
+    backend: str = "auto",
+    threads: int | None = None,
+    devices: Items[int] = (),
+    memory: int | None = None,
+    store: str | PathLike[str] | None = None,
+    store_budget: int | None = None,
+    emit: Emit = ignore,
+) -> Alignment:
+    """The optimal alignment of two nucleotide sequences, local (Smith-Waterman) or global (Gotoh).
+
+    Sequences are text, bytes, uint8 arrays of ASCII letters, or `read_sequence("file.fa")`. `backend` is
+    "auto", "cpu" or "cuda"; `devices` are CUDA device numbers; `memory` and `store_budget` are bytes.
+    With `store`, a directory, a run that was stopped is gone on with. `emit` gets `longalign.events`.
+
+    Raises InputError, UsageError, StoreError or BackendError.
+    """
+    using = resources(backend, threads, devices, memory, store_budget)
+    outcome = _run("align", query, target, scoring, mode, using, store, emit)
+    assert outcome.alignment is not None
+    return outcome.alignment
+
+
+def score(
+    query: Text,
+    target: Text,
+    *,
+    scoring: Scoring | None = None,
+    mode: Mode = "local",
+    backend: str = "auto",
+    threads: int | None = None,
+    devices: Items[int] = (),
+    memory: int | None = None,
+    store: str | PathLike[str] | None = None,
+    emit: Emit = ignore,
+) -> BestCell:
+    """The optimal score and where an alignment with it ends, in O(m + n) memory. See `align`.
+
+    The end is given as the number of query and target letters before it.
+    """
+    using = resources(backend, threads, devices, memory)
+    end = _run("score", query, target, scoring, mode, using, store, emit).end
+    return BestCell(end.value, end.i, end.j)
+
+
+def resume(
+    store: str | PathLike[str],
+    *,
+    backend: str = "auto",
+    threads: int | None = None,
+    devices: Items[int] = (),
+    memory: int | None = None,
+    emit: Emit = ignore,
+) -> Alignment | BestCell:
+    """Go on with the run that a store belongs to, on any back end; returns what it would have returned.
+
+    Raises StoreError if there is no such store, if it is in use, or if a sequence file has changed.
+    """
+    outcome = pipeline.resume(Path(store), resources(backend, threads, devices, memory), emit=emit)
+    return outcome.alignment or BestCell(outcome.end.value, outcome.end.i, outcome.end.j)
+
+
+def _run(
+    command: Command,
+    query: Text,
+    target: Text,
+    scoring: Scoring | None,
+    mode: Mode,
+    using: Resources,
+    store: str | PathLike[str] | None,
+    emit: Emit,
+) -> pipeline.Outcome:
+    if mode not in _MODES:
+        raise UsageError(f"mode must be one of {', '.join(_MODES)}, not {mode!r}")
+    return pipeline.run(
+        _as_sequence(query, "query"),
+        _as_sequence(target, "target"),
+        scoring or Scoring(),
+        mode,
+        using,
+        command=command,
+        store_path=None if store is None else Path(store),
+        emit=emit,
+    )
+
+
+def _as_sequence(text: Text, name: str) -> Sequence:
+    return text if isinstance(text, Sequence) else Sequence.from_letters(name, text)

@@ -1,0 +1,43 @@
+"""From what the user asks for to back ends that work."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from longalign.backends.base import Backend
+from longalign.errors import BackendError
+
+CHOICES = ("auto", "cpu", "cuda")
+
+
+def processors() -> int:
+    """Processors this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
+def open_backends(
+    choice: str = "auto", threads: int | None = None, devices: Sequence[int] = ()
+) -> list[Backend]:
+    """One back end for each device to use: `auto` takes a CUDA device if there is a usable one.
+
+    `threads` is for the CPU (default: all processors). `devices` are CUDA device numbers (default:
+    the first). Raises BackendError if the choice is not to be had.
+    """
+    if choice != "cpu":
+        # Imported only when asked for: a machine without CUDA packages need not have them.
+        from longalign.backends import cuda
+
+        found = cuda.available()
+        if not found and choice == "cuda":
+            raise BackendError(f"no usable CUDA device: {cuda.why_unavailable()}")
+        if found:
+            from longalign.backends.cuda.backend import CudaBackend
+
+            return [CudaBackend(index) for index in devices or [found[0].index]]
+    if devices:
+        raise BackendError("--device chooses among CUDA devices, and the CPU back end is in use")
+    from longalign.backends.cpu import CpuBackend
+
+    return [CpuBackend(threads or processors())]

@@ -1,0 +1,60 @@
+"""The command line: `longalign COMMAND`. Every failure is one line on stderr and an exit code.
+
+0 done; 1 input or store; 2 usage; 3 back end or internal; 130 interrupted (Ctrl-C or SIGTERM).
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import signal
+import sys
+import traceback
+from collections.abc import Sequence
+from types import FrameType
+from typing import NoReturn
+
+from longalign.cli.parser import build_parser
+from longalign.errors import InternalError, LongalignError
+
+_INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command; returns its exit code. argparse exits by itself, with 2, on bad usage."""
+    options = build_parser().parse_args(arguments)
+    previous = signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        return int(options.run(options))
+    except LongalignError as error:
+        return _fail(str(error), error.exit_code)
+    except KeyboardInterrupt:
+        return _fail(_how_to_resume(getattr(options, "store", None)), _INTERRUPTED)
+    except BrokenPipeError:
+        # Whoever read our output has gone; keep the interpreter from complaining when it flushes.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except MemoryError:
+        return _fail("out of memory: a smaller --mem or --store-budget needs less", 1)
+    except Exception as error:
+        if os.environ.get("LONGALIGN_DEBUG"):
+            traceback.print_exc()
+        text = f"internal error: {type(error).__name__}: {error} (LONGALIGN_DEBUG=1 shows where)"
+        return _fail(text, InternalError.exit_code)
+    finally:
+        signal.signal(signal.SIGTERM, previous)
+
+
+def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def _how_to_resume(store: str | None) -> str:
+    if store is None:
+        return "interrupted; with --store DIR a run can be resumed"
+    return f"interrupted; go on with: longalign resume {shlex.quote(store)}"
+
+
+def _fail(text: str, code: int) -> int:
+    print(f"longalign: {' '.join(text.split())}", file=sys.stderr)
+    return code

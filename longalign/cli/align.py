@@ -1,0 +1,119 @@
+"""`longalign align`, `score` and `resume`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+from longalign import api, pipeline
+from longalign.errors import UsageError
+from longalign.formats.output import STDOUT, open_output
+from longalign.formats.paf import write_paf
+from longalign.formats.summary import summarize
+from longalign.progress import progress
+from longalign.scoring import Scoring
+from longalign.sequence import read_sequence
+from longalign.store import DirectoryStore
+from longalign.store.manifest import Command
+
+
+def run_align(options: Namespace) -> int:
+    return _run("align", options)
+
+
+def run_score(options: Namespace) -> int:
+    return _run("score", options)
+
+
+def _run(command: Command, options: Namespace) -> int:
+    if options.query == options.target == STDOUT:
+        raise UsageError("only one of QUERY and TARGET can be stdin (-)")
+    _check_streams(command, options.output, options.json)
+    scoring = Scoring(options.match, options.mismatch, options.gap_open, options.gap_extend)
+    query, target = read_sequence(options.query), read_sequence(options.target)
+    with progress(options.progress, sys.stderr, options.quiet) as emit:
+        outcome = pipeline.run(
+            query,
+            target,
+            scoring,
+            options.mode,
+            api.resources(
+                options.backend, options.threads, options.device, options.mem, options.store_budget
+            ),
+            command=command,
+            store_path=Path(options.store) if options.store else None,
+            output=options.output if options.output == STDOUT else str(Path(options.output).absolute()),
+            emit=emit,
+        )
+    _write(outcome, options.output, options)
+    return 0
+
+
+def run_resume(options: Namespace) -> int:
+    store = Path(options.store)
+    manifest = DirectoryStore.attach(store).manifest
+    output = options.output or manifest.output
+    _check_streams(manifest.command, output, options.json)
+    with progress(options.progress, sys.stderr, options.quiet) as emit:
+        using = api.resources(options.backend, options.threads, options.device, options.mem)
+        outcome = pipeline.resume(store, using, emit=emit)
+    _write(outcome, output, options)
+    return 0
+
+
+def _check_streams(command: Command, output: str, summary: str | None) -> None:
+    if command == "align" and output == summary == STDOUT:
+        raise UsageError("PAF and JSON cannot both go to stdout: give -o FILE or --json FILE")
+
+
+def _write(outcome: pipeline.Outcome, output: str, options: Namespace) -> None:
+    if outcome.alignment is not None:
+        with open_output(output) as file:
+            write_paf(outcome.alignment, file)
+    elif not output == options.json == STDOUT:
+        with open_output(output) as file:
+            file.write(_score_line(outcome))
+    if options.json:
+        with open_output(options.json) as file:
+            json.dump(_summary(outcome), file, indent=2)
+            file.write("\n")
+    if not options.quiet:
+        print(f"longalign: {_in_words(outcome)}", file=sys.stderr)
+
+
+def _summary(outcome: pipeline.Outcome) -> dict[str, object]:
+    end = outcome.end
+    return summarize(
+        query=outcome.query,
+        target=outcome.target,
+        scoring=outcome.scoring,
+        mode=outcome.mode,
+        score=end.value,
+        end=None if outcome.is_empty else (end.i, end.j),
+        alignment=outcome.alignment,
+        backend=outcome.backend,
+        phases=outcome.phases,
+    )
+
+
+def _score_line(outcome: pipeline.Outcome) -> str:
+    """Tab-separated: query, target, mode, score, and the letters before the end in each record."""
+    query, target, end = outcome.query, outcome.target, outcome.end
+    ends = ("*", "*") if outcome.is_empty else (query.offset + end.i, target.offset + end.j)
+    return "\t".join(map(str, (query.name, target.name, outcome.mode, end.value, *ends))) + "\n"
+
+
+def _in_words(outcome: pipeline.Outcome) -> str:
+    if outcome.is_empty:
+        return "no alignment has a positive score"
+    parts = [f"{outcome.mode} score {outcome.end.value:,}"]
+    if outcome.alignment is not None:
+        alignment = outcome.alignment
+        parts.append(f"identity {alignment.identity:.2%} over {alignment.columns:,} columns")
+    parts += [f"{phase.name} {phase.seconds:.2f} s" for phase in outcome.phases]
+    parts += [
+        f"{phase.gcups:,.1f} GCUPS" for phase in outcome.phases if phase.name == "score" and phase.cells
+    ]
+    return ", ".join([*parts, outcome.backend["name"]])

@@ -1,0 +1,79 @@
+"""`longalign inspect`: what a store belongs to and how far it is."""
+
+from __future__ import annotations
+
+import json
+from argparse import Namespace
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from longalign.phases.recompute import groups_of, segments_of
+from longalign.store import DirectoryStore
+from longalign.store.base import DamagedFile
+
+SCHEMA = "longalign.store/1"
+
+
+def run_inspect(options: Namespace) -> int:
+    """Print the state of a store; nothing in it is changed, and it may be in use."""
+    report = inspect(Path(options.store))
+    print(json.dumps(report, indent=2) if options.json else _in_words(report))
+    return 0
+
+
+def inspect(path: Path) -> dict[str, object]:
+    """The state of a store as JSON-ready values. Raises StoreError if there is none."""
+    store = DirectoryStore.attach(path)
+    manifest, grid = store.manifest, store.manifest.grid
+    damaged: list[str] = []
+
+    def sound(check: Callable[[], object]) -> bool:
+        try:
+            return check() is not None
+        except DamagedFile as damage:
+            damaged.append(str(damage))
+            return False
+
+    present = [tile for tile in grid.tiles() if store.has_tile(tile)]
+    done = [tile for tile in present if sound(partial(store.check_tile, tile))]
+    waypoints, complete = store.get_path() if sound(store.get_path) else ([], False)
+    groups = len(groups_of(segments_of(waypoints))) if complete else None
+    pieces = [number for number in range(groups or 0) if sound(partial(store.get_piece, number))]
+    return {
+        "schema": SCHEMA,
+        "path": str(path),
+        **{key: value for key, value in manifest.to_json().items() if key != "grid"},
+        "chunks": [len(grid.row_cuts) - 1, len(grid.col_cuts) - 1],
+        "tiles": list(grid.shape),
+        "tiles_done": len(done),
+        "cells": grid.rows * grid.cols,
+        "cells_done": sum(tile.cells for tile in done),
+        "waypoints": len(waypoints),
+        "path_complete": complete,
+        "pieces": groups,
+        "pieces_done": len(pieces),
+        "damaged": damaged,
+        "bytes": sum(file.stat().st_size for file in path.rglob("*") if file.is_file()),
+    }
+
+
+def _in_words(report: dict[str, Any]) -> str:
+    query, target, scoring = report["query"], report["target"], report["scoring"]
+    rows, cols = report["tiles"]
+    percent = 100 * report["cells_done"] / report["cells"]
+    pieces = "?" if report["pieces"] is None else report["pieces"]
+    lines = [
+        f"{report['path']}: longalign {report['program']}, {report['command']}, {report['mode']}",
+        f"query    {query['name']}, {query['length']:,} letters, {query['source']}",
+        f"target   {target['name']}, {target['length']:,} letters, {target['source']}",
+        f"scoring  match {scoring['match']}, mismatch {scoring['mismatch']}, {report['gap_convention']}",
+        f"output   {report['output']}",
+        f"size     {report['bytes']:,} bytes, {report['chunks'][0]} x {report['chunks'][1]} chunks",
+        f"score    {report['tiles_done']} of {rows * cols} tiles ({percent:.1f} % of the cells)",
+        f"stitch   {report['waypoints']} waypoints{', complete' if report['path_complete'] else ''}",
+        f"recompute {report['pieces_done']} of {pieces} pieces",
+        *(f"damaged  {text}" for text in report["damaged"]),
+    ]
+    return "\n".join(lines)

@@ -1,0 +1,174 @@
+"""The commands and their options."""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Callable
+
+from longalign._version import __version__
+from longalign.backends.select import CHOICES
+from longalign.progress import STYLES
+from longalign.scoring import Scoring
+
+_SEQUENCE_HELP = (
+    "FASTA file (plain, gzip, bgzip), FILE:NAME, FILE:NAME:START-END (0-based, half-open), or - for stdin"
+)
+_CONVENTIONS = """\
+A gap of length k costs ALPHA + k*BETA: tools that charge O for the first letter of a gap and E for each
+further one mean ALPHA = O - E, BETA = E. An ambiguous letter (N, R, Y, ...) scores as a mismatch against
+every letter, itself included; U equals T; case is ignored. Coordinates are 0-based and half-open.
+"""
+
+_UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
+
+
+def build_parser() -> argparse.ArgumentParser:
+    """The parser; each command sets `run`, a function of the parsed options that returns an exit code."""
+    parser = argparse.ArgumentParser(
+        prog="longalign",
+        description="Exact pairwise alignment of two very long nucleotide sequences.",
+        epilog=_CONVENTIONS,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--version", action="version", version=f"longalign {__version__}")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+
+    align = _add(
+        commands, "align", _lazy("align", "run_align"), "the optimal alignment of two sequences, as PAF"
+    )
+    score = _add(commands, "score", _lazy("align", "run_score"), "the optimal score and where it ends")
+    for command in (align, score):
+        command.add_argument("query", metavar="QUERY", help=_SEQUENCE_HELP)
+        command.add_argument("target", metavar="TARGET", help="the same")
+        _add_scoring(command)
+        command.add_argument("--store", metavar="DIR", help="keep what is finished here, to resume from")
+        _add_resources(command)
+        _add_output(command)
+
+    resume = _add(commands, "resume", _lazy("align", "run_resume"), "go on with a run that was stopped")
+    resume.add_argument("store", metavar="DIR", help="the --store of that run")
+    _add_resources(resume, budget=False)
+    _add_output(resume, default=None)
+
+    inspect = _add(commands, "inspect", _lazy("inspect", "run_inspect"), "what a store holds")
+    inspect.add_argument("store", metavar="DIR")
+    inspect.add_argument("--json", action="store_true", help="as JSON")
+
+    verify = _add(commands, "verify", _lazy("verify", "run_verify"), "re-score a PAF file, independently")
+    verify.add_argument("paf", metavar="PAF", help="PAF with cg tags; - for stdin")
+    verify.add_argument("query", metavar="QUERY", help=_SEQUENCE_HELP)
+    verify.add_argument("target", metavar="TARGET", help="the same")
+    _add_scoring(verify, mode=False, defaults=False)
+
+    devices = _add(commands, "devices", _lazy("devices", "run_devices"), "which back ends work here")
+    devices.add_argument("--json", action="store_true", help="as JSON")
+    return parser
+
+
+def _add(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+    name: str,
+    run: Callable[[argparse.Namespace], int],
+    summary: str,
+) -> argparse.ArgumentParser:
+    parser = commands.add_parser(
+        name,
+        help=summary,
+        description=summary[0].upper() + summary[1:] + ".",
+        epilog=_CONVENTIONS,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _lazy(module: str, function: str) -> Callable[[argparse.Namespace], int]:
+    """A command whose module is imported when it runs: Numba is not needed to print a help text."""
+
+    def run(options: argparse.Namespace) -> int:
+        from importlib import import_module
+
+        return int(getattr(import_module(f"longalign.cli.{module}"), function)(options))
+
+    return run
+
+
+def _add_scoring(parser: argparse.ArgumentParser, mode: bool = True, defaults: bool = True) -> None:
+    group = parser.add_argument_group("scoring" if defaults else "scoring (default: what the PAF says)")
+    if mode:
+        group.add_argument(
+            "--mode", choices=("local", "global"), default="local", help="default: local (Smith-Waterman)"
+        )
+    usual = Scoring()
+    for option, name, metavar, meaning in (
+        ("--match", "match", "SCORE", "equal letters"),
+        ("--mismatch", "mismatch", "SCORE", "different or ambiguous letters"),
+        ("--gap-open", "gap_open", "ALPHA", "cost of opening a gap, 0 for linear gaps"),
+        ("--gap-extend", "gap_extend", "BETA", "cost of each letter of a gap, the first included"),
+    ):
+        default = getattr(usual, name)
+        shown = f"{meaning} (default: {default})" if defaults else meaning
+        group.add_argument(
+            option, type=int, metavar=metavar, default=default if defaults else None, help=shown
+        )
+
+
+def _add_resources(parser: argparse.ArgumentParser, budget: bool = True) -> None:
+    group = parser.add_argument_group("resources")
+    group.add_argument("--backend", choices=CHOICES, default="auto", help="auto: CUDA if it works here")
+    group.add_argument(
+        "--threads", type=_positive, metavar="N", help="host threads (default: all processors)"
+    )
+    group.add_argument(
+        "--device",
+        type=_number,
+        action="append",
+        default=[],
+        metavar="N",
+        help="CUDA device; may be repeated",
+    )
+    group.add_argument("--mem", type=_size, metavar="SIZE", help="host memory to stay within, such as 8G")
+    if budget:
+        group.add_argument(
+            "--store-budget",
+            type=_size,
+            metavar="SIZE",
+            help="bytes of boundaries to keep, on disk or in memory",
+        )
+
+
+def _add_output(parser: argparse.ArgumentParser, default: str | None = "-") -> None:
+    group = parser.add_argument_group("output")
+    group.add_argument(
+        "-o",
+        "--output",
+        default=default,
+        metavar="FILE",
+        help="default: " + ("stdout" if default else "as before"),
+    )
+    group.add_argument("--json", metavar="FILE", help="also write a summary as JSON; - for stdout")
+    group.add_argument(
+        "--progress", choices=STYLES, default="auto", help="on stderr; auto: a bar on a terminal"
+    )
+    group.add_argument("-q", "--quiet", action="store_true", help="nothing on stderr but errors")
+
+
+def _positive(text: str) -> int:
+    value = _number(text)
+    if value == 0:
+        raise argparse.ArgumentTypeError("must be at least 1")
+    return value
+
+
+def _number(text: str) -> int:
+    if not re.fullmatch(r"\d{1,9}", text, re.ASCII):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
+    return int(text)
+
+
+def _size(text: str) -> int:
+    match = re.fullmatch(r"(\d{1,15}(?:\.\d{1,6})?)([KMGT]?)(?:i?B)?", text, re.IGNORECASE | re.ASCII)
+    if not match:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a size such as 512M or 8G (powers of 1024)")
+    return int(float(match[1]) * (1 << _UNITS[match[2].upper()]))

@@ -1,0 +1,4 @@
+"""`longalign verify`: re-score a PAF file against its sequences."""
+
+from __future__ import annotations
+

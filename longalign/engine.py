@@ -1,0 +1,94 @@
+"""Phase 1's tile step, and the loop that runs such steps in dependency order on any executor.
+
+A step reads two stored boundaries, sweeps, and stores what it found. It is idempotent, so resuming a
+run, repeating a tile whose file is damaged and handing tiles to other machines are one mechanism.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from time import perf_counter
+from typing import Protocol
+
+from longalign.backends.base import Backend, Progress, SweepJob, no_progress
+from longalign.events import Advanced, Event, TileFinished
+from longalign.geometry import Tile
+from longalign.lattice import StoreLattice
+from longalign.schedule import Wavefront
+from longalign.store import TileRecord
+from longalign.store.codec import pack
+
+_POLL_SECONDS = 0.1
+
+
+class Engine(Protocol):
+    """Runs tile steps: here, in other processes, or on other machines."""
+
+    #: How many steps may be in hand at once.
+    capacity: int
+
+    def submit(self, tile: Tile) -> Future[TileFinished]:
+        """Start the step of a tile whose neighbours are done."""
+        ...
+
+    def progress(self) -> int:
+        """Cells finished since this was last asked."""
+        ...
+
+    def cancel(self) -> None:
+        """Ask the steps in hand to stop soon; their tiles are simply not stored."""
+        ...
+
+
+def sweep_tile(
+    lattice: StoreLattice, backend: Backend, tile: Tile, progress: Progress = no_progress
+) -> TileFinished:
+    """The tile step: sweep a tile between its stored upper and left edge, and store its lattice.
+
+    Raises DamagedTile if a neighbour cannot be read, StoreError if the result cannot be written.
+    """
+    started = perf_counter()
+    problem, grid = lattice.problem, lattice.grid
+    rows, cols = grid.rows_in(tile), grid.cols_in(tile)
+    job = SweepJob(
+        query=problem.query[tile.i0 : tile.i1],
+        target=problem.target[tile.j0 : tile.j1],
+        scoring=problem.scoring,
+        top=lattice.row(tile.i0, tile.j0, tile.j1),
+        left=lattice.column(tile.j0, tile.i0, tile.i1),
+        local=problem.is_local,
+        rows=rows,
+        cols=cols,
+        track_best=problem.is_local,
+    )
+    [result] = backend.sweep([job], progress)
+    best = result.best.shifted(tile.i0, tile.j0)
+    lattice.store.put_tile(tile, TileRecord(pack(rows, result.rows), pack(cols, result.cols), best))
+    return TileFinished(tile.row, tile.col, tile.cells, perf_counter() - started)
+
+
+def run_tiles(lattice: StoreLattice, engine: Engine) -> Iterator[Event]:
+    """Run the steps of all tiles that the store lacks; yields TileFinished and Advanced.
+
+    If a step fails, or the caller stops, the steps in hand are cancelled and waited for; tiles that
+    were finished stay in the store.
+    """
+    grid = lattice.grid
+    done = [(tile.row, tile.col) for tile in grid.tiles() if lattice.store.has_tile(tile)]
+    wavefront = Wavefront(grid.shape, done)
+    running: set[Future[TileFinished]] = set()
+    try:
+        while not wavefront.finished:
+            while len(running) < engine.capacity and (ready := wavefront.take()) is not None:
+                running.add(engine.submit(grid.tile(*ready)))
+            finished, running = wait(running, _POLL_SECONDS, FIRST_COMPLETED)
+            yield Advanced(engine.progress())
+            for future in finished:
+                event = future.result()
+                wavefront.complete(event.row, event.col)
+                yield event
+    except BaseException:
+        engine.cancel()
+        wait(running)
+        raise

@@ -1,0 +1,1 @@
+"""Where tile steps run."""

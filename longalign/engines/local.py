@@ -1,0 +1,62 @@
+"""Tile steps on threads of this process, one a device; a device's sweep has its own parallelism."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from queue import SimpleQueue
+from threading import Event, Lock
+from types import TracebackType
+
+from longalign.backends.base import Backend
+from longalign.engine import sweep_tile
+from longalign.events import TileFinished
+from longalign.geometry import Tile
+from longalign.lattice import StoreLattice
+
+
+class LocalEngine:
+    """One worker thread for each of `backends`; use as a context manager."""
+
+    def __init__(self, lattice: StoreLattice, backends: Sequence[Backend]) -> None:
+        self.capacity = len(backends)
+        self._lattice = lattice
+        self._idle: SimpleQueue[Backend] = SimpleQueue()
+        for backend in backends:
+            self._idle.put(backend)
+        self._executor = ThreadPoolExecutor(len(backends), thread_name_prefix="tile")
+        self._stop = Event()
+        self._count_lock = Lock()
+        self._cells = 0
+
+    def submit(self, tile: Tile) -> Future[TileFinished]:
+        return self._executor.submit(self._step, tile)
+
+    def progress(self) -> int:
+        with self._count_lock:
+            cells, self._cells = self._cells, 0
+        return cells
+
+    def cancel(self) -> None:
+        self._stop.set()
+
+    def __enter__(self) -> LocalEngine:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._executor.shutdown(cancel_futures=True)
+
+    def _step(self, tile: Tile) -> TileFinished:
+        backend = self._idle.get()
+        try:
+            return sweep_tile(self._lattice, backend, tile, self._advance)
+        finally:
+            self._idle.put(backend)
+
+    def _advance(self, cells: int) -> None:
+        if self._stop.is_set():
+            raise CancelledError
+        with self._count_lock:
+            self._cells += cells

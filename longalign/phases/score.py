@@ -1,0 +1,24 @@
+"""Phase 1: sweep the whole matrix, keep the lattice in the store, find the end cell."""
+
+from __future__ import annotations
+
+from longalign.boundary import State, Waypoint, best_of
+from longalign.engine import Engine, run_tiles
+from longalign.events import Emit
+from longalign.lattice import StoreLattice
+
+
+def score(lattice: StoreLattice, engine: Engine, emit: Emit) -> Waypoint:
+    """Sweep every tile that the store lacks; returns the end of the best alignment.
+
+    In local mode the end is the best cell by `BestCell.rank`, with value 0 if nothing aligns; in global
+    mode it is the lower right corner.
+    """
+    for event in run_tiles(lattice, engine):
+        emit(event)
+    grid = lattice.grid
+    if lattice.problem.is_local:
+        best = best_of([lattice.store.get_tile(tile).best for tile in grid.tiles()])
+        return Waypoint(best.i, best.j, State.H, best.score)
+    corner = lattice.row(grid.rows, grid.cols - 1, grid.cols)
+    return Waypoint(grid.rows, grid.cols, State.H, int(corner.h[-1]))

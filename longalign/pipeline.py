@@ -1,0 +1,266 @@
+"""A whole run: plan, score, stitch, recompute, check. With a store, any part of it may be done already."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from time import monotonic, perf_counter
+from typing import TypeVar
+
+from longalign._version import __version__
+from longalign.alignment import Alignment, Mode
+from longalign.backends.base import Backend
+from longalign.boundary import Waypoint
+from longalign.engine import Engine
+from longalign.engines.local import LocalEngine
+from longalign.events import Advanced, Emit, Event, Notice, PhaseFinished, PhaseStarted, ignore
+from longalign.lattice import StoreLattice
+from longalign.phases.batch import run_together
+from longalign.phases.recompute import groups_of, merge, recompute, segments_of
+from longalign.phases.score import score
+from longalign.phases.stitch import stitch
+from longalign.plan import Resources, plan
+from longalign.problem import Problem
+from longalign.scoring import Scoring
+from longalign.sequence import MEMORY, Sequence, can_read_again, read_sequence
+from longalign.store import DirectoryStore, Manifest, MemoryStore, Piece, Store
+from longalign.store.base import DamagedFile, DamagedTile
+from longalign.store.manifest import Command, SequenceRecord
+
+T = TypeVar("T")
+
+#: The path found so far is stored at most this often (seconds); it is found again in less.
+_PATH_INTERVAL = 2.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Outcome:
+    """What a run found: where the best alignment ends, the alignment if asked for, and what it took.
+
+    `end` is in boundary indices of query and target; `phases` are those that ran in this process.
+    """
+
+    query: Sequence
+    target: Sequence
+    scoring: Scoring
+    mode: Mode
+    end: Waypoint
+    alignment: Alignment | None
+    phases: tuple[PhaseFinished, ...]
+    backend: dict[str, str]
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing aligns: local mode, and no positive score."""
+        return self.mode == "local" and self.end.value == 0
+
+
+def run(
+    query: Sequence,
+    target: Sequence,
+    scoring: Scoring,
+    mode: Mode,
+    resources: Resources,
+    *,
+    command: Command = "align",
+    store_path: Path | None = None,
+    output: str = "-",
+    emit: Emit = ignore,
+) -> Outcome:
+    """Align two sequences, or only score them.
+
+    With `store_path` everything finished is kept there; a store that is there already is gone on with.
+    Raises InputError, UsageError, StoreError or BackendError; the store then holds what was finished.
+    """
+    scoring.check_range(query.length, target.length)
+    if store_path is None:
+        grid = plan(query.length, target.length, resources, command, None)
+        lattice = StoreLattice(Problem.of(query, target, scoring, mode), grid, MemoryStore())
+        return _run(query, target, mode, lattice, resources, command, emit)
+    records = SequenceRecord.of(query), SequenceRecord.of(target)
+    if DirectoryStore.exists(store_path):
+        store = DirectoryStore.open(store_path)
+    else:
+        grid = plan(query.length, target.length, resources, command, store_path)
+        manifest = Manifest(*records, mode, scoring, grid, __version__, command, output)
+        store = DirectoryStore.create(store_path, manifest, query, target)
+    with store:
+        store.manifest.refuse_other(store_path, *records, mode, scoring)
+        return _run_stored(query, target, store, resources, command, emit)
+
+
+def resume(store_path: Path, resources: Resources, *, emit: Emit = ignore) -> Outcome:
+    """Go on with the run that a store belongs to; its manifest says what was asked for.
+
+    Raises StoreError, naming the field, if a sequence file has changed since. A sequence that cannot be
+    read again (it came from a pipe, or its file is gone) is taken from the store.
+    """
+    with DirectoryStore.open(store_path) as store:
+        manifest = store.manifest
+        query, target = store.sequences()
+        now = tuple(_as_it_is_now(sequence, emit) for sequence in (query, target))
+        records = SequenceRecord.of(now[0]), SequenceRecord.of(now[1])
+        manifest.refuse_other(store_path, *records, manifest.mode, manifest.scoring)
+        return _run_stored(query, target, store, resources, manifest.command, emit)
+
+
+def _as_it_is_now(sequence: Sequence, emit: Emit) -> Sequence:
+    if can_read_again(sequence.source):
+        return read_sequence(sequence.source)
+    if sequence.source != MEMORY:
+        emit(Notice(f"{sequence.source}: cannot be read again; going on with the copy in the store"))
+    return sequence
+
+
+def _run_stored(
+    query: Sequence,
+    target: Sequence,
+    store: DirectoryStore,
+    resources: Resources,
+    command: Command,
+    emit: Emit,
+) -> Outcome:
+    manifest = store.manifest
+    problem = Problem.of(query, target, manifest.scoring, manifest.mode)
+    for tile in manifest.grid.tiles():
+        if store.has_tile(tile):
+            try:
+                store.check_tile(tile)
+            except DamagedTile as damage:
+                _drop(damage, store, emit)
+    lattice = StoreLattice(problem, manifest.grid, store)
+    return _run(query, target, manifest.mode, lattice, resources, command, emit)
+
+
+def _run(
+    query: Sequence,
+    target: Sequence,
+    mode: Mode,
+    lattice: StoreLattice,
+    resources: Resources,
+    command: Command,
+    emit: Emit,
+) -> Outcome:
+    scoring, backend = lattice.problem.scoring, resources.backends[0]
+    recorder = Recorder(emit)
+    with LocalEngine(lattice, resources.backends) as engine:
+        find_end = partial(_score, lattice, engine, recorder)
+        end = _mending(find_end, lattice.store, recorder)
+        alignment = None
+        if command == "align":
+            path = _mending(lambda: _stitch(lattice, find_end(), backend, recorder), lattice.store, recorder)
+            piece = _recompute(lattice, path, resources, recorder)
+            start = path[-1]
+            alignment = Alignment.from_runs(
+                query, target, scoring, mode, end.value, (start.i, start.j), piece.ops, piece.lengths
+            )
+            alignment.check()
+    return Outcome(query, target, scoring, mode, end, alignment, tuple(recorder.finished), backend.describe())
+
+
+def _score(lattice: StoreLattice, engine: Engine, recorder: Recorder) -> Waypoint:
+    tiles = lattice.grid.tiles()
+    done = sum(tile.cells for tile in tiles if lattice.store.has_tile(tile))
+    total = lattice.grid.rows * lattice.grid.cols
+    if done == total and recorder.has("score"):
+        return score(lattice, engine, ignore)
+    with recorder.phase("score", total, done):
+        return score(lattice, engine, recorder)
+
+
+def _stitch(lattice: StoreLattice, end: Waypoint, backend: Backend, recorder: Recorder) -> list[Waypoint]:
+    store = lattice.store
+    nothing: tuple[list[Waypoint], bool] = ([], False)
+    found, complete = _or_nothing(store.get_path, nothing, recorder)
+    if complete:
+        return found
+    saved = monotonic()
+
+    def report(path: list[Waypoint]) -> None:
+        nonlocal saved
+        if monotonic() - saved > _PATH_INTERVAL:
+            store.put_path(path, complete=False)
+            saved = monotonic()
+
+    with recorder.phase("stitch"):
+        task = stitch(lattice.problem, lattice, found or [end], report)
+        [path] = run_together([task], backend, recorder.advance)
+        store.put_path(path, complete=True)
+    return path
+
+
+def _recompute(
+    lattice: StoreLattice, path: list[Waypoint], resources: Resources, recorder: Recorder
+) -> Piece:
+    groups = groups_of(segments_of(path))
+    pieces = [_or_nothing(partial(lattice.store.get_piece, k), None, recorder) for k in range(len(groups))]
+    if any(piece is None for piece in pieces):
+        with recorder.phase("recompute"):
+            for number, group in enumerate(groups):
+                if pieces[number] is None:
+                    piece = recompute(
+                        lattice.problem, group, resources.backends[0], resources.threads, recorder.advance
+                    )
+                    lattice.store.put_piece(number, piece)
+                    pieces[number] = piece
+    return merge([piece for piece in pieces if piece is not None])
+
+
+class Recorder:
+    """Passes events on, and adds up what each phase took."""
+
+    def __init__(self, emit: Emit) -> None:
+        self.finished: list[PhaseFinished] = []
+        self._emit = emit
+        self._cells = 0
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, Advanced):
+            self._cells += event.cells
+        self._emit(event)
+
+    def advance(self, cells: int) -> None:
+        self(Advanced(cells))
+
+    def has(self, phase: str) -> bool:
+        """Whether a phase has run to its end."""
+        return any(event.name == phase for event in self.finished)
+
+    @contextmanager
+    def phase(self, name: str, cells: int | None = None, done: int = 0) -> Iterator[None]:
+        """Time a phase of `cells` cells (None: not known before), `done` of which are there already."""
+        self._cells, started = 0, perf_counter()
+        self._emit(PhaseStarted(name, cells, done))
+        yield
+        event = PhaseFinished(name, self._cells, perf_counter() - started)
+        self.finished.append(event)
+        self._emit(event)
+
+
+def _mending(step: Callable[[], T], store: Store, emit: Emit) -> T:
+    """Run a step that reads tiles; whenever one is damaged, drop it and try again.
+
+    The step must begin by sweeping whatever tiles are missing.
+    """
+    while True:
+        try:
+            return step()
+        except DamagedTile as damage:
+            _drop(damage, store, emit)
+
+
+def _drop(damage: DamagedTile, store: Store, emit: Emit) -> None:
+    emit(Notice(f"{damage}; this tile is computed again"))
+    store.drop_tile(damage.row, damage.col)
+
+
+def _or_nothing(read: Callable[[], T], nothing: T, emit: Emit) -> T:
+    """What a store holds, or `nothing` where it is damaged; the step that made it then runs again."""
+    try:
+        return read()
+    except DamagedFile as damage:
+        emit(Notice(f"{damage}; this step is done again"))
+        return nothing

@@ -1,0 +1,102 @@
+"""Before a run: how the matrix is cut, so that host and device memory stay inside their budgets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
+from shutil import disk_usage
+
+from longalign.backends.base import Backend
+from longalign.errors import UsageError
+from longalign.geometry import (
+    BYTES_PER_CELL,
+    BYTES_PER_STORED_CELL,
+    Grid,
+    Tile,
+    default_budget,
+    plan_grid,
+    stored_cells,
+)
+from longalign.phases.recompute import LATTICE_BYTES
+from longalign.store.manifest import Command
+
+#: What Python, Numba and the libraries take before the first letter is read.
+_PROGRAM_BYTES = 400 << 20
+
+#: Letters, codes, the edges of the matrix and of a tile, and a back end's column buffers.
+_BYTES_PER_LETTER = 48
+
+#: Of a memory budget, the part that boundaries kept in memory may take, and that a tile's may.
+_LATTICE_SHARE = 4
+_TILE_SHARE = 4
+
+#: Of the free space of a disk, the part that a store plans to fill.
+_DISK_SHARE = 0.8
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What a run may use: devices, host threads, bytes of host memory, and bytes of boundaries.
+
+    `store_budget` None means as many bytes as make phases 2 and 3 cheap, if memory or disk has them.
+    """
+
+    backends: Sequence[Backend]
+    threads: int
+    memory: int
+    store_budget: int | None = None
+
+
+def plan(rows: int, cols: int, resources: Resources, command: Command, store_path: Path | None) -> Grid:
+    """Cut a matrix of `rows` x `cols` letters so that a run stays inside `resources`.
+
+    `command` "score" keeps no lattice beyond the edges of tiles. Raises UsageError, with figures, if a
+    budget is too small.
+    """
+    shapes = [backend.tile_shape(rows, cols) for backend in resources.backends]
+    shape = min(rows, *(shape[0] for shape in shapes)), min(cols, *(shape[1] for shape in shapes))
+    budget = None if command == "score" else _budget(rows, cols, resources, store_path)
+    grid = plan_grid(rows, cols, shape, budget)
+    while _tile_bytes(grid) > resources.memory // _TILE_SHARE and max(shape) > 1:
+        shape = (ceil(shape[0] / 2), shape[1]) if shape[0] >= shape[1] else (shape[0], ceil(shape[1] / 2))
+        grid = plan_grid(rows, cols, shape, budget)
+    _check_memory(grid, resources.memory, in_memory=store_path is None)
+    return grid
+
+
+def _budget(rows: int, cols: int, resources: Resources, store_path: Path | None) -> int:
+    if resources.store_budget is not None:
+        return resources.store_budget
+    if store_path is None:
+        room = resources.memory // _LATTICE_SHARE
+    else:
+        existing = next(folder for folder in (store_path, *store_path.absolute().parents) if folder.exists())
+        room = int(disk_usage(existing).free * _DISK_SHARE)
+    return min(room, default_budget(rows, cols))
+
+
+def _tile_bytes(grid: Grid) -> int:
+    """Bytes of one tile's lattice as a back end returns it."""
+    return max(
+        _lattice_bytes(grid, tile) for tile in (grid.tile(0, 0), grid.tile(*(n - 1 for n in grid.shape)))
+    )
+
+
+def _lattice_bytes(grid: Grid, tile: Tile) -> int:
+    lines = len(grid.rows_in(tile)), len(grid.cols_in(tile))
+    return BYTES_PER_CELL * stored_cells(tile.i1 - tile.i0, tile.j1 - tile.j0, *lines)
+
+
+def _check_memory(grid: Grid, memory: int, in_memory: bool) -> None:
+    needed = (
+        _PROGRAM_BYTES + _BYTES_PER_LETTER * (grid.rows + grid.cols) + LATTICE_BYTES + 2 * _tile_bytes(grid)
+    )
+    if in_memory:
+        needed += ceil(grid.stored_cells * BYTES_PER_STORED_CELL)
+    if needed > memory:
+        raise UsageError(
+            f"{grid.rows} x {grid.cols} letters need about {needed >> 20} MiB of memory, "
+            f"and the budget is {memory >> 20} MiB (--mem)"
+        )

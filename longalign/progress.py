@@ -1,0 +1,142 @@
+"""Events drawn for people (a bar on a terminal) or written for programs (JSON lines)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from time import monotonic
+from typing import TextIO
+
+from tqdm import tqdm
+
+from longalign.events import Advanced, Emit, Event, Notice, PhaseFinished, PhaseStarted, TileFinished, ignore
+
+STYLES = ("auto", "bar", "json", "none")
+
+_JSON_INTERVAL = 0.5  # seconds between lines of progress within a phase
+
+
+@contextmanager
+def progress(style: str, stream: TextIO, quiet: bool) -> Iterator[Emit]:
+    """An `Emit` that shows a run on `stream`: a bar if it is a terminal, JSON lines, or notices alone."""
+    if style == "auto":
+        style = "bar" if stream.isatty() and not quiet else "none"
+    if style == "json":
+        yield JsonLines(stream)
+    elif style == "bar":
+        bar = Bar(stream)
+        try:
+            yield bar
+        finally:
+            bar.close()
+    else:
+        yield ignore if quiet else Notices(stream)
+
+
+class Notices:
+    """Writes notices, a line each, and nothing else."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __call__(self, event: Event) -> None:
+        if isinstance(event, Notice):
+            print(f"longalign: {event.text}", file=self._stream)
+
+
+class Bar:
+    """A bar a phase: cells done, GCUPS, time left."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._bar: tqdm[None] | None = None
+        self._resumed = 0
+
+    def __call__(self, event: Event) -> None:
+        match event:
+            case PhaseStarted():
+                self._start(event)
+            case Advanced() if self._bar is not None:
+                self._bar.update(event.cells)
+                self._bar.set_postfix_str(self._figures(self._bar), refresh=False)
+            case PhaseFinished():
+                self.close()
+            case Notice():
+                tqdm.write(f"longalign: {event.text}", file=self._stream)
+            case _:
+                pass
+
+    def close(self) -> None:
+        if self._bar is not None:
+            self._bar.close()
+            self._bar = None
+
+    def _start(self, event: PhaseStarted) -> None:
+        self.close()
+        self._resumed = event.done
+        shape = "{percentage:3.0f}%|{bar}| {postfix} [{elapsed}<{remaining}]"
+        if event.cells is None:
+            shape = "{postfix} [{elapsed}]"
+        self._bar = tqdm(
+            desc=f"{event.name:9}",
+            total=event.cells,
+            initial=event.done,
+            file=self._stream,
+            bar_format="{desc} " + shape,
+            mininterval=0.2,
+        )
+
+    def _figures(self, bar: tqdm[None]) -> str:
+        seconds = bar.format_dict["elapsed"]
+        gcups = (bar.n - self._resumed) / seconds / 1e9 if seconds > 0 else 0.0
+        return f"{bar.n / 1e9:,.1f} Gcells, {gcups:,.1f} GCUPS"
+
+
+class JsonLines:
+    """One JSON object a line: {"event": name, ...}, and "progress" lines within a phase.
+
+    progress: phase, cells_done, cells_total (null if not known before), gcups, seconds_left (or null).
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._phase = PhaseStarted("", None)
+        self._done = 0
+        self._started = self._written = monotonic()
+
+    def __call__(self, event: Event) -> None:
+        match event:
+            case Advanced():
+                self._done += event.cells
+                if monotonic() - self._written >= _JSON_INTERVAL:
+                    self._write_progress()
+            case PhaseStarted():
+                self._phase, self._done = event, event.done
+                self._started = self._written = monotonic()
+                self._write({"event": "phase_started", **asdict(event)})
+            case PhaseFinished():
+                self._write({"event": "phase_finished", **asdict(event), "gcups": event.gcups})
+            case TileFinished():
+                self._write({"event": "tile_finished", **asdict(event)})
+            case Notice():
+                self._write({"event": "notice", **asdict(event)})
+
+    def _write_progress(self) -> None:
+        self._written = monotonic()
+        rate = (self._done - self._phase.done) / (self._written - self._started)
+        total = self._phase.cells
+        self._write(
+            {
+                "event": "progress",
+                "phase": self._phase.name,
+                "cells_done": self._done,
+                "cells_total": total,
+                "gcups": rate / 1e9,
+                "seconds_left": None if total is None or rate <= 0 else (total - self._done) / rate,
+            }
+        )
+
+    def _write(self, line: dict[str, object]) -> None:
+        print(json.dumps(line), file=self._stream, flush=True)
