@@ -1,0 +1,102 @@
+"""Output files: whole under their name, or absent."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from longalign.errors import InputError
+from longalign.formats.output import open_output
+
+
+def test_a_file_appears_whole(tmp_path: Path) -> None:
+    path = tmp_path / "x.paf"
+    with open_output(path) as file:
+        file.write("one\n")
+        assert not path.exists()
+        assert len(list(tmp_path.iterdir())) == 1
+    assert path.read_bytes() == b"one\n"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def fail_while_writing(path: str | Path, cause: BaseException) -> None:
+    with open_output(path) as file:
+        file.write("new\n")
+        raise cause
+
+
+@pytest.mark.parametrize("cause", [ValueError(), KeyboardInterrupt(), OSError(errno.ENOENT, "elsewhere")])
+def test_a_failure_leaves_what_was_there(tmp_path: Path, cause: BaseException) -> None:
+    path = tmp_path / "x.paf"
+    path.write_text("old\n")
+    with pytest.raises(type(cause)):
+        fail_while_writing(path, cause)
+    assert path.read_text() == "old\n"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
+    path = tmp_path / "x.paf"
+    with pytest.raises(InputError) as caught:
+        fail_while_writing(path, OSError(errno.ENOSPC, "No space left on device"))
+    assert str(caught.value) == f"{path}: cannot be written: no space left on device"
+    assert not list(tmp_path.iterdir())
+
+
+def test_permissions_and_links_stay(tmp_path: Path) -> None:
+    path, link = tmp_path / "x.paf", tmp_path / "link.paf"
+    path.write_text("old\n")
+    path.chmod(0o640)
+    link.symlink_to(path)
+    with open_output(link) as file:
+        file.write("new\n")
+    assert link.is_symlink()
+    assert path.read_text() == "new\n"
+    assert path.stat().st_mode & 0o777 == 0o640
+
+
+def test_a_new_file_obeys_the_umask(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        with open_output(tmp_path / "x.paf"):
+            pass
+    finally:
+        os.umask(before)
+    assert (tmp_path / "x.paf").stat().st_mode & 0o777 == 0o640
+
+
+def test_devices_and_stdout_are_written_directly(capsys: pytest.CaptureFixture[str]) -> None:
+    with open_output("/dev/null") as file:
+        file.write("gone\n")
+    with open_output("-") as file:
+        file.write("here\n")
+    assert capsys.readouterr().out == "here\n"
+
+
+def test_a_full_device_is_one_line() -> None:
+    def write() -> None:
+        with open_output("/dev/full") as file:
+            file.write("x")
+
+    with pytest.raises(InputError, match=r"^/dev/full: cannot be written: no space left on device$"):
+        write()
+
+
+def test_names_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    existing = tmp_path / "x.paf"
+    existing.write_text("old\n")
+    for path, why in [
+        (tmp_path, "is a directory"),
+        (tmp_path / "none" / "x.paf", "no such file or directory"),
+        (existing / "x.paf", "not a directory"),
+        (tmp_path / ("x" * 300), "file name too long"),
+    ]:
+        with pytest.raises(InputError) as caught, open_output(path):
+            pytest.fail("opened")
+        assert str(caught.value) == f"{path}: cannot be written: {why}"
+    monkeypatch.setattr(os, "access", lambda *_: False)  # root may write every file
+    with pytest.raises(InputError, match="cannot be written: permission denied"), open_output(existing):
+        pytest.fail("opened")

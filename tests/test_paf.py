@@ -1,0 +1,236 @@
+"""PAF: what is written, what is read back, what is refused; and the summary as JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from alignments import Case, cases
+from hypothesis import given
+
+from longalign.alignment import Alignment, Op
+from longalign.errors import InputError
+from longalign.events import PhaseFinished
+from longalign.formats.paf import PafRecord, format_paf, parse_meaning, read_paf, write_paf
+from longalign.formats.summary import summarize
+from longalign.scoring import Scoring
+from longalign.sequence import Sequence
+
+LINE = "q\t10\t2\t8\t+\tt\t20\t3\t9\t5\t7\t255\ttp:A:P\tAS:i:-4\tNM:i:2\tcg:Z:3=1D2=1I1X"
+
+Read = Callable[[str], list[PafRecord]]
+
+
+@pytest.fixture
+def read(tmp_path: Path) -> Read:
+    def read(text: str) -> list[PafRecord]:
+        (tmp_path / "x.paf").write_text(text)
+        return list(read_paf(tmp_path / "x.paf"))
+
+    return read
+
+
+def region(name: str, offset: int, letters: str, record_length: int) -> Sequence:
+    return Sequence.from_letters(name, letters, offset=offset, record_length=record_length)
+
+
+def test_a_line() -> None:
+    query, target = Sequence.from_letters("q", "AACGTACC"), Sequence.from_letters("t", "TACGTTAN")
+    ops = [Op.DIAGONAL, Op.DELETION, Op.DIAGONAL, Op.INSERTION, Op.DIAGONAL]
+    alignment = Alignment.from_runs(query, target, Scoring(), "local", -8, (1, 1), ops, [4, 1, 1, 1, 1])
+    assert format_paf(alignment) == (
+        "q\t8\t1\t8\t+\tt\t8\t1\t8\t5\t8\t255\ttp:A:P\tAS:i:-8\tNM:i:3\tcg:Z:4=1D1=1I1X\t"
+        "tg:Z:local;match=1;mismatch=-3;gap(k)=3+2k"
+    )
+
+
+def test_coordinates_are_those_of_whole_records() -> None:
+    query, target = region("q", 100, "ACGT", 1000), region("t", 5, "TACG", 9)
+    alignment = Alignment.from_runs(query, target, Scoring(), "local", 3, (0, 1), [Op.DIAGONAL], [3])
+    assert format_paf(alignment).startswith("q\t1000\t100\t103\t+\tt\t9\t6\t9\t3\t3\t255\t")
+
+
+def test_nothing_is_written_for_the_empty_alignment() -> None:
+    sequence = Sequence.from_letters("x", "A")
+    file = StringIO()
+    write_paf(Alignment.from_runs(sequence, sequence, Scoring(), "local", 0, (0, 0), [], []), file)
+    assert file.getvalue() == ""
+
+
+@given(cases())
+def test_what_is_written_is_read_back(tmp_path_factory: pytest.TempPathFactory, case: Case) -> None:
+    alignment = case.alignment()
+    path = tmp_path_factory.getbasetemp() / "round.paf"
+    with path.open("w") as file:
+        write_paf(alignment, file)
+        write_paf(alignment, file)
+    first, second = read_paf(path)
+    assert (first.line, second.line) == (1, 2)
+    for record in (first, second):
+        assert (record.query_name, record.target_name) == ("query", "target")
+        assert (record.query_length, record.target_length) == (case.query.length, case.target.length)
+        assert (record.query_start, record.query_end) == (alignment.query_start, alignment.query_end)
+        assert (record.target_start, record.target_end) == (alignment.target_start, alignment.target_end)
+        assert (record.matches, record.block_length) == (alignment.matches, alignment.columns)
+        assert (record.strand, record.mapping_quality) == ("+", 255)
+        assert record.score == alignment.score
+        assert record.edit_distance == alignment.mismatches + alignment.gap_letters
+        assert record.cigar == alignment.cigar
+        assert record.ops is not None
+        assert record.lengths is not None
+        assert (record.ops == alignment.ops).all()
+        assert (record.lengths == alignment.lengths).all()
+        assert record.meaning == (case.mode, case.scoring)
+
+
+def test_lines_of_other_programs_are_read(read: Read) -> None:
+    record, bare = read(
+        "a b\t9\t0\t9\t-\tt\t20\t3\t12\t5\t9\t60\ttp:A:P\tcm:i:5\tdv:f:0.1\tcs:Z::6*ag\tcg:Z:9M\n"
+        "\n"
+        "q\t9\t0\t9\t+\tt\t20\t3\t12\t5\t9\t0\r\n"
+    )
+    assert (record.query_name, record.strand, record.cigar, record.tags["dv"]) == ("a b", "-", "9M", "0.1")
+    assert (bare.line, bare.tags, bare.ops) == (3, {}, None)
+
+
+@pytest.mark.parametrize("tag", ["AS", "NM", "cg", "tg"])
+def test_a_missing_tag_is_named_when_it_is_wanted(read: Read, tag: str) -> None:
+    (record,) = read("q\t9\t0\t9\t+\tt\t20\t3\t12\t5\t9\t0\n")
+    wanted = {"AS": "score", "NM": "edit_distance", "cg": "cigar", "tg": "meaning"}[tag]
+    with pytest.raises(InputError, match=rf"x\.paf: line 1: no {tag} tag$"):
+        getattr(record, wanted)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("\t255\ttp:A:P\tAS:i:-4\tNM:i:2\tcg:Z:3=1D2=1I1X", "", "11 columns, want at least 12"),
+        (LINE, "rubbish", "1 columns, want at least 12"),
+        ("q\t10\t", "q\tten\t", "column 2 (query length): 'ten' is not a whole number"),
+        ("\t2\t8\t", "\t-2\t8\t", "column 3 (query start): '-2' is not a whole number"),
+        ("\t7\t255", "\t7.0\t255", "column 11 (block length): '7.0' is not a whole number"),
+        ("\t255\t", "\t\t", "column 12 (mapping quality): '' is not a whole number"),
+        ("+", "*", "column 5 (strand): '*' is neither '+' nor '-'"),
+        ("\t2\t8\t", "\t8\t2\t", "columns 3-4: query 8-2 is not within 0-10"),
+        ("\t3\t9\t", "\t3\t21\t", "columns 8-9: target 3-21 is not within 0-20"),
+        ("cg:Z:3=", "cg:Z:3?", "bad CIGAR '3?1D2=1I1X'"),
+        ("cg:Z:3=", "cg:Z:0=", "bad CIGAR: run 1 has length 0"),
+        ("tp:A:P", "tp", "column 13: 'tp' is not a tag like NM:i:5"),
+        ("NM:i:2", "NM:i:two", "column 15: tag NM: 'two' is not a whole number"),
+        ("AS:i:-4", "AS:Z:-4", "column 14: tag AS must be of type i, not Z"),
+    ],
+)
+def test_bad_lines_are_refused_by_number(read: Read, old: str, new: str, message: str) -> None:
+    assert LINE.count(old) == 1
+    with pytest.raises(InputError) as caught:
+        read(f"{LINE}\n\n{LINE.replace(old, new)}\n")
+    assert "x.paf: line 3: " + message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "local", "local;match=1;mismatch=-3;gap(k)=3-2k", "semi;match=1;mismatch=-3;gap(k)=3+2k"]
+)
+def test_bad_meanings(text: str) -> None:
+    with pytest.raises(InputError, match="is not like 'local;match=1"):
+        parse_meaning(text)
+
+
+def test_a_meaning_that_is_no_scoring(read: Read) -> None:
+    (record,) = read(LINE + "\ttg:Z:local;match=0;mismatch=-3;gap(k)=3+2k")
+    with pytest.raises(InputError, match=r"x\.paf: line 1: scoring: match must be positive"):
+        _ = record.meaning
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    for path, why in [(tmp_path, "is a directory"), (tmp_path / "none", "no such file or directory")]:
+        with pytest.raises(InputError) as caught:
+            list(read_paf(path))
+        assert str(caught.value) == f"{path}: {why}"
+
+
+def test_stdin(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", StringIO(LINE))
+    assert [record.source for record in read_paf("-")] == ["-"]
+
+
+# The summary
+
+
+def test_a_summary_of_an_alignment() -> None:
+    query, target = region("q", 100, "ACGT", 1000), region("t", 5, "TACG", 9)
+    alignment = Alignment.from_runs(query, target, Scoring(), "local", 3, (0, 1), [Op.DIAGONAL], [3])
+    summary = summarize(
+        query=query,
+        target=target,
+        scoring=alignment.scoring,
+        mode="local",
+        score=3,
+        end=(3, 4),
+        alignment=alignment,
+        backend={"name": "cpu", "hardware": "one core"},
+        phases=[PhaseFinished("score", 2 * 10**9, 0.5), PhaseFinished("stitch", 0, 0.0)],
+    )
+    assert json.loads(json.dumps(summary)) == summary
+    versions = summary.pop("versions")
+    assert isinstance(versions, dict)
+    assert {"longalign", "python", "numpy"} <= set(versions)
+    assert summary == {
+        "schema": "longalign.summary/1",
+        "query": {
+            "name": "q",
+            "length": 4,
+            "sha256": query.sha256,
+            "source": "memory",
+            "offset": 100,
+            "record_length": 1000,
+        },
+        "target": {
+            "name": "t",
+            "length": 4,
+            "sha256": target.sha256,
+            "source": "memory",
+            "offset": 5,
+            "record_length": 9,
+        },
+        "mode": "local",
+        "scoring": {
+            "match": 1,
+            "mismatch": -3,
+            "gap_open": 3,
+            "gap_extend": 2,
+            "convention": "a gap of length k costs 3 + k*2",
+        },
+        "score": 3,
+        "end": {"query": 103, "target": 9},
+        "alignment": {
+            "query_start": 100,
+            "query_end": 103,
+            "target_start": 6,
+            "target_end": 9,
+            "columns": 3,
+            "matches": 3,
+            "mismatches": 0,
+            "gaps": 0,
+            "gap_letters": 0,
+            "identity": 1.0,
+        },
+        "backend": {"name": "cpu", "hardware": "one core"},
+        "phases": [
+            {"name": "score", "cells": 2 * 10**9, "seconds": 0.5, "gcups": 4.0},
+            {"name": "stitch", "cells": 0, "seconds": 0.0, "gcups": None},
+        ],
+    }
+
+
+def test_a_summary_of_a_score_alone() -> None:
+    sequence = Sequence.from_letters("x", "ACGT")
+    summary = summarize(
+        query=sequence, target=sequence, scoring=Scoring(), mode="local", score=4, end=(4, 4), backend={}
+    )
+    assert (summary["end"], summary["alignment"], summary["phases"]) == ({"query": 4, "target": 4}, None, [])
+    assert math.isclose(PhaseFinished("score", 10**9, 2.0).gcups or 0, 0.5)

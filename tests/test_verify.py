@@ -1,0 +1,188 @@
+"""Verification: what is true passes, and every false claim is found and named."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from alignments import Case, cases
+from hypothesis import given
+
+from longalign.alignment import Alignment, Op
+from longalign.errors import InputError
+from longalign.formats.paf import format_paf
+from longalign.formats.verify import Verification, verify_paf
+from longalign.scoring import Scoring
+from longalign.sequence import read_sequence
+
+DATA = Path(__file__).parent / "data"
+
+QUERY, TARGET = "AACGTACC", "TACGTTAN"
+LINE = (
+    "q\t8\t1\t8\t+\tt\t8\t1\t8\t5\t8\t255\ttp:A:P\tAS:i:-8\tNM:i:3\tcg:Z:4=1D1=1I1X\t"
+    "tg:Z:local;match=1;mismatch=-3;gap(k)=3+2k"
+)
+
+
+def verify(folder: Path, line: str, scoring: Scoring | None = None) -> Verification:
+    for name, text in [("x.paf", line), ("q.fa", f">q\n{QUERY}\n"), ("t.fa", f">t\n{TARGET}\n")]:
+        (folder / name).write_text(text)
+    return verify_paf(*(str(folder / name) for name in ("x.paf", "q.fa", "t.fa")), scoring)
+
+
+def test_a_true_line_passes(tmp_path: Path) -> None:
+    result = verify(tmp_path, LINE)
+    assert result.ok
+    assert str(result) == f"{tmp_path}/x.paf: OK: 1 alignments, 8 columns, 1 scores checked"
+
+
+@given(cases())
+def test_whatever_longalign_writes_passes(tmp_path_factory: pytest.TempPathFactory, case: Case) -> None:
+    folder = tmp_path_factory.getbasetemp()
+    for sequence in (case.query, case.target):
+        (folder / f"{sequence.name}.fa").write_bytes(
+            b">%s\n%s\n" % (sequence.name.encode(), sequence.letters)
+        )
+    (folder / "any.paf").write_text(format_paf(case.alignment()))
+    result = verify_paf(*(str(folder / name) for name in ("any.paf", "query.fa", "target.fa")))
+    assert result.ok, str(result)
+    assert (result.alignments, result.columns, result.scores) == (1, len(case.columns()), 1)
+
+
+@given(cases())
+def test_a_wrong_score_never_passes(tmp_path_factory: pytest.TempPathFactory, case: Case) -> None:
+    folder = tmp_path_factory.getbasetemp()
+    for sequence in (case.query, case.target):
+        (folder / f"{sequence.name}.fa").write_bytes(
+            b">%s\n%s\n" % (sequence.name.encode(), sequence.letters)
+        )
+    (folder / "any.paf").write_text(format_paf(case.alignment(case.score() + 1)))
+    result = verify_paf(*(str(folder / name) for name in ("any.paf", "query.fa", "target.fa")))
+    assert [str(problem) for problem in result.problems] == [
+        f"line 1: tag AS: claims {case.score() + 1}, is {case.score()}"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problems"),
+    [
+        ("AS:i:-8", "AS:i:-7", ["tag AS: claims -7, is -8"]),
+        ("NM:i:3", "NM:i:2", ["tag NM: claims 2, is 3"]),
+        ("\t5\t8\t255", "\t6\t8\t255", ["column 10 (matches): claims 6, is 5"]),
+        ("\t5\t8\t255", "\t5\t7\t255", ["column 11 (block length): claims 7, is 8"]),
+        ("q\t8\t", "q\t9\t", ["column 2 (query length): claims 9, is 8"]),
+        ("t\t8\t", "t\t9\t", ["column 7 (target length): claims 9, is 8"]),
+        ("q\t8\t1\t8", "q\t8\t1\t7", ["cg consumes 7 query letters, but 1-7 has 6"]),
+        ("t\t8\t1\t8", "t\t8\t0\t8", ["cg consumes 7 target letters, but 0-8 has 8"]),
+        (
+            "4=1D1=1I1X",
+            "4=1D1=1I1=",
+            ["cg has '=' at query 7 and target 7, where the letters differ (C and N)"],
+        ),
+        (
+            "4=1D1=1I1X",
+            "2=2X1D1=1I1X",
+            ["cg has 'X' at query 3 and target 3, where the letters agree (G and G)"],
+        ),
+        (
+            "4=1D1=1I1X",
+            "5=1D1I1X",
+            [
+                "cg has '=' at query 5 and target 5, where the letters differ (A and T)",
+                "column 10 (matches): claims 5, is 4",
+                "tag NM: claims 3, is 4",
+                "tag AS: claims -8, is -12",
+            ],
+        ),
+        ("gap(k)=3+2k", "gap(k)=3+1k", ["tag AS: claims -8, is -6"]),
+    ],
+)
+def test_false_claims_are_named(tmp_path: Path, old: str, new: str, problems: list[str]) -> None:
+    assert LINE.count(old) == 1
+    result = verify(tmp_path, f"{LINE}\n{LINE.replace(old, new)}\n")
+    assert not result.ok
+    assert [str(problem) for problem in result.problems] == [f"line 2: {text}" for text in problems]
+    assert str(result).splitlines() == [f"{tmp_path}/x.paf: line 2: {text}" for text in problems]
+
+
+def test_an_explicit_scoring_goes_first(tmp_path: Path) -> None:
+    assert verify(tmp_path, LINE.replace("AS:i:-8", "AS:i:2"), Scoring(1, -1, 1, 0)).problems == []
+    assert verify(tmp_path, LINE, Scoring(2, -3, 3, 2)).problems[0].text == "tag AS: claims -8, is -3"
+
+
+def test_without_a_scoring_all_else_is_checked(tmp_path: Path) -> None:
+    bare = LINE[: LINE.index("\ttg:Z")].replace("AS:i:-8\t", "")
+    result = verify(tmp_path, bare)
+    assert (result.ok, result.scores) == (True, 0)
+    assert verify(tmp_path, bare.replace("NM:i:3", "NM:i:4")).problems[0].text == "tag NM: claims 4, is 3"
+
+
+def test_m_claims_nothing_but_letters(tmp_path: Path) -> None:
+    assert verify(tmp_path, LINE.replace("4=1D1=1I1X", "4M1D1M1I1M")).ok
+
+
+def test_a_gap_cut_in_two_runs_is_one_gap(tmp_path: Path) -> None:
+    line = "q\t8\t0\t5\t+\tt\t8\t1\t4\t3\t5\t255\tAS:i:-4\tcg:Z:1=1I1I2X"
+    result = verify(tmp_path, line, Scoring())
+    true = "column 10 (matches): claims 3, is 1", "tag AS: claims -4, is -12"
+    assert tuple(problem.text for problem in result.problems) == true
+
+
+def test_the_reverse_strand_aligns_the_reverse_complement(tmp_path: Path) -> None:
+    (tmp_path / "q.fa").write_text(">q\nGGNACGTTGG\n")  # reverse complement CC AACGTN CC
+    (tmp_path / "t.fa").write_text(">t\nTTAACGGN\n")
+    paf = tmp_path / "x.paf"
+
+    def problems(cigar: str) -> list[str]:
+        paf.write_text(f"q\t10\t2\t8\t-\tt\t8\t2\t8\t4\t6\t60\tNM:i:2\tcg:Z:{cigar}\n")
+        return [p.text for p in verify_paf(str(paf), str(tmp_path / "q.fa"), str(tmp_path / "t.fa")).problems]
+
+    assert problems("6M") == problems("4=2X") == []
+    assert problems("5=1X") == ["cg has '=' at query 3 and target 6, where the letters differ (A and G)"]
+
+
+def test_lines_find_their_records(tmp_path: Path) -> None:
+    (tmp_path / "q.fa").write_text(">a\nAAAA\n>b\nCCCC\n")
+    (tmp_path / "t.fa").write_text(">c\nCCCC\n>d\nAAAA\n")
+    paf = tmp_path / "x.paf"
+    paf.write_text(
+        "a\t4\t0\t4\t+\td\t4\t0\t4\t4\t4\t60\tcg:Z:4=\n" + "b\t4\t0\t4\t+\tc\t4\t0\t4\t4\t4\t60\tcg:Z:4M\n"
+    )
+    query, target = str(tmp_path / "q.fa"), str(tmp_path / "t.fa")
+    result = verify_paf(str(paf), query, target)
+    assert (result.ok, result.alignments) == (True, 2)
+    assert [str(p) for p in verify_paf(str(paf), query + ":a", target).problems] == [
+        "line 2: column 1 (query name): claims b, is a"
+    ]
+    paf.write_text("z\t4\t0\t4\t+\td\t4\t0\t4\t4\t4\t60\tcg:Z:4=\n")
+    with pytest.raises(InputError, match=r"q\.fa: no record named 'z'; the file has a, b"):
+        verify_paf(str(paf), query, target)
+
+
+def test_regions_count_from_the_start_of_the_record(tmp_path: Path) -> None:
+    query, target = tmp_path / "q.fa", tmp_path / "t.fa"
+    query.write_text(">q\nTTTACGT\n")
+    target.write_text(">t\nGACGTG\n")
+    paf = tmp_path / "x.paf"
+    paf.write_text("q\t7\t3\t7\t+\tt\t6\t1\t5\t4\t4\t255\tcg:Z:4=\n")
+    for spec in (f"{query}", f"{query}:q:3-7", f"{query}:1-7"):
+        assert verify_paf(str(paf), spec, str(target)).ok
+    assert [p.text for p in verify_paf(str(paf), f"{query}:4-7", str(target)).problems] == [
+        "query 3-7 is not within the letters given, 4-7"
+    ]
+
+
+def test_a_line_without_a_cigar_cannot_be_checked(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"x\.paf: line 1: no cg tag"):
+        verify(tmp_path, LINE.replace("cg:Z:", "zz:Z:"))
+
+
+def test_a_real_pair(tmp_path: Path) -> None:
+    """The first 16,000 letters of two mitochondria, letter against letter."""
+    specs = [str(DATA / f"{name}.fa.gz") for name in ("human_mito.NC_012920.1", "chimp_mito.NC_001643.1X")]
+    query, target = (read_sequence(spec) for spec in specs)
+    alignment = Alignment.from_runs(query, target, Scoring(), "local", 0, (0, 0), [Op.DIAGONAL], [16_000])
+    paf = tmp_path / "x.paf"
+    paf.write_text(format_paf(alignment))
+    (problem,) = verify_paf(str(paf), *specs).problems
+    assert problem.text == f"tag AS: claims 0, is {alignment.rescore()}"
