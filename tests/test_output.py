@@ -90,6 +90,7 @@ def test_names_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Monkey
     existing.write_text("old\n")
     for path, why in [
         (tmp_path, "is a directory"),
+        ("/", "is a directory"),
         (tmp_path / "none" / "x.paf", "no such file or directory"),
         (existing / "x.paf", "not a directory"),
         (tmp_path / ("x" * 300), "file name too long"),

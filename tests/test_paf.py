@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable
-from io import StringIO
+from io import BytesIO, StringIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
@@ -156,6 +156,16 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 def test_stdin(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", StringIO(LINE))
     assert [record.source for record in read_paf("-")] == ["-"]
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(b"\x1f\x8b\x08"), encoding="utf-8"))
+    with pytest.raises(InputError, match=r"^-: not PAF: byte 2 of what was read is not text"):
+        list(read_paf("-"))
+
+
+def test_binary_files_are_not_paf(tmp_path: Path) -> None:
+    path = tmp_path / "x.paf"
+    path.write_bytes(bytes(range(256)))
+    with pytest.raises(InputError, match=r"x\.paf: line 1: 2 columns, want at least 12"):
+        list(read_paf(path))
 
 
 # The summary

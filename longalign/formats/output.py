@@ -35,7 +35,7 @@ def open_output(path: str | os.PathLike[str]) -> Iterator[TextIO]:
         sys.stdout.flush()
         return
     target = Path(os.path.realpath(path))  # a symbolic link stays one
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
+    temporary = target.parent / f".longalign-{secrets.token_hex(8)}.tmp"
     try:
         direct = target.exists() and not (target.is_file() or target.is_dir())
         file = _open_text(target, "w") if direct else _create_beside(target, temporary)

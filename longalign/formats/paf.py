@@ -167,6 +167,8 @@ def read_paf(path: str | os.PathLike[str]) -> Iterator[PafRecord]:
                         yield _parse(source, number, line.rstrip("\r\n").split("\t"))
                     except InputError as error:
                         raise InputError(f"{source}: line {number}: {error}") from error
+    except UnicodeDecodeError as error:  # from stdin, which is as strict as the locale says
+        raise InputError(f"{source}: not PAF: byte {error.start + 1} of what was read is not text") from error
     except OSError as error:
         raise InputError(f"{source}: {(error.strerror or str(error)).lower()}") from error
 
