@@ -1,0 +1,217 @@
+"""The CPU back end: threads that sweep the strips of many rectangles, and the one that called."""
+
+from __future__ import annotations
+
+import os
+import platform
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from math import isqrt
+from pathlib import Path
+
+import llvmlite
+import numba
+import numpy as np
+from llvmlite import binding
+
+from longalign.backends.base import Progress, SweepJob, SweepResult, no_progress
+from longalign.backends.cpu.config import DEFAULT_GEOMETRY, Family, SweepGeometry
+from longalign.backends.cpu.plan import Plan
+from longalign.backends.cpu.worker import Status, strip_sweep, wide_sweep
+from longalign.backends.cpu.workspace import (
+    ABORT,
+    CELLS,
+    NOTHING,
+    POSITION,
+    Work,
+    make_edges,
+    make_lanes,
+)
+from longalign.errors import BackendError
+
+#: Seconds between two calls of `progress`.
+_PROGRESS_INTERVAL = 0.1
+
+#: Cells after which a thread comes back to Python, to look at the clock: some hundredths of a second.
+_CELLS_A_CALL = 1 << 28
+
+#: Seconds of sleep, at first and at most, while the left neighbour of a strip is not done.
+_SHORTEST_SLEEP, _LONGEST_SLEEP = 50e-6, 1e-3
+
+#: Cells a thread sweeps in some five seconds.
+_TILE_CELLS = 1 << 36
+
+
+class CpuBackend:
+    """Sweeps on the CPU: `threads` threads (default: all processors), the calling one included.
+
+    `geometry` and `widths`, the number widths in bits that may be used (32 always is), exist for tests
+    and experiments; no result depends on them.
+    """
+
+    name = "cpu"
+
+    def __init__(
+        self,
+        threads: int | None = None,
+        geometry: SweepGeometry = DEFAULT_GEOMETRY,
+        widths: Sequence[int] = (8, 16),
+    ) -> None:
+        if threads is not None and threads < 1:
+            raise BackendError(f"a sweep needs at least one thread, not {threads}")
+        self.threads = threads or os.cpu_count() or 1
+        self._geometry = geometry
+        self._widths = sum(widths)
+        self._workers: list[_Worker] = []
+
+    def sweep(self, jobs: Sequence[SweepJob], progress: Progress = no_progress) -> list[SweepResult]:
+        """See `longalign.backends.base.Backend`.
+
+        Raises BackendError if a thread fails, and whatever `progress` raises.
+        """
+        results: dict[int, SweepResult] = {}
+        for family, places in self._families(jobs).items():
+            plan = Plan([jobs[k] for k in places], self._geometry, self.threads)
+            self._run(plan.work, family, progress)
+            results.update(zip(places, plan.results(), strict=True))
+        return [results[k] for k in range(len(jobs))]
+
+    def tile_shape(self, rows: int, cols: int) -> tuple[int, int]:
+        """See `longalign.backends.base.Backend`: about five seconds of work, as square as may be."""
+        cells = _TILE_CELLS * self.threads
+        if rows * cols <= cells:
+            return rows, cols
+        side = isqrt(cells)
+        height = min(rows, max(side, cells // cols))
+        return height, min(cols, cells // height)
+
+    def describe(self) -> dict[str, str]:
+        """See `longalign.backends.base.Backend`."""
+        return {
+            "name": self.name,
+            "hardware": _processor(),
+            "threads": str(self.threads),
+            "compiled for": str(numba.config.CPU_NAME or binding.get_host_cpu_name()),
+            "numba": numba.__version__,
+            "llvmlite": llvmlite.__version__,
+        }
+
+    def _families(self, jobs: Sequence[SweepJob]) -> dict[Family, list[int]]:
+        """The jobs that run the same code. In local mode the best cell is always tracked: 8 bits need it."""
+        families: dict[Family, list[int]] = {}
+        for k, job in enumerate(jobs):
+            family = Family(job.local, job.local or job.track_best, self._geometry)
+            families.setdefault(family, []).append(k)
+        return families
+
+    def _run(self, work: Work, family: Family, progress: Progress) -> None:
+        """Sweep all strips: the calling thread is one of the workers, so one thread costs no more."""
+        strip_sweep(family)
+        count = min(self.threads, len(work.strips))
+        while len(self._workers) < count:
+            self._workers.append(_Worker(self._geometry))
+        mine, *others = self._workers[:count]
+        failures: list[BackendError] = []
+        helpers = [
+            threading.Thread(target=worker.help, args=(work, family, self._widths, failures), daemon=True)
+            for worker in others
+        ]
+        report = _Report(work, progress)
+        for helper in helpers:
+            helper.start()
+        try:
+            mine.run(work, family, self._widths, report)
+            for helper in helpers:
+                while helper.is_alive():
+                    helper.join(_PROGRESS_INTERVAL)
+                    report()
+        finally:
+            # Helpers still at work, because this thread was interrupted, stop at their next block.
+            work.shared[ABORT] = 1
+            for helper in helpers:
+                helper.join()
+        for failure in failures:
+            raise failure
+        report.rest()
+
+
+class _Report:
+    """Calls `progress` ten times a second with the cells that all threads have finished since."""
+
+    def __init__(self, work: Work, progress: Progress) -> None:
+        self._cells = work.shared[CELLS:]
+        self._progress = progress
+        self._told = 0
+        self._due = time.monotonic() + _PROGRESS_INTERVAL
+
+    def __call__(self) -> None:
+        if time.monotonic() >= self._due:
+            self._due = time.monotonic() + _PROGRESS_INTERVAL
+            self.rest()
+
+    def rest(self) -> None:
+        cells = int(self._cells[0])
+        if cells > self._told:
+            news, self._told = cells - self._told, cells
+            self._progress(news)
+
+
+class _Worker:
+    """One thread's arrays, kept from sweep to sweep, and its loop around the compiled code."""
+
+    def __init__(self, geometry: SweepGeometry) -> None:
+        self._edges = make_edges(geometry)
+        self._lanes_8, self._lanes_16 = make_lanes(geometry, 8), make_lanes(geometry, 16)
+        self._lanes_32 = make_lanes(geometry, 32)
+        self._position = np.zeros(1, POSITION)
+
+    def help(self, work: Work, family: Family, widths: int, failures: list[BackendError]) -> None:
+        """Run as a thread of its own: a failure is noted for the caller, and ends the other threads."""
+        try:
+            self.run(work, family, widths, _tell_nobody)
+        except BackendError as failure:
+            failures.append(failure)
+            work.shared[ABORT] = 1
+
+    def run(self, work: Work, family: Family, widths: int, report: Callable[[], None]) -> None:
+        """Sweep strips until there are no more, or another thread has failed.
+
+        Raises BackendError if the compiled code fails, and whatever `report` raises.
+        """
+        self._position["ticket"] = self._position["job"] = NOTHING
+        sleep = _SHORTEST_SLEEP
+        while True:
+            try:
+                status = self._step(work, family, widths)
+            except Exception as failure:
+                raise BackendError(f"cpu: a sweep failed: {failure}") from failure
+            if status in (Status.FINISHED, Status.ABORTED):
+                return
+            if status == Status.WAITING:
+                time.sleep(sleep)
+                sleep = min(2 * sleep, _LONGEST_SLEEP)
+            else:
+                sleep = _SHORTEST_SLEEP
+            report()
+
+    def _step(self, work: Work, family: Family, widths: int) -> int:
+        narrow = self._lanes_8, self._lanes_16
+        status = strip_sweep(family)(work, self._position, self._edges, *narrow, widths, _CELLS_A_CALL)
+        if status == Status.WIDE:
+            wide_sweep(family)(work, self._position, self._edges, self._lanes_32)
+        return status
+
+
+def _tell_nobody() -> None:
+    """What a helper reports: the calling thread reports for all."""
+
+
+def _processor() -> str:
+    """The processor's name; Python's own answer is empty or just the architecture on Linux."""
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()

@@ -1,0 +1,91 @@
+"""Raw loads and stores for the kernels, and the atomics that its threads meet through.
+
+Plain Numba indexing wraps negative indices, which costs a select an access and hides from LLVM that
+addresses advance by one; and an array handed to a callee is reference-counted, which no loop that is
+to be vectorised can contain. The kernels therefore index pointers, and owe for it that every index is
+inside the array.
+
+The atomics are those of LLVM, so they hold on any architecture. All of them are on int64.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba.core import types
+
+from longalign.backends.cpu.jit import intrinsic
+
+Emitted = tuple[Any, Any]
+
+
+@intrinsic
+def pointer(typing: Any, array: Any) -> Emitted:
+    """The address of a contiguous array's first element."""
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return context.make_array(signature.args[0])(context, builder, args[0]).data
+
+    return types.CPointer(array.dtype)(array), emit
+
+
+@intrinsic
+def advance(typing: Any, address: Any, count: Any) -> Emitted:
+    """The address `count` elements on."""
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.gep(args[0], [args[1]], inbounds=True)
+
+    return address(address, types.int64), emit
+
+
+@intrinsic
+def load(typing: Any, address: Any, index: Any) -> Emitted:
+    """The element at `index`, which is not checked."""
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.load(builder.gep(args[0], [args[1]], inbounds=True))
+
+    return address.dtype(address, types.int64), emit
+
+
+@intrinsic
+def store(typing: Any, address: Any, index: Any, value: Any) -> Emitted:
+    """Write the element at `index`, which is not checked."""
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        builder.store(args[2], builder.gep(args[0], [args[1]], inbounds=True))
+        return context.get_dummy_value()
+
+    return types.void(address, types.int64, address.dtype), emit
+
+
+@intrinsic
+def load_acquire(typing: Any, address: Any, index: Any) -> Emitted:
+    """Read a number another thread releases: what it wrote before the release is visible after this."""
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.load_atomic(builder.gep(args[0], [args[1]]), "acquire", 8)
+
+    return types.int64(types.CPointer(types.int64), types.int64), emit
+
+
+@intrinsic
+def store_release(typing: Any, address: Any, index: Any, value: Any) -> Emitted:
+    """Publish a number: whoever acquires it sees everything written before."""
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        builder.store_atomic(args[2], builder.gep(args[0], [args[1]]), "release", 8)
+        return context.get_dummy_value()
+
+    return types.void(types.CPointer(types.int64), types.int64, types.int64), emit
+
+
+@intrinsic
+def fetch_add(typing: Any, address: Any, index: Any, value: Any) -> Emitted:
+    """Add to a number that all threads share; returns what it was before."""
+
+    def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.atomic_rmw("add", builder.gep(args[0], [args[1]]), args[2], "monotonic")
+
+    return types.int64(types.CPointer(types.int64), types.int64, types.int64), emit

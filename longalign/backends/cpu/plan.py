@@ -1,0 +1,144 @@
+"""From jobs to the flat arrays that the threads work on, and from those back to results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+
+import numpy as np
+
+from longalign.backends.base import SweepJob, SweepResult
+from longalign.backends.cpu.config import SweepGeometry
+from longalign.backends.cpu.workspace import JOB, NOTHING, STRIP, Records, Work
+from longalign.boundary import BestCell, Boundary, IntArray, best_of
+from longalign.scoring import NEG_INF
+
+
+class Plan:
+    """Jobs laid out for one sweep: `work` for the threads, and the results once they are done."""
+
+    def __init__(self, jobs: Sequence[SweepJob], geometry: SweepGeometry, threads: int) -> None:
+        # With fewer jobs than threads, threads meet in one job, and its cuts must suit them.
+        share = threads if len(jobs) < threads else 1
+        cuts = [cut_columns(len(job.target), job.cols, geometry, share) for job in jobs]
+        self._jobs = jobs
+        self._row_outputs = _starts(len(job.rows) * (len(job.target) + 1) for job in jobs)
+        self._col_outputs = _starts(len(job.cols) * (len(job.query) + 1) for job in jobs)
+        strips = _strips(jobs, cuts, self._col_outputs)
+        self.work = Work(
+            jobs=_job_records(jobs, cuts, self._row_outputs, geometry, share),
+            strips=strips,
+            query=np.concatenate([job.query for job in jobs]),
+            target=np.concatenate([job.target for job in jobs]),
+            top_h=np.concatenate([job.top.h for job in jobs]),
+            top_e=np.concatenate([job.top.gap for job in jobs]),
+            column_h=np.concatenate([job.left.h for job in jobs]),
+            column_f=np.concatenate([job.left.gap for job in jobs]),
+            wanted=np.array([row for job in jobs for row in job.rows], np.int64),
+            row_h=np.empty(self._row_outputs[-1], np.int32),
+            row_e=np.empty(self._row_outputs[-1], np.int32),
+            col_h=np.empty(self._col_outputs[-1], np.int32),
+            col_f=np.empty(self._col_outputs[-1], np.int32),
+            best=np.zeros((len(strips), 3), np.int64),
+            done=np.zeros(len(strips), np.int64),
+            shared=np.zeros(3, np.int64),
+        )
+
+    def results(self) -> list[SweepResult]:
+        """What every job asked for, out of the arrays that the threads have filled."""
+        work, best = self.work, self._best_cells()
+        results = []
+        for k, job in enumerate(self._jobs):
+            rows = _boundaries(
+                work.row_h, work.row_e, self._row_outputs[k], len(job.target), job.rows, job.left.h
+            )
+            cols = _boundaries(
+                work.col_h, work.col_f, self._col_outputs[k], len(job.query), job.cols, job.top.h
+            )
+            results.append(SweepResult(rows, cols, best[k] if job.track_best else BestCell()))
+        return results
+
+    def _best_cells(self) -> list[BestCell]:
+        """The best cell of every job: each strip left the best that its thread had seen in the job."""
+        cells: list[list[BestCell]] = [[BestCell()] for _ in self._jobs]
+        for job, (score, i, j) in zip(self.work.strips["job"].tolist(), self.work.best.tolist(), strict=True):
+            if score > 0:
+                cells[job].append(BestCell(score, i, j))
+        return [best_of(candidates) for candidates in cells]
+
+
+def cut_columns(cols: int, wanted: Sequence[int], geometry: SweepGeometry, share: int) -> list[int]:
+    """Where strips end: at every wanted column, and so often that none is wider than the geometry's.
+
+    Strips between two wanted columns are equally wide, up to a lane. If `share` threads meet in them,
+    their number is a multiple of that, unless they would be narrower than a group of lanes.
+    """
+    stops: list[int] = []
+    start = 0
+    for stop in sorted({*wanted, cols}):
+        width = stop - start
+        parts = -(-width // geometry.strip)
+        shared = -(-parts // share) * share
+        if width >= shared * geometry.columns * geometry.group:
+            parts = shared
+        step = -(-width // (parts * geometry.columns)) * geometry.columns
+        stops += [*range(start + step, stop, step), stop]
+        start = stop
+    return stops
+
+
+def _starts(lengths: Iterable[int]) -> list[int]:
+    """Where pieces of these lengths begin if they lie end to end, and where the last one ends."""
+    return list(accumulate(lengths, initial=0))
+
+
+def _strips(jobs: Sequence[SweepJob], cuts: list[list[int]], col_outputs: list[int]) -> Records:
+    """All strips, first the first of every job, then the second...: a thread rarely has to wait."""
+    order = sorted((k, job) for job, stops in enumerate(cuts) for k in range(len(stops)))
+    latest = [NOTHING] * len(jobs)
+    records = []
+    for ticket, (k, job) in enumerate(order):
+        start, stop = cuts[job][k - 1] if k else 0, cuts[job][k]
+        output = NOTHING
+        if stop in jobs[job].cols:
+            output = col_outputs[job] + jobs[job].cols.index(stop) * (len(jobs[job].query) + 1)
+        records.append((job, start, stop, latest[job], output))
+        latest[job] = ticket
+    return np.array(records, STRIP)
+
+
+def _job_records(
+    jobs: Sequence[SweepJob],
+    cuts: list[list[int]],
+    row_outputs: list[int],
+    geometry: SweepGeometry,
+    share: int,
+) -> Records:
+    queries, targets = _starts(len(job.query) for job in jobs), _starts(len(job.target) for job in jobs)
+    wanted = _starts(len(job.rows) for job in jobs)
+    records = []
+    for k, job in enumerate(jobs):
+        rows, scoring = len(job.query), job.scoring
+        block_rows = geometry.block_rows
+        if share > 1 and len(cuts[k]) > 1:
+            # A strip starts a block behind its left neighbour: blocks few, and threads stand idle.
+            block_rows = min(block_rows, max(geometry.least_rows, rows // (4 * share)))
+        size = rows, len(job.target)
+        costs = scoring.match, scoring.mismatch, scoring.gap_open, scoring.gap_extend
+        # Boundaries are one longer than the letters, hence the + k.
+        places = queries[k], targets[k], targets[k] + k, queries[k] + k
+        records.append((*size, *costs, *places, block_rows, wanted[k], wanted[k + 1], row_outputs[k]))
+    return np.array(records, JOB)
+
+
+def _boundaries(
+    h: IntArray, gap: IntArray, start: int, length: int, places: Sequence[int], corners: IntArray
+) -> tuple[Boundary, ...]:
+    """The wanted boundaries of one job; their corners lie on its left or top boundary."""
+    boundaries = []
+    for place in places:
+        stop = start + length + 1
+        h[start], gap[start] = corners[place], NEG_INF
+        boundaries.append(Boundary(h[start:stop], gap[start:stop]))
+        start = stop
+    return tuple(boundaries)
