@@ -14,12 +14,12 @@ from Bio.Align import PairwiseAligner
 from longalign.backends.base import Codes
 from longalign.scoring import Scoring
 
-# Letters of codes 0-5. A query's ambiguous letter and a target's are two letters, so they never match.
-LETTERS = "ACGTNX"
+# Letters of codes 0-5. Ambiguous is N in a query and R in a target: two letters, so they never match.
+LETTERS = "ACGTNR"
 
 
 def spell(codes: Codes) -> str:
-    """Codes as the letters that both oracles read."""
+    """Codes as letters that longalign and both oracles read."""
     return "".join(LETTERS[code] for code in codes)
 
 
