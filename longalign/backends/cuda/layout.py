@@ -1,0 +1,45 @@
+"""The columns of the tables that describe a work list to the kernel, and the packing of boundary values."""
+
+# mypy: allow-untyped-defs
+# Device functions have the types that numba infers.
+from __future__ import annotations
+
+import numpy as np
+
+from longalign.backends.cuda.api import cuda
+
+# One row a rectangle, int64. The names that end in _AT are where the rectangle's part of an array begins.
+ROWS, COLS = 0, 1
+QUERY_AT, TARGET_AT, TOP_AT, COLUMN_AT = 2, 3, 4, 5
+WANTED_AT, ROW_OUT_AT, COL_OUT_AT = 6, 7, 8
+MATCH, MISMATCH, OPENING, EXTEND = 9, 10, 11, 12
+JOB_FIELDS = 13
+
+# One row a strip, int32: its rectangle, first column and width; the flag of its left neighbour (its own is
+# the next); and which of the wanted columns its right edge is, or -1.
+JOB, FIRST_COLUMN, WIDTH, FLAG, WANTED_COLUMN = 0, 1, 2, 3, 4
+STRIP_FIELDS = 5
+
+# One row a strip, int32: the best cell in it, by the rectangle's own indices.
+BEST_SCORE, BEST_I, BEST_J = 0, 1, 2
+BEST_FIELDS = 3
+
+# A boundary value is one int64, so that H and its gap state travel in one access: H in the low half.
+
+
+@cuda.jit(device=True)
+def pack(h, gap):
+    """H and a gap state as one boundary value."""
+    return (np.int64(gap) << np.int64(32)) | (np.int64(h) & np.int64(0xFFFFFFFF))
+
+
+@cuda.jit(device=True)
+def packed_h(value):
+    """H of a boundary value."""
+    return np.int32(value)
+
+
+@cuda.jit(device=True)
+def packed_gap(value):
+    """The gap state of a boundary value."""
+    return np.int32(value >> np.int64(32))

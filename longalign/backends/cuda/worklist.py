@@ -1,0 +1,167 @@
+"""A work list in the form the kernel reads: rectangles cut into strips, and their arrays end to end."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate, chain, pairwise
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longalign.backends.base import Codes, SweepJob, SweepResult
+from longalign.backends.cuda import layout
+from longalign.boundary import BestCell, Boundary, IntArray
+from longalign.scoring import NEG_INF
+
+Packed = NDArray[np.int64]
+T = TypeVar("T", bound=np.generic)
+
+_END_OF_WANTED_ROWS = -1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WorkList:
+    """The kernel's input for several rectangles (the field tables are in `layout`).
+
+    `jobs` (rectangles, JOB_FIELDS) int64; `strips` (strips, STRIP_FIELDS) int32, each after its left
+    neighbour; `query` and `target` uint8; `top` and `column` int64, packed boundary values, `column`
+    being overwritten by each strip in turn; `wanted_rows` int32, each rectangle's list ended by -1;
+    `flags` int32, a rectangle's first one being that of its left edge, complete from the start.
+    `row_values` and `col_values` are the sizes of the two outputs.
+    """
+
+    jobs: NDArray[np.int64]
+    strips: IntArray
+    query: Codes
+    target: Codes
+    top: Packed
+    column: Packed
+    wanted_rows: IntArray
+    flags: IntArray
+    row_values: int
+    col_values: int
+
+
+def build(jobs: Sequence[SweepJob], strip_width: int) -> WorkList:
+    """The work list of one launch; `jobs` is not empty."""
+    table = np.zeros((len(jobs), layout.JOB_FIELDS), np.int64)
+    table[:, layout.ROWS] = [len(job.query) for job in jobs]
+    table[:, layout.COLS] = [len(job.target) for job in jobs]
+    table[:, layout.QUERY_AT] = _starts([len(job.query) for job in jobs])
+    table[:, layout.TARGET_AT] = _starts([len(job.target) for job in jobs])
+    table[:, layout.TOP_AT] = _starts([len(job.top.h) for job in jobs])
+    table[:, layout.COLUMN_AT] = _starts([len(job.left.h) for job in jobs])
+    table[:, layout.WANTED_AT] = _starts([len(job.rows) + 1 for job in jobs])
+    table[:, layout.ROW_OUT_AT] = _starts([len(job.rows) * len(job.target) for job in jobs])
+    table[:, layout.COL_OUT_AT] = _starts([len(job.cols) * len(job.query) for job in jobs])
+    table[:, layout.MATCH] = [job.scoring.match for job in jobs]
+    table[:, layout.MISMATCH] = [job.scoring.mismatch for job in jobs]
+    table[:, layout.OPENING] = [job.scoring.gap_open + job.scoring.gap_extend for job in jobs]
+    table[:, layout.EXTEND] = [job.scoring.gap_extend for job in jobs]
+
+    strips_of = [_strips(job, strip_width) for job in jobs]
+    flags_at = _starts([len(strips) + 1 for strips in strips_of])
+    flags = np.zeros(sum(len(strips) + 1 for strips in strips_of), np.int32)
+    flags[flags_at] = table[:, layout.ROWS]
+    for number, (strips, flag) in enumerate(zip(strips_of, flags_at, strict=True)):
+        strips[:, layout.JOB] = number
+        strips[:, layout.FLAG] = flag + np.arange(len(strips))
+
+    return WorkList(
+        table,
+        _round_robin(strips_of, flags_at),
+        _joined([job.query for job in jobs]),
+        _joined([job.target for job in jobs]),
+        _joined([_packed(job.top) for job in jobs]),
+        _joined([_packed(job.left) for job in jobs]),
+        np.array([*chain.from_iterable((*job.rows, _END_OF_WANTED_ROWS) for job in jobs)], np.int32),
+        flags,
+        sum(len(job.rows) * len(job.target) for job in jobs),
+        sum(len(job.cols) * len(job.query) for job in jobs),
+    )
+
+
+def _starts(lengths: list[int]) -> list[int]:
+    return [0, *accumulate(lengths[:-1])]
+
+
+def _joined(parts: list[NDArray[T]]) -> NDArray[T]:
+    return np.ascontiguousarray(parts[0]) if len(parts) == 1 else np.concatenate(parts)
+
+
+def _strips(job: SweepJob, width: int) -> IntArray:
+    """The strips of a rectangle from left to right: every wanted column is the right edge of a strip.
+
+    Between two wanted columns the strips are full and one, the last, is narrower.
+    """
+    ends = [0, *job.cols] if job.cols and job.cols[-1] == len(job.target) else [0, *job.cols, len(job.target)]
+    parts = []
+    for number, (start, end) in enumerate(pairwise(ends)):
+        first = np.arange(start, end, width)
+        part = np.zeros((len(first), layout.STRIP_FIELDS), np.int32)
+        part[:, layout.FIRST_COLUMN] = first
+        part[:, layout.WIDTH] = np.minimum(width, end - first)
+        part[:, layout.WANTED_COLUMN] = -1
+        if number < len(job.cols):
+            part[-1, layout.WANTED_COLUMN] = number
+        parts.append(part)
+    return np.concatenate(parts)
+
+
+def _round_robin(strips_of: list[IntArray], flags_at: list[int]) -> IntArray:
+    """All first strips, then all second ones, and so on: as many rectangles as possible at a time."""
+    strips = np.concatenate(strips_of)
+    position = strips[:, layout.FLAG] - np.asarray(flags_at, np.int32)[strips[:, layout.JOB]]
+    return np.ascontiguousarray(strips[np.argsort(position, kind="stable")])
+
+
+def _packed(boundary: Boundary) -> Packed:
+    """One int64 a value, H in the low half (as `layout.pack` does on the device)."""
+    halves = np.empty((len(boundary.h), 2), np.dtype("<i4"))
+    halves[:, 0] = boundary.h
+    halves[:, 1] = boundary.gap
+    return halves.view(np.dtype("<i8"))[:, 0]
+
+
+def results(
+    jobs: Sequence[SweepJob], work: WorkList, row_out: Packed, col_out: Packed, best: IntArray
+) -> list[SweepResult]:
+    """What the kernel has left in its outputs, a result for each rectangle.
+
+    `best` (strips, BEST_FIELDS) holds the best cell of each strip.
+    """
+    cells = _best_cells(work.strips[:, layout.JOB], best)
+    return [
+        SweepResult(
+            _boundaries(row_out, int(fields[layout.ROW_OUT_AT]), len(job.target), job.left.h[list(job.rows)]),
+            _boundaries(col_out, int(fields[layout.COL_OUT_AT]), len(job.query), job.top.h[list(job.cols)]),
+            cell if job.track_best else BestCell(),
+        )
+        for job, fields, cell in zip(jobs, work.jobs, cells, strict=True)
+    ]
+
+
+def _boundaries(values: Packed, start: int, length: int, corners: IntArray) -> tuple[Boundary, ...]:
+    """The boundaries that stand end to end from `start`, `length` values each, one for each corner H."""
+    starts = range(start, start + len(corners) * length, length)
+    return tuple(
+        _boundary(int(corner), values[at : at + length]) for corner, at in zip(corners, starts, strict=True)
+    )
+
+
+def _boundary(corner: int, values: Packed) -> Boundary:
+    halves = values.view(np.dtype("<i4")).reshape(-1, 2)
+    h, gap = np.empty(len(values) + 1, np.int32), np.empty(len(values) + 1, np.int32)
+    h[0], gap[0] = corner, NEG_INF
+    h[1:], gap[1:] = halves[:, 0], halves[:, 1]
+    return Boundary(h, gap)
+
+
+def _best_cells(job_of_strip: IntArray, best: IntArray) -> list[BestCell]:
+    """The best of each rectangle's strips, in the order of `BestCell.rank`."""
+    score, i, j = best[:, layout.BEST_SCORE], best[:, layout.BEST_I], best[:, layout.BEST_J]
+    order = np.lexsort((-j, i + j, -score, job_of_strip))
+    _, firsts = np.unique(job_of_strip[order], return_index=True)
+    return [BestCell(*map(int, best[order[first]])) for first in firsts]

@@ -1,0 +1,16 @@
+"""Puts the CUDA simulator in order before any test here imports the back end.
+
+Whether numba simulates is decided when it is first imported, so these tests need a process of their own,
+with NUMBA_ENABLE_CUDASIM=1: `tests/test_cuda_simulator.py` starts it.
+"""
+
+from __future__ import annotations
+
+import os
+
+if os.environ.get("NUMBA_ENABLE_CUDASIM") == "1":
+    import cuda_simulator
+
+    cuda_simulator.install()
+else:
+    collect_ignore_glob = ["test_*.py"]

@@ -1,0 +1,163 @@
+"""What numba's CUDA simulator lacks, in plain Python: warp primitives, inline PTX, and facts of a device.
+
+`install()` runs before the back end is imported, with NUMBA_ENABLE_CUDASIM=1 set. The simulator runs
+the threads of a block one barrier at a time and blocks one after another; with one warp a block, a warp
+primitive is a value left in a slot, a barrier, and a look at another slot. It tests logic, not concurrency.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from types import ModuleType, SimpleNamespace
+
+import numpy as np
+from numba import cuda
+from numba.cuda.simulator import kernel, kernelapi
+from numba.cuda.simulator.cudadrv import devices, driver, error
+
+LANES = 32
+
+
+class Lane(kernel.BlockThread):
+    """A thread of a block that runs only while it has the baton, and hands it on at every barrier.
+
+    The simulator's own threads all run at once and poll: with 32 of them a barrier takes milliseconds.
+    """
+
+    def __init__(self, *args):
+        super().__init__(*args)
+        self.turn = threading.Lock()
+        self.turn.acquire()
+        self.exchanges = 0
+
+    def run(self):
+        self.turn.acquire()
+        if not self._manager.failed:
+            super().run()
+        self._manager.failed |= self.exception is not None
+        self.hand_on()
+
+    def syncthreads(self):
+        self.hand_on()
+        self.turn.acquire()
+        if self._manager.failed:
+            raise SystemExit
+
+    def hand_on(self):
+        lanes = self._manager.lanes
+        turn = lanes[(self.thread_id + 1) % len(lanes)].turn
+        if turn.locked():
+            turn.release()
+
+
+class Block(kernel.BlockManager):
+    """Runs the lanes of a block in turn, from barrier to barrier."""
+
+    def run(self, grid_point, *args):
+        self.failed = False
+        self.slots = [None] * (2 * LANES)
+        self.lanes = [
+            Lane(lambda: self._f(*args), self, grid_point, point, self._debug)
+            for point in np.ndindex(*self._block_dim)
+        ]
+        for lane in self.lanes:
+            lane.start()
+        self.lanes[0].turn.release()
+        for lane in self.lanes:
+            lane.join()
+        for lane in self.lanes:
+            if lane.exception:
+                raise lane.exception[0].with_traceback(lane.exception[1])
+
+
+def _exchange(value, source):
+    """Every lane gives a value and gets that of lane `source(lane)`, or its own if there is none.
+
+    Two sets of slots in turn, so that a lane that is ahead cannot overwrite what others have yet to read.
+    """
+    lane = threading.current_thread()
+    slots, base = lane._manager.slots, lane.exchanges % 2 * LANES
+    lane.exchanges += 1
+    slots[base + lane.thread_id] = value
+    lane.syncthreads()
+    wanted = source(lane.thread_id)
+    return slots[base + wanted] if 0 <= wanted < LANES else value
+
+
+class _Cuda:
+    """Stands for `cuda` in modules with device functions: the kernel's view of it while a kernel runs."""
+
+    def __getattr__(self, name):
+        return getattr(kernel._get_kernel_context() or cuda, name)
+
+
+def _call(launch):
+    """The simulator looks through a module's globals at each call of a device function: once will do."""
+    proxy = _Cuda()
+
+    def call(self, *args):
+        if not self._device:
+            return launch(self, *args)
+        if self.fn.__globals__.get("cuda") is cuda:
+            self.fn.__globals__["cuda"] = proxy
+        return self.fn(*args)
+
+    return call
+
+
+def _permute_bytes(low, high, selector):
+    source = (int(high) & 0xFFFFFFFF) << 32 | int(low) & 0xFFFFFFFF
+    result = 0
+    for position in range(4):
+        nibble = int(selector) >> 4 * position & 15
+        byte = source >> 8 * (nibble & 7) & 255
+        if nibble & 8:
+            byte = 255 if byte & 128 else 0
+        result |= byte << 8 * position
+    return np.int32(np.int64(result))
+
+
+def _store(array, index, value):
+    array[index] = value
+
+
+def _ptx() -> ModuleType:
+    module = ModuleType("longalign.backends.cuda.ptx")
+    module.load_acquire = module.load_relaxed = lambda array, index: array[index]
+    module.store_release = _store
+    module.permute_bytes = _permute_bytes
+    return module
+
+
+def install() -> None:
+    """Patch the simulator, and replace the module of PTX intrinsics."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})  # lanes take turns: one core hands on faster
+    warp = {
+        "shfl_sync": lambda self, mask, value, lane: _exchange(value, lambda _: lane),
+        "shfl_up_sync": lambda self, mask, value, delta: _exchange(value, lambda lane: lane - delta),
+        "shfl_down_sync": lambda self, mask, value, delta: _exchange(value, lambda lane: lane + delta),
+        "syncwarp": lambda self: threading.current_thread().syncthreads(),
+        "nanosleep": lambda self, nanoseconds: None,
+    }
+    for name, function in warp.items():
+        setattr(kernelapi.FakeCUDAModule, name, function)
+    kernel.BlockManager = Block
+    kernel.FakeCUDAKernel.__call__ = _call(kernel.FakeCUDAKernel.__call__)
+    kernel.FakeCUDAKernel.compile = lambda self, signature: None
+    cuda.Event.query = lambda self: True
+    cuda.Event.__init__ = cuda.event.__init__ = lambda self, timing=True: None
+    devices.FakeCUDADevice.name = "simulator"
+    devices.FakeCUDADevice.MULTIPROCESSOR_COUNT = 2
+    devices.FakeCUDADevice.compute_capability = (9, 0)
+    devices.FakeCUDAContext.name = "simulator"
+    devices.FakeCUDAContext.compute_capability = (9, 0)
+    devices.FakeCUDAContext.memory_manager = SimpleNamespace(deallocations=set())
+    devices.FakeCUDAContext.get_memory_info = lambda self: devices._MemoryInfo(1 << 32, 1 << 32)
+    driver.get_version = lambda: (13, 0)
+    for name in ("CudaDriverError", "NvvmError", "NvvmSupportError"):
+        setattr(error, name, type(name, (Exception,), {}))
+    sys.modules["numba.cuda.cudadrv.error"] = error
+    sys.modules["longalign.backends.cuda.ptx"] = _ptx()
