@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-from functools import cache
 
 import pytest
 from hypothesis import settings
+
+from longalign.backends.cuda import why_unavailable
 
 pytest.register_assert_rewrite("longalign.testing")
 pytest_plugins = ["pytester"]
@@ -18,16 +19,11 @@ settings.register_profile("thorough", deadline=None, max_examples=3000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 
-@cache
 def missing_gpu() -> str | None:
     """Why no GPU can be used here; None if one can."""
     if os.environ.get("NUMBA_ENABLE_CUDASIM") == "1":
         return "the simulator stands in for the GPU"
-    try:
-        from longalign.backends.cuda.api import cuda
-    except ImportError as error:
-        return f"no CUDA package: {error}"
-    return None if cuda.is_available() else "no usable CUDA device"
+    return why_unavailable()
 
 
 @pytest.hookimpl(tryfirst=True)

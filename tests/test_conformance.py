@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from longalign.backends.cpu import CpuBackend, SweepGeometry
 from longalign.reference import ReferenceBackend
 from longalign.testing import SweepConformance
 
@@ -17,3 +18,36 @@ class TestReference(SweepConformance):
     @classmethod
     def backend(cls) -> ReferenceBackend:
         return ReferenceBackend()
+
+
+class CpuConformance(SweepConformance):
+    """A geometry so small that a job has several strips, groups of lanes and blocks of rows."""
+
+    geometry = SweepGeometry(columns=2, lanes=8, group=4, block_rows=12, least_rows=5)
+    interesting_lengths = (8, 12, 16, 32)
+
+    @pytest.fixture(scope="class", params=[(8, 16), (16,), ()], ids=["8 bits", "16 bits", "32 bits"])
+    @classmethod
+    def backend(cls, request) -> CpuBackend:
+        return CpuBackend(cls.threads, cls.geometry, request.param)
+
+
+class TestCpuOnOneThread(CpuConformance):
+    threads = 1
+
+
+class TestCpuOnThreeThreads(CpuConformance):
+    threads = 3
+
+
+class TestCpu(SweepConformance):
+    """As users run it: the strips are wide, so the jobs are flat, and fewer."""
+
+    interesting_lengths = (64, 2048)
+    largest_job = 20_000
+    effort = 0.2
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def backend(cls) -> CpuBackend:
+        return CpuBackend(2)
