@@ -130,23 +130,34 @@ def default_budget(rows: int, cols: int) -> int:
     return ceil(2 * rows * cols / chunk * BYTES_PER_STORED_CELL) + (1 << 20)
 
 
+def smallest_budget(rows: int, cols: int, tile_shape: tuple[int, int]) -> int:
+    """Bytes of the edges of tiles alone: what any run stores."""
+    lines = ceil(rows / tile_shape[0]), ceil(cols / tile_shape[1])
+    return ceil(stored_cells(rows, cols, *lines) * BYTES_PER_STORED_CELL)
+
+
 def plan_grid(rows: int, cols: int, tile_shape: tuple[int, int], budget: int | None) -> Grid:
     """The finest lattice whose stored cells fit `budget` bytes, in tiles of at most `tile_shape`.
 
     Without a budget only the edges of tiles are stored. Raises UsageError, naming the smallest budget
     that works, if those edges alone need more.
     """
-    edges = even_cuts(rows, tile_shape[0]), even_cuts(cols, tile_shape[1])
-    coarse = Grid(*edges, *edges)
     if budget is None:
-        return coarse
-    needed = ceil(coarse.stored_cells * BYTES_PER_STORED_CELL)
+        edges = even_cuts(rows, tile_shape[0]), even_cuts(cols, tile_shape[1])
+        return Grid(*edges, *edges)
+    needed = smallest_budget(rows, cols, tile_shape)
     if needed > budget:
         raise UsageError(
             f"a budget of {budget} bytes is too small for the boundaries of {rows} x {cols} letters: "
-            f"at least {needed} bytes are needed"
+            f"at least {needed} bytes are needed (--store-budget)"
         )
-    chunk = max(SMALLEST_CHUNK, ceil(2 * rows * cols * BYTES_PER_STORED_CELL / budget))
+
+    def spared(chunk: int) -> int:
+        return budget - smallest_budget(rows, cols, (min(chunk, tile_shape[0]), min(chunk, tile_shape[1])))
+
+    # Larger chunks store less, and chunks as large as a tile fit.
+    sizes = range(SMALLEST_CHUNK, max(tile_shape))
+    chunk = SMALLEST_CHUNK + bisect_left(sizes, 0, key=spared)
     row_cuts = even_cuts(rows, min(chunk, tile_shape[0]))
     col_cuts = even_cuts(cols, min(chunk, tile_shape[1]))
     return Grid(row_cuts, col_cuts, thin(row_cuts, tile_shape[0]), thin(col_cuts, tile_shape[1]))

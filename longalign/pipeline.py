@@ -22,7 +22,7 @@ from longalign.phases.batch import run_together
 from longalign.phases.recompute import groups_of, merge, recompute, segments_of
 from longalign.phases.score import score
 from longalign.phases.stitch import stitch
-from longalign.plan import Resources, plan
+from longalign.plan import Resources, check_memory, plan
 from longalign.problem import Problem
 from longalign.scoring import Scoring
 from longalign.sequence import MEMORY, Sequence, can_read_again, read_sequence
@@ -124,6 +124,7 @@ def _run_stored(
     emit: Emit,
 ) -> Outcome:
     manifest = store.manifest
+    check_memory(manifest.grid, resources, in_memory=False)
     problem = Problem.of(query, target, manifest.scoring, manifest.mode)
     for tile in manifest.grid.tiles():
         if store.has_tile(tile):

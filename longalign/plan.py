@@ -17,6 +17,7 @@ from longalign.geometry import (
     Tile,
     default_budget,
     plan_grid,
+    smallest_budget,
     stored_cells,
 )
 from longalign.phases.recompute import LATTICE_BYTES
@@ -55,26 +56,44 @@ def plan(rows: int, cols: int, resources: Resources, command: Command, store_pat
     `command` "score" keeps no lattice beyond the edges of tiles. Raises UsageError, with figures, if a
     budget is too small.
     """
+    _check_memory(rows, cols, _fixed_bytes(rows, cols), resources.memory)
+    room = None if command == "score" else _room(resources, store_path)
     shapes = [backend.tile_shape(rows, cols) for backend in resources.backends]
     shape = min(rows, *(shape[0] for shape in shapes)), min(cols, *(shape[1] for shape in shapes))
-    budget = None if command == "score" else _budget(rows, cols, resources, store_path)
-    grid = plan_grid(rows, cols, shape, budget)
-    while _tile_bytes(grid) > resources.memory // _TILE_SHARE and max(shape) > 1:
+    while True:
+        grid = _cut(rows, cols, shape, room, resources.store_budget)
+        if _tile_bytes(grid) <= resources.memory // _TILE_SHARE:
+            break
         shape = (ceil(shape[0] / 2), shape[1]) if shape[0] >= shape[1] else (shape[0], ceil(shape[1] / 2))
-        grid = plan_grid(rows, cols, shape, budget)
-    _check_memory(grid, resources.memory, in_memory=store_path is None)
+    check_memory(grid, resources, in_memory=store_path is None)
     return grid
 
 
-def _budget(rows: int, cols: int, resources: Resources, store_path: Path | None) -> int:
-    if resources.store_budget is not None:
-        return resources.store_budget
+def check_memory(grid: Grid, resources: Resources, in_memory: bool) -> None:
+    """Raise UsageError, with figures, if a run over `grid` needs more memory than it may use.
+
+    `in_memory`: whether the lattice is kept there as well.
+    """
+    needed = _fixed_bytes(grid.rows, grid.cols) + 2 * _tile_bytes(grid)
+    if in_memory:
+        needed += ceil(grid.stored_cells * BYTES_PER_STORED_CELL)
+    _check_memory(grid.rows, grid.cols, needed, resources.memory)
+
+
+def _cut(rows: int, cols: int, shape: tuple[int, int], room: int | None, wanted: int | None) -> Grid:
+    """The grid for tiles of `shape`: what the user wants, else what is useful and fits in `room` bytes."""
+    if room is None:
+        return plan_grid(rows, cols, shape, None)
+    useful = max(default_budget(rows, cols), smallest_budget(rows, cols, shape))
+    return plan_grid(rows, cols, shape, min(room, useful) if wanted is None else wanted)
+
+
+def _room(resources: Resources, store_path: Path | None) -> int:
+    """Bytes of memory or disk that a lattice may take if nobody says how many."""
     if store_path is None:
-        room = resources.memory // _LATTICE_SHARE
-    else:
-        existing = next(folder for folder in (store_path, *store_path.absolute().parents) if folder.exists())
-        room = int(disk_usage(existing).free * _DISK_SHARE)
-    return min(room, default_budget(rows, cols))
+        return resources.memory // _LATTICE_SHARE
+    existing = next(folder for folder in (store_path, *store_path.absolute().parents) if folder.exists())
+    return int(disk_usage(existing).free * _DISK_SHARE)
 
 
 def _tile_bytes(grid: Grid) -> int:
@@ -89,14 +108,13 @@ def _lattice_bytes(grid: Grid, tile: Tile) -> int:
     return BYTES_PER_CELL * stored_cells(tile.i1 - tile.i0, tile.j1 - tile.j0, *lines)
 
 
-def _check_memory(grid: Grid, memory: int, in_memory: bool) -> None:
-    needed = (
-        _PROGRAM_BYTES + _BYTES_PER_LETTER * (grid.rows + grid.cols) + LATTICE_BYTES + 2 * _tile_bytes(grid)
-    )
-    if in_memory:
-        needed += ceil(grid.stored_cells * BYTES_PER_STORED_CELL)
+def _fixed_bytes(rows: int, cols: int) -> int:
+    return _PROGRAM_BYTES + _BYTES_PER_LETTER * (rows + cols) + LATTICE_BYTES
+
+
+def _check_memory(rows: int, cols: int, needed: int, memory: int) -> None:
     if needed > memory:
         raise UsageError(
-            f"{grid.rows} x {grid.cols} letters need about {needed >> 20} MiB of memory, "
+            f"{rows} x {cols} letters need about {ceil(needed / (1 << 20))} MiB of memory, "
             f"and the budget is {memory >> 20} MiB (--mem)"
         )
