@@ -1,0 +1,56 @@
+"""The wavefront hands out every tile once, never before its neighbours, whatever is done already."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from longalign.schedule import Wavefront
+
+shapes = st.tuples(st.integers(1, 7), st.integers(1, 7))
+
+
+@st.composite
+def shapes_with_done(draw: st.DrawFn) -> tuple[tuple[int, int], set[tuple[int, int]]]:
+    """A grid, and any set of its tiles, holes and islands included."""
+    rows, cols = draw(shapes)
+    tiles = [(row, col) for row in range(rows) for col in range(cols)]
+    return (rows, cols), draw(st.sets(st.sampled_from(tiles)))
+
+
+@given(shapes_with_done(), st.data())
+def test_each_missing_tile_is_given_once_and_after_its_neighbours(case, data):
+    (rows, cols), done = case
+    wavefront = Wavefront((rows, cols), done)
+    finished, running, given_out = set(done), [], []
+    while not wavefront.finished:
+        while (tile := wavefront.take()) is not None:
+            row, col = tile
+            assert row == 0 or (row - 1, col) in finished
+            assert col == 0 or (row, col - 1) in finished
+            running.append(tile)
+            given_out.append(tile)
+        ended = running.pop(data.draw(st.integers(0, len(running) - 1)))
+        finished.add(ended)
+        wavefront.complete(*ended)
+    assert wavefront.take() is None
+    assert len(given_out) == len(set(given_out))
+    assert set(given_out) | done == {(row, col) for row in range(rows) for col in range(cols)}
+    assert not set(given_out) & done
+
+
+@given(shapes)
+def test_one_worker_gets_the_tiles_by_anti_diagonals(shape):
+    wavefront = Wavefront(shape)
+    order = []
+    while (tile := wavefront.take()) is not None:
+        order.append(tile)
+        wavefront.complete(*tile)
+    assert order == sorted(order, key=lambda tile: (sum(tile), tile))
+    assert wavefront.finished
+
+
+def test_a_grid_that_is_done_has_nothing_to_give():
+    wavefront = Wavefront((2, 2), [(0, 0), (0, 1), (1, 0), (1, 1)])
+    assert wavefront.finished
+    assert wavefront.take() is None
