@@ -17,9 +17,9 @@ import numpy as np
 from llvmlite import binding
 
 from longalign.backends.base import Progress, SweepJob, SweepResult, no_progress
-from longalign.backends.cpu.config import DEFAULT_GEOMETRY, Family, SweepGeometry
+from longalign.backends.cpu.config import DEFAULT_GEOMETRY, Family, KernelConfig, SweepGeometry
 from longalign.backends.cpu.plan import Plan
-from longalign.backends.cpu.worker import Status, strip_sweep, wide_sweep
+from longalign.backends.cpu.worker import Kernels, Status, kernel_address, strip_sweep
 from longalign.backends.cpu.workspace import (
     ABORT,
     CELLS,
@@ -63,7 +63,7 @@ class CpuBackend:
             raise BackendError(f"a sweep needs at least one thread, not {threads}")
         self.threads = threads or os.cpu_count() or 1
         self._geometry = geometry
-        self._widths = sum(widths)
+        self._widths = tuple(widths)
         self._workers: list[_Worker] = []
 
     def sweep(self, jobs: Sequence[SweepJob], progress: Progress = no_progress) -> list[SweepResult]:
@@ -106,23 +106,30 @@ class CpuBackend:
             families.setdefault(family, []).append(k)
         return families
 
+    def _kernels(self, family: Family) -> Kernels:
+        """Compile what the family needs before any thread starts; 32 bits wait for a block to ask."""
+        # Without the floor of 0 the values of a block spread too far for 8 bits.
+        widths = [bits for bits in self._widths if bits > 8 or family.local]
+        blocks = {f"block_{bits}": kernel_address(KernelConfig(family, bits)) for bits in widths}
+        return Kernels(self._geometry.columns, self._geometry.least_rows, **blocks)
+
     def _run(self, work: Work, family: Family, progress: Progress) -> None:
         """Sweep all strips: the calling thread is one of the workers, so one thread costs no more."""
-        strip_sweep(family)
+        kernels = self._kernels(family)
         count = min(self.threads, len(work.strips))
         while len(self._workers) < count:
             self._workers.append(_Worker(self._geometry))
         mine, *others = self._workers[:count]
         failures: list[BackendError] = []
         helpers = [
-            threading.Thread(target=worker.help, args=(work, family, self._widths, failures), daemon=True)
+            threading.Thread(target=worker.help, args=(work, family, kernels, failures), daemon=True)
             for worker in others
         ]
         report = _Report(work, progress)
         for helper in helpers:
             helper.start()
         try:
-            mine.run(work, family, self._widths, report)
+            mine.run(work, family, kernels, report)
             for helper in helpers:
                 while helper.is_alive():
                     helper.join(_PROGRESS_INTERVAL)
@@ -163,19 +170,19 @@ class _Worker:
 
     def __init__(self, geometry: SweepGeometry) -> None:
         self._edges = make_edges(geometry)
-        self._lanes_8, self._lanes_16 = make_lanes(geometry, 8), make_lanes(geometry, 16)
-        self._lanes_32 = make_lanes(geometry, 32)
+        self._lanes = tuple(make_lanes(geometry, bits) for bits in (8, 16, 32))
         self._position = np.zeros(1, POSITION)
+        self._sweep = strip_sweep()
 
-    def help(self, work: Work, family: Family, widths: int, failures: list[BackendError]) -> None:
+    def help(self, work: Work, family: Family, kernels: Kernels, failures: list[BackendError]) -> None:
         """Run as a thread of its own: a failure is noted for the caller, and ends the other threads."""
         try:
-            self.run(work, family, widths, _tell_nobody)
+            self.run(work, family, kernels, _tell_nobody)
         except BackendError as failure:
             failures.append(failure)
             work.shared[ABORT] = 1
 
-    def run(self, work: Work, family: Family, widths: int, report: Callable[[], None]) -> None:
+    def run(self, work: Work, family: Family, kernels: Kernels, report: Callable[[], None]) -> None:
         """Sweep strips until there are no more, or another thread has failed.
 
         Raises BackendError if the compiled code fails, and whatever `report` raises.
@@ -184,7 +191,9 @@ class _Worker:
         sleep = _SHORTEST_SLEEP
         while True:
             try:
-                status = self._step(work, family, widths)
+                status = self._sweep(work, self._position, self._edges, self._lanes, kernels, _CELLS_A_CALL)
+                if status == Status.WIDE:
+                    kernels = kernels._replace(block_32=kernel_address(KernelConfig(family, 32)))
             except Exception as failure:
                 raise BackendError(f"cpu: a sweep failed: {failure}") from failure
             if status in (Status.FINISHED, Status.ABORTED):
@@ -195,13 +204,6 @@ class _Worker:
             else:
                 sleep = _SHORTEST_SLEEP
             report()
-
-    def _step(self, work: Work, family: Family, widths: int) -> int:
-        narrow = self._lanes_8, self._lanes_16
-        status = strip_sweep(family)(work, self._position, self._edges, *narrow, widths, _CELLS_A_CALL)
-        if status == Status.WIDE:
-            wide_sweep(family)(work, self._position, self._edges, self._lanes_32)
-        return status
 
 
 def _tell_nobody() -> None:

@@ -24,12 +24,13 @@ keeps it out of the search for the best cell.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numba
 
 from longalign.backends.cpu.config import KernelConfig
-from longalign.backends.cpu.jit import function, inline
+from longalign.backends.cpu.jit import fuse, inline
 from longalign.backends.cpu.memory import advance, load, pointer, store
 from longalign.recurrence import make_cell
 
@@ -37,7 +38,7 @@ from longalign.recurrence import make_cell
 NO_LETTER = 7
 
 
-@inline
+@fuse
 def maximum(x: Any, y: Any) -> Any:
     return x if x > y else y
 
@@ -53,14 +54,17 @@ def outranks(score: int, i: int, j: int, best: Any) -> bool:
 
 
 class Layout:
-    """Where in the state the rows of a kernel lie; each holds one number a lane, `pitch` in all."""
+    """Where in the state the rows of a kernel lie; each holds one number a lane, `pitch` in all.
+
+    Three rows for each column of a lane (those of column k are k * column_pitch further on), then what
+    a lane has once.
+    """
 
     def __init__(self, columns: int, pitch: int) -> None:
-        self.h_open = 0
-        self.e = columns * pitch
-        self.letter = 2 * columns * pitch
-        self.last_h_open = (columns - 1) * pitch
-        self.f_out = 3 * columns * pitch
+        self.h_open, self.e, self.letter = 0, pitch, 2 * pitch
+        self.column_pitch = 3 * pitch
+        self.last_h_open = (columns - 1) * self.column_pitch
+        self.f_out = columns * self.column_pitch
         self.diagonal = self.f_out + pitch
         self.highest = self.f_out + 2 * pitch
         self.threshold = self.f_out + 3 * pitch
@@ -68,7 +72,7 @@ class Layout:
 
 
 def make_block_sweep(config: KernelConfig) -> Callable[..., bool]:
-    """The kernel for one configuration: `sweep_block` below."""
+    """The kernel for one configuration, not compiled yet: `sweep_block` below."""
     family, bits = config.family, config.bits
     tracks = family.track
     columns, group, pitch = family.geometry.columns, family.geometry.group, family.geometry.pitch
@@ -76,46 +80,50 @@ def make_block_sweep(config: KernelConfig) -> Callable[..., bool]:
     lowest = -(1 << (bits - 1))
     at = Layout(columns, pitch)
     h_open_at, e_at, letter_at, last_h_open_at = at.h_open, at.e, at.letter, at.last_h_open
+    column_pitch = at.column_pitch
     f_out_at, diagonal_at, highest_at, threshold_at = at.f_out, at.diagonal, at.highest, at.threshold
 
-    @inline
+    @fuse
     def subtract(x: Any, y: Any) -> Any:
         return number(x - y)
 
-    cell = inline(make_cell(maximum, subtract, family.local))
+    cell = fuse(make_cell(maximum, subtract, family.local))
 
-    def make_columns(k: int) -> Callable[..., Any]:
-        """Columns k, k + 1, ... of a lane at p, as one expression: recursion unrolls the loop."""
-        h_open_k, e_k, letter_k = h_open_at + k * pitch, e_at + k * pitch, letter_at + k * pitch
+    @fuse
+    def one_column(
+        state: Any, p: int, letter: Any, diagonal: Any, left: Any, f: Any, highest: Any, costs: Any
+    ) -> Any:
+        """The cell of a lane's first column after `state`; returns what the column to its right needs."""
+        match, mismatch, opening, extend, zero = costs
+        up = load(state, h_open_at + p)
+        paired = number(diagonal + (match if letter == load(state, letter_at + p) else mismatch))
+        h, e, f = cell(paired, up, load(state, e_at + p), left, f, extend, zero)
+        h_open = number(h - opening)
+        store(state, h_open_at + p, h_open)
+        store(state, e_at + p, e)
+        if tracks:
+            highest = maximum(highest, h)
+        return up, h_open, f, highest
 
-        @inline
-        def no_columns(
+    @cache
+    def make_columns(count: int) -> Callable[..., Any]:
+        """So many columns of a lane unrolled, as two halves: few functions to compile."""
+        if count == 1:
+            return one_column
+        half = count // 2
+        left_half, right_half, offset = make_columns(half), make_columns(count - half), half * column_pitch
+
+        @fuse
+        def columns_of_lane(
             state: Any, p: int, letter: Any, diagonal: Any, left: Any, f: Any, highest: Any, costs: Any
         ) -> Any:
-            return f, highest
+            diagonal, left, f, highest = left_half(state, p, letter, diagonal, left, f, highest, costs)
+            right = advance(state, offset)
+            return right_half(right, p, letter, diagonal, left, f, highest, costs)
 
-        if k == columns:
-            return no_columns
-        columns_right = make_columns(k + 1)
+        return columns_of_lane
 
-        @inline
-        def columns_from_k(
-            state: Any, p: int, letter: Any, diagonal: Any, left: Any, f: Any, highest: Any, costs: Any
-        ) -> Any:
-            match, mismatch, opening, extend, zero = costs
-            up = load(state, h_open_k + p)
-            paired = number(diagonal + (match if letter == load(state, letter_k + p) else mismatch))
-            h, e, f = cell(paired, up, load(state, e_k + p), left, f, extend, zero)
-            h_open = number(h - opening)
-            store(state, h_open_k + p, h_open)
-            store(state, e_k + p, e)
-            if tracks:
-                highest = maximum(highest, h)
-            return columns_right(state, p, letter, up, h_open, f, highest, costs)
-
-        return columns_from_k
-
-    all_columns = make_columns(0)
+    all_columns = make_columns(columns)
 
     @inline
     def threshold(best: Any, diagonal: int, base: int, limit: int) -> Any:
@@ -140,9 +148,9 @@ def make_block_sweep(config: KernelConfig) -> Callable[..., bool]:
             h = edges.top_h[above]
             gap = max(edges.top_e[above], h - job.gap_open)
             letter = target[frame.target + column] if column < frame.cols else NO_LETTER
-            store(state, h_open_at + k * pitch + p, number(h - opening - frame.base))
-            store(state, e_at + k * pitch + p, number(gap - frame.base))
-            store(state, letter_at + k * pitch + p, number(letter))
+            store(state, h_open_at + k * column_pitch + p, number(h - opening - frame.base))
+            store(state, e_at + k * column_pitch + p, number(gap - frame.base))
+            store(state, letter_at + k * column_pitch + p, number(letter))
         store(state, diagonal_at + p, number(edges.top_h[lane * columns] - opening - frame.base))
 
     @inline
@@ -151,9 +159,9 @@ def make_block_sweep(config: KernelConfig) -> Callable[..., bool]:
         opening = job.gap_open + job.gap_extend
         for k in range(min(columns, frame.cols - lane * columns)):
             below = lane * columns + k + 1
-            h_open = load(state, h_open_at + k * pitch + p)
+            h_open = load(state, h_open_at + k * column_pitch + p)
             edges.bottom_h[below] = h_open + opening + frame.base
-            edges.bottom_e[below] = load(state, e_at + k * pitch + p) + frame.base
+            edges.bottom_e[below] = load(state, e_at + k * column_pitch + p) + frame.base
 
     @inline
     def note_best(
@@ -173,7 +181,7 @@ def make_block_sweep(config: KernelConfig) -> Callable[..., bool]:
                 i = frame.row + step - lane + 1
                 for k in range(min(columns, frame.cols - lane * columns)):
                     j = frame.col + lane * columns + k + 1
-                    score = load(state, h_open_at + k * pitch + p) + opening + frame.base
+                    score = load(state, h_open_at + k * column_pitch + p) + opening + frame.base
                     if outranks(score, i, j, best):
                         best.score, best.i, best.j = score, i, j
         for lane in range(first, last + 1):
@@ -200,7 +208,6 @@ def make_block_sweep(config: KernelConfig) -> Callable[..., bool]:
             edges.right_h[r + 1] = lanes.right_h[r] + opening + frame.base
             edges.right_f[r + 1] = lanes.right_f[r] + frame.base
 
-    @function
     def sweep_block(lanes: Any, edges: Any, query: Any, target: Any, frame: Any, job: Any, best: Any) -> bool:
         """Sweep the block `frame` says: bottom and right of `edges` from top and left of them.
 
@@ -249,7 +256,7 @@ def make_block_sweep(config: KernelConfig) -> Callable[..., bool]:
                     left, f = load(part, last_h_open_at + p + 1), load(part, f_out_at + p + 1)
                     diagonal_h = load(part, diagonal_at + p)
                     store(part, diagonal_at + p, left)
-                    f, highest = all_columns(
+                    _, _, f, highest = all_columns(
                         part, p, load(part_letters, p), diagonal_h, left, f, number(lowest), costs
                     )
                     store(part, f_out_at + p, f)
@@ -265,8 +272,8 @@ def make_block_sweep(config: KernelConfig) -> Callable[..., bool]:
                     # The last lane's F left it beyond the rectangle: follow F to the right column.
                     for k in range(right_columns):
                         edge_f = cell(edge_left, edge_left, edge_f, edge_left, edge_f, costs[3], costs[4])[2]
-                        edge_left = load(state, h_open_at + k * pitch + right)
-                store(right_h, step - used + 1, load(state, h_open_at + (right_columns - 1) * pitch + right))
+                        edge_left = load(state, h_open_at + k * column_pitch + right)
+                store(right_h, step - used + 1, load(state, h_open_at + (right_columns - 1) * column_pitch + right))
                 store(right_f, step - used + 1, edge_f)
             if step >= frame.rows - 1:
                 lane = step - frame.rows + 1

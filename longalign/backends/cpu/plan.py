@@ -123,7 +123,7 @@ def _job_records(
         if share > 1 and len(cuts[k]) > 1:
             # A strip starts a block behind its left neighbour: blocks few, and threads stand idle.
             block_rows = min(block_rows, max(geometry.least_rows, rows // (4 * share)))
-        size = rows, len(job.target)
+        size = rows, len(job.target), int(job.local)
         costs = scoring.match, scoring.mismatch, scoring.gap_open, scoring.gap_extend
         # Boundaries are one longer than the letters, hence the + k.
         places = queries[k], targets[k], targets[k] + k, queries[k] + k

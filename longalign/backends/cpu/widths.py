@@ -27,6 +27,10 @@ from typing import Any
 
 from longalign.backends.cpu.jit import inline
 
+SMALLEST_8, LARGEST_8 = -(1 << 7), (1 << 7) - 1
+SMALLEST_16, LARGEST_16 = -(1 << 15), (1 << 15) - 1
+LARGEST_32 = (1 << 31) - 1
+
 
 @inline
 def extremes(edges: Any, rows: int, cols: int) -> tuple[int, int]:
@@ -42,11 +46,11 @@ def extremes(edges: Any, rows: int, cols: int) -> tuple[int, int]:
 
 
 @inline
-def bounds(low: int, high: int, rows: int, cols: int, job: Any, local: bool) -> tuple[int, int]:
+def bounds(low: int, high: int, rows: int, cols: int, job: Any) -> tuple[int, int]:
     """Lower and upper bound of every number computed in a block, given the extremes of its edges."""
     steps = min(rows, cols)
     least_h = low - job.gap_open - steps * job.gap_extend
-    if local:
+    if job.local:
         least_h = min(low, max(least_h, 0))
         high = max(high, 0)
     below_h = max(job.gap_open + 2 * job.gap_extend, -job.mismatch)

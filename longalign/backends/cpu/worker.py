@@ -4,9 +4,9 @@ Tickets are handed out in an order in which a strip comes after its left neighbo
 for nothing else, so whoever waits, waits for a strip that another thread has in hand: there is no
 deadlock, whatever the number of threads.
 
-`sweep_strips` returns to Python whenever Python is needed, and goes on at its next call where its
-position says. That keeps sleeping, progress and the rarely needed 32-bit kernel out of the compiled
-code: most runs never compile the latter.
+The compiled `_sweep_strips` returns to Python whenever Python is needed, and goes on at its next call
+where its position says. That keeps sleeping, progress and the compiler out of it: the rarely needed
+32-bit kernel is compiled when the first block asks for it.
 """
 
 from __future__ import annotations
@@ -14,14 +14,35 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import IntEnum
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
-from longalign.backends.cpu.config import Family, KernelConfig
-from longalign.backends.cpu.jit import compile_entry, inline
+import numpy as np
+
+from longalign.backends.cpu.config import KernelConfig, SweepGeometry
+from longalign.backends.cpu.jit import call_address, compile_entry, inline
 from longalign.backends.cpu.kernel import make_block_sweep
 from longalign.backends.cpu.memory import fetch_add, load_acquire, pointer, store_release
-from longalign.backends.cpu.widths import bounds, extremes
-from longalign.backends.cpu.workspace import ABORT, CELLS, NOTHING, TICKETS, Frame
+from longalign.backends.cpu.widths import (
+    LARGEST_8,
+    LARGEST_16,
+    LARGEST_32,
+    SMALLEST_8,
+    SMALLEST_16,
+    bounds,
+    extremes,
+)
+from longalign.backends.cpu.workspace import (
+    ABORT,
+    CELLS,
+    JOB,
+    NOTHING,
+    POSITION,
+    TICKETS,
+    Frame,
+    empty_work,
+    make_edges,
+    make_lanes,
+)
 
 
 class Status(IntEnum):
@@ -30,7 +51,7 @@ class Status(IntEnum):
     FINISHED = 0
     ABORTED = 1
     WAITING = 2  # its left neighbour is not there yet
-    WIDE = 3  # the block in hand needs 32 bits
+    WIDE = 3  # the block in hand needs the 32-bit kernel
     PAUSED = 4  # it has done the cells it was asked for
 
 
@@ -39,8 +60,6 @@ _FINISHED, _ABORTED, _WAITING, _WIDE, _PAUSED = (int(status) for status in Statu
 #: Looks at the left neighbour before a thread goes to sleep: some microseconds.
 _SPINS = 5_000
 
-_LIMIT_16 = (1 << 15) - 1
-_LIMIT_32 = (1 << 31) - 1
 
 
 @inline
@@ -126,76 +145,79 @@ def _frame(own: Any, job: Any, strip: Any, base: int, limit: int) -> Frame:
     return Frame(own.row, strip.start, rows, cols, query, target, base, limit)
 
 
-@cache
-def strip_sweep(family: Family) -> Callable[..., int]:
-    """The compiled worker of a family: `sweep_strips` below."""
-    local, least_rows, columns = family.local, family.geometry.least_rows, family.geometry.columns
-    sweep_16 = make_block_sweep(KernelConfig(family, 16))
-
-    @inline
-    def never(*_: Any) -> bool:
-        return False
-
-    # Without the floor of 0 the values of a block spread too far for 8 bits.
-    sweep_8 = make_block_sweep(KernelConfig(family, 8)) if local else never
-
-    @inline
-    def sweep_narrow(work: Any, own: Any, edges: Any, lanes_8: Any, lanes_16: Any, widths: int) -> bool:
-        """Sweep the block in hand, or its first rows, in 8 or 16 bits; False if it needs 32."""
-        strip, job = work.strips[own.ticket], work.jobs[work.strips[own.ticket].job]
-        cols = strip.stop - strip.start
-        padded = (cols + columns - 1) // columns * columns
-        while True:
-            rows = own.stop - own.row
-            lowest, highest = extremes(edges, rows, cols)
-            low, high = bounds(lowest, highest, rows, padded, job, local)
-            limit = 127 - job.match
-            if widths & 8 and highest - (low + 128) <= limit:
-                frame = _frame(own, job, strip, low + 128, limit)
-                if sweep_8(lanes_8, edges, work.query, work.target, frame, job, own):
-                    return True
-            if widths & 16 and high - low < 1 << 16:
-                frame = _frame(own, job, strip, low + (1 << 15), _LIMIT_16)
-                return sweep_16(lanes_16, edges, work.query, work.target, frame, job, own)
-            if not widths & 16 or highest - lowest >= 1 << 15 or rows < 2 * least_rows:
-                return False
+@inline
+def _sweep_in_hand(work: Any, own: Any, edges: Any, lanes: Any, kernels: Any) -> bool:
+    """Sweep the block in hand, or its first rows, in the narrowest numbers; False if its kernel is absent."""
+    strip, job = work.strips[own.ticket], work.jobs[own.job]
+    query, target, cols = work.query, work.target, strip.stop - strip.start
+    padded = (cols + kernels.columns - 1) // kernels.columns * kernels.columns
+    while True:
+        rows = own.stop - own.row
+        lowest, highest = extremes(edges, rows, cols)
+        low, high = bounds(lowest, highest, rows, padded, job)
+        limit = LARGEST_8 - job.match
+        if kernels.block_8 and highest - (low - SMALLEST_8) <= limit:
+            frame = _frame(own, job, strip, low - SMALLEST_8, limit)
+            if call_address(kernels.block_8, (lanes[0], edges, query, target, frame, job, own)):
+                return True
+        if kernels.block_16 and high - low <= LARGEST_16 - SMALLEST_16:
+            frame = _frame(own, job, strip, low - SMALLEST_16, LARGEST_16)
+            return call_address(kernels.block_16, (lanes[1], edges, query, target, frame, job, own))
+        # Fewer rows may fit 16 bits, unless the edges alone are too far apart, as at a cliff of NEG_INF.
+        if kernels.block_16 and highest - lowest <= LARGEST_16 and rows >= 2 * kernels.least_rows:
             own.stop = own.row + rows // 2
+        elif kernels.block_32:
+            frame = _frame(own, job, strip, 0, LARGEST_32)
+            return call_address(kernels.block_32, (lanes[2], edges, query, target, frame, job, own))
+        else:
+            return False
 
-    def sweep_strips(
-        work: Any, position: Any, edges: Any, lanes_8: Any, lanes_16: Any, widths: int, cells: int
-    ) -> int:
-        """Sweep until something is needed from Python, or about so many cells are done."""
-        own = position[0]
-        while True:
-            if load_acquire(pointer(work.shared), ABORT):
-                return _ABORTED
-            if own.ticket == NOTHING and not _take_ticket(work, own, edges):
-                return _FINISHED
-            if cells <= 0:
-                return _PAUSED
-            strip, job = work.strips[own.ticket], work.jobs[own.job]
-            own.stop = _next_stop(work, own, job)
-            if not _left_is_done(work, strip.left, own.stop):
-                return _WAITING
-            _load_left(work, own, edges, job)
-            if not sweep_narrow(work, own, edges, lanes_8, lanes_16, widths):
-                return _WIDE
-            cells -= (own.stop - own.row) * (strip.stop - strip.start)
-            _finish_block(work, own, edges, job, strip)
 
-    return compile_entry(sweep_strips, f"strips {family}")
+def _sweep_strips(work: Any, position: Any, edges: Any, lanes: Any, kernels: Any, cells: int) -> int:
+    """Sweep until something is needed from Python, or about so many cells are done; returns a Status."""
+    own = position[0]
+    while cells > 0:
+        if load_acquire(pointer(work.shared), ABORT):
+            return _ABORTED
+        if own.ticket == NOTHING and not _take_ticket(work, own, edges):
+            return _FINISHED
+        strip, job = work.strips[own.ticket], work.jobs[own.job]
+        own.stop = _next_stop(work, own, job)
+        if not _left_is_done(work, strip.left, own.stop):
+            return _WAITING
+        _load_left(work, own, edges, job)
+        if not _sweep_in_hand(work, own, edges, lanes, kernels):
+            return _WIDE
+        cells -= (own.stop - own.row) * (strip.stop - strip.start)
+        _finish_block(work, own, edges, job, strip)
+    return _PAUSED
+
+
+class Kernels(NamedTuple):
+    """The kernels a worker may use: columns a lane, and their addresses; 0 is a kernel that is absent."""
+
+    columns: int
+    least_rows: int
+    block_8: int = 0
+    block_16: int = 0
+    block_32: int = 0
 
 
 @cache
-def wide_sweep(family: Family) -> Callable[..., None]:
-    """The compiled 32-bit kernel of a family, for the block that `sweep_strips` returned WIDE for."""
-    sweep_32 = make_block_sweep(KernelConfig(family, 32))
+def kernel_address(config: KernelConfig) -> int:
+    """Compile a kernel, or load it from disk, and say where it is."""
+    geometry = config.family.geometry
+    letters, job, position = np.zeros(1, np.uint8), np.zeros(1, JOB)[0], np.zeros(1, POSITION)[0]
+    frame = Frame(*(0 for _ in Frame._fields))
+    lanes, edges = make_lanes(geometry, config.bits), make_edges(geometry)
+    examples = lanes, edges, letters, letters, frame, job, position
+    return compile_entry(make_block_sweep(config), f"block {config}", examples)[1]
 
-    def sweep_wide(work: Any, position: Any, edges: Any, lanes_32: Any) -> None:
-        own = position[0]
-        strip, job = work.strips[own.ticket], work.jobs[own.job]
-        frame = _frame(own, job, strip, 0, _LIMIT_32)
-        sweep_32(lanes_32, edges, work.query, work.target, frame, job, own)
-        _finish_block(work, own, edges, job, strip)
 
-    return compile_entry(sweep_wide, f"wide {family}")
+@cache
+def strip_sweep() -> Callable[..., int]:
+    """Compile `_sweep_strips`, or load it from disk; it serves every kernel."""
+    geometry = SweepGeometry()
+    lanes = tuple(make_lanes(geometry, bits) for bits in (8, 16, 32))
+    examples = empty_work(), np.zeros(1, POSITION), make_edges(geometry), lanes, Kernels(1, 1), 0
+    return compile_entry(_sweep_strips, "strips", examples)[0]

@@ -15,10 +15,10 @@ from longalign.boundary import IntArray
 LongArray = NDArray[np.int64]
 Records = NDArray[Any]
 
-#: A job as the kernels see it: its size, its scoring, and where its letters and edges lie in `Work`.
+#: A job as the kernels see it: its size, mode and scoring, and where its letters and edges lie in `Work`.
 JOB = np.dtype(
     [
-        *[(name, np.int64) for name in ("rows", "cols")],
+        *[(name, np.int64) for name in ("rows", "cols", "local")],
         *[(name, np.int64) for name in ("match", "mismatch", "gap_open", "gap_extend")],
         *[(name, np.int64) for name in ("query", "target", "top", "left")],
         # The most rows a block may have; rows wanted: place of the first in `wanted` and in the output.
@@ -67,6 +67,15 @@ class Work(NamedTuple):
     best: LongArray
     done: LongArray
     shared: LongArray
+
+
+def empty_work() -> Work:
+    """No work: arrays of the right types, to compile for."""
+    letters, values, numbers = np.zeros(0, np.uint8), np.zeros(0, np.int32), np.zeros(0, np.int64)
+    return Work(
+        np.zeros(0, JOB), np.zeros(0, STRIP), letters, letters, *[values] * 4, numbers, *[values] * 4,
+        np.zeros((0, 3), np.int64), numbers, numbers,
+    )
 
 
 class Edges(NamedTuple):
