@@ -1,9 +1,12 @@
-"""Whole runs against parasail: the score, and that the alignment is worth it.
+"""Whole runs against parasail and published results: the score, and that the alignment is worth it.
 
 `Alignment.rescore` and `check` count letters and gaps; they share nothing with the sweeps.
 """
 
 from __future__ import annotations
+
+import csv
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,8 +18,11 @@ from longalign.boundary import BestCell
 from longalign.phases import recompute
 from longalign.plan import Resources
 from longalign.reference import ReferenceBackend
+from longalign.scoring import Scoring
 from longalign.sequence import Sequence
 from longalign.testing import QUERY_N, SCORINGS, mutated, whole_matrix
+
+DATA = Path(__file__).with_name("data")
 
 MODES = ["local", "global"]
 
@@ -54,6 +60,24 @@ def test_the_public_function_on_random_pairs(mode):
         check(alignment, *pair, scoring, mode)
 
 
+def golden():
+    """Rows of GOLDEN.tsv as test parameters."""
+    with (DATA / "GOLDEN.tsv").open(encoding="utf-8", newline="") as file:
+        for row in csv.DictReader(file, delimiter="\t"):
+            marks = [pytest.mark.slow] if "LPA" in row["query"] else []
+            yield pytest.param(row, id=f"{row['query']}-{row['target']}-{row['mode']}", marks=marks)
+
+
+@pytest.mark.parametrize("row", list(golden()))
+def test_published_score_and_end(row):
+    costs = (int(row[name]) for name in ("match", "mismatch", "gap_open_alpha", "gap_extend_beta"))
+    pair = (longalign.read_sequence(DATA / f"{row[side]}.fa.gz") for side in ("query", "target"))
+    alignment = longalign.align(*pair, scoring=Scoring(*costs), mode=row["mode"], backend="cpu")
+    alignment.check()
+    found = alignment.score, alignment.query_end, alignment.target_end
+    assert found == tuple(int(row[name]) for name in ("score", "end_query_1based", "end_target_1based"))
+
+
 class TinyTiles(ReferenceBackend):
     """Tiles so small that a short alignment passes through many."""
 
@@ -74,7 +98,7 @@ def tiny_geometry(monkeypatch):
 def test_many_small_chunks(scoring, mode):
     rng = np.random.default_rng(SCORINGS.index(scoring))
     resources = Resources([TinyTiles()], threads=1, memory=4 << 30)
-    for _ in range(60):
+    for _ in range(30):
         query, target = random_pair(rng, 60)
         outcome = pipeline.run(*as_sequences(query, target), scoring, mode, resources)
         check(outcome.alignment, query, target, scoring, mode)

@@ -1,21 +1,14 @@
-"""The CPU back end on sequences of real size: against parasail, and against published results."""
+"""The CPU back end in the geometry that users get, on sequences of many strips, against parasail."""
 
 from __future__ import annotations
-
-import csv
-from pathlib import Path
 
 import numpy as np
 import pytest
 from oracles import parasail_score
 
 from longalign.backends.cpu import CpuBackend
-from longalign.boundary import BestCell
 from longalign.scoring import Scoring
-from longalign.sequence import read_sequence
 from longalign.testing import mutated, whole_matrix
-
-DATA = Path(__file__).with_name("data")
 
 LINEAR = Scoring(match=2, mismatch=-3, gap_open=0, gap_extend=2)
 LONG_GAPS = Scoring(match=1, mismatch=-2, gap_open=10, gap_extend=0)
@@ -59,30 +52,3 @@ def test_score_equals_parasail(backend, pair, scoring):
     in_local, in_global = backend.sweep(jobs)
     assert in_local.best.score == parasail_score(query, target, scoring, True, "scan_32")
     assert in_global.rows[0].h[-1] == parasail_score(query, target, scoring, False, "scan_32")
-
-
-def golden():
-    """Rows of GOLDEN.tsv as test parameters; the largest pair takes a minute on a CPU."""
-    with (DATA / "GOLDEN.tsv").open(encoding="utf-8", newline="") as file:
-        for row in csv.DictReader(file, delimiter="\t"):
-            marks = [pytest.mark.slow] if "LPA" in row["query"] else []
-            yield pytest.param(row, id=f"{row['query']}-{row['target']}-{row['mode']}", marks=marks)
-
-
-@pytest.mark.parametrize("row", list(golden()))
-def test_published_score_and_end_cell(backend, row):
-    query, target = (read_sequence(DATA / f"{row[side]}.fa.gz") for side in ("query", "target"))
-    columns = {
-        "match": "match",
-        "mismatch": "mismatch",
-        "gap_open": "gap_open_alpha",
-        "gap_extend": "gap_extend_beta",
-    }
-    scoring = Scoring(**{name: int(row[column]) for name, column in columns.items()})
-    job = whole_matrix(query.as_query(), target.as_target(), scoring, row["mode"] == "local")
-    [result] = backend.sweep([job])
-    score, i, j = (int(row[column]) for column in ("score", "end_query_1based", "end_target_1based"))
-    if row["mode"] == "local":
-        assert result.best == BestCell(score, i, j)
-    else:
-        assert (result.rows[0].h[-1], query.length, target.length) == (score, i, j)
