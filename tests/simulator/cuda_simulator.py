@@ -119,6 +119,11 @@ def _permute_bytes(low, high, selector):
     return np.int32(np.int64(result))
 
 
+def _dot_bytes(x, y, total):
+    x, y = (np.array([word], np.int32).view(np.int8).astype(np.int32) for word in (x, y))
+    return np.int32(total + (x * y).sum())
+
+
 def _store(array, index, value):
     array[index] = value
 
@@ -128,6 +133,7 @@ def _ptx() -> ModuleType:
     module.load_acquire = module.load_relaxed = lambda array, index: array[index]
     module.store_release = _store
     module.permute_bytes = _permute_bytes
+    module.dot_bytes = _dot_bytes
     return module
 
 

@@ -8,15 +8,13 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-import numpy as np
-
 from longalign.backends.base import Progress, SweepJob, SweepResult, no_progress
 from longalign.backends.cuda import launch, memory, planning, worklist
 from longalign.backends.cuda.api import CUDA_ERRORS, cuda, package_version
-from longalign.backends.cuda.config import LANES, KernelConfig
+from longalign.backends.cuda.config import LANES, KernelConfig, Letters
 from longalign.backends.cuda.devices import available, one_line, why_unavailable
 from longalign.backends.cuda.kernel import SIGNATURE, build_kernel
-from longalign.backends.cuda.letters import bytes_suffice
+from longalign.backends.cuda.letters import letters_for
 from longalign.errors import BackendError
 
 _kernel = cache(build_kernel)
@@ -25,19 +23,26 @@ _kernel = cache(build_kernel)
 class CudaBackend:
     """Sweeps on the GPU of the given index, in 32-bit integers, one launch for a whole work list.
 
-    `columns` (of a lane), `batch` and `warps` fix what is otherwise chosen for the rectangles at hand:
-    see `KernelConfig`. Raises BackendError if there is no such GPU or it cannot be used.
+    `columns` (of a lane) fixes what is otherwise chosen for the rectangles at hand, and `letters` is the
+    way to score letters that is tried first: these, `batch` and `warps` are there to be measured, see
+    `KernelConfig`. Raises BackendError if there is no such GPU or it cannot be used.
     """
 
     def __init__(
-        self, device: int = 0, *, columns: int | None = None, batch: int = 32, warps: int = 4
+        self,
+        device: int = 0,
+        *,
+        columns: int | None = None,
+        letters: Letters = "dot",
+        batch: int = 32,
+        warps: int = 4,
     ) -> None:
         devices = {found.index: found for found in available()}
         if device not in devices:
             raise BackendError(f"cuda:{device}: {why_unavailable() or f'only {len(devices)} GPU(s) found'}")
         self.name = f"cuda:{device}"
         self._device = devices[device]
-        self._columns, self._batch, self._warps = columns, batch, warps
+        self._columns, self._letters, self._batch, self._warps = columns, letters, batch, warps
 
     def sweep(self, jobs: Sequence[SweepJob], progress: Progress = no_progress) -> list[SweepResult]:
         """One launch for all jobs that agree on `local` and `track_best`; see `Backend.sweep`."""
@@ -90,7 +95,7 @@ class CudaBackend:
         return replace(
             config,
             columns=self._columns or planning.columns_a_lane(jobs, multiprocessors),
-            letters="bytes" if all(map(_bytes_suffice, jobs)) else "compare",
+            letters=letters_for(jobs, self._letters),
         )
 
     def _sweep_group(
@@ -106,14 +111,6 @@ class CudaBackend:
         swept = worklist.results(jobs, work, *buffers.outputs())
         progress(sum(job.cells for job in jobs) - reported)
         return swept
-
-
-def _bytes_suffice(job: SweepJob) -> bool:
-    return bytes_suffice(job.scoring, _codes(job.query), _codes(job.target))
-
-
-def _codes(letters: Any) -> set[int]:
-    return set(np.flatnonzero(np.bincount(letters)).tolist())
 
 
 def _resident_blocks(kernel: Any, config: KernelConfig) -> int:

@@ -7,9 +7,11 @@ from typing import Literal
 
 LANES = 32
 
-#: How letters are compared: "bytes" looks four 8-bit scores up with one instruction, "compare" takes any
-#: codes and any scores.
-Letters = Literal["bytes", "compare"]
+#: How letter pairs are scored, the fastest first. "dot": a target letter's four 8-bit scores against
+#: A C G T, times the query letter as a one among zeros, added to the diagonal by one instruction outside
+#: the pipe that the rest keeps busy. "bytes": the score picked from those four, or a fifth for ambiguous
+#: query letters. "compare": any codes and any scores.
+Letters = Literal["dot", "bytes", "compare"]
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""How a kernel scores a letter pair: two interchangeable strategies with the same four device functions.
+"""How a kernel scores a letter pair: interchangeable strategies with the same four device functions.
 
 - `column(code, ...)`: what a lane keeps of a target letter;
 - `row(code)`: what is handed through the warp for a query letter;
@@ -10,17 +10,21 @@
 # Device functions have the types that numba infers.
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 
+from longalign.backends.base import SweepJob
 from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.config import Letters
-from longalign.backends.cuda.ptx import permute_bytes
-from longalign.scoring import Scoring
+from longalign.backends.cuda.ptx import dot_bytes, permute_bytes
 
 _UNAMBIGUOUS = 4
+
+#: All strategies, the fastest first.
+STRATEGIES: tuple[Letters, ...] = get_args(Letters)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,17 +78,43 @@ def _add_selected(total, column, row, background, match, mismatch):
     return np.int32(total + permute_bytes(column, background, row))
 
 
+@cuda.jit(device=True)
+def _one_hot(code):
+    """A one in byte `code`; codes above 3 cannot be told apart and are not allowed here."""
+    return np.int32(np.int64(1) << np.int64(8 * code))
+
+
+@cuda.jit(device=True)
+def _add_dot(total, column, row, background, match, mismatch):
+    return dot_bytes(column, row, total)
+
+
 LETTER_SCORES: dict[Letters, LetterScores] = {
     "compare": LetterScores(_column_code, _same, _same, _add_compared),
     "bytes": LetterScores(_column_bytes, _byte_selector, _four_times, _add_selected),
+    "dot": LetterScores(_column_bytes, _one_hot, _four_times, _add_dot),
 }
 
 
-def bytes_suffice(scoring: Scoring, query_codes: set[int], target_codes: set[int]) -> bool:
-    """Whether "bytes" can score this: shifted scores of 8 bits, and no equal letters beyond A, C, G, T.
+def letters_for(jobs: Sequence[SweepJob], preferred: Letters = "dot") -> Letters:
+    """The first strategy, from `preferred` on, that is exact for all these rectangles."""
+    return next(
+        letters
+        for letters in STRATEGIES[STRATEGIES.index(preferred) :]
+        if all(_exact(letters, job) for job in jobs)
+    )
 
-    The kernel folds the cost of the first gap letter into the scores (see `kernel`).
+
+def _exact(letters: Letters, job: SweepJob) -> bool:
+    """Whether a strategy can score a rectangle.
+
+    Two need scores of 8 bits, to which the kernel adds the cost of a gap's first letter (see `kernel`),
+    and letters beyond A C G T that match nothing; "dot" needs a query without such letters.
     """
-    opening = scoring.gap_open + scoring.gap_extend
-    fits = scoring.mismatch + opening >= -128 and scoring.match + opening <= 127
-    return fits and all(code < _UNAMBIGUOUS for code in query_codes & target_codes)
+    if letters == "compare":
+        return True
+    opening = job.scoring.gap_open + job.scoring.gap_extend
+    if job.scoring.mismatch + opening < -128 or job.scoring.match + opening > 127:
+        return False
+    ambiguous = [set(np.flatnonzero(np.bincount(side)[_UNAMBIGUOUS:])) for side in (job.query, job.target)]
+    return not (ambiguous[0] if letters == "dot" else ambiguous[0] & ambiguous[1])

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
+from typing import get_args
 
 from longalign.backends.base import SweepJob
-from longalign.backends.cuda.config import KernelConfig
+from longalign.backends.cuda.config import KernelConfig, Letters
 
 #: Columns a lane, widest first. Wide strips spend less on boundaries and synchronisation, narrow ones
 #: keep more warps busy on short rectangles.
@@ -20,6 +22,16 @@ TILE_CELLS = 1 << 45
 #: What a tile takes on the device for a letter of either side: the letter, the boundary beside it, and
 #: the boundaries of a lattice of 64 lines each way.
 _BYTES_A_LETTER = 1 + 8 + 64 * 8
+
+
+def every_configuration() -> list[KernelConfig]:
+    """Every kernel that `CudaBackend` may choose by itself."""
+    return [
+        KernelConfig(local, track_best, columns, letters)
+        for local, track_best, columns, letters in product(
+            (True, False), (True, False), COLUMN_CHOICES, get_args(Letters)
+        )
+    ]
 
 
 def columns_a_lane(jobs: Sequence[SweepJob], multiprocessors: int) -> int:

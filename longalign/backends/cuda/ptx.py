@@ -69,3 +69,14 @@ def permute_bytes(typing_context: Any, low: Any, high: Any, selector: Any) -> An
         return builder.call(instruction, args)
 
     return types.int32(types.int32, types.int32, types.int32), generate
+
+
+@intrinsic
+def dot_bytes(typing_context: Any, x: Any, y: Any, total: Any) -> Any:
+    """DP4A: `total` plus the sum of the products of the four signed bytes of x and y."""
+    instruction = ir.InlineAsm(ir.FunctionType(_I32, [_I32] * 3), "dp4a.s32.s32 $0, $1, $2, $3;", "=r,r,r,r")
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.call(instruction, args)
+
+    return types.int32(types.int32, types.int32, types.int32), generate

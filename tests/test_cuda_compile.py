@@ -1,0 +1,26 @@
+"""Every CUDA kernel compiles to machine code and stays in registers: no GPU needed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TOOL = Path(__file__).parents[1] / "tools" / "cuda_kernels.py"
+NO_TOOLKIT = 2
+
+
+@pytest.mark.slow
+def test_every_kernel_stays_in_registers(tmp_path):
+    table = tmp_path / "kernels.json"
+    done = subprocess.run([sys.executable, TOOL, "--json", table], capture_output=True, text=True)
+    if done.returncode == NO_TOOLKIT:
+        pytest.skip(done.stderr.strip())
+    assert done.returncode == 0, done.stdout + done.stderr
+    kernels = json.loads(table.read_text())
+    assert len(kernels) == len({kernel["kernel"] for kernel in kernels}) > 0
+    # Four blocks of 128 threads share the 65,536 registers of a multiprocessor.
+    assert max(kernel["registers"] for kernel in kernels) <= 128

@@ -1,0 +1,132 @@
+"""Compile every CUDA kernel that the back end can launch, without a GPU or a driver, and weigh it.
+
+    python tools/cuda_kernels.py [--arch 90 ...] [--json FILE] [--keep DIR]
+
+Prints registers, stack, spills and shared memory of each, as ptxas reports them. Exits with 1 if a kernel
+uses local memory or spills: an array that has left the registers costs most of the speed. Exits with 2
+where the CUDA toolkit's packages are not installed. `--keep` keeps PTX and cubins for a disassembler.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from unittest import mock
+
+NO_TOOLKIT = 2
+
+_NUMBERS = {
+    "registers": r"Used (\d+) registers",
+    "stack_bytes": r"(\d+) bytes stack frame",
+    "spill_store_bytes": r"(\d+) bytes spill stores",
+    "spill_load_bytes": r"(\d+) bytes spill loads",
+    "shared_bytes": r"(\d+) bytes smem",
+}
+
+
+@dataclass(frozen=True)
+class Weight:
+    """What a kernel takes of a multiprocessor, for one thread (shared memory: for one block)."""
+
+    arch: int
+    kernel: str
+    registers: int
+    stack_bytes: int
+    spill_store_bytes: int
+    spill_load_bytes: int
+    shared_bytes: int
+
+    @property
+    def in_registers(self) -> bool:
+        return not (self.stack_bytes or self.spill_store_bytes or self.spill_load_bytes)
+
+
+def find_ptxas() -> str | None:
+    """The assembler of the CUDA toolkit's Python packages, or of an installed toolkit."""
+    try:
+        import nvidia
+    except ImportError:
+        return shutil.which("ptxas")
+    found = [file for folder in nvidia.__path__ for file in Path(folder).glob("*/bin/ptxas")]
+    return str(found[0]) if found else shutil.which("ptxas")
+
+
+def weigh(config: object, arch: int, ptxas: str, folder: Path) -> Weight:
+    """Compile one kernel to `folder` and read the assembler's report."""
+    from longalign.backends.cuda.api import cuda
+    from longalign.backends.cuda.kernel import SIGNATURE, build_kernel
+
+    capability = divmod(arch, 10)
+    # Numba asks the current device what to compile a device function for; there is none here.
+    device = SimpleNamespace(compute_capability=capability)
+    with mock.patch("numba.cuda.dispatcher.get_current_device", return_value=device):
+        ptx, _ = cuda.compile_ptx(build_kernel(config).py_func, SIGNATURE, cc=capability)
+    name = kernel_name(config)
+    source = folder / f"{name}.sm_{arch}.ptx"
+    source.write_text(ptx)
+    command = [ptxas, f"-arch=sm_{arch}", "-v", str(source), "-o", str(source.with_suffix(".cubin"))]
+    report = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    return Weight(arch, name, **{key: _number(pattern, report) for key, pattern in _NUMBERS.items()})
+
+
+def kernel_name(config) -> str:
+    """Such as local_best_16_bytes."""
+    mode = "local" if config.local else "global"
+    return f"{mode}_{'best' if config.track_best else 'plain'}_{config.columns}_{config.letters}"
+
+
+def _number(pattern: str, report: str) -> int:
+    return int(re.search(pattern, report)[1])
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--arch", type=int, nargs="+", default=[90], help="such as 75 80 90")
+    parser.add_argument("--json", type=Path, help="write the table here as well")
+    parser.add_argument("--keep", type=Path, help="folder for PTX and cubins")
+    options = parser.parse_args()
+
+    ptxas = find_ptxas()
+    try:
+        from longalign.backends.cuda.planning import every_configuration
+    except ImportError as error:
+        print(f"no CUDA package: {error}", file=sys.stderr)
+        return NO_TOOLKIT
+    if ptxas is None:
+        print("no ptxas: install the extra cuda13", file=sys.stderr)
+        return NO_TOOLKIT
+
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = options.keep or Path(scratch)
+        folder.mkdir(parents=True, exist_ok=True)
+        weights = []
+        print(f"{'kernel':28} {'arch':>5} {'registers':>9} {'stack':>6} {'spills':>7} {'shared':>7}")
+        for arch in options.arch:
+            for config in every_configuration():
+                weights.append(weigh(config, arch, ptxas, folder))
+                print(_line(weights[-1]), flush=True)
+    if options.json:
+        options.json.write_text(json.dumps([asdict(weight) for weight in weights], indent=2) + "\n")
+    return 0 if all(weight.in_registers for weight in weights) else 1
+
+
+def _line(weight: Weight) -> str:
+    spills = weight.spill_store_bytes + weight.spill_load_bytes
+    return (
+        f"{weight.kernel:28} sm_{weight.arch} {weight.registers:9} {weight.stack_bytes:6} {spills:7} "
+        f"{weight.shared_bytes:7}"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,141 @@
+"""Everything to try on a machine with a GPU, in one go: tests, known scores, speed.
+
+    python tools/gpu_check.py --genomes DIR --out DIR [--steps device tests ...] [--columns 0 16 24 32]
+
+Each step is a process with a time limit of its own, so that a kernel that hangs costs that step only; if
+one of the first two fails, the others are not tried. A log of each and the results as JSON go to --out; a
+table comes last. Exits with 1 if a step failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT / "experiments"))
+
+from hardware import describe_machine  # noqa: E402
+
+_TAIL = 4_000
+
+
+@dataclass(frozen=True)
+class Step:
+    """A command, the seconds it may take, and whether the others make no sense without it."""
+
+    name: str
+    command: tuple[str, ...]
+    limit: int
+    essential: bool = False
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a step went; exit_code is None if it ran out of time."""
+
+    name: str
+    exit_code: int | None
+    seconds: float
+
+
+def steps(genomes: Path, out: Path, columns: Sequence[int]) -> list[Step]:
+    """All steps in their order, the cheapest and most telling first."""
+    python = sys.executable
+    pytest = (python, "-m", "pytest", "-q", "-m", "gpu", "-x", "--durations=15", "tests/test_cuda_gpu.py")
+    golden = (python, "experiments/golden.py", "--genomes", str(genomes), "--backend", "cuda")
+    return [
+        Step("device", (python, "-c", _DEVICE), 60, essential=True),
+        Step("first", _sweep(genomes, out, "first", "--pairs", "mito", "--repeats", "1"), 60, essential=True),
+        Step("speed", _sweep(genomes, out, "speed", "--lattice-of", "chlamydia"), 150),
+        Step("tests", pytest, 240),
+        Step(
+            "columns",
+            _sweep(
+                genomes, out, "columns", "--pairs", "random", "chlamydia", "--columns", *map(str, columns)
+            ),
+            60,
+        ),
+        *(
+            Step(letters, _sweep(genomes, out, letters, "--pairs", "chlamydia", "--letters", letters), 45)
+            for letters in ("bytes", "compare")
+        ),
+        Step("golden", (*golden, "--command", "score", "--out", str(out / "golden.json")), 120),
+    ]
+
+
+def _sweep(genomes: Path, out: Path, name: str, *arguments: str) -> tuple[str, ...]:
+    script = (sys.executable, "experiments/cuda_sweep.py", "--genomes", str(genomes))
+    return (*script, *arguments, "--out", str(out / f"{name}.json"))
+
+
+_DEVICE = """
+from longalign.backends.cuda import available, why_unavailable
+print(available(), why_unavailable())
+from longalign.backends.cuda.backend import CudaBackend
+for name, value in CudaBackend().describe().items():
+    print(f"{name}: {value}")
+"""
+
+
+def run(step: Step, out: Path) -> Outcome:
+    """Run a step to its end or its time limit; its output goes to a log."""
+    environment = {**os.environ, "LONGALIGN_REQUIRE_GPU": "1", "PYTHONPATH": _python_path()}
+    started = time.monotonic()
+    with (out / f"{step.name}.log").open("wb") as log:
+        process = subprocess.Popen(
+            step.command, cwd=ROOT, env=environment, stdout=log, stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )  # fmt: skip
+        try:
+            code = process.wait(step.limit)
+        except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            code = None
+    return Outcome(step.name, code, time.monotonic() - started)
+
+
+def _python_path() -> str:
+    return os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--genomes", type=Path, required=True)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--steps", nargs="+", help="only these")
+    parser.add_argument("--columns", nargs="+", type=int, default=[4, 8, 16, 24, 32])
+    options = parser.parse_args()
+    out = options.out.resolve()
+    out.mkdir(parents=True, exist_ok=True)
+
+    outcomes = []
+    for step in steps(options.genomes.resolve(), out, options.columns):
+        if options.steps and step.name not in options.steps:
+            continue
+        print(f"== {step.name}", flush=True)
+        outcomes.append(run(step, out))
+        print((out / f"{step.name}.log").read_text(errors="replace")[-_TAIL:], flush=True)
+        if step.essential and outcomes[-1].exit_code != 0:
+            break
+    report = {**describe_machine(), "steps": [asdict(outcome) for outcome in outcomes]}
+    (out / "steps.json").write_text(json.dumps(report, indent=2) + "\n")
+    for outcome in outcomes:
+        word = {0: "ok", None: "TIME LIMIT"}.get(outcome.exit_code, f"exit code {outcome.exit_code}")
+        print(f"{outcome.name:10} {word:12} {outcome.seconds:7.1f} s")
+    return 0 if all(outcome.exit_code == 0 for outcome in outcomes) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
