@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import ceil
@@ -92,7 +93,8 @@ def _room(resources: Resources, store_path: Path | None) -> int:
     """Bytes of memory or disk that a lattice may take if nobody says how many."""
     if store_path is None:
         return resources.memory // _LATTICE_SHARE
-    existing = next(folder for folder in (store_path, *store_path.absolute().parents) if folder.exists())
+    folders = (store_path, *store_path.absolute().parents)
+    existing = next(folder for folder in folders if os.path.exists(folder))  # noqa: PTH110 - Path.exists raises EACCES
     return int(disk_usage(existing).free * _DISK_SHARE)
 
 

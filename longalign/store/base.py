@@ -27,6 +27,10 @@ class DamagedTile(DamagedFile):
         self.row = row
         self.col = col
 
+    def __reduce__(self) -> tuple[type[DamagedTile], tuple[int, int, str]]:
+        """How it travels between processes: an exception is otherwise rebuilt from its text alone."""
+        return DamagedTile, (self.row, self.col, str(self))
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TileRecord:

@@ -7,13 +7,19 @@
     pieces/p000000.h5        stretches of the alignment from phase 3
     lock                     held by the one process that runs
 
-Data are covered by HDF5's Fletcher-32 checksums and metadata by the latest format's own, so damage is
-noticed on reading. Every file is written under a temporary name, flushed and renamed.
+Every file is written under a temporary name, flushed and renamed. HDF5's Fletcher-32 covers the data,
+and the latest format's own checksums the metadata, so damage is noticed on reading any part. A data block
+that became all zeros passes Fletcher-32; the attribute `crc32` of each dataset, checked whenever all of it
+is read, as on opening a store, notices that too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import os
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
@@ -61,7 +67,7 @@ class DirectoryStore:
     @classmethod
     def exists(cls, path: Path) -> bool:
         """Whether there is a store at `path`."""
-        return (path / "manifest.json").exists()
+        return os.path.exists(path / "manifest.json")  # noqa: PTH110 - Path.exists raises EACCES
 
     @classmethod
     def create(cls, path: Path, manifest: Manifest, query: Sequence, target: Sequence) -> DirectoryStore:
@@ -71,31 +77,32 @@ class DirectoryStore:
         """
         try:
             path.mkdir(parents=True, exist_ok=True)
-            foreign = [entry.name for entry in path.iterdir() if entry.name not in _OWN_NAMES]
-            if foreign:
-                raise StoreError(f"{path}: not a store, and not empty (it holds {foreign[0]})")
-            lock = Lock(path / "lock")
-            for name in ("tiles", "pieces"):
-                (path / name).mkdir(exist_ok=True)
+            _refuse_foreign(path)
+            store = cls(path, manifest, Lock(path / "lock"))
         except OSError as error:
             raise StoreError(f"{path}: {error.strerror or error}") from error
-        with new_hdf5(path / "sequences.h5") as file:
-            for name, sequence in (("query", query), ("target", target)):
-                _write(file, name, sequence.letters, f"letters of the {name}, upper-case ASCII", "letter")
-        manifest.write(path / "manifest.json")
-        return cls(path, manifest, lock)
+        with store._closed_on_failure():
+            _refuse_foreign(path)  # another process may have been here before the lock was ours
+            _remove_temporaries(path)
+            for name in ("tiles", "pieces"):
+                (path / name).mkdir(exist_ok=True)
+            with new_hdf5(path / "sequences.h5") as file:
+                for name, sequence in (("query", query), ("target", target)):
+                    _write(file, name, sequence.letters, f"letters of the {name}, upper-case ASCII", "letter")
+            manifest.write(path / "manifest.json")
+        return store
 
     @classmethod
     def open(cls, path: Path) -> DirectoryStore:
         """Open a store to go on with it. Raises StoreError if it is none, or in use."""
         manifest = Manifest.read(path / "manifest.json")
         try:
-            lock = Lock(path / "lock")
-            for leftover in path.rglob(f"{TEMPORARY_PREFIX}*"):
-                leftover.unlink(missing_ok=True)
+            store = cls(path, manifest, Lock(path / "lock"))
         except OSError as error:
             raise StoreError(f"{path}: {error.strerror or error}") from error
-        return cls(path, manifest, lock)
+        with store._closed_on_failure():
+            _remove_temporaries(path)
+        return store
 
     @classmethod
     def attach(cls, path: Path) -> DirectoryStore:
@@ -115,6 +122,18 @@ class DirectoryStore:
     ) -> None:
         self.close()
 
+    @contextmanager
+    def _closed_on_failure(self) -> Iterator[None]:
+        """Let go of the lock if the store cannot be made ready after all."""
+        try:
+            yield
+        except OSError as error:
+            self.close()
+            raise StoreError(f"{self.path}: {error.strerror or error}") from error
+        except BaseException:
+            self.close()
+            raise
+
     # --- sequences
 
     def sequences(self) -> tuple[Sequence, Sequence]:
@@ -127,7 +146,7 @@ class DirectoryStore:
         return query, target
 
     def _sequence(self, path: Path, name: str, record: SequenceRecord) -> Sequence:
-        letters = self._read(path, lambda file: file[name][:], DamagedFile)
+        letters = self._read(path, lambda file: _whole(file, name), DamagedFile)
         sequence = Sequence.from_letters(
             record.name,
             letters,
@@ -162,8 +181,7 @@ class DirectoryStore:
     def get_tile(self, tile: Tile) -> TileRecord:
         path = self.tile_path(tile.row, tile.col)
 
-        def damaged(text: str) -> DamagedTile:
-            return DamagedTile(tile.row, tile.col, text)
+        damaged = partial(DamagedTile, tile.row, tile.col)
 
         def read(file: h5py.File) -> BestCell:
             if any(file.attrs[name] != getattr(tile, name) for name in ("i0", "i1", "j0", "j1")):
@@ -181,11 +199,15 @@ class DirectoryStore:
 
     def check_tile(self, tile: Tile) -> BestCell:
         """Read a tile's file from end to end; its best cell. Raises DamagedTile, naming the file."""
-        record = self.get_tile(tile)
-        for lines in (record.rows, record.cols):
-            for name in _LINE_DATASETS:
-                getattr(lines, name)[:]
-        return record.best
+        best = self.get_tile(tile).best
+        names = [f"{side}/{name}" for side in ("rows", "cols") for name in _LINE_DATASETS]
+
+        def read(file: h5py.File) -> None:
+            for name in names:
+                _whole(file, name)
+
+        self._read(self.tile_path(tile.row, tile.col), read, partial(DamagedTile, tile.row, tile.col))
+        return best
 
     def drop_tile(self, row: int, col: int) -> None:
         self.tile_path(row, col).unlink(missing_ok=True)
@@ -208,7 +230,7 @@ class DirectoryStore:
             return [], False
 
         def read(file: h5py.File) -> tuple[list[Waypoint], bool]:
-            columns = [file[name][:].tolist() for name in _PATH_DATASETS]
+            columns = [_whole(file, name).tolist() for name in _PATH_DATASETS]
             points = [
                 Waypoint(i, j, State(state), value) for i, j, state, value in zip(*columns, strict=True)
             ]
@@ -234,7 +256,7 @@ class DirectoryStore:
         path = self.piece_path(number)
         if not path.exists():
             return None
-        return self._read(path, lambda file: Piece(file["ops"][:], file["lengths"][:]), DamagedFile)
+        return self._read(path, lambda file: Piece(_whole(file, "ops"), _whole(file, "lengths")), DamagedFile)
 
     def _read(self, path: Path, read: Callable[[h5py.File], T], failure: Callable[[str], StoreError]) -> T:
         try:
@@ -244,7 +266,22 @@ class DirectoryStore:
             raise failure(f"{path}: damaged: {_first_line(error)}") from error
 
 
-_OWN_NAMES = {"lock", "tiles", "pieces", "sequences.h5", "path.h5", "manifest.json"}
+#: What a store that was never finished being made may hold.
+_BEGINNINGS = {"lock", "tiles", "pieces", "sequences.h5"}
+
+
+def _refuse_foreign(path: Path) -> None:
+    """Raise StoreError if a directory without a manifest holds what `create` does not leave there."""
+    for entry in sorted(path.iterdir()):
+        ours = entry.name in _BEGINNINGS or entry.name.startswith(TEMPORARY_PREFIX)
+        if not ours or (entry.is_dir() and any(entry.iterdir())):
+            raise StoreError(f"{path}: not a store, and not empty (it holds {entry.name})")
+
+
+def _remove_temporaries(path: Path) -> None:
+    """Remove what writes that never ended have left."""
+    for leftover in path.rglob(f"{TEMPORARY_PREFIX}*"):
+        leftover.unlink(missing_ok=True)
 
 
 class _LazyDataset:
@@ -267,6 +304,16 @@ def _write(group: h5py.Group, name: str, values: NDArray[Any], description: str,
     dataset = group.create_dataset(name, data=values, **options)
     dataset.attrs["description"] = description
     dataset.attrs["units"] = units
+    dataset.attrs["crc32"] = zlib.crc32(np.ascontiguousarray(values).data)
+
+
+def _whole(file: h5py.File, name: str) -> NDArray[Any]:
+    """All of a dataset. Raises ValueError if its content is not what was written."""
+    dataset = file[name]
+    values: NDArray[Any] = dataset[:]
+    if zlib.crc32(values.data) != dataset.attrs["crc32"]:
+        raise ValueError(f"{name} has another CRC-32 than when it was written")
+    return values
 
 
 def _first_line(error: Exception) -> str:

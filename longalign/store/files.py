@@ -45,9 +45,16 @@ def _flush(path: Path) -> None:
 
 @contextmanager
 def new_hdf5(path: Path) -> Iterator[h5py.File]:
-    """A new HDF5 file, atomically; the latest format, whose metadata carry checksums."""
-    with atomic_path(path) as temporary, h5py.File(temporary, "w", libver="latest") as file:
+    """A new HDF5 file, atomically; the latest format, whose metadata carry checksums.
+
+    The file is made in memory and written in one go: on a full disk HDF5 itself may crash the process.
+    """
+    with h5py.File(path.name, "w", driver="core", backing_store=False, libver="latest") as file:
         yield file
+        file.flush()
+        image = file.id.get_file_image()
+    with atomic_path(path) as temporary:
+        temporary.write_bytes(image)
 
 
 class Lock:
@@ -58,12 +65,15 @@ class Lock:
         self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            os.ftruncate(self._descriptor, 0)
+            os.write(self._descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
         except BlockingIOError:
             holder = os.read(self._descriptor, 200).decode(errors="replace").strip() or "another process"
-            os.close(self._descriptor)
+            self.release()
             raise StoreError(f"{path.parent}: the store is in use by {holder}") from None
-        os.ftruncate(self._descriptor, 0)
-        os.write(self._descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
+        except OSError:
+            self.release()
+            raise
 
     def release(self) -> None:
         os.close(self._descriptor)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
@@ -54,6 +55,11 @@ class Manifest:
     output: str = "-"
 
     def to_json(self) -> dict[str, Any]:
+        """The manifest as it stands in its file, `sha256` (of everything else) last."""
+        data = self._fields()
+        return {**data, "sha256": _digest(data)}
+
+    def _fields(self) -> dict[str, Any]:
         return {
             "format": FORMAT,
             "version": VERSION,
@@ -102,10 +108,10 @@ class Manifest:
             raise StoreError(
                 f"{path}: store version {data.get('version')}, this program reads version {VERSION}"
             )
-        try:
-            return cls.from_json(data)
-        except (KeyError, TypeError, AttributeError) as error:
-            raise StoreError(f"{path}: damaged manifest: {error!r}") from error
+        digest = data.pop("sha256", None)
+        if digest != _digest(data):
+            raise StoreError(f"{path}: damaged manifest: it has another SHA-256 than it says")
+        return cls.from_json(data)
 
     def refuse_other(
         self, store: Path, query: SequenceRecord, target: SequenceRecord, mode: str, scoring: Scoring
@@ -126,3 +132,8 @@ class Manifest:
         ]
         if differing:
             raise StoreError(f"{store}: the store belongs to another run: {'; '.join(differing)}")
+
+
+def _digest(data: dict[str, Any]) -> str:
+    """SHA-256 of a manifest's fields, however they are laid out in the file."""
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
