@@ -1,0 +1,572 @@
+"""The store: what is put in comes back, from whole files, to one owner, and damage is noticed."""
+
+from __future__ import annotations
+
+import dataclasses
+import errno
+import hashlib
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import h5py
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from runs import Pair, SmallTiles, small_geometry, using
+
+from longalign.boundary import BestCell, Boundary, State, Waypoint, entry_edges
+from longalign.errors import StoreError
+from longalign.geometry import Grid, Tile
+from longalign.lattice import StoreLattice
+from longalign.problem import Problem
+from longalign.reference import matrices
+from longalign.scoring import NEG_INF, Scoring
+from longalign.store import DirectoryStore, Manifest, MemoryStore, Piece, TileRecord, codec
+from longalign.store.base import DamagedTile
+from longalign.store.codec import pack
+from longalign.store.files import atomic_path
+from longalign.store.manifest import SequenceRecord
+from longalign.testing import whole_matrix
+
+PAIR = Pair("ACGTTACGGATCAGGCATTACGACGATTACAGG", "ACGTACGGATCCAGGATTACGTACGATACAGGCC")
+GRID = Grid((0, 8, 16, 25, 33), (0, 10, 20, 34), (0, 16, 33), (0, 20, 34))
+
+
+def new_store(path: Path, pair: Pair = PAIR) -> DirectoryStore:
+    query, target = pair.sequences()
+    records = SequenceRecord.of(query), SequenceRecord.of(target)
+    manifest = Manifest(*records, pair.mode, pair.scoring, GRID, program="0")
+    return DirectoryStore.create(path, manifest, query, target)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The store of a whole run."""
+    path = tmp_path_factory.mktemp("finished") / "store"
+    with small_geometry():
+        PAIR.run(using(SmallTiles((17, 17))), path)
+    return path
+
+
+# --- packed boundaries
+
+
+steps = st.one_of(st.integers(-5, 5), st.integers(-(2**7), 2**7), st.integers(-(2**20), 2**20))
+cliffs = st.sampled_from([NEG_INF, NEG_INF + 7, 0, 2**31 - 2**27])
+
+
+@st.composite
+def boundaries(draw: st.DrawFn, length: int) -> Boundary:
+    """Walks of small or large steps, broken by minus infinity and large values."""
+    h = np.cumsum(draw(st.lists(steps, min_size=length + 1, max_size=length + 1)), dtype=np.int32)
+    gap = h - np.array(draw(st.lists(steps, min_size=length + 1, max_size=length + 1)), np.int32)
+    for values in (h, gap):
+        for at in draw(st.sets(st.integers(0, length), max_size=3)):
+            values[at] = draw(cliffs)
+    gap[0] = NEG_INF
+    return Boundary(h, gap)
+
+
+def same(a: Boundary, b: Boundary) -> bool:
+    return np.array_equal(a.h, b.h) and np.array_equal(a.gap, b.gap) and a.h.dtype == b.h.dtype == np.int32
+
+
+@given(st.integers(1, 30), st.integers(1, 8), st.data())
+def test_every_part_of_every_packed_line_comes_back(length, stride, data):
+    lines = data.draw(st.lists(boundaries(length), min_size=1, max_size=3))
+    index = sorted(data.draw(st.sets(st.integers(1, 99), min_size=len(lines), max_size=len(lines))))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(codec, "ANCHOR_STRIDE", stride)
+        packed = pack(index, lines)
+        for place, line in zip(index, lines, strict=True):
+            for start in range(length + 1):
+                for stop in range(start, length + 1):
+                    assert same(packed.part(place, start, stop), line.part(start, stop)), (line, start, stop)
+
+
+def test_parts_around_the_anchors_of_a_long_line():
+    rng = np.random.default_rng(0)
+    h = np.cumsum(rng.integers(-3, 2, 20_001), dtype=np.int32)
+    line = Boundary(h, h - rng.integers(0, 9, h.size, np.int32))
+    line.gap[0] = NEG_INF
+    packed = pack([7], [line])
+    around = [place + step for place in (0, 4096, 8192, 20_000) for step in (-1, 0, 1)]
+    places = [place for place in around if 0 <= place <= 20_000]
+    for start in places:
+        for stop in (place for place in places if place >= start):
+            assert same(packed.part(7, start, stop), line.part(start, stop)), (start, stop)
+
+
+@pytest.mark.parametrize(("largest", "dtype"), [(127, np.int8), (128, np.int16), (32768, np.int32)])
+def test_differences_take_the_narrowest_integers(largest, dtype):
+    line = Boundary(np.array([0, largest], np.int32), np.array([NEG_INF, 0], np.int32))
+    packed = pack([1], [line])
+    assert (packed.steps.dtype, packed.gaps.dtype) == (dtype, dtype)
+
+
+@pytest.mark.parametrize("state", State)
+def test_the_edges_of_an_entry_come_back(state):
+    for edge in entry_edges(state, 5, 9, Scoring()):
+        assert same(pack([3], [edge]).part(3, 0, len(edge)), edge)
+
+
+# --- round trips
+
+
+def tile_record(rng: np.random.Generator, tile: Tile) -> tuple[TileRecord, dict[str, list[Boundary]]]:
+    """A record of random lines, and those lines."""
+    lines = {}
+    for side, count, length in (("rows", 2, tile.j1 - tile.j0), ("cols", 2, tile.i1 - tile.i0)):
+        lines[side] = [
+            Boundary(rng.integers(-99, 99, length + 1, np.int32), rng.integers(-99, 99, length + 1, np.int32))
+            for _ in range(count)
+        ]
+        for line in lines[side]:
+            line.gap[0] = NEG_INF
+    packed = {side: pack([8, 16], lines[side]) for side in lines}
+    return TileRecord(packed["rows"], packed["cols"], BestCell(12, 3, 4)), lines
+
+
+@pytest.mark.parametrize("kind", ["memory", "directory"])
+def test_tiles_paths_and_pieces_come_back(tmp_path, kind):
+    store = MemoryStore() if kind == "memory" else new_store(tmp_path / "s")
+    tile = GRID.tile(1, 0)
+    assert not store.has_tile(tile)
+    assert store.get_path() == ([], False)
+    assert store.get_piece(0) is None
+
+    record, lines = tile_record(np.random.default_rng(0), tile)
+    store.put_tile(tile, record)
+    got = store.get_tile(tile)
+    assert got.best == record.best
+    for side in ("rows", "cols"):
+        for place, line in zip((8, 16), lines[side], strict=True):
+            assert same(getattr(got, side).part(place, 2, 11), line.part(2, 11))
+    store.drop_tile(tile.row, tile.col)
+    assert not store.has_tile(tile)
+
+    path = [Waypoint(9, 8, State.H, 5), Waypoint(7, 8, State.E, -3), Waypoint(0, 2, State.F, 2**31 - 1)]
+    store.put_path(path, complete=False)
+    assert store.get_path() == (path, False)
+    store.put_path(path[:1], complete=True)
+    assert store.get_path() == (path[:1], True)
+
+    store.put_piece(3, Piece(np.array([0, 2], np.uint8), np.array([2**40, 1], np.int64)))
+    piece = store.get_piece(3)
+    assert (piece.ops.tolist(), piece.lengths.tolist()) == ([0, 2], [2**40, 1])
+    assert (piece.ops.dtype, piece.lengths.dtype) == (np.uint8, np.int64)
+
+
+def test_an_empty_path_and_an_empty_piece_come_back(tmp_path):
+    with new_store(tmp_path / "s") as store:
+        store.put_path([], complete=True)
+        assert store.get_path() == ([], True)
+        store.put_piece(0, Piece(np.empty(0, np.uint8), np.empty(0, np.int64)))
+        assert store.get_piece(0).ops.size == 0
+
+
+def test_manifest_and_sequences_come_back(tmp_path):
+    with new_store(tmp_path / "s") as store:
+        manifest = store.manifest
+    with DirectoryStore.open(tmp_path / "s") as store:
+        assert store.manifest == manifest
+        letters = [sequence.letters.tobytes().decode() for sequence in store.sequences()]
+        assert letters == [PAIR.query, PAIR.target]
+
+
+# --- for a reader with nothing but h5py
+
+
+def datasets(folder: Path) -> Iterator[tuple[Path, str, h5py.Dataset]]:
+    for path in sorted(folder.rglob("*.h5")):
+        with h5py.File(path) as file:
+            found: list[str] = []
+            file.visititems(
+                lambda name, item, found=found: found.append(name) if hasattr(item, "shape") else None
+            )
+            for name in found:
+                yield path, name, file[name]
+
+
+def test_every_dataset_says_what_it_is(finished):
+    names = set()
+    for path, name, dataset in datasets(finished):
+        assert dataset.attrs["description"], (path, name)
+        assert dataset.attrs["units"], (path, name)
+        names.add(name)
+    assert {"rows/steps", "cols/anchors", "query", "value", "ops"} <= names
+
+
+def test_a_plain_reader_can_rebuild_h_and_gap_from_the_descriptions(finished):
+    manifest = json.loads((finished / "manifest.json").read_text())
+    query, target = PAIR.sequences()
+    h, e, f = map(np.array, matrices(whole_matrix(query.as_query(), target.as_target(), PAIR.scoring, True)))
+    lines = 0
+    for path in (finished / "tiles").iterdir():
+        with h5py.File(path) as file:
+            i0, i1, j0, j1 = (file.attrs[name] for name in ("i0", "i1", "j0", "j1"))
+            for side, (h_line, gap_line) in {"rows": (h, e), "cols": (h.T, f.T)}.items():
+                across, along = ((i0, slice(j0, j1 + 1)), (j0, slice(i0, i1 + 1)))[side == "cols"]
+                for k, index in enumerate(file[f"{side}/index"]):
+                    rebuilt = np.cumsum([file[f"{side}/anchors"][k, 0], *file[f"{side}/steps"][k]])
+                    assert np.array_equal(rebuilt, h_line[across + index, along])
+                    gap = rebuilt[1:] - file[f"{side}/gaps"][k]
+                    assert np.array_equal(gap, gap_line[across + index, along][1:])
+                    lines += 1
+    rows, cols = (len(manifest["grid"][name]) - 1 for name in ("row_cuts", "col_cuts"))
+    tiles_down, tiles_across = (len(manifest["grid"][name]) - 1 for name in ("tile_rows", "tile_cols"))
+    assert lines == rows * tiles_across + cols * tiles_down
+
+
+# --- whole files
+
+
+def fail_while_writing(path: Path, cause: BaseException) -> None:
+    with atomic_path(path) as temporary:
+        temporary.write_text("new")
+        raise cause
+
+
+@pytest.mark.parametrize("cause", [ZeroDivisionError(), KeyboardInterrupt()])
+def test_a_write_that_fails_leaves_what_was_there(tmp_path, cause):
+    path = tmp_path / "x"
+    with pytest.raises(type(cause)):
+        fail_while_writing(path, cause)
+    assert not list(tmp_path.iterdir())
+    path.write_text("old")
+    with pytest.raises(type(cause)):
+        fail_while_writing(path, cause)
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_leftovers_of_killed_writes_are_removed(tmp_path):
+    path = tmp_path / "s"
+    new_store(path).close()
+    leftovers = [path / ".tmp-1-path.h5", path / "tiles" / ".tmp-2-r00000c00000.h5"]
+    for leftover in leftovers:
+        leftover.write_text("half")
+    DirectoryStore.open(path).close()
+    assert not any(leftover.exists() for leftover in leftovers)
+
+
+def test_a_store_that_was_killed_while_being_made_is_made_again(tmp_path):
+    path = tmp_path / "s"
+    new_store(path).close()
+    (path / "manifest.json").rename(path / ".tmp-9-manifest.json")
+    with new_store(path) as store:
+        assert store.sequences()[0].length == len(PAIR.query)
+    assert not (path / ".tmp-9-manifest.json").exists()
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "path.h5", "tiles/r00000c00000.h5", "pieces/p000000.h5"])
+def test_a_directory_with_something_else_in_it_is_refused_and_left_alone(tmp_path, name):
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text("precious")
+    before = sorted(tmp_path.rglob("*"))
+    with pytest.raises(StoreError, match=f"not a store, and not empty .it holds {name.split('/')[0]}"):
+        new_store(tmp_path)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_file_cannot_be_a_store(tmp_path):
+    (tmp_path / "s").write_text("")
+    with pytest.raises(StoreError, match="File exists"):
+        new_store(tmp_path / "s")
+    with pytest.raises(StoreError, match="not a store"):
+        DirectoryStore.open(tmp_path / "s")
+
+
+@contextmanager
+def without_rights() -> Iterator[None]:
+    """As a user who owns nothing; root may write anywhere."""
+    if os.geteuid() != 0:
+        yield
+        return
+    os.seteuid(65534)
+    try:
+        yield
+    finally:
+        os.seteuid(0)
+
+
+@pytest.fixture
+def read_only() -> Iterator[Path]:
+    """A directory that everybody may read; `tmp_path` hides from other users."""
+    with tempfile.TemporaryDirectory() as name:
+        yield Path(name)
+        Path(name).chmod(0o700)
+
+
+def test_a_read_only_directory_is_one_line(read_only):
+    new_store(read_only / "s").close()
+    (read_only / "s").chmod(0o555)
+    read_only.chmod(0o555)
+    with without_rights():
+        with pytest.raises(StoreError, match="Permission denied"):
+            new_store(read_only / "t")
+        with pytest.raises(StoreError, match="Permission denied"):
+            DirectoryStore.open(read_only / "s")
+        assert DirectoryStore.attach(read_only / "s").manifest.mode == "local"
+    (read_only / "s").chmod(0o755)
+
+
+def test_a_directory_that_may_not_be_looked_into_is_one_line(read_only):
+    read_only.chmod(0o000)
+    with without_rights(), pytest.raises(StoreError, match="Permission denied"):
+        PAIR.run(store=read_only / "s")
+
+
+# --- a full disk
+
+
+LIMITED = """
+import resource, signal, sys
+from pathlib import Path
+from longalign.errors import StoreError
+from runs import Pair, SmallTiles, small_geometry, using
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]),) * 2)
+with small_geometry():
+    try:
+        Pair(*sys.argv[3:]).run(using(SmallTiles((17, 17))), Path(sys.argv[1]))
+    except StoreError as error:
+        print(error)
+"""
+
+
+@pytest.mark.parametrize("limit", [0, 1000, 7000])
+def test_a_file_that_cannot_grow_is_one_line_and_the_run_goes_on_later(tmp_path, limit):
+    """HDF5 crashes the whole process if it meets this itself."""
+    path = tmp_path / "s"
+    arguments = [sys.executable, "-c", LIMITED, str(path), str(limit), PAIR.query, PAIR.target]
+    here = Path(__file__).parent
+    done = subprocess.run(arguments, capture_output=True, text=True, cwd=here, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count("\n") == 1
+    assert "File too large" in done.stdout
+    assert not list(path.rglob(".tmp-*"))
+    with small_geometry():
+        PAIR.check(PAIR.run(using(SmallTiles((17, 17))), path))
+
+
+@pytest.mark.parametrize(
+    "file", ["sequences.h5", "manifest.json", "r00001c00000.h5", "path.h5", "p000000.h5"]
+)
+def test_a_full_disk_at_any_file_is_one_line_and_the_run_goes_on_later(tmp_path, monkeypatch, file):
+    path = tmp_path / "s"
+
+    rename = Path.replace
+
+    def full(self: Path, target: Path) -> Path:
+        if target.name == file:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        return rename(self, target)
+
+    with small_geometry():
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "replace", full)
+            with pytest.raises(StoreError, match=f"{file}: cannot be written: No space left"):
+                PAIR.run(using(SmallTiles((17, 17))), path)
+        assert not list(path.rglob(".tmp-*"))
+        PAIR.check(PAIR.run(using(SmallTiles((17, 17))), path))
+
+
+# --- one owner
+
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from longalign.store import DirectoryStore
+store = DirectoryStore.open(Path(sys.argv[1]))
+print("held", flush=True)
+time.sleep(600)
+"""
+
+
+def test_a_store_has_one_owner_who_may_die(tmp_path):
+    new_store(tmp_path / "s").close()
+    command = [sys.executable, "-c", HOLD, str(tmp_path / "s")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout.readline() == "held\n"
+        with pytest.raises(StoreError, match=f"the store is in use by process {holder.pid} on "):
+            DirectoryStore.open(tmp_path / "s")
+        assert DirectoryStore.attach(tmp_path / "s").manifest.program == "0"
+        holder.send_signal(signal.SIGKILL)
+        holder.wait()
+        DirectoryStore.open(tmp_path / "s").close()
+
+
+def test_the_lock_is_free_again_after_a_failure(tmp_path, monkeypatch):
+    path = tmp_path / "s"
+    with monkeypatch.context() as patch:
+        patch.setattr(Manifest, "write", lambda self, path: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            new_store(path)
+    new_store(path).close()
+    DirectoryStore.open(path).close()
+
+
+# --- what a store belongs to
+
+
+def rewritten(path: Path, **changes: Any) -> None:
+    """A manifest with some fields changed and the right SHA-256 for them."""
+    data = json.loads((path / "manifest.json").read_text())
+    data.pop("sha256")
+    data.update(changes)
+    digest = hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
+    (path / "manifest.json").write_text(json.dumps({**data, "sha256": digest}))
+
+
+def test_other_formats_and_versions_are_refused(tmp_path):
+    new_store(tmp_path).close()
+    rewritten(tmp_path, version=99)
+    with pytest.raises(StoreError, match="store version 99, this program reads version 1"):
+        DirectoryStore.open(tmp_path)
+    rewritten(tmp_path, format="zarr")
+    with pytest.raises(StoreError, match="not the manifest of a longalign store"):
+        DirectoryStore.open(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "null", "\udce9", '{"format": "longalign-store", "version": 1}']
+)
+def test_what_is_no_manifest_is_refused(tmp_path, text):
+    new_store(tmp_path).close()
+    (tmp_path / "manifest.json").write_text(text, errors="surrogateescape")
+    with pytest.raises(StoreError, match=r"manifest\.json: "):
+        DirectoryStore.open(tmp_path)
+
+
+def test_a_changed_digit_in_the_manifest_is_noticed(tmp_path):
+    new_store(tmp_path).close()
+    path = tmp_path / "manifest.json"
+    path.write_text(path.read_text().replace('"gap_open": 3', '"gap_open": 2'))
+    with pytest.raises(StoreError, match="damaged manifest"):
+        DirectoryStore.open(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ({"query": "ACGTTACGGATCAGGCATTACGACGATTACAGC"}, ["query sequence"]),
+        ({"target": "ACGT"}, ["target sequence", "target length"]),
+        ({"mode": "global"}, ["mode is local in the store and global now"]),
+        ({"scoring": Scoring(2, -3, 4, 2)}, ["match is 1 in the store and 2", "gap_open is 3 in the store"]),
+    ],
+)
+def test_another_run_is_refused_with_every_field_that_differs(tmp_path, change, named):
+    new_store(tmp_path).close()
+    other = dataclasses.replace(PAIR, **change)
+    with pytest.raises(StoreError, match="the store belongs to another run") as caught:
+        other.run(store=tmp_path)
+    for text in named:
+        assert text in str(caught.value)
+    assert str(caught.value).count("in the store and") == len(named)
+    DirectoryStore.open(tmp_path).close()
+
+
+# --- damage
+
+
+FILES = ["tiles/r00001c00001.h5", "path.h5", "pieces/p000000.h5", "sequences.h5", "manifest.json"]
+
+
+def content(path: Path, name: str) -> object:
+    """What one file of a store says, as plain values. Raises what the store raises."""
+    store = DirectoryStore.attach(path)
+    if name.startswith("tiles"):
+        tile = store.manifest.grid.tile(1, 1)
+        best = store.check_tile(tile)
+        record = store.get_tile(tile)
+        fields = [field.name for field in dataclasses.fields(record.rows)]
+        arrays = [getattr(lines, field)[:] for lines in (record.rows, record.cols) for field in fields]
+        return best, [array.tolist() for array in arrays]
+    if name.startswith("pieces"):
+        piece = store.get_piece(0)
+        return piece.ops.tolist(), piece.lengths.tolist()
+    if name == "sequences.h5":
+        return [sequence.letters.tobytes() for sequence in store.sequences()]
+    return store.get_path() if name == "path.h5" else store.manifest
+
+
+def damaged_copies(good: bytes, rng: random.Random) -> Iterator[bytes]:
+    """A bit flipped, the end lost, blocks of zeros, blocks of noise."""
+    for _ in range(60):
+        at, length = rng.randrange(len(good)), rng.choice([1, 8, 64, 512, 4096])
+        rest = good[at + length :]
+        lost = len(good) - at - len(rest)
+        yield good[:at] + bytes([good[at] ^ 1 << rng.randrange(8)]) + good[at + 1 :]
+        yield good[:at]
+        yield good[:at] + bytes(lost) + rest
+        yield good[:at] + rng.randbytes(lost) + rest
+
+
+def assert_noticed_or_harmless(path: Path, name: str, want: object) -> None:
+    """The file reads as before, or the one line that refuses it names it."""
+    try:
+        got = content(path, name)
+    except StoreError as error:
+        complaint = str(error)
+        assert str(path / name) in complaint
+        assert "\n" not in complaint
+    else:
+        assert got == want
+
+
+@pytest.fixture
+def copy(finished: Path, tmp_path: Path) -> Path:
+    """A finished store to damage."""
+    path = tmp_path / "store"
+    subprocess.run(["cp", "-r", finished, path], check=True)
+    return path
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_damage_is_noticed_or_harmless(copy, name):
+    good, want = (copy / name).read_bytes(), content(copy, name)
+    rng = random.Random(name)
+    for bad in damaged_copies(good, rng):
+        (copy / name).write_bytes(bad)
+        assert_noticed_or_harmless(copy, name, want)
+
+
+@pytest.mark.parametrize("name", [name for name in FILES if name.endswith(".h5")])
+def test_a_data_block_of_zeros_is_noticed_though_its_fletcher_sum_is_zero_too(copy, name):
+    path, good, want = copy / name, (copy / name).read_bytes(), content(copy, name)
+    blocks: list[tuple[int, int]] = []
+    for place, _, dataset in datasets(copy):
+        if place == path:
+            dataset.id.chunk_iter(lambda block: blocks.append((block.byte_offset, block.size)))
+    assert blocks
+    for at, size in blocks:
+        path.write_bytes(good[:at] + bytes(size) + good[at + size :])
+        assert_noticed_or_harmless(copy, name, want)
+
+
+def test_a_tile_in_the_place_of_another_is_noticed(copy):
+    (copy / "tiles" / "r00000c00001.h5").replace(copy / "tiles" / "r00001c00001.h5")
+    store = DirectoryStore.attach(copy)
+    with pytest.raises(DamagedTile, match=r"r00001c00001\.h5: damaged: it belongs to another tile") as caught:
+        store.get_tile(store.manifest.grid.tile(1, 1))
+    assert (caught.value.row, caught.value.col) == (1, 1)
+
+
+def test_a_file_that_is_gone_between_two_looks_is_a_damaged_tile(copy):
+    store = DirectoryStore.attach(copy)
+    lattice = StoreLattice(Problem.of(*store.sequences(), PAIR.scoring, "local"), store.manifest.grid, store)
+    store.drop_tile(1, 0)
+    with pytest.raises(DamagedTile, match=r"r00001c00000\.h5"):
+        lattice.row(lattice.grid.tile_rows[2], 0, 3)
