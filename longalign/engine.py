@@ -6,7 +6,7 @@ run, repeating a tile whose file is damaged and handing tiles to other machines 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from time import perf_counter
 from typing import Protocol
@@ -68,7 +68,7 @@ def sweep_tile(
     return TileFinished(tile.row, tile.col, tile.cells, perf_counter() - started)
 
 
-def run_tiles(lattice: StoreLattice, engine: Engine) -> Iterator[Event]:
+def run_tiles(lattice: StoreLattice, engine: Engine) -> Generator[Event, None, None]:
     """Run the steps of all tiles that the store lacks; yields TileFinished and Advanced.
 
     If a step fails, or the caller stops, the steps in hand are cancelled and waited for; tiles that

@@ -30,7 +30,7 @@ class LocalEngine:
         self._cells = 0
 
     def submit(self, tile: Tile) -> Future[TileFinished]:
-        return self._executor.submit(self._step, tile)
+        return self._executor.submit(self._step, tile, self._stop)
 
     def progress(self) -> int:
         with self._count_lock:
@@ -38,7 +38,9 @@ class LocalEngine:
         return cells
 
     def cancel(self) -> None:
+        # The steps in hand hold this event; later ones, after a damaged tile was dropped, get a new one.
         self._stop.set()
+        self._stop = Event()
 
     def __enter__(self) -> LocalEngine:
         return self
@@ -48,15 +50,15 @@ class LocalEngine:
     ) -> None:
         self._executor.shutdown(cancel_futures=True)
 
-    def _step(self, tile: Tile) -> TileFinished:
+    def _step(self, tile: Tile, stop: Event) -> TileFinished:
+        def advance(cells: int) -> None:
+            if stop.is_set():
+                raise CancelledError
+            with self._count_lock:
+                self._cells += cells
+
         backend = self._idle.get()
         try:
-            return sweep_tile(self._lattice, backend, tile, self._advance)
+            return sweep_tile(self._lattice, backend, tile, advance)
         finally:
             self._idle.put(backend)
-
-    def _advance(self, cells: int) -> None:
-        if self._stop.is_set():
-            raise CancelledError
-        with self._count_lock:
-            self._cells += cells

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
-from math import isqrt
+from math import ceil, isqrt
 
 import numpy as np
 
@@ -105,9 +105,10 @@ def _corner_value(result: SweepResult, state: State) -> int:
 
 
 def _finer_cuts(segment: Segment) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Cuts at the side of a leaf, or as fine as a single segment may use of the memory."""
+    """Cuts at the side of a leaf, or as fine as a single segment may use of the memory; at least one."""
     affordable = 2 * segment.cells * BYTES_PER_CELL // LATTICE_BYTES
-    side = max(isqrt(LEAF_CELLS), affordable)
+    halves = ceil(max(segment.rows, segment.cols) / 2)
+    side = max(isqrt(LEAF_CELLS), min(affordable, halves))
     return even_cuts(segment.rows, side), even_cuts(segment.cols, side)
 
 

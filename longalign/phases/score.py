@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import closing
+
 from longalign.boundary import State, Waypoint, best_of
 from longalign.engine import Engine, run_tiles
 from longalign.events import Emit
@@ -14,8 +16,9 @@ def score(lattice: StoreLattice, engine: Engine, emit: Emit) -> Waypoint:
     In local mode the end is the best cell by `BestCell.rank`, with value 0 if nothing aligns; in global
     mode it is the lower right corner.
     """
-    for event in run_tiles(lattice, engine):
-        emit(event)
+    with closing(run_tiles(lattice, engine)) as events:
+        for event in events:
+            emit(event)
     grid = lattice.grid
     if lattice.problem.is_local:
         best = best_of([lattice.store.get_tile(tile).best for tile in grid.tiles()])
