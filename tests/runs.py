@@ -22,6 +22,7 @@ from longalign.plan import Resources
 from longalign.reference import ReferenceBackend
 from longalign.scoring import Scoring
 from longalign.sequence import Sequence as Letters
+from longalign.store.manifest import Command
 from longalign.testing import whole_matrix
 
 
@@ -79,10 +80,20 @@ class Pair:
         return Letters.from_letters("query", self.query), Letters.from_letters("target", self.target)
 
     def run(
-        self, resources: Resources | None = None, store: Path | None = None, emit: Emit = ignore
+        self,
+        resources: Resources | None = None,
+        store: Path | None = None,
+        emit: Emit = ignore,
+        command: Command = "align",
     ) -> pipeline.Outcome:
         return pipeline.run(
-            *self.sequences(), self.scoring, self.mode, resources or using(), store_path=store, emit=emit
+            *self.sequences(),
+            self.scoring,
+            self.mode,
+            resources or using(),
+            command=command,
+            store_path=store,
+            emit=emit,
         )
 
     def truth(self) -> BestCell:

@@ -1,0 +1,246 @@
+"""Score, stitch and recompute over tiny tiles, chunks and leaves, against the full matrix.
+
+`Pair.check` wants the optimum, at the one right end, by an alignment that is worth it column by column.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from itertools import product
+
+import pytest
+from hypothesis import assume, example, given
+from hypothesis import strategies as st
+from runs import Pair, SmallTiles, small_geometry, using
+
+from longalign.backends.cpu import CpuBackend
+from longalign.boundary import State, Waypoint
+from longalign.errors import InternalError
+from longalign.lattice import SweepLattice
+from longalign.phases.batch import run_together
+from longalign.phases.recompute import groups_of, merge, recompute, segments_of
+from longalign.phases.stitch import stitch
+from longalign.problem import Problem, Segment
+from longalign.reference import ReferenceBackend
+from longalign.scoring import Scoring
+from longalign.testing import SCORINGS, UNREACHABLE, pairs, scorings
+
+modes = st.sampled_from(["local", "global"])
+
+#: One of each kind of back end for all tests: a CPU back end keeps its working memory.
+CPU = CpuBackend(2)
+BACKENDS = {"reference": ReferenceBackend(), "cpu": CPU}
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """The largest tile, chunk and leaf, and the bytes for finer lattices."""
+
+    tile: tuple[int, int]
+    chunk: int
+    leaf: int
+    lattice: int = 256 << 20
+
+    def run(self, pair: Pair, *backends, threads=1):
+        tiled = [SmallTiles(self.tile, backend) for backend in backends]
+        with small_geometry(self.chunk, self.leaf, self.lattice):
+            return pair.run(using(*tiled, threads=threads))
+
+
+sides = st.one_of(st.integers(1, 8), st.integers(1, 60))
+geometries = st.builds(
+    Geometry,
+    tile=st.tuples(sides, sides),
+    chunk=sides,
+    leaf=st.integers(1, 100),
+    lattice=st.sampled_from([1, 400, 256 << 20]),
+)
+
+
+@st.composite
+def problems(draw: st.DrawFn, longest: int = 45) -> Pair:
+    """Mutated copies, repeats, runs of N and unrelated letters, under any scoring."""
+    rows, cols = draw(st.integers(1, longest)), draw(st.integers(1, longest))
+    return Pair.of_codes(*draw(pairs(rows, cols)), draw(scorings(rows, cols)), draw(modes))
+
+
+@pytest.mark.parametrize("backend", BACKENDS.values(), ids=BACKENDS.keys())
+@given(problems(), geometries)
+def test_any_problem_in_any_geometry(backend, pair, geometry):
+    pair.check(geometry.run(pair, backend))
+
+
+@given(problems(), geometries, geometries)
+def test_score_and_end_do_not_depend_on_the_geometry(pair, one, other):
+    assert one.run(pair, CPU).end == other.run(pair, CPU).end
+
+
+@given(problems(), geometries)
+def test_the_alignment_does_not_depend_on_back_end_workers_or_threads(pair, geometry):
+    runs = [
+        geometry.run(pair, ReferenceBackend()),
+        geometry.run(pair, CPU),
+        geometry.run(pair, CPU, ReferenceBackend(), threads=2),
+    ]
+    found = {(run.end, run.alignment.cigar, run.alignment.query_start) for run in runs}
+    assert len(found) == 1, pair
+
+
+@pytest.mark.parametrize("mode", ["local", "global"])
+@pytest.mark.parametrize("scoring", [Scoring(), SCORINGS[3], SCORINGS[2]], ids=str)
+def test_every_short_pair_with_every_cell_a_chunk(mode, scoring):
+    """All entries and exits: each edge, each corner, and straight through."""
+    words = ["".join(word) for length in (1, 2, 3) for word in product("AC", repeat=length)]
+    for query, target in product(words, repeat=2):
+        pair = Pair(query, target, scoring, mode)
+        pair.check(Geometry((2, 2), chunk=1, leaf=1).run(pair, ReferenceBackend()))
+
+
+BODY = "ACGGTCATTGCAGGATCCATCAGTTAGC"
+
+
+@pytest.mark.parametrize("geometry", [Geometry((8, 8), 4, 4), Geometry((8, 8), 8, 10**4)], ids=str)
+@pytest.mark.parametrize("mode", ["local", "global"])
+def test_gaps_along_and_across_every_boundary(mode, geometry):
+    """A gap of any length before any letter: it runs along a boundary, or spans several tiles."""
+    cheap = Scoring(match=5, mismatch=-4, gap_open=2, gap_extend=0)
+    for place, length in product(range(len(BODY) + 1), (1, 8, 25)):
+        longer = BODY[:place] + "T" * length + BODY[place:]
+        for pair in (Pair(longer, BODY, cheap, mode), Pair(BODY, longer, cheap, mode)):
+            pair.check(geometry.run(pair, CPU))
+
+
+def test_an_insertion_may_stand_next_to_a_deletion():
+    never_mismatch = Scoring(match=1, mismatch=-30, gap_open=1, gap_extend=1)
+    pair = Pair("ACGTCCCCACGT", "ACGTGGGGACGT", never_mismatch, "global")
+    outcome = Geometry((5, 5), chunk=2, leaf=2).run(pair, CPU)
+    pair.check(outcome)
+    assert sorted(outcome.alignment.cigar) == sorted("4=4I4D4=")
+
+
+@pytest.mark.parametrize(
+    ("pair", "cigar"),
+    [
+        (Pair("A", "A"), "1="),
+        (Pair("CAC", "GAG"), "1="),
+        (Pair("AAAA", "CCCC"), ""),
+        (Pair("A", "C"), ""),
+        (Pair("NNNNN", "NNNNN"), ""),
+        (Pair("N", "N", mode="global"), "1X"),
+        (Pair("NN", "NN", mode="global"), "2X"),
+        (Pair("A", "C", mode="global"), "1X"),
+        (Pair("A", "CCCA", mode="global"), "3D1="),
+        (Pair("CCCA", "A", mode="global"), "3I1="),
+        (Pair(BODY, BODY), f"{len(BODY)}="),
+        (Pair(BODY, BODY, mode="global"), f"{len(BODY)}="),
+        (Pair("A", "T" * 100, mode="global"), None),
+        (Pair("A" * 100, "T", mode="global"), None),
+        (Pair("ACAC" * 12, "CACA" * 11), None),
+        (Pair("A" * 50, "A" * 37, SCORINGS[3], "global"), None),
+    ],
+    ids=str,
+)
+def test_corner_cases(pair, cigar):
+    outcome = Geometry((7, 9), chunk=3, leaf=4).run(pair, CPU)
+    pair.check(outcome)
+    assert cigar in (None, outcome.alignment.cigar)
+    assert outcome.is_empty == (cigar == "")
+
+
+def test_the_score_alone_is_the_score_of_the_alignment():
+    pair = Pair(BODY * 2, BODY + "ACGT" + BODY)
+    backend = SmallTiles((9, 9), CPU)
+    with small_geometry():
+        outcome = pair.run(using(backend), command="score")
+    assert outcome.alignment is None
+    assert [phase.name for phase in outcome.phases] == ["score"]
+    assert outcome.end == Geometry((9, 9), 5, 5).run(pair, CPU).end
+
+
+# --- the parts
+
+
+def test_run_together_sends_each_generator_its_own_results():
+    calls = []
+
+    def asks(number, times):
+        answers = []
+        for k in range(times):
+            answers.append((yield number * 10 + k))
+        return answers
+
+    class Echo:
+        def sweep(self, jobs, progress):
+            calls.append(list(jobs))
+            return [-job for job in jobs]
+
+    assert run_together([asks(0, 1), asks(1, 3), asks(2, 0)], Echo()) == [[0], [-10, -11, -12], []]
+    assert calls == [[0, 10], [11], [12]]
+
+
+def test_a_lattice_that_contradicts_the_exit_is_an_internal_error():
+    problem = Problem.of(*Pair("ACGT", "ACGT").sequences(), Scoring(), "global")
+    [result] = ReferenceBackend().sweep([problem.sweep_job((2, 4), (2, 4))])
+    lattice = SweepLattice(problem, (0, 2, 4), (0, 2, 4), result)
+    task = stitch(problem, lattice, [Waypoint(4, 4, State.H, 5)])
+    with pytest.raises(InternalError, match=r"no path of value 5 leads to cell \(4, 4\)"):
+        run_together([task], ReferenceBackend())
+
+
+def test_segments_go_forward():
+    path = [Waypoint(9, 8, State.H, 5), Waypoint(4, 4, State.E, 2), Waypoint(0, 1, State.H, 0)]
+    assert segments_of(path) == [Segment(path[2], path[1]), Segment(path[1], path[0])]
+    assert segments_of(path[:1]) == segments_of([]) == []
+
+
+@given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), max_size=30), st.integers(1, 4000))
+def test_groups_keep_the_order_and_share_the_memory(shapes, lattice):
+    path = [Waypoint(0, 0, State.H, 0)]
+    for rows, cols in shapes:
+        path.append(Waypoint(path[-1].i + rows, path[-1].j + cols, State.H, 0))
+    segments = segments_of(path[::-1])
+    with small_geometry(leaf=9, lattice=lattice):
+        groups = groups_of(segments)
+    assert [segment for group in groups for segment in group] == segments
+    assert all(groups)
+
+
+@given(problems(30), st.sampled_from(State), st.sampled_from(State), st.integers(1, 50))
+@example(Pair("AC", "CA"), State.F, State.E, 1)
+def test_a_segment_in_any_state_is_worth_what_the_matrix_says(pair, entry, exit_, leaf):
+    """From a corner entered in H, E or F to one left in H, E or F, where there is such a path."""
+    pair = replace(pair, mode="global")
+    query, target = pair.sequences()
+    whole = Problem.of(query, target, pair.scoring, "global")
+    part = Problem.entered(whole.query, whole.target, pair.scoring, entry)
+    [result] = ReferenceBackend().sweep([part.sweep_job((query.length,), (target.length,))])
+    row, col = result.rows[0], result.cols[0]
+    value = int({State.H: row.h, State.E: row.gap, State.F: col.gap}[exit_][-1])
+    assume(value > UNREACHABLE)
+    segment = Segment(Waypoint(0, 0, entry, 7), Waypoint(query.length, target.length, exit_, 7 + value))
+    with small_geometry(leaf=leaf):
+        piece = recompute(whole, [segment], CPU, threads=1)
+    assert score_of_runs(pair, piece, entry) == value, (pair, entry, exit_)
+    ends = {State.E: 1, State.F: 2}
+    assert exit_ == State.H or piece.ops[-1] == ends[exit_]
+    assert entry == State.H or piece.ops[0] == ends[entry]
+
+
+def score_of_runs(pair, piece, entry):
+    """Letter by letter; a gap that was open on entry is not opened again."""
+    scoring, score, i, j = pair.scoring, 0, 0, 0
+    for k, (op, length) in enumerate(zip(piece.ops.tolist(), piece.lengths.tolist(), strict=True)):
+        if op != 0:
+            score -= scoring.gap_extend * length
+            score -= scoring.gap_open if k > 0 or entry == State.H else 0
+        for _ in range(length):
+            if op == 0:
+                same = pair.query[i] == pair.target[j] and pair.query[i] in "ACGT"
+                score += scoring.match if same else scoring.mismatch
+            i, j = i + (op != 2), j + (op != 1)
+    assert (i, j) == (len(pair.query), len(pair.target))
+    return score
+
+
+def test_nothing_merges_to_nothing():
+    assert merge([]).ops.size == 0
