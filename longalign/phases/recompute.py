@@ -15,7 +15,7 @@ import numpy as np
 
 from longalign.alignment import Op, merge_runs
 from longalign.backends.base import Backend, Progress, SweepResult, no_progress
-from longalign.backends.trace import trace
+from longalign.backends.cpu.trace import trace
 from longalign.boundary import State, Waypoint
 from longalign.geometry import BYTES_PER_CELL, even_cuts, stored_cells
 from longalign.lattice import SweepLattice
