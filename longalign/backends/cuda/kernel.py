@@ -105,6 +105,48 @@ def _best_of_warp(score, i, j):
     return score, i, j
 
 
+def _make_loader(config: KernelConfig) -> Any:
+    """A device function that loads a lane's columns from the top boundary and the target."""
+    columns = config.columns
+    column_letter = LETTER_SCORES[config.letters].column
+
+    @cuda.jit(device=True)
+    def load(opened, e, letters, width, top, top_at, target, target_at, opening, match, mismatch):
+        """Returns opened above and left of the first cell; what lies beyond `width` can never be best."""
+        for k in range(columns):
+            opened[k] = np.int32(NEG_INF)
+            e[k] = np.int32(NEG_INF)
+            letters[k] = np.int32(0)
+            if k < width:
+                value = top[top_at + k + 1]
+                opened[k] = _subtract(packed_h(value), opening)
+                e[k] = packed_gap(value)
+                letters[k] = column_letter(target[target_at + k], match, mismatch)
+        if width > 0:
+            return _subtract(packed_h(top[top_at]), opening)
+        return np.int32(NEG_INF)
+
+    return load
+
+
+@cuda.jit(device=True)
+def _first_of_value(values, columns, value):
+    """The lowest index of a value that is there."""
+    found = np.int32(0)
+    for k in range(columns):
+        if values[columns - 1 - k] == value:
+            found = np.int32(columns - 1 - k)
+    return found
+
+
+@cuda.jit(device=True)
+def _store_row(row_out, at, opened, e, columns, width, opening):
+    """Write a lane's part of a wanted row."""
+    for k in range(columns):
+        if k < width:
+            row_out[at + k] = pack(np.int32(opened[k] + opening), e[k])
+
+
 def build_kernel(config: KernelConfig) -> Any:
     """The kernel of a configuration, compiled at its first launch.
 
@@ -114,8 +156,8 @@ def build_kernel(config: KernelConfig) -> Any:
     columns, batch = config.columns, config.batch
     track_best, slots = config.track_best, config.warps * config.batch
     letter_scores = LETTER_SCORES[config.letters]
-    column_letter, row_letter = letter_scores.column, letter_scores.row
-    background_of = letter_scores.background
+    row_letter, background_of = letter_scores.row, letter_scores.background
+    load = _make_loader(config)
     advance_full = _make_row(config, masked=False)
     advance_masked = _make_row(config, masked=True)
 
@@ -143,12 +185,10 @@ def build_kernel(config: KernelConfig) -> Any:
             rows = np.int32(jobs[job, layout.ROWS])
             query_at = jobs[job, layout.QUERY_AT]
             column_at = jobs[job, layout.COLUMN_AT] + 1
-            match_score = np.int32(jobs[job, layout.MATCH])
-            mismatch_score = np.int32(jobs[job, layout.MISMATCH])
             opening = np.int32(jobs[job, layout.OPENING])
             extend = np.int32(jobs[job, layout.EXTEND])
-            match = np.int32(match_score + opening)
-            mismatch = np.int32(mismatch_score + opening)
+            match = np.int32(jobs[job, layout.MATCH] + opening)
+            mismatch = np.int32(jobs[job, layout.MISMATCH] + opening)
             background = background_of(mismatch)
             flag = strips[strip, layout.FLAG]
             wanted_column = strips[strip, layout.WANTED_COLUMN]
@@ -161,18 +201,9 @@ def build_kernel(config: KernelConfig) -> Any:
             first = np.int32(strips[strip, layout.FIRST_COLUMN] + lane * columns)
             top_at = jobs[job, layout.TOP_AT] + first
             target_at = jobs[job, layout.TARGET_AT] + first
-            diagonal = np.int32(NEG_INF)
-            if width > 0:
-                diagonal = _subtract(packed_h(top[top_at]), opening)
-            for k in range(columns):
-                opened[k] = np.int32(NEG_INF)
-                e[k] = np.int32(NEG_INF)
-                letters[k] = np.int32(0)
-                if k < width:
-                    value = top[top_at + k + 1]
-                    opened[k] = _subtract(packed_h(value), opening)
-                    e[k] = packed_gap(value)
-                    letters[k] = column_letter(target[target_at + k], match, mismatch)
+            diagonal = load(
+                opened, e, letters, width, top, top_at, target, target_at, opening, match, mismatch
+            )
 
             wanted_at = jobs[job, layout.WANTED_AT]
             wanted_row = wanted_rows[wanted_at]
@@ -217,18 +248,12 @@ def build_kernel(config: KernelConfig) -> Any:
                             )  # fmt: skip
                         diagonal = open_left
                         if track_best and highest >= best_open:
-                            j = first
-                            for k in range(columns):
-                                if opened[columns - 1 - k] == highest:
-                                    j = np.int32(first + columns - k)
                             i = np.int32(row + 1)
+                            j = np.int32(first + _first_of_value(opened, columns, highest) + 1)
                             if best_j == 0 or _ranks_higher(highest, i, j, best_open, best_i, best_j):
                                 best_open, best_i, best_j = highest, i, j
                         if row + 1 == wanted_row:
-                            for k in range(columns):
-                                if k < width:
-                                    h = np.int32(opened[k] + opening)
-                                    row_out[row_out_at + k] = pack(h, e[k])
+                            _store_row(row_out, row_out_at, opened, e, columns, width, opening)
                             wanted_at += 1
                             wanted_row = wanted_rows[wanted_at]
                             row_out_at += jobs[job, layout.COLS]

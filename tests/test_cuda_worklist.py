@@ -1,0 +1,112 @@
+"""The host side of the CUDA back end that needs no GPU: geometry, memory, letters, work lists."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from longalign.boundary import BestCell
+from longalign.scoring import Scoring
+from longalign.testing import QUERY_N, TARGET_N, whole_matrix
+
+pytest.importorskip("numba_cuda")
+
+from longalign.backends.cuda import layout, memory, planning, worklist
+from longalign.backends.cuda.config import KernelConfig
+from longalign.backends.cuda.letters import letters_for
+
+WIDTH = 64
+
+
+def job(length, width, scoring=None, **changes):
+    rng = np.random.default_rng(length + width)
+    query, target = rng.integers(0, 4, length, np.uint8), rng.integers(0, 4, width, np.uint8)
+    return replace(whole_matrix(query, target, scoring or Scoring(), True), **changes)
+
+
+def strips_of(work, number):
+    return work.strips[work.strips[:, layout.JOB] == number]
+
+
+@pytest.mark.parametrize("cols", [1, 63, 64, 65, 200])
+@pytest.mark.parametrize("wanted", [(), (1,), (1, 2, 3), (50, 64)])
+def test_strips_cover_the_columns_and_end_at_every_wanted_one(cols, wanted):
+    wanted = tuple(col for col in wanted if col <= cols)
+    work = worklist.build([job(5, cols, cols=wanted)], WIDTH)
+    first, width = work.strips[:, layout.FIRST_COLUMN], work.strips[:, layout.WIDTH]
+    assert first[0] == 0
+    assert (first[1:] == first[:-1] + width[:-1]).all()
+    assert first[-1] + width[-1] == cols
+    assert ((width >= 1) & (width <= WIDTH)).all()
+    ends = work.strips[work.strips[:, layout.WANTED_COLUMN] >= 0]
+    assert tuple(ends[:, layout.FIRST_COLUMN] + ends[:, layout.WIDTH]) == wanted
+
+
+def test_a_strip_comes_after_its_left_neighbour_and_rectangles_take_turns():
+    work = worklist.build([job(5, 300), job(6, 10), job(7, 200)], WIDTH)
+    assert list(work.strips[:4, layout.JOB]) == [0, 1, 2, 0]
+    for number in range(3):
+        flags = strips_of(work, number)[:, layout.FLAG]
+        assert (np.diff(flags) == 1).all()
+
+
+def test_the_left_edge_of_every_rectangle_is_ready_and_nothing_else():
+    work = worklist.build([job(5, 300), job(6, 10)], WIDTH)
+    ready = [int(strips_of(work, number)[0, layout.FLAG]) for number in range(2)]
+    assert list(work.flags[ready]) == [5, 6]
+    assert np.count_nonzero(work.flags) == 2
+
+
+def test_the_best_of_a_rectangle_is_chosen_by_rank():
+    jobs = [job(9, 200), job(9, 10)]
+    work = worklist.build(jobs, WIDTH)
+    best = np.zeros((len(work.strips), layout.BEST_FIELDS), np.int32)
+    of_first = np.flatnonzero(work.strips[:, layout.JOB] == 0)
+    best[of_first[:3]] = [(7, 4, 70), (7, 3, 71), (6, 1, 1)]
+    row_out, col_out = np.zeros(work.row_values, np.int64), np.zeros(work.col_values, np.int64)
+    swept = worklist.results(jobs, work, row_out, col_out, best)
+    assert [result.best for result in swept] == [BestCell(7, 3, 71), BestCell()]
+
+
+def test_letters_are_scored_in_the_fastest_exact_way():
+    plain = job(8, 8)
+    ambiguous_query = replace(plain, query=np.full(8, QUERY_N, np.uint8))
+    ambiguous_target = replace(plain, target=np.full(8, TARGET_N, np.uint8))
+    more_letters = replace(ambiguous_query, target=ambiguous_query.query)
+    large = job(8, 8, Scoring(match=125))
+    assert letters_for([plain, ambiguous_target]) == "dot"
+    assert letters_for([plain, ambiguous_query]) == "bytes"
+    assert letters_for([plain, more_letters]) == "compare"
+    assert letters_for([plain, large]) == "compare"
+    assert letters_for([plain], "compare") == "compare"
+
+
+def test_strips_are_wide_where_there_is_work_for_all_warps():
+    assert planning.columns_a_lane([job(40_000, 300_000)], 2) == max(planning.COLUMN_CHOICES)
+    assert planning.columns_a_lane([job(40_000, 300_000)], 132) == min(planning.COLUMN_CHOICES)
+    assert planning.columns_a_lane([job(10, 10)], 132) == min(planning.COLUMN_CHOICES)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (10**8, 1), (1, 10**8), (4_600_000, 5_500_000), (10**8, 10**8)])
+@pytest.mark.parametrize("free", [0, 1 << 30, 140 << 30])
+def test_a_tile_is_inside_the_matrix_and_not_too_long(shape, free):
+    rows, cols = planning.tile_shape(*shape, free)
+    assert 1 <= rows <= shape[0]
+    assert 1 <= cols <= shape[1]
+    assert rows * cols <= planning.TILE_CELLS or rows == 1
+
+
+def test_device_memory_grows_with_the_sides_and_the_lattice_only():
+    plain = memory.bytes_needed([job(1_000, 2_000)], 512)
+    assert memory.bytes_needed([job(2_000, 4_000)], 512) == pytest.approx(2 * plain, rel=0.1)
+    rows = tuple(range(1, 101))
+    with_rows = memory.bytes_needed([job(1_000, 2_000, rows=rows, cols=())], 512)
+    without = memory.bytes_needed([job(1_000, 2_000, rows=(), cols=())], 512)
+    assert with_rows - without == pytest.approx(100 * 2_000 * 8, rel=0.01)
+
+
+def test_a_batch_is_what_the_lanes_can_load():
+    with pytest.raises(ValueError, match="33"):
+        KernelConfig(True, True, batch=33)
