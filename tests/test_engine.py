@@ -1,0 +1,238 @@
+"""The tile step on threads and on processes: the same tiles, whatever fails on the way."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import pickle
+import signal
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from runs import Pair, SmallTiles
+
+from longalign.backends.base import Backend
+from longalign.engine import Engine, run_tiles
+from longalign.engines.local import LocalEngine
+from longalign.engines.shared import SharedStoreEngine, sweep_stored_tile
+from longalign.errors import BackendError
+from longalign.events import Advanced, TileFinished
+from longalign.geometry import Grid
+from longalign.lattice import StoreLattice
+from longalign.problem import Problem
+from longalign.reference import ReferenceBackend
+from longalign.store import DirectoryStore, Manifest, MemoryStore, Store
+from longalign.store.base import DamagedTile
+from longalign.store.manifest import SequenceRecord
+
+PAIR = Pair("ACGTTACGGATCAGGCATTACGACGATTACAGG", "ACGTACGGATCCAGGATTACGTACGATACAGGCC")
+GRID = Grid((0, 8, 16, 25, 33), (0, 10, 20, 34), (0, 8, 25, 33), (0, 10, 20, 34))
+ALL_TILES = {(tile.row, tile.col) for tile in GRID.tiles()}
+
+
+def lattice_in(store: Store) -> StoreLattice:
+    return StoreLattice(Problem.of(*PAIR.sequences(), PAIR.scoring, PAIR.mode), GRID, store)
+
+
+def new_store(path: Path) -> DirectoryStore:
+    records = map(SequenceRecord.of, PAIR.sequences())
+    manifest = Manifest(*records, PAIR.mode, PAIR.scoring, GRID, program="0")
+    return DirectoryStore.create(path, manifest, *PAIR.sequences())
+
+
+def content(store: Store) -> list[object]:
+    """Every number of every tile."""
+    records = [store.get_tile(tile) for tile in GRID.tiles()]
+    lines = [lines for record in records for lines in (record.rows, record.cols)]
+    arrays = [
+        np.array(values[:]) for part in lines for values in (part.index, part.anchors, part.steps, part.gaps)
+    ]
+    return [record.best for record in records] + [array.tolist() for array in arrays]
+
+
+@pytest.fixture(scope="module")
+def want() -> list[object]:
+    lattice = lattice_in(MemoryStore())
+    with LocalEngine(lattice, [ReferenceBackend()]) as engine:
+        list(run_tiles(lattice, engine))
+    return content(lattice.store)
+
+
+def run_all(lattice: StoreLattice, engine: Engine) -> set[tuple[int, int]]:
+    """Run what is missing: the tiles that were swept."""
+    events = list(run_tiles(lattice, engine))
+    finished = [event for event in events if isinstance(event, TileFinished)]
+    cells = sum(event.cells for event in events if isinstance(event, Advanced))
+    assert cells == sum(event.cells for event in finished)
+    return {(event.row, event.col) for event in finished}
+
+
+# --- threads
+
+
+@pytest.mark.parametrize("workers", [1, 2, 5])
+def test_any_number_of_workers_makes_the_same_tiles(want, workers):
+    lattice = lattice_in(MemoryStore())
+    with LocalEngine(lattice, [ReferenceBackend() for _ in range(workers)]) as engine:
+        assert run_all(lattice, engine) == ALL_TILES
+    assert content(lattice.store) == want
+
+
+@given(st.sets(st.sampled_from(sorted(ALL_TILES))), st.integers(1, 3))
+def test_tiles_that_are_gone_are_swept_again_and_only_they(want, gone, workers):
+    lattice = lattice_in(MemoryStore())
+    with LocalEngine(lattice, [ReferenceBackend()]) as engine:
+        run_all(lattice, engine)
+    for tile in gone:
+        lattice.store.drop_tile(*tile)
+    backends = [SmallTiles() for _ in range(workers)]
+    with LocalEngine(lattice, backends) as engine:
+        assert run_all(lattice, engine) == gone
+    assert sum(backend.swept for backend in backends) == len(gone)
+    assert content(lattice.store) == want
+
+
+class Scripted(ReferenceBackend):
+    """Sweeps the first tile; then one sweep waits to be cancelled, and the next one fails."""
+
+    def __init__(self) -> None:
+        self.calls = iter(range(9))
+        self.waiting = threading.Event()
+        self.cancelled = False
+
+    def sweep(self, jobs, progress):
+        call = next(self.calls)
+        if call == 1:
+            self.wait_to_be_cancelled(progress)
+        if call > 1:
+            self.waiting.wait()
+            raise BackendError("the device fell off")
+        return super().sweep(jobs, progress)
+
+    def wait_to_be_cancelled(self, progress):
+        self.waiting.set()
+        try:
+            while True:
+                progress(0)
+                time.sleep(0.001)
+        finally:
+            self.cancelled = True
+
+
+def test_a_failing_step_cancels_the_others_and_passes_its_exception(want):
+    lattice = lattice_in(MemoryStore())
+    backend = Scripted()
+    with LocalEngine(lattice, [backend, backend]) as engine:
+        with pytest.raises(BackendError, match="the device fell off"):
+            run_all(lattice, engine)
+        assert backend.cancelled
+        assert [lattice.store.has_tile(tile) for tile in GRID.tiles()].count(True) == 1
+    with LocalEngine(lattice, [ReferenceBackend()]) as engine:
+        assert run_all(lattice, engine) == ALL_TILES - {(0, 0)}
+    assert content(lattice.store) == want
+
+
+def test_an_engine_goes_on_after_it_was_cancelled(want):
+    lattice = lattice_in(MemoryStore())
+    with LocalEngine(lattice, [ReferenceBackend()]) as engine:
+        events = run_tiles(lattice, engine)
+        next(event for event in events if isinstance(event, TileFinished))
+        events.close()
+        run_all(lattice, engine)
+    assert content(lattice.store) == want
+
+
+# --- processes that share nothing but the store
+
+
+class Dies(ReferenceBackend):
+    """Its process is killed in its third sweep."""
+
+    def __init__(self) -> None:
+        self.sweeps = 0
+
+    def sweep(self, jobs, progress):
+        self.sweeps += 1
+        if self.sweeps == 3:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return super().sweep(jobs, progress)
+
+
+class Fails(ReferenceBackend):
+    def sweep(self, jobs, progress):
+        raise BackendError("the device fell off")
+
+
+@pytest.fixture
+def processes():
+    """Runs what the store at `path` lacks in two new processes."""
+
+    def run(path: Path, make_backend: Callable[[], Backend] = ReferenceBackend) -> set[tuple[int, int]]:
+        spawn = multiprocessing.get_context("spawn")
+        with DirectoryStore.open(path) as store, ProcessPoolExecutor(2, spawn) as pool:
+            return run_all(lattice_in(store), SharedStoreEngine(path, pool, 2, make_backend))
+
+    return run
+
+
+def tiles_in(path: Path) -> set[tuple[int, int]]:
+    store = DirectoryStore.attach(path)
+    return {(tile.row, tile.col) for tile in GRID.tiles() if store.has_tile(tile)}
+
+
+@pytest.mark.cluster
+def test_processes_make_the_same_tiles(tmp_path, want, processes):
+    new_store(tmp_path).close()
+    assert processes(tmp_path) == ALL_TILES
+    assert content(DirectoryStore.attach(tmp_path)) == want
+
+
+@pytest.mark.cluster
+def test_a_killed_worker_costs_its_tile(tmp_path, want, processes):
+    new_store(tmp_path).close()
+    with pytest.raises(BrokenProcessPool):
+        processes(tmp_path, Dies)
+    finished = tiles_in(tmp_path)
+    assert finished
+    assert processes(tmp_path) == ALL_TILES - finished
+    assert content(DirectoryStore.attach(tmp_path)) == want
+
+
+@pytest.mark.cluster
+def test_the_exception_of_a_worker_comes_back(tmp_path, processes):
+    new_store(tmp_path).close()
+    with pytest.raises(BackendError, match="the device fell off"):
+        processes(tmp_path, Fails)
+    assert not tiles_in(tmp_path)
+
+
+@pytest.mark.cluster
+def test_a_worker_that_meets_a_damaged_tile_says_which(tmp_path, processes):
+    new_store(tmp_path).close()
+    processes(tmp_path)
+    store = DirectoryStore.attach(tmp_path)
+    store.tile_path(0, 1).write_bytes(b"rubbish")
+    store.drop_tile(1, 1)
+    with pytest.raises(DamagedTile, match=r"r00000c00001\.h5: damaged") as caught:
+        processes(tmp_path)
+    assert (caught.value.row, caught.value.col) == (0, 1)
+
+
+def test_any_executor_will_do(tmp_path, want):
+    with new_store(tmp_path) as store, ThreadPoolExecutor(3) as pool:
+        run_all(lattice_in(store), SharedStoreEngine(tmp_path, pool, 3, ReferenceBackend))
+        assert content(store) == want
+
+
+def test_the_step_of_a_worker_is_plain_data():
+    step = partial(sweep_stored_tile, Path("/store"), ReferenceBackend, GRID.tile(1, 1))
+    assert pickle.loads(pickle.dumps(step)).args == step.args
