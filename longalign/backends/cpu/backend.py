@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from math import isqrt
 from pathlib import Path
+from typing import NamedTuple
 
 import llvmlite
 import numba
@@ -17,7 +18,7 @@ import numpy as np
 from llvmlite import binding
 
 from longalign.backends.base import Progress, SweepJob, SweepResult, no_progress
-from longalign.backends.cpu.config import DEFAULT_GEOMETRY, Family, KernelConfig, SweepGeometry
+from longalign.backends.cpu.config import DEFAULT_GEOMETRY, KernelConfig, SweepGeometry
 from longalign.backends.cpu.plan import Plan
 from longalign.backends.cpu.worker import Kernels, Status, kernel_address, strip_sweep
 from longalign.backends.cpu.workspace import (
@@ -42,6 +43,13 @@ _SHORTEST_SLEEP, _LONGEST_SLEEP = 50e-6, 1e-3
 
 #: Cells a thread sweeps in some five seconds.
 _TILE_CELLS = 1 << 36
+
+
+class _Family(NamedTuple):
+    """Jobs that run the same kernels."""
+
+    local: bool
+    track: bool
 
 
 class CpuBackend:
@@ -71,8 +79,12 @@ class CpuBackend:
 
         Raises BackendError if a thread fails, and whatever `progress` raises.
         """
+        families: dict[_Family, list[int]] = {}
+        for k, job in enumerate(jobs):
+            # In local mode the best cell is always tracked: the 8-bit kernel needs it.
+            families.setdefault(_Family(job.local, job.local or job.track_best), []).append(k)
         results: dict[int, SweepResult] = {}
-        for family, places in self._families(jobs).items():
+        for family, places in families.items():
             plan = Plan([jobs[k] for k in places], self._geometry, self.threads)
             self._run(plan.work, family, progress)
             results.update(zip(places, plan.results(), strict=True))
@@ -98,38 +110,28 @@ class CpuBackend:
             "llvmlite": llvmlite.__version__,
         }
 
-    def _families(self, jobs: Sequence[SweepJob]) -> dict[Family, list[int]]:
-        """The jobs that run the same code. In local mode the best cell is always tracked: 8 bits need it."""
-        families: dict[Family, list[int]] = {}
-        for k, job in enumerate(jobs):
-            family = Family(job.local, job.local or job.track_best, self._geometry)
-            families.setdefault(family, []).append(k)
-        return families
-
-    def _kernels(self, family: Family) -> Kernels:
-        """Compile what the family needs before any thread starts; 32 bits wait for a block to ask."""
-        # Without the floor of 0 the values of a block spread too far for 8 bits.
-        widths = [bits for bits in self._widths if bits > 8 or family.local]
-        blocks = {f"block_{bits}": kernel_address(KernelConfig(family, bits)) for bits in widths}
-        return Kernels(self._geometry.columns, self._geometry.least_rows, **blocks)
-
-    def _run(self, work: Work, family: Family, progress: Progress) -> None:
+    def _run(self, work: Work, family: _Family, progress: Progress) -> None:
         """Sweep all strips: the calling thread is one of the workers, so one thread costs no more."""
-        kernels = self._kernels(family)
+        local, track = family
+        # Without the floor of 0 the values of a block spread too far for 8 bits.
+        widths = [bits for bits in self._widths if bits > 8 or local]
+        addresses = {f"block_{b}": kernel_address(self._geometry.kernel(b, local, track)) for b in widths}
+        kernels = Kernels(self._geometry.columns, self._geometry.least_rows, **addresses)
+        wide = self._geometry.kernel(32, local, track)
         count = min(self.threads, len(work.strips))
         while len(self._workers) < count:
             self._workers.append(_Worker(self._geometry))
         mine, *others = self._workers[:count]
         failures: list[BackendError] = []
         helpers = [
-            threading.Thread(target=worker.help, args=(work, family, kernels, failures), daemon=True)
+            threading.Thread(target=worker.help, args=(work, kernels, wide, failures), daemon=True)
             for worker in others
         ]
         report = _Report(work, progress)
         for helper in helpers:
             helper.start()
         try:
-            mine.run(work, family, kernels, report)
+            mine.run(work, kernels, wide, report)
             for helper in helpers:
                 while helper.is_alive():
                     helper.join(_PROGRESS_INTERVAL)
@@ -174,15 +176,15 @@ class _Worker:
         self._position = np.zeros(1, POSITION)
         self._sweep = strip_sweep()
 
-    def help(self, work: Work, family: Family, kernels: Kernels, failures: list[BackendError]) -> None:
+    def help(self, work: Work, kernels: Kernels, wide: KernelConfig, failures: list[BackendError]) -> None:
         """Run as a thread of its own: a failure is noted for the caller, and ends the other threads."""
         try:
-            self.run(work, family, kernels, _tell_nobody)
+            self.run(work, kernels, wide, _tell_nobody)
         except BackendError as failure:
             failures.append(failure)
             work.shared[ABORT] = 1
 
-    def run(self, work: Work, family: Family, kernels: Kernels, report: Callable[[], None]) -> None:
+    def run(self, work: Work, kernels: Kernels, wide: KernelConfig, report: Callable[[], None]) -> None:
         """Sweep strips until there are no more, or another thread has failed.
 
         Raises BackendError if the compiled code fails, and whatever `report` raises.
@@ -193,7 +195,7 @@ class _Worker:
             try:
                 status = self._sweep(work, self._position, self._edges, self._lanes, kernels, _CELLS_A_CALL)
                 if status == Status.WIDE:
-                    kernels = kernels._replace(block_32=kernel_address(KernelConfig(family, 32)))
+                    kernels = kernels._replace(block_32=kernel_address(wide))
             except Exception as failure:
                 raise BackendError(f"cpu: a sweep failed: {failure}") from failure
             if status in (Status.FINISHED, Status.ABORTED):

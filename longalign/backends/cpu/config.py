@@ -22,7 +22,7 @@ class SweepGeometry:
     columns: int = 8
     lanes: int = 256
     group: int = 64
-    block_rows: int = 2048
+    block_rows: int = 3072
     least_rows: int = 256
 
     def __post_init__(self) -> None:
@@ -34,10 +34,9 @@ class SweepGeometry:
         """Columns of the widest strip."""
         return self.columns * self.lanes
 
-    @property
-    def pitch(self) -> int:
-        """Numbers from one row of the lanes' state to the next: every lane, and the left edge's slot."""
-        return self.lanes + self.group
+    def kernel(self, bits: int, local: bool, track: bool) -> KernelConfig:
+        """The kernel of this geometry for numbers of so many bits, a mode, and with a best cell or not."""
+        return KernelConfig(bits, local, track, self.columns, self.lanes, self.group)
 
 
 #: W = 256 lanes of K = 8 columns: four 64-byte vectors of 8-bit lanes hide the latency of a cell, and
@@ -46,17 +45,21 @@ DEFAULT_GEOMETRY = SweepGeometry()
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
-    """Jobs that run the same compiled code: with the floor of 0 or not, with a best cell or not."""
+class KernelConfig:
+    """One specialisation of the kernel.
 
+    `bits` of the numbers in its lanes; `local` for the floor of 0; `track` for the best cell; the rest
+    as in `SweepGeometry`.
+    """
+
+    bits: int
     local: bool
     track: bool
-    geometry: SweepGeometry
+    columns: int
+    lanes: int
+    group: int
 
-
-@dataclass(frozen=True, slots=True)
-class KernelConfig:
-    """One specialisation of the kernel: a family, and the bits of the numbers that its lanes hold."""
-
-    family: Family
-    bits: int
+    @property
+    def pitch(self) -> int:
+        """Numbers from one row of the lanes' state to the next: every lane, and the left edge's slot."""
+        return self.lanes + self.group

@@ -73,12 +73,10 @@ class Layout:
 
 def make_block_sweep(config: KernelConfig) -> Callable[..., bool]:
     """The kernel for one configuration, not compiled yet: `sweep_block` below."""
-    family, bits = config.family, config.bits
-    tracks = family.track
-    columns, group, pitch = family.geometry.columns, family.geometry.group, family.geometry.pitch
+    bits, columns, group, tracks = config.bits, config.columns, config.group, config.track
     number = getattr(numba.types, f"int{bits}")
-    lowest = -(1 << (bits - 1))
-    at = Layout(columns, pitch)
+    lowest, highest_number = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+    at = Layout(columns, config.pitch)
     h_open_at, e_at, letter_at, last_h_open_at = at.h_open, at.e, at.letter, at.last_h_open
     column_pitch = at.column_pitch
     f_out_at, diagonal_at, highest_at, threshold_at = at.f_out, at.diagonal, at.highest, at.threshold
@@ -87,7 +85,7 @@ def make_block_sweep(config: KernelConfig) -> Callable[..., bool]:
     def subtract(x: Any, y: Any) -> Any:
         return number(x - y)
 
-    cell = fuse(make_cell(maximum, subtract, family.local))
+    cell = fuse(make_cell(maximum, subtract, config.local))
 
     @fuse
     def one_column(
@@ -126,67 +124,84 @@ def make_block_sweep(config: KernelConfig) -> Callable[..., bool]:
     all_columns = make_columns(columns)
 
     @inline
-    def threshold(best: Any, diagonal: int, base: int, limit: int) -> Any:
-        """What a cell must exceed to be looked at, if all from now on are at `diagonal` or beyond.
+    def threshold(score: int, frame: Any) -> Any:
+        """What a cell must exceed to be looked at, if only more than `score` or the limit matters.
 
         The lowest number of the type is below every value (see `widths.py`): it hides nothing.
         """
-        tie_counts = 1 if diagonal <= best.i + best.j else 0
-        return number(min(max(best.score - tie_counts - base, lowest), limit))
+        return number(min(max(score - frame.base, lowest), frame.limit))
 
     @inline
-    def begin_lane(state: Any, p: int, lane: int, edges: Any, target: Any, frame: Any, job: Any) -> None:
-        """Load a lane's columns from the top boundary; columns beyond the rectangle repeat its last.
+    def set_thresholds(
+        state: Any, width: int, first: int, last: int, step: int, frame: Any, best: Any
+    ) -> None:
+        """The thresholds of lanes first..last from `step` on: ties matter where they could outrank `best`.
 
-        E far below H is raised to H - alpha, which changes no value computed from it: the next E is
-        max(E - beta, H - alpha - beta) either way. So -infinity there needs no room in the type.
+        The lowest anti-diagonal that a lane still reaches is the one of its first column, in `step`.
         """
-        opening = job.gap_open + job.gap_extend
+        above, ties = threshold(best.score, frame), threshold(best.score - 1, frame)
+        reach = best.i + best.j - (frame.row + frame.col + step + 2)
+        for p in range(width - 1 - last, width - first):
+            lane = width - 1 - p
+            store(state, threshold_at + p, ties if lane * (columns - 1) <= reach else above)
+
+    @inline
+    def begin_lane(
+        state: Any, lane: int, top_h: Any, top_e: Any, target: Any, gap_open: int, opening: int, frame: Any
+    ) -> None:
+        """Load the columns of a lane from the top boundary; those beyond the rectangle repeat its last.
+
+        `state` is that of the lane. E far below H is raised to H - alpha, which changes no value
+        computed from it: the next E is max(E - beta, H - alpha - beta) either way. So -infinity there
+        needs no room in the type.
+        """
         for k in range(columns):
             column = lane * columns + k
             above = min(column, frame.cols - 1) + 1
-            h = edges.top_h[above]
-            gap = max(edges.top_e[above], h - job.gap_open)
-            letter = target[frame.target + column] if column < frame.cols else NO_LETTER
-            store(state, h_open_at + k * column_pitch + p, number(h - opening - frame.base))
-            store(state, e_at + k * column_pitch + p, number(gap - frame.base))
-            store(state, letter_at + k * column_pitch + p, number(letter))
-        store(state, diagonal_at + p, number(edges.top_h[lane * columns] - opening - frame.base))
+            h = load(top_h, above)
+            letter = number(load(target, column)) if column < frame.cols else number(NO_LETTER)
+            store(state, h_open_at + k * column_pitch, number(h - opening - frame.base))
+            store(state, e_at + k * column_pitch, number(max(load(top_e, above), h - gap_open) - frame.base))
+            store(state, letter_at + k * column_pitch, letter)
+        store(state, diagonal_at, number(load(top_h, lane * columns) - opening - frame.base))
 
     @inline
-    def end_lane(state: Any, p: int, lane: int, edges: Any, frame: Any, job: Any) -> None:
-        """Store a lane's columns as the bottom boundary."""
-        opening = job.gap_open + job.gap_extend
+    def end_lane(state: Any, lane: int, bottom_h: Any, bottom_e: Any, opening: int, frame: Any) -> None:
+        """Store the columns of a lane as the bottom boundary; `state` is that of the lane."""
         for k in range(min(columns, frame.cols - lane * columns)):
             below = lane * columns + k + 1
-            h_open = load(state, h_open_at + k * column_pitch + p)
-            edges.bottom_h[below] = h_open + opening + frame.base
-            edges.bottom_e[below] = load(state, e_at + k * column_pitch + p) + frame.base
+            h = load(state, h_open_at + k * column_pitch) + opening + frame.base
+            store(bottom_h, below, numba.int32(h))
+            store(bottom_e, below, numba.int32(load(state, e_at + k * column_pitch) + frame.base))
 
     @inline
     def note_best(
-        state: Any, width: int, step: int, first: int, last: int, frame: Any, job: Any, best: Any
+        state: Any, width: int, first: int, last: int, step: int, opening: int, frame: Any, best: Any
     ) -> bool:
         """Look at the lanes whose highest cell in this step exceeds their threshold.
 
         False if one exceeds the block's limit: the next row of it might not fit the type.
         """
-        opening = job.gap_open + job.gap_extend
-        for lane in range(first, last + 1):
-            p = width - 1 - lane
-            highest = load(state, highest_at + p)
-            if highest > frame.limit:
-                return False
-            if highest > load(state, threshold_at + p):
+        for start in range(0, width, group):
+            exceeded = number(0)
+            for p in range(start, start + group):
+                above = load(state, highest_at + p) > load(state, threshold_at + p)
+                exceeded = number(1) if above else exceeded
+            if not exceeded:
+                continue
+            for p in range(start, start + group):
+                if load(state, highest_at + p) <= load(state, threshold_at + p):
+                    continue
+                if load(state, highest_at + p) > frame.limit:
+                    return False
+                lane = width - 1 - p
                 i = frame.row + step - lane + 1
                 for k in range(min(columns, frame.cols - lane * columns)):
                     j = frame.col + lane * columns + k + 1
                     score = load(state, h_open_at + k * column_pitch + p) + opening + frame.base
                     if outranks(score, i, j, best):
                         best.score, best.i, best.j = score, i, j
-        for lane in range(first, last + 1):
-            diagonal = frame.row + step - lane + 2 + frame.col + lane * columns + 1
-            store(state, threshold_at + width - 1 - lane, threshold(best, diagonal, frame.base, frame.limit))
+        set_thresholds(state, width, first, last, step + 1, frame, best)
         return True
 
     @inline
@@ -215,7 +230,7 @@ def make_block_sweep(config: KernelConfig) -> Callable[..., bool]:
         with bottom and right undefined, if a value rose above `frame.limit`; `best` is true even
         then, because every cell seen before that was exact.
         """
-        opening = job.gap_open + job.gap_extend
+        gap_open, opening = job.gap_open, job.gap_open + job.gap_extend
         costs = (
             number(job.match + opening),
             number(job.mismatch + opening),
@@ -230,24 +245,23 @@ def make_block_sweep(config: KernelConfig) -> Callable[..., bool]:
         state, letters = pointer(lanes.state), pointer(lanes.letters)
         left_h, left_f = pointer(lanes.left_h), pointer(lanes.left_f)
         right_h, right_f = pointer(lanes.right_h), pointer(lanes.right_f)
+        top_h, top_e = pointer(edges.top_h), pointer(edges.top_e)
+        bottom_h, bottom_e = pointer(edges.bottom_h), pointer(edges.bottom_e)
+        letters_above = advance(pointer(target), frame.target)
         load_letters_and_left_edge(lanes, edges, query, width, frame, job)
         if tracks:
             for p in range(width):
-                store(state, threshold_at + p, number(frame.limit))
+                store(state, threshold_at + p, number(highest_number))
         for step in range(frame.rows + used - 1):
             first, last = max(0, step - frame.rows + 1), min(step, used - 1)
             if step < frame.rows:
                 store(state, last_h_open_at + width, load(left_h, step))
                 store(state, f_out_at + width, load(left_f, step))
             if step < used:
-                begin_lane(state, width - 1 - step, step, edges, target, frame, job)
+                lane = advance(state, width - 1 - step)
+                begin_lane(lane, step, top_h, top_e, letters_above, gap_open, opening, frame)
                 if tracks:
-                    diagonal = frame.row + frame.col + step * columns + 2
-                    store(
-                        state,
-                        threshold_at + width - 1 - step,
-                        threshold(best, diagonal, frame.base, frame.limit),
-                    )
+                    set_thresholds(state, width, step, step, step, frame, best)
             edge_left, edge_f = load(state, last_h_open_at + right + 1), load(state, f_out_at + right + 1)
             exceeded = number(0)
             for g in range((width - 1 - last) // group, (width - 1 - first) // group + 1):
@@ -263,7 +277,7 @@ def make_block_sweep(config: KernelConfig) -> Callable[..., bool]:
                     if tracks:
                         store(part, highest_at + p, highest)
                         exceeded = number(1) if highest > load(part, threshold_at + p) else exceeded
-            if tracks and exceeded and not note_best(state, width, step, first, last, frame, job, best):
+            if tracks and exceeded and not note_best(state, width, first, last, step, opening, frame, best):
                 return False
             if step >= used - 1:
                 if right_columns == columns:
@@ -273,13 +287,17 @@ def make_block_sweep(config: KernelConfig) -> Callable[..., bool]:
                     for k in range(right_columns):
                         edge_f = cell(edge_left, edge_left, edge_f, edge_left, edge_f, costs[3], costs[4])[2]
                         edge_left = load(state, h_open_at + k * column_pitch + right)
-                store(right_h, step - used + 1, load(state, h_open_at + (right_columns - 1) * column_pitch + right))
+                store(
+                    right_h,
+                    step - used + 1,
+                    load(state, h_open_at + (right_columns - 1) * column_pitch + right),
+                )
                 store(right_f, step - used + 1, edge_f)
             if step >= frame.rows - 1:
-                lane = step - frame.rows + 1
-                end_lane(state, width - 1 - lane, lane, edges, frame, job)
+                lane = advance(state, width - 1 - first)
+                end_lane(lane, first, bottom_h, bottom_e, opening, frame)
                 if tracks:
-                    store(state, threshold_at + width - 1 - lane, number(frame.limit))
+                    store(lane, threshold_at, number(highest_number))
         store_right_edge(lanes, edges, frame, job)
         return True
 

@@ -11,6 +11,7 @@ where its position says. That keeps sleeping, progress and the compiler out of i
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from enum import IntEnum
 from functools import cache
@@ -61,7 +62,6 @@ _FINISHED, _ABORTED, _WAITING, _WIDE, _PAUSED = (int(status) for status in Statu
 _SPINS = 5_000
 
 
-
 @inline
 def _take_ticket(work: Any, own: Any, edges: Any) -> bool:
     """Take the next strip and load its top boundary; False if all are taken."""
@@ -85,17 +85,19 @@ def _take_ticket(work: Any, own: Any, edges: Any) -> bool:
 def _next_stop(work: Any, own: Any, job: Any) -> int:
     """Where the next block ends: after its rows, or at a row that is wanted."""
     stop = min(own.row + job.block_rows, job.rows)
-    return min(stop, work.wanted[own.wanted]) if own.wanted < job.wanted_stop else stop
+    if own.wanted < job.wanted_stop:
+        stop = min(stop, work.wanted[own.wanted])
+    return int(stop)
 
 
 @inline
 def _left_is_done(work: Any, left: int, stop: int) -> bool:
     if left == NOTHING:
         return True
-    for _ in range(_SPINS):
-        if load_acquire(pointer(work.done), left) >= stop:
-            return True
-    return False
+    spins = _SPINS
+    while spins and load_acquire(pointer(work.done), left) < stop:
+        spins -= 1
+    return spins > 0
 
 
 @inline
@@ -162,13 +164,13 @@ def _sweep_in_hand(work: Any, own: Any, edges: Any, lanes: Any, kernels: Any) ->
                 return True
         if kernels.block_16 and high - low <= LARGEST_16 - SMALLEST_16:
             frame = _frame(own, job, strip, low - SMALLEST_16, LARGEST_16)
-            return call_address(kernels.block_16, (lanes[1], edges, query, target, frame, job, own))
+            return bool(call_address(kernels.block_16, (lanes[1], edges, query, target, frame, job, own)))
         # Fewer rows may fit 16 bits, unless the edges alone are too far apart, as at a cliff of NEG_INF.
         if kernels.block_16 and highest - lowest <= LARGEST_16 and rows >= 2 * kernels.least_rows:
             own.stop = own.row + rows // 2
         elif kernels.block_32:
             frame = _frame(own, job, strip, 0, LARGEST_32)
-            return call_address(kernels.block_32, (lanes[2], edges, query, target, frame, job, own))
+            return bool(call_address(kernels.block_32, (lanes[2], edges, query, target, frame, job, own)))
         else:
             return False
 
@@ -203,13 +205,24 @@ class Kernels(NamedTuple):
     block_32: int = 0
 
 
-@cache
+#: Threads that need the same kernel at the same time wait for the one that compiles it.
+_COMPILING = threading.Lock()
+
+#: For arrays whose types matter and whose sizes do not.
+_SMALLEST = SweepGeometry(columns=1, lanes=1, group=1, block_rows=1, least_rows=1)
+
+
 def kernel_address(config: KernelConfig) -> int:
-    """Compile a kernel, or load it from disk, and say where it is."""
-    geometry = config.family.geometry
+    """Compile a kernel, or load it from disk, and say where it is. Any thread may ask."""
+    with _COMPILING:
+        return _kernel_address(config)
+
+
+@cache
+def _kernel_address(config: KernelConfig) -> int:
     letters, job, position = np.zeros(1, np.uint8), np.zeros(1, JOB)[0], np.zeros(1, POSITION)[0]
     frame = Frame(*(0 for _ in Frame._fields))
-    lanes, edges = make_lanes(geometry, config.bits), make_edges(geometry)
+    edges, lanes = make_edges(_SMALLEST), make_lanes(_SMALLEST, config.bits)
     examples = lanes, edges, letters, letters, frame, job, position
     return compile_entry(make_block_sweep(config), f"block {config}", examples)[1]
 
@@ -217,7 +230,6 @@ def kernel_address(config: KernelConfig) -> int:
 @cache
 def strip_sweep() -> Callable[..., int]:
     """Compile `_sweep_strips`, or load it from disk; it serves every kernel."""
-    geometry = SweepGeometry()
-    lanes = tuple(make_lanes(geometry, bits) for bits in (8, 16, 32))
-    examples = empty_work(), np.zeros(1, POSITION), make_edges(geometry), lanes, Kernels(1, 1), 0
+    lanes = tuple(make_lanes(_SMALLEST, bits) for bits in (8, 16, 32))
+    examples = empty_work(), np.zeros(1, POSITION), make_edges(_SMALLEST), lanes, Kernels(1, 1), 0
     return compile_entry(_sweep_strips, "strips", examples)[0]

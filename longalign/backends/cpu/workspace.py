@@ -73,8 +73,22 @@ def empty_work() -> Work:
     """No work: arrays of the right types, to compile for."""
     letters, values, numbers = np.zeros(0, np.uint8), np.zeros(0, np.int32), np.zeros(0, np.int64)
     return Work(
-        np.zeros(0, JOB), np.zeros(0, STRIP), letters, letters, *[values] * 4, numbers, *[values] * 4,
-        np.zeros((0, 3), np.int64), numbers, numbers,
+        jobs=np.zeros(0, JOB),
+        strips=np.zeros(0, STRIP),
+        query=letters,
+        target=letters,
+        top_h=values,
+        top_e=values,
+        column_h=values,
+        column_f=values,
+        wanted=numbers,
+        row_h=values,
+        row_e=values,
+        col_h=values,
+        col_f=values,
+        best=np.zeros((0, 3), np.int64),
+        done=numbers,
+        shared=numbers,
     )
 
 
@@ -123,7 +137,7 @@ def make_edges(geometry: SweepGeometry) -> Edges:
 
 
 def make_lanes(geometry: SweepGeometry, bits: int) -> Lanes:
-    layout = Layout(geometry.columns, geometry.pitch)
+    layout = Layout(geometry.columns, geometry.lanes + geometry.group)
     rows = geometry.block_rows
     lengths = (layout.size, rows + 2 * geometry.lanes, rows, rows, rows, rows)
     return Lanes(*(_aligned(length, np.dtype(f"int{bits}")) for length in lengths))
