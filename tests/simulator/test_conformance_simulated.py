@@ -19,8 +19,8 @@ class TestSimulatedCuda(SweepConformance):
     """Strips of 64 columns, flags every 16 rows."""
 
     interesting_lengths = (16, 64)
-    largest_job = 300
-    effort = 0.04
+    largest_job = 500
+    effort = 0.12
 
     @pytest.fixture(scope="class")
     @classmethod

@@ -18,10 +18,10 @@ from longalign.backends.cuda.config import LANES, KernelConfig
 from longalign.backends.cuda.memory import DeviceBuffers
 
 #: Numba warns of a launch of fewer blocks; those without a strip leave at once.
-_LEAST_BLOCKS = 128
+LEAST_BLOCKS = 128
 
 _REPORT_SECONDS = 0.1
-_SHORTEST_WAIT, _LONGEST_WAIT = 20e-6, 5e-3
+_SHORTEST_WAIT, _LONGEST_WAIT = 20e-6, 2e-3
 
 
 def run(
@@ -34,7 +34,7 @@ def run(
     talk = cuda.stream()
     finished = cuda.event(timing=False)
     stream.synchronize()  # the uploads: their sources may be reused from here on
-    kernel[max(blocks, _LEAST_BLOCKS), config.warps * LANES, stream](*buffers.arguments)
+    kernel[max(blocks, LEAST_BLOCKS), config.warps * LANES, stream](*buffers.arguments)
     try:
         finished.record(stream)
         with cuda.defer_cleanup():  # giving memory back would wait for the kernel
@@ -49,11 +49,11 @@ def _watch(finished: Any, counter: Any, talk: Any, progress: Progress) -> int:
     """Report progress until the kernel has finished."""
     reported = 0
     swept = cuda.pinned_array(1, np.int64)
-    next_report = time.monotonic() + _REPORT_SECONDS
-    wait = _SHORTEST_WAIT
+    started = time.monotonic()
+    next_report = started + _REPORT_SECONDS
     while not finished.query():
-        time.sleep(wait)
-        wait = min(2 * wait, _LONGEST_WAIT)
+        so_far = time.monotonic() - started
+        time.sleep(min(max(so_far / 20, _SHORTEST_WAIT), _LONGEST_WAIT))  # five per cent late at most
         if time.monotonic() >= next_report:
             counter.copy_to_host(swept, stream=talk)
             talk.synchronize()

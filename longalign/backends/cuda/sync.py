@@ -51,10 +51,12 @@ def wait_for_rows(flags, index, needed, stop, lane):
     """Wait until flags[index] >= needed; False, the same in all lanes, if the host says stop."""
     stopped = np.int32(0)
     if lane == 0:
-        stopped = load_relaxed(stop, 0)
-        while stopped == 0 and load_acquire(flags, index) < needed:
+        stopped = load_relaxed(stop, 0)  # on its way while the flag is read
+        done = load_acquire(flags, index)
+        while done < needed and stopped == 0:
             cuda.nanosleep(_POLL_NANOSECONDS)
             stopped = load_relaxed(stop, 0)
+            done = load_acquire(flags, index)
     cuda.syncwarp()
     return cuda.shfl_sync(ALL_LANES, stopped, 0) == 0
 
