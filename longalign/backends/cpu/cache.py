@@ -2,10 +2,12 @@
 
 Numba's own cache compares the file of the compiled function only: edit a function it calls in
 another file, and the old machine code runs. It also keys a closure on its pickled cells, which differ
-from process to process when the cells hold compiled functions, as they do here. This cache is keyed
-on what really decides the code: a digest of every source that goes into a kernel and the versions of
-the compiler in the directory's name, and the kernel's configuration in the key. Numba adds the
-argument types and the CPU's name and features.
+from process to process when the cells hold compiled functions, as they do here. And two processes
+that save different entries at once can leave an index that points to the other's machine code.
+
+Here the directory is named after a digest of what decides the code: every source that goes into a
+kernel, the compiler's versions, and the processor it compiles for. In it, each kernel has files of its
+own, named after its configuration, so whoever writes them writes the same.
 
 The directory is `$XDG_CACHE_HOME/longalign` or `~/.cache/longalign`. Where it cannot be written or
 read, kernels are compiled anew; nothing else changes.
@@ -23,7 +25,8 @@ from typing import Any
 
 import llvmlite
 import numba
-from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
+from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, _CacheLocator
+from numba.core.registry import cpu_target
 
 import longalign
 
@@ -37,9 +40,11 @@ def cache_directory() -> Path:
 
 
 def _digest() -> str:
-    """A digest of everything that a kernel is compiled from: the recurrence, this package, the compiler."""
+    """A digest of all that a kernel is compiled from, and of what it is compiled with and for."""
     package = Path(longalign.__file__).parent
-    digest = hashlib.sha256(f"numba {numba.__version__} llvmlite {llvmlite.__version__}".encode())
+    processor = cpu_target.target_context.codegen().magic_tuple()
+    compiler = f"numba {numba.__version__} llvmlite {llvmlite.__version__} for {processor}"
+    digest = hashlib.sha256(compiler.encode())
     for source in [package / "recurrence.py", *sorted((package / "backends" / "cpu").glob("*.py"))]:
         digest.update(source.name.encode() + b"\0" + source.read_bytes() + b"\0")
     return digest.hexdigest()[:16]
@@ -70,10 +75,10 @@ class _Files(CompileResultCacheImpl):  # type: ignore[misc]
 
 
 class KernelCache(FunctionCache):  # type: ignore[misc]
-    """Numba's cache of one function, keyed on a stable text instead of the pickled closure.
+    """Numba's cache of one function, in files named after `key` instead of the pickled closure.
 
     A file that cannot be written is not kept, and one that cannot be read, whatever is wrong with it,
-    is compiled again.
+    is compiled over.
     """
 
     _impl_class = _Files
@@ -81,11 +86,16 @@ class KernelCache(FunctionCache):  # type: ignore[misc]
     def __init__(self, function: Callable[..., Any], key: str) -> None:
         super().__init__(function)
         self._key = key
+        name = f"{function.__name__.strip('_')}-{hashlib.sha256(key.encode()).hexdigest()[:16]}"
+        self._cache_file = IndexDataCacheFile(self.cache_path, name, source_stamp="")
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
-        with suppress(Exception):
+        try:
             return super().load_overload(sig, target_context)
-        return None
+        except Exception:
+            with suppress(OSError):
+                self.flush()
+            return None
 
     def save_overload(self, sig: Any, data: Any) -> None:
         with suppress(OSError):

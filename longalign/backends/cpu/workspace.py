@@ -133,7 +133,7 @@ class Frame(NamedTuple):
 def make_edges(geometry: SweepGeometry) -> Edges:
     across, down = geometry.strip + 1, geometry.block_rows + 1
     lengths = (across, across, down, down, across, across, down, down)
-    return Edges(*(np.zeros(length, np.int32) for length in lengths))
+    return Edges(*(_aligned(length, np.dtype(np.int32)) for length in lengths))
 
 
 def make_lanes(geometry: SweepGeometry, bits: int) -> Lanes:
@@ -144,7 +144,7 @@ def make_lanes(geometry: SweepGeometry, bits: int) -> Lanes:
 
 
 def _aligned(length: int, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Zeros that begin on a cache line, so that no vector of the state lies across two."""
+    """Zeros that begin on a cache line, so that no vector of a state lies across two."""
     line = 64
     raw = np.zeros(length * dtype.itemsize + line, np.uint8)
     start = -raw.ctypes.data % line

@@ -1,0 +1,316 @@
+"""What is particular to the CPU sweep: its cuts, its number widths, its threads, its kernels on disk.
+
+That it computes what the oracle computes is the conformance suite's part (`test_conformance.py`).
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+import threading
+from itertools import pairwise, product
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from longalign.backends.base import SweepJob
+from longalign.backends.cpu import CpuBackend, SweepGeometry, backend, cache, workspace
+from longalign.backends.cpu.jit import compile_entry
+from longalign.backends.cpu.plan import cut_columns
+from longalign.backends.cpu.widths import bounds, extremes
+from longalign.boundary import BestCell, State, entry_edges, local_edges
+from longalign.errors import BackendError
+from longalign.reference import ReferenceBackend, matrices
+from longalign.scoring import Scoring
+from longalign.testing import UNREACHABLE, assert_same_result, edge_lengths, jobs, mutated, whole_matrix
+
+#: Three columns a lane, so that the halves they are unrolled in differ; strips of up to 24 columns.
+TINY = SweepGeometry(columns=3, lanes=8, group=4, block_rows=16, least_rows=4)
+TINY_LENGTHS = (3, 12, 16, 24)
+
+
+def check(cpu: CpuBackend, work: list[SweepJob]) -> None:
+    for job, got, want in zip(work, cpu.sweep(work), ReferenceBackend().sweep(work), strict=True):
+        assert_same_result(job, got, want)
+
+
+def random_job(rows: int, cols: int, local: bool, seed: int = 0, state: State = State.H) -> SweepJob:
+    rng = np.random.default_rng(seed)
+    query = rng.integers(0, 4, rows, np.uint8)
+    top, left = local_edges(rows, cols) if local else entry_edges(state, rows, cols, Scoring())
+    return SweepJob(query, mutated(query, cols, 0.1, rng), Scoring(), top, left, local, (rows,), (cols,))
+
+
+# --- how a rectangle is cut --------------------------------------------------------------------------
+
+
+@given(st.data())
+def test_strips_cover_the_columns_and_end_where_a_column_is_wanted(data):
+    cols = data.draw(st.integers(1, 300))
+    wanted = sorted(data.draw(st.sets(st.integers(1, cols))))
+    stops = cut_columns(cols, wanted, TINY, data.draw(st.integers(1, 4)))
+    widths = [stop - start for start, stop in pairwise([0, *stops])]
+    assert stops[-1] == cols
+    assert set(wanted) <= set(stops)
+    assert all(0 < width <= TINY.strip for width in widths)
+
+
+def test_threads_that_share_a_job_get_strips_of_one_width():
+    geometry = SweepGeometry()
+    stops = cut_columns(5 * geometry.strip, (), geometry, 2)
+    assert len(stops) == 6
+    assert len({stop - start for start, stop in pairwise([0, *stops])}) <= 2
+
+
+def test_geometry_of_broken_groups_is_refused():
+    with pytest.raises(ValueError, match="not whole groups"):
+        SweepGeometry(lanes=10, group=4)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 8])
+def test_tile_shape_is_inside_the_matrix_and_about_five_seconds(threads):
+    cpu = CpuBackend(threads)
+    assert cpu.tile_shape(16_000, 20_000) == (16_000, 20_000)
+    for rows, cols in [(10**8, 10**8), (10**8, 1_000), (1, 10**9), (3 * 10**6, 10**8)]:
+        height, width = cpu.tile_shape(rows, cols)
+        assert 1 <= height <= rows
+        assert 1 <= width <= cols
+        assert height * width <= threads << 36
+        assert height * width >= min(rows * cols, threads << 35)
+
+
+# --- edges of lanes, groups, strips and blocks -------------------------------------------------------
+
+
+@settings(max_examples=40)
+@given(work=st.lists(jobs(TINY_LENGTHS, 1500), min_size=1, max_size=3), threads=st.integers(1, 3))
+def test_lanes_of_an_odd_number_of_columns(work, threads):
+    check(CpuBackend(threads, TINY), work)
+
+
+@pytest.mark.parametrize("local", [True, False])
+def test_edge_lengths_of_the_geometry_in_use(local):
+    geometry = SweepGeometry()
+    across = edge_lengths((geometry.columns, geometry.columns * geometry.group, geometry.strip))
+    down = edge_lengths((geometry.group, geometry.block_rows))
+    shapes = [(rows, cols) for rows, cols in product(down, across) if rows * cols <= 10_000]
+    check(CpuBackend(1), [random_job(rows, cols, local, rows + cols) for rows, cols in shapes])
+
+
+def test_nothing_outside_the_working_arrays_is_touched(monkeypatch):
+    """The kernels index without checks: fence their arrays in and see that the fences stand."""
+    fences = []
+
+    def fenced(length: int, dtype: np.dtype) -> np.ndarray:
+        raw = np.full(length * dtype.itemsize + 2 * 4096, 0xA5, np.uint8)
+        fences.extend([raw[:4096], raw[-4096:]])
+        array = raw[4096:-4096].view(dtype)
+        array[:] = 0
+        return array
+
+    monkeypatch.setattr(workspace, "_aligned", fenced)
+    cpu = CpuBackend(2, TINY)
+    lengths = edge_lengths(TINY_LENGTHS)
+    work = [
+        random_job(rows, cols, local) for rows, cols in product(lengths, lengths) for local in (True, False)
+    ]
+    work += [random_job(rows, 25, False, state=state) for rows in lengths for state in State]
+    cpu.sweep(work)
+    assert fences
+    assert all((fence == 0xA5).all() for fence in fences)
+
+
+# --- number widths -----------------------------------------------------------------------------------
+
+
+@given(job=jobs((3, 12), 200))
+def test_every_number_of_a_block_lies_within_the_bounds(job):
+    """The proof in `widths.py`, tried on the oracle's matrices."""
+    rows, cols = len(job.query), len(job.target)
+    record = np.zeros(1, workspace.JOB)[0]
+    for name in ("match", "mismatch", "gap_open", "gap_extend"):
+        record[name] = getattr(job.scoring, name)
+    record = np.rec.array(record)
+    record.local = job.local
+    h, e, f = (np.array(matrix, np.int64) for matrix in matrices(job))
+    edge_values = np.concatenate([job.top.h, job.left.h])
+    if edge_values.min() < UNREACHABLE:
+        return  # A cliff: such a block is swept in 32 bits.
+    edges = workspace.Edges(job.top.h, job.top.gap, job.left.h, job.left.gap, *[job.top.h] * 4)
+    lowest, highest = (int(value) for value in extremes.py_func(edges, rows, cols))
+    low, high = bounds.py_func(
+        lowest,
+        highest,
+        rows,
+        cols,
+        record,
+    )
+    assert low < min(h.min(), e[1:, 1:].min() - job.scoring.gap_extend, h.min() + job.scoring.mismatch)
+    assert low < f[1:, 1:].min() - job.scoring.gap_extend
+    assert high >= max(h.max(), e[1:, 1:].max(), f[1:, 1:].max())
+
+
+@pytest.mark.parametrize("widths", [(8, 16), (8,), (16,), ()])
+def test_scores_that_outgrow_eight_and_sixteen_bits(widths):
+    """One long exact match: its scores pass every limit of every width in turn."""
+    rng = np.random.default_rng(1)
+    query = rng.integers(0, 4, 700, np.uint8)
+    scorings = [Scoring(), Scoring(100, -100, 100, 100), Scoring(1 << 20, -(1 << 20), 5, 1 << 19)]
+    work = [whole_matrix(query, query, scoring, True) for scoring in scorings]
+    results = CpuBackend(1, SweepGeometry(block_rows=150, least_rows=32), widths).sweep(work)
+    for scoring, result in zip(scorings, results, strict=True):
+        assert result.best == BestCell(700 * scoring.match, 700, 700)
+    short = [whole_matrix(query[:150], query[:150], scoring, True) for scoring in scorings]
+    check(CpuBackend(1, TINY, widths), short)
+
+
+@pytest.mark.parametrize("state", State)
+def test_entry_edges_on_several_strips_and_blocks(state):
+    """Minus infinity beside finite values, along a whole edge and at the corner."""
+    job = random_job(70, 100, False, state=state)
+    check(CpuBackend(2, TINY), [job])
+    check(CpuBackend(2), [job])
+
+
+def test_a_scoring_too_large_for_sixteen_bits_but_on_short_blocks():
+    scoring = Scoring(match=400, mismatch=-400, gap_open=300, gap_extend=300)
+    rng = np.random.default_rng(2)
+    query = rng.integers(0, 4, 300, np.uint8)
+    job = whole_matrix(query, mutated(query, 24, 0.05, rng), scoring, False)
+    check(CpuBackend(1, SweepGeometry(3, 8, 4, block_rows=300, least_rows=4)), [job])
+
+
+# --- many jobs, many threads -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_jobs_of_all_families_in_one_call(threads):
+    work = [random_job(20 + seed, 90 - seed, seed % 2 == 0, seed, State(seed % 3)) for seed in range(30)]
+    untracked = [
+        SweepJob(j.query, j.target, j.scoring, j.top, j.left, j.local, j.rows, (), False) for j in work
+    ]
+    check(CpuBackend(threads, TINY), [*work, *untracked])
+
+
+def test_the_best_cell_does_not_depend_on_threads_or_cuts():
+    """A tandem repeat against itself: equals on many diagonals, in many strips."""
+    query = np.resize(np.array([0, 1, 2], np.uint8), 300)
+    job = whole_matrix(query, query[:200], Scoring(), True)
+    backends = [CpuBackend(t, g) for t in (1, 2, 3) for g in (TINY, SweepGeometry())]
+    assert {cpu.sweep([job])[0].best for cpu in backends} == {BestCell(200, 200, 200)}
+
+
+@pytest.mark.parametrize("failure", [KeyboardInterrupt, RuntimeError("enough")])
+def test_progress_that_raises_stops_all_threads_in_mid_sweep(monkeypatch, failure):
+    monkeypatch.setattr(backend, "_PROGRESS_INTERVAL", 0)
+    monkeypatch.setattr(backend, "_CELLS_A_CALL", 1)
+    job = whole_matrix(*(np.zeros(200_000, np.uint8),) * 2, Scoring(), False)
+    told = []
+
+    def progress(cells: int) -> None:
+        told.append(cells)
+        raise failure
+
+    before = threading.active_count()
+    with pytest.raises(type(failure) if isinstance(failure, Exception) else failure):
+        CpuBackend(3).sweep([job], progress)
+    assert threading.active_count() == before
+    assert sum(told) < job.cells // 2
+
+
+def test_an_exception_in_a_thread_ends_the_sweep_as_backend_error(monkeypatch):
+    compiled = backend.strip_sweep()
+
+    def failing_elsewhere(*arguments: object) -> int:
+        if threading.current_thread() is not threading.main_thread():
+            raise MemoryError("no room left")
+        return compiled(*arguments)
+
+    monkeypatch.setattr(backend, "strip_sweep", lambda: failing_elsewhere)
+    with pytest.raises(BackendError, match="no room left"):
+        CpuBackend(2).sweep([random_job(9_000, 9_000, True)])
+
+
+def test_no_threads_are_refused():
+    with pytest.raises(BackendError, match="at least one thread"):
+        CpuBackend(0)
+
+
+# --- kernels on disk ---------------------------------------------------------------------------------
+
+
+def fresh(key: str) -> int:
+    """Compile, or load, a function anew and run it."""
+
+    def add_one(x: int) -> int:
+        return x + 1
+
+    return compile_entry(add_one, key, (1,))[0](41)
+
+
+def test_a_kernel_is_kept_and_found_again(monkeypatch, tmp_path):
+    monkeypatch.setattr(cache, "cache_directory", lambda: tmp_path)
+    assert fresh("one") == 42
+    files = sorted(tmp_path.iterdir())
+    stamps = [file.stat().st_mtime_ns for file in files]
+    assert len(files) == 2
+    assert fresh("one") == 42
+    assert [file.stat().st_mtime_ns for file in files] == stamps
+    assert fresh("other") == 42
+    assert len(list(tmp_path.iterdir())) == 4
+
+
+def test_a_broken_cache_is_compiled_over(monkeypatch, tmp_path):
+    monkeypatch.setattr(cache, "cache_directory", lambda: tmp_path)
+    assert fresh("one") == 42
+    for file in tmp_path.iterdir():
+        file.write_bytes(b"rubbish")
+    assert fresh("one") == 42
+
+
+def test_a_cache_that_cannot_be_written_is_done_without(monkeypatch, tmp_path):
+    in_the_way = tmp_path / "file"
+    in_the_way.write_text("")
+    monkeypatch.setattr(cache, "cache_directory", lambda: in_the_way / "longalign")
+    assert fresh("one") == 42
+
+
+def test_the_cache_is_named_after_the_sources(monkeypatch, tmp_path):
+    cache.cache_directory.cache_clear()
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    first = cache.cache_directory()
+    assert first.parent == tmp_path / "longalign"
+    cache.cache_directory.cache_clear()
+    monkeypatch.setattr(cache.numba, "__version__", "another")
+    assert cache.cache_directory() != first
+    cache.cache_directory.cache_clear()
+
+
+# --- other processors --------------------------------------------------------------------------------
+
+ON_ANOTHER_PROCESSOR = """
+from tests.test_cpu_sweep import TINY, CpuBackend, State, check, random_job
+work = [random_job(40, 70, local, seed, state) for seed, state in enumerate(State) for local in (True, False)]
+check(CpuBackend(2, TINY), work)
+print(CpuBackend(2).describe()["compiled for"])
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="Haswell is an x86 processor")
+def test_a_processor_with_avx2_only(tmp_path):
+    target = {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "", "XDG_CACHE_HOME": str(tmp_path)}
+    output = subprocess.run(
+        [sys.executable, "-c", ON_ANOTHER_PROCESSOR],
+        env=os.environ | target,
+        cwd=Path(__file__).parents[1],
+        check=True,
+        capture_output=True,
+        text=True,
+    ).stdout
+    assert output.strip() == "haswell"
