@@ -20,7 +20,7 @@ class TestSimulatedCuda(SweepConformance):
 
     interesting_lengths = (16, 64)
     largest_job = 500
-    effort = 0.12
+    effort = 0.07
 
     @pytest.fixture(scope="class")
     @classmethod

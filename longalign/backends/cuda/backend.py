@@ -114,6 +114,9 @@ class CudaBackend:
 
 
 def _resident_blocks(kernel: Any, config: KernelConfig) -> int:
-    """How many blocks the device runs at a time."""
-    kernel.compile(SIGNATURE)
+    """How many blocks the device runs at a time; compiles the kernel if need be."""
+    try:
+        kernel.compile(SIGNATURE)
+    except Exception as error:  # compiler, linker and driver each have their own kinds of error
+        raise BackendError(f"no kernel for this GPU and driver: {one_line(error)}") from error
     return int(kernel.overloads[SIGNATURE].max_cooperative_grid_blocks(config.warps * LANES))
