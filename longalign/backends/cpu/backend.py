@@ -38,8 +38,8 @@ _PROGRESS_INTERVAL = 0.1
 #: Cells after which a thread comes back to Python, to look at the clock: some hundredths of a second.
 _CELLS_A_CALL = 1 << 28
 
-#: Seconds of sleep, at first and at most, while the left neighbour of a strip is not done.
-_SHORTEST_SLEEP, _LONGEST_SLEEP = 50e-6, 1e-3
+#: Seconds a thread sleeps whose left neighbour is not there yet: about what a block takes.
+_NAP = 2e-4
 
 #: Cells a thread sweeps in some five seconds.
 _TILE_CELLS = 1 << 36
@@ -190,7 +190,6 @@ class _Worker:
         Raises BackendError if the compiled code fails, and whatever `report` raises.
         """
         self._position["ticket"] = self._position["job"] = NOTHING
-        sleep = _SHORTEST_SLEEP
         while True:
             try:
                 status = self._sweep(work, self._position, self._edges, self._lanes, kernels, _CELLS_A_CALL)
@@ -201,10 +200,7 @@ class _Worker:
             if status in (Status.FINISHED, Status.ABORTED):
                 return
             if status == Status.WAITING:
-                time.sleep(sleep)
-                sleep = min(2 * sleep, _LONGEST_SLEEP)
-            else:
-                sleep = _SHORTEST_SLEEP
+                time.sleep(_NAP)
             report()
 
 

@@ -95,14 +95,15 @@ def _starts(lengths: Iterable[int]) -> list[int]:
 def _strips(jobs: Sequence[SweepJob], cuts: list[list[int]], col_outputs: list[int]) -> Records:
     """All strips, first the first of every job, then the second...: a thread rarely has to wait."""
     order = sorted((k, job) for job, stops in enumerate(cuts) for k in range(len(stops)))
+    outputs = [
+        {stop: start + k * (len(job.query) + 1) for k, stop in enumerate(job.cols)}
+        for job, start in zip(jobs, col_outputs[:-1], strict=True)
+    ]
     latest = [NOTHING] * len(jobs)
     records = []
     for ticket, (k, job) in enumerate(order):
         start, stop = cuts[job][k - 1] if k else 0, cuts[job][k]
-        output = NOTHING
-        if stop in jobs[job].cols:
-            output = col_outputs[job] + jobs[job].cols.index(stop) * (len(jobs[job].query) + 1)
-        records.append((job, start, stop, latest[job], output))
+        records.append((job, start, stop, latest[job], outputs[job].get(stop, NOTHING)))
         latest[job] = ticket
     return np.array(records, STRIP)
 
