@@ -68,7 +68,12 @@ def steps(genomes: Path, out: Path, columns: Sequence[int]) -> list[Step]:
             Step(letters, _sweep(genomes, out, letters, "--pairs", "chlamydia", "--letters", letters), 45)
             for letters in ("bytes", "compare")
         ),
-        Step("golden", (*golden, "--command", "score", "--out", str(out / "golden.json")), 120),
+        Step("golden", (*golden, "--longest", "6e6", "--out", str(out / "golden.json")), 200),
+        Step(
+            "chromosome",
+            (*golden, "--shortest", "6e6", "--longest", "1e9", "--out", str(out / "chromosome.json")),
+            560,
+        ),
     ]
 
 
