@@ -28,8 +28,6 @@ import numba
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, IndexDataCacheFile, _CacheLocator
 from numba.core.registry import cpu_target
 
-import longalign
-
 
 @cache
 def cache_directory() -> Path:
@@ -41,7 +39,7 @@ def cache_directory() -> Path:
 
 def _digest() -> str:
     """A digest of all that a kernel is compiled from, and of what it is compiled with and for."""
-    package = Path(longalign.__file__).parent
+    package = Path(__file__).parents[2]
     processor = cpu_target.target_context.codegen().magic_tuple()
     compiler = f"numba {numba.__version__} llvmlite {llvmlite.__version__} for {processor}"
     digest = hashlib.sha256(compiler.encode())

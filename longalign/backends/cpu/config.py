@@ -58,8 +58,3 @@ class KernelConfig:
     columns: int
     lanes: int
     group: int
-
-    @property
-    def pitch(self) -> int:
-        """Numbers from one row of the lanes' state to the next: every lane, and the left edge's slot."""
-        return self.lanes + self.group
