@@ -75,6 +75,9 @@ class Backend(Protocol):
     #: How the user names it, and a number where there are several: "cpu", "cuda:0".
     name: str
 
+    #: The side below which a square rectangle, swept by itself, takes hardly less time.
+    least_chunk: int
+
     def sweep(self, jobs: Sequence[SweepJob], progress: Progress = no_progress) -> list[SweepResult]:
         """Sweep independent rectangles in one go (a CUDA back end: in one launch); results in order.
 

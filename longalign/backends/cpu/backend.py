@@ -60,6 +60,7 @@ class CpuBackend:
     """
 
     name = "cpu"
+    least_chunk = 1024
 
     def __init__(
         self,

@@ -32,8 +32,8 @@ def _subtract(x: Any, y: Any) -> Any:
     return np.int32(x - y)
 
 
-_cell = fuse(recurrence.make_cell(_maximum, _subtract, local=False))
-_direction = fuse(recurrence.direction)
+_cell: Any = fuse(recurrence.make_cell(_maximum, _subtract, local=False))
+_direction: Any = fuse(recurrence.direction)
 _ZERO = np.int32(0)
 _E, _F, _H = int(State.E), int(State.F), int(State.H)
 _SOURCE_MASK, _DIAGONAL, _FROM_E = recurrence.SOURCE_MASK, recurrence.DIAGONAL, recurrence.FROM_E

@@ -28,6 +28,9 @@ class CudaBackend:
     `KernelConfig`. Raises BackendError if there is no such GPU or it cannot be used.
     """
 
+    #: A warp takes as long for a strip, and the next one starts a little later: the length of a side counts.
+    least_chunk = 32_768
+
     def __init__(
         self,
         device: int = 0,

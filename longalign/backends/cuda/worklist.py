@@ -88,7 +88,9 @@ def _starts(lengths: list[int]) -> list[int]:
 
 
 def _joined(parts: list[NDArray[T]]) -> NDArray[T]:
-    return np.ascontiguousarray(parts[0]) if len(parts) == 1 else np.concatenate(parts)
+    # Always a copy: a reversed array of one element counts as contiguous and still has a negative stride,
+    # which numba's transfers take for an empty array.
+    return np.concatenate(parts)
 
 
 def _strips(job: SweepJob, width: int) -> IntArray:
