@@ -3,7 +3,7 @@
 >>> import longalign
 >>> alignment = longalign.align("ACGTTACGT", "ACGTACGT")
 >>> alignment.score, alignment.cigar
-(4, '4=')
+(5, '5=')
 """
 
 from longalign._version import __version__
