@@ -285,6 +285,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, float]:
     return line, time.monotonic() - started
 
 
+@pytest.mark.slow
 def test_kill_9_at_any_moment_loses_at_most_what_is_in_hand(tmp_path, whole):
     """Killed again and again, some time after a random phase has begun; then left to end."""
     line, seconds = whole
