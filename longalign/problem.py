@@ -14,7 +14,6 @@ from longalign.scoring import UNREACHABLE, Scoring
 from longalign.sequence import Sequence
 
 
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Problem:
     """A rectangle to align: codes (m,) and (n,) uint8, its upper and left edge, and the floor.
