@@ -11,7 +11,7 @@ import numba
 from numba.core import cgutils, types
 from numba.extending import intrinsic as numba_intrinsic
 
-from longalign.backends.cpu.cache import KernelCache
+from longalign.backends.cpu.cache import CpuCache
 from longalign.errors import BackendError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -58,7 +58,7 @@ def _compile(body: Any, key: str, examples: Sequence[Any], **options: bool) -> t
     Left out is what nothing uses and takes long to compile: reference counts, wrappers for other callers.
     """
     compiled = numba.njit(nogil=True, _nrt=False, no_cfunc_wrapper=True, **options)(body)
-    compiled._cache = KernelCache(body, key)
+    compiled._cache = CpuCache(key)
     signature = tuple(numba.typeof(example) for example in examples)
     try:
         compiled.compile(signature)
@@ -68,7 +68,7 @@ def _compile(body: Any, key: str, examples: Sequence[Any], **options: bool) -> t
 
 
 def once(make: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """Like `functools.cache`, and threads that ask for one thing at the same time wait for whoever makes it."""
+    """Like `functools.cache`, and threads that ask for the same thing wait for the one that makes it."""
     kept, making = cache(make), threading.Lock()
 
     @wraps(make)
