@@ -7,7 +7,7 @@ that save different entries at once can leave an index that points to the other'
 
 Here the directory is named after a digest of what decides the code: every source that goes into a
 kernel, the compiler's versions, and the hardware it compiles for. In it, each kernel has one file, named
-after its configuration, so whoever writes it writes the same.
+after its configuration, so it does not matter who writes it.
 
 The directory is `$XDG_CACHE_HOME/longalign` or `~/.cache/longalign`. Where it cannot be written or
 read, kernels are compiled anew; nothing else changes.
