@@ -44,8 +44,8 @@ _NAP = 2e-4
 #: Cells a thread sweeps in some five seconds.
 _TILE_CELLS = 1 << 36
 
-#: Cells after which it pays to compile kernels that are faster than the general one: that takes some seconds
-#: on a machine's first run, and all that they can save until then is a second.
+#: Cells after which a back end compiles kernels that are faster than the general one. It takes a machine's
+#: first run some seconds to compile them, and up to here they would save a second at the very most.
 _CELLS_WORTH_COMPILING = 1 << 31
 
 
