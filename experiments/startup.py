@@ -73,7 +73,8 @@ def run(command: str, backend: str, cache: Path) -> dict[str, float]:
     started = time.monotonic()
     output = subprocess.run(
         [sys.executable, "-c", WATCH, str(started), *arguments],
-        env={**os.environ, **places, "PYTHONPATH": str(ROOT)},
+        env={**os.environ, **places},
+        cwd=ROOT,  # where a program given by -c looks for its modules first
         stdout=subprocess.PIPE,
         check=True,
         text=True,

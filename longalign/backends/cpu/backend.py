@@ -57,7 +57,7 @@ class _Family(NamedTuple):
     widths: tuple[int, ...]
 
 
-#: These kernels sweep everything: a short run compiles no others.
+#: One kernel for everything, and its 32-bit sibling if a block asks for it: a short run compiles no more.
 _GENERAL = _Family(local=True, track=True, widths=(16,))
 
 
