@@ -3,7 +3,7 @@
 >>> import longalign
 >>> alignment = longalign.align("ACGTTACGT", "ACGTACGT")
 >>> alignment.score, alignment.cigar
-(4, '4=')
+(5, '5=')
 """
 
 from typing import TYPE_CHECKING
