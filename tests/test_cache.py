@@ -104,6 +104,12 @@ def test_a_folder_that_cannot_be_made_is_done_without(folder):
     assert answer() == 42
 
 
+def test_a_user_without_a_home_goes_without(monkeypatch):
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    with mock.patch("pathlib.Path.home", side_effect=RuntimeError("could not determine home directory")):
+        assert answer() == 42
+
+
 def test_a_full_disk_leaves_nothing_behind(folder, monkeypatch):
     def fill_disk(path: Path, content: bytes) -> None:
         path.touch()

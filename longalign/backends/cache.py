@@ -83,7 +83,7 @@ class KernelCache(ABC):
     def save_overload(self, signature: Any, compiled: Any) -> None:
         """Called by Numba. Another process sees the whole file or none."""
         packed = self.pack(compiled)
-        with suppress(OSError):
+        with suppress(OSError, RuntimeError):  # RuntimeError: this user has no home
             path = self._path(signature)
             path.parent.mkdir(parents=True, exist_ok=True)
             temporary = path.with_name(f"{path.name}.{os.getpid()}")
