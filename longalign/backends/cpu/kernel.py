@@ -237,7 +237,8 @@ def make_block_sweep(config: KernelConfig) -> Callable[..., bool]:
             number(job.mismatch + opening),
             number(opening),
             number(job.gap_extend),
-            number(max(-frame.base, lowest)),
+            # The floor; without one in this rectangle, what is below every value (see `widths.py`).
+            number(max(-frame.base, lowest) if job.local else lowest),
         )
         used = (frame.cols + columns - 1) // columns
         width = (used + group - 1) // group * group

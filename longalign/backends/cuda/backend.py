@@ -11,13 +11,20 @@ from typing import Any
 from longalign.backends.base import Progress, SweepJob, SweepResult, no_progress
 from longalign.backends.cuda import launch, memory, planning, worklist
 from longalign.backends.cuda.api import CUDA_ERRORS, cuda, package_version
+from longalign.backends.cuda.cache import CudaCache
 from longalign.backends.cuda.config import LANES, KernelConfig, Letters
 from longalign.backends.cuda.devices import available, one_line, why_unavailable
 from longalign.backends.cuda.kernel import SIGNATURE, build_kernel
 from longalign.backends.cuda.letters import letters_for
 from longalign.errors import BackendError
 
-_kernel = cache(build_kernel)
+
+@cache
+def _kernel(config: KernelConfig) -> Any:
+    """The kernel of a configuration, which is taken from disk, if it is there, instead of compiled."""
+    kernel = build_kernel(config)
+    kernel._cache = CudaCache(str(config))
+    return kernel
 
 
 class CudaBackend:
