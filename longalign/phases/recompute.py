@@ -30,7 +30,7 @@ LEAF_CELLS = 512 * 512
 #: Bytes of finer lattices that may be in hand at once.
 LATTICE_BYTES = 256 << 20
 
-#: Path cells a group of segments spans at most; a group is what one step of phase 3 computes and stores.
+#: Segments in a group, at most; a group is what one step of phase 3 computes and stores.
 GROUP_SEGMENTS = 256
 
 

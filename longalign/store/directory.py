@@ -8,10 +8,10 @@
     lock                     held by the one process that runs
 
 Every file is written under a temporary name, flushed and renamed, and says by its attribute `run` which
-run it belongs to. HDF5's Fletcher-32 covers the data,
-and the latest format's own checksums the metadata, so damage is noticed on reading any part. A data block
-that became all zeros passes Fletcher-32; the attribute `crc32` of each dataset, checked whenever all of it
-is read, as on opening a store, notices that too.
+run it belongs to. HDF5's Fletcher-32 covers the data, and the latest format's own checksums the metadata,
+so damage is noticed on reading any part. A data block that became all zeros passes Fletcher-32; the
+attribute `crc32` of each dataset, checked whenever all of it is read, as on opening a store, notices that
+too.
 """
 
 from __future__ import annotations
