@@ -6,13 +6,14 @@ from collections.abc import Sequence as Items
 from os import PathLike
 from pathlib import Path
 
+import numpy as np
 import psutil
 
 from longalign import pipeline
 from longalign.alignment import Alignment, Mode
 from longalign.backends.select import open_backends, processors
 from longalign.boundary import BestCell
-from longalign.errors import UsageError
+from longalign.errors import InputError, UsageError
 from longalign.events import Emit, ignore
 from longalign.plan import Resources
 from longalign.scoring import Scoring
@@ -36,8 +37,8 @@ def resources(
 
     Raises BackendError if the back end is not to be had, UsageError for an unknown one.
     """
-    threads = threads or processors()
-    memory = memory or int(psutil.virtual_memory().available * 0.8)
+    threads = processors() if threads is None else threads
+    memory = int(psutil.virtual_memory().available * 0.8) if memory is None else memory
     return Resources(open_backends(backend, threads, devices), threads, memory, store_budget)
 
 
@@ -123,7 +124,7 @@ def _run(
     return pipeline.run(
         _as_sequence(query, "query"),
         _as_sequence(target, "target"),
-        scoring or Scoring(),
+        _as_scoring(scoring),
         mode,
         using,
         command=command,
@@ -133,4 +134,16 @@ def _run(
 
 
 def _as_sequence(text: Text, name: str) -> Sequence:
-    return text if isinstance(text, Sequence) else Sequence.from_letters(name, text)
+    if isinstance(text, Sequence):
+        return text
+    if not isinstance(text, str | bytes | bytearray | np.ndarray):
+        raise InputError(
+            f"{name}: want text, bytes, an array of uint8 or read_sequence(...), not {type(text).__name__}"
+        )
+    return Sequence.from_letters(name, text)
+
+
+def _as_scoring(scoring: Scoring | None) -> Scoring:
+    if not isinstance(scoring, Scoring | None):
+        raise InputError(f"scoring: want a Scoring, not {type(scoring).__name__}")
+    return scoring or Scoring()

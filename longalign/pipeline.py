@@ -19,11 +19,11 @@ from longalign.engines.local import LocalEngine
 from longalign.events import Advanced, Emit, Event, Notice, PhaseFinished, PhaseStarted, ignore
 from longalign.lattice import StoreLattice
 from longalign.phases.batch import run_together
-from longalign.phases.recompute import groups_of, merge, recompute, segments_of
+from longalign.phases.recompute import groups_of, merge, recompute, segments_of, spans
 from longalign.phases.score import score
 from longalign.phases.stitch import stitch
 from longalign.plan import Resources, check_memory, plan
-from longalign.problem import Problem
+from longalign.problem import Problem, Segment
 from longalign.scoring import Scoring
 from longalign.sequence import MEMORY, Sequence, can_read_again, read_sequence
 from longalign.store import DirectoryStore, Manifest, MemoryStore, Piece, Store
@@ -200,7 +200,9 @@ def _recompute(
     lattice: StoreLattice, path: list[Waypoint], resources: Resources, recorder: Recorder
 ) -> Piece:
     groups = groups_of(segments_of(path))
-    pieces = [_or_nothing(partial(lattice.store.get_piece, k), None, recorder) for k in range(len(groups))]
+    pieces = [
+        _or_nothing(partial(_get_piece, lattice.store, *item), None, recorder) for item in enumerate(groups)
+    ]
     if any(piece is None for piece in pieces):
         with recorder.phase("recompute"):
             for number, group in enumerate(groups):
@@ -211,6 +213,14 @@ def _recompute(
                     lattice.store.put_piece(number, piece)
                     pieces[number] = piece
     return merge([piece for piece in pieces if piece is not None])
+
+
+def _get_piece(store: Store, number: int, group: list[Segment]) -> Piece | None:
+    """The stored piece of a group. Raises DamagedFile if it is that of a path in other groups."""
+    piece = store.get_piece(number)
+    if piece is not None and not spans(piece, group):
+        raise DamagedFile(f"piece {number} does not fit the path")
+    return piece
 
 
 class Recorder:

@@ -30,7 +30,7 @@ _PROGRAM_BYTES = 400 << 20
 #: Letters, codes, the edges of the matrix and of a tile, and a back end's column buffers.
 _BYTES_PER_LETTER = 48
 
-#: Of a memory budget, the part that boundaries kept in memory may take, and that a tile's may.
+#: Of the memory that is left, the part that boundaries kept there may take, and that a tile's may.
 _LATTICE_SHARE = 4
 _TILE_SHARE = 4
 
@@ -60,13 +60,15 @@ def plan(rows: int, cols: int, resources: Resources, command: Command, store_pat
     `command` "score" keeps no lattice beyond the edges of tiles. Raises UsageError, with figures, if a
     budget is too small.
     """
-    _check_memory(rows, cols, _fixed_bytes(rows, cols), resources.memory)
-    room = None if command == "score" else _room(resources, store_path)
+    fixed = _fixed_bytes(rows, cols)
+    _check_memory(rows, cols, fixed, resources.memory)
+    spare = (resources.memory - fixed) // len(resources.backends)
+    room = None if command == "score" else _room(rows, cols, resources, store_path)
     shapes = [backend.tile_shape(rows, cols) for backend in resources.backends]
     shape = min(rows, *(shape[0] for shape in shapes)), min(cols, *(shape[1] for shape in shapes))
     while True:
         grid = _cut(rows, cols, shape, room, resources)
-        if _tile_bytes(grid) <= min(resources.memory // _TILE_SHARE, _LARGEST_TILE):
+        if _tile_bytes(grid) <= min(spare // _TILE_SHARE, _LARGEST_TILE):
             break
         shape = (ceil(shape[0] / 2), shape[1]) if shape[0] >= shape[1] else (shape[0], ceil(shape[1] / 2))
     check_memory(grid, resources, in_memory=store_path is None)
@@ -78,7 +80,7 @@ def check_memory(grid: Grid, resources: Resources, in_memory: bool) -> None:
 
     `in_memory`: whether the lattice is kept there as well.
     """
-    needed = _fixed_bytes(grid.rows, grid.cols) + 2 * _tile_bytes(grid)
+    needed = _fixed_bytes(grid.rows, grid.cols) + 2 * len(resources.backends) * _tile_bytes(grid)
     if in_memory:
         needed += ceil(grid.stored_cells * BYTES_PER_STORED_CELL)
     _check_memory(grid.rows, grid.cols, needed, resources.memory)
@@ -90,14 +92,21 @@ def _cut(rows: int, cols: int, shape: tuple[int, int], room: int | None, resourc
         return plan_grid(rows, cols, shape, None)
     wanted = resources.store_budget
     least_chunk = max(backend.least_chunk for backend in resources.backends)
-    useful = max(default_budget(rows, cols, least_chunk), smallest_budget(rows, cols, shape))
+    least = smallest_budget(rows, cols, shape)
+    if wanted is None and least > room:
+        raise UsageError(
+            f"the boundaries of {rows} x {cols} letters take at least {least >> 20} MiB, and there is room "
+            f"for {room >> 20} MiB: more memory (--mem), or a store on a disk with space (--store), would do"
+        )
+    useful = max(default_budget(rows, cols, least_chunk), least)
     return plan_grid(rows, cols, shape, min(room, useful) if wanted is None else wanted)
 
 
-def _room(resources: Resources, store_path: Path | None) -> int:
+def _room(rows: int, cols: int, resources: Resources, store_path: Path | None) -> int:
     """Bytes of memory or disk that a lattice may take if nobody says how many."""
     if store_path is None:
-        return resources.memory // _LATTICE_SHARE
+        spare = resources.memory - _fixed_bytes(rows, cols)
+        return spare // _LATTICE_SHARE
     folders = (store_path, *store_path.absolute().parents)
     existing = next(folder for folder in folders if os.path.exists(folder))  # noqa: PTH110 - Path.exists raises EACCES
     return int(disk_usage(existing).free * _DISK_SHARE)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from operator import index
+from typing import SupportsIndex
 
 from longalign.errors import InputError
 
@@ -39,9 +41,11 @@ class Scoring:
 
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():
-            if isinstance(value, bool) or not isinstance(value, int):
+            if isinstance(value, bool) or not isinstance(value, SupportsIndex):
                 raise InputError(f"scoring: {name} must be a whole number, not {value!r}")
-            if abs(value) > LARGEST_PARAMETER:
+            number = index(value)
+            object.__setattr__(self, name, number)  # NumPy's whole numbers become Python's
+            if abs(number) > LARGEST_PARAMETER:
                 raise InputError(f"scoring: {name} {value} is larger in size than {LARGEST_PARAMETER}")
         if self.match <= 0:
             raise InputError(f"scoring: match must be positive, not {self.match}")

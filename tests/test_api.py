@@ -126,3 +126,25 @@ def test_the_examples_in_the_documentation_are_true():
 
 def test_the_package_says_that_it_is_typed():
     assert (Path(longalign.__file__).parent / "py.typed").exists()
+
+
+def test_the_example_in_the_readme_is_true():
+    readme = Path(longalign.__file__).parents[1] / "README.md"
+    result = doctest.testfile(str(readme), module_relative=False)
+    assert result.attempted > 0
+    assert result.failed == 0
+
+
+@pytest.mark.parametrize("given", [None, Path("q.fa"), ["A", "C"], memoryview(b"ACGT")])
+def test_what_holds_no_letters_is_named(given):
+    with pytest.raises(longalign.InputError, match=f"query: want text.* not {type(given).__name__}"):
+        longalign.align(given, TARGET, backend="cpu")
+
+
+def test_a_scoring_that_is_none_is_named():
+    with pytest.raises(longalign.InputError, match="want a Scoring, not tuple"):
+        longalign.align(QUERY, TARGET, scoring=(1, -3, 3, 2), backend="cpu")
+
+
+def test_whole_numbers_of_numpy_are_whole_numbers():
+    assert longalign.Scoring(np.int64(2)) == longalign.Scoring(2)

@@ -37,9 +37,9 @@ def open_backends(
         if found:
             from longalign.backends.cuda.backend import CudaBackend
 
-            return [CudaBackend(index) for index in devices or [found[0].index]]
+            return [CudaBackend(index) for index in dict.fromkeys(devices) or [found[0].index]]
     if devices:
-        raise BackendError("--device chooses among CUDA devices, and the CPU back end is in use")
+        raise UsageError("CUDA devices were chosen (--device), but the CPU back end is to be used")
     from longalign.backends.cpu import CpuBackend
 
     return [CpuBackend(threads or processors())]

@@ -86,7 +86,7 @@ def _write(outcome: pipeline.Outcome, output: str, options: Namespace) -> None:
         with open_output(options.json) as file:
             json.dump(_summary(outcome), file, indent=2)
             file.write("\n")
-    if not options.quiet:
+    if not options.quiet and options.progress != "json":
         print(f"longalign: {_in_words(outcome)}", file=sys.stderr)
 
 

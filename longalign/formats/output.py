@@ -31,8 +31,14 @@ def open_output(path: str | os.PathLike[str]) -> Iterator[TextIO]:
     Raises InputError, with the path, if the file cannot be made or the disk is full.
     """
     if os.fspath(path) == STDOUT:
-        yield sys.stdout
-        sys.stdout.flush()
+        check_output(path)
+        try:
+            yield sys.stdout
+            sys.stdout.flush()
+        except OSError as error:
+            if error.errno in _DISK_ERRORS:
+                raise _cannot_write("stdout", error) from error
+            raise
         return
     target, temporary = _places(path)
     try:
@@ -58,6 +64,8 @@ def open_output(path: str | os.PathLike[str]) -> Iterator[TextIO]:
 def check_output(path: str | os.PathLike[str]) -> None:
     """Raise the InputError that `open_output` would, before hours are spent on what is to be written."""
     if os.fspath(path) == STDOUT:
+        if sys.stdout is None:  # closed by whoever started us
+            raise InputError("stdout: cannot be written: it is closed")
         return
     target, temporary = _places(path)
     try:

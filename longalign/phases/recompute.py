@@ -13,7 +13,7 @@ from math import ceil, isqrt
 
 import numpy as np
 
-from longalign.alignment import Op, merge_runs
+from longalign.alignment import Op, merge_runs, uses_query, uses_target
 from longalign.backends.base import Backend, Progress, SweepResult, no_progress
 from longalign.backends.cpu.trace import trace
 from longalign.boundary import State, Waypoint
@@ -55,6 +55,16 @@ def groups_of(segments: Sequence[Segment]) -> list[list[Segment]]:
         groups[-1].append(segment)
         room -= needed
     return groups
+
+
+def spans(piece: Piece, segments: Sequence[Segment]) -> bool:
+    """Whether a piece has as many query and target letters as consecutive segments."""
+    letters = (
+        int(piece.lengths[uses_query(piece.ops)].sum()),
+        int(piece.lengths[uses_target(piece.ops)].sum()),
+    )
+    first, last = segments[0].entry, segments[-1].exit
+    return letters == (last.i - first.i, last.j - first.j)
 
 
 def recompute(
