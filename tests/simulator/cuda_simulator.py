@@ -86,6 +86,13 @@ def _exchange(value, source):
     return slots[base + wanted] if 0 <= wanted < LANES else value
 
 
+def _any(predicate):
+    lane = threading.current_thread()
+    _exchange(bool(predicate), lambda lane: lane)
+    base = (lane.exchanges - 1) % 2 * LANES
+    return any(lane._manager.slots[base : base + LANES])
+
+
 class _Cuda:
     """Stands for `cuda` in modules with device functions: the kernel's view of it while a kernel runs."""
 
@@ -124,6 +131,18 @@ def _dot_bytes(x, y, total):
     return np.int32(total + (x * y).sum())
 
 
+def _halves(word):
+    return np.array([word], np.int32).view(np.uint16)
+
+
+def _add_pairs(x, y):
+    return (_halves(x) + _halves(y)).view(np.int32)[0]
+
+
+def _maximum_pairs(x, y):
+    return np.maximum(_halves(x), _halves(y)).view(np.int32)[0]
+
+
 def _store(array, index, value):
     array[index] = value
 
@@ -134,6 +153,8 @@ def _ptx() -> ModuleType:
     module.store_release = _store
     module.permute_bytes = _permute_bytes
     module.dot_bytes = _dot_bytes
+    module.add_pairs = _add_pairs
+    module.maximum_pairs = _maximum_pairs
     return module
 
 
@@ -145,6 +166,7 @@ def install() -> None:
         "shfl_sync": lambda self, mask, value, lane: _exchange(value, lambda _: lane),
         "shfl_up_sync": lambda self, mask, value, delta: _exchange(value, lambda lane: lane - delta),
         "shfl_down_sync": lambda self, mask, value, delta: _exchange(value, lambda lane: lane + delta),
+        "any_sync": lambda self, mask, predicate: _any(predicate),
         "syncwarp": lambda self: threading.current_thread().syncthreads(),
         "nanosleep": lambda self, nanoseconds: None,
     }

@@ -11,7 +11,7 @@ from typing import Any
 from longalign.backends.base import Progress, SweepJob, SweepResult, no_progress
 from longalign.backends.cuda import launch, memory, planning, worklist
 from longalign.backends.cuda.api import CUDA_ERRORS, cuda, package_version
-from longalign.backends.cuda.config import LANES, KernelConfig, Letters
+from longalign.backends.cuda.config import LANES, KernelConfig, Numbers
 from longalign.backends.cuda.devices import available, one_line, why_unavailable
 from longalign.backends.cuda.kernel import SIGNATURE, build_kernel
 from longalign.backends.cuda.letters import letters_for
@@ -32,8 +32,8 @@ class CudaBackend:
         self,
         device: int = 0,
         *,
+        numbers: Numbers | None = None,
         columns: int | None = None,
-        letters: Letters = "dot",
         batch: int = 32,
         warps: int = 4,
     ) -> None:
@@ -42,7 +42,7 @@ class CudaBackend:
             raise BackendError(f"cuda:{device}: {why_unavailable() or f'only {len(devices)} GPU(s) found'}")
         self.name = f"cuda:{device}"
         self._device = devices[device]
-        self._columns, self._letters, self._batch, self._warps = columns, letters, batch, warps
+        self._numbers, self._columns, self._batch, self._warps = numbers, columns, batch, warps
 
     def sweep(self, jobs: Sequence[SweepJob], progress: Progress = no_progress) -> list[SweepResult]:
         """One launch for all jobs that agree on `local` and `track_best`; see `Backend.sweep`."""
@@ -85,24 +85,29 @@ class CudaBackend:
         """The jobs, by number, that one kernel can sweep in one launch."""
         groups: dict[KernelConfig, list[int]] = {}
         for number, job in enumerate(jobs):
-            config = KernelConfig(job.local, job.track_best, batch=self._batch, warps=self._warps)
-            groups.setdefault(config, []).append(number)
-        return {self._adapted(config, [jobs[k] for k in group]): group for config, group in groups.items()}
+            groups.setdefault(self._config(job), []).append(number)
+        return {
+            replace(config, columns=self._columns or self._columns_for(config, [jobs[k] for k in group])): group
+            for config, group in groups.items()
+        }
 
-    def _adapted(self, config: KernelConfig, jobs: list[SweepJob]) -> KernelConfig:
-        """The configuration with strips and letter scores that suit these rectangles."""
+    def _config(self, job: SweepJob) -> KernelConfig:
+        """The configuration for a rectangle, but for the width of strips."""
+        config = KernelConfig(job.local, job.track_best, self._columns or 0, letters_for(job), self._batch)
+        config = replace(config, warps=self._warps)
+        capability = self._device.compute_capability
+        numbers = self._numbers or planning.numbers_for(job, config, capability)
+        return replace(config, numbers=numbers)
+
+    def _columns_for(self, config: KernelConfig, jobs: list[SweepJob]) -> int:
         multiprocessors = cuda.current_context().device.MULTIPROCESSOR_COUNT
-        return replace(
-            config,
-            columns=self._columns or planning.columns_a_lane(jobs, multiprocessors),
-            letters=letters_for(jobs, self._letters),
-        )
+        return planning.columns_of_part(jobs, config, multiprocessors)
 
     def _sweep_group(
         self, config: KernelConfig, jobs: list[SweepJob], progress: Progress
     ) -> list[SweepResult]:
         memory.require(jobs, config.strip_width)
-        work = worklist.build(jobs, config.strip_width)
+        work = worklist.build(jobs, config)
         stream = cuda.stream()
         buffers = memory.DeviceBuffers(work, stream)
         kernel = _kernel(config)

@@ -13,7 +13,8 @@ ROWS, COLS = 0, 1
 QUERY_AT, TARGET_AT, TOP_AT, COLUMN_AT = 2, 3, 4, 5
 WANTED_AT, ROW_OUT_AT, COL_OUT_AT = 6, 7, 8
 MATCH, MISMATCH, OPENING, EXTEND = 9, 10, 11, 12
-JOB_FIELDS = 13
+BELOW = 13  # how far the origin of packed numbers lies below the left edge
+JOB_FIELDS = 14
 
 # One row a strip, int32: its rectangle, first column and width; the flag of its left neighbour (its own is
 # the next); and which of the wanted columns its right edge is, or -1.

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
-from typing import get_args
 
 from longalign.backends.base import SweepJob
-from longalign.backends.cuda.config import KernelConfig, Letters
+from longalign.backends.cuda import window
+from longalign.backends.cuda.config import KernelConfig, Numbers
+from longalign.backends.cuda.letters import LETTER_SCORES, letters_for
 
-#: Columns a lane, widest first. Wide strips spend less on boundaries and synchronisation, narrow ones
-#: keep more warps busy on short rectangles.
-COLUMN_CHOICES = (16, 8, 4)
+#: Columns of a part of a strip, widest first. Wide strips spend less on boundaries and synchronisation,
+#: narrow ones keep more warps busy on short rectangles.
+COLUMN_CHOICES: dict[Numbers, tuple[int, ...]] = {"packed": (16, 8, 4), "int32": (16, 8, 4)}
+
+#: What packed arithmetic needs: Hopper's instructions.
+_PACKED_CAPABILITY = (9, 0)
 
 #: Warps a multiprocessor needs to hide latencies: two for each of its four schedulers.
 _BUSY_WARPS = 8
@@ -27,23 +32,38 @@ _BYTES_A_LETTER = 1 + 8 + 64 * 8
 def every_configuration() -> list[KernelConfig]:
     """Every kernel that `CudaBackend` may choose by itself."""
     return [
-        KernelConfig(local, track_best, columns, letters)
-        for local, track_best, columns, letters in product(
-            (True, False), (True, False), COLUMN_CHOICES, get_args(Letters)
-        )
+        KernelConfig(local, track_best, columns, letters, numbers=numbers)
+        for local, track_best, (numbers, letters) in product((True, False), (True, False), LETTER_SCORES)
+        for columns in COLUMN_CHOICES[numbers]
     ]
 
 
-def columns_a_lane(jobs: Sequence[SweepJob], multiprocessors: int) -> int:
+def numbers_for(job: SweepJob, config: KernelConfig, capability: tuple[int, int]) -> Numbers:
+    """The fastest numbers that are exact for a rectangle on a device of this compute capability."""
+    if capability < _PACKED_CAPABILITY or letters_for(job) != "bytes":
+        return "int32"
+    packed = replace(config, columns=min(COLUMN_CHOICES["packed"]), numbers="packed")
+    if window.wide_enough(job.scoring, packed) and window.has_smooth_edges(job):
+        return "packed"
+    return "int32"
+
+
+def columns_of_part(jobs: Sequence[SweepJob], config: KernelConfig, multiprocessors: int) -> int:
     """The widest strips that keep the device busy, or the narrowest if none do."""
-    for columns in COLUMN_CHOICES:
-        config = KernelConfig(local=True, track_best=True, columns=columns)
+    choices = [
+        columns
+        for columns in COLUMN_CHOICES[config.numbers]
+        if config.numbers == "int32"
+        or all(window.wide_enough(job.scoring, replace(config, columns=columns)) for job in jobs)
+    ]
+    for columns in choices:
+        wide = replace(config, columns=columns)
         at_once = sum(
-            min(-(-len(job.target) // config.strip_width), -(-len(job.query) // config.lag)) for job in jobs
+            min(-(-len(job.target) // wide.strip_width), -(-len(job.query) // wide.lag)) for job in jobs
         )
         if at_once >= _BUSY_WARPS * multiprocessors:
             return columns
-    return COLUMN_CHOICES[-1]
+    return choices[-1]
 
 
 def tile_shape(rows: int, cols: int, free_bytes: int) -> tuple[int, int]:

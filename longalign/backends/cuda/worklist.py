@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longalign.backends.base import Codes, SweepJob, SweepResult
-from longalign.backends.cuda import layout
+from longalign.backends.cuda import layout, window
+from longalign.backends.cuda.config import KernelConfig
 from longalign.boundary import BestCell, Boundary, IntArray
 from longalign.scoring import NEG_INF
 
@@ -44,7 +45,7 @@ class WorkList:
     col_values: int
 
 
-def build(jobs: Sequence[SweepJob], strip_width: int) -> WorkList:
+def build(jobs: Sequence[SweepJob], config: KernelConfig) -> WorkList:
     """The work list of one launch; `jobs` is not empty."""
     table = np.zeros((len(jobs), layout.JOB_FIELDS), np.int64)
     table[:, layout.ROWS] = [len(job.query) for job in jobs]
@@ -60,8 +61,9 @@ def build(jobs: Sequence[SweepJob], strip_width: int) -> WorkList:
     table[:, layout.MISMATCH] = [job.scoring.mismatch for job in jobs]
     table[:, layout.OPENING] = [job.scoring.gap_open + job.scoring.gap_extend for job in jobs]
     table[:, layout.EXTEND] = [job.scoring.gap_extend for job in jobs]
+    table[:, layout.BELOW] = [window.below(job.scoring, config) if config.numbers == "packed" else 0 for job in jobs]
 
-    strips_of = [_strips(job, strip_width) for job in jobs]
+    strips_of = [_strips(job, config.strip_width) for job in jobs]
     flags_at = _starts([len(strips) + 1 for strips in strips_of])
     flags = np.zeros(sum(len(strips) + 1 for strips in strips_of), np.int32)
     flags[flags_at] = table[:, layout.ROWS]

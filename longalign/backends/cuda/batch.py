@@ -1,0 +1,116 @@
+"""The rows of one batch, swept by the lanes of a warp in step."""
+
+# mypy: allow-untyped-defs
+# Device functions have the types that numba infers.
+from __future__ import annotations
+
+from collections import namedtuple
+from typing import Any
+
+import numpy as np
+
+from longalign.backends.cuda.api import cuda
+from longalign.backends.cuda.best import make_note_best, make_threshold
+from longalign.backends.cuda.config import KernelConfig
+from longalign.backends.cuda.layout import pack, packed_gap, packed_h
+from longalign.backends.cuda.numbers import NUMBERS
+from longalign.backends.cuda.row import Limits, make_row, no_limits
+from longalign.backends.cuda.sync import ALL_LANES
+
+#: What a lane hands from step to step: opened and F at the right edge of its parts, and opened above and left
+#: of their next cells.
+Carry = namedtuple("Carry", "open_right f_right diagonal")  # noqa: PYI024
+
+#: Where a lane stands in its strip: its number and its first column; the lane that holds the strip's last
+#: part, which half that is, and its last column; where the list of wanted rows begins, where the lane's columns
+#: of the first of them go, and how far apart these are; and how many columns the lane has.
+Place = namedtuple(  # noqa: PYI024
+    "Place", "lane first last_lane final last_column wanted_at row_out_at row_pitch width"
+)
+
+#: The next wanted row of a lane's first part, as a place in the list, and that which the first part has just
+#: passed, so that the second follows with it: a number from 0, or -1.
+Wanted = namedtuple("Wanted", "at passed")  # noqa: PYI024
+
+
+def _make_store_row(config: KernelConfig) -> Any:
+    """A device function that writes a lane's part of wanted rows."""
+    halves, columns = config.halves, config.columns
+    value_of = NUMBERS[config.numbers].value
+
+    @cuda.jit(device=True)
+    def store(row_out, opened, e, half, at, width, opening, origin):
+        for k in range(columns):
+            if half * columns + k < width:
+                h = np.int32(value_of(opened[k], half, origin) + opening)
+                row_out[at + half * columns + k] = pack(h, value_of(e[k], half, origin))
+
+    @cuda.jit(device=True)
+    def store_wanted(row_out, opened, e, row, wanted, wanted_rows, place, opening, origin):
+        """Write what is wanted of the rows just finished; `row` is that of the first part."""
+        here = np.int32(-1)
+        at = wanted.at
+        if row + 1 == wanted_rows[at]:
+            here = np.int32(at - place.wanted_at)
+            at += 1
+            store(row_out, opened, e, 0, place.row_out_at + here * place.row_pitch, place.width, opening, origin)
+        if halves == 2 and wanted.passed >= 0:
+            row_at = place.row_out_at + wanted.passed * place.row_pitch
+            store(row_out, opened, e, 1, row_at, place.width, opening, origin)
+        return Wanted(at, here)
+
+    return store_wanted
+
+
+def make_sweep_batch(config: KernelConfig, careful: bool) -> Any:
+    """A device function that sweeps the rows of a batch; see `kernel` for when it must be `careful`.
+
+    It takes left edge and letters from shared memory, and leaves the right edge there; `mailbox` and
+    `read_at` are where this warp's, or lane's, part of those begins.
+    """
+    batch, halves, columns, track_best = config.batch, config.halves, config.columns, config.track_best
+    numbers = NUMBERS[config.numbers]
+    maximum, from_left, halves_if, select = numbers.maximum, numbers.from_left, numbers.halves, numbers.select
+    advance = make_row(config, careful)
+    store_wanted = _make_store_row(config)
+    note_best, threshold_of = make_note_best(config), make_threshold(config)
+
+    @cuda.jit(device=True)
+    def sweep_batch(
+        opened, e, letters, inbox, outbox, mailbox, row_letters, read_at, start, rows,
+        opening, costs, origin, place, carry, best, threshold, wanted, wanted_rows, row_out,
+    ):  # fmt: skip
+        open_right, f_right, diagonal = carry.open_right, carry.f_right, carry.diagonal
+        used = halves_if(place.width > 0, place.width > columns)
+        limits = no_limits()
+        for step in range(batch):
+            slot = np.uint32(mailbox + step)
+            open_left = cuda.shfl_up_sync(ALL_LANES, open_right, 1)
+            f_left = cuda.shfl_up_sync(ALL_LANES, f_right, 1)
+            value = inbox[slot]
+            if place.lane == 0:
+                open_left, f_left = packed_h(value), packed_gap(value)
+            open_left, f_left = from_left(open_left, open_right), from_left(f_left, f_right)
+            letter = row_letters[np.uint32(read_at + step)]
+            row = np.int32(start + step - place.lane * halves)
+            if careful:
+                limits = Limits(
+                    halves_if(row >= 0 and row < rows, row >= 1 and row <= rows),
+                    place.final, place.last_column,
+                )  # fmt: skip
+            open_right, f_right, highest = advance(
+                opened, e, letters, letter, diagonal, open_left, f_left, costs, limits
+            )
+            diagonal = select(limits.valid, open_left, diagonal) if careful else open_left
+            if track_best and maximum(highest, threshold) != threshold:
+                best = note_best(
+                    best, opened, highest, threshold, row + 1, place.first + 1, opening, origin
+                )
+                threshold = threshold_of(best, row - halves + 2, place.first + 1, opening, origin, used)
+            if careful:
+                wanted = store_wanted(row_out, opened, e, row, wanted, wanted_rows, place, opening, origin)
+            if place.lane == place.last_lane:
+                outbox[slot] = pack(open_right, f_right)
+        return Carry(open_right, f_right, diagonal), best, wanted
+
+    return sweep_batch

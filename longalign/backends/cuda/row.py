@@ -1,0 +1,79 @@
+"""One row of a lane: its columns from left to right, in both halves where numbers are packed."""
+
+# mypy: allow-untyped-defs
+# Device functions have the types that numba infers.
+from __future__ import annotations
+
+from collections import namedtuple
+from typing import Any
+
+import numpy as np
+
+from longalign.backends.cuda.api import cuda
+from longalign.backends.cuda.config import KernelConfig
+from longalign.backends.cuda.letters import LETTER_SCORES
+from longalign.backends.cuda.numbers import NUMBERS
+from longalign.recurrence import make_cell
+
+#: The scores of a rectangle: letter scores plus alpha + beta, as integers; alpha + beta as `lower` and as
+#: `subtract` take it, beta as `subtract` does; and the number of the floor.
+Costs = namedtuple("Costs", "match mismatch opening opening_cost extend_cost floor")  # noqa: PYI024
+
+#: Which halves of a lane are at work on a row of the rectangle, which is the strip's last part, and the last
+#: column of that part.
+Limits = namedtuple("Limits", "valid final last_column")  # noqa: PYI024
+
+
+def make_row(config: KernelConfig, careful: bool) -> Any:
+    """A device function that advances a lane by one row.
+
+    It returns opened (H - alpha - beta) and F at the right edge, and the highest opened value of the row.
+    Only the `careful` one knows limits: halves that are not at work keep their state, the strip's last part
+    ends where it ends, and query letters may be ambiguous.
+    """
+    columns = config.columns
+    numbers, scores = NUMBERS[config.numbers], LETTER_SCORES[config.numbers, config.letters]
+    cell = cuda.jit(device=True)(make_cell(numbers.maximum, numbers.subtract, config.local))
+    maximum, lower, subtract, select = numbers.maximum, numbers.lower, numbers.subtract, numbers.select
+    add_score, add_any_score, lowest = scores.add, scores.add_ambiguous, numbers.lowest
+
+    @cuda.jit(device=True)
+    def advance(opened, e, letters, letter, diagonal, open_left, f, costs, limits):
+        highest = lowest
+        for k in range(columns):
+            open_up = opened[k]
+            paired = add_score(diagonal, letters, k, columns, letter, costs.match, costs.mismatch)
+            h, e[k], f = cell(paired, open_up, e[k], open_left, f, costs.extend_cost, costs.floor)
+            diagonal = open_up
+            open_left = lower(h, costs.opening)
+            opened[k] = open_left
+            highest = maximum(highest, open_left)
+        return open_left, f, highest
+
+    @cuda.jit(device=True)
+    def advance_carefully(opened, e, letters, letter, diagonal, open_left, f, costs, limits):
+        highest = lowest
+        last_open, last_f, last_highest = open_left, f, highest
+        for k in range(columns):
+            open_up, e_up = opened[k], e[k]
+            paired = add_any_score(diagonal, letters, k, columns, letter, costs.match, costs.mismatch)
+            h, e_here, f = cell(paired, open_up, e_up, open_left, f, costs.extend_cost, costs.floor)
+            diagonal = open_up
+            open_left = subtract(h, costs.opening_cost)
+            opened[k] = select(limits.valid, open_left, open_up)
+            e[k] = select(limits.valid, e_here, e_up)
+            highest = maximum(highest, open_left)
+            if k == limits.last_column:
+                last_open, last_f, last_highest = open_left, f, highest
+        open_left = select(limits.final, last_open, open_left)
+        f = select(limits.final, last_f, f)
+        highest = select(limits.final, last_highest, highest)
+        return open_left, f, select(limits.valid, highest, lowest)
+
+    return advance_carefully if careful else advance
+
+
+@cuda.jit(device=True)
+def no_limits():
+    """What a row takes where nothing needs care."""
+    return Limits(np.int32(0), np.int32(0), np.int32(0))
