@@ -34,10 +34,13 @@ class Lane(kernel.BlockThread):
 
     def run(self):
         self.turn.acquire()
-        if not self._manager.failed:
-            super().run()
-        self._manager.failed |= self.exception is not None
-        self.hand_on()
+        try:
+            if not self._manager.failed:
+                with np.errstate(over="ignore"):  # sums wrap, as they do on the device
+                    super().run()
+        finally:
+            self._manager.failed |= self.exception is not None
+            self.hand_on()
 
     def syncthreads(self):
         self.hand_on()

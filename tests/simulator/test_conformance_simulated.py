@@ -8,19 +8,21 @@ import numpy as np
 import pytest
 
 from longalign.backends.cuda.backend import CudaBackend
-from longalign.backends.cuda.config import Letters
-from longalign.backends.cuda.letters import STRATEGIES, letters_for
+from longalign.backends.cuda.letters import letters_for
 from longalign.reference import ReferenceBackend
 from longalign.scoring import Scoring
-from longalign.testing import SweepConformance, assert_same_result, mutated, whole_matrix
+from longalign.testing import QUERY_N, SweepConformance, assert_same_result, mutated, whole_matrix
 
 
-class TestSimulatedCuda(SweepConformance):
-    """Strips of 64 columns, flags every 16 rows."""
-
-    interesting_lengths = (16, 64)
+class SimulatedCuda(SweepConformance):
     largest_job = 500
     effort = 0.07
+
+
+class TestPacked(SimulatedCuda):
+    """What the back end chooses, packed numbers where they can be: strips of 128 columns, flags every 16 rows."""
+
+    interesting_lengths = (16, 128)
 
     @pytest.fixture(scope="class")
     @classmethod
@@ -28,13 +30,12 @@ class TestSimulatedCuda(SweepConformance):
         return CudaBackend(columns=2, batch=16, warps=1)
 
 
-@pytest.mark.parametrize("letters", STRATEGIES)
-def test_every_way_to_score_letters(letters: Letters):
-    rng = np.random.default_rng(0)
-    query = rng.integers(0, 4, 20, np.uint8)
-    job = whole_matrix(query, mutated(query, 100, 0.1, rng), Scoring(), True)
-    job = replace(job, rows=(7, 20), cols=(3, 100))
-    assert letters_for([job], letters) == letters
-    [got] = CudaBackend(columns=3, batch=32, warps=1, letters=letters).sweep([job])
-    [want] = ReferenceBackend().sweep([job])
-    assert_same_result(job, got, want)
+class TestInt32(SimulatedCuda):
+    """Strips of 64 columns, flags every 16 rows."""
+
+    interesting_lengths = (16, 64)
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def backend(cls) -> CudaBackend:
+        return CudaBackend(numbers="int32", columns=2, batch=16, warps=1)

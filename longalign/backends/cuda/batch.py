@@ -32,6 +32,9 @@ Place = namedtuple(  # noqa: PYI024
 #: passed, so that the second follows with it: a number from 0, or -1.
 Wanted = namedtuple("Wanted", "at passed")  # noqa: PYI024
 
+#: Rows of one turn of the loop over a batch, unless they take care: spares copies between registers.
+_UNROLLED = 2
+
 
 def _make_store_row(config: KernelConfig) -> Any:
     """A device function that writes a lane's part of wanted rows."""
@@ -50,7 +53,7 @@ def _make_store_row(config: KernelConfig) -> Any:
         """Write what is wanted of the rows just finished; `row` is that of the first part."""
         here = np.int32(-1)
         at = wanted.at
-        if row + 1 == wanted_rows[at]:
+        if row >= 0 and row + 1 == wanted_rows[at]:
             here = np.int32(at - place.wanted_at)
             at += 1
             store(row_out, opened, e, 0, place.row_out_at + here * place.row_pitch, place.width, opening, origin)
@@ -71,6 +74,7 @@ def make_sweep_batch(config: KernelConfig, careful: bool) -> Any:
     batch, halves, columns, track_best = config.batch, config.halves, config.columns, config.track_best
     numbers = NUMBERS[config.numbers]
     maximum, from_left, halves_if, select = numbers.maximum, numbers.from_left, numbers.halves, numbers.select
+    unrolled = 1 if careful or batch % _UNROLLED else _UNROLLED
     advance = make_row(config, careful)
     store_wanted = _make_store_row(config)
     note_best, threshold_of = make_note_best(config), make_threshold(config)
@@ -83,34 +87,45 @@ def make_sweep_batch(config: KernelConfig, careful: bool) -> Any:
         open_right, f_right, diagonal = carry.open_right, carry.f_right, carry.diagonal
         used = halves_if(place.width > 0, place.width > columns)
         limits = no_limits()
-        for step in range(batch):
-            slot = np.uint32(mailbox + step)
-            open_left = cuda.shfl_up_sync(ALL_LANES, open_right, 1)
-            f_left = cuda.shfl_up_sync(ALL_LANES, f_right, 1)
-            value = inbox[slot]
-            if place.lane == 0:
-                open_left, f_left = packed_h(value), packed_gap(value)
-            open_left, f_left = from_left(open_left, open_right), from_left(f_left, f_right)
-            letter = row_letters[np.uint32(read_at + step)]
-            row = np.int32(start + step - place.lane * halves)
-            if careful:
-                limits = Limits(
-                    halves_if(row >= 0 and row < rows, row >= 1 and row <= rows),
-                    place.final, place.last_column,
-                )  # fmt: skip
-            open_right, f_right, highest = advance(
-                opened, e, letters, letter, diagonal, open_left, f_left, costs, limits
-            )
-            diagonal = select(limits.valid, open_left, diagonal) if careful else open_left
-            if track_best and maximum(highest, threshold) != threshold:
-                best = note_best(
-                    best, opened, highest, threshold, row + 1, place.first + 1, opening, origin
+        row = np.int32(start - place.lane * halves)
+        first_column = np.int32(place.first + 1)
+        slot = mailbox
+        step = np.int32(0)  # the same in all lanes, and the assembler can see it
+        while step < batch:
+            step = np.int32(step + unrolled)
+            for _ in range(unrolled):
+                open_left = cuda.shfl_up_sync(ALL_LANES, open_right, 1)
+                f_left = cuda.shfl_up_sync(ALL_LANES, f_right, 1)
+                value = inbox[slot]
+                if place.lane == 0:
+                    open_left, f_left = packed_h(value), packed_gap(value)
+                open_left, f_left = from_left(open_left, open_right), from_left(f_left, f_right)
+                letter = row_letters[read_at]
+                if careful:
+                    limits = Limits(
+                        halves_if(row >= 0 and row < rows, row >= 1 and row <= rows),
+                        place.final, place.last_column,
+                    )  # fmt: skip
+                open_right, f_right, highest = advance(
+                    opened, e, letters, letter, diagonal, open_left, f_left, costs, limits
                 )
-                threshold = threshold_of(best, row - halves + 2, place.first + 1, opening, origin, used)
-            if careful:
-                wanted = store_wanted(row_out, opened, e, row, wanted, wanted_rows, place, opening, origin)
-            if place.lane == place.last_lane:
-                outbox[slot] = pack(open_right, f_right)
+                diagonal = select(limits.valid, open_left, diagonal) if careful else open_left
+                if track_best and maximum(highest, threshold) != threshold:
+                    best = note_best(
+                        best, opened, highest, threshold, np.int32(row + 1), first_column, opening, origin
+                    )
+                    threshold = threshold_of(
+                        best, np.int32(row - halves + 2), first_column, opening, origin, used
+                    )
+                if careful:
+                    wanted = store_wanted(
+                        row_out, opened, e, row, wanted, wanted_rows, place, opening, origin
+                    )
+                if place.lane == place.last_lane:
+                    outbox[slot] = pack(open_right, f_right)
+                row = np.int32(row + 1)
+                slot = np.uint32(slot + 1)
+                read_at = np.uint32(read_at + 1)
         return Carry(open_right, f_right, diagonal), best, wanted
 
     return sweep_batch

@@ -29,8 +29,9 @@ def _outranks(score, i, j, best):
     """`BestCell.rank`: score, then lowest anti-diagonal, then rightmost."""
     if score != best.score:
         return score > best.score
-    if i + j != best.i + best.j:
-        return i + j < best.i + best.j
+    diagonal, than = np.int32(i + j), np.int32(best.i + best.j)
+    if diagonal != than:
+        return diagonal < than
     return j > best.j
 
 
@@ -59,7 +60,7 @@ def make_threshold(config: KernelConfig) -> Any:
 
         Halves without a bit in `used` are right of the strip: nothing there exceeds `highest`.
         """
-        tie = 1 if i + j <= best.i + best.j else 0
+        tie = np.int32(1 if np.int32(i + j) <= np.int32(best.i + best.j) else 0)
         return select(used, number(np.int32(best.score - opening - tie), origin), highest)
 
     return threshold

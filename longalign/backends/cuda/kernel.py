@@ -138,15 +138,11 @@ def build_kernel(config: KernelConfig) -> Any:
         while strip < strips.shape[0]:
             job = strips[strip, layout.JOB]
             rows = np.int32(jobs[job, layout.ROWS])
-            query_at = jobs[job, layout.QUERY_AT]
-            column_at = jobs[job, layout.COLUMN_AT] + 1
             opening = np.int32(jobs[job, layout.OPENING])
             extend = np.int32(jobs[job, layout.EXTEND])
             below = np.int32(jobs[job, layout.BELOW])
             gap_open = np.int32(opening - extend)
             flag = strips[strip, layout.FLAG]
-            wanted_column = strips[strip, layout.WANTED_COLUMN]
-            col_out_at = jobs[job, layout.COL_OUT_AT] + np.int64(wanted_column) * rows
 
             # This lane's columns: `width` of them, after the first `first` columns of the rectangle.
             strip_width = strips[strip, layout.WIDTH]
@@ -198,6 +194,9 @@ def build_kernel(config: KernelConfig) -> Any:
                         match, mismatch, costs.opening, costs.opening_cost, costs.extend_cost,
                         number(np.int32(0), origin),
                     )  # fmt: skip
+                # Where things are is read once a batch rather than kept: registers are scarce.
+                query_at = jobs[job, layout.QUERY_AT]
+                column_at = jobs[job, layout.COLUMN_AT] + 1
                 ambiguous = False
                 for part_of_batch in range(loads):
                     slot = np.int32(part_of_batch * LANES + lane)
@@ -244,6 +243,9 @@ def build_kernel(config: KernelConfig) -> Any:
                 cuda.syncwarp()
 
                 last_half = last_part % halves
+                column_at = jobs[job, layout.COLUMN_AT] + 1
+                wanted_column = strips[strip, layout.WANTED_COLUMN]
+                col_out_at = jobs[job, layout.COL_OUT_AT] + np.int64(wanted_column) * rows
                 for part_of_batch in range(loads):
                     slot = np.int32(part_of_batch * LANES + lane)
                     right_row = start + slot - last_part
