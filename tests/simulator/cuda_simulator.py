@@ -175,10 +175,13 @@ def install() -> None:
     }
     for name, function in warp.items():
         setattr(kernelapi.FakeCUDAModule, name, function)
+    jit = cuda.jit
+    cuda.jit = lambda *args, max_registers=None, **options: jit(*args, **options)
     kernel.BlockManager = Block
     kernel.FakeCUDAKernel.__call__ = _call(kernel.FakeCUDAKernel.__call__)
     kernel.FakeCUDAKernel.compile = lambda self, signature: None
     cuda.Event.query = lambda self: True
+    cuda.Event.elapsed_time = lambda self, end: 0.0
     cuda.Event.__init__ = cuda.event.__init__ = lambda self, timing=True: None
     devices.FakeCUDADevice.name = "simulator"
     devices.FakeCUDADevice.MULTIPROCESSOR_COUNT = 2

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
-import numpy as np
 import pytest
 
 from longalign.backends.cuda.backend import CudaBackend
-from longalign.backends.cuda.letters import letters_for
-from longalign.reference import ReferenceBackend
-from longalign.scoring import Scoring
-from longalign.testing import QUERY_N, SweepConformance, assert_same_result, mutated, whole_matrix
+from longalign.testing import SweepConformance
 
 
 class SimulatedCuda(SweepConformance):

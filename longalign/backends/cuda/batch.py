@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from longalign.backends.cuda import layout
 from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.best import make_note_best, make_threshold
 from longalign.backends.cuda.config import KernelConfig
@@ -21,16 +22,13 @@ from longalign.backends.cuda.sync import ALL_LANES
 #: of their next cells.
 Carry = namedtuple("Carry", "open_right f_right diagonal")  # noqa: PYI024
 
-#: Where a lane stands in its strip: its number and its first column; the lane that holds the strip's last
-#: part, which half that is, and its last column; where the list of wanted rows begins, where the lane's columns
-#: of the first of them go, and how far apart these are; and how many columns the lane has.
-Place = namedtuple(  # noqa: PYI024
-    "Place", "lane first last_lane final last_column wanted_at row_out_at row_pitch width"
-)
+#: Where a lane stands: its rectangle, its number, its first column and how many columns it has; the lane that
+#: holds the strip's last part, which half that is, and its last column.
+Place = namedtuple("Place", "job lane first width last_lane final last_column")  # noqa: PYI024
 
-#: The next wanted row of a lane's first part, as a place in the list, and that which the first part has just
-#: passed, so that the second follows with it: a number from 0, or -1.
-Wanted = namedtuple("Wanted", "at passed")  # noqa: PYI024
+#: Which wanted row is the next that a lane's first part meets, and which it has just passed, so that the second
+#: part follows with it: numbers from 0, or -1 for none.
+Wanted = namedtuple("Wanted", "next passed")  # noqa: PYI024
 
 #: Rows of one turn of the loop over a batch, unless they take care: spares copies between registers.
 _UNROLLED = 2
@@ -42,25 +40,24 @@ def _make_store_row(config: KernelConfig) -> Any:
     value_of = NUMBERS[config.numbers].value
 
     @cuda.jit(device=True)
-    def store(row_out, opened, e, half, at, width, opening, origin):
+    def store(row_out, opened, e, half, number, jobs, place, origin):
+        opening = np.int32(jobs[place.job, layout.OPENING])
+        at = jobs[place.job, layout.ROW_OUT_AT] + number * jobs[place.job, layout.COLS] + place.first
         for k in range(columns):
-            if half * columns + k < width:
+            if half * columns + k < place.width:
                 h = np.int32(value_of(opened[k], half, origin) + opening)
                 row_out[at + half * columns + k] = pack(h, value_of(e[k], half, origin))
 
     @cuda.jit(device=True)
-    def store_wanted(row_out, opened, e, row, wanted, wanted_rows, place, opening, origin):
+    def store_wanted(row_out, opened, e, row, wanted, wanted_rows, jobs, place, origin):
         """Write what is wanted of the rows just finished; `row` is that of the first part."""
-        here = np.int32(-1)
-        at = wanted.at
-        if row >= 0 and row + 1 == wanted_rows[at]:
-            here = np.int32(at - place.wanted_at)
-            at += 1
-            store(row_out, opened, e, 0, place.row_out_at + here * place.row_pitch, place.width, opening, origin)
+        passed = np.int32(-1)
+        if row >= 0 and row + 1 == wanted_rows[jobs[place.job, layout.WANTED_AT] + wanted.next]:
+            passed = wanted.next
+            store(row_out, opened, e, 0, passed, jobs, place, origin)
         if halves == 2 and wanted.passed >= 0:
-            row_at = place.row_out_at + wanted.passed * place.row_pitch
-            store(row_out, opened, e, 1, row_at, place.width, opening, origin)
-        return Wanted(at, here)
+            store(row_out, opened, e, 1, wanted.passed, jobs, place, origin)
+        return Wanted(np.int32(wanted.next + (1 if passed >= 0 else 0)), passed)
 
     return store_wanted
 
@@ -80,9 +77,18 @@ def make_sweep_batch(config: KernelConfig, careful: bool) -> Any:
     note_best, threshold_of = make_note_best(config), make_threshold(config)
 
     @cuda.jit(device=True)
+    def fetch(from_strip, letter, open_right, f_right, place):
+        """Opened and F left of the next cells, which for the first part come from the strip to the left."""
+        open_left = cuda.shfl_up_sync(ALL_LANES, open_right, 1)
+        f_left = cuda.shfl_up_sync(ALL_LANES, f_right, 1)
+        if place.lane == 0:
+            open_left, f_left = packed_h(from_strip), packed_gap(from_strip)
+        return from_left(open_left, open_right), from_left(f_left, f_right), letter
+
+    @cuda.jit(device=True)
     def sweep_batch(
         opened, e, letters, inbox, outbox, mailbox, row_letters, read_at, start, rows,
-        opening, costs, origin, place, carry, best, threshold, wanted, wanted_rows, row_out,
+        opening, costs, origin, place, carry, best, threshold, wanted, wanted_rows, jobs, row_out,
     ):  # fmt: skip
         open_right, f_right, diagonal = carry.open_right, carry.f_right, carry.diagonal
         used = halves_if(place.width > 0, place.width > columns)
@@ -90,17 +96,12 @@ def make_sweep_batch(config: KernelConfig, careful: bool) -> Any:
         row = np.int32(start - place.lane * halves)
         first_column = np.int32(place.first + 1)
         slot = mailbox
+        # What a step needs is fetched before the end of the step before, so that latencies overlap.
+        open_left, f_left, letter = fetch(inbox[slot], row_letters[read_at], open_right, f_right, place)
         step = np.int32(0)  # the same in all lanes, and the assembler can see it
         while step < batch:
             step = np.int32(step + unrolled)
             for _ in range(unrolled):
-                open_left = cuda.shfl_up_sync(ALL_LANES, open_right, 1)
-                f_left = cuda.shfl_up_sync(ALL_LANES, f_right, 1)
-                value = inbox[slot]
-                if place.lane == 0:
-                    open_left, f_left = packed_h(value), packed_gap(value)
-                open_left, f_left = from_left(open_left, open_right), from_left(f_left, f_right)
-                letter = row_letters[read_at]
                 if careful:
                     limits = Limits(
                         halves_if(row >= 0 and row < rows, row >= 1 and row <= rows),
@@ -110,6 +111,13 @@ def make_sweep_batch(config: KernelConfig, careful: bool) -> Any:
                     opened, e, letters, letter, diagonal, open_left, f_left, costs, limits
                 )
                 diagonal = select(limits.valid, open_left, diagonal) if careful else open_left
+                if place.lane == place.last_lane:
+                    outbox[slot] = pack(open_right, f_right)
+                slot = np.uint32(slot + 1)
+                read_at = np.uint32(read_at + 1)
+                open_left, f_left, letter = fetch(
+                    inbox[slot], row_letters[read_at], open_right, f_right, place
+                )
                 if track_best and maximum(highest, threshold) != threshold:
                     best = note_best(
                         best, opened, highest, threshold, np.int32(row + 1), first_column, opening, origin
@@ -119,13 +127,9 @@ def make_sweep_batch(config: KernelConfig, careful: bool) -> Any:
                     )
                 if careful:
                     wanted = store_wanted(
-                        row_out, opened, e, row, wanted, wanted_rows, place, opening, origin
+                        row_out, opened, e, row, wanted, wanted_rows, jobs, place, origin
                     )
-                if place.lane == place.last_lane:
-                    outbox[slot] = pack(open_right, f_right)
                 row = np.int32(row + 1)
-                slot = np.uint32(slot + 1)
-                read_at = np.uint32(read_at + 1)
         return Carry(open_right, f_right, diagonal), best, wanted
 
     return sweep_batch

@@ -34,6 +34,7 @@ from longalign.backends.cuda.letters import LETTER_SCORES, UNAMBIGUOUS
 from longalign.backends.cuda.numbers import NUMBERS
 from longalign.backends.cuda.row import Costs
 from longalign.backends.cuda.sync import ALL_LANES, publish_rows, take_ticket, wait_for_rows
+from longalign.scoring import NEG_INF
 
 #: Batches between two updates of the progress counter: often enough for a display, rare for the memory.
 _PROGRESS_EVERY = 64
@@ -48,6 +49,7 @@ SIGNATURE = (
 def _make_top_loader(config: KernelConfig) -> Any:
     """A device function that loads a lane's columns from the top boundary and the target."""
     columns, halves = config.columns, config.halves
+    target_letters = columns * halves
     numbers = NUMBERS[config.numbers]
     column_letter = LETTER_SCORES[config.numbers, config.letters].column
     join, number, raised = numbers.join, numbers.number, numbers.raised
@@ -55,6 +57,9 @@ def _make_top_loader(config: KernelConfig) -> Any:
     @cuda.jit(device=True)
     def load(opened, e, letters, width, top, top_at, target, target_at, opening, gap_open, costs, origin):
         """Returns opened above and left of the first cells. Columns from `width` on hold anything."""
+        for column in range(target_letters):
+            code = target[target_at + (column if column < width else 0)]
+            letters[column] = column_letter(code, costs.match, costs.mismatch)
         diagonal = np.int32(0)
         for half in range(halves):
             for k in range(columns):
@@ -66,8 +71,6 @@ def _make_top_loader(config: KernelConfig) -> Any:
                 relative_e = number(raised(gap, h, gap_open), origin)
                 opened[k] = relative if half == 0 else join(opened[k], relative)
                 e[k] = relative_e if half == 0 else join(e[k], relative_e)
-                code = target[target_at + (column if inside else 0)]
-                letters[column] = column_letter(code, costs.match, costs.mismatch)
             corner = half * columns
             value = top[top_at + (corner if corner <= width else 0)]
             relative = number(np.int32(packed_h(value) - opening), origin)
@@ -103,7 +106,8 @@ def build_kernel(config: KernelConfig) -> Any:
     columns, halves, parts, batch, ring = (
         config.columns, config.halves, config.parts, config.batch, config.ring,
     )  # fmt: skip
-    track_best, slots, letter_slots = config.track_best, config.warps * batch, config.warps * 2 * ring
+    local, track_best, letter_slots = config.local, config.track_best, config.warps * 2 * ring
+    slots = config.warps * batch + 1  # one more than is filled: the last step fetches what none needs
     loads, target_letters = -(-batch // LANES), columns * halves
     based = config.numbers == "packed"
     numbers, letter_scores = NUMBERS[config.numbers], LETTER_SCORES[config.numbers, config.letters]
@@ -115,7 +119,7 @@ def build_kernel(config: KernelConfig) -> Any:
     sweep_batch = make_sweep_batch(config, careful=False)
     sweep_batch_carefully = make_sweep_batch(config, careful=True)
 
-    @cuda.jit
+    @cuda.jit(max_registers=config.max_registers)
     def sweep(
         jobs, strips, query, target, top, column, wanted_rows,
         flags, tickets, stop, progress, row_out, col_out, best_out,
@@ -142,6 +146,7 @@ def build_kernel(config: KernelConfig) -> Any:
             extend = np.int32(jobs[job, layout.EXTEND])
             below = np.int32(jobs[job, layout.BELOW])
             gap_open = np.int32(opening - extend)
+            lowest_floor = np.int32(-opening) if local else np.int32(NEG_INF)
             flag = strips[strip, layout.FLAG]
 
             # This lane's columns: `width` of them, after the first `first` columns of the rectangle.
@@ -152,10 +157,8 @@ def build_kernel(config: KernelConfig) -> Any:
             first = np.int32(first_of_strip + part * columns)
             width = np.int32(min(max(strip_width - part * columns, 0), halves * columns))
             place = Place(
-                lane, first, np.int32(last_part // halves),
-                halves_if(part == last_part, part + 1 == last_part),
-                np.int32((strip_width - 1) % columns),
-                jobs[job, layout.WANTED_AT], jobs[job, layout.ROW_OUT_AT] + first, jobs[job, layout.COLS], width,
+                job, lane, first, width, np.int32(last_part // halves),
+                halves_if(part == last_part, part + 1 == last_part), np.int32((strip_width - 1) % columns),
             )  # fmt: skip
             partial = place.last_column != columns - 1
             used = halves_if(width > 0, width > columns)
@@ -166,7 +169,7 @@ def build_kernel(config: KernelConfig) -> Any:
             mismatch = np.int32(jobs[job, layout.MISMATCH] + opening)
             costs = Costs(
                 match, mismatch, lower_amount(opening, np.int32(0)), cost(opening), cost(extend),
-                number(np.int32(0), origin),
+                number(np.int32(0), origin), number(lowest_floor, origin),
             )  # fmt: skip
             safe = first if width > 0 else np.int32(0)
             diagonal = load(
@@ -175,8 +178,8 @@ def build_kernel(config: KernelConfig) -> Any:
             )  # fmt: skip
             carry = Carry(np.int32(0), np.int32(0), diagonal)
             best = no_best()
-            wanted_at = jobs[job, layout.WANTED_AT]
-            wanted = Wanted(wanted_at, np.int32(-1))
+            wanted = Wanted(np.int32(0), np.int32(-1))
+            next_wanted = np.int32(0)
             ambiguous_until = np.int32(0)
             edge = packed_h(top[top_at + first_of_strip])
             published = np.int32(0)
@@ -192,7 +195,7 @@ def build_kernel(config: KernelConfig) -> Any:
                     origin = moved
                     costs = Costs(
                         match, mismatch, costs.opening, costs.opening_cost, costs.extend_cost,
-                        number(np.int32(0), origin),
+                        number(np.int32(0), origin), number(lowest_floor, origin),
                     )  # fmt: skip
                 # Where things are is read once a batch rather than kept: registers are scarce.
                 query_at = jobs[job, layout.QUERY_AT]
@@ -220,11 +223,12 @@ def build_kernel(config: KernelConfig) -> Any:
                     ambiguous_until = np.int32(start + batch + parts)
                 cuda.syncwarp()
 
-                while 0 <= wanted_rows[wanted_at] <= start - last_part:
-                    wanted_at += 1
+                wanted_at = jobs[job, layout.WANTED_AT]
+                while 0 <= wanted_rows[wanted_at + next_wanted] <= start - last_part:
+                    next_wanted = np.int32(next_wanted + 1)
                 careful = (
                     partial or start < last_part or start + batch > rows or start < ambiguous_until
-                    or 0 <= wanted_rows[wanted_at] <= start + batch
+                    or 0 <= wanted_rows[wanted_at + next_wanted] <= start + batch
                 )  # fmt: skip
                 threshold = threshold_of(
                     best, start - part - halves + 2, first + 1, opening, origin, used
@@ -233,12 +237,12 @@ def build_kernel(config: KernelConfig) -> Any:
                 if careful:
                     carry, best, wanted = sweep_batch_carefully(
                         opened, e, letters, inbox, outbox, mailbox, row_letters, read_at, start, rows,
-                        opening, costs, origin, place, carry, best, threshold, wanted, wanted_rows, row_out,
+                        opening, costs, origin, place, carry, best, threshold, wanted, wanted_rows, jobs, row_out,
                     )  # fmt: skip
                 else:
                     carry, best, wanted = sweep_batch(
                         opened, e, letters, inbox, outbox, mailbox, row_letters, read_at, start, rows,
-                        opening, costs, origin, place, carry, best, threshold, wanted, wanted_rows, row_out,
+                        opening, costs, origin, place, carry, best, threshold, wanted, wanted_rows, jobs, row_out,
                     )  # fmt: skip
                 cuda.syncwarp()
 

@@ -118,5 +118,7 @@ def letters_for(job: SweepJob) -> Letters:
     opening = job.scoring.gap_open + job.scoring.gap_extend
     if job.scoring.mismatch + opening < -128 or job.scoring.match + opening > 127:
         return "compare"
+    if job.query.max() < UNAMBIGUOUS or job.target.max() < UNAMBIGUOUS:
+        return "bytes"
     ambiguous = [set(np.flatnonzero(np.bincount(side)[UNAMBIGUOUS:])) for side in (job.query, job.target)]
     return "compare" if ambiguous[0] & ambiguous[1] else "bytes"

@@ -16,8 +16,8 @@ from longalign.backends.cuda.numbers import NUMBERS
 from longalign.recurrence import make_cell
 
 #: The scores of a rectangle: letter scores plus alpha + beta, as integers; alpha + beta as `lower` and as
-#: `subtract` take it, beta as `subtract` does; and the number of the floor.
-Costs = namedtuple("Costs", "match mismatch opening opening_cost extend_cost floor")  # noqa: PYI024
+#: `subtract` take it, beta as `subtract` does; and the numbers of the floor and of a gap opened there.
+Costs = namedtuple("Costs", "match mismatch opening opening_cost extend_cost floor open_floor")  # noqa: PYI024
 
 #: Which halves of a lane are at work on a row of the rectangle, which is the strip's last part, and the last
 #: column of that part.
@@ -30,11 +30,15 @@ def make_row(config: KernelConfig, careful: bool) -> Any:
     It returns opened (H - alpha - beta) and F at the right edge, and the highest opened value of the row.
     Only the `careful` one knows limits: halves that are not at work keep their state, the strip's last part
     ends where it ends, and query letters may be ambiguous.
+
+    F depends on the F to its left twice, directly and by way of H. A short chain leaves out the second way:
+    where H is F, opening a gap there (F - alpha - beta) is no better than going on with it (F - beta).
     """
     columns = config.columns
     numbers, scores = NUMBERS[config.numbers], LETTER_SCORES[config.numbers, config.letters]
     cell = cuda.jit(device=True)(make_cell(numbers.maximum, numbers.subtract, config.local))
     maximum, lower, subtract, select = numbers.maximum, numbers.lower, numbers.subtract, numbers.select
+    short_chain = config.short_chain
     add_score, add_any_score, lowest = scores.add, scores.add_ambiguous, numbers.lowest
 
     @cuda.jit(device=True)
@@ -45,10 +49,14 @@ def make_row(config: KernelConfig, careful: bool) -> Any:
             paired = add_score(diagonal, letters, k, columns, letter, costs.match, costs.mismatch)
             h, e[k], f = cell(paired, open_up, e[k], open_left, f, costs.extend_cost, costs.floor)
             diagonal = open_up
-            open_left = lower(h, costs.opening)
-            opened[k] = open_left
-            highest = maximum(highest, open_left)
-        return open_left, f, highest
+            here = lower(h, costs.opening)
+            opened[k] = here
+            highest = maximum(highest, here)
+            if short_chain:
+                open_left = maximum(subtract(maximum(paired, e[k]), costs.opening_cost), costs.open_floor)
+            else:
+                open_left = here
+        return here, f, highest
 
     @cuda.jit(device=True)
     def advance_carefully(opened, e, letters, letter, diagonal, open_left, f, costs, limits):

@@ -59,12 +59,12 @@ def has_smooth_edges(job: SweepJob) -> bool:
 
 
 def _smooth(edge: Boundary, scoring: Scoring) -> bool:
-    h = edge.h.astype(np.int64)
-    if (edge.gap > edge.h).any():
+    lowest, highest = edge.h.min(), edge.h.max()
+    if edge.gap.max() > lowest and (edge.gap > edge.h).any():
         return False
-    if (edge.h == edge.h[0]).all():
+    if lowest == highest:
         return True
-    steps = np.arange(len(h))
+    h, steps = edge.h.astype(np.int64), np.arange(len(edge.h))
     return (
         _deepest_fall(h + steps * scoring.gap_extend) <= 2 * scoring.gap_open
         and _deepest_fall(steps * (scoring.gap_extend + scoring.match) - h) <= 2 * scoring.gap_open
