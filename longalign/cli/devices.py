@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from argparse import Namespace
 
-from longalign.backends.cpu import CpuBackend
 from longalign.backends import cuda
+from longalign.backends.cpu import CpuBackend
 from longalign.backends.select import open_backends, processors
 
 SCHEMA = "longalign.devices/1"

@@ -14,7 +14,7 @@ class SimulatedCuda(SweepConformance):
 
 
 class TestPacked(SimulatedCuda):
-    """What the back end chooses, packed numbers where they can be: strips of 128 columns, flags every 16 rows."""
+    """Packed numbers where they are exact: strips of 128 columns, flags every 16 rows."""
 
     interesting_lengths = (16, 128)
 

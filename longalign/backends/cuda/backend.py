@@ -23,8 +23,8 @@ class CudaBackend:
     """Sweeps on the GPU of the given index, one launch for all rectangles that one kernel can sweep.
 
     `numbers` (packed only where it is exact), `columns`, `batch` and `short_chain` fix what is otherwise
-    chosen for the rectangles at hand; they and `warps` are there to be measured, see `KernelConfig`. Raises BackendError
-    if there is no such GPU or it cannot be used.
+    chosen for the rectangles at hand; they and `warps` are there to be measured, see `KernelConfig`.
+    Raises BackendError if there is no such GPU or it cannot be used.
     """
 
     def __init__(

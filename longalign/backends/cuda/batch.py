@@ -20,15 +20,15 @@ from longalign.backends.cuda.sync import ALL_LANES
 
 #: What a lane hands from step to step: opened and F at the right edge of its parts, and opened above and left
 #: of their next cells.
-Carry = namedtuple("Carry", "open_right f_right diagonal")  # noqa: PYI024
+Carry = namedtuple("Carry", "open_right f_right diagonal")
 
 #: Where a lane stands: its rectangle, its number, its first column and how many columns it has; the lane that
 #: holds the strip's last part, which half that is, and its last column.
-Place = namedtuple("Place", "job lane first width last_lane final last_column")  # noqa: PYI024
+Place = namedtuple("Place", "job lane first width last_lane final last_column")
 
-#: Which wanted row is the next that a lane's first part meets, and which it has just passed, so that the second
-#: part follows with it: numbers from 0, or -1 for none.
-Wanted = namedtuple("Wanted", "next passed")  # noqa: PYI024
+#: Which wanted row is the next that a lane's first part meets, and which it has just passed, so that the
+#: second part follows with it: numbers from 0, or -1 for none.
+Wanted = namedtuple("Wanted", "next passed")
 
 #: Rows of one turn of the loop over a batch, unless they take care: spares copies between registers.
 _UNROLLED = 2
@@ -126,9 +126,7 @@ def make_sweep_batch(config: KernelConfig, careful: bool) -> Any:
                         best, np.int32(row - halves + 2), first_column, opening, origin, used
                     )
                 if careful:
-                    wanted = store_wanted(
-                        row_out, opened, e, row, wanted, wanted_rows, jobs, place, origin
-                    )
+                    wanted = store_wanted(row_out, opened, e, row, wanted, wanted_rows, jobs, place, origin)
                 row = np.int32(row + 1)
         return Carry(open_right, f_right, diagonal), best, wanted
 

@@ -15,7 +15,7 @@ from longalign.backends.cuda.numbers import NUMBERS
 from longalign.backends.cuda.sync import ALL_LANES
 
 #: A score and where it is, by boundary indices; all 0 for no cell with a positive score.
-Best = namedtuple("Best", "score i j")  # noqa: PYI024
+Best = namedtuple("Best", "score i j")
 
 
 @cuda.jit(device=True)

@@ -37,7 +37,7 @@ class KernelConfig:
 
     def __post_init__(self) -> None:
         if not 1 <= self.batch <= 2 * LANES:
-            raise ValueError(f"a lane loads two rows of a batch at most, so 1 <= batch <= 64, not {self.batch}")
+            raise ValueError(f"a lane loads at most two rows: 1 <= batch <= {2 * LANES}, not {self.batch}")
         if self.numbers == "packed" and self.letters != "bytes":
             raise ValueError("packed numbers need 8-bit letter scores")
 

@@ -29,11 +29,11 @@ from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.batch import Carry, Place, Wanted, make_sweep_batch
 from longalign.backends.cuda.best import best_of_warp, make_threshold, no_best
 from longalign.backends.cuda.config import LANES, KernelConfig
-from longalign.backends.cuda.layout import pack, packed_gap, packed_h
-from longalign.backends.cuda.letters import LETTER_SCORES, UNAMBIGUOUS
+from longalign.backends.cuda.edges import make_load_columns, make_load_rows, make_rebase, make_store_edge
+from longalign.backends.cuda.layout import packed_h
 from longalign.backends.cuda.numbers import NUMBERS
 from longalign.backends.cuda.row import Costs
-from longalign.backends.cuda.sync import ALL_LANES, publish_rows, take_ticket, wait_for_rows
+from longalign.backends.cuda.sync import publish_rows, take_ticket, wait_for_rows
 from longalign.scoring import NEG_INF
 
 #: Batches between two updates of the progress counter: often enough for a display, rare for the memory.
@@ -44,57 +44,6 @@ SIGNATURE = (
     int64[:, ::1], int32[:, ::1], uint8[::1], uint8[::1], int64[::1], int64[::1], int32[::1],
     int32[::1], int32[::1], int32[::1], int64[::1], int64[::1], int64[::1], int32[:, ::1],
 )  # fmt: skip
-
-
-def _make_top_loader(config: KernelConfig) -> Any:
-    """A device function that loads a lane's columns from the top boundary and the target."""
-    columns, halves = config.columns, config.halves
-    target_letters = columns * halves
-    numbers = NUMBERS[config.numbers]
-    column_letter = LETTER_SCORES[config.numbers, config.letters].column
-    join, number, raised = numbers.join, numbers.number, numbers.raised
-
-    @cuda.jit(device=True)
-    def load(opened, e, letters, width, top, top_at, target, target_at, opening, gap_open, costs, origin):
-        """Returns opened above and left of the first cells. Columns from `width` on hold anything."""
-        for column in range(target_letters):
-            code = target[target_at + (column if column < width else 0)]
-            letters[column] = column_letter(code, costs.match, costs.mismatch)
-        diagonal = np.int32(0)
-        for half in range(halves):
-            for k in range(columns):
-                column = half * columns + k
-                inside = column < width
-                value = top[top_at + (column + 1 if inside else 0)]
-                h, gap = packed_h(value), packed_gap(value)
-                relative = number(np.int32(h - opening), origin)
-                relative_e = number(raised(gap, h, gap_open), origin)
-                opened[k] = relative if half == 0 else join(opened[k], relative)
-                e[k] = relative_e if half == 0 else join(e[k], relative_e)
-            corner = half * columns
-            value = top[top_at + (corner if corner <= width else 0)]
-            relative = number(np.int32(packed_h(value) - opening), origin)
-            diagonal = relative if half == 0 else join(diagonal, relative)
-        return diagonal
-
-    return load
-
-
-def _make_rebase(config: KernelConfig) -> Any:
-    """A device function that moves all numbers of a lane to another origin."""
-    columns = config.columns
-    subtract = NUMBERS[config.numbers].subtract
-
-    @cuda.jit(device=True)
-    def rebase(opened, e, carry, by):
-        for k in range(columns):
-            opened[k] = subtract(opened[k], by)
-            e[k] = subtract(e[k], by)
-        return Carry(
-            subtract(carry.open_right, by), subtract(carry.f_right, by), subtract(carry.diagonal, by)
-        )
-
-    return rebase
 
 
 def build_kernel(config: KernelConfig) -> Any:
@@ -108,14 +57,16 @@ def build_kernel(config: KernelConfig) -> Any:
     )  # fmt: skip
     local, track_best, letter_slots = config.local, config.track_best, config.warps * 2 * ring
     slots = config.warps * batch + 1  # one more than is filled: the last step fetches what none needs
-    loads, target_letters = -(-batch // LANES), columns * halves
+    target_letters = columns * halves
     based = config.numbers == "packed"
-    numbers, letter_scores = NUMBERS[config.numbers], LETTER_SCORES[config.numbers, config.letters]
-    number, value_of, cost, halves_if = numbers.number, numbers.value, numbers.cost, numbers.halves
-    origin_below, raised, lower_amount = numbers.origin, numbers.raised, numbers.number
-    row_letter = letter_scores.row
-    minds_ambiguous = letter_scores.add is not letter_scores.add_ambiguous
-    load, rebase, threshold_of = _make_top_loader(config), _make_rebase(config), make_threshold(config)
+    numbers = NUMBERS[config.numbers]
+    number, cost, halves_if, origin_below = numbers.number, numbers.cost, numbers.halves, numbers.origin
+    load_columns, load_rows, store_edge = (
+        make_load_columns(config),
+        make_load_rows(config),
+        make_store_edge(config),
+    )
+    rebase, threshold_of = make_rebase(config), make_threshold(config)
     sweep_batch = make_sweep_batch(config, careful=False)
     sweep_batch_carefully = make_sweep_batch(config, careful=True)
 
@@ -145,17 +96,16 @@ def build_kernel(config: KernelConfig) -> Any:
             opening = np.int32(jobs[job, layout.OPENING])
             extend = np.int32(jobs[job, layout.EXTEND])
             below = np.int32(jobs[job, layout.BELOW])
-            gap_open = np.int32(opening - extend)
             lowest_floor = np.int32(-opening) if local else np.int32(NEG_INF)
             flag = strips[strip, layout.FLAG]
 
             # This lane's columns: `width` of them, after the first `first` columns of the rectangle.
-            strip_width = strips[strip, layout.WIDTH]
+            strip_width = np.int32(strips[strip, layout.WIDTH])
             first_of_strip = strips[strip, layout.FIRST_COLUMN]
             last_part = np.int32((strip_width - 1) // columns)
             part = np.int32(lane * halves)
             first = np.int32(first_of_strip + part * columns)
-            width = np.int32(min(max(strip_width - part * columns, 0), halves * columns))
+            width = min(max(np.int32(strip_width - part * columns), np.int32(0)), np.int32(halves * columns))
             place = Place(
                 job, lane, first, width, np.int32(last_part // halves),
                 halves_if(part == last_part, part + 1 == last_part), np.int32((strip_width - 1) % columns),
@@ -168,14 +118,11 @@ def build_kernel(config: KernelConfig) -> Any:
             match = np.int32(jobs[job, layout.MATCH] + opening)
             mismatch = np.int32(jobs[job, layout.MISMATCH] + opening)
             costs = Costs(
-                match, mismatch, lower_amount(opening, np.int32(0)), cost(opening), cost(extend),
+                match, mismatch, number(opening, np.int32(0)), cost(opening), cost(extend),
                 number(np.int32(0), origin), number(lowest_floor, origin),
             )  # fmt: skip
             safe = first if width > 0 else np.int32(0)
-            diagonal = load(
-                opened, e, letters, width, top, top_at + safe, target, jobs[job, layout.TARGET_AT] + safe,
-                opening, gap_open, costs, origin,
-            )  # fmt: skip
+            diagonal = load_columns(opened, e, letters, width, safe, top, target, jobs, job, costs, origin)
             carry = Carry(np.int32(0), np.int32(0), diagonal)
             best = no_best()
             wanted = Wanted(np.int32(0), np.int32(-1))
@@ -197,29 +144,10 @@ def build_kernel(config: KernelConfig) -> Any:
                         match, mismatch, costs.opening, costs.opening_cost, costs.extend_cost,
                         number(np.int32(0), origin), number(lowest_floor, origin),
                     )  # fmt: skip
-                # Where things are is read once a batch rather than kept: registers are scarce.
-                query_at = jobs[job, layout.QUERY_AT]
-                column_at = jobs[job, layout.COLUMN_AT] + 1
-                ambiguous = False
-                for part_of_batch in range(loads):
-                    slot = np.int32(part_of_batch * LANES + lane)
-                    row = np.int32(start + slot)
-                    if slot < batch:
-                        code = query[query_at + row] if row < rows else np.uint8(0)
-                        above = query[query_at + row - 1] if 0 < row <= rows else np.uint8(0)
-                        in_ring = np.uint32(own_ring + (row & (ring - 1)))
-                        row_letters[in_ring] = row_letter(code, above)
-                        row_letters[np.uint32(in_ring + ring)] = row_letter(code, above)
-                        ambiguous = ambiguous or code >= UNAMBIGUOUS
-                        if row < rows:
-                            value = column[column_at + row]
-                            edge = packed_h(value)
-                            inbox[np.uint32(mailbox + slot)] = pack(
-                                number(np.int32(edge - opening), origin),
-                                number(raised(packed_gap(value), edge, gap_open), origin),
-                            )
-                edge = cuda.shfl_sync(ALL_LANES, edge, (batch - 1) % LANES)
-                if minds_ambiguous and cuda.any_sync(ALL_LANES, ambiguous):
+                edge, ambiguous = load_rows(
+                    inbox, mailbox, row_letters, own_ring, edge, query, column, jobs, job, start, lane, origin
+                )
+                if ambiguous:
                     ambiguous_until = np.int32(start + batch + parts)
                 cuda.syncwarp()
 
@@ -230,36 +158,26 @@ def build_kernel(config: KernelConfig) -> Any:
                     partial or start < last_part or start + batch > rows or start < ambiguous_until
                     or 0 <= wanted_rows[wanted_at + next_wanted] <= start + batch
                 )  # fmt: skip
-                threshold = threshold_of(
-                    best, start - part - halves + 2, first + 1, opening, origin, used
-                )
+                threshold = threshold_of(best, start - part - halves + 2, first + 1, opening, origin, used)
                 read_at = np.uint32(own_ring + ((start - part) & (ring - 1)))
                 if careful:
                     carry, best, wanted = sweep_batch_carefully(
                         opened, e, letters, inbox, outbox, mailbox, row_letters, read_at, start, rows,
-                        opening, costs, origin, place, carry, best, threshold, wanted, wanted_rows, jobs, row_out,
+                        opening, costs, origin, place, carry, best, threshold, wanted, wanted_rows, jobs,
+                        row_out,
                     )  # fmt: skip
                 else:
                     carry, best, wanted = sweep_batch(
                         opened, e, letters, inbox, outbox, mailbox, row_letters, read_at, start, rows,
-                        opening, costs, origin, place, carry, best, threshold, wanted, wanted_rows, jobs, row_out,
+                        opening, costs, origin, place, carry, best, threshold, wanted, wanted_rows, jobs,
+                        row_out,
                     )  # fmt: skip
                 cuda.syncwarp()
 
-                last_half = last_part % halves
-                column_at = jobs[job, layout.COLUMN_AT] + 1
-                wanted_column = strips[strip, layout.WANTED_COLUMN]
-                col_out_at = jobs[job, layout.COL_OUT_AT] + np.int64(wanted_column) * rows
-                for part_of_batch in range(loads):
-                    slot = np.int32(part_of_batch * LANES + lane)
-                    right_row = start + slot - last_part
-                    if slot < batch and right_row >= 0 and right_row < rows:
-                        value = outbox[np.uint32(mailbox + slot)]
-                        h = np.int32(value_of(packed_h(value), last_half, origin) + opening)
-                        value = pack(h, value_of(packed_gap(value), last_half, origin))
-                        column[column_at + right_row] = value
-                        if wanted_column >= 0:
-                            col_out[col_out_at + right_row] = value
+                store_edge(
+                    outbox, mailbox, column, col_out, jobs, job, strips[strip, layout.WANTED_COLUMN],
+                    np.int32(start - last_part), lane, last_part % halves, origin,
+                )  # fmt: skip
                 published = min(rows, max(np.int32(0), np.int32(start + batch - last_part)))
                 publish_rows(flags, flag + 1, published, lane)
                 if lane == 0 and ((turn + 1) % _PROGRESS_EVERY == 0 or turn + 1 == batches):

@@ -74,8 +74,8 @@ class Workspace:
             free = self.free_bytes()
             if needed > free:
                 raise BackendError(
-                    f"the GPU has {free / 1e9:.2f} GB of free memory, but sweeping {len(jobs)} rectangle(s) of "
-                    f"{sum(job.cells for job in jobs):.3g} cells with the requested boundaries takes "
+                    f"the GPU has {free / 1e9:.2f} GB of free memory, but sweeping {len(jobs)} rectangle(s) "
+                    f"of {sum(job.cells for job in jobs):.3g} cells with the requested boundaries takes "
                     f"{needed / 1e9:.2f} GB: use smaller tiles or a coarser lattice"
                 )
             self._block, self._size = None, 0

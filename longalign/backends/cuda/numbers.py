@@ -12,8 +12,8 @@ So no sum of a value and a score or a cost ever leaves 16 bits, and therefore
   half never borrows from the high one. That is not so for garbage in the low half of a lane whose high half
   is still at work, which only rows at the end of a rectangle have: see `Numbers.lower`;
 - minus infinity has no number, and needs none: E below H - alpha is raised to H - alpha, which changes no
-  value computed from it, the next E being max(E - beta, H - alpha - beta) either way. So is F. Rectangles with
-  minus infinity among the H of their edges are swept in 32 bits;
+  value computed from it, the next E being max(E - beta, H - alpha - beta) either way. So is F. Rectangles
+  with minus infinity among the H of their edges are swept in 32 bits;
 - the floor of local mode, if it lies below the origin, lies below all values too (none is negative), and any
   number not above them stands for it: 0 does.
 """
@@ -119,9 +119,9 @@ def _select(mask, x, y):
 
 
 INT32 = Numbers(
-    lowest=np.int32(NEG_INF), highest=_HIGHEST_32, maximum=_maximum, subtract=_subtract, lower=_subtract, cost=_itself,
-    origin=_no_origin, number=_first, raised=_gap_itself, value=_value, join=_first, halves=_all_if,
-    select=_select, from_left=_first, part=_first,
+    lowest=np.int32(NEG_INF), highest=_HIGHEST_32, maximum=_maximum, subtract=_subtract,
+    lower=_subtract, cost=_itself, origin=_no_origin, number=_first, raised=_gap_itself, value=_value,
+    join=_first, halves=_all_if, select=_select, from_left=_first, part=_first,
 )  # fmt: skip
 
 
@@ -178,9 +178,10 @@ def _high_then_low(x, own):
 
 
 PACKED = Numbers(
-    lowest=np.int32(0), highest=np.int32(-1), maximum=maximum_pairs, subtract=add_pairs, lower=_subtract, cost=_negated_pair,
-    origin=_origin_below, number=_relative_pair, raised=_raised_gap, value=_half_value, join=_join_halves,
-    halves=_halves_if, select=_select, from_left=_high_then_low, part=_half,
+    lowest=np.int32(0), highest=np.int32(-1), maximum=maximum_pairs, subtract=add_pairs,
+    lower=_subtract, cost=_negated_pair, origin=_origin_below, number=_relative_pair, raised=_raised_gap,
+    value=_half_value, join=_join_halves, halves=_halves_if, select=_select, from_left=_high_then_low,
+    part=_half,
 )  # fmt: skip
 
 NUMBERS: dict[configuration.Numbers, Numbers] = {"packed": PACKED, "int32": INT32}

@@ -21,8 +21,8 @@ class Shape:
     short_chain: bool
 
 
-#: Shapes to choose from. Wide strips spend less on boundaries and synchronisation, narrow ones keep more warps
-#: busy on short rectangles.
+#: Shapes to choose from. Wide strips spend less on boundaries and synchronisation, narrow ones keep more
+#: warps busy on short rectangles.
 SHAPES: dict[Numbers, tuple[Shape, ...]] = {
     "packed": (Shape(16, 64, False), Shape(8, 64, False), Shape(8, 64, True), Shape(4, 32, True)),
     "int32": (Shape(16, 32, False), Shape(8, 32, False), Shape(4, 32, True)),
@@ -79,7 +79,7 @@ class Choice:
 
     config: KernelConfig
     why_numbers: str
-    why_columns: str
+    why_shape: str
 
 
 def every_configuration() -> list[KernelConfig]:
@@ -114,9 +114,7 @@ def choose(jobs: Sequence[SweepJob], hardware: Hardware, wishes: Wishes = Wishes
     return [choices[k] for k in range(len(jobs))]
 
 
-def _numbers(
-    job: SweepJob, letters: Letters, hardware: Hardware, wishes: Wishes
-) -> tuple[Numbers, str]:
+def _numbers(job: SweepJob, letters: Letters, hardware: Hardware, wishes: Wishes) -> tuple[Numbers, str]:
     """The fastest exact numbers, and why."""
     if wishes.numbers == "int32":
         return "int32", "32 bits were asked for"

@@ -17,11 +17,11 @@ from longalign.recurrence import make_cell
 
 #: The scores of a rectangle: letter scores plus alpha + beta, as integers; alpha + beta as `lower` and as
 #: `subtract` take it, beta as `subtract` does; and the numbers of the floor and of a gap opened there.
-Costs = namedtuple("Costs", "match mismatch opening opening_cost extend_cost floor open_floor")  # noqa: PYI024
+Costs = namedtuple("Costs", "match mismatch opening opening_cost extend_cost floor open_floor")
 
 #: Which halves of a lane are at work on a row of the rectangle, which is the strip's last part, and the last
 #: column of that part.
-Limits = namedtuple("Limits", "valid final last_column")  # noqa: PYI024
+Limits = namedtuple("Limits", "valid final last_column")
 
 
 def make_row(config: KernelConfig, careful: bool) -> Any:

@@ -10,9 +10,9 @@ h the value of H on the strip's left edge at row boundary `start`. For any cells
 The second holds because a path to (i, j+w) crosses column j somewhere above, at (i-d, j): from there it gains
 at most `match` for each of min(d, w) letters and pays for the gap of |d - w| others, while
 H(i, j) >= H(i-d, j) - alpha - d*beta. A path that starts from 0, in local mode, gains no more, and
-H(i, j) >= 0. In a rectangle, values come from its edges as well. If the edges obey both lines with 2*alpha for
-alpha, which `smooth` checks and every part of a matrix does, two legs, one along the strip's left edge and one
-across the strip, differ from h by no more than
+H(i, j) >= 0. In a rectangle, values come from its edges as well. If the edges obey both lines with 2*alpha
+for alpha, which `has_smooth_edges` checks and every part of a matrix does, then two legs, one along the
+strip's left edge and one across the strip, differ from h by no more than
 
     down to   h - 8*alpha - W*beta - max(B*beta, S*(beta + match))
     up to     h + 8*alpha + W*(beta + match) + max(S*beta, B*(beta + match))

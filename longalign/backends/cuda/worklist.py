@@ -61,7 +61,8 @@ def build(jobs: Sequence[SweepJob], config: KernelConfig) -> WorkList:
     table[:, layout.MISMATCH] = [job.scoring.mismatch for job in jobs]
     table[:, layout.OPENING] = [job.scoring.gap_open + job.scoring.gap_extend for job in jobs]
     table[:, layout.EXTEND] = [job.scoring.gap_extend for job in jobs]
-    table[:, layout.BELOW] = [window.below(job.scoring, config) if config.numbers == "packed" else 0 for job in jobs]
+    if config.numbers == "packed":
+        table[:, layout.BELOW] = [window.below(job.scoring, config) for job in jobs]
 
     strips_of = [_strips(job, config.strip_width) for job in jobs]
     flags_at = _starts([len(strips) + 1 for strips in strips_of])
