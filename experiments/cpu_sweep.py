@@ -34,6 +34,7 @@ from longalign.boundary import State, entry_edges, local_edges
 from longalign.scoring import Scoring
 
 SCORING = Scoring(match=1, mismatch=-3, gap_open=3, gap_extend=2)
+WIDTHS = (8, 16)  # the kernels that a back end uses once it has swept a few thousand million cells
 RESULTS = Path(__file__).parent / "results" / "cpu_sweep.json"
 MITOCHONDRION = 16_569
 
@@ -74,7 +75,7 @@ def parasail_sweep(query: Codes, target: Codes) -> Callable[[], int]:
 
 
 def cpu_sweep(job: SweepJob, threads: int) -> Callable[[], int]:
-    backend = CpuBackend(threads)
+    backend = CpuBackend(threads, widths=WIDTHS)
     return lambda: backend.sweep([job])[0].best.score
 
 
@@ -88,7 +89,7 @@ def small_jobs(length: int, local: bool, threads: int) -> tuple[int, Callable[[]
             top, left = entry_edges(State.H, length, length, SCORING)
             job = SweepJob(job.query, job.target, SCORING, top, left, False, job.rows, job.cols, False)
         jobs.append(job)
-    backend = CpuBackend(threads)
+    backend = CpuBackend(threads, widths=WIDTHS)
     return sum(job.cells for job in jobs), lambda: backend.sweep(jobs)
 
 
@@ -142,10 +143,10 @@ FIRST_CALL = f"""
 import time
 start = time.perf_counter()
 import numpy as np
-from experiments.cpu_sweep import cpu_sweep, random_pair, whole_matrix
+from experiments.cpu_sweep import CpuBackend, random_pair, whole_matrix
 job = whole_matrix(*random_pair({MITOCHONDRION}, np.random.default_rng(0)))
 imported = time.perf_counter()
-cpu_sweep(job, 1)()
+CpuBackend(1).sweep([job])
 print(imported - start, time.perf_counter() - imported)
 """
 

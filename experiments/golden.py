@@ -35,7 +35,9 @@ def main() -> int:
     results = []
     for row in rows:
         files = [options.genomes / f"{row[side]}.fa.gz" for side in ("query", "target")]
-        if not all(file.exists() for file in files) or _letters(files) > options.longest:
+        if not all(file.exists() for file in files) or not (
+            options.shortest <= _letters(files) <= options.longest
+        ):
             continue
         results.append(_run(row, files, options))
         print(_line(results[-1]), flush=True)
@@ -60,6 +62,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument(
         "--longest", type=float, default=1.2e6, help="letters of the longer sequence, at most"
     )
+    parser.add_argument("--shortest", type=float, default=0, help="letters of the longer sequence, at least")
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     options.golden = options.golden or options.genomes / "GOLDEN.tsv"

@@ -3,12 +3,13 @@
 >>> import longalign
 >>> alignment = longalign.align("ACGTTACGT", "ACGTACGT")
 >>> alignment.score, alignment.cigar
-(4, '4=')
+(5, '5=')
 """
+
+from typing import TYPE_CHECKING
 
 from longalign._version import __version__
 from longalign.alignment import Alignment, Op
-from longalign.api import align, resume, score
 from longalign.boundary import BestCell
 from longalign.errors import (
     BackendError,
@@ -20,6 +21,9 @@ from longalign.errors import (
 )
 from longalign.scoring import Scoring
 from longalign.sequence import Sequence, read_sequence
+
+if TYPE_CHECKING:
+    from longalign.api import align, resume, score
 
 __all__ = [
     "Alignment",
@@ -39,3 +43,16 @@ __all__ = [
     "resume",
     "score",
 ]
+
+if not TYPE_CHECKING:
+
+    def __getattr__(name: str) -> object:
+        """Import `align`, `resume` and `score` when they are first used: they bring a compiler along."""
+        if name in ("align", "resume", "score"):
+            from longalign import api
+
+            return getattr(api, name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+    def __dir__() -> list[str]:
+        return __all__

@@ -124,9 +124,12 @@ def thin(cuts: tuple[int, ...], largest: int) -> tuple[int, ...]:
     return tuple(kept)
 
 
-def default_budget(rows: int, cols: int) -> int:
-    """Bytes of lattice that make phases 2 and 3 cheap beside phase 1."""
-    chunk = max(SMALLEST_CHUNK, rows * cols // (PATH_SHARE * (rows + cols)))
+def default_budget(rows: int, cols: int, least_chunk: int = 0) -> int:
+    """Bytes of lattice that make phases 2 and 3 cheap beside phase 1.
+
+    `least_chunk` is the side below which a back end sweeps a chunk in no less time.
+    """
+    chunk = max(SMALLEST_CHUNK, least_chunk, rows * cols // (PATH_SHARE * (rows + cols)))
     return ceil(2 * rows * cols / chunk * BYTES_PER_STORED_CELL) + (1 << 20)
 
 

@@ -78,7 +78,9 @@ def run(
     scoring.check_range(query.length, target.length)
     if store_path is None:
         grid = plan(query.length, target.length, resources, command, None)
-        lattice = StoreLattice(Problem.of(query, target, scoring, mode), grid, MemoryStore())
+        lattice = StoreLattice(
+            Problem.of(query, target, scoring, mode), grid, MemoryStore(edges_only=command == "score")
+        )
         return _run(query, target, mode, lattice, resources, command, emit)
     records = SequenceRecord.of(query), SequenceRecord.of(target)
     if DirectoryStore.exists(store_path):
@@ -89,6 +91,7 @@ def run(
         store = DirectoryStore.create(store_path, manifest, query, target)
     with store:
         store.manifest.refuse_other(store_path, *records, mode, scoring)
+        store.continue_as(command, output)
         return _run_stored(query, target, store, resources, command, emit)
 
 

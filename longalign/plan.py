@@ -34,6 +34,9 @@ _BYTES_PER_LETTER = 48
 _LATTICE_SHARE = 4
 _TILE_SHARE = 4
 
+#: Bytes of boundaries that one tile returns, at most: they pass through memory a few times.
+_LARGEST_TILE = 1 << 30
+
 #: Of the free space of a disk, the part that a store plans to fill.
 _DISK_SHARE = 0.8
 
@@ -62,8 +65,8 @@ def plan(rows: int, cols: int, resources: Resources, command: Command, store_pat
     shapes = [backend.tile_shape(rows, cols) for backend in resources.backends]
     shape = min(rows, *(shape[0] for shape in shapes)), min(cols, *(shape[1] for shape in shapes))
     while True:
-        grid = _cut(rows, cols, shape, room, resources.store_budget)
-        if _tile_bytes(grid) <= resources.memory // _TILE_SHARE:
+        grid = _cut(rows, cols, shape, room, resources)
+        if _tile_bytes(grid) <= min(resources.memory // _TILE_SHARE, _LARGEST_TILE):
             break
         shape = (ceil(shape[0] / 2), shape[1]) if shape[0] >= shape[1] else (shape[0], ceil(shape[1] / 2))
     check_memory(grid, resources, in_memory=store_path is None)
@@ -81,11 +84,13 @@ def check_memory(grid: Grid, resources: Resources, in_memory: bool) -> None:
     _check_memory(grid.rows, grid.cols, needed, resources.memory)
 
 
-def _cut(rows: int, cols: int, shape: tuple[int, int], room: int | None, wanted: int | None) -> Grid:
+def _cut(rows: int, cols: int, shape: tuple[int, int], room: int | None, resources: Resources) -> Grid:
     """The grid for tiles of `shape`: what the user wants, else what is useful and fits in `room` bytes."""
     if room is None:
         return plan_grid(rows, cols, shape, None)
-    useful = max(default_budget(rows, cols), smallest_budget(rows, cols, shape))
+    wanted = resources.store_budget
+    least_chunk = max(backend.least_chunk for backend in resources.backends)
+    useful = max(default_budget(rows, cols, least_chunk), smallest_budget(rows, cols, shape))
     return plan_grid(rows, cols, shape, min(room, useful) if wanted is None else wanted)
 
 

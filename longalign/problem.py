@@ -10,11 +10,8 @@ from longalign.alignment import Mode
 from longalign.backends.base import Codes, SweepJob
 from longalign.boundary import Boundary, State, Waypoint, entry_edges, local_edges
 from longalign.errors import InternalError
-from longalign.scoring import NEG_INF, Scoring
+from longalign.scoring import UNREACHABLE, Scoring
 from longalign.sequence import Sequence
-
-#: A boundary value below this is minus infinity, perhaps lowered by a gap or two.
-_UNREACHABLE = NEG_INF + (1 << 26)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,7 +93,7 @@ class Segment:
 
 def reachable(values: np.ndarray) -> np.ndarray:
     """Which boundary values are not minus infinity."""
-    return values > _UNREACHABLE
+    return values >= UNREACHABLE
 
 
 def check_value(found: int, expected: int, what: str) -> None:

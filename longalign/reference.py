@@ -53,6 +53,7 @@ class ReferenceBackend:
     """The oracle as a back end, for the conformance suites and for tests of the phases."""
 
     name = "reference"
+    least_chunk = 1
 
     def sweep(self, jobs: Sequence[SweepJob], progress: Progress = no_progress) -> list[SweepResult]:
         results = []

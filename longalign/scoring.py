@@ -10,6 +10,10 @@ from longalign.errors import InputError
 #: value replaces it; `LARGEST_PARAMETER` keeps that, and every finite value, inside 32 bits.
 NEG_INF = -(1 << 31) + (1 << 27)
 
+#: A boundary value below this is minus infinity, lowered by a gap or two or raised by a match; no finite
+#: value lies here.
+UNREACHABLE = NEG_INF + (1 << 26)
+
 #: Letter scores and gap costs are at most this in size.
 LARGEST_PARAMETER = 1 << 24
 

@@ -149,9 +149,9 @@ def read_sequence(spec: str | os.PathLike[str]) -> Sequence:
 
 
 def can_read_again(spec: str) -> bool:
-    """Whether `spec`, the source of a sequence, names a file that is there now."""
+    """Whether `spec`, the source of a sequence, names a file that is there now, and not a pipe."""
     path, _ = _split(spec)
-    return path != fasta.STDIN and os.path.exists(path)  # noqa: PTH110 - Path.exists raises EACCES
+    return path != fasta.STDIN and os.path.isfile(path)  # noqa: PTH113 - Path.is_file raises EACCES
 
 
 def _split(spec: str) -> tuple[str, str | None]:

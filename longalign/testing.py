@@ -33,7 +33,7 @@ from longalign.boundary import (
 )
 from longalign.errors import InputError
 from longalign.reference import ReferenceBackend, encode
-from longalign.scoring import LARGEST_PARAMETER, NEG_INF, Scoring
+from longalign.scoring import LARGEST_PARAMETER, NEG_INF, UNREACHABLE, Scoring
 from longalign.sequence import AMBIGUOUS_IN_QUERY, AMBIGUOUS_IN_TARGET
 
 T = TypeVar("T")
@@ -43,9 +43,6 @@ QUERY_N, TARGET_N = AMBIGUOUS_IN_QUERY, AMBIGUOUS_IN_TARGET
 
 #: `Scoring.check_range` keeps H between these two, and so E and F above LOWEST - alpha - beta.
 LOWEST, HIGHEST = NEG_INF + (1 << 27), -NEG_INF
-
-#: What is below this is minus infinity: NEG_INF, changed by a letter score and the cost of a gap or two.
-UNREACHABLE = NEG_INF + (1 << 26)
 
 #: The most letters that `cut_edges` puts before a rectangle on either side.
 MARGIN = 9

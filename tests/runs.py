@@ -34,6 +34,7 @@ class SmallTiles:
         self.shape = shape
         self.swept = 0
         self.name = self.inner.name
+        self.least_chunk = self.inner.least_chunk
 
     def sweep(self, jobs: Sequence[SweepJob], progress: Progress = no_progress) -> list[SweepResult]:
         results = self.inner.sweep(jobs, progress)

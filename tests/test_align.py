@@ -1,6 +1,7 @@
 """Whole runs against parasail and published results: the score, and that the alignment is worth it.
 
-`Alignment.rescore` and `check` count letters and gaps; they share nothing with the sweeps.
+`Alignment.rescore` and `check` count letters and gaps; they share nothing with the sweeps. Runs over
+many tiles and chunks are in `test_phases.py`.
 """
 
 from __future__ import annotations
@@ -13,18 +14,10 @@ import pytest
 from oracles import parasail_score, spell
 
 import longalign
-from longalign import geometry, pipeline
-from longalign.boundary import BestCell
-from longalign.phases import recompute
-from longalign.plan import Resources
-from longalign.reference import ReferenceBackend
 from longalign.scoring import Scoring
-from longalign.sequence import Sequence
-from longalign.testing import QUERY_N, SCORINGS, mutated, whole_matrix
+from longalign.testing import QUERY_N, SCORINGS, mutated
 
 DATA = Path(__file__).with_name("data")
-
-MODES = ["local", "global"]
 
 
 def random_pair(rng, longest):
@@ -38,26 +31,18 @@ def random_pair(rng, longest):
     return query, mutated(copied, cols, rng.choice([0.01, 0.1, 0.3]), rng)
 
 
-def as_sequences(query, target):
-    return [Sequence.from_letters(name, spell(codes)) for name, codes in (("q", query), ("t", target))]
-
-
-def check(alignment, query, target, scoring, mode):
-    alignment.check()
-    assert alignment.rescore() == alignment.score
-    assert alignment.score == parasail_score(query, target, scoring, mode == "local")
-
-
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", ["local", "global"])
 def test_the_public_function_on_random_pairs(mode):
     rng = np.random.default_rng(7)
     for number in range(1100):
         scoring = SCORINGS[number % len(SCORINGS)]
-        pair = random_pair(rng, 300)
-        alignment = longalign.align(
-            *as_sequences(*pair), scoring=scoring, mode=mode, backend="cpu", threads=1
-        )
-        check(alignment, *pair, scoring, mode)
+        query, target = random_pair(rng, 300)
+        texts = spell(query), spell(target)
+        alignment = longalign.align(*texts, scoring=scoring, mode=mode, backend="cpu", threads=1)
+        want = parasail_score(query, target, scoring, mode == "local")
+        call = f"align{(*texts, scoring, mode)}"
+        assert alignment.score == want, call
+        assert alignment.rescore() == want, call
 
 
 def golden():
@@ -76,32 +61,3 @@ def test_published_score_and_end(row):
     alignment.check()
     found = alignment.score, alignment.query_end, alignment.target_end
     assert found == tuple(int(row[name]) for name in ("score", "end_query_1based", "end_target_1based"))
-
-
-class TinyTiles(ReferenceBackend):
-    """Tiles so small that a short alignment passes through many."""
-
-    def tile_shape(self, rows, cols):
-        return 13, 17
-
-
-@pytest.fixture
-def tiny_geometry(monkeypatch):
-    """Chunks inside tiles, and segments that are refined several times before they are traced."""
-    monkeypatch.setattr(geometry, "SMALLEST_CHUNK", 5)
-    monkeypatch.setattr(recompute, "LEAF_CELLS", 12)
-
-
-@pytest.mark.usefixtures("tiny_geometry")
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("scoring", SCORINGS, ids=str)
-def test_many_small_chunks(scoring, mode):
-    rng = np.random.default_rng(SCORINGS.index(scoring))
-    resources = Resources([TinyTiles()], threads=1, memory=4 << 30)
-    for _ in range(30):
-        query, target = random_pair(rng, 60)
-        outcome = pipeline.run(*as_sequences(query, target), scoring, mode, resources)
-        check(outcome.alignment, query, target, scoring, mode)
-        [whole] = ReferenceBackend().sweep([whole_matrix(query, target, scoring, mode == "local")])
-        if mode == "local":
-            assert BestCell(outcome.end.value, outcome.end.i, outcome.end.j) == whole.best

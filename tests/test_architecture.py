@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import operator
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -48,6 +49,27 @@ def test_only_the_suite_imports_test_libraries(library):
 
 @pytest.mark.parametrize("unwanted", ["numba.cuda", "hypothesis", "pytest", "dask"])
 def test_importing_longalign_leaves_alone(unwanted):
-    program = "import sys, longalign, longalign.cli; print(*sys.modules)"
+    program = "import sys, longalign.api, longalign.cli.align; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert unwanted not in done.stdout.split()
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["align", "--help"], ["align", "only-one.fa"]])
+def test_cheap_commands_need_no_compiler(arguments):
+    program = f"""
+import atexit, sys
+atexit.register(lambda: print(*sys.modules))
+from longalign.cli import main
+main({arguments})
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    loaded = done.stdout.split()
+    assert "longalign.cli.parser" in loaded
+    assert not {"numba", "llvmlite", "h5py", "longalign.api"} & set(loaded)
+
+
+def test_every_public_name_is_there_and_listed():
+    assert all(hasattr(longalign, name) for name in longalign.__all__)
+    assert set(longalign.__all__) <= set(dir(longalign))
+    with pytest.raises(AttributeError, match="no attribute 'aline'"):
+        operator.attrgetter("aline")(longalign)

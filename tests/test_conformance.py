@@ -26,7 +26,7 @@ class CpuConformance(SweepConformance):
     geometry = SweepGeometry(columns=2, lanes=8, group=4, block_rows=12, least_rows=5)
     interesting_lengths = (8, 12, 16, 32)
 
-    @pytest.fixture(scope="class", params=[(8, 16), (16,), ()], ids=["8 bits", "16 bits", "32 bits"])
+    @pytest.fixture(scope="class", params=[None, (8, 16), (16,), ()], ids=["general", "8", "16", "32"])
     @classmethod
     def backend(cls, request) -> CpuBackend:
         return CpuBackend(cls.threads, cls.geometry, request.param)
@@ -41,13 +41,13 @@ class TestCpuOnThreeThreads(CpuConformance):
 
 
 class TestCpu(SweepConformance):
-    """As users run it: the strips are wide, so the jobs are flat, and fewer."""
+    """As users run it, and as it runs when it has swept enough: the strips are wide, so the jobs are flat."""
 
     interesting_lengths = (64, 2048)
     largest_job = 20_000
     effort = 0.2
 
-    @pytest.fixture(scope="class")
+    @pytest.fixture(scope="class", params=[None, (8, 16)], ids=["general", "best"])
     @classmethod
-    def backend(cls) -> CpuBackend:
-        return CpuBackend(2)
+    def backend(cls, request) -> CpuBackend:
+        return CpuBackend(2, widths=request.param)

@@ -1,4 +1,4 @@
-"""What is particular to the CPU sweep: its cuts, its number widths, its threads, its kernels on disk.
+"""What is particular to the CPU sweep: its cuts, its kernels, its number widths, its threads.
 
 That it computes what the oracle computes is the conformance suite's part (`test_conformance.py`).
 """
@@ -19,19 +19,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from longalign.backends.base import SweepJob
-from longalign.backends.cpu import CpuBackend, SweepGeometry, backend, cache, workspace
-from longalign.backends.cpu.jit import compile_entry
+from longalign.backends.cpu import CpuBackend, SweepGeometry, backend, workspace
+from longalign.backends.cpu.config import KernelConfig
+from longalign.backends.cpu.jit import compile_callee
 from longalign.backends.cpu.plan import cut_columns
 from longalign.backends.cpu.widths import bounds, extremes
+from longalign.backends.cpu.worker import kernel_address
 from longalign.boundary import BestCell, State, entry_edges, local_edges
 from longalign.errors import BackendError
 from longalign.reference import ReferenceBackend, matrices
-from longalign.scoring import Scoring
-from longalign.testing import UNREACHABLE, assert_same_result, edge_lengths, jobs, mutated, whole_matrix
+from longalign.scoring import UNREACHABLE, Scoring
+from longalign.testing import assert_same_result, edge_lengths, jobs, mutated, whole_matrix
 
 #: Three columns a lane, so that the halves they are unrolled in differ; strips of up to 24 columns.
 TINY = SweepGeometry(columns=3, lanes=8, group=4, block_rows=16, least_rows=4)
 TINY_LENGTHS = (3, 12, 16, 24)
+
+#: For a back end that uses the best kernels from the first sweep on.
+WIDTHS = (8, 16)
 
 
 def check(cpu: CpuBackend, work: list[SweepJob]) -> None:
@@ -90,16 +95,18 @@ def test_tile_shape_is_inside_the_matrix_and_about_five_seconds(threads):
 @settings(max_examples=40)
 @given(work=st.lists(jobs(TINY_LENGTHS, 1500), min_size=1, max_size=3), threads=st.integers(1, 3))
 def test_lanes_of_an_odd_number_of_columns(work, threads):
-    check(CpuBackend(threads, TINY), work)
+    check(CpuBackend(threads, TINY, WIDTHS), work)
 
 
+@pytest.mark.parametrize("widths", [None, WIDTHS])
 @pytest.mark.parametrize("local", [True, False])
-def test_edge_lengths_of_the_geometry_in_use(local):
+def test_edge_lengths_of_the_geometry_in_use(local, widths):
     geometry = SweepGeometry()
     across = edge_lengths((geometry.columns, geometry.columns * geometry.group, geometry.strip))
     down = edge_lengths((geometry.group, geometry.block_rows))
     shapes = [(rows, cols) for rows, cols in product(down, across) if rows * cols <= 10_000]
-    check(CpuBackend(1), [random_job(rows, cols, local, rows + cols) for rows, cols in shapes])
+    cpu = CpuBackend(1, geometry, widths)
+    check(cpu, [random_job(rows, cols, local, rows + cols) for rows, cols in shapes])
 
 
 def test_nothing_outside_the_working_arrays_is_touched(monkeypatch):
@@ -114,7 +121,7 @@ def test_nothing_outside_the_working_arrays_is_touched(monkeypatch):
         return array
 
     monkeypatch.setattr(workspace, "_aligned", fenced)
-    cpu = CpuBackend(2, TINY)
+    cpu = CpuBackend(2, TINY, WIDTHS)
     lengths = edge_lengths(TINY_LENGTHS)
     work = [
         random_job(rows, cols, local) for rows, cols in product(lengths, lengths) for local in (True, False)
@@ -173,7 +180,7 @@ def test_scores_that_outgrow_eight_and_sixteen_bits(widths):
 def test_entry_edges_on_several_strips_and_blocks(state):
     """Minus infinity beside finite values, along a whole edge and at the corner."""
     job = random_job(70, 100, False, state=state)
-    check(CpuBackend(2, TINY), [job])
+    check(CpuBackend(2, TINY, WIDTHS), [job])
     check(CpuBackend(2), [job])
 
 
@@ -188,20 +195,24 @@ def test_a_scoring_too_large_for_sixteen_bits_but_on_short_blocks():
 # --- many jobs, many threads -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("threads", [1, 2, 3])
-def test_jobs_of_all_families_in_one_call(threads):
+def jobs_of_all_families() -> list[SweepJob]:
     work = [random_job(20 + seed, 90 - seed, seed % 2 == 0, seed, State(seed % 3)) for seed in range(30)]
     untracked = [
         SweepJob(j.query, j.target, j.scoring, j.top, j.left, j.local, j.rows, (), False) for j in work
     ]
-    check(CpuBackend(threads, TINY), [*work, *untracked])
+    return [*work, *untracked]
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_jobs_of_all_families_in_one_call(threads):
+    check(CpuBackend(threads, TINY, WIDTHS), jobs_of_all_families())
 
 
 def test_the_best_cell_does_not_depend_on_threads_or_cuts():
     """A tandem repeat against itself: equals on many diagonals, in many strips."""
     query = np.resize(np.array([0, 1, 2], np.uint8), 300)
     job = whole_matrix(query, query[:200], Scoring(), True)
-    backends = [CpuBackend(t, g) for t in (1, 2, 3) for g in (TINY, SweepGeometry())]
+    backends = [CpuBackend(t, g, WIDTHS) for t in (1, 2, 3) for g in (TINY, SweepGeometry())]
     assert {cpu.sweep([job])[0].best for cpu in backends} == {BestCell(200, 200, 200)}
 
 
@@ -241,62 +252,65 @@ def test_no_threads_are_refused():
         CpuBackend(0)
 
 
-# --- kernels on disk ---------------------------------------------------------------------------------
+# --- which kernels are compiled ----------------------------------------------------------------------
 
 
-def fresh(key: str) -> int:
-    """Compile, or load, a function anew and run it."""
+@pytest.fixture
+def compiled(monkeypatch) -> set[KernelConfig]:
+    """The kernels that back ends ask for from now on."""
+    asked: set[KernelConfig] = set()
 
-    def add_one(x: int) -> int:
-        return x + 1
+    def note(config: KernelConfig) -> int:
+        asked.add(config)
+        return kernel_address(config)
 
-    return compile_entry(add_one, key, (1,))[0](41)
-
-
-def test_a_kernel_is_kept_and_found_again(monkeypatch, tmp_path):
-    monkeypatch.setattr(cache, "cache_directory", lambda: tmp_path)
-    assert fresh("one") == 42
-    files = sorted(tmp_path.iterdir())
-    stamps = [file.stat().st_mtime_ns for file in files]
-    assert len(files) == 2
-    assert fresh("one") == 42
-    assert [file.stat().st_mtime_ns for file in files] == stamps
-    assert fresh("other") == 42
-    assert len(list(tmp_path.iterdir())) == 4
+    monkeypatch.setattr(backend, "kernel_address", note)
+    return asked
 
 
-def test_a_broken_cache_is_compiled_over(monkeypatch, tmp_path):
-    monkeypatch.setattr(cache, "cache_directory", lambda: tmp_path)
-    assert fresh("one") == 42
-    for file in tmp_path.iterdir():
-        file.write_bytes(b"rubbish")
-    assert fresh("one") == 42
+def narrow(configs: set[KernelConfig]) -> set[KernelConfig]:
+    """All but those of 32 bits, which edges with minus infinity ask for at times."""
+    return {config for config in configs if config.bits < 32}
 
 
-def test_a_cache_that_cannot_be_written_is_done_without(monkeypatch, tmp_path):
-    in_the_way = tmp_path / "file"
-    in_the_way.write_text("")
-    monkeypatch.setattr(cache, "cache_directory", lambda: in_the_way / "longalign")
-    assert fresh("one") == 42
+def test_a_short_run_compiles_one_kernel(compiled):
+    check(CpuBackend(2, TINY), jobs_of_all_families())
+    assert narrow(compiled) == {TINY.kernel(16, local=True, track=True)}
 
 
-def test_the_cache_is_named_after_the_sources(monkeypatch, tmp_path):
-    cache.cache_directory.cache_clear()
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    first = cache.cache_directory()
-    assert first.parent == tmp_path / "longalign"
-    cache.cache_directory.cache_clear()
-    monkeypatch.setattr(cache.numba, "__version__", "another")
-    assert cache.cache_directory() != first
-    cache.cache_directory.cache_clear()
+def test_what_does_not_fit_the_one_kernel_takes_a_wider_one(compiled):
+    scoring = Scoring(1 << 20, -(1 << 20), 5, 1 << 19)
+    query = np.random.default_rng(3).integers(0, 4, 60, np.uint8)
+    check(CpuBackend(1, TINY), [whole_matrix(query, query, scoring, local) for local in (True, False)])
+    assert compiled == {TINY.kernel(bits, local=True, track=True) for bits in (16, 32)}
+
+
+def test_a_long_run_compiles_kernels_for_its_jobs(compiled, monkeypatch):
+    work = jobs_of_all_families()
+    monkeypatch.setattr(backend, "_CELLS_WORTH_COMPILING", 2 * sum(job.cells for job in work))
+    cpu = CpuBackend(2, TINY)
+    check(cpu, work)
+    assert len(narrow(compiled)) == 1
+    check(cpu, work)
+    variants = [(8, True, True), (16, True, True), (16, False, True), (16, False, False)]
+    assert narrow(compiled) == {TINY.kernel(*variant) for variant in variants}
+
+
+def test_a_kernel_that_does_not_compile_ends_as_backend_error(monkeypatch):
+    def refuse(config: KernelConfig) -> int:
+        return compile_callee(lambda x: x.no_such_attribute, "a kernel", (1,))
+
+    monkeypatch.setattr(backend, "kernel_address", refuse)
+    with pytest.raises(BackendError, match=r"(?s)a kernel does not compile.*no_such_attribute"):
+        CpuBackend(2).sweep([random_job(100, 100, True)])
 
 
 # --- other processors --------------------------------------------------------------------------------
 
 ON_ANOTHER_PROCESSOR = """
-from tests.test_cpu_sweep import TINY, CpuBackend, State, check, random_job
+from tests.test_cpu_sweep import TINY, WIDTHS, CpuBackend, State, check, random_job
 work = [random_job(40, 70, local, seed, state) for seed, state in enumerate(State) for local in (True, False)]
-check(CpuBackend(2, TINY), work)
+check(CpuBackend(2, TINY, WIDTHS), work)
 print(CpuBackend(2).describe()["compiled for"])
 """
 

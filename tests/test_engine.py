@@ -121,9 +121,10 @@ class Scripted(ReferenceBackend):
     def wait_to_be_cancelled(self, progress):
         self.waiting.set()
         try:
-            while True:
+            for _ in range(20_000):
                 progress(0)
                 time.sleep(0.001)
+            raise AssertionError("nobody cancelled this sweep")
         finally:
             self.cancelled = True
 

@@ -22,8 +22,8 @@ from longalign.phases.recompute import groups_of, merge, recompute, segments_of
 from longalign.phases.stitch import stitch
 from longalign.problem import Problem, Segment
 from longalign.reference import ReferenceBackend
-from longalign.scoring import Scoring
-from longalign.testing import SCORINGS, UNREACHABLE, pairs, scorings
+from longalign.scoring import UNREACHABLE, Scoring
+from longalign.testing import SCORINGS, pairs, scorings
 
 modes = st.sampled_from(["local", "global"])
 

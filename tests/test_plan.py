@@ -92,8 +92,9 @@ def test_the_memory_that_a_refusal_asks_for_is_enough_for_the_same_grid():
     check_memory(grid, resources((1, 1), asked_for * MB), in_memory=True)
 
 
-def test_tiles_shrink_until_their_boundaries_fit_in_memory():
-    rows = cols = 10**8
-    roomy = plan(rows, cols, resources((rows, cols), 1 << 40), "align", None)
-    tight = plan(rows, cols, resources((rows, cols), 64 << 30), "align", None)
-    assert len(tight.tile_rows) > len(roomy.tile_rows)
+@pytest.mark.parametrize("memory", [4 << 30, 1 << 40])
+def test_tiles_shrink_until_their_boundaries_fit_in_memory(memory):
+    rows = cols = 10**7
+    grid = plan(rows, cols, resources((rows, cols), memory, budget=1 << 30), "align", None)
+    assert len(grid.tile_rows) > 2
+    assert memory_needed(grid, in_memory=False) < memory

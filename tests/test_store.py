@@ -8,6 +8,7 @@ import hashlib
 import json
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -570,3 +571,23 @@ def test_a_file_that_is_gone_between_two_looks_is_a_damaged_tile(copy):
     store.drop_tile(1, 0)
     with pytest.raises(DamagedTile, match=r"r00001c00000\.h5"):
         lattice.row(lattice.grid.tile_rows[2], 0, 3)
+
+
+def test_a_memory_store_of_edges_forgets_what_the_next_tiles_have_read():
+    grid = Grid((0, 4, 8, 12), (0, 4, 8, 12), (0, 4, 8, 12), (0, 4, 8, 12))
+    line = Boundary(np.zeros(5, np.int32), np.zeros(5, np.int32))
+    store = MemoryStore(edges_only=True)
+    for tile in grid.tiles():
+        store.put_tile(tile, TileRecord(pack([4], [line]), pack([4], [line]), BestCell(1, tile.i1, tile.j1)))
+    kept = [store.get_tile(tile) for tile in grid.tiles()]
+    assert [len(record.rows.index) for record in kept] == [0] * 6 + [1] * 3
+    assert [len(record.cols.index) for record in kept] == [0, 0, 1] * 3
+    assert [record.best.i for record in kept] == [4] * 3 + [8] * 3 + [12] * 3
+
+
+def test_a_tile_of_another_run_is_damage(tmp_path, finished):
+    other = Pair(PAIR.query, PAIR.target, Scoring(match=2))
+    with new_store(tmp_path / "store", other) as store:
+        shutil.copy(finished / "tiles" / "r00000c00000.h5", store.tile_path(0, 0))
+        with pytest.raises(DamagedTile, match="another run"):
+            store.get_tile(GRID.tile(0, 0))

@@ -12,9 +12,8 @@ from longalign.backends.base import SweepJob, SweepResult, no_progress
 from longalign.boundary import BestCell, Boundary
 from longalign.errors import InputError
 from longalign.reference import ReferenceBackend, encode
-from longalign.scoring import NEG_INF, Scoring
+from longalign.scoring import NEG_INF, UNREACHABLE, Scoring
 from longalign.testing import (
-    UNREACHABLE,
     SweepConformance,
     assert_same_result,
     entry_range,

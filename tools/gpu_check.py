@@ -62,7 +62,12 @@ def steps(genomes: Path, out: Path, columns: Sequence[int]) -> list[Step]:
         Step("tests", pytest, 400),
         Step("more", _sweep(genomes, out, "more", "--pairs", "n_runs", "ecoli_large_scores"), 150),
         Step("chr22", _sweep(genomes, out, "chr22", "--pairs", "chr22", "--repeats", "1"), 400),
-        Step("golden", (*golden, "--command", "score", "--out", str(out / "golden.json")), 120),
+        Step("golden", (*golden, "--longest", "6e6", "--out", str(out / "golden.json")), 200),
+        Step(
+            "chromosome",
+            (*golden, "--shortest", "6e6", "--longest", "1e9", "--out", str(out / "chromosome.json")),
+            560,
+        ),
     ]
 
 

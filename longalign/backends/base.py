@@ -75,6 +75,9 @@ class Backend(Protocol):
     #: How the user names it, and a number where there are several: "cpu", "cuda:0".
     name: str
 
+    #: The side below which a square rectangle, swept by itself, takes hardly less time.
+    least_chunk: int
+
     def sweep(self, jobs: Sequence[SweepJob], progress: Progress = no_progress) -> list[SweepResult]:
         """Sweep independent rectangles in one go (a CUDA back end: in one launch); results in order.
 
@@ -84,6 +87,10 @@ class Backend(Protocol):
 
     def tile_shape(self, rows: int, cols: int) -> tuple[int, int]:
         """The largest tile (rows, columns) worth one call: seconds of work, inside device memory."""
+        ...
+
+    def explain(self, job: SweepJob) -> dict[str, str]:
+        """How it would sweep a rectangle, and why so: for people, in words; its kernel is not run."""
         ...
 
     def describe(self) -> dict[str, str]:

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 
 from longalign.backends.base import Backend
-from longalign.errors import BackendError
+from longalign.errors import BackendError, UsageError
 
 CHOICES = ("auto", "cpu", "cuda")
 
@@ -23,8 +23,10 @@ def open_backends(
     """One back end for each device to use: `auto` takes a CUDA device if there is a usable one.
 
     `threads` is for the CPU (default: all processors). `devices` are CUDA device numbers (default:
-    the first). Raises BackendError if the choice is not to be had.
+    the first). Raises BackendError if the choice is not to be had, UsageError if there is no such choice.
     """
+    if choice not in CHOICES:
+        raise UsageError(f"the back end must be one of {', '.join(CHOICES)}, not {choice!r}")
     if choice != "cpu":
         # Imported only when asked for: a machine without CUDA packages need not have them.
         from longalign.backends import cuda

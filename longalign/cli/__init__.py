@@ -10,7 +10,9 @@ import shlex
 import signal
 import sys
 import traceback
+from argparse import Namespace
 from collections.abc import Sequence
+from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
@@ -29,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except LongalignError as error:
         return _fail(str(error), error.exit_code)
     except KeyboardInterrupt:
-        return _fail(_how_to_resume(getattr(options, "store", None)), _INTERRUPTED)
+        return _fail(_how_to_resume(options), _INTERRUPTED)
     except BrokenPipeError:
         # Whoever read our output has gone; keep the interpreter from complaining when it flushes.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -49,10 +51,14 @@ def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
     raise KeyboardInterrupt
 
 
-def _how_to_resume(store: str | None) -> str:
-    if store is None:
+def _how_to_resume(options: Namespace) -> str:
+    if not hasattr(options, "backend"):  # not a run
+        return "interrupted"
+    if options.store is None:
         return "interrupted; with --store DIR a run can be resumed"
-    return f"interrupted; go on with: longalign resume {shlex.quote(store)}"
+    if not (Path(options.store) / "manifest.json").is_file():
+        return "interrupted; nothing was stored yet"
+    return f"interrupted; go on with: longalign resume {shlex.quote(options.store)}"
 
 
 def _fail(text: str, code: int) -> int:

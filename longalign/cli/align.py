@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from argparse import Namespace
 from pathlib import Path
 
 from longalign import api, pipeline
 from longalign.errors import UsageError
-from longalign.formats.output import STDOUT, open_output
+from longalign.formats.output import STDOUT, check_output, open_output
 from longalign.formats.paf import write_paf
 from longalign.formats.summary import summarize
 from longalign.progress import progress
@@ -30,7 +31,7 @@ def run_score(options: Namespace) -> int:
 def _run(command: Command, options: Namespace) -> int:
     if options.query == options.target == STDOUT:
         raise UsageError("only one of QUERY and TARGET can be stdin (-)")
-    _check_streams(command, options.output, options.json)
+    _check_outputs(command, options.output, options.json)
     scoring = Scoring(options.match, options.mismatch, options.gap_open, options.gap_extend)
     query, target = read_sequence(options.query), read_sequence(options.target)
     with progress(options.progress, sys.stderr, options.quiet) as emit:
@@ -55,7 +56,7 @@ def run_resume(options: Namespace) -> int:
     store = Path(options.store)
     manifest = DirectoryStore.attach(store).manifest
     output = options.output or manifest.output
-    _check_streams(manifest.command, output, options.json)
+    _check_outputs(manifest.command, output, options.json)
     with progress(options.progress, sys.stderr, options.quiet) as emit:
         using = api.resources(options.backend, options.threads, options.device, options.mem)
         outcome = pipeline.resume(store, using, emit=emit)
@@ -63,9 +64,15 @@ def run_resume(options: Namespace) -> int:
     return 0
 
 
-def _check_streams(command: Command, output: str, summary: str | None) -> None:
+def _check_outputs(command: Command, output: str, summary: str | None) -> None:
+    """Raise UsageError or InputError now for what would go wrong after the run."""
     if command == "align" and output == summary == STDOUT:
         raise UsageError("PAF and JSON cannot both go to stdout: give -o FILE or --json FILE")
+    check_output(output)
+    if summary is not None:
+        check_output(summary)
+        if summary != STDOUT and os.path.realpath(summary) == os.path.realpath(output):
+            raise UsageError(f"-o and --json name one file, {output}")
 
 
 def _write(outcome: pipeline.Outcome, output: str, options: Namespace) -> None:

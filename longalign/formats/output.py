@@ -34,10 +34,9 @@ def open_output(path: str | os.PathLike[str]) -> Iterator[TextIO]:
         yield sys.stdout
         sys.stdout.flush()
         return
-    target = Path(os.path.realpath(path))  # a symbolic link stays one
-    temporary = target.parent / f".longalign-{secrets.token_hex(8)}.tmp"
+    target, temporary = _places(path)
     try:
-        direct = target.exists() and not (target.is_file() or target.is_dir())
+        direct = _is_device(target)
         file = _open_text(target, "w") if direct else _create_beside(target, temporary)
     except OSError as error:
         raise _cannot_write(path, error) from error
@@ -54,6 +53,30 @@ def open_output(path: str | os.PathLike[str]) -> Iterator[TextIO]:
         if isinstance(error, OSError) and error.errno in _DISK_ERRORS:
             raise _cannot_write(path, error) from error
         raise
+
+
+def check_output(path: str | os.PathLike[str]) -> None:
+    """Raise the InputError that `open_output` would, before hours are spent on what is to be written."""
+    if os.fspath(path) == STDOUT:
+        return
+    target, temporary = _places(path)
+    try:
+        if not _is_device(target):
+            _create_beside(target, temporary).close()
+            temporary.unlink()
+    except OSError as error:
+        raise _cannot_write(path, error) from error
+
+
+def _places(path: str | os.PathLike[str]) -> tuple[Path, Path]:
+    """The file itself (a symbolic link stays one), and a temporary file beside it."""
+    target = Path(os.path.realpath(path))
+    return target, target.parent / f".longalign-{secrets.token_hex(8)}.tmp"
+
+
+def _is_device(target: Path) -> bool:
+    """Whether it is a device or a pipe, to be written directly."""
+    return target.exists() and not (target.is_file() or target.is_dir())
 
 
 def _create_beside(target: Path, temporary: Path) -> TextIO:

@@ -70,8 +70,8 @@ def _reverse_job(problem: Problem, chunk: Chunk, exit_: Waypoint) -> SweepJob:
     value = 0 if exit_.state == State.H else -scoring.gap_open
     top, left = entry_edges(exit_.state, rows, cols, scoring, value)
     return SweepJob(
-        query=np.ascontiguousarray(problem.query[chunk.i0 : exit_.i][::-1]),
-        target=np.ascontiguousarray(problem.target[chunk.j0 : exit_.j][::-1]),
+        query=problem.query[chunk.i0 : exit_.i][::-1].copy(),
+        target=problem.target[chunk.j0 : exit_.j][::-1].copy(),
         scoring=scoring,
         top=top,
         left=left,

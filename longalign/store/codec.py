@@ -51,6 +51,10 @@ class PackedLines:
         return Boundary(h, gap)
 
 
+#: No boundary at all.
+NO_LINES = PackedLines(*(np.empty((0, 0), np.int8) for _ in range(4)))
+
+
 def pack(index: Sequence[int], lines: Sequence[Boundary]) -> PackedLines:
     """Pack boundaries of equal length, in increasing order of index."""
     return PackedLines(

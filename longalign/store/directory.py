@@ -7,7 +7,8 @@
     pieces/p000000.h5        stretches of the alignment from phase 3
     lock                     held by the one process that runs
 
-Every file is written under a temporary name, flushed and renamed. HDF5's Fletcher-32 covers the data,
+Every file is written under a temporary name, flushed and renamed, and says by its attribute `run` which
+run it belongs to. HDF5's Fletcher-32 covers the data,
 and the latest format's own checksums the metadata, so damage is noticed on reading any part. A data block
 that became all zeros passes Fletcher-32; the attribute `crc32` of each dataset, checked whenever all of it
 is read, as on opening a store, notices that too.
@@ -19,6 +20,7 @@ import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -35,7 +37,7 @@ from longalign.sequence import Sequence
 from longalign.store.base import DamagedFile, DamagedTile, Piece, TileRecord
 from longalign.store.codec import ANCHOR_STRIDE, PackedLines
 from longalign.store.files import TEMPORARY_PREFIX, Lock, new_hdf5
-from longalign.store.manifest import Manifest, SequenceRecord
+from longalign.store.manifest import Command, Manifest, SequenceRecord
 
 T = TypeVar("T")
 
@@ -63,6 +65,8 @@ class DirectoryStore:
         self.path = path
         self.manifest = manifest
         self._lock = lock
+        # Of fixed length: HDF5 keeps other strings where no checksum covers them, and may hang on damage.
+        self._run = np.bytes_(manifest.run)
 
     @classmethod
     def exists(cls, path: Path) -> bool:
@@ -86,7 +90,7 @@ class DirectoryStore:
             _remove_temporaries(path)
             for name in ("tiles", "pieces"):
                 (path / name).mkdir(exist_ok=True)
-            with new_hdf5(path / "sequences.h5") as file:
+            with store._new(path / "sequences.h5") as file:
                 for name, sequence in (("query", query), ("target", target)):
                     _write(file, name, sequence.letters, f"letters of the {name}, upper-case ASCII", "letter")
             manifest.write(path / "manifest.json")
@@ -167,7 +171,7 @@ class DirectoryStore:
         return self.tile_path(tile.row, tile.col).exists()
 
     def put_tile(self, tile: Tile, record: TileRecord) -> None:
-        with new_hdf5(self.tile_path(tile.row, tile.col)) as file:
+        with self._new(self.tile_path(tile.row, tile.col)) as file:
             file.attrs["description"] = "boundaries of one tile: cells i0 < i <= i1, j0 < j <= j1"
             file.attrs["units"] = "letters"
             for name in ("i0", "i1", "j0", "j1"):
@@ -216,7 +220,7 @@ class DirectoryStore:
 
     def put_path(self, waypoints: Iterable[Waypoint], complete: bool) -> None:
         points = list(waypoints)
-        with new_hdf5(self.path / "path.h5") as file:
+        with self._new(self.path / "path.h5") as file:
             file.attrs["description"] = "start states from the end cell backwards"
             file.attrs["units"] = "letters"
             file.attrs["complete"] = complete
@@ -242,7 +246,7 @@ class DirectoryStore:
         return self.path / "pieces" / f"p{number:06d}.h5"
 
     def put_piece(self, number: int, piece: Piece) -> None:
-        with new_hdf5(self.piece_path(number)) as file:
+        with self._new(self.piece_path(number)) as file:
             _write(
                 file,
                 "ops",
@@ -258,9 +262,25 @@ class DirectoryStore:
             return None
         return self._read(path, lambda file: Piece(_whole(file, "ops"), _whole(file, "lengths")), DamagedFile)
 
+    def continue_as(self, command: Command, output: str) -> None:
+        """Note what is asked for now, so that `resume` asks for the same."""
+        changed = replace(self.manifest, command=command, output=output)
+        if changed != self.manifest:
+            changed.write(self.path / "manifest.json")
+            self.manifest = changed
+
+    @contextmanager
+    def _new(self, path: Path) -> Iterator[h5py.File]:
+        """A new file of this run."""
+        with new_hdf5(path) as file:
+            file.attrs["run"] = self._run
+            yield file
+
     def _read(self, path: Path, read: Callable[[h5py.File], T], failure: Callable[[str], StoreError]) -> T:
         try:
             with h5py.File(path, "r") as file:
+                if file.attrs["run"] != self._run:
+                    raise ValueError("it belongs to another run")
                 return read(file)
         except (OSError, KeyError, RuntimeError, ValueError, TypeError) as error:
             raise failure(f"{path}: damaged: {_first_line(error)}") from error

@@ -54,6 +54,12 @@ class Manifest:
     command: Command = "align"
     output: str = "-"
 
+    @property
+    def run(self) -> str:
+        """Names the results that belong here: the same for equal input, scoring, mode and geometry."""
+        fields = self._fields()
+        return _digest({name: fields[name] for name in ("query", "target", "mode", "scoring", "grid")})
+
     def to_json(self) -> dict[str, Any]:
         """The manifest as it stands in its file, `sha256` (of everything else) last."""
         data = self._fields()

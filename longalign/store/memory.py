@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 from longalign.boundary import Waypoint
 from longalign.geometry import Tile
 from longalign.store.base import Piece, TileRecord
+from longalign.store.codec import NO_LINES
 
 
 class MemoryStore:
-    """Packed boundaries in memory: about as many bytes as the planned lattice budget."""
+    """Packed boundaries in memory: about as many bytes as the planned lattice budget.
 
-    def __init__(self) -> None:
+    With `edges_only` it forgets a boundary once the tile that begins there is done, which leaves O(m + n):
+    enough for the score, if every tile is stored after those above and to the left of it.
+    """
+
+    def __init__(self, edges_only: bool = False) -> None:
+        self._edges_only = edges_only
         self._tiles: dict[tuple[int, int], TileRecord] = {}
         self._path: tuple[list[Waypoint], bool] = ([], False)
         self._pieces: dict[int, Piece] = {}
@@ -22,6 +29,11 @@ class MemoryStore:
 
     def put_tile(self, tile: Tile, record: TileRecord) -> None:
         self._tiles[tile.row, tile.col] = record
+        above, beside = (tile.row - 1, tile.col), (tile.row, tile.col - 1)
+        if self._edges_only and above in self._tiles:
+            self._tiles[above] = replace(self._tiles[above], rows=NO_LINES)
+        if self._edges_only and beside in self._tiles:
+            self._tiles[beside] = replace(self._tiles[beside], cols=NO_LINES)
 
     def get_tile(self, tile: Tile) -> TileRecord:
         return self._tiles[tile.row, tile.col]

@@ -19,7 +19,7 @@ from llvmlite import binding
 
 from longalign.backends.base import Progress, SweepJob, SweepResult, no_progress
 from longalign.backends.cpu.config import DEFAULT_GEOMETRY, KernelConfig, SweepGeometry
-from longalign.backends.cpu.plan import Plan
+from longalign.backends.cpu.plan import Plan, cut_columns
 from longalign.backends.cpu.worker import Kernels, Status, kernel_address, strip_sweep
 from longalign.backends.cpu.workspace import (
     ABORT,
@@ -44,34 +44,47 @@ _NAP = 2e-4
 #: Cells a thread sweeps in some five seconds.
 _TILE_CELLS = 1 << 36
 
+#: Cells after which a back end compiles kernels that are faster than the general one. It takes a machine's
+#: first run some seconds to compile them, and up to here they would save a second at the very most.
+_CELLS_WORTH_COMPILING = 1 << 31
+
 
 class _Family(NamedTuple):
-    """Jobs that run the same kernels."""
+    """Jobs that run the same kernels: with a floor of 0, with a best cell, in numbers of so many bits."""
 
     local: bool
     track: bool
+    widths: tuple[int, ...]
+
+
+#: One kernel for everything, and its 32-bit sibling if a block asks for it: a short run compiles no more.
+_GENERAL = _Family(local=True, track=True, widths=(16,))
 
 
 class CpuBackend:
     """Sweeps on the CPU: `threads` threads (default: all processors), the calling one included.
 
     `geometry` and `widths`, the number widths in bits that may be used (32 always is), exist for tests
-    and experiments; no result depends on them.
+    and experiments; no result depends on them. By default a back end begins with one kernel for
+    everything, and compiles more when it has swept enough to make that worth while.
     """
 
     name = "cpu"
+    least_chunk = 1024
 
     def __init__(
         self,
         threads: int | None = None,
         geometry: SweepGeometry = DEFAULT_GEOMETRY,
-        widths: Sequence[int] = (8, 16),
+        widths: Sequence[int] | None = None,
     ) -> None:
         if threads is not None and threads < 1:
             raise BackendError(f"a sweep needs at least one thread, not {threads}")
         self.threads = threads or os.cpu_count() or 1
         self._geometry = geometry
-        self._widths = tuple(widths)
+        self._widths = (8, 16) if widths is None else tuple(widths)
+        self._specialised = widths is not None
+        self._cells = 0
         self._workers: list[_Worker] = []
 
     def sweep(self, jobs: Sequence[SweepJob], progress: Progress = no_progress) -> list[SweepResult]:
@@ -79,10 +92,10 @@ class CpuBackend:
 
         Raises BackendError if a thread fails, and whatever `progress` raises.
         """
+        self._cells += sum(job.cells for job in jobs)
         families: dict[_Family, list[int]] = {}
         for k, job in enumerate(jobs):
-            # In local mode the best cell is always tracked: the 8-bit kernel needs it.
-            families.setdefault(_Family(job.local, job.local or job.track_best), []).append(k)
+            families.setdefault(self._family(job), []).append(k)
         results: dict[int, SweepResult] = {}
         for family, places in families.items():
             plan = Plan([jobs[k] for k in places], self._geometry, self.threads)
@@ -99,6 +112,17 @@ class CpuBackend:
         height = min(rows, max(side, cells // cols))
         return height, min(cols, cells // height)
 
+    def explain(self, job: SweepJob) -> dict[str, str]:
+        """See `longalign.backends.base.Backend`."""
+        geometry, widths = self._geometry, sorted({*self._family(job).widths, 32})
+        strips = len(cut_columns(len(job.target), job.cols, geometry, self.threads))
+        return {
+            "kernel": f"SIMD lanes of {geometry.columns} columns",
+            "numbers": f"{', '.join(map(str, widths))} bits: of each block, the fewest that hold its values",
+            "strips": f"{strips} of at most {geometry.strip} columns",
+            "batch": f"blocks of at most {geometry.block_rows} rows",
+        }
+
     def describe(self) -> dict[str, str]:
         """See `longalign.backends.base.Backend`."""
         return {
@@ -110,11 +134,17 @@ class CpuBackend:
             "llvmlite": llvmlite.__version__,
         }
 
+    def _family(self, job: SweepJob) -> _Family:
+        if not self._specialised and self._cells < _CELLS_WORTH_COMPILING:
+            return _GENERAL
+        # Without the floor of 0 the values of a block spread too far for 8 bits.
+        widths = tuple(bits for bits in self._widths if bits > 8 or job.local)
+        # In local mode the best cell is always tracked: the 8-bit kernel needs it.
+        return _Family(job.local, job.local or job.track_best, widths)
+
     def _run(self, work: Work, family: _Family, progress: Progress) -> None:
         """Sweep all strips: the calling thread is one of the workers, so one thread costs no more."""
-        local, track = family
-        # Without the floor of 0 the values of a block spread too far for 8 bits.
-        widths = [bits for bits in self._widths if bits > 8 or local]
+        local, track, widths = family
         addresses = {f"block_{b}": kernel_address(self._geometry.kernel(b, local, track)) for b in widths}
         kernels = Kernels(self._geometry.columns, self._geometry.least_rows, **addresses)
         wide = self._geometry.kernel(32, local, track)
@@ -193,12 +223,12 @@ class _Worker:
         while True:
             try:
                 status = self._sweep(work, self._position, self._edges, self._lanes, kernels, _CELLS_A_CALL)
-                if status == Status.WIDE:
-                    kernels = kernels._replace(block_32=kernel_address(wide))
             except Exception as failure:
                 raise BackendError(f"cpu: a sweep failed: {failure}") from failure
             if status in (Status.FINISHED, Status.ABORTED):
                 return
+            if status == Status.WIDE:
+                kernels = kernels._replace(block_32=kernel_address(wide))
             if status == Status.WAITING:
                 time.sleep(_NAP)
             report()

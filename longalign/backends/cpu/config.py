@@ -48,8 +48,9 @@ DEFAULT_GEOMETRY = SweepGeometry()
 class KernelConfig:
     """One specialisation of the kernel.
 
-    `bits` of the numbers in its lanes; `local` for the floor of 0; `track` for the best cell; the rest
-    as in `SweepGeometry`.
+    `bits` of the numbers in its lanes; `local` for the floor of 0, in the rectangles that have one;
+    `track` for the best cell; the rest as in `SweepGeometry`. So one with both sweeps any rectangle, but
+    others may be faster.
     """
 
     bits: int
@@ -58,8 +59,3 @@ class KernelConfig:
     columns: int
     lanes: int
     group: int
-
-    @property
-    def pitch(self) -> int:
-        """Numbers from one row of the lanes' state to the next: every lane, and the left edge's slot."""
-        return self.lanes + self.group

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from functools import cache, wraps
+from typing import Any, ParamSpec, TypeVar
 
 import numba
 from numba.core import cgutils, types
 from numba.extending import intrinsic as numba_intrinsic
 
-from longalign.backends.cpu.cache import KernelCache
+from longalign.backends.cpu.cache import CpuCache
+from longalign.errors import BackendError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
 
 
 def fuse(body: Function) -> Function:
@@ -26,20 +31,52 @@ def inline(body: Function) -> Function:
     return compiled
 
 
-def compile_entry(body: Function, key: str, examples: Sequence[Any]) -> tuple[Function, int]:
-    """Compile a function for arguments of these types; it runs without the GIL, kept on disk under `key`.
+def compile_entry(body: Function, key: str, examples: Sequence[Any]) -> Function:
+    """Compile a function for Python to call with arguments of these types, kept on disk under `key`.
 
-    Returns it for Python to call, and its address for compiled functions, by `call_address`. Functions
-    that meet at an address are compiled once each, where a plain call would optimise the callee again
-    inside every caller.
+    It runs without the GIL, and must not allocate. Raises BackendError if it does not compile.
     """
-    compiled = numba.njit(nogil=True)(body)
-    compiled._cache = KernelCache(body, key)
-    signature = tuple(numba.typeof(example) for example in examples)
-    compiled.compile(signature)
-    result = compiled.overloads[signature]
+    compiled: Function
+    compiled, _ = _compile(body, key, examples)
+    return compiled
+
+
+def compile_callee(body: Callable[..., Any], key: str, examples: Sequence[Any]) -> int:
+    """Like `compile_entry`, but for compiled functions to call: its address, for `call_address`.
+
+    Functions that meet at an address are compiled once each, where a plain call would optimise the
+    callee again inside every caller.
+    """
+    _, result = _compile(body, key, examples, no_cpython_wrapper=True)
     address: int = result.library.get_pointer_to_function(result.fndesc.llvm_func_name)
-    return compiled, address
+    return address
+
+
+def _compile(body: Any, key: str, examples: Sequence[Any], **options: bool) -> tuple[Any, Any]:
+    """A dispatcher and its only overload.
+
+    Left out is what nothing uses and takes long to compile: reference counts, wrappers for other callers.
+    """
+    compiled = numba.njit(nogil=True, _nrt=False, no_cfunc_wrapper=True, **options)(body)
+    compiled._cache = CpuCache(key)
+    signature = tuple(numba.typeof(example) for example in examples)
+    try:
+        compiled.compile(signature)
+    except Exception as failure:  # Numba and LLVM each have their own kinds of error
+        raise BackendError(f"cpu: {key} does not compile: {failure}") from failure
+    return compiled, compiled.overloads[signature]
+
+
+def once(make: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """Like `functools.cache`, and threads that ask for the same thing wait for the one that makes it."""
+    kept, making = cache(make), threading.Lock()
+
+    @wraps(make)
+    def get(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        with making:
+            return kept(*args, **kwargs)  # type: ignore[arg-type]  # all arguments are hashable
+
+    return get
 
 
 def intrinsic(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -50,7 +87,7 @@ def intrinsic(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @intrinsic
 def call_address(typing: Any, address: Any, arguments: Any) -> tuple[Any, Any]:
-    """Call the function at an address that `compile_entry` gave, with a tuple of arguments; returns bool.
+    """Call the function at an address that `compile_callee` gave, with a tuple of arguments; returns bool.
 
     The argument types must be those that it was compiled for.
     """

@@ -54,13 +54,14 @@ def outranks(score: int, i: int, j: int, best: Any) -> bool:
 
 
 class Layout:
-    """Where in the state the rows of a kernel lie; each holds one number a lane, `pitch` in all.
+    """Where in the state of a kernel its rows lie.
 
-    Three rows for each column of a lane (those of column k are k * column_pitch further on), then what
-    a lane has once.
+    A row holds one number a lane, and has room for the left edge after the last. There are three rows
+    for each column of a lane, those of column k `k * column_pitch` further on, then what a lane has once.
     """
 
-    def __init__(self, columns: int, pitch: int) -> None:
+    def __init__(self, columns: int, lanes: int, group: int) -> None:
+        pitch = lanes + group
         self.h_open, self.e, self.letter = 0, pitch, 2 * pitch
         self.column_pitch = 3 * pitch
         self.last_h_open = (columns - 1) * self.column_pitch
@@ -76,7 +77,7 @@ def make_block_sweep(config: KernelConfig) -> Callable[..., bool]:
     bits, columns, group, tracks = config.bits, config.columns, config.group, config.track
     number = getattr(numba.types, f"int{bits}")
     lowest, highest_number = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
-    at = Layout(columns, config.pitch)
+    at = Layout(columns, config.lanes, group)
     h_open_at, e_at, letter_at, last_h_open_at = at.h_open, at.e, at.letter, at.last_h_open
     column_pitch = at.column_pitch
     f_out_at, diagonal_at, highest_at, threshold_at = at.f_out, at.diagonal, at.highest, at.threshold
@@ -236,7 +237,8 @@ def make_block_sweep(config: KernelConfig) -> Callable[..., bool]:
             number(job.mismatch + opening),
             number(opening),
             number(job.gap_extend),
-            number(max(-frame.base, lowest)),
+            # The floor; without one in this rectangle, what is below every value (see `widths.py`).
+            number(max(-frame.base, lowest) if job.local else lowest),
         )
         used = (frame.cols + columns - 1) // columns
         width = (used + group - 1) // group * group

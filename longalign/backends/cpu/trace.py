@@ -6,7 +6,6 @@ hundred letters a side, whose entry and exit are known.
 
 from __future__ import annotations
 
-from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from longalign import recurrence
 from longalign.alignment import Op
 from longalign.backends.base import Codes
-from longalign.backends.cpu.jit import compile_entry, fuse
+from longalign.backends.cpu.jit import compile_entry, fuse, once
 from longalign.boundary import Boundary, State
 from longalign.scoring import Scoring
 
@@ -32,8 +31,8 @@ def _subtract(x: Any, y: Any) -> Any:
     return np.int32(x - y)
 
 
-_cell = fuse(recurrence.make_cell(_maximum, _subtract, local=False))
-_direction = fuse(recurrence.direction)
+_cell: Any = fuse(recurrence.make_cell(_maximum, _subtract, local=False))
+_direction: Any = fuse(recurrence.direction)
 _ZERO = np.int32(0)
 _E, _F, _H = int(State.E), int(State.F), int(State.H)
 _SOURCE_MASK, _DIAGONAL, _FROM_E = recurrence.SOURCE_MASK, recurrence.DIAGONAL, recurrence.FROM_E
@@ -62,12 +61,12 @@ def _costs(scoring: Scoring) -> NDArray[np.int32]:
     return np.array([scoring.match, scoring.mismatch, opening, scoring.gap_extend], np.int32)
 
 
-@cache
+@once
 def _compiled() -> Any:
     letters, line = np.zeros(1, np.uint8), np.zeros(2, np.int32)
     arguments = letters, letters, _costs(Scoring()), line, line, line, line, 0
     outputs = np.zeros((1, 1), np.uint8), np.zeros(2, np.uint8), np.zeros(2, np.int64)
-    return compile_entry(_fill_and_walk, "trace", [*arguments, *outputs])[0]
+    return compile_entry(_fill_and_walk, "trace", [*arguments, *outputs])
 
 
 @fuse

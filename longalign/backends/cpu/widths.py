@@ -18,7 +18,8 @@ type, so the first value that could is preceded by one that is seen, and the blo
 bits. 32 bits hold any values that `Scoring.check_range` admits and NEG_INF, without a base.
 
 The floor of 0 lies outside the type where the base is above it. Then every H of the block is above it
-too (`low` would have been lower otherwise), and the floor may be any number that is below them all.
+too (`low` would have been lower otherwise), and the floor may be any number that is below them all: the
+lowest of the type, which serves as well where a kernel with a floor sweeps a rectangle without one.
 """
 
 from __future__ import annotations

@@ -11,16 +11,14 @@ where its position says. That keeps sleeping, progress and the compiler out of i
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from enum import IntEnum
-from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from longalign.backends.cpu.config import KernelConfig, SweepGeometry
-from longalign.backends.cpu.jit import call_address, compile_entry, inline
+from longalign.backends.cpu.jit import call_address, compile_callee, compile_entry, inline, once
 from longalign.backends.cpu.kernel import make_block_sweep
 from longalign.backends.cpu.memory import fetch_add, load_acquire, pointer, store_release
 from longalign.backends.cpu.widths import (
@@ -205,31 +203,23 @@ class Kernels(NamedTuple):
     block_32: int = 0
 
 
-#: Threads that need the same kernel at the same time wait for the one that compiles it.
-_COMPILING = threading.Lock()
-
 #: For arrays whose types matter and whose sizes do not.
 _SMALLEST = SweepGeometry(columns=1, lanes=1, group=1, block_rows=1, least_rows=1)
 
 
+@once
 def kernel_address(config: KernelConfig) -> int:
     """Compile a kernel, or load it from disk, and say where it is. Any thread may ask."""
-    with _COMPILING:
-        return _kernel_address(config)
-
-
-@cache
-def _kernel_address(config: KernelConfig) -> int:
     letters, job, position = np.zeros(1, np.uint8), np.zeros(1, JOB)[0], np.zeros(1, POSITION)[0]
     frame = Frame(*(0 for _ in Frame._fields))
     edges, lanes = make_edges(_SMALLEST), make_lanes(_SMALLEST, config.bits)
     examples = lanes, edges, letters, letters, frame, job, position
-    return compile_entry(make_block_sweep(config), f"block {config}", examples)[1]
+    return compile_callee(make_block_sweep(config), f"block {config}", examples)
 
 
-@cache
+@once
 def strip_sweep() -> Callable[..., int]:
     """Compile `_sweep_strips`, or load it from disk; it serves every kernel."""
     lanes = tuple(make_lanes(_SMALLEST, bits) for bits in (8, 16, 32))
     examples = empty_work(), np.zeros(1, POSITION), make_edges(_SMALLEST), lanes, Kernels(1, 1), 0
-    return compile_entry(_sweep_strips, "strips", examples)[0]
+    return compile_entry(_sweep_strips, "strips", examples)

@@ -137,7 +137,7 @@ def make_edges(geometry: SweepGeometry) -> Edges:
 
 
 def make_lanes(geometry: SweepGeometry, bits: int) -> Lanes:
-    layout = Layout(geometry.columns, geometry.lanes + geometry.group)
+    layout = Layout(geometry.columns, geometry.lanes, geometry.group)
     rows = geometry.block_rows
     lengths = (layout.size, rows + 2 * geometry.lanes, rows, rows, rows, rows)
     return Lanes(*(_aligned(length, np.dtype(f"int{bits}")) for length in lengths))

@@ -1,17 +1,28 @@
 """The one place that imports numba's CUDA package, so that a change of package is a change of this file.
 
-`cuda` is the module as kernels use it. Numba's simulator has no `intrinsic`, so that is imported late.
+`cuda` is the module as kernels use it. Numba's simulator has no `intrinsic`, and nothing
+that compiles, so these are imported late.
 """
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from numba import cuda
 from numba.cuda.cudadrv.error import CudaDriverError, CudaSupportError, NvvmError, NvvmSupportError
 
-__all__ = ["CUDA_ERRORS", "cuda", "intrinsic", "package_version"]
+__all__ = [
+    "CUDA_ERRORS",
+    "compiler_versions",
+    "cuda",
+    "intrinsic",
+    "pack_kernel",
+    "package_version",
+    "unpack_kernel",
+]
 
 #: What the driver, the compiler and their loaders raise.
 CUDA_ERRORS: tuple[type[Exception], ...] = (CudaDriverError, CudaSupportError, NvvmError, NvvmSupportError)
@@ -26,6 +37,44 @@ def intrinsic(function: Callable[..., Any]) -> Any:
 
 def package_version() -> str:
     """Name and version of the package behind `cuda`."""
-    from importlib.metadata import version
-
     return f"numba-cuda {version('numba-cuda')}"
+
+
+#: What compiles and links, where it is installed as a Python package.
+_COMPILER_PACKAGES = (
+    *("numba", "llvmlite", "cuda-core", "cuda-bindings"),
+    *("nvidia-nvvm", "nvidia-cuda-nvcc-cu12", "nvidia-nvjitlink", "nvidia-nvjitlink-cu12"),
+)
+
+
+def compiler_versions() -> str:
+    """Everything that decides what a kernel becomes on the current device, but for its source."""
+    from numba.cuda.cudadrv.runtime import runtime
+
+    found = [package_version()]
+    for name in _COMPILER_PACKAGES:
+        try:
+            found.append(f"{name} {version(name)}")
+        except PackageNotFoundError:
+            continue
+    capability = cuda.current_context().device.compute_capability
+    driver = cuda.cudadrv.driver.get_version()
+    return f"{', '.join(found)}, toolkit {runtime.get_version()}, driver {driver}, for {capability}"
+
+
+def pack_kernel(kernel: Any) -> bytes:
+    """A compiled kernel, machine code included, as bytes."""
+    from numba.cuda.serialize import dumps
+
+    packed: bytes = dumps(kernel._reduce_states())
+    return packed
+
+
+def unpack_kernel(packed: bytes, target_context: Any) -> Any:
+    """The kernel that was packed, to be loaded on the device when it is first needed."""
+    from numba.cuda.dispatcher import _Kernel
+    from numba.cuda.utils import numba_target_override
+
+    with numba_target_override():
+        target_context.refresh()  # as before compiling: it is filled only when it is first needed
+        return _Kernel._rebuild(**pickle.loads(packed))

@@ -10,13 +10,20 @@ from typing import Any
 from longalign.backends.base import Progress, SweepJob, SweepResult, no_progress
 from longalign.backends.cuda import launch, memory, planning, worklist
 from longalign.backends.cuda.api import CUDA_ERRORS, cuda, package_version
+from longalign.backends.cuda.cache import CudaCache
 from longalign.backends.cuda.config import LANES, KernelConfig, Numbers
 from longalign.backends.cuda.devices import available, one_line, why_unavailable
 from longalign.backends.cuda.kernel import SIGNATURE, build_kernel
 from longalign.backends.cuda.planning import Choice, Hardware, Wishes
 from longalign.errors import BackendError
 
-_kernel = cache(build_kernel)
+
+@cache
+def _kernel(config: KernelConfig) -> Any:
+    """The kernel of a configuration, which is taken from disk, if it is there, instead of compiled."""
+    kernel = build_kernel(config)
+    kernel._cache = CudaCache(str(config))
+    return kernel
 
 
 class CudaBackend:
@@ -26,6 +33,9 @@ class CudaBackend:
     chosen for the rectangles at hand; they and `warps` are there to be measured, see `KernelConfig`.
     Raises BackendError if there is no such GPU or it cannot be used.
     """
+
+    #: A warp takes as long for a strip, and the next one starts a little later: the length of a side counts.
+    least_chunk = 32_768
 
     def __init__(
         self,
@@ -64,6 +74,21 @@ class CudaBackend:
         """About twenty seconds of work within half of the device's free memory; see `planning`."""
         with self._current():
             return planning.tile_shape(rows, cols, self._kept().free_bytes())
+
+    def explain(self, job: SweepJob) -> dict[str, str]:
+        """See `longalign.backends.base.Backend`."""
+        [choice] = self.choices([job])
+        config = choice.config
+        strips = worklist.count_strips(job, config)
+        return {
+            "kernel": "local" if config.local else "global",
+            "numbers": f"{config.numbers}: {choice.why_numbers}",
+            "letters": config.letters,
+            "strips": f"{strips} of at most {config.strip_width} columns, {config.columns} a part",
+            "batch": f"{config.batch} rows",
+            "device memory": f"{memory.bytes_needed([job], config.strip_width) / 1e9:.3f} GB",
+            "shape": choice.why_shape,
+        }
 
     def describe(self) -> dict[str, str]:
         """Name of back end and hardware, compute capability, driver's CUDA version, memory, package."""

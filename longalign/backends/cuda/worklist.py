@@ -86,12 +86,19 @@ def build(jobs: Sequence[SweepJob], config: KernelConfig) -> WorkList:
     )
 
 
+def count_strips(job: SweepJob, config: KernelConfig) -> int:
+    """How many strips a rectangle is cut into."""
+    return len(_strips(job, config.strip_width))
+
+
 def _starts(lengths: list[int]) -> list[int]:
     return [0, *accumulate(lengths[:-1])]
 
 
 def _joined(parts: list[NDArray[T]]) -> NDArray[T]:
-    return np.ascontiguousarray(parts[0]) if len(parts) == 1 else np.concatenate(parts)
+    # Always a copy: a reversed array of one element counts as contiguous and still has a negative stride,
+    # which numba's transfers take for an empty array.
+    return np.concatenate(parts)
 
 
 def _strips(job: SweepJob, width: int) -> IntArray:

@@ -1,0 +1,98 @@
+"""Compiled kernels on disk, so that only the first run on a machine pays for the compiler.
+
+Numba's own cache compares the file of the compiled function only: edit a function it calls in
+another file, and the old machine code runs. It also keys a closure on its pickled cells, which differ
+from process to process when the cells hold compiled functions, as they do here. And two processes
+that save different entries at once can leave an index that points to the other's machine code.
+
+Here the directory is named after a digest of what decides the code: every source that goes into a
+kernel, the compiler's versions, and the hardware it compiles for. In it, each kernel has one file, named
+after its configuration, so it does not matter who writes it.
+
+The directory is `$XDG_CACHE_HOME/longalign` or `~/.cache/longalign`. Where it cannot be written or
+read, kernels are compiled anew; nothing else changes.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+from abc import ABC, abstractmethod
+from contextlib import suppress
+from functools import cache
+from hashlib import sha256
+from pathlib import Path
+from typing import Any
+
+_PACKAGE = Path(__file__).parents[1]
+
+#: What the kernels of every back end are compiled from, beside the modules of the back end itself: the
+#: cell, and the numbers that name states, operations and minus infinity.
+_SHARED = ("recurrence", "scoring", "boundary", "alignment", "backends/cache")
+
+_CHECKSUM_BYTES = sha256().digest_size
+
+
+@cache
+def cache_directory(target: str, compiler: str) -> Path:
+    """Where the kernels of a back end lie that `compiler`, in words, made of the sources as they are."""
+    home = os.environ.get("XDG_CACHE_HOME", "")
+    root = Path(home) if Path(home).is_absolute() else Path.home() / ".cache"
+    digest = sha256(f"{compiler}, Python {platform.python_version()}".encode())
+    for source in _sources(target):
+        digest.update(b"\0" + source.name.encode() + b"\0" + source.read_bytes())
+    return root / "longalign" / f"{target}-{digest.hexdigest()[:16]}"
+
+
+def _sources(target: str) -> list[Path]:
+    shared = [_PACKAGE / f"{module}.py" for module in _SHARED]
+    return shared + sorted((_PACKAGE / "backends" / target).glob("*.py"))
+
+
+class KernelCache(ABC):
+    """What Numba asks for a function before it compiles it, and hands the result to after.
+
+    `key` tells the function from all others of this back end. A file that cannot be written is not kept,
+    and one that cannot be read, whatever is wrong with it, is compiled over.
+    """
+
+    def __init__(self, key: str) -> None:
+        self._key = key
+
+    @abstractmethod
+    def directory(self) -> Path:
+        """The `cache_directory` of what is compiled now."""
+
+    @abstractmethod
+    def pack(self, compiled: Any) -> bytes:
+        """What Numba has compiled, to be kept."""
+
+    @abstractmethod
+    def unpack(self, packed: bytes, target_context: Any) -> Any:
+        """What was packed, perhaps by another process."""
+
+    def load_overload(self, signature: Any, target_context: Any) -> Any:
+        """Called by Numba; None makes it compile."""
+        try:
+            content = self._path(signature).read_bytes()
+            checksum, packed = content[:_CHECKSUM_BYTES], content[_CHECKSUM_BYTES:]
+            return self.unpack(packed, target_context) if checksum == sha256(packed).digest() else None
+        except Exception:  # what damaged or foreign content raises, there is no telling
+            return None
+
+    def save_overload(self, signature: Any, compiled: Any) -> None:
+        """Called by Numba. Another process sees the whole file or none."""
+        packed = self.pack(compiled)
+        with suppress(OSError, RuntimeError):  # RuntimeError: this user has no home
+            path = self._path(signature)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            temporary = path.with_name(f"{path.name}.{os.getpid()}")
+            try:
+                temporary.write_bytes(sha256(packed).digest() + packed)
+                temporary.replace(path)
+            finally:
+                temporary.unlink(missing_ok=True)
+
+    def _path(self, signature: Any) -> Path:
+        """The file for one signature; its name is free of what file systems may not like."""
+        return self.directory() / sha256(f"{self._key} {signature}".encode()).hexdigest()[:32]

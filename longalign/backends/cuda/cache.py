@@ -1,0 +1,22 @@
+"""CUDA kernels on disk, as machine code for the device that they were compiled for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from longalign.backends.cache import KernelCache, cache_directory
+from longalign.backends.cuda.api import compiler_versions, pack_kernel, unpack_kernel
+
+
+class CudaCache(KernelCache):
+    """The files of one kernel; used while the device is current that it is for."""
+
+    def directory(self) -> Path:
+        return cache_directory("cuda", compiler_versions())
+
+    def pack(self, compiled: Any) -> bytes:
+        return pack_kernel(compiled)
+
+    def unpack(self, packed: bytes, target_context: Any) -> Any:
+        return unpack_kernel(packed, target_context)

@@ -1,0 +1,128 @@
+"""The public functions: what they take, what they return, and what they say meanwhile."""
+
+from __future__ import annotations
+
+import doctest
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import longalign
+from longalign.events import Advanced, PhaseFinished, PhaseStarted, TileFinished
+
+QUERY, TARGET = "ACGTTACGT", "ACGTACGT"
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        str,
+        str.lower,
+        str.encode,
+        lambda text: bytearray(text.encode()),
+        lambda text: np.frombuffer(text.encode(), np.uint8),
+        lambda text: longalign.Sequence.from_letters("mine", text),
+    ],
+    ids=["text", "lower case", "bytes", "bytearray", "array", "Sequence"],
+)
+def test_whatever_holds_letters_is_a_sequence(given):
+    alignment = longalign.align(given(QUERY), given(TARGET), backend="cpu", mode="global")
+    assert (alignment.score, alignment.columns, alignment.gaps) == (3, 9, 1)
+
+
+def test_a_file_is_read_with_read_sequence(tmp_path):
+    (tmp_path / "q.fa").write_text(f">name of it\n{QUERY}\n")
+    query = longalign.read_sequence(tmp_path / "q.fa")
+    assert longalign.align(query, QUERY, backend="cpu").query.name == "name"
+
+
+@pytest.mark.parametrize("mode", ["local", "global"])
+def test_score_is_where_align_ends(mode):
+    best = longalign.score(QUERY, TARGET, mode=mode, backend="cpu")
+    alignment = longalign.align(QUERY, TARGET, mode=mode, backend="cpu")
+    assert best == longalign.BestCell(alignment.score, alignment.query_end, alignment.target_end)
+
+
+def test_nothing_aligned_is_an_empty_alignment():
+    alignment = longalign.align("AAAA", "CCCC", backend="cpu")
+    assert (alignment.score, alignment.cigar, alignment.columns, alignment.identity) == (0, "", 0, 0.0)
+    assert longalign.score("AAAA", "CCCC", backend="cpu") == longalign.BestCell()
+
+
+def test_resume_returns_what_the_run_would_have(tmp_path):
+    scoring = longalign.Scoring(2, -1, 1, 1)
+    options = {"scoring": scoring, "mode": "global", "backend": "cpu"}
+    alignment = longalign.align(QUERY, TARGET, store=tmp_path / "a", **options)
+    again = longalign.resume(tmp_path / "a", backend="cpu")
+    assert (again.score, again.cigar, again.scoring) == (alignment.score, alignment.cigar, scoring)
+    best = longalign.score(QUERY, TARGET, store=str(tmp_path / "s"), **options)
+    assert longalign.resume(str(tmp_path / "s"), backend="cpu") == best
+
+
+def test_an_empty_alignment_resumes_to_an_empty_alignment(tmp_path):
+    longalign.align("AAAA", "CCCC", backend="cpu", store=tmp_path)
+    assert longalign.resume(tmp_path, backend="cpu").cigar == ""
+
+
+def test_an_alignment_shows_itself():
+    alignment = longalign.align(QUERY, TARGET, backend="cpu", mode="global")
+    assert repr(alignment) == "Alignment(global, score 3, query:0-9 x target:0-8, 9 columns)"
+    text = str(alignment)
+    assert "a gap of length k costs 3 + k*2" in text
+    assert "query  0 ACGTTACGT 9" in text
+
+
+def test_events_come_in_order():
+    events = []
+    longalign.align(QUERY, TARGET, backend="cpu", emit=events.append)
+    names = [event.name for event in events if isinstance(event, PhaseStarted | PhaseFinished)]
+    assert names == ["score", "score", "stitch", "stitch", "recompute", "recompute"]
+    assert [type(event) for event in events if not isinstance(event, Advanced)] == [
+        *(PhaseStarted, TileFinished, PhaseFinished),
+        *(PhaseStarted, PhaseFinished),
+        *(PhaseStarted, PhaseFinished),
+    ]
+    assert events[0].cells == len(QUERY) * len(TARGET)
+
+
+@pytest.mark.parametrize("phase", ["score", "stitch", "recompute"])
+def test_advances_add_up_to_what_a_phase_computed(phase):
+    events = []
+    longalign.align(QUERY * 9, TARGET * 9, backend="cpu", emit=events.append)
+    start = next(
+        k for k, event in enumerate(events) if event == PhaseStarted(phase, getattr(event, "cells", 0))
+    )
+    stop = next(
+        k for k, event in enumerate(events) if isinstance(event, PhaseFinished) and event.name == phase
+    )
+    advanced = sum(event.cells for event in events[start:stop] if isinstance(event, Advanced))
+    assert advanced == events[stop].cells > 0
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda: longalign.align("A", "A", mode="glocal"), longalign.UsageError, "one of local, global"),
+        (lambda: longalign.align("", "A", backend="cpu"), longalign.InputError, "'query' has no letters"),
+        (lambda: longalign.align("A", "A-", backend="cpu"), longalign.InputError, "letter 2 .* is '-'"),
+        (lambda: longalign.align("A", "A", backend="tpu"), longalign.UsageError, "cpu, cuda, not .tpu."),
+        (lambda: longalign.align("A", "A", backend="cpu", memory=1), longalign.UsageError, "memory"),
+        (lambda: longalign.align("A", "A", backend="cpu", threads=-1), longalign.BackendError, "thread"),
+        (lambda: longalign.resume("/nowhere", backend="cpu"), longalign.StoreError, "not a store"),
+        (lambda: longalign.Scoring(match=0), longalign.InputError, "match must be positive"),
+    ],
+)  # fmt: skip
+def test_what_makes_no_sense_is_an_error_of_ours(call, error, text):
+    with pytest.raises(error, match=text):
+        call()
+
+
+def test_the_examples_in_the_documentation_are_true():
+    result = doctest.testmod(longalign)
+    assert result.attempted >= 3
+    assert result.failed == 0
+
+
+def test_the_package_says_that_it_is_typed():
+    assert (Path(longalign.__file__).parent / "py.typed").exists()

@@ -1,0 +1,234 @@
+"""Compiled kernels on disk: found again, never wrong, never in the way."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from shutil import copytree
+from types import SimpleNamespace
+from unittest import mock
+
+import pytest
+
+from longalign.backends import cache
+from longalign.backends.cpu.jit import compile_entry
+
+PACKAGE = Path(cache.__file__).parents[1]
+
+
+@pytest.fixture(autouse=True)
+def folder(monkeypatch, tmp_path) -> Path:
+    """Where kernels are kept during a test: a folder that is not there yet."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    cache.cache_directory.cache_clear()
+    yield tmp_path / "cache"
+    cache.cache_directory.cache_clear()
+
+
+def files(folder: Path) -> dict[Path, int]:
+    """The files in a folder, and when each was written."""
+    return {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
+
+
+def answer(key: str = "one") -> int:
+    """Compile a function, or load it, as a new process would, and run it."""
+
+    def add_one(x: int) -> int:
+        return x + 1
+
+    return compile_entry(add_one, key, (1,))(41)
+
+
+#: Whoever compiles while this is entered has an error.
+NO_COMPILER = mock.patch("numba.core.dispatcher._FunctionCompiler.compile", side_effect=AssertionError)
+
+
+# --- files -------------------------------------------------------------------------------------------
+
+
+def test_what_is_kept_is_found_again(folder):
+    assert answer() == 42
+    kept = files(folder)
+    assert len(kept) == 1
+    assert answer() == 42
+    assert files(folder) == kept
+
+
+def test_what_is_found_is_not_compiled():
+    assert answer() == 42
+    with NO_COMPILER:
+        assert answer() == 42
+
+
+def test_every_key_has_a_file_of_its_own(folder):
+    assert answer("one") == answer("other") == 42
+    assert len(files(folder)) == 2
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda content: b"",
+        lambda content: b"rubbish",
+        lambda content: content[:-1],
+        lambda content: content[:-1] + bytes([content[-1] ^ 1]),
+    ],
+    ids=["empty", "rubbish", "cut off", "one bit"],
+)
+def test_a_damaged_file_is_compiled_over(folder, damage):
+    assert answer() == 42
+    [path] = files(folder)
+    path.write_bytes(damage(path.read_bytes()))
+    assert answer() == 42
+    with NO_COMPILER:
+        assert answer() == 42
+
+
+def test_a_whole_file_of_something_else_is_compiled_over(folder):
+    assert answer() == 42
+    [path] = files(folder)
+    path.unlink()
+    with mock.patch("longalign.backends.cpu.cache.CpuCache.pack", return_value=b"not a pickle"):
+        assert answer() == 42
+    assert answer() == 42
+    with NO_COMPILER:
+        assert answer() == 42
+
+
+def test_a_folder_that_cannot_be_made_is_done_without(folder):
+    folder.write_text("a file is in the way")
+    assert answer() == 42
+
+
+def test_a_user_without_a_home_goes_without(monkeypatch):
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    with mock.patch("pathlib.Path.home", side_effect=RuntimeError("could not determine home directory")):
+        assert answer() == 42
+
+
+def test_a_full_disk_leaves_nothing_behind(folder, monkeypatch):
+    def fill_disk(path: Path, content: bytes) -> None:
+        path.touch()
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, "write_bytes", fill_disk)
+    assert answer() == 42
+    assert not files(folder)
+
+
+def test_two_processes_at_once(folder):
+    """They compile the same thing, and either's file serves a third."""
+    program = "from tests.test_cache import answer; print(answer())"
+    started = [
+        subprocess.Popen([sys.executable, "-c", program], cwd=PACKAGE.parent, stdout=subprocess.PIPE)
+        for _ in range(2)
+    ]
+    assert [process.communicate()[0].strip() for process in started] == [b"42", b"42"]
+    kept = files(folder)
+    assert len(kept) == 1
+    assert answer() == 42
+    assert files(folder) == kept
+
+
+# --- the directory's name ----------------------------------------------------------------------------
+
+
+def name(target: str = "cpu", compiler: str = "a compiler") -> str:
+    cache.cache_directory.cache_clear()
+    return cache.cache_directory(target, compiler).name
+
+
+def test_the_directory_is_the_users(folder, monkeypatch):
+    assert cache.cache_directory("cpu", "a compiler").parent == folder / "longalign"
+    cache.cache_directory.cache_clear()
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")  # to be ignored, says the standard
+    assert cache.cache_directory("cpu", "a compiler").parent == Path.home() / ".cache" / "longalign"
+
+
+def test_the_directory_is_one_compilers():
+    assert name() == name()
+    assert name() != name(compiler="another compiler")
+    assert name() != name("cuda")
+
+
+@pytest.mark.parametrize("target", ["cpu", "cuda"])
+def test_the_directory_is_that_of_the_sources(monkeypatch, tmp_path, target):
+    copy = copytree(PACKAGE, tmp_path / "longalign", ignore=lambda *_: ["__pycache__"])
+    monkeypatch.setattr(cache, "_PACKAGE", copy)
+    names = {name(target)}
+    for source in ("recurrence.py", "scoring.py", f"backends/{target}/kernel.py"):
+        with (copy / source).open("a") as file:
+            file.write("# another line\n")
+        names.add(name(target))
+    assert len(names) == 4
+    (copy / "progress.py").write_text("# nothing that a kernel knows of\n")
+    assert name(target) in names
+
+
+# --- CUDA --------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def device_without_driver(capability: tuple[int, int] = (9, 0)):
+    """Stands in for a device and its driver: kernels become machine code, and are not loaded."""
+    function = SimpleNamespace(module=SimpleNamespace(initialized=True))
+    context = SimpleNamespace(
+        device=SimpleNamespace(compute_capability=capability, id=0),
+        create_module_image=lambda *_: SimpleNamespace(get_function=lambda _: function),
+    )
+    with (
+        mock.patch("numba.cuda.dispatcher.get_current_device", return_value=context.device),
+        mock.patch("numba.cuda.cudadrv.devices.get_context", return_value=context),
+        mock.patch("numba.cuda.current_context", return_value=context),
+        mock.patch("numba.cuda.cudadrv.driver.get_version", return_value=(13, 0)),
+    ):
+        yield
+
+
+needs_compiler = pytest.mark.skipif(
+    find_spec("numba_cuda") is None or os.environ.get("NUMBA_ENABLE_CUDASIM") == "1",
+    reason="needs numba-cuda, and not its simulator",
+)
+
+
+@needs_compiler
+def test_cuda_kernels_are_kept_for_one_kind_of_device():
+    from longalign.backends.cuda.cache import CudaCache
+
+    directories = []
+    for capability in ((8, 0), (9, 0), (9, 0)):
+        with device_without_driver(capability):
+            directories.append(CudaCache("a kernel").directory())
+    assert directories[0] != directories[1] == directories[2]
+
+
+@needs_compiler
+def test_a_cuda_kernel_is_the_same_from_disk(folder):
+    from longalign.backends.cuda import backend
+    from longalign.backends.cuda.config import KernelConfig
+    from longalign.backends.cuda.kernel import SIGNATURE
+
+    def build() -> object:
+        backend._kernel.cache_clear()
+        kernel = backend._kernel(KernelConfig(local=True, track_best=True))
+        kernel.compile(SIGNATURE)
+        return kernel.overloads[SIGNATURE]
+
+    with device_without_driver():
+        compiled = build()
+        kept = files(folder)
+        assert len(kept) == 1
+        with mock.patch("numba.cuda.dispatcher.compile_cuda", side_effect=AssertionError):
+            loaded = build()
+        assert loaded is not compiled
+        assert loaded.library.get_cubin().code == compiled.library.get_cubin().code
+        assert loaded.argument_types == compiled.argument_types
+        assert loaded.entry_name == compiled.entry_name
+        for path in kept:
+            path.write_bytes(b"rubbish")
+        assert build().library.get_cubin().code
+    backend._kernel.cache_clear()

@@ -1,0 +1,428 @@
+"""The command line: what goes where, and one line and the right exit code for whatever goes wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from longalign.cli import main
+from longalign.formats.paf import read_paf
+
+DATA = Path(__file__).parent / "data"
+QUERY = "ACGGTCATTGCAGGATCCATCAGTTAGCACGGTCATTGCAGGATC"
+TARGET = "TTACGGTCATTGCAGGATCATCAGTTAGCACGGTCTTGCAGGATCAA"
+SCORE = 33
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """A working directory with two sequences; no option has to name a back end."""
+    monkeypatch.chdir(tmp_path)
+    Path("q.fa").write_text(f">query first\n{QUERY}\n")
+    Path("t.fa").write_text(f">target\n{TARGET}\n")
+    return tmp_path
+
+
+@pytest.fixture
+def run(capsys):
+    """Runs a command in this process: exit code, stdout, stderr. No traceback, ever."""
+
+    def run(*arguments):
+        try:
+            code = main([str(argument) for argument in arguments])
+        except SystemExit as stop:  # argparse
+            code = stop.code
+        out, err = capsys.readouterr()
+        assert "Traceback" not in out + err
+        return code, out, err
+
+    return run
+
+
+@pytest.fixture
+def refuse(run):
+    """Runs a command that must fail: its exit code, and the one line that says why."""
+
+    def refuse(*arguments):
+        code, out, err = run(*arguments)
+        assert out == ""
+        assert err.count("\n") == 1
+        assert err.startswith("longalign: ")
+        return code, err.removeprefix("longalign: ").rstrip("\n")
+
+    return refuse
+
+
+@pytest.fixture
+def pair():
+    return ["q.fa", "t.fa", "--backend", "cpu"]
+
+
+def longalign(*arguments, **options):
+    command = [sys.executable, "-m", "longalign", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False, **options)
+
+
+# --- what comes out
+
+
+def test_align_writes_one_line_of_paf_that_verifies(run, pair):
+    code, out, err = run("align", *pair)
+    assert code == 0
+    assert out.count("\n") == 1
+    Path("out.paf").write_text(out)
+    [record] = read_paf("out.paf")
+    assert (record.query_name, record.target_name, record.score) == ("query", "target", SCORE)
+    assert err.startswith(f"longalign: local score {SCORE}, identity ")
+    assert err.count("\n") == 1
+    assert run("verify", "out.paf", "q.fa", "t.fa")[:2] == (
+        0,
+        f"out.paf: OK: 1 alignments, {record.block_length} columns, 1 scores checked\n",
+    )
+
+
+def test_score_writes_a_line_of_tabs(run, pair):
+    code, out, err = run("score", *pair, "--mode", "global")
+    assert (code, out) == (0, f"query\ttarget\tglobal\t19\t{len(QUERY)}\t{len(TARGET)}\n")
+    assert err.startswith("longalign: global score 19, score ")
+
+
+def test_nothing_aligned_is_an_empty_paf_and_stars(run):
+    Path("a.fa").write_text(">a\nAAAA\n")
+    Path("c.fa").write_text(">c\nCCCC\n")
+    code, out, err = run("align", "a.fa", "c.fa", "--backend", "cpu")
+    assert (code, out, err) == (0, "", "longalign: no alignment has a positive score\n")
+    assert run("score", "a.fa", "c.fa", "--backend", "cpu", "-q") == (0, "a\tc\tlocal\t0\t*\t*\n", "")
+
+
+def test_regions_count_from_the_start_of_the_record(run, pair):
+    _, out, _ = run("align", "q.fa:query:10-40", *pair[1:], "-q")
+    Path("out.paf").write_text(out)
+    [record] = read_paf("out.paf")
+    assert record.query_length == len(QUERY)
+    assert 10 <= record.query_start < record.query_end <= 40
+
+
+def test_output_and_summary_go_to_files(run, pair):
+    assert run("align", *pair, "-q", "-o", "x.paf", "--json", "x.json") == (0, "", "")
+    [record] = read_paf("x.paf")
+    summary = json.loads(Path("x.json").read_text())
+    assert summary["schema"] == "longalign.summary/1"
+    assert summary["score"] == record.score == SCORE
+    assert summary["end"] == {"query": record.query_end, "target": record.target_end}
+    assert [phase["name"] for phase in summary["phases"]] == ["score", "stitch", "recompute"]
+    assert summary["backend"]["name"] == "cpu"
+
+
+def test_a_summary_on_stdout(run, pair):
+    code, out, _ = run("align", *pair, "-o", "x.paf", "--json", "-")
+    assert code == 0
+    assert json.loads(out)["alignment"]["matches"] > 0
+    code, out, _ = run("score", *pair, "--json", "-")
+    assert code == 0
+    assert json.loads(out)["alignment"] is None
+
+
+def test_quiet_says_nothing(run, pair):
+    assert run("align", *pair, "-q")[2] == ""
+
+
+def test_progress_as_json_lines(run, pair):
+    _, _, err = run("align", *pair, "-q", "--progress", "json")
+    events = [json.loads(line) for line in err.splitlines()]
+    assert [event["event"] for event in events if event["event"] != "progress"] == [
+        *("phase_started", "tile_finished", "phase_finished"),
+        *("phase_started", "phase_finished"),
+        *("phase_started", "phase_finished"),
+    ]
+    assert events[0] == {
+        "event": "phase_started",
+        "name": "score",
+        "cells": len(QUERY) * len(TARGET),
+        "done": 0,
+    }
+
+
+def test_progress_as_a_bar(run, pair):
+    _, _, err = run("align", *pair, "--progress", "bar")
+    assert "score" in err
+    assert "100%" in err
+
+
+def test_a_sequence_from_stdin(pair):
+    done = longalign("align", "-", "t.fa", "--backend", "cpu", "-q", input=f">in\n{QUERY}\n")
+    assert done.returncode == 0
+    assert done.stdout.startswith("in\t")
+
+
+def test_scoring_options(run, pair):
+    options = ["--match", "2", "--mismatch", "-1", "--gap-open", "0", "--gap-extend", "1"]
+    _, out, _ = run("align", *pair, "-q", *options)
+    assert "tg:Z:local;match=2;mismatch=-1;gap(k)=0+1k" in out
+
+
+# --- stores
+
+
+def test_a_second_run_on_a_store_is_done_at_once(run, pair):
+    first = run("align", *pair, "-q", "--store", "s")
+    code, out, err = run("align", *pair, "--store", "s", "--progress", "json")
+    assert (code, out) == first[:2]
+    assert "tile_finished" not in err
+    assert run("resume", "s", "--backend", "cpu", "-q") == first
+
+
+def test_resume_writes_where_the_run_would_have(run, pair):
+    run("align", *pair, "-q", "--store", "s", "-o", "x.paf")
+    line = Path("x.paf").read_text()
+    Path("x.paf").unlink()
+    assert run("resume", "s", "--backend", "cpu", "-q") == (0, "", "")
+    assert Path("x.paf").read_text() == line
+    assert run("resume", "s", "--backend", "cpu", "-q", "-o", "-") == (0, line, "")
+
+
+def test_resume_of_a_score(run, pair):
+    first = run("score", *pair, "-q", "--store", "s")
+    assert run("resume", "s", "--backend", "cpu", "-q") == first
+
+
+def test_a_store_of_other_options_is_refused(run, refuse, pair):
+    run("align", *pair, "-q", "--store", "s")
+    code, text = refuse("align", *pair, "--store", "s", "--match", "2", "--mode", "global")
+    assert code == 1
+    assert text == (
+        "s: the store belongs to another run: mode is local in the store and global now; "
+        "match is 1 in the store and 2 now"
+    )
+    Path("t.fa").write_text(">target\nACGT\n")
+    code, text = refuse("resume", "s", "--backend", "cpu")
+    assert code == 1
+    assert "target sequence (SHA-256) is" in text
+
+
+def test_inspect(run, refuse, pair):
+    run("align", *pair, "-q", "--store", "s")
+    code, out, err = run("inspect", "s")
+    assert (code, err) == (0, "")
+    assert "score    1 of 1 tiles (100.0 % of the cells)" in out
+    assert "stitch   2 waypoints, complete" in out
+    Path("s/tiles/r00000c00000.h5").write_bytes(b"rubbish")
+    report = json.loads(run("inspect", "s", "--json")[1])
+    assert (report["tiles_done"], report["cells_done"], report["pieces_done"]) == (0, 0, 1)
+    assert len(report["damaged"]) == 1
+    assert report["scoring"] == {"match": 1, "mismatch": -3, "gap_open": 3, "gap_extend": 2}
+    assert report["gap_convention"] == "a gap of length k costs 3 + k*2"
+    assert "damaged  s/tiles/r00000c00000.h5: damaged: " in run("inspect", "s")[1]
+
+
+@pytest.mark.parametrize("command", ["resume", "inspect"])
+def test_what_is_no_store_is_refused(refuse, command):
+    assert refuse(command, "nowhere") == (
+        1,
+        "nowhere: not a store: manifest.json: No such file or directory",
+    )
+    Path("nowhere").mkdir()
+    assert refuse(command, "nowhere")[0] == 1
+
+
+def test_damage_is_said_and_mended(run, pair):
+    first = run("align", *pair, "-q", "--store", "s")
+    Path("s/tiles/r00000c00000.h5").write_bytes(b"rubbish")
+    code, out, err = run("resume", "s", "--backend", "cpu")
+    assert (code, out) == first[:2]
+    assert err.startswith("longalign: s/tiles/r00000c00000.h5: damaged: ")
+    assert "; this tile is computed again\n" in err
+
+
+def test_without_a_store_nothing_is_left_behind(run, pair, tmp_path, monkeypatch):
+    elsewhere = tmp_path / "tmp"
+    elsewhere.mkdir()
+    monkeypatch.setenv("TMPDIR", str(elsewhere))
+    before = sorted(tmp_path.rglob("*"))
+    assert longalign("align", *pair).returncode == 0
+    assert longalign("align", "missing.fa", "t.fa").returncode == 1
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+# --- what is refused
+
+
+def test_missing_and_bad_sequences(refuse):
+    assert refuse("align", "no.fa", "t.fa") == (1, "no.fa: no such file or directory")
+    Path("bad.fa").write_text(">x\nACGT\nAC!T\n")
+    code, text = refuse("align", "bad.fa", "t.fa")
+    assert code == 1
+    assert text.startswith("bad.fa: record 'x': letter 7 (counting from 1) is '!', not one of ")
+
+
+def test_two_sequences_on_stdin(refuse):
+    assert refuse("align", "-", "-") == (2, "only one of QUERY and TARGET can be stdin (-)")
+
+
+def test_two_outputs_on_stdout(refuse, pair):
+    code, text = refuse("align", *pair, "--json", "-")
+    assert (code, text) == (2, "PAF and JSON cannot both go to stdout: give -o FILE or --json FILE")
+
+
+def test_one_file_for_two_outputs(refuse, pair):
+    code, text = refuse("align", *pair, "-o", "x", "--json", "./x")
+    assert (code, text) == (2, "-o and --json name one file, x")
+    assert not Path("x").exists()
+
+
+@pytest.mark.parametrize("option", ["-o", "--json"])
+@pytest.mark.parametrize("place", [".", "no/x.paf", "q.fa/x.paf"])
+def test_an_output_that_cannot_be_written_is_refused_before_the_run(refuse, pair, option, place):
+    code, text = refuse("align", *pair, option, place, "--store", "s")
+    assert code == 1
+    assert text.startswith(f"{place}: cannot be written: ")
+    assert not Path("s").exists()
+
+
+def test_scorings_that_make_no_sense(refuse, pair):
+    code, text = refuse("align", *pair, "--gap-open", "-1")
+    assert (code, text) == (1, "scoring: gap_open is a cost and cannot be negative, not -1")
+
+
+def test_budgets_that_are_too_small(refuse, pair):
+    code, text = refuse("align", *pair, "--mem", "10M")
+    assert code == 2
+    assert text.endswith("MiB of memory, and the budget is 10 MiB (--mem)")
+    code, text = refuse("align", *pair, "--store-budget", "1")
+    assert code == 2
+    smallest = int(text.split("at least ")[1].split()[0])
+    assert main(["align", *pair, "-q", "-o", "x.paf", "--store-budget", str(smallest)]) == 0
+
+
+def test_cuda_where_there_is_none(refuse, monkeypatch):
+    monkeypatch.setattr("longalign.backends.cuda.available", list)
+    monkeypatch.setattr("longalign.backends.cuda.why_unavailable", lambda: "no driver")
+    assert refuse("align", "q.fa", "t.fa", "--backend", "cuda") == (3, "no usable CUDA device: no driver")
+
+
+def test_a_device_for_the_cpu(refuse, pair):
+    code, text = refuse("align", *pair, "--device", "1")
+    assert (code, text) == (3, "--device chooses among CUDA devices, and the CPU back end is in use")
+
+
+def test_a_false_paf(run, pair):
+    run("align", *pair, "-q", "-o", "x.paf")
+    Path("x.paf").write_text(Path("x.paf").read_text().replace(f"AS:i:{SCORE}", "AS:i:99"))
+    code, out, err = run("verify", "x.paf", "q.fa", "t.fa")
+    assert code == 1
+    assert f"claims 99, is {SCORE}" in out
+    assert err == "longalign: x.paf: 1 false claims\n"
+    code, _, err = run("verify", "x.paf", "q.fa", "t.fa", "--match", "1")
+    assert code == 2
+    assert "give all of --match, --mismatch, --gap-open and --gap-extend" in err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        [],
+        ["fly"],
+        ["align"],
+        ["align", "q.fa"],
+        ["align", "q.fa", "t.fa", "--threads", "0"],
+        ["align", "q.fa", "t.fa", "--threads", "x"],
+        ["align", "q.fa", "t.fa", "--mem", "much"],
+        ["align", "q.fa", "t.fa", "--mode", "glocal"],
+        ["align", "q.fa", "t.fa", "--match", "1.5"],
+        ["score", "q.fa", "t.fa", "--device", "-1"],
+        ["resume", "s", "--store-budget", "1G"],
+    ],
+)
+def test_usage(run, arguments):
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith("usage: longalign")
+
+
+def test_an_internal_error_is_one_line(refuse, pair, monkeypatch):
+    monkeypatch.setattr("longalign.pipeline.run", lambda *_, **__: 1 / 0)
+    monkeypatch.delenv("LONGALIGN_DEBUG", raising=False)
+    assert refuse("align", *pair) == (
+        3,
+        "internal error: ZeroDivisionError: division by zero (LONGALIGN_DEBUG=1 shows where)",
+    )
+
+
+def test_out_of_memory_is_one_line(refuse, pair, monkeypatch):
+    def too_much(*_, **__):
+        raise MemoryError
+
+    monkeypatch.setattr("longalign.pipeline.run", too_much)
+    assert refuse("align", *pair) == (1, "out of memory: a smaller --mem or --store-budget needs less")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["align", "q.fa", "t.fa"], "interrupted; with --store DIR a run can be resumed"),
+        (["align", "q.fa", "t.fa", "--store", "not made"], "interrupted; nothing was stored yet"),
+        (
+            ["align", "q.fa", "t.fa", "--store", "it's"],
+            "interrupted; go on with: longalign resume 'it'\"'\"'s'",
+        ),
+        (["verify", "x.paf", "q.fa", "t.fa"], "interrupted"),
+    ],
+)
+def test_an_interrupt_says_how_to_go_on(refuse, run, pair, monkeypatch, arguments, text):
+    run("align", *pair, "-q", "--store", "it's", "-o", "x.paf")
+
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("longalign.cli.align.read_sequence", interrupt)
+    monkeypatch.setattr("longalign.cli.verify.verify_paf", interrupt)
+    assert refuse(*arguments) == (130, text)
+
+
+def test_a_closed_pipe_is_quiet(pair):
+    read, write = os.pipe()
+    os.close(read)
+    command = [sys.executable, "-m", "longalign", "align", *pair, "-q"]
+    done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(write)
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+# --- help
+
+
+def test_devices(run):
+    code, out, err = run("devices")
+    assert (code, err) == (0, "")
+    assert "cpu: " in out
+    report = json.loads(run("devices", "--json")[1])
+    assert report["schema"] == "longalign.devices/1"
+    assert report["backends"][-1]["name"] == "cpu"
+
+
+@pytest.mark.parametrize(
+    "command", [[], ["align"], ["score"], ["resume"], ["inspect"], ["verify"], ["devices"]]
+)
+def test_help_states_the_conventions(run, command):
+    code, out, err = run(*command, "--help")
+    assert (code, err) == (0, "")
+    assert "gap of length k costs ALPHA + k*BETA" in out
+    assert "0-based and half-open" in out
+
+
+def test_version(run):
+    code, out, _ = run("--version")
+    assert code == 0
+    assert out.startswith("longalign 0.")
+
+
+def test_a_known_pair_through_the_command_line(run):
+    names = ["human_mito.NC_012920.1", "orang_mito.NC_002083"]
+    code, out, _ = run("score", *(DATA / f"{name}.fa.gz" for name in names), "--backend", "cpu", "-q")
+    assert code == 0
+    assert out.split("\t")[2:] == ["local", "6680", "16569", "16025\n"]

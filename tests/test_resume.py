@@ -1,0 +1,332 @@
+"""A run may be stopped at any moment, in any way, and gone on with: nothing finished is done again."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from runs import Pair, SmallTiles, small_geometry, using
+
+from longalign import pipeline
+from longalign.backends.cpu import CpuBackend
+from longalign.errors import StoreError, UsageError
+from longalign.events import Emit, Event, Notice, PhaseFinished, PhaseStarted, TileFinished, ignore
+from longalign.plan import Resources
+from longalign.sequence import read_sequence
+from longalign.store import DirectoryStore
+
+HERE = Path(__file__).parent
+BODY = "ACGGTCATTGCAGGATCCATCAGTTAGC"
+PAIR = Pair(BODY + "TTTTT" + BODY, BODY + BODY[:9] + "G" + BODY[10:])
+TILES = 3 * 3
+
+
+def small_run(store: Path | None, emit: Emit = ignore, backend=None) -> pipeline.Outcome:
+    """A run of 3 x 3 tiles whose path passes through many chunks, several groups of segments."""
+    with small_geometry(chunk=8, leaf=60), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pipeline, "_PATH_INTERVAL", 0.0)
+        patch.setattr("longalign.phases.recompute.GROUP_SEGMENTS", 2)
+        return PAIR.run(using(SmallTiles((24, 24), backend)), store, emit)
+
+
+def result(outcome: pipeline.Outcome) -> tuple[object, ...]:
+    return outcome.end, outcome.alignment.cigar, outcome.alignment.query_start
+
+
+@pytest.fixture(scope="module")
+def answer() -> tuple[object, ...]:
+    outcome = small_run(None)
+    PAIR.check(outcome)
+    return result(outcome)
+
+
+class Interrupts:
+    """Raises KeyboardInterrupt at event number `at`, and keeps those before it."""
+
+    def __init__(self, at: int) -> None:
+        self.at = at
+        self.events: list[Event] = []
+
+    def __call__(self, event: Event) -> None:
+        if len(self.events) == self.at:
+            raise KeyboardInterrupt
+        self.events.append(event)
+
+
+def tiles_in(store: Path) -> int:
+    return len(list((store / "tiles").glob("r*.h5")))
+
+
+def swept(events: list[Event]) -> int:
+    return sum(isinstance(event, TileFinished) for event in events)
+
+
+def notices(events: list[Event]) -> list[str]:
+    return [event.text for event in events if isinstance(event, Notice)]
+
+
+# --- in this process
+
+
+def test_an_interrupt_at_any_event_loses_nothing(tmp_path, answer):
+    """Every second time, another back end goes on."""
+    phases_interrupted = set()
+    for at in range(1000):
+        store = tmp_path / str(at)
+        first = Interrupts(at)
+        try:
+            small_run(store, first)
+        except KeyboardInterrupt:
+            pass
+        else:
+            break
+        started = [event.name for event in first.events if isinstance(event, PhaseStarted)]
+        phases_interrupted.add(started[-1] if started else None)
+        there, again = tiles_in(store), []
+        outcome = small_run(store, again.append, CpuBackend(2) if at % 2 else None)
+        assert result(outcome) == answer, at
+        assert swept(again) == TILES - there, at
+        assert there >= swept(first.events)
+        assert not notices(again)
+    assert phases_interrupted == {None, "score", "stitch", "recompute"}
+
+
+def test_interrupts_again_and_again_end_in_the_answer(tmp_path, answer):
+    """Each time a little later, so that every step is in hand for once and ends some time."""
+    outcome = None
+    for at in range(5, 1000):
+        with suppress(KeyboardInterrupt):
+            outcome = small_run(tmp_path, Interrupts(at))
+            break
+    assert result(outcome) == answer
+
+
+def test_a_finished_run_is_there_at_once(tmp_path, answer):
+    small_run(tmp_path)
+    events, backend = [], SmallTiles()
+    assert result(small_run(tmp_path, events.append, backend)) == answer
+    assert backend.swept == 0
+    assert [event.cells for event in events if isinstance(event, PhaseFinished)] == [0]
+
+
+def test_a_score_may_go_on_to_an_alignment(tmp_path, answer):
+    with small_geometry():
+        PAIR.run(using(SmallTiles((24, 24))), tmp_path, command="score")
+    events = []
+    outcome = small_run(tmp_path, events.append)
+    PAIR.check(outcome)
+    assert outcome.end == answer[0]
+    assert swept(events) == 0
+
+
+# --- damage
+
+
+def finished_store(path: Path) -> Path:
+    small_run(path)
+    return path
+
+
+@pytest.mark.parametrize("name", ["tiles/r00001c00002.h5", "path.h5", "pieces/p000001.h5"])
+@pytest.mark.parametrize("how", ["rubbish", "empty", "gone"])
+def test_what_is_damaged_or_gone_is_done_again_and_said(tmp_path, answer, name, how):
+    store, events = finished_store(tmp_path / "s"), []
+    if how == "gone":
+        (store / name).unlink()
+    else:
+        (store / name).write_bytes(b"rubbish" if how == "rubbish" else b"")
+    assert result(small_run(store, events.append)) == answer
+    assert swept(events) == name.startswith("tiles")
+    complaints = notices(events)
+    assert len(complaints) == (how != "gone")
+    assert all(str(store / name) in text and "\n" not in text for text in complaints)
+    assert not notices_of_a_new_run(store)
+
+
+def notices_of_a_new_run(store: Path) -> list[str]:
+    events: list[Event] = []
+    small_run(store, events.append)
+    return notices(events)
+
+
+@pytest.mark.parametrize("after", range(1, TILES + 1))
+def test_a_tile_damaged_while_the_run_goes_on_is_swept_again(tmp_path, answer, after):
+    """Right after it was finished, before its neighbours, or the path, have read it."""
+    events: list[Event] = []
+
+    def damage(event: Event) -> None:
+        events.append(event)
+        if isinstance(event, TileFinished) and swept(events) == after:
+            DirectoryStore.attach(tmp_path).tile_path(event.row, event.col).write_bytes(b"rubbish")
+
+    assert result(small_run(tmp_path, damage)) == answer
+    assert swept(events) == TILES + 1
+    assert len(notices(events)) == 1
+
+
+# --- sequences and scoring that are others now
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> list[Path]:
+    paths = [tmp_path / "query.fa", tmp_path / "target.fa"]
+    for path, letters in zip(paths, (PAIR.query, PAIR.target), strict=True):
+        path.write_text(f">{path.stem} some words\n{letters}\n")
+    return paths
+
+
+def begin(files: list[Path], store: Path) -> None:
+    """A run of two files that stops in its first tiles."""
+    with small_geometry(chunk=8, leaf=60), pytest.raises(KeyboardInterrupt):
+        pipeline.run(
+            *map(read_sequence, files),
+            PAIR.scoring,
+            PAIR.mode,
+            using(SmallTiles((24, 24))),
+            store_path=store,
+            emit=Interrupts(4),
+        )
+
+
+def go_on(store: Path, emit: Emit = ignore) -> pipeline.Outcome:
+    with small_geometry():
+        return pipeline.resume(store, using(), emit=emit)
+
+
+def test_resume_needs_the_store_alone(tmp_path, files, answer):
+    begin(files, tmp_path / "s")
+    outcome = go_on(tmp_path / "s")
+    assert outcome.end == answer[0]
+    assert (outcome.query.name, outcome.target.source) == ("query", str(files[1]))
+    PAIR.check(outcome)
+
+
+def test_a_changed_file_is_refused_and_the_field_named(tmp_path, files):
+    begin(files, tmp_path / "s")
+    files[1].write_text(">target\n" + PAIR.target[::-1] + "\n")
+    with pytest.raises(StoreError, match=r"another run: target sequence \(SHA-256\) is \w+ in the store"):
+        go_on(tmp_path / "s")
+
+
+def test_a_file_that_is_gone_or_a_pipe_is_taken_from_the_store(tmp_path, files, answer):
+    begin(files, tmp_path / "s")
+    for path in files:
+        path.unlink()
+    os.mkfifo(files[1])
+    events: list[Event] = []
+    assert go_on(tmp_path / "s", events.append).end == answer[0]
+    assert len(notices(events)) == 2
+    for path, text in zip(files, notices(events), strict=True):
+        assert text == f"{path}: cannot be read again; going on with the copy in the store"
+
+
+def test_sequences_damaged_in_the_store_are_noticed(tmp_path, files):
+    begin(files, tmp_path / "s")
+    (tmp_path / "s" / "sequences.h5").write_bytes(b"rubbish")
+    with pytest.raises(StoreError, match=r"sequences\.h5: damaged"):
+        go_on(tmp_path / "s")
+
+
+def test_a_smaller_memory_budget_is_refused_on_resume_too(tmp_path, files):
+    begin(files, tmp_path / "s")
+    small = Resources([SmallTiles()], 1, memory=1 << 20)
+    with pytest.raises(UsageError, match="the budget is 1 MiB"):
+        pipeline.resume(tmp_path / "s", small)
+
+
+# --- the command line, killed
+
+
+MITOCHONDRIA = ["human_mito.NC_012920.1.fa.gz", "chimp_mito.NC_001643.1X.fa.gz"]
+MITOCHONDRIA_TILES = 6 * 6
+MITOCHONDRIA_SCORE = 10637
+
+
+def command(*arguments: object) -> list[str]:
+    return [sys.executable, str(HERE / "small_cli.py"), *map(str, arguments), "--backend", "cpu"]
+
+
+def align(store: Path) -> list[str]:
+    """Beginning and going on are one command."""
+    return command("align", *MITOCHONDRIA, "--store", store, "--progress", "json", "--threads", 2)
+
+
+def start(arguments: list[str]) -> subprocess.Popen[str]:
+    data = HERE / "data"
+    return subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=data)
+
+
+def finish(arguments: list[str]) -> tuple[str, list[dict[str, object]]]:
+    """Run to the end: the PAF line, and the events."""
+    with start(arguments) as process:
+        out, err = process.communicate()
+    assert process.returncode == 0, err
+    events = [json.loads(line) for line in err.splitlines() if line.startswith("{")]
+    return out, events
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, float]:
+    """The line of a run that nothing disturbs, and its seconds."""
+    store = tmp_path_factory.mktemp("whole") / "s"
+    started = time.monotonic()
+    line, events = finish(align(store))
+    assert f"AS:i:{MITOCHONDRIA_SCORE}\t" in line
+    assert sum(event["event"] == "tile_finished" for event in events) == MITOCHONDRIA_TILES
+    return line, time.monotonic() - started
+
+
+@pytest.mark.slow
+def test_kill_9_at_any_moment_loses_at_most_what_is_in_hand(tmp_path, whole):
+    """Killed again and again, some time after a random phase has begun; then left to end."""
+    line, seconds = whole
+    rng = random.Random(20)
+    kills = 0
+    for number in range(100):
+        store = tmp_path / str(number)
+        for _ in range(rng.randrange(1, 4)):
+            with start(align(store)) as process:
+                moment = rng.choice(["", "score", "tile_finished", "stitch", "recompute"])
+                next((line for line in process.stderr if moment in line), None)
+                time.sleep(rng.uniform(0, 0.3) * seconds)
+                process.kill()
+                process.communicate()
+            kills += process.returncode == -signal.SIGKILL
+        there = tiles_in(store)
+        again, events = finish(align(store))
+        assert again == line
+        assert sum(event["event"] == "tile_finished" for event in events) == MITOCHONDRIA_TILES - there
+        assert not [event for event in events if event["event"] == "notice"]
+        shutil.rmtree(store)
+        if kills >= 20:
+            return
+    raise AssertionError(f"only {kills} of the runs were killed")
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("moment", ["tile_finished", "recompute"])
+def test_a_signal_ends_with_130_and_says_how_to_go_on(tmp_path, whole, number, moment):
+    store = tmp_path / "it's mine"
+    with start(align(store)) as process:
+        next(line for line in process.stderr if moment in line)
+        process.send_signal(number)
+        out, err = process.communicate()
+    assert process.returncode == 130
+    assert out == ""
+    *_, last = err.splitlines()
+    assert last.startswith("longalign: interrupted; go on with: longalign resume ")
+    assert not list(store.rglob(".tmp-*"))
+    there = tiles_in(store)
+    arguments = command("resume", store, "--progress", "json")
+    again, events = finish(arguments)
+    assert again == whole[0]
+    assert sum(event["event"] == "tile_finished" for event in events) == MITOCHONDRIA_TILES - there
