@@ -114,7 +114,7 @@ class CpuBackend:
 
     def explain(self, job: SweepJob) -> dict[str, str]:
         """See `longalign.backends.base.Backend`."""
-        geometry, widths = self._geometry, sorted({*self._family(job).widths, 32})
+        geometry, widths = self._geometry, sorted({*self._widths, 32})
         strips = len(cut_columns(len(job.target), job.cols, geometry, self.threads))
         return {
             "kernel": f"SIMD lanes of {geometry.columns} columns",
