@@ -2,6 +2,7 @@
 
     python experiments/cuda_sweep.py --genomes DIR [--pairs mito random chlamydia ecoli ...] [--columns 0 ...]
                                      [--numbers int32] [--batch 32] [--warps 4] [--short-chain yes]
+                                     [--registers 128]
                                      [--repeats 3] [--lattice-of chlamydia] [--out FILE]
 
 DIR holds NAME.fa.gz files. A time is that of a whole `CudaBackend.sweep` call, transfers included, after
@@ -128,6 +129,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--batch", type=int)
     parser.add_argument("--warps", type=int, default=4)
     parser.add_argument("--short-chain", choices=("yes", "no"))
+    parser.add_argument("--registers", type=int)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--lattice-of", nargs="*", default=[], help="pairs to time with a lattice as well")
     parser.add_argument("--out", type=Path)
@@ -142,7 +144,7 @@ def measure(name: str, columns: int, options: argparse.Namespace, lattice: bool)
     short_chain = None if options.short_chain is None else options.short_chain == "yes"
     backend = _backend(
         numbers=options.numbers, columns=columns or None, batch=options.batch, warps=options.warps,
-        short_chain=short_chain,
+        short_chain=short_chain, max_registers=options.registers,
     )  # fmt: skip
     choice = backend.choices(jobs)[0]
     started = time.perf_counter()
@@ -163,7 +165,7 @@ def measure(name: str, columns: int, options: argparse.Namespace, lattice: bool)
     return {
         "pair": name, "rows": len(jobs[0].query), "cols": len(jobs[0].target), "jobs": len(jobs),
         "numbers": config.numbers, "columns": config.columns, "batch": config.batch, "warps": config.warps,
-        "short_chain": config.short_chain, "letters": config.letters,
+        "short_chain": config.short_chain, "max_registers": config.max_registers, "letters": config.letters,
         "lattice": f"{LATTICE_LINES} x {LATTICE_LINES}" if lattice else None,
         "seconds": seconds, "median_seconds": median, "gcups": cells / median / 1e9,
         "kernel_seconds": kernel_seconds, "kernel_gcups": cells / statistics.median(kernel_seconds) / 1e9,

@@ -164,8 +164,9 @@ def test_strips_are_wide_where_there_is_work_for_all_warps(numbers):
 
 
 def test_wishes_are_granted():
-    config = config_of(job(300, 200), wishes=Wishes("packed", 24, 16, 2, True))
-    assert (config.columns, config.batch, config.warps, config.short_chain) == (24, 16, 2, True)
+    config = config_of(job(300, 200), wishes=Wishes("packed", 24, 16, 2, True, 200))
+    assert (config.columns, config.batch, config.warps) == (24, 16, 2)
+    assert (config.short_chain, config.max_registers) == (True, 200)
 
 
 def test_a_wish_for_packed_numbers_is_not_granted_where_they_are_wrong():

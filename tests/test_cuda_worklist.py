@@ -66,8 +66,7 @@ def test_the_best_of_a_rectangle_is_chosen_by_rank():
     best = np.zeros((len(work.strips), layout.BEST_FIELDS), np.int32)
     of_first = np.flatnonzero(work.strips[:, layout.JOB] == 0)
     best[of_first[:3]] = [(7, 4, 70), (7, 3, 71), (6, 1, 1)]
-    row_out, col_out = np.zeros(work.row_values, np.int64), np.zeros(work.col_values, np.int64)
-    swept = worklist.results(jobs, work, row_out, col_out, best)
+    swept = worklist.results(jobs, work, np.zeros(work.line_values, np.int32), best)
     assert [result.best for result in swept] == [BestCell(7, 3, 71), BestCell()]
 
 

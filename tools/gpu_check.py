@@ -87,7 +87,12 @@ def _shapes(genomes: Path, out: Path, columns: Sequence[int]) -> list[Step]:
         )
         for batch, chain in (("64", "yes"), ("64", "no"), ("32", "yes"), ("32", "no"))
     ]
-    return [Step("columns", _sweep(genomes, out, "columns", *long), 120), *chains]
+    occupancy = _sweep(genomes, out, "registers", *long[:3], "--columns", "16", "--registers", "128")
+    return [
+        Step("columns", _sweep(genomes, out, "columns", *long), 120),
+        Step("registers", occupancy, 60),
+        *chains,
+    ]
 
 
 def _sweep(genomes: Path, out: Path, name: str, *arguments: str) -> tuple[str, ...]:

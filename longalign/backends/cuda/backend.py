@@ -13,6 +13,7 @@ from longalign.backends.cuda.api import CUDA_ERRORS, cuda, package_version
 from longalign.backends.cuda.cache import CudaCache
 from longalign.backends.cuda.config import LANES, KernelConfig, Numbers
 from longalign.backends.cuda.devices import available, one_line, why_unavailable
+from longalign.backends.cuda.download import Download
 from longalign.backends.cuda.kernel import SIGNATURE, build_kernel
 from longalign.backends.cuda.planning import Choice, Hardware, Wishes
 from longalign.errors import BackendError
@@ -29,8 +30,8 @@ def _kernel(config: KernelConfig) -> Any:
 class CudaBackend:
     """Sweeps on the GPU of the given index, one launch for all rectangles that one kernel can sweep.
 
-    `numbers` (packed only where it is exact), `columns`, `batch` and `short_chain` fix what is otherwise
-    chosen for the rectangles at hand; they and `warps` are there to be measured, see `KernelConfig`.
+    `numbers` (packed only where it is exact) and the others fix what is otherwise chosen for the rectangles
+    at hand; they are there to be measured, see `KernelConfig`.
     Raises BackendError if there is no such GPU or it cannot be used.
     """
 
@@ -46,6 +47,7 @@ class CudaBackend:
         batch: int | None = None,
         warps: int = 4,
         short_chain: bool | None = None,
+        max_registers: int | None = None,
     ) -> None:
         devices = {found.index: found for found in available()}
         if device not in devices:
@@ -56,7 +58,7 @@ class CudaBackend:
         self._device = devices[device]
         self._workspace: memory.Workspace | None = None
         self._blocks: dict[KernelConfig, int] = {}
-        self._wishes = Wishes(numbers, columns, batch, warps, short_chain)
+        self._wishes = Wishes(numbers, columns, batch, warps, short_chain, max_registers)
 
     def sweep(self, jobs: Sequence[SweepJob], progress: Progress = no_progress) -> list[SweepResult]:
         """One launch for all jobs that agree on `local` and `track_best`; see `Backend.sweep`."""
@@ -128,9 +130,10 @@ class CudaBackend:
         buffers = memory.DeviceBuffers(work, block, workspace.stream)
         kernel = _kernel(config)
         blocks = min(self._resident_blocks(config), -(-len(work.strips) // config.warps))
-        reported = launch.run(kernel, config, blocks, buffers, workspace, progress)
+        download = Download(jobs, work, buffers.lines, buffers.flags, workspace.talk)
+        reported = launch.run(kernel, config, blocks, buffers, workspace, download, progress)
         self.kernel_seconds += workspace.kernel_seconds()
-        swept = worklist.results(jobs, work, *buffers.outputs())
+        swept = worklist.results(jobs, work, download.finish(), buffers.best())
         progress(sum(job.cells for job in jobs) - reported)
         return swept
 

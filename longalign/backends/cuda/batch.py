@@ -15,7 +15,7 @@ from longalign.backends.cuda.best import make_note_best, make_threshold
 from longalign.backends.cuda.config import KernelConfig
 from longalign.backends.cuda.layout import pack, packed_gap, packed_h
 from longalign.backends.cuda.numbers import NUMBERS
-from longalign.backends.cuda.row import Limits, make_row, no_limits
+from longalign.backends.cuda.row import Limits, make_inner_edge, make_row
 from longalign.backends.cuda.sync import ALL_LANES
 
 #: What a lane hands from step to step: opened and F at the right edge of its parts, and opened above and left
@@ -23,8 +23,9 @@ from longalign.backends.cuda.sync import ALL_LANES
 Carry = namedtuple("Carry", "open_right f_right diagonal")
 
 #: Where a lane stands: its rectangle, its number, its first column and how many columns it has; the lane that
-#: holds the strip's last part, which half that is, and its last column.
-Place = namedtuple("Place", "job lane first width last_lane final last_column")
+#: holds the strip's last part, which half that is, and its last column; and whether the strip ends inside a
+#: part and its right edge counts.
+Place = namedtuple("Place", "job lane first width last_lane final last_column ragged")
 
 #: Which wanted row is the next that a lane's first part meets, and which it has just passed, so that the
 #: second part follows with it: numbers from 0, or -1 for none.
@@ -40,23 +41,25 @@ def _make_store_row(config: KernelConfig) -> Any:
     value_of = NUMBERS[config.numbers].value
 
     @cuda.jit(device=True)
-    def store(row_out, opened, e, half, number, jobs, place, origin):
+    def store(lines, opened, e, half, number, jobs, place, origin):
         opening = np.int32(jobs[place.job, layout.OPENING])
-        at = jobs[place.job, layout.ROW_OUT_AT] + number * jobs[place.job, layout.COLS] + place.first
+        length = jobs[place.job, layout.COLS] + 1
+        at = jobs[place.job, layout.ROW_OUT_AT] + number * 2 * length + 1 + place.first
         for k in range(columns):
             if half * columns + k < place.width:
                 h = np.int32(value_of(opened[k], half, origin) + opening)
-                row_out[at + half * columns + k] = pack(h, value_of(e[k], half, origin))
+                lines[at + half * columns + k] = h
+                lines[at + length + half * columns + k] = value_of(e[k], half, origin)
 
     @cuda.jit(device=True)
-    def store_wanted(row_out, opened, e, row, wanted, wanted_rows, jobs, place, origin):
+    def store_wanted(lines, opened, e, row, wanted, wanted_rows, jobs, place, origin):
         """Write what is wanted of the rows just finished; `row` is that of the first part."""
         passed = np.int32(-1)
         if row >= 0 and row + 1 == wanted_rows[jobs[place.job, layout.WANTED_AT] + wanted.next]:
             passed = wanted.next
-            store(row_out, opened, e, 0, passed, jobs, place, origin)
+            store(lines, opened, e, 0, passed, jobs, place, origin)
         if halves == 2 and wanted.passed >= 0:
-            store(row_out, opened, e, 1, wanted.passed, jobs, place, origin)
+            store(lines, opened, e, 1, wanted.passed, jobs, place, origin)
         return Wanted(np.int32(wanted.next + (1 if passed >= 0 else 0)), passed)
 
     return store_wanted
@@ -72,7 +75,7 @@ def make_sweep_batch(config: KernelConfig, careful: bool) -> Any:
     numbers = NUMBERS[config.numbers]
     maximum, from_left, halves_if, select = numbers.maximum, numbers.from_left, numbers.halves, numbers.select
     unrolled = 1 if careful or batch % _UNROLLED else _UNROLLED
-    advance = make_row(config, careful)
+    advance, inner_edge = make_row(config, careful), make_inner_edge(config)
     store_wanted = _make_store_row(config)
     note_best, threshold_of = make_note_best(config), make_threshold(config)
 
@@ -88,11 +91,11 @@ def make_sweep_batch(config: KernelConfig, careful: bool) -> Any:
     @cuda.jit(device=True)
     def sweep_batch(
         opened, e, letters, inbox, outbox, mailbox, row_letters, read_at, start, rows,
-        opening, costs, origin, place, carry, best, threshold, wanted, wanted_rows, jobs, row_out,
+        costs, origin, place, carry, best, threshold, wanted, wanted_rows, jobs, lines,
     ):  # fmt: skip
         open_right, f_right, diagonal = carry.open_right, carry.f_right, carry.diagonal
         used = halves_if(place.width > 0, place.width > columns)
-        limits = no_limits()
+        limits = Limits(np.int32(0), place.final, place.last_column)
         row = np.int32(start - place.lane * halves)
         first_column = np.int32(place.first + 1)
         slot = mailbox
@@ -110,6 +113,10 @@ def make_sweep_batch(config: KernelConfig, careful: bool) -> Any:
                 open_right, f_right, highest = advance(
                     opened, e, letters, letter, diagonal, open_left, f_left, costs, limits
                 )
+                if not careful and place.ragged:
+                    open_right, f_right = inner_edge(
+                        opened, open_left, f_left, open_right, f_right, costs.extend_cost, limits
+                    )
                 diagonal = select(limits.valid, open_left, diagonal) if careful else open_left
                 if place.lane == place.last_lane:
                     outbox[slot] = pack(open_right, f_right)
@@ -120,13 +127,20 @@ def make_sweep_batch(config: KernelConfig, careful: bool) -> Any:
                 )
                 if track_best and maximum(highest, threshold) != threshold:
                     best = note_best(
-                        best, opened, highest, threshold, np.int32(row + 1), first_column, opening, origin
+                        best,
+                        opened,
+                        highest,
+                        threshold,
+                        np.int32(row + 1),
+                        first_column,
+                        costs,
+                        origin,
                     )
                     threshold = threshold_of(
-                        best, np.int32(row - halves + 2), first_column, opening, origin, used
+                        best, np.int32(row - halves + 2), first_column, costs, origin, used
                     )
                 if careful:
-                    wanted = store_wanted(row_out, opened, e, row, wanted, wanted_rows, jobs, place, origin)
+                    wanted = store_wanted(lines, opened, e, row, wanted, wanted_rows, jobs, place, origin)
                 row = np.int32(row + 1)
         return Carry(open_right, f_right, diagonal), best, wanted
 

@@ -55,13 +55,13 @@ def make_threshold(config: KernelConfig) -> Any:
     number, select, highest = numbers.number, numbers.select, numbers.highest
 
     @cuda.jit(device=True)
-    def threshold(best, i, j, opening, origin, used):
+    def threshold(best, i, j, costs, origin, used):
         """Cells from row i and column j on follow; ties matter while one could outrank `best`.
 
         Halves without a bit in `used` are right of the strip: nothing there exceeds `highest`.
         """
         tie = np.int32(1 if np.int32(i + j) <= np.int32(best.i + best.j) else 0)
-        return select(used, number(np.int32(best.score - opening - tie), origin), highest)
+        return select(used, number(np.int32(best.score - costs.amount - tie), origin), highest)
 
     return threshold
 
@@ -81,12 +81,12 @@ def make_note_best(config: KernelConfig) -> Any:
         return found
 
     @cuda.jit(device=True)
-    def note(best, opened, highest, threshold, i, j, opening, origin):
+    def note(best, opened, highest, threshold, i, j, costs, origin):
         """`best`, or a cell of the row that outranks it; i and j are those of the first column."""
         for half in range(halves):
             wanted = part(highest, half)
             if wanted > part(threshold, half):
-                score = np.int32(value(highest, half, origin) + opening)
+                score = np.int32(value(highest, half, origin) + costs.amount)
                 column = np.int32(j + half * columns + first_column(opened, half, wanted))
                 row = np.int32(i - half)
                 if _outranks(score, row, column, best):

@@ -23,7 +23,8 @@ class KernelConfig:
     A warp sweeps a strip and exchanges boundary values every `batch` rows. A block is `warps` independent
     warps. A strip has `parts`, each `columns` wide, one for a lane of the warp, or two where numbers are
     packed. A `short_chain` computes a row with more instructions, but fewer of them one after the other: that
-    is faster where there are too few warps to hide latencies.
+    is faster where there are too few warps to hide latencies. `max_registers` of a thread make room for more
+    warps.
     """
 
     local: bool
@@ -34,6 +35,7 @@ class KernelConfig:
     warps: int = 4
     numbers: Numbers = "int32"
     short_chain: bool = False
+    max_registers: int | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.batch <= 2 * LANES:
@@ -68,8 +70,3 @@ class KernelConfig:
     def ring(self) -> int:
         """Row letters that the parts of a strip work on in one batch, rounded up to a power of two."""
         return 1 << (self.batch + self.parts - 1).bit_length()
-
-    @property
-    def max_registers(self) -> int | None:
-        """Registers a thread is given, where the assembler would take more and gain nothing by it."""
-        return 128 if self.numbers == "packed" and self.columns == 16 else None

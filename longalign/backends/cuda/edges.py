@@ -15,7 +15,31 @@ from longalign.backends.cuda.config import LANES, KernelConfig
 from longalign.backends.cuda.layout import pack, packed_gap, packed_h
 from longalign.backends.cuda.letters import LETTER_SCORES, UNAMBIGUOUS
 from longalign.backends.cuda.numbers import NUMBERS
+from longalign.backends.cuda.row import Costs
 from longalign.backends.cuda.sync import ALL_LANES
+from longalign.scoring import NEG_INF
+
+
+def make_read_costs(config: KernelConfig) -> Any:
+    """A device function for the scores of a rectangle, in numbers above an origin."""
+    numbers, local = NUMBERS[config.numbers], config.local
+    number, cost = numbers.number, numbers.cost
+
+    @cuda.jit(device=True)
+    def read_costs(jobs, job, origin):
+        opening = np.int32(jobs[job, layout.OPENING])
+        return Costs(
+            np.int32(jobs[job, layout.MATCH] + opening),
+            np.int32(jobs[job, layout.MISMATCH] + opening),
+            opening,
+            number(opening, np.int32(0)),
+            cost(opening),
+            cost(np.int32(jobs[job, layout.EXTEND])),
+            number(np.int32(0), origin),
+            number(np.int32(-opening) if local else np.int32(NEG_INF), origin),
+        )
+
+    return read_costs
 
 
 def make_load_columns(config: KernelConfig) -> Any:
@@ -27,27 +51,23 @@ def make_load_columns(config: KernelConfig) -> Any:
     join, number, raised = numbers.join, numbers.number, numbers.raised
 
     @cuda.jit(device=True)
-    def load_columns(opened, e, letters, width, first, top, target, jobs, job, costs, origin):
-        """Returns opened above and left of the first cells. Columns from `width` on hold anything."""
-        opening = np.int32(jobs[job, layout.OPENING])
+    def load_columns(opened, e, letters, first, top, target, jobs, job, costs, origin):
+        """Returns opened above and left of the first cells."""
+        opening = costs.amount
         gap_open = np.int32(opening - jobs[job, layout.EXTEND])
         top_at, target_at = jobs[job, layout.TOP_AT] + first, jobs[job, layout.TARGET_AT] + first
-        for column in range(letters_of_lane):
-            code = target[target_at + (column if column < width else 0)]
-            letters[column] = column_letter(code, costs.match, costs.mismatch)
+        for k in range(letters_of_lane):
+            letters[k] = column_letter(target[target_at + k], costs.match, costs.mismatch)
         diagonal = np.int32(0)
         for half in range(halves):
             for k in range(columns):
-                column = half * columns + k
-                value = top[top_at + (column + 1 if column < width else 0)]
+                value = top[top_at + half * columns + k + 1]
                 h, gap = packed_h(value), packed_gap(value)
                 relative = number(np.int32(h - opening), origin)
                 relative_e = number(raised(gap, h, gap_open), origin)
                 opened[k] = relative if half == 0 else join(opened[k], relative)
                 e[k] = relative_e if half == 0 else join(e[k], relative_e)
-            corner = half * columns
-            value = top[top_at + (corner if corner <= width else 0)]
-            relative = number(np.int32(packed_h(value) - opening), origin)
+            relative = number(np.int32(packed_h(top[top_at + half * columns]) - opening), origin)
             diagonal = relative if half == 0 else join(diagonal, relative)
         return diagonal
 
@@ -99,21 +119,23 @@ def make_store_edge(config: KernelConfig) -> Any:
     value_of = NUMBERS[config.numbers].value
 
     @cuda.jit(device=True)
-    def store_edge(outbox, mailbox, column, col_out, jobs, job, wanted_column, first, lane, half, origin):
+    def store_edge(outbox, mailbox, column, lines, jobs, job, wanted_column, first, lane, half, origin):
         """The slots hold rows from `first` on, which may be negative; their values are in that `half`."""
         rows, opening = np.int32(jobs[job, layout.ROWS]), np.int32(jobs[job, layout.OPENING])
         column_at = jobs[job, layout.COLUMN_AT] + 1
-        col_out_at = jobs[job, layout.COL_OUT_AT] + np.int64(wanted_column) * rows
+        length = np.int64(rows) + 1
+        line_at = jobs[job, layout.COL_OUT_AT] + wanted_column * 2 * length + 1
         for load in range(loads):
             slot = np.int32(load * LANES + lane)
             row = np.int32(first + slot)
             if slot < batch and row >= 0 and row < rows:
                 value = outbox[np.uint32(mailbox + slot)]
                 h = np.int32(value_of(packed_h(value), half, origin) + opening)
-                value = pack(h, value_of(packed_gap(value), half, origin))
-                column[column_at + row] = value
+                gap = value_of(packed_gap(value), half, origin)
+                column[column_at + row] = pack(h, gap)
                 if wanted_column >= 0:
-                    col_out[col_out_at + row] = value
+                    lines[line_at + row] = h
+                    lines[line_at + length + row] = gap
 
     return store_edge
 

@@ -10,9 +10,14 @@ A lane keeps, for each of its columns, *opened* = H - alpha - beta instead of H:
 need it, and the diagonal does as well when alpha + beta is added to the letter scores once and for all.
 Order is not changed by a constant, so the best cell is found among opened values too.
 
-Most batches take no notice of limits: parts right of a narrow strip compute garbage, which flows further
-right only, and what nobody reads. A batch is swept *carefully* if it holds the first or the last row of a
-part, a wanted row or an ambiguous query letter, or if the strip ends inside a part.
+Most batches take no notice of limits. Right of a narrow strip's end the parts go on: into what the next strip
+will compute as well, or beyond the rectangle, where letters score no more than -alpha - beta against any
+other. No cell there outranks all the true ones: the best path to it leaves the rectangle at some (i, j), and
+each step from there on, a gap or such a pair, takes it no higher than H(i', j) in the row i' it has come to,
+on a lower anti-diagonal. A batch is swept *carefully* if it holds the first or the last row of a part, a
+wanted row or an ambiguous query letter. All that follow are, too, if there has been such a letter, or letters
+are compared, and the strip ends inside a part: then those letters score more. If a strip ends inside a part
+and its right edge counts, it is *ragged*: the edge is found after each row.
 """
 
 # mypy: allow-untyped-defs
@@ -29,12 +34,16 @@ from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.batch import Carry, Place, Wanted, make_sweep_batch
 from longalign.backends.cuda.best import best_of_warp, make_threshold, no_best
 from longalign.backends.cuda.config import LANES, KernelConfig
-from longalign.backends.cuda.edges import make_load_columns, make_load_rows, make_rebase, make_store_edge
+from longalign.backends.cuda.edges import (
+    make_load_columns,
+    make_load_rows,
+    make_read_costs,
+    make_rebase,
+    make_store_edge,
+)
 from longalign.backends.cuda.layout import packed_h
 from longalign.backends.cuda.numbers import NUMBERS
-from longalign.backends.cuda.row import Costs
 from longalign.backends.cuda.sync import publish_rows, take_ticket, wait_for_rows
-from longalign.scoring import NEG_INF
 
 #: Batches between two updates of the progress counter: often enough for a display, rare for the memory.
 _PROGRESS_EVERY = 64
@@ -42,8 +51,14 @@ _PROGRESS_EVERY = 64
 #: The types of a kernel's arguments, all C-contiguous arrays.
 SIGNATURE = (
     int64[:, ::1], int32[:, ::1], uint8[::1], uint8[::1], int64[::1], int64[::1], int32[::1],
-    int32[::1], int32[::1], int32[::1], int64[::1], int64[::1], int64[::1], int32[:, ::1],
+    int32[::1], int32[::1], int32[::1], int64[::1], int32[::1], int32[:, ::1],
 )  # fmt: skip
+
+
+@cuda.jit(device=True)
+def _published(steps, last_part, rows):
+    """Rows whose right edge a strip has published after so many steps."""
+    return min(rows, max(np.int32(0), np.int32(steps - last_part)))
 
 
 def build_kernel(config: KernelConfig) -> Any:
@@ -55,17 +70,18 @@ def build_kernel(config: KernelConfig) -> Any:
     columns, halves, parts, batch, ring = (
         config.columns, config.halves, config.parts, config.batch, config.ring,
     )  # fmt: skip
-    local, track_best, letter_slots = config.local, config.track_best, config.warps * 2 * ring
+    track_best, letter_slots = config.track_best, config.warps * 2 * ring
     slots = config.warps * batch + 1  # one more than is filled: the last step fetches what none needs
-    target_letters = columns * halves
+    target_letters, padded = columns * halves, config.letters != "compare"
     based = config.numbers == "packed"
     numbers = NUMBERS[config.numbers]
-    number, cost, halves_if, origin_below = numbers.number, numbers.cost, numbers.halves, numbers.origin
+    cost, halves_if, origin_below = numbers.cost, numbers.halves, numbers.origin
     load_columns, load_rows, store_edge = (
         make_load_columns(config),
         make_load_rows(config),
         make_store_edge(config),
     )
+    read_costs = make_read_costs(config)
     rebase, threshold_of = make_rebase(config), make_threshold(config)
     sweep_batch = make_sweep_batch(config, careful=False)
     sweep_batch_carefully = make_sweep_batch(config, careful=True)
@@ -73,7 +89,7 @@ def build_kernel(config: KernelConfig) -> Any:
     @cuda.jit(max_registers=config.max_registers)
     def sweep(
         jobs, strips, query, target, top, column, wanted_rows,
-        flags, tickets, stop, progress, row_out, col_out, best_out,
+        flags, tickets, stop, progress, lines, best_out,
     ):  # fmt: skip
         lane = np.int32(cuda.threadIdx.x % LANES)
         # Each warp has its own part of the mailboxes, a slot for every row of a batch (an unsigned index
@@ -93,10 +109,6 @@ def build_kernel(config: KernelConfig) -> Any:
         while strip < strips.shape[0]:
             job = strips[strip, layout.JOB]
             rows = np.int32(jobs[job, layout.ROWS])
-            opening = np.int32(jobs[job, layout.OPENING])
-            extend = np.int32(jobs[job, layout.EXTEND])
-            below = np.int32(jobs[job, layout.BELOW])
-            lowest_floor = np.int32(-opening) if local else np.int32(NEG_INF)
             flag = strips[strip, layout.FLAG]
 
             # This lane's columns: `width` of them, after the first `first` columns of the rectangle.
@@ -106,44 +118,37 @@ def build_kernel(config: KernelConfig) -> Any:
             part = np.int32(lane * halves)
             first = np.int32(first_of_strip + part * columns)
             width = min(max(np.int32(strip_width - part * columns), np.int32(0)), np.int32(halves * columns))
+            end = np.int32(first_of_strip + strip_width)
+            last_column = np.int32((strip_width - 1) % columns)
+            whole_parts = last_column == columns - 1
+            edge_counts = strips[strip, layout.WANTED_COLUMN] >= 0 or end < jobs[job, layout.COLS]
             place = Place(
                 job, lane, first, width, np.int32(last_part // halves),
-                halves_if(part == last_part, part + 1 == last_part), np.int32((strip_width - 1) % columns),
+                halves_if(part == last_part, part + 1 == last_part), last_column,
+                edge_counts and not whole_parts,
             )  # fmt: skip
-            partial = place.last_column != columns - 1
             used = halves_if(width > 0, width > columns)
 
-            top_at = jobs[job, layout.TOP_AT]
-            origin = origin_below(packed_h(top[top_at + first_of_strip]), below)
-            match = np.int32(jobs[job, layout.MATCH] + opening)
-            mismatch = np.int32(jobs[job, layout.MISMATCH] + opening)
-            costs = Costs(
-                match, mismatch, number(opening, np.int32(0)), cost(opening), cost(extend),
-                number(np.int32(0), origin), number(lowest_floor, origin),
-            )  # fmt: skip
-            safe = first if width > 0 else np.int32(0)
-            diagonal = load_columns(opened, e, letters, width, safe, top, target, jobs, job, costs, origin)
+            edge = packed_h(top[jobs[job, layout.TOP_AT] + first_of_strip])
+            origin = origin_below(edge, np.int32(jobs[job, layout.BELOW]))
+            costs = read_costs(jobs, job, origin)
+            diagonal = load_columns(opened, e, letters, first, top, target, jobs, job, costs, origin)
             carry = Carry(np.int32(0), np.int32(0), diagonal)
             best = no_best()
             wanted = Wanted(np.int32(0), np.int32(-1))
             next_wanted = np.int32(0)
             ambiguous_until = np.int32(0)
-            edge = packed_h(top[top_at + first_of_strip])
-            published = np.int32(0)
-            reported = np.int32(0)
             batches = np.int32((rows + last_part + batch - 1) // batch)
             for turn in range(batches):
                 start = np.int32(turn * batch)
                 if not wait_for_rows(flags, flag, min(rows, np.int32(start + batch)), stop, lane):
                     return
                 if based:
-                    moved = origin_below(edge, below)
+                    moved = origin_below(edge, np.int32(jobs[job, layout.BELOW]))
                     carry = rebase(opened, e, carry, cost(np.int32(moved - origin)))
                     origin = moved
-                    costs = Costs(
-                        match, mismatch, costs.opening, costs.opening_cost, costs.extend_cost,
-                        number(np.int32(0), origin), number(lowest_floor, origin),
-                    )  # fmt: skip
+                # What a rectangle is worth is read once a batch rather than kept: registers are scarce.
+                costs = read_costs(jobs, job, origin)
                 edge, ambiguous = load_rows(
                     inbox, mailbox, row_letters, own_ring, edge, query, column, jobs, job, start, lane, origin
                 )
@@ -155,34 +160,35 @@ def build_kernel(config: KernelConfig) -> Any:
                 while 0 <= wanted_rows[wanted_at + next_wanted] <= start - last_part:
                     next_wanted = np.int32(next_wanted + 1)
                 careful = (
-                    partial or start < last_part or start + batch > rows or start < ambiguous_until
+                    start < last_part or start + batch > rows or start < ambiguous_until
                     or 0 <= wanted_rows[wanted_at + next_wanted] <= start + batch
+                    or not (whole_parts or (padded and ambiguous_until == 0))
                 )  # fmt: skip
-                threshold = threshold_of(best, start - part - halves + 2, first + 1, opening, origin, used)
+                threshold = threshold_of(best, start - part - halves + 2, first + 1, costs, origin, used)
                 read_at = np.uint32(own_ring + ((start - part) & (ring - 1)))
                 if careful:
                     carry, best, wanted = sweep_batch_carefully(
                         opened, e, letters, inbox, outbox, mailbox, row_letters, read_at, start, rows,
-                        opening, costs, origin, place, carry, best, threshold, wanted, wanted_rows, jobs,
-                        row_out,
+                        costs, origin, place, carry, best, threshold, wanted, wanted_rows, jobs,
+                        lines,
                     )  # fmt: skip
                 else:
                     carry, best, wanted = sweep_batch(
                         opened, e, letters, inbox, outbox, mailbox, row_letters, read_at, start, rows,
-                        opening, costs, origin, place, carry, best, threshold, wanted, wanted_rows, jobs,
-                        row_out,
+                        costs, origin, place, carry, best, threshold, wanted, wanted_rows, jobs,
+                        lines,
                     )  # fmt: skip
                 cuda.syncwarp()
 
                 store_edge(
-                    outbox, mailbox, column, col_out, jobs, job, strips[strip, layout.WANTED_COLUMN],
+                    outbox, mailbox, column, lines, jobs, job, strips[strip, layout.WANTED_COLUMN],
                     np.int32(start - last_part), lane, last_part % halves, origin,
                 )  # fmt: skip
-                published = min(rows, max(np.int32(0), np.int32(start + batch - last_part)))
-                publish_rows(flags, flag + 1, published, lane)
+                publish_rows(flags, flag + 1, _published(start + batch, last_part, rows), lane)
                 if lane == 0 and ((turn + 1) % _PROGRESS_EVERY == 0 or turn + 1 == batches):
-                    cuda.atomic.add(progress, 0, np.int64(published - reported) * strip_width)
-                    reported = published
+                    since = turn // _PROGRESS_EVERY * _PROGRESS_EVERY * batch
+                    more = _published(start + batch, last_part, rows) - _published(since, last_part, rows)
+                    cuda.atomic.add(progress, 0, np.int64(more) * strip_width)
 
             if track_best:
                 best = best_of_warp(best)

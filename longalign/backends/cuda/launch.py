@@ -13,12 +13,14 @@ from typing import Any
 from longalign.backends.base import Progress
 from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.config import LANES, KernelConfig
+from longalign.backends.cuda.download import Download
 from longalign.backends.cuda.memory import DeviceBuffers, Workspace
 
 #: Numba warns of a launch of fewer blocks; those without a strip leave at once.
 LEAST_BLOCKS = 128
 
 _REPORT_SECONDS = 0.1
+_FETCH_SECONDS = 0.02
 
 #: Short kernels are watched without pause; then pauses grow with the time so far.
 _ATTENTION = 3e-3
@@ -31,6 +33,7 @@ def run(
     blocks: int,
     buffers: DeviceBuffers,
     workspace: Workspace,
+    download: Download,
     progress: Progress,
 ) -> int:
     """Launch and wait; returns the number of cells reported to `progress`.
@@ -43,22 +46,25 @@ def run(
     try:
         finished.record(stream)
         with cuda.defer_cleanup():  # giving memory back would wait for the kernel
-            return _watch(buffers, workspace, progress)
+            return _watch(buffers, workspace, download, progress)
     except BaseException:
         buffers.stop.copy_to_device(workspace.yes, stream=workspace.talk)
         finished.synchronize()
         raise
 
 
-def _watch(buffers: DeviceBuffers, workspace: Workspace, progress: Progress) -> int:
-    """Report progress until the kernel has finished."""
+def _watch(buffers: DeviceBuffers, workspace: Workspace, download: Download, progress: Progress) -> int:
+    """Report progress, and fetch boundaries, until the kernel has finished."""
     reported = 0
     started = time.monotonic()
-    next_report = started + _REPORT_SECONDS
+    next_report, next_fetch = started + _REPORT_SECONDS, started + _FETCH_SECONDS
     while not workspace.finished.query():
         so_far = time.monotonic() - started
         if so_far > _ATTENTION:
             time.sleep(min(so_far / 50, _LONGEST_WAIT))
+        if download.worth_an_early_start and time.monotonic() >= next_fetch:
+            download.advance()
+            next_fetch = time.monotonic() + _FETCH_SECONDS
         if time.monotonic() >= next_report:
             buffers.progress.copy_to_host(workspace.swept, stream=workspace.talk)
             workspace.talk.synchronize()

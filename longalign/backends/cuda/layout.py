@@ -25,7 +25,17 @@ STRIP_FIELDS = 5
 BEST_SCORE, BEST_I, BEST_J = 0, 1, 2
 BEST_FIELDS = 3
 
-# A boundary value is one int64, so that H and its gap state travel in one access: H in the low half.
+# A wanted row or column of n letters is 2n + 2 int32, as in a `Boundary`: H with its corner, then the gap
+# state.
+
+
+def line_size(letters: int) -> int:
+    """Values of a wanted row or column."""
+    return 2 * (letters + 1)
+
+
+# A boundary value that strips exchange is one int64, so that H and its gap state travel in one access: H in
+# the low half.
 
 
 @cuda.jit(device=True)

@@ -7,6 +7,10 @@
   kept of the target letters, those of the other half's columns after the first `columns`;
 - `add_ambiguous`: the same, but the query letter may be ambiguous. A lane takes it only in batches of rows
   that hold such a letter.
+
+A target goes on with the code NO_LETTER beyond its end, which has no score in its bytes. As the kernel adds
+alpha + beta to every score, a letter pair there is worth no more than opening a gap, unless the query letter
+is ambiguous: see `kernel` for why that keeps such columns from being best.
 """
 
 # mypy: allow-untyped-defs
@@ -24,6 +28,9 @@ from longalign.backends.cuda.config import Letters, Numbers
 from longalign.backends.cuda.ptx import add_pairs, dot_bytes, permute_bytes
 
 UNAMBIGUOUS = 4
+
+#: A code that stands for no letter, and that no letter has.
+NO_LETTER = 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +61,8 @@ def _add_compared(total, letters, k, columns, row, match, mismatch):
 @cuda.jit(device=True)
 def _column_bytes(code, match, mismatch):
     """The scores against A, C, G, T as four signed bytes; an ambiguous letter matches none."""
+    if code == NO_LETTER:
+        return np.int32(0)
     scores = np.int64(mismatch & 255) * np.int64(0x01010101)
     if code < UNAMBIGUOUS:
         scores ^= np.int64((match ^ mismatch) & 255) << np.int64(8 * code)

@@ -12,6 +12,7 @@ from longalign.backends.base import SweepJob
 from longalign.backends.cuda import layout
 from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.worklist import WorkList
+from longalign.boundary import IntArray
 from longalign.errors import BackendError
 
 _VALUE = 8  # bytes of a packed boundary value
@@ -33,8 +34,8 @@ def bytes_needed(jobs: Sequence[SweepJob], strip_width: int) -> int:
     total = 20 * _ALIGNMENT
     for job in jobs:
         rows, cols = len(job.query), len(job.target)
-        total += (rows + cols) * _LETTER + (rows + cols + 2) * _VALUE
-        total += (len(job.rows) * cols + len(job.cols) * rows) * _VALUE
+        total += (rows + cols + strip_width) * _LETTER + (rows + cols + 2 + strip_width) * _VALUE
+        total += (len(job.rows) * (cols + 1) + len(job.cols) * (rows + 1)) * _VALUE
         total += (
             (cols // strip_width + len(job.cols) + 2) * _STRIP + layout.JOB_FIELDS * 8 + len(job.rows) * 4
         )
@@ -98,12 +99,12 @@ class DeviceBuffers:
         )  # fmt: skip
         self.stop = words[1:2]
         self.progress = words[2:4].view(np.dtype(np.int64))
-        self._row_out = self._place((max(1, work.row_values),), np.dtype(np.int64))
-        self._col_out = self._place((max(1, work.col_values),), np.dtype(np.int64))
+        self.flags = flags
+        self.lines = self._place((max(1, work.line_values),), np.dtype(np.int32))
         self._best = self._place((len(work.strips), layout.BEST_FIELDS), np.dtype(np.int32))
         self.arguments = (
             jobs, strips, query, target, top, column, wanted_rows, flags, words[0:1], self.stop,
-            self.progress, self._row_out, self._col_out, self._best,
+            self.progress, self.lines, self._best,
         )  # fmt: skip
 
     def _upload(self, arrays: list[NDArray[Any]]) -> list[Any]:
@@ -129,13 +130,11 @@ class DeviceBuffers:
         self._used += _rounded(size)
         return part
 
-    def outputs(self) -> tuple[Any, Any, Any]:
-        """Copies of the wanted rows, the wanted columns, and the best cell of each strip."""
-        copies = [
-            array.copy_to_host(stream=self._stream) for array in (self._row_out, self._col_out, self._best)
-        ]
+    def best(self) -> IntArray:
+        """A copy of the best cell of each strip."""
+        best: IntArray = self._best.copy_to_host(stream=self._stream)
         self._stream.synchronize()
-        return copies[0], copies[1], copies[2]
+        return best
 
 
 def _rounded(size: int) -> int:

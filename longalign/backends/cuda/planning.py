@@ -19,12 +19,13 @@ class Shape:
     columns: int
     batch: int
     short_chain: bool
+    max_registers: int | None = None
 
 
 #: Shapes to choose from. Wide strips spend less on boundaries and synchronisation, narrow ones keep more
 #: warps busy on short rectangles.
 SHAPES: dict[Numbers, tuple[Shape, ...]] = {
-    "packed": (Shape(16, 64, False), Shape(8, 64, False), Shape(8, 64, True), Shape(4, 32, True)),
+    "packed": (Shape(16, 64, False, 168), Shape(8, 64, False, 96), Shape(8, 64, True), Shape(4, 32, True)),
     "int32": (Shape(16, 32, False), Shape(8, 32, False), Shape(4, 32, True)),
 }
 
@@ -56,6 +57,7 @@ class Wishes:
     batch: int | None = None
     warps: int = 4
     short_chain: bool | None = None
+    max_registers: int | None = None
 
     def shapes(self, numbers: Numbers) -> list[Shape]:
         """The shapes that are left to choose from."""
@@ -67,6 +69,7 @@ class Wishes:
                 shape,
                 batch=self.batch or shape.batch,
                 short_chain=shape.short_chain if self.short_chain is None else self.short_chain,
+                max_registers=self.max_registers or shape.max_registers,
             ): None
             for shape in shapes
         }
@@ -95,8 +98,9 @@ def _config(
     local: bool, track_best: bool, numbers: Numbers, letters: Letters, shape: Shape, warps: int = 4
 ) -> KernelConfig:
     return KernelConfig(
-        local, track_best, shape.columns, letters, shape.batch, warps, numbers, shape.short_chain
-    )
+        local, track_best, shape.columns, letters, shape.batch, warps, numbers, shape.short_chain,
+        shape.max_registers,
+    )  # fmt: skip
 
 
 def choose(jobs: Sequence[SweepJob], hardware: Hardware, wishes: Wishes = Wishes()) -> list[Choice]:
@@ -170,7 +174,7 @@ _CLOCK = 1.9e9
 _QUARTERS = 4
 _STEP_LATENCY, _COLUMN_LATENCY, _SHORT_COLUMN_LATENCY, _BATCH_LATENCY = 70, 13, 5, 2_000
 _STEP_ISSUE, _COLUMN_ISSUE, _SHORT_COLUMN_ISSUE, _BATCH_ISSUE = 24, 11.5, 19, 500
-_RESIDENT_WARPS = {4: 24, 8: 20, 16: 16}
+_RESIDENT_WARPS = {4: 24, 8: 20, 16: 12}
 _FEWEST_RESIDENT_WARPS = 8
 
 

@@ -7,17 +7,16 @@ from __future__ import annotations
 from collections import namedtuple
 from typing import Any
 
-import numpy as np
-
 from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.config import KernelConfig
 from longalign.backends.cuda.letters import LETTER_SCORES
 from longalign.backends.cuda.numbers import NUMBERS
 from longalign.recurrence import make_cell
 
-#: The scores of a rectangle: letter scores plus alpha + beta, as integers; alpha + beta as `lower` and as
-#: `subtract` take it, beta as `subtract` does; and the numbers of the floor and of a gap opened there.
-Costs = namedtuple("Costs", "match mismatch opening opening_cost extend_cost floor open_floor")
+#: The scores of a rectangle: letter scores plus alpha + beta, and alpha + beta itself, as integers; the
+#: latter as `lower` and as `subtract` take it, beta as `subtract` does; and the numbers of the floor and of a
+#: gap opened there.
+Costs = namedtuple("Costs", "match mismatch amount opening opening_cost extend_cost floor open_floor")
 
 #: Which halves of a lane are at work on a row of the rectangle, which is the strip's last part, and the last
 #: column of that part.
@@ -81,7 +80,23 @@ def make_row(config: KernelConfig, careful: bool) -> Any:
     return advance_carefully if careful else advance
 
 
-@cuda.jit(device=True)
-def no_limits():
-    """What a row takes where nothing needs care."""
-    return Limits(np.int32(0), np.int32(0), np.int32(0))
+def make_inner_edge(config: KernelConfig) -> Any:
+    """A device function that finds the right edge of a strip that ends inside a part, of a row just done.
+
+    Opened is still there, and F follows from it and from what came from the left.
+    """
+    columns = config.columns
+    numbers = NUMBERS[config.numbers]
+    maximum, subtract, select = numbers.maximum, numbers.subtract, numbers.select
+
+    @cuda.jit(device=True)
+    def inner_edge(opened, open_left, f, open_right, f_right, extend_cost, limits):
+        here = open_left
+        for k in range(columns):
+            if k > limits.last_column:
+                break
+            f = maximum(subtract(f, extend_cost), here)
+            here = opened[k]
+        return select(limits.final, here, open_right), select(limits.final, f, f_right)
+
+    return inner_edge
