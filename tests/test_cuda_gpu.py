@@ -99,8 +99,10 @@ def test_packed_arithmetic():
     rng = np.random.default_rng(0)
     count = 1 << 16
     x, y, z, w = rng.integers(-(1 << 31), 1 << 31, (4, count)).astype(np.int32)
-    out = np.zeros((3, count), np.int32)
-    fused[count // 128, 128](x, y, z, w, out)
+    on_device = [cuda.to_device(np.ascontiguousarray(values)) for values in (x, y, z, w)]
+    result = cuda.device_array((3, count), np.int32)
+    fused[count // 128, 128](*on_device, result)
+    out = result.copy_to_host()
     xs, ys, zs = (values.view(np.uint16) for values in (x, y, z))
     assert (out[0].view(np.uint16) == np.maximum(xs + ys, zs)).all()
     assert (out[1].view(np.uint16) == np.maximum(np.maximum(xs, ys), zs)).all()
