@@ -1,13 +1,17 @@
 """Time phase 1 on a GPU: one sweep of a whole pair, without and with a lattice, and check known scores.
 
-    python experiments/cuda_sweep.py --genomes DIR [--pairs mito random chlamydia ecoli] [--columns 0 ...]
-                                     [--repeats 3] [--letters dot] [--batch 32] [--warps 4]
-                                     [--lattice-of chlamydia] [--out FILE]
+    python experiments/cuda_sweep.py --genomes DIR [--pairs mito random chlamydia ecoli ...] [--columns 0 ...]
+                                     [--numbers int32] [--batch 32] [--warps 4] [--short-chain yes]
+                                     [--registers 128]
+                                     [--repeats 3] [--lattice-of chlamydia] [--out FILE]
 
 DIR holds NAME.fa.gz files. A time is that of a whole `CudaBackend.sweep` call, transfers included, after
-the kernel has been compiled; the median of the repeats counts. GCUPS are query x target letters by
-seconds. `--columns` lists columns a lane to try, 0 being what the back end chooses by itself; for the
-other ways to sweep see `longalign.backends.cuda.config`.
+the kernel has been compiled, and beside it that of the kernel alone; the median of the repeats counts.
+GCUPS are query x target letters by seconds. `--columns` lists columns of a part of a strip to try, 0 being
+what the back end chooses by itself; for the other ways to sweep see `longalign.backends.cuda.config`.
+
+The pair "ceiling" is one rectangle for every warp that fits on an H200, so that no strip waits for another:
+what the inner loop can do.
 """
 
 from __future__ import annotations
@@ -18,7 +22,8 @@ import json
 import statistics
 import sys
 import time
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 
@@ -26,14 +31,13 @@ import numpy as np
 from hardware import describe_machine
 
 from longalign.backends.base import SweepJob
-from longalign.backends.cuda import planning
 from longalign.backends.cuda.backend import CudaBackend
-from longalign.backends.cuda.letters import STRATEGIES, letters_for
-from longalign.boundary import BestCell, local_edges
+from longalign.boundary import BestCell, State, entry_edges, local_edges
 from longalign.scoring import Scoring
 
 LATTICE_LINES = 64
 QUERY_N, TARGET_N = 4, 5
+LARGE_SCORES = Scoring(match=500, mismatch=-400, gap_open=1000, gap_extend=300)
 
 
 @dataclass(frozen=True)
@@ -42,23 +46,59 @@ class Pair:
 
     query: str
     target: str
-    best: BestCell
+    best: BestCell | None = None
+    scoring: Scoring = field(default_factory=Scoring)
+    local: bool = True
 
 
+ECOLI = Pair(
+    "ecoli_K12_MG1655.NC_000913.2", "ecoli_O157H7_Sakai.BA000007.2", BestCell(1367086, 4488125, 5345693)
+)
 PAIRS = {
     "mito": Pair("human_mito.NC_012920.1", "chimp_mito.NC_001643.1X", BestCell(10637, 16569, 16548)),
+    "yeast": Pair("yeast_chrV.S288C", "yeast_paradoxus_chrV.CBS432", BestCell(186696, 574302, 559270)),
     "chlamydia": Pair(
         "chlamydia_trachomatis_A_HAR13.CP000051.1",
         "chlamydia_muridarum_Nigg.AE002160.2",
         BestCell(88353, 722725, 1072950),
     ),
-    "ecoli": Pair(
-        "ecoli_K12_MG1655.NC_000913.2",
-        "ecoli_O157H7_Sakai.BA000007.2",
-        BestCell(1367086, 4488125, 5345693),
-    ),
+    "ecoli": ECOLI,
+    "ecoli_global": replace(ECOLI, best=None, local=False),
+    "ecoli_large_scores": replace(ECOLI, best=None, scoring=LARGE_SCORES),
+    "chr22": Pair("human_chr22_epo_concat", "chimp_chr22_epo_concat"),
 }
-RANDOM = "random"  # 100,000 x 100,000 letters, of no known score
+
+
+def random_letters(_: Path) -> list[SweepJob]:
+    """100,000 x 100,000 letters."""
+    query, target = np.random.default_rng(0).integers(0, 4, (2, 100_000), np.uint8)
+    return [whole(query, target)]
+
+
+def runs_of_n(_: Path) -> list[SweepJob]:
+    """1,000,000 x 1,000,000 related letters, a fifth of each in runs of N."""
+    rng = np.random.default_rng(1)
+    query = rng.integers(0, 4, 1_000_000, np.uint8)
+    target = np.where(rng.random(len(query)) < 0.05, rng.integers(0, 4, len(query), np.uint8), query)
+    for side, ambiguous in ((query, QUERY_N), (target, TARGET_N)):
+        for start in rng.integers(0, len(side) - 2_000, 110):
+            side[start : start + 2_000] = ambiguous
+    return [whole(query, target)]
+
+
+def independent_strips(_: Path) -> list[SweepJob]:
+    """As many rectangles as warps fit on 132 multiprocessors, each a few full strips wide."""
+    rng = np.random.default_rng(2)
+    query, target = rng.integers(0, 4, 20_000, np.uint8), rng.integers(0, 4, 6_144, np.uint8)
+    return [whole(query, target)] * (132 * 16)
+
+
+MADE: dict[str, Callable[[Path], list[SweepJob]]] = {
+    "random": random_letters,
+    "n_runs": runs_of_n,
+    "ceiling": independent_strips,
+}
+DEFAULT_PAIRS = ["mito", "random", "yeast", "chlamydia", "ecoli", "ecoli_global"]
 
 
 def main() -> int:
@@ -71,7 +111,7 @@ def main() -> int:
         if name in options.lattice_of:
             runs.append(measure(name, options.columns[0], options, lattice=True))
             print(_line(runs[-1]), flush=True)
-    report = {**describe_machine(), "device": _backend(None).describe(), "runs": runs}
+    report = {**describe_machine(), "device": CudaBackend().describe(), "runs": runs}
     if options.out:
         options.out.parent.mkdir(parents=True, exist_ok=True)
         options.out.write_text(json.dumps(report, indent=2) + "\n")
@@ -83,12 +123,14 @@ def _parse() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--genomes", type=Path, required=True)
-    parser.add_argument("--pairs", nargs="+", choices=[*PAIRS, RANDOM], default=[*PAIRS, RANDOM])
+    parser.add_argument("--pairs", nargs="+", choices=[*PAIRS, *MADE], default=DEFAULT_PAIRS)
     parser.add_argument("--columns", nargs="+", type=int, default=[0])
-    parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--letters", choices=STRATEGIES, default=STRATEGIES[0])
-    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--numbers", choices=("packed", "int32"))
+    parser.add_argument("--batch", type=int)
     parser.add_argument("--warps", type=int, default=4)
+    parser.add_argument("--short-chain", choices=("yes", "no"))
+    parser.add_argument("--registers", type=int)
+    parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--lattice-of", nargs="*", default=[], help="pairs to time with a lattice as well")
     parser.add_argument("--out", type=Path)
     return parser.parse_args()
@@ -96,41 +138,65 @@ def _parse() -> argparse.Namespace:
 
 def measure(name: str, columns: int, options: argparse.Namespace, lattice: bool) -> dict[str, object]:
     """Seconds and GCUPS of one pair; `columns` 0 leaves the choice to the back end."""
-    query, target, known = read_pair(name, options.genomes)
-    job = local_job(query, target)
+    jobs = read_jobs(name, options.genomes)
     if lattice:
-        job = replace(job, rows=_lines(len(query)), cols=_lines(len(target)))
-    columns = columns or planning.columns_a_lane([job], _multiprocessors())
-    backend = _backend(columns, letters=options.letters, batch=options.batch, warps=options.warps)
+        jobs = [replace(job, rows=_lines(len(job.query)), cols=_lines(len(job.target))) for job in jobs]
+    short_chain = None if options.short_chain is None else options.short_chain == "yes"
+    backend = _backend(
+        numbers=options.numbers, columns=columns or None, batch=options.batch, warps=options.warps,
+        short_chain=short_chain, max_registers=options.registers,
+    )  # fmt: skip
+    choice = backend.choices(jobs)[0]
     started = time.perf_counter()
-    backend.sweep([local_job(query[:100], target[:100])])  # the same kernel on little work: compiles it
+    # The first call compiles the kernel and takes device memory; small work if it has the same kernel.
+    backend.sweep(_small(jobs[0]) if backend.choices(_small(jobs[0]))[0].config == choice.config else jobs)
     compilation = time.perf_counter() - started
 
-    seconds = []
+    seconds, kernel_seconds = [], []
     for _ in range(options.repeats):
+        kernel_before = backend.kernel_seconds
         started = time.perf_counter()
-        [swept] = backend.sweep([job])
+        swept = backend.sweep(jobs)[0]
         seconds.append(time.perf_counter() - started)
+        kernel_seconds.append(backend.kernel_seconds - kernel_before)
     median = statistics.median(seconds)
+    known = PAIRS[name].best if name in PAIRS else None
+    cells, config = sum(job.cells for job in jobs), choice.config
     return {
-        "pair": name, "rows": len(query), "cols": len(target), "columns_a_lane": columns,
-        "letters": letters_for([job], options.letters), "batch": options.batch, "warps": options.warps,
+        "pair": name, "rows": len(jobs[0].query), "cols": len(jobs[0].target), "jobs": len(jobs),
+        "numbers": config.numbers, "columns": config.columns, "batch": config.batch, "warps": config.warps,
+        "short_chain": config.short_chain, "max_registers": config.max_registers, "letters": config.letters,
         "lattice": f"{LATTICE_LINES} x {LATTICE_LINES}" if lattice else None,
-        "seconds": seconds, "median_seconds": median, "gcups": job.cells / median / 1e9,
+        "seconds": seconds, "median_seconds": median, "gcups": cells / median / 1e9,
+        "kernel_seconds": kernel_seconds, "kernel_gcups": cells / statistics.median(kernel_seconds) / 1e9,
         "compile_seconds": compilation, "score": swept.best.score, "end": [swept.best.i, swept.best.j],
         "ok": known is None or swept.best == known,
     }  # fmt: skip
 
 
+def _small(job: SweepJob) -> list[SweepJob]:
+    corner = job.top.part(0, 100), job.left.part(0, 100)
+    small = replace(job, query=job.query[:100], target=job.target[:100], rows=(), cols=())
+    return [replace(small, top=corner[0], left=corner[1])]
+
+
 @cache
-def read_pair(name: str, genomes: Path) -> tuple[np.ndarray, np.ndarray, BestCell | None]:
-    """Codes of query and target, and the best cell where it is known."""
-    if name == RANDOM:
-        query, target = np.random.default_rng(0).integers(0, 4, (2, 100_000), np.uint8)
-        return query, target, None
+def read_jobs(name: str, genomes: Path) -> list[SweepJob]:
+    """The rectangles to sweep for a pair: most often one, the whole matrix."""
+    if name in MADE:
+        return MADE[name](genomes)
     pair = PAIRS[name]
     query = read_codes(genomes / f"{pair.query}.fa.gz", QUERY_N)
-    return query, read_codes(genomes / f"{pair.target}.fa.gz", TARGET_N), pair.best
+    target = read_codes(genomes / f"{pair.target}.fa.gz", TARGET_N)
+    if pair.local:
+        return [replace(whole(query, target), scoring=pair.scoring)]
+    edges = entry_edges(State.H, len(query), len(target), pair.scoring)
+    return [SweepJob(query, target, pair.scoring, *edges, False, (len(query),), (len(target),), False)]
+
+
+def whole(query: np.ndarray, target: np.ndarray) -> SweepJob:
+    """The whole matrix in local mode: only the best cell is wanted."""
+    return SweepJob(query, target, Scoring(), *local_edges(len(query), len(target)), True)
 
 
 def read_codes(file: Path, ambiguous: int) -> np.ndarray:
@@ -143,31 +209,22 @@ def read_codes(file: Path, ambiguous: int) -> np.ndarray:
         return table[np.frombuffer(b"".join(line.strip() for line in lines), np.uint8)]
 
 
-def local_job(query: np.ndarray, target: np.ndarray) -> SweepJob:
-    """The whole matrix in local mode: only the best cell is wanted."""
-    return SweepJob(query, target, Scoring(), *local_edges(len(query), len(target)), True)
-
-
 def _lines(length: int) -> tuple[int, ...]:
     return tuple(length * k // LATTICE_LINES for k in range(1, LATTICE_LINES + 1))
 
 
 @cache
-def _backend(columns: int | None, **how: object) -> CudaBackend:
-    return CudaBackend(columns=columns, **how)
-
-
-def _multiprocessors() -> int:
-    return int(_backend(None).describe()["multiprocessors"])
+def _backend(**how: object) -> CudaBackend:
+    return CudaBackend(**how)
 
 
 def _line(run: dict[str, object]) -> str:
     lattice = f" lattice {run['lattice']}" if run["lattice"] else ""
     return (
-        f"{'ok ' if run['ok'] else 'BAD'} {run['pair']:10} {run['rows']} x {run['cols']}{lattice}, "
-        f"{run['columns_a_lane']} columns a lane, {run['letters']}: "
-        f"{run['median_seconds']:.4f} s, {run['gcups']:.1f} GCUPS, "
-        f"score {run['score']} at {run['end']} (compiled in {run['compile_seconds']:.1f} s)"
+        f"{'ok ' if run['ok'] else 'BAD'} {run['pair']:18} {run['rows']} x {run['cols']}{lattice}, "
+        f"{run['numbers']} {run['columns']} columns{' short' * run['short_chain']}, batch {run['batch']}: "
+        f"{run['median_seconds']:.4f} s, {run['gcups']:.1f} GCUPS (kernel {run['kernel_gcups']:.1f}), "
+        f"score {run['score']} at {run['end']} (first call {run['compile_seconds']:.1f} s)"
     )
 
 

@@ -65,6 +65,9 @@ class ReferenceBackend:
     def tile_shape(self, rows: int, cols: int) -> tuple[int, int]:
         return 64, 64
 
+    def explain(self, job: SweepJob) -> dict[str, str]:
+        return {"kernel": "plain Python"}
+
     def describe(self) -> dict[str, str]:
         return {"name": self.name, "hardware": "plain Python"}
 

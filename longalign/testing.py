@@ -517,6 +517,7 @@ class SweepConformance:
     def test_it_says_what_it_is_and_how_large_a_tile_it_takes(self, backend: Backend) -> None:
         assert backend.name
         assert backend.describe()["name"] == backend.name
+        assert backend.explain(self.some_work()[0])
         for shape in [(1, 1), (10**4, 10**8), (10**8, 10**8)]:
             assert min(backend.tile_shape(*shape)) >= 1
 

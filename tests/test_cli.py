@@ -408,6 +408,17 @@ def test_devices(run):
     assert report["backends"][-1]["name"] == "cpu"
 
 
+def test_devices_say_how_they_would_sweep_two_sequences(run, tmp_path):
+    files = [tmp_path / "query.fa", tmp_path / "target.fa"]
+    for file, letters in zip(files, ("ACGTN" * 30, "ACG" * 40), strict=True):
+        file.write_text(f">{file.stem}\n{letters}\n")
+    code, out, err = run("devices", "--plan", *map(str, files), "--mode", "global")
+    assert (code, err) == (0, "")
+    assert "tile: 150 x 120" in out
+    report = json.loads(run("devices", "--json", "--plan", *map(str, files))[1])
+    assert report["plans"]["cpu"]["tile"] == "150 x 120"
+
+
 @pytest.mark.parametrize(
     "command", [[], ["align"], ["score"], ["resume"], ["inspect"], ["verify"], ["devices"]]
 )

@@ -22,5 +22,5 @@ def test_every_kernel_stays_in_registers(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     kernels = json.loads(table.read_text())
     assert len(kernels) == len({kernel["kernel"] for kernel in kernels}) > 0
-    # Four blocks of 128 threads share the 65,536 registers of a multiprocessor.
-    assert max(kernel["registers"] for kernel in kernels) <= 128
+    # Three blocks of 128 threads share the 65,536 registers of a multiprocessor.
+    assert max(kernel["registers"] for kernel in kernels) <= 168

@@ -13,19 +13,19 @@ from longalign.backends.cpu import CpuBackend
 from longalign.boundary import State, entry_edges, local_edges
 from longalign.errors import BackendError
 from longalign.scoring import Scoring
-from longalign.testing import SweepConformance, assert_same_result, whole_matrix
+from longalign.testing import QUERY_N, TARGET_N, SweepConformance, assert_same_result, whole_matrix
 
 pytestmark = pytest.mark.gpu
 
-BATCH = 32
 LARGE_SCORES = Scoring(match=1000, mismatch=-1500, gap_open=2000, gap_extend=700)
+KINDS = [("packed", 4), ("packed", 8), ("packed", 16), ("int32", 4), ("int32", 16)]
 
 
-def cuda_backend(columns=None):
+def cuda_backend(**wishes):
     pytest.importorskip("numba_cuda")
     from longalign.backends.cuda.backend import CudaBackend
 
-    return CudaBackend(columns=columns)
+    return CudaBackend(**wishes)
 
 
 @pytest.fixture(scope="module")
@@ -33,33 +33,84 @@ def cpu():
     return CpuBackend(len(os.sched_getaffinity(0)))
 
 
-@pytest.fixture(scope="module", params=[None, 4, 8, 16])
+@pytest.fixture(scope="module", params=[(None, None), *KINDS], ids=str)
 def gpu(request):
-    return cuda_backend(request.param)
+    numbers, columns = request.param
+    return cuda_backend(numbers=numbers, columns=columns)
 
 
-class TestNarrowStrips(SweepConformance):
-    """What the back end chooses for small rectangles: 4 columns a lane."""
+class NarrowStrips(SweepConformance):
+    """What the back end may choose for small rectangles: 4 columns of a part."""
 
-    interesting_lengths = (BATCH, 128)
     largest_job = 20_000
 
     @pytest.fixture(scope="class")
     @classmethod
     def backend(cls):
-        return cuda_backend()
+        return cuda_backend(numbers=cls.numbers, columns=4)
 
 
-class TestWideStrips(TestNarrowStrips):
-    """What it chooses for large ones: 16 columns a lane."""
+class TestNarrowPackedStrips(NarrowStrips):
+    numbers = "packed"
+    interesting_lengths = (32, 256)
 
-    interesting_lengths = (BATCH, 512)
+
+class TestNarrowInt32Strips(NarrowStrips):
+    numbers = "int32"
+    interesting_lengths = (32, 128)
+
+
+class WideStrips(SweepConformance):
+    """What it chooses for large ones: 16 columns of a part."""
+
+    largest_job = 20_000
     effort = 0.5
 
     @pytest.fixture(scope="class")
     @classmethod
     def backend(cls):
-        return cuda_backend(16)
+        return cuda_backend(numbers=cls.numbers, columns=16)
+
+
+class TestWidePackedStrips(WideStrips):
+    numbers = "packed"
+    interesting_lengths = (64, 1024)
+
+
+class TestWideInt32Strips(WideStrips):
+    numbers = "int32"
+    interesting_lengths = (32, 512)
+
+
+def test_packed_arithmetic():
+    """The machine's instructions, fused as the assembler likes, do what the simulator's stand-ins do."""
+    pytest.importorskip("numba_cuda")
+    from longalign.backends.cuda.api import cuda
+    from longalign.backends.cuda.ptx import add_pairs, maximum_pairs, permute_bytes
+
+    @cuda.jit
+    def fused(x, y, z, w, out):
+        k = cuda.grid(1)
+        if k < len(x):
+            out[0, k] = maximum_pairs(add_pairs(x[k], y[k]), z[k])
+            out[1, k] = maximum_pairs(maximum_pairs(x[k], y[k]), z[k])
+            out[2, k] = permute_bytes(x[k], y[k], w[k])
+
+    rng = np.random.default_rng(0)
+    count = 1 << 16
+    x, y, z, w = rng.integers(-(1 << 31), 1 << 31, (4, count)).astype(np.int32)
+    on_device = [cuda.to_device(np.ascontiguousarray(values)) for values in (x, y, z, w)]
+    result = cuda.device_array((3, count), np.int32)
+    fused[count // 128, 128](*on_device, result)
+    out = result.copy_to_host()
+    xs, ys, zs = (values.view(np.uint16) for values in (x, y, z))
+    assert (out[0].view(np.uint16) == np.maximum(xs + ys, zs)).all()
+    assert (out[1].view(np.uint16) == np.maximum(np.maximum(xs, ys), zs)).all()
+    source = np.stack([x, y], 1).view(np.uint8).reshape(count, 8)
+    nibbles = w[:, None] >> np.arange(0, 16, 4) & 15
+    picked = np.take_along_axis(source, nibbles & 7, 1)
+    picked = np.where(nibbles & 8, np.where(picked & 128, 255, 0), picked)
+    assert (out[2].view(np.uint8).reshape(count, 4) == picked).all()
 
 
 def related(rng, rows, cols):
@@ -83,11 +134,11 @@ def check(gpu, cpu, work):
         assert_same_result(job, got, want)
 
 
-@pytest.mark.parametrize("rows", [BATCH * 10, BATCH * 100 + 31])
+@pytest.mark.parametrize("rows", [64 * 10, 64 * 100 + 31])
 @pytest.mark.parametrize("spare", [-1, 0, 1])
 def test_lengths_around_strips_and_batches(gpu, cpu, rows, spare):
     rng = np.random.default_rng(rows + spare)
-    pairs = [related(rng, rows + step, 16 * 512 + spare) for step in (-1, 0, 1)]
+    pairs = [related(rng, rows + step, 8 * 1024 + spare) for step in (-1, 0, 1)]
     check(gpu, cpu, [whole_matrix(*pair, Scoring(), local) for pair in pairs for local in (True, False)])
 
 
@@ -136,19 +187,65 @@ def test_ties_among_best_cells_of_repeats(gpu, cpu, unit):
     check(gpu, cpu, [whole_matrix(query, target, scoring, True) for scoring in (Scoring(), free_gaps)])
 
 
-@pytest.mark.parametrize("columns", [4, 16])
-def test_no_races(cpu, columns):
-    """Same input, same output, however the warps happen to be scheduled."""
-    gpu = cuda_backend(columns)
-    for seed in range(12):
+@pytest.mark.parametrize(
+    "scoring",
+    [Scoring(1, -3, 3, 62), Scoring(100, -100, 7, 20), Scoring(1, -128, 0, 0), Scoring(127, 0, 0, 0)],
+    ids=str,
+)
+@pytest.mark.parametrize("local", [True, False], ids=["local", "global"])
+def test_long_matches_and_long_gaps_at_the_limit_of_16_bits(gpu, cpu, scoring, local):
+    """Values rise as fast as they can, then fall as fast as they can, across several strips."""
+    rng = np.random.default_rng(7)
+    shared = rng.integers(0, 4, 6_000, np.uint8)
+    query = np.concatenate([shared[:3_000], rng.integers(0, 4, 4_000, np.uint8), shared[3_000:]])
+    target = np.concatenate([shared, rng.integers(0, 4, 5_000, np.uint8), shared])
+    job = whole_matrix(query, target, scoring, local)
+    check(gpu, cpu, [replace(job, rows=lattice(len(query), 5), cols=lattice(len(target), 5))])
+
+
+@pytest.mark.parametrize("value", [(1 << 30) + 12_345, -(1 << 30) - 12_345])
+def test_values_beyond_16_bits_have_a_base(gpu, cpu, value):
+    rng = np.random.default_rng(8)
+    rows, cols = 3_000, 5_000
+    query, target = related(rng, rows, cols)
+    top, left = entry_edges(State.H, rows, cols, Scoring(), value)
+    check(gpu, cpu, [SweepJob(query, target, Scoring(), top, left, False, (77, rows), (88, cols), True)])
+
+
+def test_runs_of_ambiguous_letters(gpu, cpu):
+    rng = np.random.default_rng(9)
+    query, target = related(rng, 5_000, 7_000)
+    for start in (0, 63, 64, 1_000, 4_990):
+        query[start : start + 20], target[start : start + 33] = QUERY_N, TARGET_N
+    check(gpu, cpu, [whole_matrix(query, target, Scoring(), local) for local in (True, False)])
+
+
+@pytest.mark.parametrize(("numbers", "columns"), KINDS)
+def test_no_races(cpu, numbers, columns):
+    """Same input, same output, however the warps happen to be scheduled: 200 sweeps of each kernel."""
+    gpu = cuda_backend(numbers=numbers, columns=columns)
+    width = columns * (64 if numbers == "packed" else 32)
+    for seed in range(25):
         rng = np.random.default_rng(seed)
         rows, strips = int(rng.integers(40, 4_000)), 2 * int(rng.integers(1, 150)) + 1
-        cols = strips * columns * 32 - int(rng.integers(0, 40))
+        cols = strips * width - int(rng.integers(0, 40))
         job = whole_matrix(*related(rng, rows, cols), Scoring(), True)
         job = replace(job, rows=lattice(rows, 3))
         [want] = cpu.sweep([job])
-        for swept in gpu.sweep([job] * 5) + gpu.sweep([job]) + gpu.sweep([job]):
+        for swept in gpu.sweep([job] * 6) + gpu.sweep([job]) + gpu.sweep([job]):
             assert_same_result(job, swept, want)
+
+
+@pytest.mark.parametrize(("numbers", "columns"), KINDS)
+def test_no_races_with_more_strips_than_can_be_resident(cpu, numbers, columns):
+    gpu = cuda_backend(numbers=numbers, columns=columns)
+    width = columns * (64 if numbers == "packed" else 32)
+    rng = np.random.default_rng(10)
+    job = whole_matrix(*related(rng, 200, 4_001 * width - 7), Scoring(), True)
+    [want] = cpu.sweep([job])
+    for _ in range(20):
+        [swept] = gpu.sweep([job])
+        assert_same_result(job, swept, want)
 
 
 class StopError(Exception):

@@ -17,7 +17,8 @@ from longalign.backends.cuda import layout, memory, planning, worklist
 from longalign.backends.cuda.config import KernelConfig
 from longalign.backends.cuda.letters import letters_for
 
-WIDTH = 64
+CONFIG = KernelConfig(True, True, columns=2)
+WIDTH = CONFIG.strip_width
 
 
 def job(length, width, scoring=None, **changes):
@@ -34,7 +35,7 @@ def strips_of(work, number):
 @pytest.mark.parametrize("wanted", [(), (1,), (1, 2, 3), (50, 64)])
 def test_strips_cover_the_columns_and_end_at_every_wanted_one(cols, wanted):
     wanted = tuple(col for col in wanted if col <= cols)
-    work = worklist.build([job(5, cols, cols=wanted)], WIDTH)
+    work = worklist.build([job(5, cols, cols=wanted)], CONFIG)
     first, width = work.strips[:, layout.FIRST_COLUMN], work.strips[:, layout.WIDTH]
     assert first[0] == 0
     assert (first[1:] == first[:-1] + width[:-1]).all()
@@ -45,7 +46,7 @@ def test_strips_cover_the_columns_and_end_at_every_wanted_one(cols, wanted):
 
 
 def test_a_strip_comes_after_its_left_neighbour_and_rectangles_take_turns():
-    work = worklist.build([job(5, 300), job(6, 10), job(7, 200)], WIDTH)
+    work = worklist.build([job(5, 300), job(6, 10), job(7, 200)], CONFIG)
     assert list(work.strips[:4, layout.JOB]) == [0, 1, 2, 0]
     for number in range(3):
         flags = strips_of(work, number)[:, layout.FLAG]
@@ -53,7 +54,7 @@ def test_a_strip_comes_after_its_left_neighbour_and_rectangles_take_turns():
 
 
 def test_the_left_edge_of_every_rectangle_is_ready_and_nothing_else():
-    work = worklist.build([job(5, 300), job(6, 10)], WIDTH)
+    work = worklist.build([job(5, 300), job(6, 10)], CONFIG)
     ready = [int(strips_of(work, number)[0, layout.FLAG]) for number in range(2)]
     assert list(work.flags[ready]) == [5, 6]
     assert np.count_nonzero(work.flags) == 2
@@ -61,12 +62,11 @@ def test_the_left_edge_of_every_rectangle_is_ready_and_nothing_else():
 
 def test_the_best_of_a_rectangle_is_chosen_by_rank():
     jobs = [job(9, 200), job(9, 10)]
-    work = worklist.build(jobs, WIDTH)
+    work = worklist.build(jobs, CONFIG)
     best = np.zeros((len(work.strips), layout.BEST_FIELDS), np.int32)
     of_first = np.flatnonzero(work.strips[:, layout.JOB] == 0)
     best[of_first[:3]] = [(7, 4, 70), (7, 3, 71), (6, 1, 1)]
-    row_out, col_out = np.zeros(work.row_values, np.int64), np.zeros(work.col_values, np.int64)
-    swept = worklist.results(jobs, work, row_out, col_out, best)
+    swept = worklist.results(jobs, work, np.zeros(work.line_values, np.int32), best)
     assert [result.best for result in swept] == [BestCell(7, 3, 71), BestCell()]
 
 
@@ -76,17 +76,9 @@ def test_letters_are_scored_in_the_fastest_exact_way():
     ambiguous_target = replace(plain, target=np.full(8, TARGET_N, np.uint8))
     more_letters = replace(ambiguous_query, target=ambiguous_query.query)
     large = job(8, 8, Scoring(match=125))
-    assert letters_for([plain, ambiguous_target]) == "dot"
-    assert letters_for([plain, ambiguous_query]) == "bytes"
-    assert letters_for([plain, more_letters]) == "compare"
-    assert letters_for([plain, large]) == "compare"
-    assert letters_for([plain], "compare") == "compare"
-
-
-def test_strips_are_wide_where_there_is_work_for_all_warps():
-    assert planning.columns_a_lane([job(40_000, 300_000)], 2) == max(planning.COLUMN_CHOICES)
-    assert planning.columns_a_lane([job(40_000, 300_000)], 132) == min(planning.COLUMN_CHOICES)
-    assert planning.columns_a_lane([job(10, 10)], 132) == min(planning.COLUMN_CHOICES)
+    assert letters_for(plain) == letters_for(ambiguous_query) == letters_for(ambiguous_target) == "bytes"
+    assert letters_for(replace(ambiguous_query, target=ambiguous_target.target)) == "bytes"
+    assert letters_for(more_letters) == letters_for(large) == "compare"
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (10**8, 1), (1, 10**8), (4_600_000, 5_500_000), (10**8, 10**8)])
@@ -108,5 +100,10 @@ def test_device_memory_grows_with_the_sides_and_the_lattice_only():
 
 
 def test_a_batch_is_what_the_lanes_can_load():
-    with pytest.raises(ValueError, match="33"):
-        KernelConfig(True, True, batch=33)
+    with pytest.raises(ValueError, match="65"):
+        KernelConfig(True, True, batch=65)
+
+
+def test_packed_numbers_need_scores_of_8_bits():
+    with pytest.raises(ValueError, match="8-bit"):
+        KernelConfig(True, True, letters="compare", numbers="packed")

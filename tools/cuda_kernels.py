@@ -22,6 +22,7 @@ from types import SimpleNamespace
 from unittest import mock
 
 NO_TOOLKIT = 2
+PACKED_ARCH = 90
 
 _NUMBERS = {
     "registers": r"Used (\d+) registers",
@@ -59,7 +60,7 @@ def find_ptxas() -> str | None:
     return str(found[0]) if found else shutil.which("ptxas")
 
 
-def weigh(config: object, arch: int, ptxas: str, folder: Path) -> Weight:
+def weigh(config, arch: int, ptxas: str, folder: Path) -> Weight:
     """Compile one kernel to `folder` and read the assembler's report."""
     from longalign.backends.cuda.api import cuda
     from longalign.backends.cuda.kernel import SIGNATURE, build_kernel
@@ -73,14 +74,17 @@ def weigh(config: object, arch: int, ptxas: str, folder: Path) -> Weight:
     source = folder / f"{name}.sm_{arch}.ptx"
     source.write_text(ptx)
     command = [ptxas, f"-arch=sm_{arch}", "-v", str(source), "-o", str(source.with_suffix(".cubin"))]
+    if config.max_registers:
+        command.append(f"-maxrregcount={config.max_registers}")
     report = subprocess.run(command, capture_output=True, text=True, check=True).stderr
     return Weight(arch, name, **{key: _number(pattern, report) for key, pattern in _NUMBERS.items()})
 
 
 def kernel_name(config) -> str:
-    """Such as local_best_16_bytes."""
+    """Such as local_best_packed_16_bytes."""
     mode = "local" if config.local else "global"
-    return f"{mode}_{'best' if config.track_best else 'plain'}_{config.columns}_{config.letters}"
+    columns = f"{config.columns}{'short' if config.short_chain else ''}"
+    return f"{mode}_{'best' if config.track_best else 'plain'}_{config.numbers}_{columns}_{config.letters}"
 
 
 def _number(pattern: str, report: str) -> int:
@@ -110,9 +114,11 @@ def main() -> int:
         folder = options.keep or Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
         weights = []
-        print(f"{'kernel':28} {'arch':>5} {'registers':>9} {'stack':>6} {'spills':>7} {'shared':>7}")
+        print(f"{'kernel':32} {'arch':>5} {'registers':>9} {'stack':>6} {'spills':>7} {'shared':>7}")
         for arch in options.arch:
             for config in every_configuration():
+                if config.numbers == "packed" and arch < PACKED_ARCH:
+                    continue
                 weights.append(weigh(config, arch, ptxas, folder))
                 print(_line(weights[-1]), flush=True)
     if options.json:
@@ -123,7 +129,7 @@ def main() -> int:
 def _line(weight: Weight) -> str:
     spills = weight.spill_store_bytes + weight.spill_load_bytes
     return (
-        f"{weight.kernel:28} sm_{weight.arch} {weight.registers:9} {weight.stack_bytes:6} {spills:7} "
+        f"{weight.kernel:32} sm_{weight.arch} {weight.registers:9} {weight.stack_bytes:6} {spills:7} "
         f"{weight.shared_bytes:7}"
     )
 

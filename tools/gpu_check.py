@@ -1,6 +1,6 @@
 """Everything to try on a machine with a GPU, in one go: tests, known scores, speed.
 
-    python tools/gpu_check.py --genomes DIR --out DIR [--steps device tests ...] [--columns 0 16 24 32]
+    python tools/gpu_check.py --genomes DIR --out DIR [--steps device tests ...] [--columns 8 16 24 32]
 
 Each step is a process with a time limit of its own, so that a kernel that hangs costs that step only; if
 one of the first two fails, the others are not tried. A log of each and the results as JSON go to --out; a
@@ -54,26 +54,44 @@ def steps(genomes: Path, out: Path, columns: Sequence[int]) -> list[Step]:
     golden = (python, "experiments/golden.py", "--genomes", str(genomes), "--backend", "cuda")
     return [
         Step("device", (python, "-c", _DEVICE), 60, essential=True),
-        Step("first", _sweep(genomes, out, "first", "--pairs", "mito", "--repeats", "1"), 60, essential=True),
-        Step("speed", _sweep(genomes, out, "speed", "--lattice-of", "chlamydia"), 150),
-        Step("tests", pytest, 240),
-        Step(
-            "columns",
-            _sweep(
-                genomes, out, "columns", "--pairs", "random", "chlamydia", "--columns", *map(str, columns)
-            ),
-            60,
-        ),
-        *(
-            Step(letters, _sweep(genomes, out, letters, "--pairs", "chlamydia", "--letters", letters), 45)
-            for letters in ("bytes", "compare")
-        ),
+        Step("first", _sweep(genomes, out, "first", "--pairs", "mito", "--repeats", "5"), 60, essential=True),
+        Step("ops", (*pytest, "-k", "arithmetic or lengths_around"), 120),
+        Step("speed", _sweep(genomes, out, "speed"), 180),
+        Step("lattice", _sweep(genomes, out, "lattice", "--pairs", *_LATTICE, "--lattice-of", *_LATTICE), 90),
+        *_shapes(genomes, out, columns),
+        Step("tests", pytest, 400),
+        Step("more", _sweep(genomes, out, "more", "--pairs", "n_runs", "ecoli_large_scores"), 150),
+        Step("chr22", _sweep(genomes, out, "chr22", "--pairs", "chr22", "--repeats", "1"), 400),
         Step("golden", (*golden, "--longest", "6e6", "--out", str(out / "golden.json")), 200),
         Step(
             "chromosome",
             (*golden, "--shortest", "6e6", "--longest", "1e9", "--out", str(out / "chromosome.json")),
             560,
         ),
+    ]
+
+
+#: Pairs to sweep with a lattice as well.
+_LATTICE = ("chlamydia", "ecoli")
+
+
+def _shapes(genomes: Path, out: Path, columns: Sequence[int]) -> list[Step]:
+    """Steps that try what the back end would not choose: for the table of shapes in its planning."""
+    long = ("--pairs", "ceiling", "chlamydia", "--columns", *map(str, columns), "--repeats", "2")
+    short = ("--pairs", "mito", "random", "yeast", "--columns", "4", "8", "16", "--repeats", "3")
+    chains = [
+        Step(
+            f"batch{batch}{chain}",
+            _sweep(genomes, out, f"batch{batch}{chain}", *short, "--batch", batch, "--short-chain", chain),
+            60,
+        )
+        for batch, chain in (("64", "yes"), ("64", "no"), ("32", "yes"), ("32", "no"))
+    ]
+    occupancy = _sweep(genomes, out, "registers", *long[:3], "--columns", "16", "--registers", "128")
+    return [
+        Step("columns", _sweep(genomes, out, "columns", *long), 120),
+        Step("registers", occupancy, 60),
+        *chains,
     ]
 
 
@@ -120,7 +138,7 @@ def main() -> int:
     parser.add_argument("--genomes", type=Path, required=True)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--steps", nargs="+", help="only these")
-    parser.add_argument("--columns", nargs="+", type=int, default=[4, 8, 16, 24, 32])
+    parser.add_argument("--columns", nargs="+", type=int, default=[8, 16, 24, 32])
     options = parser.parse_args()
     out = options.out.resolve()
     out.mkdir(parents=True, exist_ok=True)

@@ -89,6 +89,10 @@ class Backend(Protocol):
         """The largest tile (rows, columns) worth one call: seconds of work, inside device memory."""
         ...
 
+    def explain(self, job: SweepJob) -> dict[str, str]:
+        """How it would sweep a rectangle, and why so: for people, in words; its kernel is not run."""
+        ...
+
     def describe(self) -> dict[str, str]:
         """Hardware and versions, for results and for `longalign devices`."""
         ...

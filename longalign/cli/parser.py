@@ -63,6 +63,10 @@ def build_parser() -> argparse.ArgumentParser:
 
     devices = _add(commands, "devices", _lazy("devices", "run_devices"), "which back ends work here")
     devices.add_argument("--json", action="store_true", help="as JSON")
+    devices.add_argument(
+        "--plan", nargs=2, metavar=("QUERY", "TARGET"), help="also how each would sweep these two, and why"
+    )
+    _add_scoring(devices)
     return parser
 
 

@@ -34,10 +34,13 @@ class Lane(kernel.BlockThread):
 
     def run(self):
         self.turn.acquire()
-        if not self._manager.failed:
-            super().run()
-        self._manager.failed |= self.exception is not None
-        self.hand_on()
+        try:
+            if not self._manager.failed:
+                with np.errstate(over="ignore"):  # sums wrap, as they do on the device
+                    super().run()
+        finally:
+            self._manager.failed |= self.exception is not None
+            self.hand_on()
 
     def syncthreads(self):
         self.hand_on()
@@ -86,6 +89,13 @@ def _exchange(value, source):
     return slots[base + wanted] if 0 <= wanted < LANES else value
 
 
+def _any(predicate):
+    lane = threading.current_thread()
+    _exchange(bool(predicate), lambda lane: lane)
+    base = (lane.exchanges - 1) % 2 * LANES
+    return any(lane._manager.slots[base : base + LANES])
+
+
 class _Cuda:
     """Stands for `cuda` in modules with device functions: the kernel's view of it while a kernel runs."""
 
@@ -124,6 +134,18 @@ def _dot_bytes(x, y, total):
     return np.int32(total + (x * y).sum())
 
 
+def _halves(word):
+    return np.array([word], np.int32).view(np.uint16)
+
+
+def _add_pairs(x, y):
+    return (_halves(x) + _halves(y)).view(np.int32)[0]
+
+
+def _maximum_pairs(x, y):
+    return np.maximum(_halves(x), _halves(y)).view(np.int32)[0]
+
+
 def _store(array, index, value):
     array[index] = value
 
@@ -134,6 +156,8 @@ def _ptx() -> ModuleType:
     module.store_release = _store
     module.permute_bytes = _permute_bytes
     module.dot_bytes = _dot_bytes
+    module.add_pairs = _add_pairs
+    module.maximum_pairs = _maximum_pairs
     return module
 
 
@@ -145,15 +169,19 @@ def install() -> None:
         "shfl_sync": lambda self, mask, value, lane: _exchange(value, lambda _: lane),
         "shfl_up_sync": lambda self, mask, value, delta: _exchange(value, lambda lane: lane - delta),
         "shfl_down_sync": lambda self, mask, value, delta: _exchange(value, lambda lane: lane + delta),
+        "any_sync": lambda self, mask, predicate: _any(predicate),
         "syncwarp": lambda self: threading.current_thread().syncthreads(),
         "nanosleep": lambda self, nanoseconds: None,
     }
     for name, function in warp.items():
         setattr(kernelapi.FakeCUDAModule, name, function)
+    jit = cuda.jit
+    cuda.jit = lambda *args, max_registers=None, **options: jit(*args, **options)
     kernel.BlockManager = Block
     kernel.FakeCUDAKernel.__call__ = _call(kernel.FakeCUDAKernel.__call__)
     kernel.FakeCUDAKernel.compile = lambda self, signature: None
     cuda.Event.query = lambda self: True
+    cuda.Event.elapsed_time = lambda self, end: 0.0
     cuda.Event.__init__ = cuda.event.__init__ = lambda self, timing=True: None
     devices.FakeCUDADevice.name = "simulator"
     devices.FakeCUDADevice.MULTIPROCESSOR_COUNT = 2

@@ -7,20 +7,32 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from longalign.backends.base import SweepJob
+from longalign.backends.cuda import window
 from longalign.backends.cuda.backend import CudaBackend
-from longalign.backends.cuda.config import Letters
-from longalign.backends.cuda.letters import STRATEGIES, letters_for
+from longalign.backends.cuda.config import KernelConfig
+from longalign.boundary import State, entry_edges
 from longalign.reference import ReferenceBackend
 from longalign.scoring import Scoring
-from longalign.testing import SweepConformance, assert_same_result, mutated, whole_matrix
+from longalign.testing import (
+    QUERY_N,
+    TARGET_N,
+    SweepConformance,
+    assert_same_result,
+    mutated,
+    whole_matrix,
+)
 
 
-class TestSimulatedCuda(SweepConformance):
-    """Strips of 64 columns, flags every 16 rows."""
-
-    interesting_lengths = (16, 64)
+class SimulatedCuda(SweepConformance):
     largest_job = 500
     effort = 0.07
+
+
+class TestPacked(SimulatedCuda):
+    """Packed numbers where they are exact: strips of 128 columns, flags every 16 rows."""
+
+    interesting_lengths = (16, 128)
 
     @pytest.fixture(scope="class")
     @classmethod
@@ -28,13 +40,54 @@ class TestSimulatedCuda(SweepConformance):
         return CudaBackend(columns=2, batch=16, warps=1)
 
 
-@pytest.mark.parametrize("letters", STRATEGIES)
-def test_every_way_to_score_letters(letters: Letters):
+class TestInt32(SimulatedCuda):
+    """Strips of 64 columns, flags every 16 rows."""
+
+    interesting_lengths = (16, 64)
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def backend(cls) -> CudaBackend:
+        return CudaBackend(numbers="int32", columns=2, batch=16, warps=1)
+
+
+def check_packed(work: list[SweepJob], **wishes: int) -> None:
+    backend = CudaBackend(warps=1, **{"columns": 2, "batch": 16, **wishes})
+    assert {choice.config.numbers for choice in backend.choices(work)} == {"packed"}
+    for job, got, want in zip(work, backend.sweep(work), ReferenceBackend().sweep(work), strict=True):
+        assert_same_result(job, got, want)
+
+
+@pytest.mark.parametrize("short_chain", [False, True])
+def test_ragged_strips_and_runs_of_ambiguous_letters(short_chain: bool):
     rng = np.random.default_rng(0)
-    query = rng.integers(0, 4, 20, np.uint8)
-    job = whole_matrix(query, mutated(query, 100, 0.1, rng), Scoring(), True)
-    job = replace(job, rows=(7, 20), cols=(3, 100))
-    assert letters_for([job], letters) == letters
-    [got] = CudaBackend(columns=3, batch=32, warps=1, letters=letters).sweep([job])
-    [want] = ReferenceBackend().sweep([job])
-    assert_same_result(job, got, want)
+    query = rng.integers(0, 4, 50, np.uint8)
+    target = mutated(query, 139, 0.1, rng)
+    query[20:25], target[60:70] = QUERY_N, TARGET_N
+    generous = Scoring(match=5, mismatch=2, gap_open=6, gap_extend=1)
+    work = [
+        replace(whole_matrix(query, target, scoring, local), rows=(1, 20, 49), cols=(3, 128, 139))
+        for scoring in (Scoring(), generous)
+        for local in (True, False)
+    ]
+    check_packed(work, short_chain=short_chain)
+
+
+@pytest.mark.parametrize("value", [-(1 << 30) - 5, (1 << 30) + 5])
+def test_values_far_beyond_16_bits(value: int):
+    rng = np.random.default_rng(1)
+    query, target = rng.integers(0, 4, 90, np.uint8), rng.integers(0, 4, 140, np.uint8)
+    top, left = entry_edges(State.H, 90, 140, Scoring(), value)
+    check_packed([SweepJob(query, target, Scoring(), top, left, False, (1, 45, 90), (1, 77, 140))])
+
+
+@pytest.mark.parametrize("local", [True, False])
+def test_steep_scores_at_the_limit_of_16_bits(local: bool):
+    """A long match, then a long gap: values rise and fall as fast as they can, almost out of the window."""
+    config = KernelConfig(local, True, 8, batch=16, numbers="packed")
+    extend = max(k for k in range(100) if window.wide_enough(Scoring(20, -20, 3, k), config))
+    rng = np.random.default_rng(2)
+    shared = rng.integers(0, 4, 60, np.uint8)
+    target = np.concatenate([shared, rng.integers(0, 4, 460, np.uint8)])
+    job = whole_matrix(shared, target, Scoring(20, -20, 3, extend), local)
+    check_packed([job], columns=8)

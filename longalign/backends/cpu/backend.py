@@ -19,7 +19,7 @@ from llvmlite import binding
 
 from longalign.backends.base import Progress, SweepJob, SweepResult, no_progress
 from longalign.backends.cpu.config import DEFAULT_GEOMETRY, KernelConfig, SweepGeometry
-from longalign.backends.cpu.plan import Plan
+from longalign.backends.cpu.plan import Plan, cut_columns
 from longalign.backends.cpu.worker import Kernels, Status, kernel_address, strip_sweep
 from longalign.backends.cpu.workspace import (
     ABORT,
@@ -111,6 +111,17 @@ class CpuBackend:
         side = isqrt(cells)
         height = min(rows, max(side, cells // cols))
         return height, min(cols, cells // height)
+
+    def explain(self, job: SweepJob) -> dict[str, str]:
+        """See `longalign.backends.base.Backend`."""
+        geometry, widths = self._geometry, sorted({*self._widths, 32})
+        strips = len(cut_columns(len(job.target), job.cols, geometry, self.threads))
+        return {
+            "kernel": f"SIMD lanes of {geometry.columns} columns",
+            "numbers": f"{', '.join(map(str, widths))} bits: of each block, the fewest that hold its values",
+            "strips": f"{strips} of at most {geometry.strip} columns",
+            "batch": f"blocks of at most {geometry.block_rows} rows",
+        }
 
     def describe(self) -> dict[str, str]:
         """See `longalign.backends.base.Backend`."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -12,10 +11,11 @@ from longalign.backends.base import Progress, SweepJob, SweepResult, no_progress
 from longalign.backends.cuda import launch, memory, planning, worklist
 from longalign.backends.cuda.api import CUDA_ERRORS, cuda, package_version
 from longalign.backends.cuda.cache import CudaCache
-from longalign.backends.cuda.config import LANES, KernelConfig, Letters
+from longalign.backends.cuda.config import LANES, KernelConfig, Numbers
 from longalign.backends.cuda.devices import available, one_line, why_unavailable
+from longalign.backends.cuda.download import Download
 from longalign.backends.cuda.kernel import SIGNATURE, build_kernel
-from longalign.backends.cuda.letters import letters_for
+from longalign.backends.cuda.planning import Choice, Hardware, Wishes
 from longalign.errors import BackendError
 
 
@@ -28,11 +28,11 @@ def _kernel(config: KernelConfig) -> Any:
 
 
 class CudaBackend:
-    """Sweeps on the GPU of the given index, in 32-bit integers, one launch for a whole work list.
+    """Sweeps on the GPU of the given index, one launch for all rectangles that one kernel can sweep.
 
-    `columns` (of a lane) fixes what is otherwise chosen for the rectangles at hand, and `letters` is the
-    way to score letters that is tried first: these, `batch` and `warps` are there to be measured, see
-    `KernelConfig`. Raises BackendError if there is no such GPU or it cannot be used.
+    `numbers` (packed only where it is exact) and the others fix what is otherwise chosen for the rectangles
+    at hand; they are there to be measured, see `KernelConfig`.
+    Raises BackendError if there is no such GPU or it cannot be used.
     """
 
     #: A warp takes as long for a strip, and the next one starts a little later: the length of a side counts.
@@ -42,23 +42,32 @@ class CudaBackend:
         self,
         device: int = 0,
         *,
+        numbers: Numbers | None = None,
         columns: int | None = None,
-        letters: Letters = "dot",
-        batch: int = 32,
+        batch: int | None = None,
         warps: int = 4,
+        short_chain: bool | None = None,
+        max_registers: int | None = None,
     ) -> None:
         devices = {found.index: found for found in available()}
         if device not in devices:
             raise BackendError(f"cuda:{device}: {why_unavailable() or f'only {len(devices)} GPU(s) found'}")
         self.name = f"cuda:{device}"
+        #: How long kernels ran in all the sweeps so far, without transfers.
+        self.kernel_seconds = 0.0
         self._device = devices[device]
-        self._columns, self._letters, self._batch, self._warps = columns, letters, batch, warps
+        self._workspace: memory.Workspace | None = None
+        self._blocks: dict[KernelConfig, int] = {}
+        self._wishes = Wishes(numbers, columns, batch, warps, short_chain, max_registers)
 
     def sweep(self, jobs: Sequence[SweepJob], progress: Progress = no_progress) -> list[SweepResult]:
         """One launch for all jobs that agree on `local` and `track_best`; see `Backend.sweep`."""
         results: dict[int, SweepResult] = {}
+        groups: dict[KernelConfig, list[int]] = {}
+        for number, choice in enumerate(self.choices(jobs)):
+            groups.setdefault(choice.config, []).append(number)
         with self._current():
-            for config, members in self._groups(jobs).items():
+            for config, members in groups.items():
                 swept = self._sweep_group(config, [jobs[k] for k in members], progress)
                 results.update(zip(members, swept, strict=True))
         return [results[k] for k in range(len(jobs))]
@@ -66,7 +75,22 @@ class CudaBackend:
     def tile_shape(self, rows: int, cols: int) -> tuple[int, int]:
         """About twenty seconds of work within half of the device's free memory; see `planning`."""
         with self._current():
-            return planning.tile_shape(rows, cols, memory.free_bytes())
+            return planning.tile_shape(rows, cols, self._kept().free_bytes())
+
+    def explain(self, job: SweepJob) -> dict[str, str]:
+        """See `longalign.backends.base.Backend`."""
+        [choice] = self.choices([job])
+        config = choice.config
+        strips = worklist.count_strips(job, config)
+        return {
+            "kernel": "local" if config.local else "global",
+            "numbers": f"{config.numbers}: {choice.why_numbers}",
+            "letters": config.letters,
+            "strips": f"{strips} of at most {config.strip_width} columns, {config.columns} a part",
+            "batch": f"{config.batch} rows",
+            "device memory": f"{memory.bytes_needed([job], config.strip_width) / 1e9:.3f} GB",
+            "shape": choice.why_shape,
+        }
 
     def describe(self) -> dict[str, str]:
         """Name of back end and hardware, compute capability, driver's CUDA version, memory, package."""
@@ -91,42 +115,41 @@ class CudaBackend:
         except CUDA_ERRORS as error:
             raise BackendError(f"{self.name} ({self._device.name}): {one_line(error)}") from error
 
-    def _groups(self, jobs: Sequence[SweepJob]) -> dict[KernelConfig, list[int]]:
-        """The jobs, by number, that one kernel can sweep in one launch."""
-        groups: dict[KernelConfig, list[int]] = {}
-        for number, job in enumerate(jobs):
-            config = KernelConfig(job.local, job.track_best, batch=self._batch, warps=self._warps)
-            groups.setdefault(config, []).append(number)
-        return {self._adapted(config, [jobs[k] for k in group]): group for config, group in groups.items()}
-
-    def _adapted(self, config: KernelConfig, jobs: list[SweepJob]) -> KernelConfig:
-        """The configuration with strips and letter scores that suit these rectangles."""
-        multiprocessors = cuda.current_context().device.MULTIPROCESSOR_COUNT
-        return replace(
-            config,
-            columns=self._columns or planning.columns_a_lane(jobs, multiprocessors),
-            letters=letters_for(jobs, self._letters),
-        )
+    def choices(self, jobs: Sequence[SweepJob]) -> list[Choice]:
+        """The kernel that would sweep each of these rectangles in one call, and why."""
+        with self._current() as context:
+            hardware = Hardware(context.device.MULTIPROCESSOR_COUNT, self._device.compute_capability)
+            return planning.choose(jobs, hardware, self._wishes)
 
     def _sweep_group(
         self, config: KernelConfig, jobs: list[SweepJob], progress: Progress
     ) -> list[SweepResult]:
-        memory.require(jobs, config.strip_width)
-        work = worklist.build(jobs, config.strip_width)
-        stream = cuda.stream()
-        buffers = memory.DeviceBuffers(work, stream)
+        workspace = self._kept()
+        block = workspace.block(jobs, config.strip_width)
+        work = worklist.build(jobs, config)
+        buffers = memory.DeviceBuffers(work, block, workspace.stream)
         kernel = _kernel(config)
-        blocks = min(_resident_blocks(kernel, config), -(-len(work.strips) // config.warps))
-        reported = launch.run(kernel, config, blocks, buffers, stream, progress)
-        swept = worklist.results(jobs, work, *buffers.outputs())
+        blocks = min(self._resident_blocks(config), -(-len(work.strips) // config.warps))
+        download = Download(jobs, work, buffers.lines, buffers.flags, workspace.talk)
+        reported = launch.run(kernel, config, blocks, buffers, workspace, download, progress)
+        self.kernel_seconds += workspace.kernel_seconds()
+        swept = worklist.results(jobs, work, download.finish(), buffers.best())
         progress(sum(job.cells for job in jobs) - reported)
         return swept
 
+    def _kept(self) -> memory.Workspace:
+        if self._workspace is None:
+            self._workspace = memory.Workspace()
+        return self._workspace
 
-def _resident_blocks(kernel: Any, config: KernelConfig) -> int:
-    """How many blocks the device runs at a time; compiles the kernel if need be."""
-    try:
-        kernel.compile(SIGNATURE)
-    except Exception as error:  # compiler, linker and driver each have their own kinds of error
-        raise BackendError(f"no kernel for this GPU and driver: {one_line(error)}") from error
-    return int(kernel.overloads[SIGNATURE].max_cooperative_grid_blocks(config.warps * LANES))
+    def _resident_blocks(self, config: KernelConfig) -> int:
+        """How many blocks the device runs at a time; compiles the kernel if need be."""
+        if config not in self._blocks:
+            kernel = _kernel(config)
+            try:
+                kernel.compile(SIGNATURE)
+            except Exception as error:  # compiler, linker and driver each have their own kinds of error
+                raise BackendError(f"no kernel for this GPU and driver: {one_line(error)}") from error
+            threads = config.warps * LANES
+            self._blocks[config] = int(kernel.overloads[SIGNATURE].max_cooperative_grid_blocks(threads))
+        return self._blocks[config]

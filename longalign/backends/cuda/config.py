@@ -7,19 +7,24 @@ from typing import Literal
 
 LANES = 32
 
-#: How letter pairs are scored, the fastest first. "dot": a target letter's four 8-bit scores against
-#: A C G T, times the query letter as a one among zeros, added to the diagonal by one instruction outside
-#: the pipe that the rest keeps busy. "bytes": the score picked from those four, or a fifth for ambiguous
-#: query letters. "compare": any codes and any scores.
-Letters = Literal["dot", "bytes", "compare"]
+#: What a lane computes in. "packed": two cells at a time, each 16 bits relative to a 32-bit origin that
+#: follows the sweep; "int32": one cell at a time.
+Numbers = Literal["packed", "int32"]
+
+#: How letter pairs are scored. "bytes": from a target letter's four 8-bit scores against A C G T.
+#: "compare": any codes and any scores, in 32 bits only.
+Letters = Literal["bytes", "compare"]
 
 
 @dataclass(frozen=True, slots=True)
 class KernelConfig:
     """Compile-time choices of one kernel; everything else is a run-time argument.
 
-    A warp sweeps a strip of `columns` x 32 lanes and exchanges boundary values every `batch` rows, at
-    most 32. A block is `warps` independent warps.
+    A warp sweeps a strip and exchanges boundary values every `batch` rows. A block is `warps` independent
+    warps. A strip has `parts`, each `columns` wide, one for a lane of the warp, or two where numbers are
+    packed. A `short_chain` computes a row with more instructions, but fewer of them one after the other: that
+    is faster where there are too few warps to hide latencies. `max_registers` of a thread make room for more
+    warps.
     """
 
     local: bool
@@ -28,20 +33,40 @@ class KernelConfig:
     letters: Letters = "bytes"
     batch: int = 32
     warps: int = 4
+    numbers: Numbers = "int32"
+    short_chain: bool = False
+    max_registers: int | None = None
 
     def __post_init__(self) -> None:
-        if not 1 <= self.batch <= LANES:
-            raise ValueError(f"a lane loads one row of a batch, so 1 <= batch <= {LANES}, not {self.batch}")
+        if not 1 <= self.batch <= 2 * LANES:
+            raise ValueError(f"a lane loads at most two rows: 1 <= batch <= {2 * LANES}, not {self.batch}")
+        if self.numbers == "packed" and self.letters != "bytes":
+            raise ValueError("packed numbers need 8-bit letter scores")
+
+    @property
+    def halves(self) -> int:
+        """Cells that a lane computes at a time."""
+        return 2 if self.numbers == "packed" else 1
+
+    @property
+    def parts(self) -> int:
+        """Parts of a strip, each of them a row behind its left neighbour."""
+        return LANES * self.halves
 
     @property
     def strip_width(self) -> int:
         """Columns of a full strip."""
-        return self.columns * LANES
+        return self.columns * self.parts
 
     @property
     def lag(self) -> int:
         """Rows by which a strip follows its left neighbour.
 
-        The neighbour has swept a batch, and its last lane has come as far only 31 rows later.
+        The neighbour has swept a batch, and its last part has come as far only `parts` - 1 rows later.
         """
-        return -(-(self.batch + LANES - 1) // self.batch) * self.batch
+        return -(-(self.batch + self.parts - 1) // self.batch) * self.batch
+
+    @property
+    def ring(self) -> int:
+        """Row letters that the parts of a strip work on in one batch, rounded up to a power of two."""
+        return 1 << (self.batch + self.parts - 1).bit_length()

@@ -1,15 +1,23 @@
 """The sweep kernel: warps take strips of a work list and sweep them from top to bottom.
 
-Lane l of a warp owns `columns` neighbouring columns and works on row t - l in step t, so that what it
-needs from its left, it gets from lane l - 1 by a shuffle. Lane 0 gets it from the strip to the left, a
-batch of rows at a time, and lane 31 leaves the right edge for the strip to the right.
+A strip has as many *parts* as the warp has numbers: one a lane, or two where numbers are packed, the first
+in the low half. Part p owns `columns` neighbouring columns and works on row t - p in step t, so that what it
+needs from its left was finished in the step before: it comes from lane l - 1 by a shuffle, or from the other
+half of the lane. The first part gets it from the strip to the left, a batch of rows at a time, and the last
+part leaves the right edge for the strip to the right.
 
 A lane keeps, for each of its columns, *opened* = H - alpha - beta instead of H: E below and F to the right
 need it, and the diagonal does as well when alpha + beta is added to the letter scores once and for all.
 Order is not changed by a constant, so the best cell is found among opened values too.
 
-A strip that is narrower than a warp leaves lanes empty or part empty at its *right*. They hand on what
-they are given: lane 31 always has the right edge, and nothing there can be the best cell.
+Most batches take no notice of limits. Right of a narrow strip's end the parts go on: into what the next strip
+will compute as well, or beyond the rectangle, where letters score no more than -alpha - beta against any
+other. No cell there outranks all the true ones: the best path to it leaves the rectangle at some (i, j), and
+each step from there on, a gap or such a pair, takes it no higher than H(i', j) in the row i' it has come to,
+on a lower anti-diagonal. A batch is swept *carefully* if it holds the first or the last row of a part, a
+wanted row or an ambiguous query letter. All that follow are, too, if there has been such a letter, or letters
+are compared, and the strip ends inside a part: then those letters score more. If a strip ends inside a part
+and its right edge counts, it is *ragged*: the edge is found after each row.
 """
 
 # mypy: allow-untyped-defs
@@ -23,128 +31,34 @@ from numba import int32, int64, uint8
 
 from longalign.backends.cuda import layout
 from longalign.backends.cuda.api import cuda
+from longalign.backends.cuda.batch import Carry, Place, Wanted, make_sweep_batch
+from longalign.backends.cuda.best import best_of_warp, make_threshold, no_best
 from longalign.backends.cuda.config import LANES, KernelConfig
-from longalign.backends.cuda.layout import pack, packed_gap, packed_h
-from longalign.backends.cuda.letters import LETTER_SCORES
-from longalign.backends.cuda.sync import ALL_LANES, publish_rows, take_ticket, wait_for_rows
-from longalign.recurrence import make_cell
-from longalign.scoring import NEG_INF
+from longalign.backends.cuda.edges import (
+    make_load_columns,
+    make_load_rows,
+    make_read_costs,
+    make_rebase,
+    make_store_edge,
+)
+from longalign.backends.cuda.layout import packed_h
+from longalign.backends.cuda.numbers import NUMBERS
+from longalign.backends.cuda.sync import publish_rows, take_ticket, wait_for_rows
 
 #: Batches between two updates of the progress counter: often enough for a display, rare for the memory.
 _PROGRESS_EVERY = 64
 
-LAST_LANE = LANES - 1
-
 #: The types of a kernel's arguments, all C-contiguous arrays.
 SIGNATURE = (
     int64[:, ::1], int32[:, ::1], uint8[::1], uint8[::1], int64[::1], int64[::1], int32[::1],
-    int32[::1], int32[::1], int32[::1], int64[::1], int64[::1], int64[::1], int32[:, ::1],
+    int32[::1], int32[::1], int32[::1], int64[::1], int32[::1], int32[:, ::1],
 )  # fmt: skip
 
 
 @cuda.jit(device=True)
-def _maximum(x, y):
-    return max(x, y)
-
-
-@cuda.jit(device=True)
-def _subtract(x, y):
-    return np.int32(x - y)
-
-
-def _make_row(config: KernelConfig, masked: bool) -> Any:
-    """A device function that advances one lane by one row; `masked` for lanes that are not full."""
-    columns = config.columns
-    cell = cuda.jit(device=True)(make_cell(_maximum, _subtract, config.local))
-    add_score = LETTER_SCORES[config.letters].add
-
-    @cuda.jit(device=True)
-    def advance(
-        opened, e, letters, width, letter, diagonal, open_left, f_left,
-        background, match, mismatch, opening, extend,
-    ):  # fmt: skip
-        """Returns opened and F at the right edge, and the highest opened value of the row."""
-        highest = np.int32(NEG_INF)
-        for k in range(columns):
-            if not masked or k < width:
-                open_up = opened[k]
-                h, e[k], f_left = cell(
-                    add_score(diagonal, letters[k], letter, background, match, mismatch),
-                    open_up, e[k], open_left, f_left, extend, np.int32(0),
-                )  # fmt: skip
-                diagonal = open_up
-                open_left = _subtract(h, opening)
-                opened[k] = open_left
-                highest = max(highest, open_left)
-        return open_left, f_left, highest
-
-    return advance
-
-
-@cuda.jit(device=True)
-def _ranks_higher(score, i, j, than_score, than_i, than_j):
-    """`BestCell.rank`: score, then lowest anti-diagonal, then rightmost."""
-    if score != than_score:
-        return score > than_score
-    if i + j != than_i + than_j:
-        return i + j < than_i + than_j
-    return j > than_j
-
-
-@cuda.jit(device=True)
-def _best_of_warp(score, i, j):
-    """The highest-ranking cell of all lanes, in lane 0."""
-    distance = LANES // 2
-    while distance > 0:
-        other_score = cuda.shfl_down_sync(ALL_LANES, score, distance)
-        other_i = cuda.shfl_down_sync(ALL_LANES, i, distance)
-        other_j = cuda.shfl_down_sync(ALL_LANES, j, distance)
-        if _ranks_higher(other_score, other_i, other_j, score, i, j):
-            score, i, j = other_score, other_i, other_j
-        distance //= 2
-    return score, i, j
-
-
-def _make_loader(config: KernelConfig) -> Any:
-    """A device function that loads a lane's columns from the top boundary and the target."""
-    columns = config.columns
-    column_letter = LETTER_SCORES[config.letters].column
-
-    @cuda.jit(device=True)
-    def load(opened, e, letters, width, top, top_at, target, target_at, opening, match, mismatch):
-        """Returns opened above and left of the first cell; what lies beyond `width` can never be best."""
-        for k in range(columns):
-            opened[k] = np.int32(NEG_INF)
-            e[k] = np.int32(NEG_INF)
-            letters[k] = np.int32(0)
-            if k < width:
-                value = top[top_at + k + 1]
-                opened[k] = _subtract(packed_h(value), opening)
-                e[k] = packed_gap(value)
-                letters[k] = column_letter(target[target_at + k], match, mismatch)
-        if width > 0:
-            return _subtract(packed_h(top[top_at]), opening)
-        return np.int32(NEG_INF)
-
-    return load
-
-
-@cuda.jit(device=True)
-def _first_of_value(values, columns, value):
-    """The lowest index of a value that is there."""
-    found = np.int32(0)
-    for k in range(columns):
-        if values[columns - 1 - k] == value:
-            found = np.int32(columns - 1 - k)
-    return found
-
-
-@cuda.jit(device=True)
-def _store_row(row_out, at, opened, e, columns, width, opening):
-    """Write a lane's part of a wanted row."""
-    for k in range(columns):
-        if k < width:
-            row_out[at + k] = pack(np.int32(opened[k] + opening), e[k])
+def _published(steps, last_part, rows):
+    """Rows whose right edge a strip has published after so many steps."""
+    return min(rows, max(np.int32(0), np.int32(steps - last_part)))
 
 
 def build_kernel(config: KernelConfig) -> Any:
@@ -153,136 +67,135 @@ def build_kernel(config: KernelConfig) -> Any:
     Launch it with blocks of 32 x `config.warps` threads, as many as are resident, and the arguments of
     `worklist.WorkList` and `memory.DeviceBuffers`.
     """
-    columns, batch = config.columns, config.batch
-    track_best, slots = config.track_best, config.warps * config.batch
-    letter_scores = LETTER_SCORES[config.letters]
-    row_letter, background_of = letter_scores.row, letter_scores.background
-    load = _make_loader(config)
-    advance_full = _make_row(config, masked=False)
-    advance_masked = _make_row(config, masked=True)
+    columns, halves, parts, batch, ring = (
+        config.columns, config.halves, config.parts, config.batch, config.ring,
+    )  # fmt: skip
+    track_best, letter_slots = config.track_best, config.warps * 2 * ring
+    slots = config.warps * batch + 1  # one more than is filled: the last step fetches what none needs
+    target_letters, padded = columns * halves, config.letters != "compare"
+    based = config.numbers == "packed"
+    numbers = NUMBERS[config.numbers]
+    cost, halves_if, origin_below = numbers.cost, numbers.halves, numbers.origin
+    load_columns, load_rows, store_edge = (
+        make_load_columns(config),
+        make_load_rows(config),
+        make_store_edge(config),
+    )
+    read_costs = make_read_costs(config)
+    rebase, threshold_of = make_rebase(config), make_threshold(config)
+    sweep_batch = make_sweep_batch(config, careful=False)
+    sweep_batch_carefully = make_sweep_batch(config, careful=True)
 
-    @cuda.jit
+    @cuda.jit(max_registers=config.max_registers)
     def sweep(
         jobs, strips, query, target, top, column, wanted_rows,
-        flags, tickets, stop, progress, row_out, col_out, best,
+        flags, tickets, stop, progress, lines, best_out,
     ):  # fmt: skip
         lane = np.int32(cuda.threadIdx.x % LANES)
         # Each warp has its own part of the mailboxes, a slot for every row of a batch (an unsigned index
-        # spares numba's test for negative ones).
-        mailbox = np.uint32(cuda.threadIdx.x // LANES * batch)
-        mailbox_end = np.uint32(mailbox + batch)
-        own_slot = np.uint32(mailbox + lane)
+        # spares numba's test for negative ones), and a ring of row letters, each stored twice, so that
+        # the letters of a batch can be read without an end.
+        warp = np.uint32(cuda.threadIdx.x // LANES)
+        mailbox = np.uint32(warp * batch)
+        own_ring = np.uint32(warp * (2 * ring))
         inbox = cuda.shared.array(slots, int64)
-        inbox_letters = cuda.shared.array(slots, int64)
         outbox = cuda.shared.array(slots, int64)
+        row_letters = cuda.shared.array(letter_slots, int32)
         opened = cuda.local.array(columns, int32)
         e = cuda.local.array(columns, int32)
-        letters = cuda.local.array(columns, int32)
+        letters = cuda.local.array(target_letters, int32)
 
         strip = take_ticket(tickets, lane)
         while strip < strips.shape[0]:
             job = strips[strip, layout.JOB]
             rows = np.int32(jobs[job, layout.ROWS])
-            query_at = jobs[job, layout.QUERY_AT]
-            column_at = jobs[job, layout.COLUMN_AT] + 1
-            opening = np.int32(jobs[job, layout.OPENING])
-            extend = np.int32(jobs[job, layout.EXTEND])
-            match = np.int32(jobs[job, layout.MATCH] + opening)
-            mismatch = np.int32(jobs[job, layout.MISMATCH] + opening)
-            background = background_of(mismatch)
             flag = strips[strip, layout.FLAG]
-            wanted_column = strips[strip, layout.WANTED_COLUMN]
-            col_out_at = jobs[job, layout.COL_OUT_AT] + np.int64(wanted_column) * rows
 
             # This lane's columns: `width` of them, after the first `first` columns of the rectangle.
-            strip_width = strips[strip, layout.WIDTH]
-            full = strip_width == columns * LANES
-            width = np.int32(min(max(strip_width - lane * columns, 0), columns))
-            first = np.int32(strips[strip, layout.FIRST_COLUMN] + lane * columns)
-            top_at = jobs[job, layout.TOP_AT] + first
-            target_at = jobs[job, layout.TARGET_AT] + first
-            diagonal = load(
-                opened, e, letters, width, top, top_at, target, target_at, opening, match, mismatch
-            )
+            strip_width = np.int32(strips[strip, layout.WIDTH])
+            first_of_strip = strips[strip, layout.FIRST_COLUMN]
+            last_part = np.int32((strip_width - 1) // columns)
+            part = np.int32(lane * halves)
+            first = np.int32(first_of_strip + part * columns)
+            width = min(max(np.int32(strip_width - part * columns), np.int32(0)), np.int32(halves * columns))
+            end = np.int32(first_of_strip + strip_width)
+            last_column = np.int32((strip_width - 1) % columns)
+            whole_parts = last_column == columns - 1
+            edge_counts = strips[strip, layout.WANTED_COLUMN] >= 0 or end < jobs[job, layout.COLS]
+            place = Place(
+                job, lane, first, width, np.int32(last_part // halves),
+                halves_if(part == last_part, part + 1 == last_part), last_column,
+                edge_counts and not whole_parts,
+            )  # fmt: skip
+            used = halves_if(width > 0, width > columns)
 
-            wanted_at = jobs[job, layout.WANTED_AT]
-            wanted_row = wanted_rows[wanted_at]
-            row_out_at = jobs[job, layout.ROW_OUT_AT] + first
-            best_open, best_i, best_j = np.int32(1 - opening), np.int32(0), np.int32(0)
-            open_right, f_right, letter = np.int32(0), np.int32(0), np.int32(0)
-            row = np.int32(-lane)
-            published = np.int32(0)
-            reported = np.int32(0)
-            batches = np.int32((rows + LAST_LANE + batch - 1) // batch)
+            edge = packed_h(top[jobs[job, layout.TOP_AT] + first_of_strip])
+            origin = origin_below(edge, np.int32(jobs[job, layout.BELOW]))
+            costs = read_costs(jobs, job, origin)
+            diagonal = load_columns(opened, e, letters, first, top, target, jobs, job, costs, origin)
+            carry = Carry(np.int32(0), np.int32(0), diagonal)
+            best = no_best()
+            wanted = Wanted(np.int32(0), np.int32(-1))
+            next_wanted = np.int32(0)
+            ambiguous_until = np.int32(0)
+            batches = np.int32((rows + last_part + batch - 1) // batch)
             for turn in range(batches):
                 start = np.int32(turn * batch)
                 if not wait_for_rows(flags, flag, min(rows, np.int32(start + batch)), stop, lane):
                     return
-                if lane < batch and start + lane < rows:
-                    value = column[column_at + start + lane]
-                    inbox[own_slot] = pack(_subtract(packed_h(value), opening), packed_gap(value))
-                    inbox_letters[own_slot] = row_letter(query[query_at + start + lane])
+                if based:
+                    moved = origin_below(edge, np.int32(jobs[job, layout.BELOW]))
+                    carry = rebase(opened, e, carry, cost(np.int32(moved - origin)))
+                    origin = moved
+                # What a rectangle is worth is read once a batch rather than kept: registers are scarce.
+                costs = read_costs(jobs, job, origin)
+                edge, ambiguous = load_rows(
+                    inbox, mailbox, row_letters, own_ring, edge, query, column, jobs, job, start, lane, origin
+                )
+                if ambiguous:
+                    ambiguous_until = np.int32(start + batch + parts)
                 cuda.syncwarp()
 
-                slot = mailbox
-                while slot < mailbox_end:
-                    open_left = cuda.shfl_up_sync(ALL_LANES, open_right, 1)
-                    f_left = cuda.shfl_up_sync(ALL_LANES, f_right, 1)
-                    letter = cuda.shfl_up_sync(ALL_LANES, letter, 1)
-                    value = inbox[slot]
-                    first_letter = np.int32(inbox_letters[slot])
-                    if lane == 0:
-                        open_left = packed_h(value)
-                        f_left = packed_gap(value)
-                        letter = first_letter
-                    if row >= 0 and row < rows:
-                        if full:
-                            open_right, f_right, highest = advance_full(
-                                opened, e, letters, width, letter, diagonal, open_left, f_left,
-                                background, match, mismatch, opening, extend,
-                            )  # fmt: skip
-                        else:
-                            open_right, f_right, highest = advance_masked(
-                                opened, e, letters, width, letter, diagonal, open_left, f_left,
-                                background, match, mismatch, opening, extend,
-                            )  # fmt: skip
-                        diagonal = open_left
-                        if track_best and highest >= best_open:
-                            i = np.int32(row + 1)
-                            j = np.int32(first + _first_of_value(opened, columns, highest) + 1)
-                            if best_j == 0 or _ranks_higher(highest, i, j, best_open, best_i, best_j):
-                                best_open, best_i, best_j = highest, i, j
-                        if row + 1 == wanted_row:
-                            _store_row(row_out, row_out_at, opened, e, columns, width, opening)
-                            wanted_at += 1
-                            wanted_row = wanted_rows[wanted_at]
-                            row_out_at += jobs[job, layout.COLS]
-                    row = np.int32(row + 1)
-                    if lane == LAST_LANE:
-                        outbox[slot] = pack(np.int32(open_right + opening), f_right)
-                    slot = np.uint32(slot + 1)
+                wanted_at = jobs[job, layout.WANTED_AT]
+                while 0 <= wanted_rows[wanted_at + next_wanted] <= start - last_part:
+                    next_wanted = np.int32(next_wanted + 1)
+                careful = (
+                    start < last_part or start + batch > rows or start < ambiguous_until
+                    or 0 <= wanted_rows[wanted_at + next_wanted] <= start + batch
+                    or not (whole_parts or (padded and ambiguous_until == 0))
+                )  # fmt: skip
+                threshold = threshold_of(best, start - part - halves + 2, first + 1, costs, origin, used)
+                read_at = np.uint32(own_ring + ((start - part) & (ring - 1)))
+                if careful:
+                    carry, best, wanted = sweep_batch_carefully(
+                        opened, e, letters, inbox, outbox, mailbox, row_letters, read_at, start, rows,
+                        costs, origin, place, carry, best, threshold, wanted, wanted_rows, jobs,
+                        lines,
+                    )  # fmt: skip
+                else:
+                    carry, best, wanted = sweep_batch(
+                        opened, e, letters, inbox, outbox, mailbox, row_letters, read_at, start, rows,
+                        costs, origin, place, carry, best, threshold, wanted, wanted_rows, jobs,
+                        lines,
+                    )  # fmt: skip
                 cuda.syncwarp()
 
-                right_row = start + lane - LAST_LANE
-                if lane < batch and right_row >= 0 and right_row < rows:
-                    value = outbox[own_slot]
-                    column[column_at + right_row] = value
-                    if wanted_column >= 0:
-                        col_out[col_out_at + right_row] = value
-                published = min(rows, max(np.int32(0), np.int32(start + batch - LAST_LANE)))
-                publish_rows(flags, flag + 1, published, lane)
+                store_edge(
+                    outbox, mailbox, column, lines, jobs, job, strips[strip, layout.WANTED_COLUMN],
+                    np.int32(start - last_part), lane, last_part % halves, origin,
+                )  # fmt: skip
+                publish_rows(flags, flag + 1, _published(start + batch, last_part, rows), lane)
                 if lane == 0 and ((turn + 1) % _PROGRESS_EVERY == 0 or turn + 1 == batches):
-                    cuda.atomic.add(progress, 0, np.int64(published - reported) * strip_width)
-                    reported = published
+                    since = turn // _PROGRESS_EVERY * _PROGRESS_EVERY * batch
+                    more = _published(start + batch, last_part, rows) - _published(since, last_part, rows)
+                    cuda.atomic.add(progress, 0, np.int64(more) * strip_width)
 
             if track_best:
-                if best_j == 0:
-                    best_open = np.int32(-opening)
-                score, best_i, best_j = _best_of_warp(np.int32(best_open + opening), best_i, best_j)
+                best = best_of_warp(best)
                 if lane == 0:
-                    best[strip, layout.BEST_SCORE] = score
-                    best[strip, layout.BEST_I] = best_i
-                    best[strip, layout.BEST_J] = best_j
+                    best_out[strip, layout.BEST_SCORE] = best.score
+                    best_out[strip, layout.BEST_I] = best.i
+                    best_out[strip, layout.BEST_J] = best.j
             strip = take_ticket(tickets, lane)
 
     return sweep

@@ -13,7 +13,8 @@ ROWS, COLS = 0, 1
 QUERY_AT, TARGET_AT, TOP_AT, COLUMN_AT = 2, 3, 4, 5
 WANTED_AT, ROW_OUT_AT, COL_OUT_AT = 6, 7, 8
 MATCH, MISMATCH, OPENING, EXTEND = 9, 10, 11, 12
-JOB_FIELDS = 13
+BELOW = 13  # how far the origin of packed numbers lies below the left edge
+JOB_FIELDS = 14
 
 # One row a strip, int32: its rectangle, first column and width; the flag of its left neighbour (its own is
 # the next); and which of the wanted columns its right edge is, or -1.
@@ -24,7 +25,17 @@ STRIP_FIELDS = 5
 BEST_SCORE, BEST_I, BEST_J = 0, 1, 2
 BEST_FIELDS = 3
 
-# A boundary value is one int64, so that H and its gap state travel in one access: H in the low half.
+# A wanted row or column of n letters is 2n + 2 int32, as in a `Boundary`: H with its corner, then the gap
+# state.
+
+
+def line_size(letters: int) -> int:
+    """Values of a wanted row or column."""
+    return 2 * (letters + 1)
+
+
+# A boundary value that strips exchange is one int64, so that H and its gap state travel in one access: H in
+# the low half.
 
 
 @cuda.jit(device=True)

@@ -1,30 +1,36 @@
-"""How a kernel scores a letter pair: interchangeable strategies with the same four device functions.
+"""How a kernel scores a letter pair: strategies with the same four device functions.
 
-- `column(code, ...)`: what a lane keeps of a target letter;
-- `row(code)`: what is handed through the warp for a query letter;
-- `background(mismatch)`: a number that all letters share;
-- `add(total, column, row, ...)`: `total` plus the score of the pair.
+- `column(code, match, mismatch)`: what a lane keeps of a target letter;
+- `row(code, above)`: what a lane reads of the query letter of its row and the one above, on which the other
+  half of a packed number is at work;
+- `add(total, letters, k, columns, row, match, mismatch)`: `total` plus the score in column k, given what is
+  kept of the target letters, those of the other half's columns after the first `columns`;
+- `add_ambiguous`: the same, but the query letter may be ambiguous. A lane takes it only in batches of rows
+  that hold such a letter.
+
+A target goes on with the code NO_LETTER beyond its end, which has no score in its bytes. As the kernel adds
+alpha + beta to every score, a letter pair there is worth no more than opening a gap, unless the query letter
+is ambiguous: see `kernel` for why that keeps such columns from being best.
 """
 
 # mypy: allow-untyped-defs
 # Device functions have the types that numba infers.
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, get_args
+from typing import Any
 
 import numpy as np
 
 from longalign.backends.base import SweepJob
 from longalign.backends.cuda.api import cuda
-from longalign.backends.cuda.config import Letters
-from longalign.backends.cuda.ptx import dot_bytes, permute_bytes
+from longalign.backends.cuda.config import Letters, Numbers
+from longalign.backends.cuda.ptx import add_pairs, dot_bytes, permute_bytes
 
-_UNAMBIGUOUS = 4
+UNAMBIGUOUS = 4
 
-#: All strategies, the fastest first.
-STRATEGIES: tuple[Letters, ...] = get_args(Letters)
+#: A code that stands for no letter, and that no letter has.
+NO_LETTER = 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +39,8 @@ class LetterScores:
 
     column: Any
     row: Any
-    background: Any
     add: Any
-
-
-@cuda.jit(device=True)
-def _same(code):
-    return np.int32(code)
+    add_ambiguous: Any
 
 
 @cuda.jit(device=True)
@@ -48,73 +49,85 @@ def _column_code(code, match, mismatch):
 
 
 @cuda.jit(device=True)
-def _add_compared(total, column, row, background, match, mismatch):
-    return np.int32(total + (match if column == row else mismatch))
+def _row_code(code, above):
+    return np.int32(code)
 
 
 @cuda.jit(device=True)
-def _four_times(score):
-    return np.int32(np.int64(score & 255) * np.int64(0x01010101))
+def _add_compared(total, letters, k, columns, row, match, mismatch):
+    return np.int32(total + (match if letters[k] == row else mismatch))
 
 
 @cuda.jit(device=True)
 def _column_bytes(code, match, mismatch):
     """The scores against A, C, G, T as four signed bytes; an ambiguous letter matches none."""
+    if code == NO_LETTER:
+        return np.int32(0)
     scores = np.int64(mismatch & 255) * np.int64(0x01010101)
-    if code < _UNAMBIGUOUS:
+    if code < UNAMBIGUOUS:
         scores ^= np.int64((match ^ mismatch) & 255) << np.int64(8 * code)
     return np.int32(scores)
 
 
 @cuda.jit(device=True)
-def _byte_selector(code):
-    """Byte `code` of a column's scores, sign-extended; byte 4, of the background, if ambiguous."""
-    byte = np.int32(min(code, _UNAMBIGUOUS))
-    return np.int32(byte + (byte + 8) * 0x1110)
+def _one_hot(code, above):
+    """A one in byte `code`, or none if ambiguous."""
+    return np.int32(np.int64(1) << np.int64(8 * code) if code < UNAMBIGUOUS else np.int64(0))
 
 
 @cuda.jit(device=True)
-def _add_selected(total, column, row, background, match, mismatch):
-    return np.int32(total + permute_bytes(column, background, row))
+def _add_dot(total, letters, k, columns, row, match, mismatch):
+    """One instruction, outside the pipe that the rest of a cell keeps busy."""
+    return dot_bytes(letters[k], row, total)
 
 
 @cuda.jit(device=True)
-def _one_hot(code):
-    """A one in byte `code`; codes above 3 cannot be told apart and are not allowed here."""
-    return np.int32(np.int64(1) << np.int64(8 * code))
+def _add_dot_ambiguous(total, letters, k, columns, row, match, mismatch):
+    return dot_bytes(letters[k], row, np.int32(total + (mismatch if row == 0 else 0)))
 
 
 @cuda.jit(device=True)
-def _add_dot(total, column, row, background, match, mismatch):
-    return dot_bytes(column, row, total)
+def _selector(code, above):
+    """Nibbles that pick byte `code` of the low half's column and byte `above` of the high half's, extended.
+
+    An ambiguous letter picks byte 0 and sets a flag, bit 16 for the low half and bit 17 for the high one.
+    """
+    low = np.int32(code if code < UNAMBIGUOUS else 0)
+    high = np.int32(above if above < UNAMBIGUOUS else 0)
+    flags = np.int32((0 if code < UNAMBIGUOUS else 1 << 16) | (0 if above < UNAMBIGUOUS else 1 << 17))
+    return np.int32((low | (low << 4) | 0x80) | ((high | (high << 4) | 0xC4) << 8) | flags)
 
 
-LETTER_SCORES: dict[Letters, LetterScores] = {
-    "compare": LetterScores(_column_code, _same, _same, _add_compared),
-    "bytes": LetterScores(_column_bytes, _byte_selector, _four_times, _add_selected),
-    "dot": LetterScores(_column_bytes, _one_hot, _four_times, _add_dot),
+@cuda.jit(device=True)
+def _add_selected(total, letters, k, columns, row, match, mismatch):
+    return add_pairs(total, permute_bytes(letters[k], letters[columns + k], row))
+
+
+@cuda.jit(device=True)
+def _add_selected_ambiguous(total, letters, k, columns, row, match, mismatch):
+    unknown = np.int32((0xFFFF if row & (1 << 16) else 0) | (-1 - 0xFFFF if row & (1 << 17) else 0))
+    background = np.int32((mismatch & 0xFFFF) | np.int32(mismatch << 16))
+    selected = permute_bytes(letters[k], letters[columns + k], row)
+    return add_pairs(total, np.int32((selected & ~unknown) | (background & unknown)))
+
+
+LETTER_SCORES: dict[tuple[Numbers, Letters], LetterScores] = {
+    ("int32", "compare"): LetterScores(_column_code, _row_code, _add_compared, _add_compared),
+    ("int32", "bytes"): LetterScores(_column_bytes, _one_hot, _add_dot, _add_dot_ambiguous),
+    ("packed", "bytes"): LetterScores(_column_bytes, _selector, _add_selected, _add_selected_ambiguous),
 }
 
 
-def letters_for(jobs: Sequence[SweepJob], preferred: Letters = "dot") -> Letters:
-    """The first strategy, from `preferred` on, that is exact for all these rectangles."""
-    return next(
-        letters
-        for letters in STRATEGIES[STRATEGIES.index(preferred) :]
-        if all(_exact(letters, job) for job in jobs)
-    )
+def letters_for(job: SweepJob) -> Letters:
+    """The fastest strategy that is exact for a rectangle.
 
-
-def _exact(letters: Letters, job: SweepJob) -> bool:
-    """Whether a strategy can score a rectangle.
-
-    Two need scores of 8 bits, to which the kernel adds the cost of a gap's first letter (see `kernel`),
-    and letters beyond A C G T that match nothing; "dot" needs a query without such letters.
+    Bytes hold scores of 8 bits, to which the kernel adds the cost of a gap's first letter (see `kernel`),
+    and letters beyond A C G T must match nothing.
     """
-    if letters == "compare":
-        return True
     opening = job.scoring.gap_open + job.scoring.gap_extend
     if job.scoring.mismatch + opening < -128 or job.scoring.match + opening > 127:
-        return False
-    ambiguous = [set(np.flatnonzero(np.bincount(side)[_UNAMBIGUOUS:])) for side in (job.query, job.target)]
-    return not (ambiguous[0] if letters == "dot" else ambiguous[0] & ambiguous[1])
+        return "compare"
+    if job.query.max() < UNAMBIGUOUS or job.target.max() < UNAMBIGUOUS:
+        return "bytes"
+    ambiguous = [set(np.flatnonzero(np.bincount(side)[UNAMBIGUOUS:])) for side in (job.query, job.target)]
+    return "compare" if ambiguous[0] & ambiguous[1] else "bytes"

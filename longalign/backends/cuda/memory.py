@@ -6,16 +6,24 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from longalign.backends.base import SweepJob
 from longalign.backends.cuda import layout
 from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.worklist import WorkList
+from longalign.boundary import IntArray
 from longalign.errors import BackendError
 
 _VALUE = 8  # bytes of a packed boundary value
 _LETTER = 1
 _STRIP = 4 * (layout.STRIP_FIELDS + layout.BEST_FIELDS + 1)
+
+#: Arrays begin at multiples of this.
+_ALIGNMENT = 256
+
+#: Arrays of fewer bytes are uploaded together.
+_SMALL = 1 << 20
 
 #: Left free for the driver, the kernels' code and the rounding of allocations.
 _RESERVE = 256 << 20
@@ -23,72 +31,111 @@ _RESERVE = 256 << 20
 
 def bytes_needed(jobs: Sequence[SweepJob], strip_width: int) -> int:
     """Device bytes of a launch, rounded up a little: O(m + n) and the requested boundaries."""
-    total = 0
+    total = 20 * _ALIGNMENT
     for job in jobs:
         rows, cols = len(job.query), len(job.target)
-        total += (rows + cols) * _LETTER + (rows + cols + 2) * _VALUE
-        total += (len(job.rows) * cols + len(job.cols) * rows) * _VALUE
+        total += (rows + cols + strip_width) * _LETTER + (rows + cols + 2 + strip_width) * _VALUE
+        total += (len(job.rows) * (cols + 1) + len(job.cols) * (rows + 1)) * _VALUE
         total += (
             (cols // strip_width + len(job.cols) + 2) * _STRIP + layout.JOB_FIELDS * 8 + len(job.rows) * 4
         )
     return total
 
 
-def free_bytes() -> int:
-    """Device bytes that may be planned with, in the current context."""
-    context = cuda.current_context()
-    context.memory_manager.deallocations.clear()  # memory of earlier sweeps that numba has not given back yet
-    return int(max(0, context.get_memory_info().free - _RESERVE))
+class Workspace:
+    """What a device keeps from sweep to sweep, because it takes long to get: streams, and a block of memory.
 
+    The block grows to what the largest work list needed.
+    """
 
-def require(jobs: Sequence[SweepJob], strip_width: int) -> None:
-    """Raise BackendError, with the figures, if these rectangles do not fit on the device."""
-    needed, free = bytes_needed(jobs, strip_width), free_bytes()
-    if needed > free:
-        raise BackendError(
-            f"the GPU has {free / 1e9:.2f} GB of free memory, but sweeping {len(jobs)} rectangle(s) of "
-            f"{sum(job.cells for job in jobs):.3g} cells with the requested boundaries takes "
-            f"{needed / 1e9:.2f} GB: use smaller tiles or a coarser lattice"
-        )
+    def __init__(self) -> None:
+        self.stream = cuda.stream()
+        self.talk = cuda.stream()
+        self.started, self.finished = cuda.event(), cuda.event()
+        self.swept = cuda.pinned_array(1, np.int64)
+        self.yes = cuda.pinned_array(1, np.int32)
+        self.yes[0] = 1
+        self._block: Any = None
+        self._size = 0
+
+    def free_bytes(self) -> int:
+        """Device bytes that may be planned with, in the current context: this block's are among them."""
+        context = cuda.current_context()
+        context.memory_manager.deallocations.clear()  # what numba has not given back yet
+        return int(max(0, context.get_memory_info().free + self._size - _RESERVE))
+
+    def kernel_seconds(self) -> float:
+        """How long the last kernel ran."""
+        return float(self.started.elapsed_time(self.finished)) / 1e3
+
+    def block(self, jobs: Sequence[SweepJob], strip_width: int) -> Any:
+        """Device memory for a work list. Raises BackendError, with the figures, if there is too little."""
+        needed = bytes_needed(jobs, strip_width)
+        if needed > self._size:
+            free = self.free_bytes()
+            if needed > free:
+                raise BackendError(
+                    f"the GPU has {free / 1e9:.2f} GB of free memory, but sweeping {len(jobs)} rectangle(s) "
+                    f"of {sum(job.cells for job in jobs):.3g} cells with the requested boundaries takes "
+                    f"{needed / 1e9:.2f} GB: use smaller tiles or a coarser lattice"
+                )
+            self._block, self._size = None, 0
+            cuda.current_context().memory_manager.deallocations.clear()
+            self._block, self._size = cuda.device_array(needed, np.uint8), needed
+        return self._block
 
 
 class DeviceBuffers:
-    """The arrays of one launch on the device, `arguments` in the kernel's order."""
+    """The arrays of one launch, laid out in a workspace's block; `arguments` in the kernel's order."""
 
-    def __init__(self, work: WorkList, stream: Any) -> None:
-        def upload(array: Any) -> Any:
-            return cuda.to_device(array, stream=stream)
-
-        def empty(shape: Any, dtype: Any) -> Any:
-            return cuda.device_array(shape, dtype, stream=stream)
-
-        self._stream = stream
-        self.stop = upload(np.zeros(1, np.int32))
-        self.progress = upload(np.zeros(1, np.int64))
-        self._row_out = empty(max(1, work.row_values), np.int64)
-        self._col_out = empty(max(1, work.col_values), np.int64)
-        self._best = empty((len(work.strips), layout.BEST_FIELDS), np.int32)
+    def __init__(self, work: WorkList, block: Any, stream: Any) -> None:
+        self._block, self._stream, self._used = block, stream, 0
+        control = np.zeros(4, np.int32)  # the ticket counter, the stop word, and progress in 64 bits
+        jobs, strips, query, target, top, column, wanted_rows, flags, words = self._upload(
+            [
+                work.jobs, work.strips, work.query, work.target, work.top, work.column, work.wanted_rows,
+                work.flags, control,
+            ]
+        )  # fmt: skip
+        self.stop = words[1:2]
+        self.progress = words[2:4].view(np.dtype(np.int64))
+        self.flags = flags
+        self.lines = self._place((max(1, work.line_values),), np.dtype(np.int32))
+        self._best = self._place((len(work.strips), layout.BEST_FIELDS), np.dtype(np.int32))
         self.arguments = (
-            upload(work.jobs),
-            upload(work.strips),
-            upload(work.query),
-            upload(work.target),
-            upload(work.top),
-            upload(work.column),
-            upload(work.wanted_rows),
-            upload(work.flags),
-            upload(np.zeros(1, np.int32)),
-            self.stop,
-            self.progress,
-            self._row_out,
-            self._col_out,
-            self._best,
-        )
+            jobs, strips, query, target, top, column, wanted_rows, flags, words[0:1], self.stop,
+            self.progress, self.lines, self._best,
+        )  # fmt: skip
 
-    def outputs(self) -> tuple[Any, Any, Any]:
-        """Copies of the wanted rows, the wanted columns, and the best cell of each strip."""
-        copies = [
-            array.copy_to_host(stream=self._stream) for array in (self._row_out, self._col_out, self._best)
-        ]
+    def _upload(self, arrays: list[NDArray[Any]]) -> list[Any]:
+        """Copies on the device. Those of small arrays lie end to end and travel together."""
+        placed = {}
+        for array in arrays:
+            if array.nbytes >= _SMALL:
+                placed[id(array)] = self._place(array.shape, array.dtype)
+                placed[id(array)].copy_to_device(array, stream=self._stream)
+        start = self._used
+        staged = np.zeros(sum(_rounded(array.nbytes) for array in arrays if array.nbytes < _SMALL), np.uint8)
+        for array in arrays:
+            if array.nbytes < _SMALL:
+                at = self._used - start
+                staged[at : at + array.nbytes] = array.reshape(-1).view(np.uint8)
+                placed[id(array)] = self._place(array.shape, array.dtype)
+        self._block[start : self._used].copy_to_device(staged, stream=self._stream)
+        return [placed[id(array)] for array in arrays]
+
+    def _place(self, shape: tuple[int, ...], dtype: Any) -> Any:
+        size = int(np.prod(shape)) * dtype.itemsize
+        part = self._block[self._used : self._used + size].view(dtype).reshape(shape)
+        self._used += _rounded(size)
+        return part
+
+    def best(self) -> IntArray:
+        """A copy of the best cell of each strip."""
+        best: IntArray = self._best.copy_to_host(stream=self._stream)
         self._stream.synchronize()
-        return copies[0], copies[1], copies[2]
+        return best
+
+
+def _rounded(size: int) -> int:
+    return -(-size // _ALIGNMENT) * _ALIGNMENT

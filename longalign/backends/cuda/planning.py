@@ -1,49 +1,199 @@
-"""Geometry of a launch: how many columns a lane, and how large a tile."""
+"""Which kernel sweeps a work list, and why; and how large a tile is."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from itertools import product
-from typing import get_args
 
 from longalign.backends.base import SweepJob
-from longalign.backends.cuda.config import KernelConfig, Letters
+from longalign.backends.cuda import window
+from longalign.backends.cuda.config import KernelConfig, Letters, Numbers
+from longalign.backends.cuda.letters import LETTER_SCORES, letters_for
 
-#: Columns a lane, widest first. Wide strips spend less on boundaries and synchronisation, narrow ones
-#: keep more warps busy on short rectangles.
-COLUMN_CHOICES = (16, 8, 4)
 
-#: Warps a multiprocessor needs to hide latencies: two for each of its four schedulers.
-_BUSY_WARPS = 8
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """The part of a configuration that decides its speed; the words are those of `KernelConfig`."""
 
-#: About twenty seconds at 1.5 TCUPS: long beside a launch and its transfers, short enough to lose.
-TILE_CELLS = 1 << 45
+    columns: int
+    batch: int
+    short_chain: bool
+    max_registers: int | None = None
+
+
+#: Shapes to choose from. Wide strips spend less on boundaries and synchronisation, narrow ones keep more
+#: warps busy on short rectangles.
+SHAPES: dict[Numbers, tuple[Shape, ...]] = {
+    "packed": (Shape(16, 64, False, 168), Shape(8, 64, False, 96), Shape(8, 64, True), Shape(4, 32, True)),
+    "int32": (Shape(16, 32, False), Shape(8, 32, False), Shape(4, 32, True)),
+}
+
+#: What packed arithmetic needs: Hopper's instructions.
+_PACKED_CAPABILITY = (9, 0)
+
+#: About twenty seconds at 4 TCUPS: long beside a launch and its transfers, short enough to lose.
+TILE_CELLS = 1 << 46
 
 #: What a tile takes on the device for a letter of either side: the letter, the boundary beside it, and
 #: the boundaries of a lattice of 64 lines each way.
 _BYTES_A_LETTER = 1 + 8 + 64 * 8
 
 
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """What a choice depends on."""
+
+    multiprocessors: int
+    compute_capability: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Wishes:
+    """What is not left to this module: None where it is."""
+
+    numbers: Numbers | None = None
+    columns: int | None = None
+    batch: int | None = None
+    warps: int = 4
+    short_chain: bool | None = None
+    max_registers: int | None = None
+
+    def shapes(self, numbers: Numbers) -> list[Shape]:
+        """The shapes that are left to choose from."""
+        shapes = [shape for shape in SHAPES[numbers] if self.columns in (None, shape.columns)]
+        if self.columns and not shapes:
+            shapes = [Shape(self.columns, 64 if numbers == "packed" else 32, False)]
+        wished = {
+            replace(
+                shape,
+                batch=self.batch or shape.batch,
+                short_chain=shape.short_chain if self.short_chain is None else self.short_chain,
+                max_registers=self.max_registers or shape.max_registers,
+            ): None
+            for shape in shapes
+        }
+        return list(wished)
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A kernel, and why this one: a sentence for its numbers and one for its strips."""
+
+    config: KernelConfig
+    why_numbers: str
+    why_shape: str
+
+
 def every_configuration() -> list[KernelConfig]:
     """Every kernel that `CudaBackend` may choose by itself."""
     return [
-        KernelConfig(local, track_best, columns, letters)
-        for local, track_best, columns, letters in product(
-            (True, False), (True, False), COLUMN_CHOICES, get_args(Letters)
-        )
+        _config(local, track_best, numbers, letters, shape)
+        for local, track_best, (numbers, letters) in product((True, False), (True, False), LETTER_SCORES)
+        for shape in SHAPES[numbers]
     ]
 
 
-def columns_a_lane(jobs: Sequence[SweepJob], multiprocessors: int) -> int:
-    """The widest strips that keep the device busy, or the narrowest if none do."""
-    for columns in COLUMN_CHOICES:
-        config = KernelConfig(local=True, track_best=True, columns=columns)
-        at_once = sum(
-            min(-(-len(job.target) // config.strip_width), -(-len(job.query) // config.lag)) for job in jobs
-        )
-        if at_once >= _BUSY_WARPS * multiprocessors:
-            return columns
-    return COLUMN_CHOICES[-1]
+def _config(
+    local: bool, track_best: bool, numbers: Numbers, letters: Letters, shape: Shape, warps: int = 4
+) -> KernelConfig:
+    return KernelConfig(
+        local, track_best, shape.columns, letters, shape.batch, warps, numbers, shape.short_chain,
+        shape.max_registers,
+    )  # fmt: skip
+
+
+def choose(jobs: Sequence[SweepJob], hardware: Hardware, wishes: Wishes = Wishes()) -> list[Choice]:
+    """A kernel for each rectangle; those that one kernel can sweep share its launch, and so their choice."""
+    groups: dict[tuple[bool, bool, Numbers, Letters], list[int]] = {}
+    reasons = {}
+    for number, job in enumerate(jobs):
+        letters = letters_for(job)
+        numbers, reasons[number] = _numbers(job, letters, hardware, wishes)
+        groups.setdefault((job.local, job.track_best, numbers, letters), []).append(number)
+    choices: dict[int, Choice] = {}
+    for (_, _, numbers, letters), members in groups.items():
+        config, why = _strips([jobs[k] for k in members], numbers, letters, hardware, wishes)
+        choices.update({k: Choice(config, reasons[k], why) for k in members})
+    return [choices[k] for k in range(len(jobs))]
+
+
+def _numbers(job: SweepJob, letters: Letters, hardware: Hardware, wishes: Wishes) -> tuple[Numbers, str]:
+    """The fastest exact numbers, and why."""
+    if wishes.numbers == "int32":
+        return "int32", "32 bits were asked for"
+    if hardware.compute_capability < _PACKED_CAPABILITY:
+        return "int32", "packed arithmetic needs compute capability 9.0"
+    if letters != "bytes":
+        return "int32", "a letter score and the cost of a gap's first letter together exceed 8 bits"
+    if not _fitting([job], "packed", letters, wishes):
+        return "int32", "neighbouring values can differ by more than 16 bits hold"
+    if not window.has_smooth_edges(job):
+        return "int32", "the values on its edges jump"
+    return "packed", "every value of a batch fits 16 bits"
+
+
+def _fitting(
+    jobs: Sequence[SweepJob], numbers: Numbers, letters: Letters, wishes: Wishes
+) -> list[KernelConfig]:
+    """The kernels that are exact for all these rectangles."""
+    configs = [
+        _config(jobs[0].local, jobs[0].track_best, numbers, letters, shape, wishes.warps)
+        for shape in wishes.shapes(numbers)
+    ]
+    scorings = {job.scoring for job in jobs}
+    return [
+        config
+        for config in configs
+        if numbers == "int32" or all(window.wide_enough(scoring, config) for scoring in scorings)
+    ]
+
+
+def _strips(
+    jobs: Sequence[SweepJob], numbers: Numbers, letters: Letters, hardware: Hardware, wishes: Wishes
+) -> tuple[KernelConfig, str]:
+    """The shape that takes the least time."""
+    times = {
+        config: expected_seconds(jobs, config, hardware)
+        for config in _fitting(jobs, numbers, letters, wishes)
+    }
+    best = min(times, key=times.__getitem__)
+    others = [f"{_shape_words(config)}: {time:.3g} s" for config, time in times.items() if config != best]
+    why = f"expected to take {times[best]:.3g} s"
+    return best, f"{why} ({'; '.join(others)})" if others else why
+
+
+def _shape_words(config: KernelConfig) -> str:
+    return f"{config.columns} columns{' in a short chain' if config.short_chain else ''}"
+
+
+# The model behind the choice of columns. A lane's step depends on the one before, column by column, and
+# takes so many cycles however few warps there are; and all warps of a multiprocessor's quarter share its
+# pipes. Rounded from the disassembled kernels at the clock of an H200: it need only rank them.
+_CLOCK = 1.9e9
+_QUARTERS = 4
+_STEP_LATENCY, _COLUMN_LATENCY, _SHORT_COLUMN_LATENCY, _BATCH_LATENCY = 70, 13, 5, 2_000
+_STEP_ISSUE, _COLUMN_ISSUE, _SHORT_COLUMN_ISSUE, _BATCH_ISSUE = 24, 11.5, 19, 500
+_RESIDENT_WARPS = {4: 24, 8: 20, 16: 12}
+_FEWEST_RESIDENT_WARPS = 8
+
+
+def expected_seconds(jobs: Sequence[SweepJob], config: KernelConfig, hardware: Hardware) -> float:
+    """How long the kernel will take, roughly."""
+    columns, batch = config.columns, config.batch
+    strips = [-(-len(job.target) // config.strip_width) for job in jobs]
+    rows = [len(job.query) + config.parts for job in jobs]
+    resident = hardware.multiprocessors * _RESIDENT_WARPS.get(columns, _FEWEST_RESIDENT_WARPS)
+    at_once = sum(min(count, -(-length // config.lag)) for count, length in zip(strips, rows, strict=True))
+    warps = min(resident, at_once)
+    column_latency = _SHORT_COLUMN_LATENCY if config.short_chain else _COLUMN_LATENCY
+    column_issue = _SHORT_COLUMN_ISSUE if config.short_chain else _COLUMN_ISSUE
+    latency = _STEP_LATENCY + column_latency * columns + _BATCH_LATENCY / batch
+    issue = _STEP_ISSUE + column_issue * columns + _BATCH_ISSUE / batch
+    share = warps / (_QUARTERS * hardware.multiprocessors)
+    work = sum(count * length for count, length in zip(strips, rows, strict=True))
+    fill = max(min(count, warps) for count in strips) * config.lag
+    return (work / warps + fill) * max(latency, share * issue) / _CLOCK
 
 
 def tile_shape(rows: int, cols: int, free_bytes: int) -> tuple[int, int]:

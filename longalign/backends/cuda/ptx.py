@@ -60,23 +60,30 @@ def store_release(typing_context: Any, array: Any, index: Any, value: Any) -> An
     return types.void(array, index, value), generate
 
 
-@intrinsic
-def permute_bytes(typing_context: Any, low: Any, high: Any, selector: Any) -> Any:
-    """PRMT: each nibble of `selector` names a byte of high:low (0-7), or with 8 added its sign, repeated."""
-    instruction = ir.InlineAsm(ir.FunctionType(_I32, [_I32] * 3), "prmt.b32 $0, $1, $2, $3;", "=r,r,r,r")
+def _arithmetic(ptx: str, operands: int) -> Any:
+    """An instruction that computes one 32-bit number from two or three others."""
+    constraints = ",".join(["=r", *["r"] * operands])
+    instruction = ir.InlineAsm(ir.FunctionType(_I32, [_I32] * operands), ptx, constraints)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.call(instruction, args)
 
-    return types.int32(types.int32, types.int32, types.int32), generate
+    def of_two(typing_context: Any, x: Any, y: Any) -> Any:
+        return types.int32(types.int32, types.int32), generate
+
+    def of_three(typing_context: Any, x: Any, y: Any, z: Any) -> Any:
+        return types.int32(types.int32, types.int32, types.int32), generate
+
+    return intrinsic(of_two if operands == 2 else of_three)
 
 
-@intrinsic
-def dot_bytes(typing_context: Any, x: Any, y: Any, total: Any) -> Any:
-    """DP4A: `total` plus the sum of the products of the four signed bytes of x and y."""
-    instruction = ir.InlineAsm(ir.FunctionType(_I32, [_I32] * 3), "dp4a.s32.s32 $0, $1, $2, $3;", "=r,r,r,r")
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.call(instruction, args)
-
-    return types.int32(types.int32, types.int32, types.int32), generate
+#: `permute_bytes(low, high, selector)`: PRMT. Each of the selector's four lowest nibbles names a byte of
+#: high:low (0-7), or with 8 added its sign, repeated.
+permute_bytes = _arithmetic("prmt.b32 $0, $1, $2, $3;", 3)
+#: `dot_bytes(x, y, total)`: DP4A, `total` plus the sum of the products of the four signed bytes of x and y.
+dot_bytes = _arithmetic("dp4a.s32.s32 $0, $1, $2, $3;", 3)
+#: `add_pairs(x, y)`: the sums of two pairs of 16-bit numbers, modulo 2^16.
+add_pairs = _arithmetic("add.u16x2 $0, $1, $2;", 2)
+#: `maximum_pairs(x, y)`: the larger of each of two pairs of unsigned 16-bit numbers. The assembler makes one
+#: instruction of a sum and a maximum, and one of two maxima.
+maximum_pairs = _arithmetic("max.u16x2 $0, $1, $2;", 2)

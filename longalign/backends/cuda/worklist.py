@@ -11,7 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longalign.backends.base import Codes, SweepJob, SweepResult
-from longalign.backends.cuda import layout
+from longalign.backends.cuda import layout, window
+from longalign.backends.cuda.config import KernelConfig
+from longalign.backends.cuda.letters import NO_LETTER
 from longalign.boundary import BestCell, Boundary, IntArray
 from longalign.scoring import NEG_INF
 
@@ -26,10 +28,11 @@ class WorkList:
     """The kernel's input for several rectangles (the field tables are in `layout`).
 
     `jobs` (rectangles, JOB_FIELDS) int64; `strips` (strips, STRIP_FIELDS) int32, each after its left
-    neighbour; `query` and `target` uint8; `top` and `column` int64, packed boundary values, `column`
+    neighbour; `query` and `target` uint8, `target` and `top` with a strip's width beyond each rectangle's
+    end, so that strips need not mind it; `top` and `column` int64, packed boundary values, `column`
     being overwritten by each strip in turn; `wanted_rows` int32, each rectangle's list ended by -1;
     `flags` int32, a rectangle's first one being that of its left edge, complete from the start.
-    `row_values` and `col_values` are the sizes of the two outputs.
+    `line_values` is the size of the output for wanted rows and columns.
     """
 
     jobs: NDArray[np.int64]
@@ -40,28 +43,32 @@ class WorkList:
     column: Packed
     wanted_rows: IntArray
     flags: IntArray
-    row_values: int
-    col_values: int
+    line_values: int
 
 
-def build(jobs: Sequence[SweepJob], strip_width: int) -> WorkList:
+def build(jobs: Sequence[SweepJob], config: KernelConfig) -> WorkList:
     """The work list of one launch; `jobs` is not empty."""
     table = np.zeros((len(jobs), layout.JOB_FIELDS), np.int64)
     table[:, layout.ROWS] = [len(job.query) for job in jobs]
     table[:, layout.COLS] = [len(job.target) for job in jobs]
     table[:, layout.QUERY_AT] = _starts([len(job.query) for job in jobs])
-    table[:, layout.TARGET_AT] = _starts([len(job.target) for job in jobs])
-    table[:, layout.TOP_AT] = _starts([len(job.top.h) for job in jobs])
+    beyond = config.strip_width
+    table[:, layout.TARGET_AT] = _starts([len(job.target) + beyond for job in jobs])
+    table[:, layout.TOP_AT] = _starts([len(job.top.h) + beyond for job in jobs])
     table[:, layout.COLUMN_AT] = _starts([len(job.left.h) for job in jobs])
     table[:, layout.WANTED_AT] = _starts([len(job.rows) + 1 for job in jobs])
-    table[:, layout.ROW_OUT_AT] = _starts([len(job.rows) * len(job.target) for job in jobs])
-    table[:, layout.COL_OUT_AT] = _starts([len(job.cols) * len(job.query) for job in jobs])
+    row_values = [len(job.rows) * layout.line_size(len(job.target)) for job in jobs]
+    col_values = [len(job.cols) * layout.line_size(len(job.query)) for job in jobs]
+    lines_at = _starts([*chain.from_iterable(zip(row_values, col_values, strict=True))])
+    table[:, layout.ROW_OUT_AT], table[:, layout.COL_OUT_AT] = lines_at[::2], lines_at[1::2]
     table[:, layout.MATCH] = [job.scoring.match for job in jobs]
     table[:, layout.MISMATCH] = [job.scoring.mismatch for job in jobs]
     table[:, layout.OPENING] = [job.scoring.gap_open + job.scoring.gap_extend for job in jobs]
     table[:, layout.EXTEND] = [job.scoring.gap_extend for job in jobs]
+    if config.numbers == "packed":
+        table[:, layout.BELOW] = [window.below(job.scoring, config) for job in jobs]
 
-    strips_of = [_strips(job, strip_width) for job in jobs]
+    strips_of = [_strips(job, config.strip_width) for job in jobs]
     flags_at = _starts([len(strips) + 1 for strips in strips_of])
     flags = np.zeros(sum(len(strips) + 1 for strips in strips_of), np.int32)
     flags[flags_at] = table[:, layout.ROWS]
@@ -73,14 +80,18 @@ def build(jobs: Sequence[SweepJob], strip_width: int) -> WorkList:
         table,
         _round_robin(strips_of, flags_at),
         _joined([job.query for job in jobs]),
-        _joined([job.target for job in jobs]),
-        _joined([_packed(job.top) for job in jobs]),
+        _joined([part for job in jobs for part in (job.target, np.full(beyond, NO_LETTER, np.uint8))]),
+        _joined([part for job in jobs for part in _beyond(_packed(job.top), beyond)]),
         _joined([_packed(job.left) for job in jobs]),
         np.array([*chain.from_iterable((*job.rows, _END_OF_WANTED_ROWS) for job in jobs)], np.int32),
         flags,
-        sum(len(job.rows) * len(job.target) for job in jobs),
-        sum(len(job.cols) * len(job.query) for job in jobs),
+        sum(row_values) + sum(col_values),
     )
+
+
+def count_strips(job: SweepJob, config: KernelConfig) -> int:
+    """How many strips a rectangle is cut into."""
+    return len(_strips(job, config.strip_width))
 
 
 def _starts(lengths: list[int]) -> list[int]:
@@ -127,38 +138,34 @@ def _packed(boundary: Boundary) -> Packed:
     return halves.view(np.dtype("<i8"))[:, 0]
 
 
-def results(
-    jobs: Sequence[SweepJob], work: WorkList, row_out: Packed, col_out: Packed, best: IntArray
-) -> list[SweepResult]:
+def _beyond(top: Packed, columns: int) -> tuple[Packed, Packed]:
+    """A top boundary, and what stands right of it: its last value again."""
+    return top, np.full(columns, top[-1])
+
+
+def results(jobs: Sequence[SweepJob], work: WorkList, lines: IntArray, best: IntArray) -> list[SweepResult]:
     """What the kernel has left in its outputs, a result for each rectangle.
 
-    `best` (strips, BEST_FIELDS) holds the best cell of each strip.
+    `lines` (line_values,) becomes the memory of the boundaries; `best` (strips, BEST_FIELDS) holds the best
+    cell of each strip.
     """
     cells = _best_cells(work.strips[:, layout.JOB], best)
     return [
         SweepResult(
-            _boundaries(row_out, int(fields[layout.ROW_OUT_AT]), len(job.target), job.left.h[list(job.rows)]),
-            _boundaries(col_out, int(fields[layout.COL_OUT_AT]), len(job.query), job.top.h[list(job.cols)]),
+            _boundaries(lines, int(fields[layout.ROW_OUT_AT]), len(job.target), job.left.h[list(job.rows)]),
+            _boundaries(lines, int(fields[layout.COL_OUT_AT]), len(job.query), job.top.h[list(job.cols)]),
             cell if job.track_best else BestCell(),
         )
         for job, fields, cell in zip(jobs, work.jobs, cells, strict=True)
     ]
 
 
-def _boundaries(values: Packed, start: int, length: int, corners: IntArray) -> tuple[Boundary, ...]:
-    """The boundaries that stand end to end from `start`, `length` values each, one for each corner H."""
-    starts = range(start, start + len(corners) * length, length)
-    return tuple(
-        _boundary(int(corner), values[at : at + length]) for corner, at in zip(corners, starts, strict=True)
-    )
-
-
-def _boundary(corner: int, values: Packed) -> Boundary:
-    halves = values.view(np.dtype("<i4")).reshape(-1, 2)
-    h, gap = np.empty(len(values) + 1, np.int32), np.empty(len(values) + 1, np.int32)
-    h[0], gap[0] = corner, NEG_INF
-    h[1:], gap[1:] = halves[:, 0], halves[:, 1]
-    return Boundary(h, gap)
+def _boundaries(lines: IntArray, start: int, length: int, corners: IntArray) -> tuple[Boundary, ...]:
+    """The boundaries that stand end to end from `start`, `length` letters each, one for each corner H."""
+    size = layout.line_size(length)
+    blocks = lines[start : start + len(corners) * size].reshape(len(corners), 2, length + 1)
+    blocks[:, 0, 0], blocks[:, 1, 0] = corners, NEG_INF
+    return tuple(Boundary(h, gap) for h, gap in blocks)
 
 
 def _best_cells(job_of_strip: IntArray, best: IntArray) -> list[BestCell]:

@@ -1,0 +1,96 @@
+"""The best cell that a lane has seen: found by one comparison a row, which seldom succeeds."""
+
+# mypy: allow-untyped-defs
+# Device functions have the types that numba infers.
+from __future__ import annotations
+
+from collections import namedtuple
+from typing import Any
+
+import numpy as np
+
+from longalign.backends.cuda.api import cuda
+from longalign.backends.cuda.config import LANES, KernelConfig
+from longalign.backends.cuda.numbers import NUMBERS
+from longalign.backends.cuda.sync import ALL_LANES
+
+#: A score and where it is, by boundary indices; all 0 for no cell with a positive score.
+Best = namedtuple("Best", "score i j")
+
+
+@cuda.jit(device=True)
+def no_best():
+    """What a strip begins with."""
+    return Best(np.int32(0), np.int32(0), np.int32(0))
+
+
+@cuda.jit(device=True)
+def _outranks(score, i, j, best):
+    """`BestCell.rank`: score, then lowest anti-diagonal, then rightmost."""
+    if score != best.score:
+        return score > best.score
+    diagonal, than = np.int32(i + j), np.int32(best.i + best.j)
+    if diagonal != than:
+        return diagonal < than
+    return j > best.j
+
+
+@cuda.jit(device=True)
+def best_of_warp(best):
+    """The highest-ranking cell of all lanes, in lane 0."""
+    distance = LANES // 2
+    while distance > 0:
+        score = cuda.shfl_down_sync(ALL_LANES, best.score, distance)
+        i = cuda.shfl_down_sync(ALL_LANES, best.i, distance)
+        j = cuda.shfl_down_sync(ALL_LANES, best.j, distance)
+        if _outranks(score, i, j, best):
+            best = Best(score, i, j)
+        distance //= 2
+    return best
+
+
+def make_threshold(config: KernelConfig) -> Any:
+    """A device function for what an opened value must exceed to be looked at."""
+    numbers = NUMBERS[config.numbers]
+    number, select, highest = numbers.number, numbers.select, numbers.highest
+
+    @cuda.jit(device=True)
+    def threshold(best, i, j, costs, origin, used):
+        """Cells from row i and column j on follow; ties matter while one could outrank `best`.
+
+        Halves without a bit in `used` are right of the strip: nothing there exceeds `highest`.
+        """
+        tie = np.int32(1 if np.int32(i + j) <= np.int32(best.i + best.j) else 0)
+        return select(used, number(np.int32(best.score - costs.amount - tie), origin), highest)
+
+    return threshold
+
+
+def make_note_best(config: KernelConfig) -> Any:
+    """A device function that looks at a row which exceeds the threshold."""
+    numbers, halves, columns = NUMBERS[config.numbers], config.halves, config.columns
+    part, value = numbers.part, numbers.value
+
+    @cuda.jit(device=True)
+    def first_column(opened, half, wanted):
+        """The lowest index of a value that is there."""
+        found = np.int32(0)
+        for k in range(columns):
+            if part(opened[columns - 1 - k], half) == wanted:
+                found = np.int32(columns - 1 - k)
+        return found
+
+    @cuda.jit(device=True)
+    def note(best, opened, highest, threshold, i, j, costs, origin):
+        """`best`, or a cell of the row that outranks it; i and j are those of the first column."""
+        for half in range(halves):
+            wanted = part(highest, half)
+            if wanted > part(threshold, half):
+                score = np.int32(value(highest, half, origin) + costs.amount)
+                column = np.int32(j + half * columns + first_column(opened, half, wanted))
+                row = np.int32(i - half)
+                if _outranks(score, row, column, best):
+                    best = Best(score, row, column)
+        return best
+
+    return note

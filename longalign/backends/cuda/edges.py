@@ -1,0 +1,157 @@
+"""What comes into a strip and what leaves it, between 32-bit boundary values and a lane's numbers."""
+
+# mypy: allow-untyped-defs
+# Device functions have the types that numba infers.
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from longalign.backends.cuda import layout
+from longalign.backends.cuda.api import cuda
+from longalign.backends.cuda.batch import Carry
+from longalign.backends.cuda.config import LANES, KernelConfig
+from longalign.backends.cuda.layout import pack, packed_gap, packed_h
+from longalign.backends.cuda.letters import LETTER_SCORES, UNAMBIGUOUS
+from longalign.backends.cuda.numbers import NUMBERS
+from longalign.backends.cuda.row import Costs
+from longalign.backends.cuda.sync import ALL_LANES
+from longalign.scoring import NEG_INF
+
+
+def make_read_costs(config: KernelConfig) -> Any:
+    """A device function for the scores of a rectangle, in numbers above an origin."""
+    numbers, local = NUMBERS[config.numbers], config.local
+    number, cost = numbers.number, numbers.cost
+
+    @cuda.jit(device=True)
+    def read_costs(jobs, job, origin):
+        opening = np.int32(jobs[job, layout.OPENING])
+        return Costs(
+            np.int32(jobs[job, layout.MATCH] + opening),
+            np.int32(jobs[job, layout.MISMATCH] + opening),
+            opening,
+            number(opening, np.int32(0)),
+            cost(opening),
+            cost(np.int32(jobs[job, layout.EXTEND])),
+            number(np.int32(0), origin),
+            number(np.int32(-opening) if local else np.int32(NEG_INF), origin),
+        )
+
+    return read_costs
+
+
+def make_load_columns(config: KernelConfig) -> Any:
+    """A device function that loads a lane's columns from the top boundary and the target."""
+    columns, halves = config.columns, config.halves
+    letters_of_lane = columns * halves
+    numbers = NUMBERS[config.numbers]
+    column_letter = LETTER_SCORES[config.numbers, config.letters].column
+    join, number, raised = numbers.join, numbers.number, numbers.raised
+
+    @cuda.jit(device=True)
+    def load_columns(opened, e, letters, first, top, target, jobs, job, costs, origin):
+        """Returns opened above and left of the first cells."""
+        opening = costs.amount
+        gap_open = np.int32(opening - jobs[job, layout.EXTEND])
+        top_at, target_at = jobs[job, layout.TOP_AT] + first, jobs[job, layout.TARGET_AT] + first
+        for k in range(letters_of_lane):
+            letters[k] = column_letter(target[target_at + k], costs.match, costs.mismatch)
+        diagonal = np.int32(0)
+        for half in range(halves):
+            for k in range(columns):
+                value = top[top_at + half * columns + k + 1]
+                h, gap = packed_h(value), packed_gap(value)
+                relative = number(np.int32(h - opening), origin)
+                relative_e = number(raised(gap, h, gap_open), origin)
+                opened[k] = relative if half == 0 else join(opened[k], relative)
+                e[k] = relative_e if half == 0 else join(e[k], relative_e)
+            relative = number(np.int32(packed_h(top[top_at + half * columns]) - opening), origin)
+            diagonal = relative if half == 0 else join(diagonal, relative)
+        return diagonal
+
+    return load_columns
+
+
+def make_load_rows(config: KernelConfig) -> Any:
+    """A device function that puts a batch's left edge and row letters into shared memory."""
+    batch, ring, loads = config.batch, config.ring, -(-config.batch // LANES)
+    numbers, scores = NUMBERS[config.numbers], LETTER_SCORES[config.numbers, config.letters]
+    number, raised, row_letter = numbers.number, numbers.raised, scores.row
+    minds_ambiguous = scores.add is not scores.add_ambiguous
+
+    @cuda.jit(device=True)
+    def load_rows(inbox, mailbox, row_letters, own_ring, edge, query, column, jobs, job, start, lane, origin):
+        """Returns H on the edge of the batch's last row, and whether a letter asks for care."""
+        # Where things are is read once a batch rather than kept: registers are scarce.
+        rows, opening = np.int32(jobs[job, layout.ROWS]), np.int32(jobs[job, layout.OPENING])
+        gap_open = np.int32(opening - jobs[job, layout.EXTEND])
+        query_at, column_at = jobs[job, layout.QUERY_AT], jobs[job, layout.COLUMN_AT] + 1
+        careful = np.int32(0)
+        for load in range(loads):
+            slot = np.int32(load * LANES + lane)
+            row = np.int32(start + slot)
+            if slot < batch:
+                code = query[query_at + row] if row < rows else np.uint8(0)
+                above = query[query_at + row - 1] if 0 < row <= rows else np.uint8(0)
+                in_ring = np.uint32(own_ring + (row & (ring - 1)))
+                row_letters[in_ring] = row_letter(code, above)
+                row_letters[np.uint32(in_ring + ring)] = row_letter(code, above)
+                if code >= UNAMBIGUOUS:
+                    careful = np.int32(1)
+                if row < rows:
+                    value = column[column_at + row]
+                    edge = packed_h(value)
+                    inbox[np.uint32(mailbox + slot)] = pack(
+                        number(np.int32(edge - opening), origin),
+                        number(raised(packed_gap(value), edge, gap_open), origin),
+                    )
+        edge = cuda.shfl_sync(ALL_LANES, edge, (batch - 1) % LANES)
+        return edge, minds_ambiguous and cuda.any_sync(ALL_LANES, careful)
+
+    return load_rows
+
+
+def make_store_edge(config: KernelConfig) -> Any:
+    """A device function that moves a batch's right edge from shared memory to where others read it."""
+    batch, loads = config.batch, -(-config.batch // LANES)
+    value_of = NUMBERS[config.numbers].value
+
+    @cuda.jit(device=True)
+    def store_edge(outbox, mailbox, column, lines, jobs, job, wanted_column, first, lane, half, origin):
+        """The slots hold rows from `first` on, which may be negative; their values are in that `half`."""
+        rows, opening = np.int32(jobs[job, layout.ROWS]), np.int32(jobs[job, layout.OPENING])
+        column_at = jobs[job, layout.COLUMN_AT] + 1
+        length = np.int64(rows) + 1
+        line_at = jobs[job, layout.COL_OUT_AT] + wanted_column * 2 * length + 1
+        for load in range(loads):
+            slot = np.int32(load * LANES + lane)
+            row = np.int32(first + slot)
+            if slot < batch and row >= 0 and row < rows:
+                value = outbox[np.uint32(mailbox + slot)]
+                h = np.int32(value_of(packed_h(value), half, origin) + opening)
+                gap = value_of(packed_gap(value), half, origin)
+                column[column_at + row] = pack(h, gap)
+                if wanted_column >= 0:
+                    lines[line_at + row] = h
+                    lines[line_at + length + row] = gap
+
+    return store_edge
+
+
+def make_rebase(config: KernelConfig) -> Any:
+    """A device function that moves all numbers of a lane to another origin."""
+    columns = config.columns
+    subtract = NUMBERS[config.numbers].subtract
+
+    @cuda.jit(device=True)
+    def rebase(opened, e, carry, by):
+        for k in range(columns):
+            opened[k] = subtract(opened[k], by)
+            e[k] = subtract(e[k], by)
+        return Carry(
+            subtract(carry.open_right, by), subtract(carry.f_right, by), subtract(carry.diagonal, by)
+        )
+
+    return rebase

@@ -1,0 +1,187 @@
+"""What a lane computes in: two sets of device functions with the same names and meanings.
+
+`INT32` holds one cell in a 32-bit number, and there is nothing to prove: all finite values and NEG_INF fit.
+
+`PACKED` holds two cells in the halves of a 32-bit number, as unsigned 16-bit numbers relative to an *origin*,
+a 32-bit number that all lanes of a warp share and that follows the sweep from batch to batch. `window.py`
+proves for which scores and strips every value of a batch lies above the origin, and less than 2^16 above.
+So no sum of a value and a score or a cost ever leaves 16 bits, and therefore
+
+- costs are kept negated, modulo 2^16: there is an instruction that adds and takes a maximum;
+- a pair of costs can be subtracted as one 32-bit number, on another pipe than the maxima keep busy: the low
+  half never borrows from the high one. That is not so for garbage in the low half of a lane whose high half
+  is still at work, which only rows at the end of a rectangle have: see `Numbers.lower`;
+- minus infinity has no number, and needs none: E below H - alpha is raised to H - alpha, which changes no
+  value computed from it, the next E being max(E - beta, H - alpha - beta) either way. So is F. Rectangles
+  with minus infinity among the H of their edges are swept in 32 bits;
+- the floor of local mode, if it lies below the origin, lies below all values too (none is negative), and any
+  number not above them stands for it: 0 does.
+"""
+
+# mypy: allow-untyped-defs
+# Device functions have the types that numba infers.
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from longalign.backends.cuda import config as configuration
+from longalign.backends.cuda.api import cuda
+from longalign.backends.cuda.ptx import add_pairs, maximum_pairs, permute_bytes
+from longalign.scoring import NEG_INF
+
+_HIGHEST_HALF = 0xFFFF
+_HIGHEST_32 = np.int32((1 << 31) - 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Numbers:
+    """The device functions of one kind of number; "x" and "y" are such numbers, "value" is 32 bits wide.
+
+    - `lowest`, `highest`: no number is below, none above, in both halves;
+    - `maximum(x, y)`, `subtract(x, cost)`: arithmetic, in each half on its own;
+    - `lower(x, amount)`: the same as `subtract`, if no half is garbage: `amount` is `number(amount, 0)`;
+    - `cost(amount)`: a cost or the difference of two origins, as `subtract` takes it;
+    - `origin(value, below)`: the origin that lies `below` a value;
+    - `number(value, origin)`: the number of a value not below the origin, in both halves;
+    - `raised(gap, h, gap_open)`: a gap state for which there is a number;
+    - `value(x, half, origin)`: back again;
+    - `join(low, high)`: the low half of one and the high half of the other;
+    - `halves(low, high)`: all bits of the low half if `low`, of the high half if `high`;
+    - `select(mask, x, y)`: x where the mask has bits, else y;
+    - `from_left(x, own)`: what the two parts of a lane get from their left neighbours, which are the last
+      part of the lane before, in x, and the first part of this lane;
+    - `part(x, half)`: one half as an integer, in the order of the values.
+    """
+
+    lowest: Any
+    highest: Any
+    maximum: Any
+    subtract: Any
+    lower: Any
+    cost: Any
+    origin: Any
+    number: Any
+    raised: Any
+    value: Any
+    join: Any
+    halves: Any
+    select: Any
+    from_left: Any
+    part: Any
+
+
+@cuda.jit(device=True)
+def _maximum(x, y):
+    return max(x, y)
+
+
+@cuda.jit(device=True)
+def _subtract(x, y):
+    return np.int32(x - y)
+
+
+@cuda.jit(device=True)
+def _itself(value):
+    return np.int32(value)
+
+
+@cuda.jit(device=True)
+def _no_origin(value, below):
+    return np.int32(0)
+
+
+@cuda.jit(device=True)
+def _first(x, y):
+    return x
+
+
+@cuda.jit(device=True)
+def _gap_itself(gap, h, gap_open):
+    return gap
+
+
+@cuda.jit(device=True)
+def _value(x, half, origin):
+    return x
+
+
+@cuda.jit(device=True)
+def _all_if(low, high):
+    return np.int32(-1 if low else 0)
+
+
+@cuda.jit(device=True)
+def _select(mask, x, y):
+    return np.int32((x & mask) | (y & ~mask))
+
+
+INT32 = Numbers(
+    lowest=np.int32(NEG_INF), highest=_HIGHEST_32, maximum=_maximum, subtract=_subtract,
+    lower=_subtract, cost=_itself, origin=_no_origin, number=_first, raised=_gap_itself, value=_value,
+    join=_first, halves=_all_if, select=_select, from_left=_first, part=_first,
+)  # fmt: skip
+
+
+@cuda.jit(device=True)
+def _pair(number):
+    """A number from 0 to 65535, of type int32, in both halves."""
+    return np.int32(number | np.int32(number << 16))
+
+
+@cuda.jit(device=True)
+def _negated_pair(amount):
+    return _pair(np.int32(-amount & _HIGHEST_HALF))
+
+
+@cuda.jit(device=True)
+def _origin_below(value, below):
+    return np.int32(value - below)
+
+
+@cuda.jit(device=True)
+def _relative_pair(value, origin):
+    """Values that lie beyond either end (thresholds, the floor) become that end."""
+    return _pair(np.int32(min(max(value, origin), np.int32(origin + _HIGHEST_HALF)) - origin))
+
+
+@cuda.jit(device=True)
+def _raised_gap(gap, h, gap_open):
+    return max(gap, np.int32(h - gap_open))
+
+
+@cuda.jit(device=True)
+def _half(x, half):
+    return np.int32((x >> (16 * half)) & _HIGHEST_HALF)
+
+
+@cuda.jit(device=True)
+def _half_value(x, half, origin):
+    return np.int32(_half(x, half) + origin)
+
+
+@cuda.jit(device=True)
+def _join_halves(low, high):
+    return permute_bytes(low, high, np.int32(0x7610))
+
+
+@cuda.jit(device=True)
+def _halves_if(low, high):
+    return np.int32((_HIGHEST_HALF if low else 0) | (-1 - _HIGHEST_HALF if high else 0))
+
+
+@cuda.jit(device=True)
+def _high_then_low(x, own):
+    return permute_bytes(x, own, np.int32(0x5432))
+
+
+PACKED = Numbers(
+    lowest=np.int32(0), highest=np.int32(-1), maximum=maximum_pairs, subtract=add_pairs,
+    lower=_subtract, cost=_negated_pair, origin=_origin_below, number=_relative_pair, raised=_raised_gap,
+    value=_half_value, join=_join_halves, halves=_halves_if, select=_select, from_left=_high_then_low,
+    part=_half,
+)  # fmt: skip
+
+NUMBERS: dict[configuration.Numbers, Numbers] = {"packed": PACKED, "int32": INT32}

@@ -1,0 +1,102 @@
+"""One row of a lane: its columns from left to right, in both halves where numbers are packed."""
+
+# mypy: allow-untyped-defs
+# Device functions have the types that numba infers.
+from __future__ import annotations
+
+from collections import namedtuple
+from typing import Any
+
+from longalign.backends.cuda.api import cuda
+from longalign.backends.cuda.config import KernelConfig
+from longalign.backends.cuda.letters import LETTER_SCORES
+from longalign.backends.cuda.numbers import NUMBERS
+from longalign.recurrence import make_cell
+
+#: The scores of a rectangle: letter scores plus alpha + beta, and alpha + beta itself, as integers; the
+#: latter as `lower` and as `subtract` take it, beta as `subtract` does; and the numbers of the floor and of a
+#: gap opened there.
+Costs = namedtuple("Costs", "match mismatch amount opening opening_cost extend_cost floor open_floor")
+
+#: Which halves of a lane are at work on a row of the rectangle, which is the strip's last part, and the last
+#: column of that part.
+Limits = namedtuple("Limits", "valid final last_column")
+
+
+def make_row(config: KernelConfig, careful: bool) -> Any:
+    """A device function that advances a lane by one row.
+
+    It returns opened (H - alpha - beta) and F at the right edge, and the highest opened value of the row.
+    Only the `careful` one knows limits: halves that are not at work keep their state, the strip's last part
+    ends where it ends, and query letters may be ambiguous.
+
+    F depends on the F to its left twice, directly and by way of H. A short chain leaves out the second way:
+    where H is F, opening a gap there (F - alpha - beta) is no better than going on with it (F - beta).
+    """
+    columns = config.columns
+    numbers, scores = NUMBERS[config.numbers], LETTER_SCORES[config.numbers, config.letters]
+    cell = cuda.jit(device=True)(make_cell(numbers.maximum, numbers.subtract, config.local))
+    maximum, lower, subtract, select = numbers.maximum, numbers.lower, numbers.subtract, numbers.select
+    short_chain = config.short_chain
+    add_score, add_any_score, lowest = scores.add, scores.add_ambiguous, numbers.lowest
+
+    @cuda.jit(device=True)
+    def advance(opened, e, letters, letter, diagonal, open_left, f, costs, limits):
+        highest = lowest
+        for k in range(columns):
+            open_up = opened[k]
+            paired = add_score(diagonal, letters, k, columns, letter, costs.match, costs.mismatch)
+            h, e[k], f = cell(paired, open_up, e[k], open_left, f, costs.extend_cost, costs.floor)
+            diagonal = open_up
+            here = lower(h, costs.opening)
+            opened[k] = here
+            highest = maximum(highest, here)
+            if short_chain:
+                open_left = maximum(subtract(maximum(paired, e[k]), costs.opening_cost), costs.open_floor)
+            else:
+                open_left = here
+        return here, f, highest
+
+    @cuda.jit(device=True)
+    def advance_carefully(opened, e, letters, letter, diagonal, open_left, f, costs, limits):
+        highest = lowest
+        last_open, last_f, last_highest = open_left, f, highest
+        for k in range(columns):
+            open_up, e_up = opened[k], e[k]
+            paired = add_any_score(diagonal, letters, k, columns, letter, costs.match, costs.mismatch)
+            h, e_here, f = cell(paired, open_up, e_up, open_left, f, costs.extend_cost, costs.floor)
+            diagonal = open_up
+            open_left = subtract(h, costs.opening_cost)
+            opened[k] = select(limits.valid, open_left, open_up)
+            e[k] = select(limits.valid, e_here, e_up)
+            highest = maximum(highest, open_left)
+            if k == limits.last_column:
+                last_open, last_f, last_highest = open_left, f, highest
+        open_left = select(limits.final, last_open, open_left)
+        f = select(limits.final, last_f, f)
+        highest = select(limits.final, last_highest, highest)
+        return open_left, f, select(limits.valid, highest, lowest)
+
+    return advance_carefully if careful else advance
+
+
+def make_inner_edge(config: KernelConfig) -> Any:
+    """A device function that finds the right edge of a strip that ends inside a part, of a row just done.
+
+    Opened is still there, and F follows from it and from what came from the left.
+    """
+    columns = config.columns
+    numbers = NUMBERS[config.numbers]
+    maximum, subtract, select = numbers.maximum, numbers.subtract, numbers.select
+
+    @cuda.jit(device=True)
+    def inner_edge(opened, open_left, f, open_right, f_right, extend_cost, limits):
+        here = open_left
+        for k in range(columns):
+            if k > limits.last_column:
+                break
+            f = maximum(subtract(f, extend_cost), here)
+            here = opened[k]
+        return select(limits.final, here, open_right), select(limits.final, f, f_right)
+
+    return inner_edge

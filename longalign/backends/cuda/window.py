@@ -1,0 +1,75 @@
+"""Which rectangles can be swept in packed numbers: the proof that 16 bits above an origin are enough.
+
+While a warp sweeps a batch, it computes and keeps cells of rows start - S ... start + B of its strip: B rows
+of a batch, S = parts of the strip, each a row behind its left neighbour. Let W be the strip's width, and
+h the value of H on the strip's left edge at row boundary `start`. For any cells of the matrix,
+
+    H(i, j+w) >= H(i, j) - alpha - w*beta            by a gap, and so downwards;
+    H(i, j+w) <= H(i, j) + alpha + w*(beta + match)  and so downwards.
+
+The second holds because a path to (i, j+w) crosses column j somewhere above, at (i-d, j): from there it gains
+at most `match` for each of min(d, w) letters and pays for the gap of |d - w| others, while
+H(i, j) >= H(i-d, j) - alpha - d*beta. A path that starts from 0, in local mode, gains no more, and
+H(i, j) >= 0. In a rectangle, values come from its edges as well. If the edges obey both lines with 2*alpha
+for alpha, which `has_smooth_edges` checks and every part of a matrix does, then two legs, one along the
+strip's left edge and one across the strip, differ from h by no more than
+
+    down to   h - 8*alpha - W*beta - max(B*beta, S*(beta + match))
+    up to     h + 8*alpha + W*(beta + match) + max(S*beta, B*(beta + match))
+
+Sums that are computed on the way lie at most alpha + 2*beta or -mismatch below an H, or `match` above.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longalign.backends.base import SweepJob
+from longalign.backends.cuda.config import KernelConfig
+from longalign.boundary import Boundary
+from longalign.scoring import Scoring
+
+_SIZE = 1 << 16
+
+
+def below(scoring: Scoring, config: KernelConfig) -> int:
+    """How far the origin of a batch must lie below the H on its upper left corner."""
+    alpha, beta = scoring.gap_open, scoring.gap_extend
+    legs = 8 * alpha + config.strip_width * beta
+    legs += max(config.batch * beta, config.parts * (beta + scoring.match))
+    return legs + max(alpha + 2 * beta, -scoring.mismatch) + 1
+
+
+def above(scoring: Scoring, config: KernelConfig) -> int:
+    """How far above that H a value of the batch can lie, sums on the way included."""
+    alpha, beta, gain = scoring.gap_open, scoring.gap_extend, scoring.gap_extend + scoring.match
+    legs = 8 * alpha + config.strip_width * gain + max(config.parts * beta, config.batch * gain)
+    return legs + scoring.match
+
+
+def wide_enough(scoring: Scoring, config: KernelConfig) -> bool:
+    """Whether 16 bits hold every value of a batch."""
+    return below(scoring, config) + above(scoring, config) < _SIZE
+
+
+def has_smooth_edges(job: SweepJob) -> bool:
+    """Whether the values on a rectangle's edges are those of a matrix without cliffs."""
+    return _smooth(job.top, job.scoring) and _smooth(job.left, job.scoring)
+
+
+def _smooth(edge: Boundary, scoring: Scoring) -> bool:
+    lowest, highest = edge.h.min(), edge.h.max()
+    if edge.gap.max() > lowest and (edge.gap > edge.h).any():
+        return False
+    if lowest == highest:
+        return True
+    h, steps = edge.h.astype(np.int64), np.arange(len(edge.h))
+    return (
+        _deepest_fall(h + steps * scoring.gap_extend) <= 2 * scoring.gap_open
+        and _deepest_fall(steps * (scoring.gap_extend + scoring.match) - h) <= 2 * scoring.gap_open
+    )
+
+
+def _deepest_fall(values: NDArray[np.int64]) -> int:
+    return int((np.maximum.accumulate(values) - values).max())

@@ -1,0 +1,118 @@
+"""Boundaries fetched while a kernel runs: only what is final, and in the end everything. No GPU needed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from longalign.scoring import Scoring
+from longalign.testing import assert_same_result, mutated, whole_matrix
+
+pytest.importorskip("numba_cuda")
+
+from longalign.backends.cuda import download, layout, worklist
+from longalign.backends.cuda.config import KernelConfig
+from longalign.reference import ReferenceBackend
+
+CONFIG = KernelConfig(True, True, columns=1)
+POISON = -123_456_789
+
+
+class OnDevice:
+    """A device array whose memory is an array of the host."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def __getitem__(self, part):
+        return OnDevice(self.values[part])
+
+    def copy_to_host(self, into=None, stream=None):
+        if into is None:
+            return self.values.copy()
+        into[:] = self.values
+        return into
+
+
+class Stream:
+    def synchronize(self):
+        pass
+
+
+def job(length, width, **lines):
+    rng = np.random.default_rng(length)
+    query = rng.integers(0, 4, length, np.uint8)
+    return replace(whole_matrix(query, mutated(query, width, 0.1, rng), Scoring(), True), **lines)
+
+
+WORK = [
+    job(50, 90, rows=(1, 17, 50), cols=(5, 32, 33, 90)),
+    job(20, 10, rows=(20,), cols=()),
+    job(30, 70, rows=(), cols=(40,)),
+]
+
+
+def finished_lines(work, jobs, flags):
+    """The output as it is when strips have come as far as `flags` say, POISON elsewhere; and all of it."""
+    lines, everything = (np.full(work.line_values, POISON, np.int32) for _ in range(2))
+    for number, (one, swept) in enumerate(zip(jobs, ReferenceBackend().sweep(jobs), strict=True)):
+        strips = work.strips[work.strips[:, layout.JOB] == number]
+        strips = strips[np.argsort(strips[:, layout.FLAG])]
+        for kind, boundaries, at in (
+            ("row", swept.rows, layout.ROW_OUT_AT),
+            ("col", swept.cols, layout.COL_OUT_AT),
+        ):
+            start = int(work.jobs[number, at])
+            for k, boundary in enumerate(boundaries):
+                size = layout.line_size(len(boundary))
+                block = np.concatenate([boundary.h, boundary.gap])
+                everything[start + k * size : start + (k + 1) * size] = block
+                if kind == "row":
+                    passed = strips[flags[strips[:, layout.FLAG] + 1] >= one.rows[k]]
+                    final = int((passed[:, layout.FIRST_COLUMN] + passed[:, layout.WIDTH]).max(initial=0))
+                else:
+                    [strip] = strips[strips[:, layout.WANTED_COLUMN] == k]
+                    final = int(flags[strip[layout.FLAG] + 1])
+                for half in (0, len(boundary) + 1):
+                    part = slice(start + k * size + half + 1, start + k * size + half + 1 + final)
+                    lines[part] = everything[part]
+    return lines, everything
+
+
+def progress(work, steps):
+    """Flags that grow, each strip never ahead of its left neighbour."""
+    rng = np.random.default_rng(0)
+    flags = work.flags.copy()
+    for _ in range(steps):
+        yield flags.copy()
+        for strip in work.strips[np.argsort(work.strips[:, layout.FLAG])]:
+            at = strip[layout.FLAG] + 1
+            flags[at] = rng.integers(flags[at], flags[at - 1] + 1)
+
+
+@pytest.mark.parametrize("looks", [0, 1, 12])
+@pytest.mark.parametrize("slice_size", [1, 20])
+def test_only_final_values_are_fetched_and_in_the_end_all(monkeypatch, looks, slice_size):
+    monkeypatch.setattr(download, "_SLICE", slice_size)
+    monkeypatch.setattr(download, "_WORTH_FETCHING", 0)
+    work = worklist.build(WORK, CONFIG)
+    out, flags = OnDevice(np.full(work.line_values, POISON, np.int32)), OnDevice(work.flags)
+    fetching = download.Download(WORK, work, out, flags, Stream())
+    for now in progress(work, looks):
+        flags.values = now
+        out.values, _ = finished_lines(work, WORK, now)
+        fetching.advance()
+    out.values = finished_lines(work, WORK, now if looks else work.flags)[1]
+    lines = fetching.finish()
+    best = np.zeros((len(work.strips), layout.BEST_FIELDS), np.int32)
+    for one, got, want in zip(
+        WORK, worklist.results(WORK, work, lines, best), ReferenceBackend().sweep(WORK), strict=True
+    ):
+        assert_same_result(one, replace(got, best=want.best), want)
+
+
+def test_a_few_values_wait_for_the_end():
+    work = worklist.build(WORK, CONFIG)
+    assert not download.Download(WORK, work, None, None, Stream()).worth_an_early_start

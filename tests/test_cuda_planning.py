@@ -1,0 +1,194 @@
+"""Which kernel is chosen, and the proof that packed numbers are exact where they are: no GPU needed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from longalign.backends.base import SweepJob
+from longalign.boundary import Boundary, State, entry_edges, local_edges
+from longalign.reference import ReferenceBackend
+from longalign.scoring import NEG_INF, Scoring
+from longalign.testing import mutated, whole_matrix
+
+pytest.importorskip("numba_cuda")
+
+from longalign.backends.cuda import planning, window
+from longalign.backends.cuda.config import KernelConfig
+from longalign.backends.cuda.planning import Hardware, Wishes, choose
+
+H200 = Hardware(132, (9, 0))
+AMPERE = Hardware(108, (8, 0))
+
+
+def job(rows, cols, scoring=None, local=True):
+    rng = np.random.default_rng(rows + cols)
+    query, target = rng.integers(0, 4, rows, np.uint8), rng.integers(0, 4, cols, np.uint8)
+    return whole_matrix(query, target, scoring or Scoring(), local)
+
+
+def config_of(work, hardware=H200, wishes=None):
+    return choose([work], hardware, wishes or Wishes())[0].config
+
+
+def packed(columns, batch=64):
+    return KernelConfig(True, True, columns, batch=batch, numbers="packed")
+
+
+# --- numbers -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("local", [True, False])
+def test_packed_where_exact_and_int32_elsewhere(local):
+    plain = job(300, 200, local=local)
+    assert config_of(plain).numbers == "packed"
+    assert config_of(plain, AMPERE).numbers == "int32"
+    assert config_of(plain, wishes=Wishes(numbers="int32")).numbers == "int32"
+    assert config_of(job(300, 200, Scoring(match=125), local)).numbers == "int32"
+
+
+@pytest.mark.parametrize(("state", "numbers"), [(State.H, "packed"), (State.E, "int32"), (State.F, "int32")])
+def test_edges_with_minus_infinity_are_swept_in_32_bits(state, numbers):
+    plain = job(300, 200)
+    top, left = entry_edges(state, 300, 200, plain.scoring)
+    assert config_of(replace(plain, top=top, left=left, local=False)).numbers == numbers
+
+
+def test_the_bound_from_both_sides():
+    """The largest gap_extend whose values fit, and the next one, strip by strip."""
+    for columns in (4, 8, 16, 32):
+        fits = [window.wide_enough(Scoring(1, -3, 3, extend), packed(columns)) for extend in range(200)]
+        largest = fits.index(False) - 1
+        assert all(fits[: largest + 1])
+        assert not any(fits[largest + 1 :])
+        at = window.below(Scoring(1, -3, 3, largest), packed(columns))
+        at += window.above(Scoring(1, -3, 3, largest), packed(columns))
+        assert (1 << 16) - 3 * 64 * (columns + 2) < at < 1 << 16
+
+
+def test_scores_too_large_for_wide_strips_get_narrow_ones_and_then_32_bits():
+    rows = cols = 2_000_000
+    usual, steep, steeper = (
+        SweepJob(
+            np.zeros(rows, np.uint8), np.zeros(cols, np.uint8), Scoring(1, -3, 3, extend),
+            *local_edges(rows, cols), True,
+        )
+        for extend in (2, 40, 123)
+    )  # fmt: skip
+    assert config_of(usual).columns == 16
+    assert (config_of(steep).numbers, config_of(steep).columns) == ("packed", 8)
+    assert window.wide_enough(steeper.scoring, packed(4, batch=32)) == (
+        config_of(steeper).numbers == "packed"
+    )
+
+
+@st.composite
+def small_matrices(draw):
+    size = draw(st.integers(1, 30))
+    scoring = Scoring(
+        match=draw(st.integers(1, size)),
+        mismatch=draw(st.integers(-size, 0)),
+        gap_open=draw(st.integers(0, size)),
+        gap_extend=draw(st.integers(0, size)),
+    )
+    rng = np.random.default_rng(draw(st.integers(0, 1 << 30)))
+    query = rng.integers(0, draw(st.sampled_from([1, 2, 4])), 60, np.uint8)
+    target = mutated(query[draw(st.sampled_from([0, 25])) :], 60, 0.1, rng)
+    work = whole_matrix(query, target, scoring, draw(st.booleans()))
+    return replace(work, rows=tuple(range(1, 61)), cols=tuple(range(1, 61)))
+
+
+@given(small_matrices(), st.integers(0, 50), st.integers(0, 50))
+def test_every_value_near_an_edge_lies_in_the_window(work, row, col):
+    """Of a toy geometry: a batch of 3 rows, 4 parts of 2 columns."""
+    config = KernelConfig(True, True, 2, batch=3)
+    width, parts = 8, 4
+    toy = replace_geometry(work.scoring, config, width, parts)
+    [swept] = ReferenceBackend().sweep([work])
+    h = np.stack([work.top.h, *(boundary.h for boundary in swept.rows)]).astype(np.int64)
+    here = h[max(0, row - parts) : row + config.batch + 1, col : col + width + 1]
+    assert here.min() >= h[row, col] - toy[0]
+    assert here.max() <= h[row, col] + toy[1]
+
+
+def replace_geometry(scoring, config, width, parts):
+    """The two bounds for a geometry that no kernel has."""
+
+    class Toy:
+        batch, strip_width = config.batch, width
+
+    Toy.parts = parts
+    return window.below(scoring, Toy), window.above(scoring, Toy)
+
+
+@given(small_matrices(), st.integers(1, 59), st.integers(1, 59))
+def test_every_part_of_a_matrix_has_smooth_edges(work, row, col):
+    [swept] = ReferenceBackend().sweep([work])
+    part = replace(
+        work, query=work.query[row:], target=work.target[col:], rows=(), cols=(),
+        top=swept.rows[row - 1].part(col, 60), left=swept.cols[col - 1].part(row, 60),
+    )  # fmt: skip
+    assert window.has_smooth_edges(part)
+
+
+@pytest.mark.parametrize("jump", [-1000, 1000])
+@pytest.mark.parametrize("at", [0, 5, 9])
+def test_a_jump_on_an_edge_is_seen(jump, at):
+    plain = job(9, 9)
+    h = np.full(10, 2_000, np.int32)
+    level = Boundary(h, np.full(10, NEG_INF, np.int32))
+    jumps = Boundary(h + np.where(np.arange(10) == at, jump, 0).astype(np.int32), level.gap)
+    assert window.has_smooth_edges(replace(plain, top=level, left=level))
+    assert not window.has_smooth_edges(replace(plain, top=jumps, left=level))
+    assert not window.has_smooth_edges(replace(plain, top=level, left=jumps))
+
+
+def test_a_gap_value_above_its_h_is_seen():
+    plain = job(9, 9)
+    high = Boundary(np.zeros(10, np.int32), np.full(10, 1, np.int32))
+    assert not window.has_smooth_edges(replace(plain, top=high))
+
+
+# --- shapes ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("numbers", ["packed", "int32"])
+def test_strips_are_wide_where_there_is_work_for_all_warps(numbers):
+    wishes, widest = Wishes(numbers=numbers), planning.SHAPES[numbers][0]
+    assert config_of(job(40_000, 300_000), Hardware(2, (9, 0)), wishes).columns == widest.columns
+    assert config_of(job(30_000, 20_000), H200, wishes).columns < widest.columns
+
+
+def test_wishes_are_granted():
+    config = config_of(job(300, 200), wishes=Wishes("packed", 24, 16, 2, True, 200))
+    assert (config.columns, config.batch, config.warps) == (24, 16, 2)
+    assert (config.short_chain, config.max_registers) == (True, 200)
+
+
+def test_a_wish_for_packed_numbers_is_not_granted_where_they_are_wrong():
+    assert config_of(job(300, 200, Scoring(match=125)), wishes=Wishes(numbers="packed")).numbers == "int32"
+
+
+def test_rectangles_that_one_kernel_can_sweep_share_a_launch():
+    work = [job(300, 200), job(10, 4_000), job(300, 200, local=False), job(5, 5, Scoring(match=125))]
+    choices = choose(work, H200)
+    assert choices[0].config == choices[1].config
+    assert len({choice.config for choice in choices}) == 3
+
+
+def test_every_choice_says_why():
+    for choice in choose([job(300, 200), job(300, 200, Scoring(match=125))], H200):
+        assert choice.why_numbers
+        assert "expected to take" in choice.why_shape
+
+
+def test_every_kernel_that_may_be_chosen_is_listed():
+    listed = planning.every_configuration()
+    assert len(listed) == len(set(listed))
+    for hardware in (H200, AMPERE):
+        for work in (job(300, 200), job(300, 200, local=False), job(300, 200, Scoring(match=125))):
+            assert config_of(work, hardware) in listed
