@@ -43,7 +43,7 @@ from longalign.backends.cuda.edges import (
 )
 from longalign.backends.cuda.layout import packed_h
 from longalign.backends.cuda.numbers import NUMBERS
-from longalign.backends.cuda.sync import publish_rows, take_ticket, wait_for_rows
+from longalign.backends.cuda.sync import LOOK_EVERY, publish_rows, take_ticket, wait_for_rows
 
 #: Batches between two updates of the progress counter: often enough for a display, rare for the memory.
 _PROGRESS_EVERY = 64
@@ -138,11 +138,15 @@ def build_kernel(config: KernelConfig) -> Any:
             wanted = Wanted(np.int32(0), np.int32(-1))
             next_wanted = np.int32(0)
             ambiguous_until = np.int32(0)
+            known = np.int32(0)
             batches = np.int32((rows + last_part + batch - 1) // batch)
             for turn in range(batches):
                 start = np.int32(turn * batch)
-                if not wait_for_rows(flags, flag, min(rows, np.int32(start + batch)), stop, lane):
-                    return
+                needed = min(rows, np.int32(start + batch))
+                if known < needed or turn % LOOK_EVERY == 0:
+                    known = wait_for_rows(flags, flag, needed, stop, lane)
+                    if known < 0:
+                        return
                 if based:
                     moved = origin_below(edge, np.int32(jobs[job, layout.BELOW]))
                     carry = rebase(opened, e, carry, cost(np.int32(moved - origin)))

@@ -11,8 +11,9 @@ unfinished strip never waits; hence there is always progress, whatever blocks ar
 2. `syncwarp` orders them before lane 0's next step;
 3. lane 0 stores the count with *release* at device scope, which covers by cumulativity all that lane 0
    has seen, the other lanes' stores included;
-4. lane 0 of the waiting warp loads the count with *acquire* until it is large enough: it then sees what
-   the release covered (on the hardware the acquire also drops stale first-level cache lines);
+4. lane 0 of the waiting warp loads the count until it is large enough, and then once more with *acquire*:
+   it sees what the release covered (on the hardware the acquire also drops stale first-level cache lines,
+   which costs the whole multiprocessor too much to be done at every look);
 5. `syncwarp` orders that before the loads of the other lanes.
 
 Publisher and reader share one buffer per rectangle: a strip overwrites the values to its left with its
@@ -20,8 +21,11 @@ own. Row r is stored by strip s after strip s has loaded row r (in an earlier ba
 between), and loaded by strip s + 1 after (4); strip s + 1 stores it later still. So every element is
 accessed in strip order.
 
-**Stop.** The host sets `stop` from another stream; every warp reads it once a batch and while it waits,
-and leaves. A warp that leaves publishes nothing more, so nobody reads unfinished values.
+A count that reaches further than the next batch saves the looks at the flag before the batches it covers.
+
+**Stop.** The host sets `stop` from another stream; every warp reads it when it looks at a flag, which it
+does every `LOOK_EVERY` batches at the least, and leaves. A warp that leaves publishes nothing more, so
+nobody reads unfinished values.
 """
 
 # mypy: allow-untyped-defs
@@ -34,6 +38,9 @@ from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.ptx import load_acquire, load_relaxed, store_release
 
 ALL_LANES = 0xFFFFFFFF
+#: Batches after which a warp looks at its flag, and at what the host says, whether it needs to or not.
+LOOK_EVERY = 32
+
 _POLL_NANOSECONDS = np.uint32(40)
 
 
@@ -48,17 +55,18 @@ def take_ticket(tickets, lane):
 
 @cuda.jit(device=True)
 def wait_for_rows(flags, index, needed, stop, lane):
-    """Wait until flags[index] >= needed; False, the same in all lanes, if the host says stop."""
-    stopped = np.int32(0)
+    """Wait until flags[index] >= needed; the count then, or -1 if the host says stop. Same in all lanes."""
+    done = np.int32(0)
     if lane == 0:
         stopped = load_relaxed(stop, 0)  # on its way while the flag is read
-        done = load_acquire(flags, index)
+        done = load_relaxed(flags, index)
         while done < needed and stopped == 0:
             cuda.nanosleep(_POLL_NANOSECONDS)
             stopped = load_relaxed(stop, 0)
-            done = load_acquire(flags, index)
+            done = load_relaxed(flags, index)
+        done = np.int32(-1) if stopped != 0 else load_acquire(flags, index)
     cuda.syncwarp()
-    return cuda.shfl_sync(ALL_LANES, stopped, 0) == 0
+    return cuda.shfl_sync(ALL_LANES, done, 0)
 
 
 @cuda.jit(device=True)
