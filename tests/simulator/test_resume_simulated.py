@@ -1,0 +1,46 @@
+"""A run that began on one back end and goes on, in any phase, on the other."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from runs import Pair, SmallTiles, small_geometry, using
+
+from longalign import pipeline
+from longalign.backends.cpu import CpuBackend
+from longalign.backends.cuda.backend import CudaBackend
+from longalign.events import Advanced, Event
+
+PAIR = Pair("ACGTTACGGATCAGGCATTACGACGATTACAGG", "ACGTACGGATCCAGGATTACGTACGATACAGGCC")
+
+
+class StopError(Exception):
+    pass
+
+
+@pytest.mark.parametrize("first", ["cpu", "cuda"])
+@pytest.mark.parametrize("after", [2, 9])
+def test_a_run_goes_on_where_another_back_end_stopped(tmp_path, first, after):
+    makers = {"cpu": lambda: CpuBackend(1), "cuda": lambda: CudaBackend(columns=2, batch=16, warps=1)}
+    [second] = set(makers) - {first}
+    tiles = {name: SmallTiles((17, 17), make()) for name, make in makers.items()}
+    seen = 0
+
+    def stop(event: Event) -> None:
+        nonlocal seen
+        seen += isinstance(event, Advanced) and event.cells > 0
+        if seen == after:
+            raise StopError
+
+    with small_geometry():
+        with pytest.raises(StopError):
+            PAIR.run(using(tiles[first]), tmp_path / "store", stop)
+        outcome = pipeline.resume(tmp_path / "store", using(tiles[second]))
+        PAIR.check(outcome)
+        assert tiles[second].swept > 0
+        assert outcome.alignment.cigar == PAIR.run(using(SmallTiles((17, 17)))).alignment.cigar
