@@ -150,10 +150,18 @@ def _store(array, index, value):
     array[index] = value
 
 
+def _store_shared(array, address, value):
+    array[address // array.itemsize] = value
+
+
 def _ptx() -> ModuleType:
     module = ModuleType("longalign.backends.cuda.ptx")
     module.load_acquire = module.load_relaxed = lambda array, index: array[index]
     module.store_release = _store
+    # Addresses in shared memory count from the beginning of each array.
+    module.shared_address = lambda array: 0
+    module.load_shared = lambda array, address: array[address // array.itemsize]
+    module.store_shared = _store_shared
     module.permute_bytes = _permute_bytes
     module.dot_bytes = _dot_bytes
     module.add_pairs = _add_pairs

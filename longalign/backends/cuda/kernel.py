@@ -31,7 +31,7 @@ from numba import int32, int64, uint8
 
 from longalign.backends.cuda import layout
 from longalign.backends.cuda.api import cuda
-from longalign.backends.cuda.batch import Carry, Place, Wanted, make_sweep_batch
+from longalign.backends.cuda.batch import LETTER_BYTES, SLOT_BYTES, Carry, Desk, Place, Wanted, make_sweep_batch
 from longalign.backends.cuda.best import best_of_warp, make_threshold, no_best
 from longalign.backends.cuda.config import LANES, KernelConfig
 from longalign.backends.cuda.edges import (
@@ -43,7 +43,8 @@ from longalign.backends.cuda.edges import (
 )
 from longalign.backends.cuda.layout import packed_h
 from longalign.backends.cuda.numbers import NUMBERS
-from longalign.backends.cuda.sync import LOOK_EVERY, publish_rows, take_ticket, wait_for_rows
+from longalign.backends.cuda.ptx import load_relaxed, shared_address
+from longalign.backends.cuda.sync import ALL_LANES, LOOK_EVERY, publish_rows, take_ticket, wait_for_rows
 
 #: Batches between two updates of the progress counter: often enough for a display, rare for the memory.
 _PROGRESS_EVERY = 64
@@ -51,7 +52,7 @@ _PROGRESS_EVERY = 64
 #: The types of a kernel's arguments, all C-contiguous arrays.
 SIGNATURE = (
     int64[:, ::1], int32[:, ::1], uint8[::1], uint8[::1], int64[::1], int64[::1], int32[::1],
-    int32[::1], int32[::1], int32[::1], int64[::1], int32[::1], int32[:, ::1],
+    int32[::1], int32[::1], int32[::1], int64[::1], int32[::1], int32[::1], int32[:, ::1],
 )  # fmt: skip
 
 
@@ -83,24 +84,30 @@ def build_kernel(config: KernelConfig) -> Any:
     )
     read_costs = make_read_costs(config)
     rebase, threshold_of = make_rebase(config), make_threshold(config)
-    sweep_batch = make_sweep_batch(config, careful=False)
+    sweep_batch, sweep_ragged_batch = make_sweep_batch(config), make_sweep_batch(config, ragged=True)
     sweep_batch_carefully = make_sweep_batch(config, careful=True)
 
     @cuda.jit(max_registers=config.max_registers)
     def sweep(
         jobs, strips, query, target, top, column, wanted_rows,
-        flags, tickets, stop, progress, lines, best_out,
+        flags, tickets, stop, progress, best_scores, lines, best_out,
     ):  # fmt: skip
         lane = np.int32(cuda.threadIdx.x % LANES)
         # Each warp has its own part of the mailboxes, a slot for every row of a batch (an unsigned index
         # spares numba's test for negative ones), and a ring of row letters, each stored twice, so that
-        # the letters of a batch can be read without an end.
+        # the letters of a batch can be read without an end. The shuffles hide from the assembler what
+        # addresses are made of: it would make them anew in each row.
         warp = np.uint32(cuda.threadIdx.x // LANES)
         mailbox = np.uint32(warp * batch)
         own_ring = np.uint32(warp * (2 * ring))
         inbox = cuda.shared.array(slots, int64)
         outbox = cuda.shared.array(slots, int64)
         row_letters = cuda.shared.array(letter_slots, int32)
+        inbox_at = cuda.shfl_sync(ALL_LANES, np.int32(shared_address(inbox) + SLOT_BYTES * warp * batch), 0)
+        outbox_at = cuda.shfl_sync(ALL_LANES, np.int32(shared_address(outbox) + SLOT_BYTES * warp * batch), 0)
+        ring_at = cuda.shfl_sync(
+            ALL_LANES, np.int32(shared_address(row_letters) + LETTER_BYTES * warp * 2 * ring), 0
+        )
         opened = cuda.local.array(columns, int32)
         e = cuda.local.array(columns, int32)
         letters = cuda.local.array(target_letters, int32)
@@ -125,8 +132,8 @@ def build_kernel(config: KernelConfig) -> Any:
             place = Place(
                 job, lane, first, width, np.int32(last_part // halves),
                 halves_if(part == last_part, part + 1 == last_part), last_column,
-                edge_counts and not whole_parts,
             )  # fmt: skip
+            ragged = edge_counts and not whole_parts
             used = halves_if(width > 0, width > columns)
 
             edge = packed_h(top[jobs[job, layout.TOP_AT] + first_of_strip])
@@ -151,6 +158,7 @@ def build_kernel(config: KernelConfig) -> Any:
                     moved = origin_below(edge, np.int32(jobs[job, layout.BELOW]))
                     carry = rebase(opened, e, carry, cost(np.int32(moved - origin)))
                     origin = moved
+                elsewhere = load_relaxed(best_scores, job) if track_best else np.int32(0)
                 # What a rectangle is worth is read once a batch rather than kept: registers are scarce.
                 costs = read_costs(jobs, job, origin)
                 edge, ambiguous = load_rows(
@@ -168,20 +176,30 @@ def build_kernel(config: KernelConfig) -> Any:
                     or 0 <= wanted_rows[wanted_at + next_wanted] <= start + batch
                     or not (whole_parts or (padded and ambiguous_until == 0))
                 )  # fmt: skip
-                threshold = threshold_of(best, start - part - halves + 2, first + 1, costs, origin, used)
-                read_at = np.uint32(own_ring + ((start - part) & (ring - 1)))
+                first_row = np.int32(start - part)
+                threshold = threshold_of(
+                    best, elsewhere, first_row - halves + 2, first + 1, costs, origin, used
+                )
+                desk = Desk(
+                    inbox_at, outbox_at, np.int32(ring_at + LETTER_BYTES * (first_row & (ring - 1)))
+                )
                 if careful:
                     carry, best, wanted = sweep_batch_carefully(
-                        opened, e, letters, inbox, outbox, mailbox, row_letters, read_at, start, rows,
-                        costs, origin, place, carry, best, threshold, wanted, wanted_rows, jobs,
-                        lines,
+                        opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs,
+                        origin, place, elsewhere, carry, best, threshold, wanted, wanted_rows, jobs, lines,
+                    )  # fmt: skip
+                elif ragged:
+                    carry, best, wanted = sweep_ragged_batch(
+                        opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs,
+                        origin, place, elsewhere, carry, best, threshold, wanted, wanted_rows, jobs, lines,
                     )  # fmt: skip
                 else:
                     carry, best, wanted = sweep_batch(
-                        opened, e, letters, inbox, outbox, mailbox, row_letters, read_at, start, rows,
-                        costs, origin, place, carry, best, threshold, wanted, wanted_rows, jobs,
-                        lines,
+                        opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs,
+                        origin, place, elsewhere, carry, best, threshold, wanted, wanted_rows, jobs, lines,
                     )  # fmt: skip
+                if track_best and best.score > elsewhere:
+                    cuda.atomic.max(best_scores, job, best.score)
                 cuda.syncwarp()
 
                 store_edge(

@@ -37,7 +37,7 @@ def bytes_needed(jobs: Sequence[SweepJob], strip_width: int) -> int:
         total += (rows + cols + strip_width) * _LETTER + (rows + cols + 2 + strip_width) * _VALUE
         total += (len(job.rows) * (cols + 1) + len(job.cols) * (rows + 1)) * _VALUE
         total += (
-            (cols // strip_width + len(job.cols) + 2) * _STRIP + layout.JOB_FIELDS * 8 + len(job.rows) * 4
+            (cols // strip_width + len(job.cols) + 2) * _STRIP + (layout.JOB_FIELDS * 8 + 4) + len(job.rows) * 4
         )
     return total
 
@@ -91,10 +91,10 @@ class DeviceBuffers:
     def __init__(self, work: WorkList, block: Any, stream: Any) -> None:
         self._block, self._stream, self._used = block, stream, 0
         control = np.zeros(4, np.int32)  # the ticket counter, the stop word, and progress in 64 bits
-        jobs, strips, query, target, top, column, wanted_rows, flags, words = self._upload(
+        jobs, strips, query, target, top, column, wanted_rows, flags, best_scores, words = self._upload(
             [
                 work.jobs, work.strips, work.query, work.target, work.top, work.column, work.wanted_rows,
-                work.flags, control,
+                work.flags, np.zeros(len(work.jobs), np.int32), control,
             ]
         )  # fmt: skip
         self.stop = words[1:2]
@@ -104,7 +104,7 @@ class DeviceBuffers:
         self._best = self._place((len(work.strips), layout.BEST_FIELDS), np.dtype(np.int32))
         self.arguments = (
             jobs, strips, query, target, top, column, wanted_rows, flags, words[0:1], self.stop,
-            self.progress, self.lines, self._best,
+            self.progress, best_scores, self.lines, self._best,
         )  # fmt: skip
 
     def _upload(self, arrays: list[NDArray[Any]]) -> list[Any]:

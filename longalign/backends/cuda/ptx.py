@@ -60,6 +60,47 @@ def store_release(typing_context: Any, array: Any, index: Any, value: Any) -> An
     return types.void(array, index, value), generate
 
 
+def _shared_pointer(context: Any, array_type: Any) -> Any:
+    return ir.PointerType(context.get_data_type(array_type.dtype), 3)
+
+
+@intrinsic
+def shared_address(typing_context: Any, array: Any) -> Any:
+    """Where an array in shared memory begins: an int32, to which bytes can be added."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        [array_type] = signature.args
+        data = context.make_array(array_type)(context, builder, args[0]).data
+        return builder.ptrtoint(builder.addrspacecast(data, _shared_pointer(context, array_type)), _I32)
+
+    return types.int32(array), generate
+
+
+
+
+@intrinsic
+def load_shared(typing_context: Any, array: Any, address: Any) -> Any:
+    """The element of an array in shared memory that stands at an address."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer = builder.inttoptr(args[1], _shared_pointer(context, signature.args[0]))
+        return builder.load(pointer)
+
+    return array.dtype(array, types.int32), generate
+
+
+@intrinsic
+def store_shared(typing_context: Any, array: Any, address: Any, value: Any) -> Any:
+    """Store an element of an array in shared memory at an address."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        pointer = builder.inttoptr(args[1], _shared_pointer(context, signature.args[0]))
+        builder.store(args[2], pointer)
+        return context.get_dummy_value()
+
+    return types.void(array, types.int32, array.dtype), generate
+
+
 def _arithmetic(ptx: str, operands: int) -> Any:
     """An instruction that computes one 32-bit number from two or three others."""
     constraints = ",".join(["=r", *["r"] * operands])

@@ -26,7 +26,8 @@ Limits = namedtuple("Limits", "valid final last_column")
 def make_row(config: KernelConfig, careful: bool) -> Any:
     """A device function that advances a lane by one row.
 
-    It returns opened (H - alpha - beta) and F at the right edge, and the highest opened value of the row.
+    It returns opened (H - alpha - beta) and F at the right edge, and `highest` or what opened value of the row
+    is higher.
     Only the `careful` one knows limits: halves that are not at work keep their state, the strip's last part
     ends where it ends, and query letters may be ambiguous.
 
@@ -38,11 +39,10 @@ def make_row(config: KernelConfig, careful: bool) -> Any:
     cell = cuda.jit(device=True)(make_cell(numbers.maximum, numbers.subtract, config.local))
     maximum, lower, subtract, select = numbers.maximum, numbers.lower, numbers.subtract, numbers.select
     short_chain = config.short_chain
-    add_score, add_any_score, lowest = scores.add, scores.add_ambiguous, numbers.lowest
+    add_score, add_any_score = scores.add, scores.add_ambiguous
 
     @cuda.jit(device=True)
-    def advance(opened, e, letters, letter, diagonal, open_left, f, costs, limits):
-        highest = lowest
+    def advance(opened, e, letters, letter, diagonal, open_left, f, highest, costs, limits):
         for k in range(columns):
             open_up = opened[k]
             paired = add_score(diagonal, letters, k, columns, letter, costs.match, costs.mismatch)
@@ -58,8 +58,8 @@ def make_row(config: KernelConfig, careful: bool) -> Any:
         return here, f, highest
 
     @cuda.jit(device=True)
-    def advance_carefully(opened, e, letters, letter, diagonal, open_left, f, costs, limits):
-        highest = lowest
+    def advance_carefully(opened, e, letters, letter, diagonal, open_left, f, highest, costs, limits):
+        before = highest
         last_open, last_f, last_highest = open_left, f, highest
         for k in range(columns):
             open_up, e_up = opened[k], e[k]
@@ -75,7 +75,7 @@ def make_row(config: KernelConfig, careful: bool) -> Any:
         open_left = select(limits.final, last_open, open_left)
         f = select(limits.final, last_f, f)
         highest = select(limits.final, last_highest, highest)
-        return open_left, f, select(limits.valid, highest, lowest)
+        return open_left, f, select(limits.valid, highest, before)
 
     return advance_carefully if careful else advance
 
