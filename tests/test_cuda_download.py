@@ -70,11 +70,11 @@ def finished_lines(work, jobs, flags):
                 block = np.concatenate([boundary.h, boundary.gap])
                 everything[start + k * size : start + (k + 1) * size] = block
                 if kind == "row":
-                    passed = strips[flags[strips[:, layout.FLAG] + 1] >= one.rows[k]]
+                    passed = strips[flags[strips[:, layout.FLAG]] >= one.rows[k]]
                     final = int((passed[:, layout.FIRST_COLUMN] + passed[:, layout.WIDTH]).max(initial=0))
                 else:
                     [strip] = strips[strips[:, layout.WANTED_COLUMN] == k]
-                    final = int(flags[strip[layout.FLAG] + 1])
+                    final = int(flags[strip[layout.FLAG]])
                 for half in (0, len(boundary) + 1):
                     part = slice(start + k * size + half + 1, start + k * size + half + 1 + final)
                     lines[part] = everything[part]
@@ -88,8 +88,9 @@ def progress(work, steps):
     for _ in range(steps):
         yield flags.copy()
         for strip in work.strips[np.argsort(work.strips[:, layout.FLAG])]:
-            at = strip[layout.FLAG] + 1
-            flags[at] = rng.integers(flags[at], flags[at - 1] + 1)
+            at, first = strip[layout.FLAG], strip[layout.NUMBER] == 0
+            limit = work.jobs[strip[layout.JOB], layout.ROWS] if first else flags[at - 1]
+            flags[at] = rng.integers(flags[at], limit + 1)
 
 
 @pytest.mark.parametrize("looks", [0, 1, 12])

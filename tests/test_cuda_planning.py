@@ -104,24 +104,24 @@ def small_matrices(draw):
 
 @given(small_matrices(), st.integers(0, 50), st.integers(0, 50))
 def test_every_value_near_an_edge_lies_in_the_window(work, row, col):
-    """Of a toy geometry: a batch of 3 rows, 4 parts of 2 columns."""
-    config = KernelConfig(True, True, 2, batch=3)
-    width, parts = 8, 4
-    toy = replace_geometry(work.scoring, config, width, parts)
+    """Of a toy geometry: a batch of 4 rows, parts that span 4 rows."""
+    config = KernelConfig(True, True, 2, batch=4)
+    width, span = 8, 4
+    toy = replace_geometry(work.scoring, config, width, span)
     [swept] = ReferenceBackend().sweep([work])
     h = np.stack([work.top.h, *(boundary.h for boundary in swept.rows)]).astype(np.int64)
-    here = h[max(0, row - parts) : row + config.batch + 1, col : col + width + 1]
+    here = h[max(0, row - span) : row + config.batch + 1, col : col + width + 1]
     assert here.min() >= h[row, col] - toy[0]
     assert here.max() <= h[row, col] + toy[1]
 
 
-def replace_geometry(scoring, config, width, parts):
+def replace_geometry(scoring, config, width, span):
     """The two bounds for a geometry that no kernel has."""
 
     class Toy:
         batch, strip_width = config.batch, width
 
-    Toy.parts = parts
+    Toy.span = span
     return window.below(scoring, Toy), window.above(scoring, Toy)
 
 

@@ -49,15 +49,25 @@ def test_a_strip_comes_after_its_left_neighbour_and_rectangles_take_turns():
     work = worklist.build([job(5, 300), job(6, 10), job(7, 200)], CONFIG)
     assert list(work.strips[:4, layout.JOB]) == [0, 1, 2, 0]
     for number in range(3):
-        flags = strips_of(work, number)[:, layout.FLAG]
-        assert (np.diff(flags) == 1).all()
+        strips = strips_of(work, number)
+        assert list(strips[:, layout.NUMBER]) == list(range(len(strips)))
+        assert (np.diff(strips[:, layout.FIRST_COLUMN]) > 0).all()
 
 
-def test_the_left_edge_of_every_rectangle_is_ready_and_nothing_else():
+def test_every_strip_has_a_flag_of_its_own_and_none_is_up():
     work = worklist.build([job(5, 300), job(6, 10)], CONFIG)
-    ready = [int(strips_of(work, number)[0, layout.FLAG]) for number in range(2)]
-    assert list(work.flags[ready]) == [5, 6]
-    assert np.count_nonzero(work.flags) == 2
+    assert sorted(work.strips[:, layout.FLAG]) == list(range(len(work.strips)))
+    assert list(work.flags) == [0] * len(work.strips)
+
+
+def test_the_left_edge_of_every_rectangle_has_the_tag_that_its_first_strip_waits_for():
+    jobs = [job(5, 300), job(6, 10)]
+    work = worklist.build(jobs, CONFIG)
+    words = work.column.view(np.int32).reshape(-1, 4)
+    assert list(words[:, 0]) == [*jobs[0].left.h[1:], *jobs[1].left.h[1:]]
+    assert list(words[:, 2]) == [*jobs[0].left.gap[1:], *jobs[1].left.gap[1:]]
+    assert {strip[layout.NUMBER] for strip in work.strips[:2]} == {*words[:, 1], *words[:, 3]} == {0}
+    assert list(work.jobs[:, layout.COLUMN_AT]) == [0, 5]
 
 
 def test_the_best_of_a_rectangle_is_chosen_by_rank():
@@ -99,9 +109,10 @@ def test_device_memory_grows_with_the_sides_and_the_lattice_only():
     assert with_rows - without == pytest.approx(100 * 2_000 * 8, rel=0.01)
 
 
-def test_a_batch_is_what_the_lanes_can_load():
-    with pytest.raises(ValueError, match="65"):
-        KernelConfig(True, True, batch=65)
+@pytest.mark.parametrize("rows", [0, 15, 66])
+def test_a_batch_is_what_the_lanes_can_load_and_steps_can_sweep(rows):
+    with pytest.raises(ValueError, match=f"not {rows}"):
+        KernelConfig(True, True, batch=rows)
 
 
 def test_packed_numbers_need_scores_of_8_bits():

@@ -150,13 +150,19 @@ def _store(array, index, value):
     array[index] = value
 
 
+def _store_pair(array, index, first, second):
+    array[index], array[index + 1] = first, second
+
+
 def _store_shared(array, address, value):
     array[address // array.itemsize] = value
 
 
 def _ptx() -> ModuleType:
     module = ModuleType("longalign.backends.cuda.ptx")
-    module.load_acquire = module.load_relaxed = lambda array, index: array[index]
+    module.load_relaxed = lambda array, index: array[index]
+    module.load_pair = lambda array, index: (array[index], array[index + 1])
+    module.store_pair = _store_pair
     module.store_release = _store
     # Addresses in shared memory count from the beginning of each array.
     module.shared_address = lambda array: 0

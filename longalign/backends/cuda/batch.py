@@ -1,4 +1,8 @@
-"""The rows of one batch, swept by the lanes of a warp in step."""
+"""The rows of one batch, swept by the lanes of a warp in step: two rows of every part a step.
+
+The second of the two needs the first one only column by column, so the two chains of dependent instructions
+run side by side.
+"""
 
 # mypy: allow-untyped-defs
 # Device functions have the types that numba infers.
@@ -8,20 +12,21 @@ from collections import namedtuple
 from typing import Any
 
 import numpy as np
+from numba import int32
 
 from longalign.backends.cuda import layout
 from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.best import make_note_best, make_threshold
-from longalign.backends.cuda.config import KernelConfig
-from longalign.backends.cuda.layout import pack, packed_gap, packed_h
+from longalign.backends.cuda.config import STEP_ROWS, KernelConfig
+from longalign.backends.cuda.layout import high_of, low_of, pack
 from longalign.backends.cuda.numbers import NUMBERS
 from longalign.backends.cuda.ptx import load_shared, store_shared
-from longalign.backends.cuda.row import Limits, make_inner_edge, make_row
+from longalign.backends.cuda.row import Edge, Limits, make_inner_edge, make_row
 from longalign.backends.cuda.sync import ALL_LANES
 
-#: What a lane hands from step to step: opened and F at the right edge of its parts, and opened above and left
-#: of their next cells.
-Carry = namedtuple("Carry", "open_right f_right diagonal")
+#: What a lane hands from batch to batch: the right edges of its parts' last two rows, and opened above and
+#: left of their next cells.
+Carry = namedtuple("Carry", "upper lower diagonal")
 
 #: Where a lane stands: its rectangle, its number, its first column and how many columns it has; the lane that
 #: holds the strip's last part, which half that is, and its last column.
@@ -31,15 +36,18 @@ Place = namedtuple("Place", "job lane first width last_lane final last_column")
 #: a lane's next row letter.
 Desk = namedtuple("Desk", "inbox outbox letter")
 
-#: Which wanted row is the next that a lane's first part meets, and which it has just passed, so that the
-#: second part follows with it: numbers from 0, or -1 for none.
-Wanted = namedtuple("Wanted", "next passed")
+#: Which wanted row is the next that a lane's first part meets, and which it met one and two rows ago, so that
+#: the second part follows with it: numbers from 0, or -1 for none.
+Wanted = namedtuple("Wanted", "next before long_before")
 
-#: What goes from row to row: a carry, what the next row has to its left, its letter, and the best cell so far.
-State = namedtuple("State", "open_right f_right diagonal open_left f_left letter best threshold wanted")
+#: What stands left of a row's next cells, and the row's letter.
+Incoming = namedtuple("Incoming", "left letter")
 
-#: Rows of one turn of the loop over a batch, unless they take care: spares copies between registers.
-_UNROLLED = 4
+#: What goes from step to step.
+State = namedtuple("State", "carry upper lower best threshold wanted")
+
+#: Steps of one turn of the loop over a batch, unless they take care: spares copies between registers.
+_UNROLLED = 2
 
 SLOT_BYTES, LETTER_BYTES = 8, 4
 
@@ -63,45 +71,51 @@ def _make_store_row(config: KernelConfig) -> Any:
     @cuda.jit(device=True)
     def store_wanted(lines, opened, e, row, wanted, wanted_rows, jobs, place, origin):
         """Write what is wanted of the rows just finished; `row` is that of the first part."""
-        passed = np.int32(-1)
+        met = np.int32(-1)
         if row >= 0 and row + 1 == wanted_rows[jobs[place.job, layout.WANTED_AT] + wanted.next]:
-            passed = wanted.next
-            store(lines, opened, e, 0, passed, jobs, place, origin)
-        if halves == 2 and wanted.passed >= 0:
-            store(lines, opened, e, 1, wanted.passed, jobs, place, origin)
-        return Wanted(np.int32(wanted.next + (1 if passed >= 0 else 0)), passed)
+            met = wanted.next
+            store(lines, opened, e, 0, met, jobs, place, origin)
+        if halves == 2 and wanted.long_before >= 0:
+            store(lines, opened, e, 1, wanted.long_before, jobs, place, origin)
+        return Wanted(np.int32(wanted.next + (1 if met >= 0 else 0)), met, wanted.before)
 
     return store_wanted
 
 
 def _make_fetch(config: KernelConfig) -> Any:
-    """A device function that gets what a row needs, so that its latency and the row before overlap."""
+    """A device function that gets what a row needs, so that its latency and other work overlap."""
     from_left = NUMBERS[config.numbers].from_left
 
     @cuda.jit(device=True)
-    def fetch(inbox, row_letters, desk, offset, open_right, f_right, place):
-        """Opened and F left of the next cells, and their letter, `offset` rows from where the desk is.
+    def fetch(inbox, row_letters, desk, offset, right, place):
+        """What the row `offset` rows after where the desk is has to its left, and its letter.
 
-        For the first part the edge comes from the strip to the left.
+        `right` is the edge that the parts have handed on; the first part's comes from the strip to the left.
         """
         from_strip = load_shared(inbox, np.int32(desk.inbox + SLOT_BYTES * offset))
         letter = load_shared(row_letters, np.int32(desk.letter + LETTER_BYTES * offset))
-        open_left = cuda.shfl_up_sync(ALL_LANES, open_right, 1)
-        f_left = cuda.shfl_up_sync(ALL_LANES, f_right, 1)
+        open_left = cuda.shfl_up_sync(ALL_LANES, right.open, 1)
+        f_left = cuda.shfl_up_sync(ALL_LANES, right.gap, 1)
         if place.lane == 0:
-            open_left, f_left = packed_h(from_strip), packed_gap(from_strip)
-        return from_left(open_left, open_right), from_left(f_left, f_right), letter
+            open_left, f_left = low_of(from_strip), high_of(from_strip)
+        return Incoming(Edge(from_left(open_left, right.open), from_left(f_left, right.gap)), letter)
 
     return fetch
 
 
-def _make_step(config: KernelConfig, careful: bool, ragged: bool, offset: int) -> Any:
-    """A device function that sweeps the row `offset` rows after where the loop stands."""
-    numbers = NUMBERS[config.numbers]
-    halves, columns, track_best = config.halves, config.columns, config.track_best
-    halves_if, select = numbers.halves, numbers.select
-    advance, inner_edge = make_row(config, careful), make_inner_edge(config)
-    fetch, store_wanted = _make_fetch(config), _make_store_row(config)
+@cuda.jit(device=True)
+def _hand_on(outbox, desk, offset, right, place):
+    """Leave a row's right edge for the strip to the right."""
+    if place.lane == place.last_lane:
+        store_shared(outbox, np.int32(desk.outbox + SLOT_BYTES * offset), pack(right.open, right.gap))
+
+
+def _make_step(config: KernelConfig, ragged: bool, offset: int) -> Any:
+    """A device function that sweeps two rows, `offset` rows after where the loop stands."""
+    columns, halves, track_best = config.columns, config.halves, config.track_best
+    maximum, halves_if = NUMBERS[config.numbers].maximum, NUMBERS[config.numbers].halves
+    advance, inner_edge = make_row(config, careful=False), make_inner_edge(config)
+    fetch = _make_fetch(config)
     note_best, threshold_of = make_note_best(config), make_threshold(config)
 
     @cuda.jit(device=True)
@@ -109,49 +123,91 @@ def _make_step(config: KernelConfig, careful: bool, ragged: bool, offset: int) -
         opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows,
         costs, origin, place, elsewhere, wanted_rows, jobs, lines, state,
     ):  # fmt: skip
-        row = np.int32(first_row + offset)
-        valid = np.int32(0)
-        if careful:
-            valid = halves_if(row >= 0 and row < rows, row >= 1 and row <= rows)
-        limits = Limits(valid, place.final, place.last_column)
-        best, threshold, wanted, open_left, f_left = (
-            state.best, state.threshold, state.wanted, state.open_left, state.f_left,
-        )  # fmt: skip
-        open_right, f_right, highest = advance(
-            opened, e, letters, state.letter, state.diagonal, open_left, f_left, threshold, costs, limits
+        between = cuda.local.array(columns, int32)
+        limits = Limits(np.int32(0), place.final, place.last_column)
+        best, threshold, left, below = state.best, state.threshold, state.upper.left, state.lower.left
+        upper, high = advance(
+            opened, between, e, letters, state.upper.letter, state.carry.diagonal, left, threshold, costs, limits
+        )
+        lower, higher = advance(
+            between, opened, e, letters, state.lower.letter, left.open, below, threshold, costs, limits
         )
         if ragged:
-            open_right, f_right = inner_edge(
-                opened, open_left, f_left, open_right, f_right, costs.extend_cost, limits
-            )
-        diagonal = select(valid, open_left, state.diagonal) if careful else open_left
-        if place.lane == place.last_lane:
-            store_shared(outbox, np.int32(desk.outbox + SLOT_BYTES * offset), pack(open_right, f_right))
-        open_left, f_left, letter = fetch(
-            inbox, row_letters, desk, offset + 1, open_right, f_right, place
-        )
-        if track_best and highest != threshold:
-            first_column = np.int32(place.first + 1)
-            best = note_best(
-                best, opened, highest, threshold, np.int32(row + 1), first_column, costs, origin
-            )
+            upper = inner_edge(between, left, upper, costs.extend_cost, limits)
+            lower = inner_edge(opened, below, lower, costs.extend_cost, limits)
+        _hand_on(outbox, desk, offset, upper, place)
+        _hand_on(outbox, desk, offset + 1, lower, place)
+        next_upper = fetch(inbox, row_letters, desk, offset + 2, upper, place)
+        next_lower = fetch(inbox, row_letters, desk, offset + 3, lower, place)
+        if track_best and maximum(high, higher) != threshold:
+            i, j = np.int32(first_row + offset + 1), np.int32(place.first + 1)
+            best = note_best(best, between, high, threshold, i, j, costs, origin)
+            best = note_best(best, opened, higher, threshold, np.int32(i + 1), j, costs, origin)
             used = halves_if(place.width > 0, place.width > columns)
-            threshold = threshold_of(
-                best, elsewhere, np.int32(row - halves + 2), first_column, costs, origin, used
-            )
-        if careful:
-            wanted = store_wanted(lines, opened, e, row, wanted, wanted_rows, jobs, place, origin)
-        return State(open_right, f_right, diagonal, open_left, f_left, letter, best, threshold, wanted)
+            i = np.int32(i + STEP_ROWS * (2 - halves))
+            threshold = threshold_of(best, elsewhere, i, j, costs, origin, used)
+        carry = Carry(upper, lower, below.open)
+        return State(carry, next_upper, next_lower, best, threshold, state.wanted)
 
     return step
 
 
-def _make_steps(config: KernelConfig, careful: bool, ragged: bool, count: int, offset: int = 0) -> Any:
-    """A device function that sweeps `count` rows, without a loop."""
-    step = _make_step(config, careful, ragged, offset)
+def _make_careful_step(config: KernelConfig) -> Any:
+    """The same, one row after the other and within limits."""
+    columns, halves, track_best = config.columns, config.halves, config.track_best
+    numbers = NUMBERS[config.numbers]
+    halves_if, select = numbers.halves, numbers.select
+    advance, fetch, store_wanted = make_row(config, careful=True), _make_fetch(config), _make_store_row(config)
+    note_best, threshold_of = make_note_best(config), make_threshold(config)
+
+    @cuda.jit(device=True)
+    def sweep_row(
+        opened, e, letters, incoming, diagonal, row, rows, costs, origin, place, elsewhere, best, threshold,
+        wanted, wanted_rows, jobs, lines,
+    ):  # fmt: skip
+        """Returns the right edge and opened above and left of the next row's cells, and the rest anew."""
+        valid = halves_if(row >= 0 and row < rows, row >= STEP_ROWS and row < rows + STEP_ROWS)
+        limits = Limits(valid, place.final, place.last_column)
+        right, highest = advance(
+            opened, opened, e, letters, incoming.letter, diagonal, incoming.left, threshold, costs, limits
+        )
+        if track_best and highest != threshold:
+            i, j = np.int32(row + 1), np.int32(place.first + 1)
+            best = note_best(best, opened, highest, threshold, i, j, costs, origin)
+            used = halves_if(place.width > 0, place.width > columns)
+            i = np.int32(i + 1 - STEP_ROWS * (halves - 1))
+            threshold = threshold_of(best, elsewhere, i, j, costs, origin, used)
+        wanted = store_wanted(lines, opened, e, row, wanted, wanted_rows, jobs, place, origin)
+        return right, select(valid, incoming.left.open, diagonal), best, threshold, wanted
+
+    @cuda.jit(device=True)
+    def step(
+        opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows,
+        costs, origin, place, elsewhere, wanted_rows, jobs, lines, state,
+    ):  # fmt: skip
+        upper, diagonal, best, threshold, wanted = sweep_row(
+            opened, e, letters, state.upper, state.carry.diagonal, first_row, rows, costs, origin, place,
+            elsewhere, state.best, state.threshold, state.wanted, wanted_rows, jobs, lines,
+        )  # fmt: skip
+        lower, diagonal, best, threshold, wanted = sweep_row(
+            opened, e, letters, state.lower, diagonal, np.int32(first_row + 1), rows, costs, origin, place,
+            elsewhere, best, threshold, wanted, wanted_rows, jobs, lines,
+        )  # fmt: skip
+        _hand_on(outbox, desk, 0, upper, place)
+        _hand_on(outbox, desk, 1, lower, place)
+        next_upper = fetch(inbox, row_letters, desk, 2, upper, place)
+        next_lower = fetch(inbox, row_letters, desk, 3, lower, place)
+        return State(Carry(upper, lower, diagonal), next_upper, next_lower, best, threshold, wanted)
+
+    return step
+
+
+def _make_steps(config: KernelConfig, ragged: bool, count: int, offset: int = 0) -> Any:
+    """A device function that sweeps `count` steps, without a loop."""
+    step = _make_step(config, ragged, offset)
     if count == 1:
         return step
-    others = _make_steps(config, careful, ragged, count - 1, offset + 1)
+    others = _make_steps(config, ragged, count - 1, offset + STEP_ROWS)
 
     @cuda.jit(device=True)
     def steps(
@@ -175,33 +231,30 @@ def make_sweep_batch(config: KernelConfig, careful: bool = False, ragged: bool =
 
     It takes left edge and letters from shared memory, and leaves the right edge there: `desk` says where.
     """
-    batch, columns = config.batch, config.columns
-    halves_if = NUMBERS[config.numbers].halves
-    count = 1 if careful or ragged or batch % _UNROLLED else _UNROLLED
-    fetch, steps = _make_fetch(config), _make_steps(config, careful, ragged, count)
+    batch = config.batch
+    count = 1 if careful or ragged or batch % (_UNROLLED * STEP_ROWS) else _UNROLLED
+    steps = _make_careful_step(config) if careful else _make_steps(config, ragged, count)
+    stride, fetch = count * STEP_ROWS, _make_fetch(config)
 
     @cuda.jit(device=True)
     def sweep_batch(
         opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows,
         costs, origin, place, elsewhere, carry, best, threshold, wanted, wanted_rows, jobs, lines,
     ):  # fmt: skip
-        open_left, f_left, letter = fetch(
-            inbox, row_letters, desk, 0, carry.open_right, carry.f_right, place
-        )
-        state = State(
-            carry.open_right, carry.f_right, carry.diagonal, open_left, f_left, letter, best, threshold, wanted
-        )
+        upper = fetch(inbox, row_letters, desk, 0, carry.upper, place)
+        lower = fetch(inbox, row_letters, desk, 1, carry.lower, place)
+        state = State(carry, upper, lower, best, threshold, wanted)
         row, swept = first_row, np.int32(0)
         while swept < batch:
             state = steps(
                 opened, e, letters, inbox, outbox, row_letters, desk, row, rows,
                 costs, origin, place, elsewhere, wanted_rows, jobs, lines, state,
             )  # fmt: skip
-            swept, row = np.int32(swept + count), np.int32(row + count)
+            swept, row = np.int32(swept + stride), np.int32(row + stride)
             desk = Desk(
-                np.int32(desk.inbox + SLOT_BYTES * count), np.int32(desk.outbox + SLOT_BYTES * count),
-                np.int32(desk.letter + LETTER_BYTES * count),
+                np.int32(desk.inbox + SLOT_BYTES * stride), np.int32(desk.outbox + SLOT_BYTES * stride),
+                np.int32(desk.letter + LETTER_BYTES * stride),
             )  # fmt: skip
-        return Carry(state.open_right, state.f_right, state.diagonal), state.best, state.wanted
+        return state.carry, state.best, state.wanted
 
     return sweep_batch

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from longalign.backends.cuda.api import cuda
-from longalign.backends.cuda.config import LANES, KernelConfig
+from longalign.backends.cuda.config import LANES, STEP_ROWS, KernelConfig
 from longalign.backends.cuda.numbers import NUMBERS
 from longalign.backends.cuda.sync import ALL_LANES
 
@@ -84,13 +84,13 @@ def make_note_best(config: KernelConfig) -> Any:
 
     @cuda.jit(device=True)
     def note(best, opened, highest, threshold, i, j, costs, origin):
-        """`best`, or a cell of the row that outranks it; i and j are those of the first column."""
+        """`best`, or a cell of the row that outranks it; i and j are those of the first part's first column."""
         for half in range(halves):
             wanted = part(highest, half)
             if wanted > part(threshold, half):
                 score = np.int32(value(highest, half, origin) + costs.amount)
                 column = np.int32(j + half * columns + first_column(opened, half, wanted))
-                row = np.int32(i - half)
+                row = np.int32(i - STEP_ROWS * half)
                 if _outranks(score, row, column, best):
                     best = Best(score, row, column)
         return best

@@ -7,6 +7,10 @@ from typing import Literal
 
 LANES = 32
 
+#: Rows that a part of a strip sweeps in one step: their columns depend on one another in two chains, so that
+#: a warp hides half of the latency by itself.
+STEP_ROWS = 2
+
 #: What a lane computes in. "packed": two cells at a time, each 16 bits relative to a 32-bit origin that
 #: follows the sweep; "int32": one cell at a time.
 Numbers = Literal["packed", "int32"]
@@ -38,8 +42,11 @@ class KernelConfig:
     max_registers: int | None = None
 
     def __post_init__(self) -> None:
-        if not 1 <= self.batch <= 2 * LANES:
-            raise ValueError(f"a lane loads at most two rows: 1 <= batch <= {2 * LANES}, not {self.batch}")
+        if not 1 <= self.batch <= 2 * LANES or self.batch % STEP_ROWS:
+            raise ValueError(
+                f"a lane loads at most two rows, and a step takes {STEP_ROWS}: {STEP_ROWS} <= batch <= "
+                f"{2 * LANES} and even, not {self.batch}"
+            )
         if self.numbers == "packed" and self.letters != "bytes":
             raise ValueError("packed numbers need 8-bit letter scores")
 
@@ -50,8 +57,13 @@ class KernelConfig:
 
     @property
     def parts(self) -> int:
-        """Parts of a strip, each of them a row behind its left neighbour."""
+        """Parts of a strip, each of them a step behind its left neighbour."""
         return LANES * self.halves
+
+    @property
+    def span(self) -> int:
+        """Rows that the parts of a strip are spread over."""
+        return STEP_ROWS * self.parts
 
     @property
     def strip_width(self) -> int:
@@ -62,11 +74,11 @@ class KernelConfig:
     def lag(self) -> int:
         """Rows by which a strip follows its left neighbour.
 
-        The neighbour has swept a batch, and its last part has come as far only `parts` - 1 rows later.
+        The neighbour has swept a batch, and its last part has come as far only almost a `span` later.
         """
-        return -(-(self.batch + self.parts - 1) // self.batch) * self.batch
+        return -(-(self.batch + self.span - STEP_ROWS) // self.batch) * self.batch
 
     @property
     def ring(self) -> int:
         """Row letters that the parts of a strip work on in one batch, rounded up to a power of two."""
-        return 1 << (self.batch + self.parts - 1).bit_length()
+        return 1 << (self.batch + self.span - 1).bit_length()

@@ -44,15 +44,15 @@ class _Rectangle:
         ]
         wanted = strips[strips[:, layout.WANTED_COLUMN] >= 0]
         self.cols = [
-            (int(strip[layout.FLAG]) + 1, _Line(col_at + k * layout.line_size(rows), rows))
+            (int(strip[layout.FLAG]), _Line(col_at + k * layout.line_size(rows), rows))
             for k, strip in enumerate(wanted)
         ]
-        self._flags = strips[:, layout.FLAG] + 1
+        self._flags = strips[:, layout.FLAG]
         self._ends = np.concatenate([[0], strips[:, layout.FIRST_COLUMN] + strips[:, layout.WIDTH]])
 
     def final(self, flags: IntArray) -> Iterator[tuple[_Line, int]]:
         """Every line, and how many of its values are final."""
-        done = flags[self._flags]  # falls from left to right
+        done = np.minimum.accumulate(flags[self._flags])  # a strip is never ahead of its left neighbour
         for row, line in self.rows:
             yield line, int(self._ends[np.count_nonzero(done >= row)])
         for flag, line in self.cols:

@@ -4,6 +4,7 @@
 # Device functions have the types that numba infers.
 from __future__ import annotations
 
+from collections import namedtuple
 from typing import Any
 
 import numpy as np
@@ -11,13 +12,24 @@ import numpy as np
 from longalign.backends.cuda import layout
 from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.batch import Carry
-from longalign.backends.cuda.config import LANES, KernelConfig
-from longalign.backends.cuda.layout import pack, packed_gap, packed_h
+from longalign.backends.cuda.config import LANES, STEP_ROWS, KernelConfig
+from longalign.backends.cuda.layout import pack, high_of, low_of
 from longalign.backends.cuda.letters import LETTER_SCORES, UNAMBIGUOUS
 from longalign.backends.cuda.numbers import NUMBERS
-from longalign.backends.cuda.row import Costs
-from longalign.backends.cuda.sync import ALL_LANES
+from longalign.backends.cuda.row import Costs, Edge
+from longalign.backends.cuda.sync import (
+    ALL_LANES,
+    any_missing,
+    pause,
+    read_tagged,
+    told_to_stop,
+    write_tagged,
+)
 from longalign.scoring import NEG_INF
+
+#: What a lane reads of a row: its left edge, its letter, and that of the row which the other half of a packed
+#: number is at work on.
+Row = namedtuple("Row", "tagged code above")
 
 
 def make_read_costs(config: KernelConfig) -> Any:
@@ -62,16 +74,67 @@ def make_load_columns(config: KernelConfig) -> Any:
         for half in range(halves):
             for k in range(columns):
                 value = top[top_at + half * columns + k + 1]
-                h, gap = packed_h(value), packed_gap(value)
+                h, gap = low_of(value), high_of(value)
                 relative = number(np.int32(h - opening), origin)
                 relative_e = number(raised(gap, h, gap_open), origin)
                 opened[k] = relative if half == 0 else join(opened[k], relative)
                 e[k] = relative_e if half == 0 else join(e[k], relative_e)
-            relative = number(np.int32(packed_h(top[top_at + half * columns]) - opening), origin)
+            relative = number(np.int32(low_of(top[top_at + half * columns]) - opening), origin)
             diagonal = relative if half == 0 else join(diagonal, relative)
         return diagonal
 
     return load_columns
+
+
+def make_read_ahead(config: KernelConfig) -> Any:
+    """A device function that reads a batch's left edge and letters, in a lane's registers until they are needed.
+
+    The edge is what happens to be there: `make_receive` waits for it.
+    """
+    batch, loads = config.batch, -(-config.batch // LANES)
+
+    @cuda.jit(device=True)
+    def read_row(query, column, jobs, job, tag, start, slot):
+        rows = np.int32(jobs[job, layout.ROWS])
+        row = np.int32(start + slot)
+        query_at = jobs[job, layout.QUERY_AT]
+        wanted = slot < batch and row < rows
+        tagged = read_tagged(column, jobs[job, layout.COLUMN_AT] + row, wanted, tag)
+        code = query[query_at + row] if wanted else np.uint8(0)
+        follows = slot < batch and STEP_ROWS <= row < rows + STEP_ROWS
+        above = query[query_at + row - STEP_ROWS] if follows else np.uint8(0)
+        return Row(tagged, code, above)
+
+    @cuda.jit(device=True)
+    def read_ahead(query, column, jobs, job, tag, start, lane):
+        first = read_row(query, column, jobs, job, tag, start, lane)
+        second = read_row(query, column, jobs, job, tag, start, np.int32(lane + LANES)) if loads > 1 else first
+        return first, second
+
+    return read_ahead
+
+
+def make_receive(config: KernelConfig) -> Any:
+    """A device function that waits until a batch's left edge is complete."""
+    batch, loads = config.batch, -(-config.batch // LANES)
+
+    @cuda.jit(device=True)
+    def receive(first, second, column, jobs, job, tag, start, lane, stop):
+        """Both rows of the lane as they should be, and whether the host says stop instead."""
+        upper, lower = first.tagged, second.tagged
+        stopped = False
+        while not stopped and any_missing(upper, lower, tag):
+            pause()
+            stopped = told_to_stop(stop)
+            rows, column_at = np.int32(jobs[job, layout.ROWS]), jobs[job, layout.COLUMN_AT] + start
+            upper = read_tagged(column, column_at + lane, lane < batch and start + lane < rows, tag)
+            lower = upper
+            if loads > 1:
+                slot = np.int32(lane + LANES)
+                lower = read_tagged(column, column_at + slot, slot < batch and start + slot < rows, tag)
+        return Row(upper, first.code, first.above), Row(lower, second.code, second.above), stopped
+
+    return receive
 
 
 def make_load_rows(config: KernelConfig) -> Any:
@@ -82,33 +145,35 @@ def make_load_rows(config: KernelConfig) -> Any:
     minds_ambiguous = scores.add is not scores.add_ambiguous
 
     @cuda.jit(device=True)
-    def load_rows(inbox, mailbox, row_letters, own_ring, edge, query, column, jobs, job, start, lane, origin):
-        """Returns H on the edge of the batch's last row, and whether a letter asks for care."""
-        # Where things are is read once a batch rather than kept: registers are scarce.
-        rows, opening = np.int32(jobs[job, layout.ROWS]), np.int32(jobs[job, layout.OPENING])
+    def load_row(inbox, mailbox, row_letters, own_ring, edge, read, jobs, job, start, slot, origin):
+        row, opening = np.int32(start + slot), np.int32(jobs[job, layout.OPENING])
         gap_open = np.int32(opening - jobs[job, layout.EXTEND])
-        query_at, column_at = jobs[job, layout.QUERY_AT], jobs[job, layout.COLUMN_AT] + 1
-        careful = np.int32(0)
-        for load in range(loads):
-            slot = np.int32(load * LANES + lane)
-            row = np.int32(start + slot)
-            if slot < batch:
-                code = query[query_at + row] if row < rows else np.uint8(0)
-                above = query[query_at + row - 1] if 0 < row <= rows else np.uint8(0)
-                in_ring = np.uint32(own_ring + (row & (ring - 1)))
-                row_letters[in_ring] = row_letter(code, above)
-                row_letters[np.uint32(in_ring + ring)] = row_letter(code, above)
-                if code >= UNAMBIGUOUS:
-                    careful = np.int32(1)
-                if row < rows:
-                    value = column[column_at + row]
-                    edge = packed_h(value)
-                    inbox[np.uint32(mailbox + slot)] = pack(
-                        number(np.int32(edge - opening), origin),
-                        number(raised(packed_gap(value), edge, gap_open), origin),
-                    )
+        if slot < batch:
+            in_ring = np.uint32(own_ring + (row & (ring - 1)))
+            letter = row_letter(read.code, read.above)
+            row_letters[in_ring] = letter
+            row_letters[np.uint32(in_ring + ring)] = letter
+            if row < np.int32(jobs[job, layout.ROWS]):
+                edge = low_of(read.tagged.h)
+                gap = raised(low_of(read.tagged.gap), edge, gap_open)
+                inbox[np.uint32(mailbox + slot)] = pack(
+                    number(np.int32(edge - opening), origin), number(gap, origin)
+                )
+        return edge
+
+    @cuda.jit(device=True)
+    def load_rows(
+        inbox, mailbox, row_letters, own_ring, edge, first, second, jobs, job, start, lane, origin
+    ):
+        """Returns H on the edge of the batch's last row, and whether a letter asks for care."""
+        edge = load_row(inbox, mailbox, row_letters, own_ring, edge, first, jobs, job, start, lane, origin)
+        ambiguous = first.code >= UNAMBIGUOUS
+        if loads > 1:
+            slot = np.int32(lane + LANES)
+            edge = load_row(inbox, mailbox, row_letters, own_ring, edge, second, jobs, job, start, slot, origin)
+            ambiguous = ambiguous or second.code >= UNAMBIGUOUS
         edge = cuda.shfl_sync(ALL_LANES, edge, (batch - 1) % LANES)
-        return edge, minds_ambiguous and cuda.any_sync(ALL_LANES, careful)
+        return edge, minds_ambiguous and cuda.any_sync(ALL_LANES, ambiguous)
 
     return load_rows
 
@@ -119,10 +184,10 @@ def make_store_edge(config: KernelConfig) -> Any:
     value_of = NUMBERS[config.numbers].value
 
     @cuda.jit(device=True)
-    def store_edge(outbox, mailbox, column, lines, jobs, job, wanted_column, first, lane, half, origin):
+    def store_edge(outbox, mailbox, column, lines, jobs, job, tag, wanted_column, first, lane, half, origin):
         """The slots hold rows from `first` on, which may be negative; their values are in that `half`."""
         rows, opening = np.int32(jobs[job, layout.ROWS]), np.int32(jobs[job, layout.OPENING])
-        column_at = jobs[job, layout.COLUMN_AT] + 1
+        column_at = jobs[job, layout.COLUMN_AT]
         length = np.int64(rows) + 1
         line_at = jobs[job, layout.COL_OUT_AT] + wanted_column * 2 * length + 1
         for load in range(loads):
@@ -130,9 +195,9 @@ def make_store_edge(config: KernelConfig) -> Any:
             row = np.int32(first + slot)
             if slot < batch and row >= 0 and row < rows:
                 value = outbox[np.uint32(mailbox + slot)]
-                h = np.int32(value_of(packed_h(value), half, origin) + opening)
-                gap = value_of(packed_gap(value), half, origin)
-                column[column_at + row] = pack(h, gap)
+                h = np.int32(value_of(low_of(value), half, origin) + opening)
+                gap = value_of(high_of(value), half, origin)
+                write_tagged(column, column_at + row, h, gap, tag)
                 if wanted_column >= 0:
                     lines[line_at + row] = h
                     lines[line_at + length + row] = gap
@@ -150,8 +215,11 @@ def make_rebase(config: KernelConfig) -> Any:
         for k in range(columns):
             opened[k] = subtract(opened[k], by)
             e[k] = subtract(e[k], by)
+        upper, lower = carry.upper, carry.lower
         return Carry(
-            subtract(carry.open_right, by), subtract(carry.f_right, by), subtract(carry.diagonal, by)
+            Edge(subtract(upper.open, by), subtract(upper.gap, by)),
+            Edge(subtract(lower.open, by), subtract(lower.gap, by)),
+            subtract(carry.diagonal, by),
         )
 
     return rebase

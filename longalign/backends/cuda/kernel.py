@@ -1,8 +1,8 @@
 """The sweep kernel: warps take strips of a work list and sweep them from top to bottom.
 
 A strip has as many *parts* as the warp has numbers: one a lane, or two where numbers are packed, the first
-in the low half. Part p owns `columns` neighbouring columns and works on row t - p in step t, so that what it
-needs from its left was finished in the step before: it comes from lane l - 1 by a shuffle, or from the other
+in the low half. Part p owns `columns` neighbouring columns and works on two rows a step, 2(t - p) and the next
+in step t, so that what it needs from its left was finished in the step before: it comes from lane l - 1 by a shuffle, or from the other
 half of the lane. The first part gets it from the strip to the left, a batch of rows at a time, and the last
 part leaves the right edge for the strip to the right.
 
@@ -33,21 +33,24 @@ from longalign.backends.cuda import layout
 from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.batch import LETTER_BYTES, SLOT_BYTES, Carry, Desk, Place, Wanted, make_sweep_batch
 from longalign.backends.cuda.best import best_of_warp, make_threshold, no_best
-from longalign.backends.cuda.config import LANES, KernelConfig
+from longalign.backends.cuda.config import LANES, STEP_ROWS, KernelConfig
 from longalign.backends.cuda.edges import (
     make_load_columns,
     make_load_rows,
+    make_read_ahead,
     make_read_costs,
     make_rebase,
+    make_receive,
     make_store_edge,
 )
-from longalign.backends.cuda.layout import packed_h
+from longalign.backends.cuda.layout import low_of
 from longalign.backends.cuda.numbers import NUMBERS
 from longalign.backends.cuda.ptx import load_relaxed, shared_address
-from longalign.backends.cuda.sync import ALL_LANES, LOOK_EVERY, publish_rows, take_ticket, wait_for_rows
+from longalign.backends.cuda.row import Edge
+from longalign.backends.cuda.sync import ALL_LANES, LOOK_EVERY, publish_rows, take_ticket, told_to_stop
 
-#: Batches between two updates of the progress counter: often enough for a display, rare for the memory.
-_PROGRESS_EVERY = 64
+#: Batches between two words to the host: often enough for a display, rare for the memory.
+_PROGRESS_EVERY = 32
 
 #: The types of a kernel's arguments, all C-contiguous arrays.
 SIGNATURE = (
@@ -57,9 +60,9 @@ SIGNATURE = (
 
 
 @cuda.jit(device=True)
-def _published(steps, last_part, rows):
-    """Rows whose right edge a strip has published after so many steps."""
-    return min(rows, max(np.int32(0), np.int32(steps - last_part)))
+def _published(begun, behind, rows):
+    """Rows whose right edge a strip has published when its first part has done `begun` rows."""
+    return min(rows, max(np.int32(0), np.int32(begun - behind)))
 
 
 def build_kernel(config: KernelConfig) -> Any:
@@ -68,21 +71,19 @@ def build_kernel(config: KernelConfig) -> Any:
     Launch it with blocks of 32 x `config.warps` threads, as many as are resident, and the arguments of
     `worklist.WorkList` and `memory.DeviceBuffers`.
     """
-    columns, halves, parts, batch, ring = (
-        config.columns, config.halves, config.parts, config.batch, config.ring,
+    columns, halves, span, batch, ring = (
+        config.columns, config.halves, config.span, config.batch, config.ring,
     )  # fmt: skip
     track_best, letter_slots = config.track_best, config.warps * 2 * ring
-    slots = config.warps * batch + 1  # one more than is filled: the last step fetches what none needs
+    slots = config.warps * batch + STEP_ROWS  # more than are filled: the last step fetches what none needs
     target_letters, padded = columns * halves, config.letters != "compare"
     based = config.numbers == "packed"
     numbers = NUMBERS[config.numbers]
     cost, halves_if, origin_below = numbers.cost, numbers.halves, numbers.origin
-    load_columns, load_rows, store_edge = (
-        make_load_columns(config),
-        make_load_rows(config),
-        make_store_edge(config),
-    )
-    read_costs = make_read_costs(config)
+    load_columns, read_costs, store_edge = (
+        make_load_columns(config), make_read_costs(config), make_store_edge(config),
+    )  # fmt: skip
+    read_ahead, receive, load_rows = make_read_ahead(config), make_receive(config), make_load_rows(config)
     rebase, threshold_of = make_rebase(config), make_threshold(config)
     sweep_batch, sweep_ragged_batch = make_sweep_batch(config), make_sweep_batch(config, ragged=True)
     sweep_batch_carefully = make_sweep_batch(config, careful=True)
@@ -116,12 +117,13 @@ def build_kernel(config: KernelConfig) -> Any:
         while strip < strips.shape[0]:
             job = strips[strip, layout.JOB]
             rows = np.int32(jobs[job, layout.ROWS])
-            flag = strips[strip, layout.FLAG]
+            tag = strips[strip, layout.NUMBER]
 
             # This lane's columns: `width` of them, after the first `first` columns of the rectangle.
             strip_width = np.int32(strips[strip, layout.WIDTH])
             first_of_strip = strips[strip, layout.FIRST_COLUMN]
             last_part = np.int32((strip_width - 1) // columns)
+            behind = np.int32(last_part * STEP_ROWS)
             part = np.int32(lane * halves)
             first = np.int32(first_of_strip + part * columns)
             width = min(max(np.int32(strip_width - part * columns), np.int32(0)), np.int32(halves * columns))
@@ -136,24 +138,25 @@ def build_kernel(config: KernelConfig) -> Any:
             ragged = edge_counts and not whole_parts
             used = halves_if(width > 0, width > columns)
 
-            edge = packed_h(top[jobs[job, layout.TOP_AT] + first_of_strip])
+            edge = low_of(top[jobs[job, layout.TOP_AT] + first_of_strip])
             origin = origin_below(edge, np.int32(jobs[job, layout.BELOW]))
             costs = read_costs(jobs, job, origin)
             diagonal = load_columns(opened, e, letters, first, top, target, jobs, job, costs, origin)
-            carry = Carry(np.int32(0), np.int32(0), diagonal)
+            nothing = Edge(np.int32(0), np.int32(0))
+            carry = Carry(nothing, nothing, diagonal)
             best = no_best()
-            wanted = Wanted(np.int32(0), np.int32(-1))
+            wanted = Wanted(np.int32(0), np.int32(-1), np.int32(-1))
             next_wanted = np.int32(0)
             ambiguous_until = np.int32(0)
-            known = np.int32(0)
-            batches = np.int32((rows + last_part + batch - 1) // batch)
+            first_row_read, second_row_read = read_ahead(query, column, jobs, job, tag, np.int32(0), lane)
+            batches = np.int32((rows + behind + batch - 1) // batch)
             for turn in range(batches):
                 start = np.int32(turn * batch)
-                needed = min(rows, np.int32(start + batch))
-                if known < needed or turn % LOOK_EVERY == 0:
-                    known = wait_for_rows(flags, flag, needed, stop, lane)
-                    if known < 0:
-                        return
+                one, other, stopped = receive(
+                    first_row_read, second_row_read, column, jobs, job, tag, start, lane, stop
+                )
+                if stopped or (turn % LOOK_EVERY == 0 and told_to_stop(stop)):
+                    return
                 if based:
                     moved = origin_below(edge, np.int32(jobs[job, layout.BELOW]))
                     carry = rebase(opened, e, carry, cost(np.int32(moved - origin)))
@@ -162,23 +165,26 @@ def build_kernel(config: KernelConfig) -> Any:
                 # What a rectangle is worth is read once a batch rather than kept: registers are scarce.
                 costs = read_costs(jobs, job, origin)
                 edge, ambiguous = load_rows(
-                    inbox, mailbox, row_letters, own_ring, edge, query, column, jobs, job, start, lane, origin
+                    inbox, mailbox, row_letters, own_ring, edge, one, other, jobs, job, start, lane, origin
+                )
+                first_row_read, second_row_read = read_ahead(
+                    query, column, jobs, job, tag, np.int32(start + batch), lane
                 )
                 if ambiguous:
-                    ambiguous_until = np.int32(start + batch + parts)
+                    ambiguous_until = np.int32(start + batch + span)
                 cuda.syncwarp()
 
                 wanted_at = jobs[job, layout.WANTED_AT]
-                while 0 <= wanted_rows[wanted_at + next_wanted] <= start - last_part:
+                while 0 <= wanted_rows[wanted_at + next_wanted] <= start - behind:
                     next_wanted = np.int32(next_wanted + 1)
                 careful = (
-                    start < last_part or start + batch > rows or start < ambiguous_until
+                    start < behind or start + batch > rows or start < ambiguous_until
                     or 0 <= wanted_rows[wanted_at + next_wanted] <= start + batch
                     or not (whole_parts or (padded and ambiguous_until == 0))
                 )  # fmt: skip
-                first_row = np.int32(start - part)
+                first_row = np.int32(start - part * STEP_ROWS)
                 threshold = threshold_of(
-                    best, elsewhere, first_row - halves + 2, first + 1, costs, origin, used
+                    best, elsewhere, first_row + 1 - STEP_ROWS * (halves - 1), first + 1, costs, origin, used
                 )
                 desk = Desk(
                     inbox_at, outbox_at, np.int32(ring_at + LETTER_BYTES * (first_row & (ring - 1)))
@@ -203,14 +209,16 @@ def build_kernel(config: KernelConfig) -> Any:
                 cuda.syncwarp()
 
                 store_edge(
-                    outbox, mailbox, column, lines, jobs, job, strips[strip, layout.WANTED_COLUMN],
-                    np.int32(start - last_part), lane, last_part % halves, origin,
+                    outbox, mailbox, column, lines, jobs, job, np.int32(tag + 1),
+                    strips[strip, layout.WANTED_COLUMN], np.int32(start - behind), lane, last_part % halves,
+                    origin,
                 )  # fmt: skip
-                publish_rows(flags, flag + 1, _published(start + batch, last_part, rows), lane)
-                if lane == 0 and ((turn + 1) % _PROGRESS_EVERY == 0 or turn + 1 == batches):
-                    since = turn // _PROGRESS_EVERY * _PROGRESS_EVERY * batch
-                    more = _published(start + batch, last_part, rows) - _published(since, last_part, rows)
-                    cuda.atomic.add(progress, 0, np.int64(more) * strip_width)
+                if (turn + 1) % _PROGRESS_EVERY == 0 or turn + 1 == batches:
+                    done = _published(start + batch, behind, rows)
+                    publish_rows(flags, strips[strip, layout.FLAG], done, lane)
+                    if lane == 0:
+                        before = _published(turn // _PROGRESS_EVERY * _PROGRESS_EVERY * batch, behind, rows)
+                        cuda.atomic.add(progress, 0, np.int64(done - before) * strip_width)
 
             if track_best:
                 best = best_of_warp(best)

@@ -16,10 +16,10 @@ MATCH, MISMATCH, OPENING, EXTEND = 9, 10, 11, 12
 BELOW = 13  # how far the origin of packed numbers lies below the left edge
 JOB_FIELDS = 14
 
-# One row a strip, int32: its rectangle, first column and width; the flag of its left neighbour (its own is
-# the next); and which of the wanted columns its right edge is, or -1.
-JOB, FIRST_COLUMN, WIDTH, FLAG, WANTED_COLUMN = 0, 1, 2, 3, 4
-STRIP_FIELDS = 5
+# One row a strip, int32: its rectangle, first column and width; its number in the rectangle; which of the
+# wanted columns its right edge is, or -1; and where it tells the host how far it has come.
+JOB, FIRST_COLUMN, WIDTH, NUMBER, WANTED_COLUMN, FLAG = 0, 1, 2, 3, 4, 5
+STRIP_FIELDS = 6
 
 # One row a strip, int32: the best cell in it, by the rectangle's own indices.
 BEST_SCORE, BEST_I, BEST_J = 0, 1, 2
@@ -34,23 +34,22 @@ def line_size(letters: int) -> int:
     return 2 * (letters + 1)
 
 
-# A boundary value that strips exchange is one int64, so that H and its gap state travel in one access: H in
-# the low half.
+# Two int32 that travel together are one int64: H and the gap state above a column, or a value and its tag.
 
 
 @cuda.jit(device=True)
-def pack(h, gap):
-    """H and a gap state as one boundary value."""
-    return (np.int64(gap) << np.int64(32)) | (np.int64(h) & np.int64(0xFFFFFFFF))
+def pack(low, high):
+    """Two int32 as one int64."""
+    return (np.int64(high) << np.int64(32)) | (np.int64(low) & np.int64(0xFFFFFFFF))
 
 
 @cuda.jit(device=True)
-def packed_h(value):
-    """H of a boundary value."""
-    return np.int32(value)
+def low_of(pair):
+    """The first of two: H, or a value."""
+    return np.int32(pair)
 
 
 @cuda.jit(device=True)
-def packed_gap(value):
-    """The gap state of a boundary value."""
-    return np.int32(value >> np.int64(32))
+def high_of(pair):
+    """The second of two: a gap state, or a tag."""
+    return np.int32(pair >> np.int64(32))

@@ -1,8 +1,8 @@
 """How a kernel scores a letter pair: strategies with the same four device functions.
 
 - `column(code, match, mismatch)`: what a lane keeps of a target letter;
-- `row(code, above)`: what a lane reads of the query letter of its row and the one above, on which the other
-  half of a packed number is at work;
+- `row(code, above)`: what a lane reads of the query letter of its row and the one above on which the other
+  half of a packed number is at work, a step behind;
 - `add(total, letters, k, columns, row, match, mismatch)`: `total` plus the score in column k, given what is
   kept of the target letters, those of the other half's columns after the first `columns`;
 - `add_ambiguous`: the same, but the query letter may be ambiguous. A lane takes it only in batches of rows

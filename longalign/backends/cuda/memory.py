@@ -15,7 +15,7 @@ from longalign.backends.cuda.worklist import WorkList
 from longalign.boundary import IntArray
 from longalign.errors import BackendError
 
-_VALUE = 8  # bytes of a packed boundary value
+_VALUE = 8  # bytes of a boundary value: two numbers, or one and its tag
 _LETTER = 1
 _STRIP = 4 * (layout.STRIP_FIELDS + layout.BEST_FIELDS + 1)
 
@@ -34,7 +34,7 @@ def bytes_needed(jobs: Sequence[SweepJob], strip_width: int) -> int:
     total = 20 * _ALIGNMENT
     for job in jobs:
         rows, cols = len(job.query), len(job.target)
-        total += (rows + cols + strip_width) * _LETTER + (rows + cols + 2 + strip_width) * _VALUE
+        total += (rows + cols + strip_width) * _LETTER + (2 * rows + cols + 1 + strip_width) * _VALUE
         total += (len(job.rows) * (cols + 1) + len(job.cols) * (rows + 1)) * _VALUE
         total += (
             (cols // strip_width + len(job.cols) + 2) * _STRIP + (layout.JOB_FIELDS * 8 + 4) + len(job.rows) * 4

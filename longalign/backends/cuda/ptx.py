@@ -22,24 +22,51 @@ def _address(context: Any, builder: Any, array_type: Any, array: Any, index: Any
     return builder.ptrtoint(builder.gep(data, [index]), _I64)
 
 
-def _load(qualifier: str) -> Any:
-    ptx = f"{{ .reg .u64 p; cvta.to.global.u64 p, $1; ld.{qualifier}.gpu.global.b32 $0, [p]; }}"
+@intrinsic
+def load_relaxed(typing_context: Any, array: Any, index: Any) -> Any:
+    """An int32 from global memory, never from a stale cache line."""
+    ptx = "{ .reg .u64 p; cvta.to.global.u64 p, $1; ld.relaxed.gpu.global.b32 $0, [p]; }"
     instruction = ir.InlineAsm(ir.FunctionType(_I32, [_I64]), ptx, "=r,l,~{memory}", side_effect=True)
 
-    def load(typing_context: Any, array: Any, index: Any) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-            index = context.cast(builder, args[1], signature.args[1], types.int64)
-            return builder.call(instruction, [_address(context, builder, signature.args[0], args[0], index)])
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        index = context.cast(builder, args[1], signature.args[1], types.int64)
+        return builder.call(instruction, [_address(context, builder, signature.args[0], args[0], index)])
 
-        return types.int32(array, index), generate
-
-    return intrinsic(load)
+    return types.int32(array, index), generate
 
 
-#: `load_acquire(array, index)`: an int32 from global memory; whatever its writer released is visible after.
-load_acquire = _load("acquire")
-#: `load_relaxed(array, index)`: an int32 from global memory, never from a stale cache line.
-load_relaxed = _load("relaxed")
+@intrinsic
+def load_pair(typing_context: Any, array: Any, index: Any) -> Any:
+    """Two neighbouring int64 from global memory, from an even index on, each read in one piece."""
+    ptx = "{ .reg .u64 p; cvta.to.global.u64 p, $2; ld.relaxed.gpu.global.v2.b64 {$0, $1}, [p]; }"
+    pair = ir.LiteralStructType([_I64, _I64])
+    instruction = ir.InlineAsm(ir.FunctionType(pair, [_I64]), ptx, "=l,=l,l,~{memory}", side_effect=True)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        index = context.cast(builder, args[1], signature.args[1], types.int64)
+        words = builder.call(instruction, [_address(context, builder, signature.args[0], args[0], index)])
+        return context.make_tuple(
+            builder, signature.return_type, [builder.extract_value(words, k) for k in range(2)]
+        )
+
+    return types.UniTuple(types.int64, 2)(array, index), generate
+
+
+@intrinsic
+def store_pair(typing_context: Any, array: Any, index: Any, first: Any, second: Any) -> Any:
+    """Store two neighbouring int64 to global memory, from an even index on, each in one piece."""
+    ptx = "{ .reg .u64 p; cvta.to.global.u64 p, $0; st.relaxed.gpu.global.v2.b64 [p], {$1, $2}; }"
+    instruction = ir.InlineAsm(
+        ir.FunctionType(ir.VoidType(), [_I64, _I64, _I64]), ptx, "l,l,l,~{memory}", side_effect=True
+    )
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        array_type, index_type = signature.args[:2]
+        index = context.cast(builder, args[1], index_type, types.int64)
+        builder.call(instruction, [_address(context, builder, array_type, args[0], index), *args[2:]])
+        return context.get_dummy_value()
+
+    return types.void(array, index, types.int64, types.int64), generate
 
 
 @intrinsic

@@ -18,16 +18,19 @@ from longalign.recurrence import make_cell
 #: gap opened there.
 Costs = namedtuple("Costs", "match mismatch amount opening opening_cost extend_cost floor open_floor")
 
+#: H - alpha - beta and the gap state beside it.
+Edge = namedtuple("Edge", "open gap")
+
 #: Which halves of a lane are at work on a row of the rectangle, which is the strip's last part, and the last
 #: column of that part.
 Limits = namedtuple("Limits", "valid final last_column")
 
 
 def make_row(config: KernelConfig, careful: bool) -> Any:
-    """A device function that advances a lane by one row.
+    """A device function that advances a lane by one row, from the opened values (H - alpha - beta) in `above`.
 
-    It returns opened (H - alpha - beta) and F at the right edge, and `highest` or what opened value of the row
-    is higher.
+    Those of the row go to `here`, which may be the same array. It returns the right edge, and `highest` or what
+    opened value of the row is higher.
     Only the `careful` one knows limits: halves that are not at work keep their state, the strip's last part
     ends where it ends, and query letters may be ambiguous.
 
@@ -42,40 +45,41 @@ def make_row(config: KernelConfig, careful: bool) -> Any:
     add_score, add_any_score = scores.add, scores.add_ambiguous
 
     @cuda.jit(device=True)
-    def advance(opened, e, letters, letter, diagonal, open_left, f, highest, costs, limits):
+    def advance(above, here, e, letters, letter, diagonal, left, highest, costs, limits):
+        open_left, f = left.open, left.gap
         for k in range(columns):
-            open_up = opened[k]
+            open_up = above[k]
             paired = add_score(diagonal, letters, k, columns, letter, costs.match, costs.mismatch)
             h, e[k], f = cell(paired, open_up, e[k], open_left, f, costs.extend_cost, costs.floor)
             diagonal = open_up
-            here = lower(h, costs.opening)
-            opened[k] = here
-            highest = maximum(highest, here)
+            opened = lower(h, costs.opening)
+            here[k] = opened
+            highest = maximum(highest, opened)
             if short_chain:
                 open_left = maximum(subtract(maximum(paired, e[k]), costs.opening_cost), costs.open_floor)
             else:
-                open_left = here
-        return here, f, highest
+                open_left = opened
+        return Edge(opened, f), highest
 
     @cuda.jit(device=True)
-    def advance_carefully(opened, e, letters, letter, diagonal, open_left, f, highest, costs, limits):
+    def advance_carefully(above, here, e, letters, letter, diagonal, left, highest, costs, limits):
         before = highest
+        open_left, f = left.open, left.gap
         last_open, last_f, last_highest = open_left, f, highest
         for k in range(columns):
-            open_up, e_up = opened[k], e[k]
+            open_up, e_up = above[k], e[k]
             paired = add_any_score(diagonal, letters, k, columns, letter, costs.match, costs.mismatch)
             h, e_here, f = cell(paired, open_up, e_up, open_left, f, costs.extend_cost, costs.floor)
             diagonal = open_up
             open_left = subtract(h, costs.opening_cost)
-            opened[k] = select(limits.valid, open_left, open_up)
+            here[k] = select(limits.valid, open_left, open_up)
             e[k] = select(limits.valid, e_here, e_up)
             highest = maximum(highest, open_left)
             if k == limits.last_column:
                 last_open, last_f, last_highest = open_left, f, highest
-        open_left = select(limits.final, last_open, open_left)
-        f = select(limits.final, last_f, f)
+        right = Edge(select(limits.final, last_open, open_left), select(limits.final, last_f, f))
         highest = select(limits.final, last_highest, highest)
-        return open_left, f, select(limits.valid, highest, before)
+        return right, select(limits.valid, highest, before)
 
     return advance_carefully if careful else advance
 
@@ -90,13 +94,13 @@ def make_inner_edge(config: KernelConfig) -> Any:
     maximum, subtract, select = numbers.maximum, numbers.subtract, numbers.select
 
     @cuda.jit(device=True)
-    def inner_edge(opened, open_left, f, open_right, f_right, extend_cost, limits):
-        here = open_left
+    def inner_edge(opened, left, right, extend_cost, limits):
+        here, f = left.open, left.gap
         for k in range(columns):
             if k > limits.last_column:
                 break
             f = maximum(subtract(f, extend_cost), here)
             here = opened[k]
-        return select(limits.final, here, open_right), select(limits.final, f, f_right)
+        return Edge(select(limits.final, here, right.open), select(limits.final, f, right.gap))
 
     return inner_edge

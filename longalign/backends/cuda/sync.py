@@ -1,47 +1,49 @@
-"""Tickets, progress flags and the order of memory between warps: all synchronisation of the kernel.
+"""Tickets, tagged values and flags, and the order of memory between warps: all synchronisation of the kernel.
 
 **Tickets.** Strips are listed so that each stands after its left neighbour, and warps take them in that
 order from one atomic counter. A warp waits only for the strip to the left of its own: that one has an
 earlier ticket, so a warp that runs already holds it (or has finished it). The warp with the earliest
 unfinished strip never waits; hence there is always progress, whatever blocks are resident.
 
-**Flags.** flags[s + 1] counts the rows whose right edge strip s has published. The order of memory:
+**Tags.** Strips of a rectangle hand their edges on through one buffer: H and F of each row, which every strip
+reads and overwrites in turn. Each is an int64 of its own: the value, and as its *tag* how many strips have
+written it. Strip number s (from 0) waits until it reads the tag s. No fence is needed:
 
-1. all lanes of the publishing warp store boundary values (plain stores);
-2. `syncwarp` orders them before lane 0's next step;
-3. lane 0 stores the count with *release* at device scope, which covers by cumulativity all that lane 0
-   has seen, the other lanes' stores included;
-4. lane 0 of the waiting warp loads the count until it is large enough, and then once more with *acquire*:
-   it sees what the release covered (on the hardware the acquire also drops stale first-level cache lines,
-   which costs the whole multiprocessor too much to be done at every look);
-5. `syncwarp` orders that before the loads of the other lanes.
+1. memory never tears an aligned int64, so a value comes with its own tag (H and F are tested apart);
+2. nothing else is read on the strength of a tag;
+3. a word that strip s has read is overwritten by strip s itself and later, in an earlier batch of which it
+   was read, with a `syncwarp` between; so no one reads a value that is too new, and tags only rise;
+4. the tags that can be met, s - 1 of the strip before and s, differ.
 
-Publisher and reader share one buffer per rectangle: a strip overwrites the values to its left with its
-own. Row r is stored by strip s after strip s has loaded row r (in an earlier batch, a `syncwarp`
-between), and loaded by strip s + 1 after (4); strip s + 1 stores it later still. So every element is
-accessed in strip order.
+**Flags.** flags[k] counts the rows whose right edge strip k has published, for the host: it fetches wanted
+rows and columns while the kernel runs. The lanes of the warp store them plainly, `syncwarp` orders that before
+lane 0's next step, and lane 0 stores the count with *release*, which covers by cumulativity all that it has
+seen, the other lanes' stores included.
 
-A count that reaches further than the next batch saves the looks at the flag before the batches it covers.
-
-**Stop.** The host sets `stop` from another stream; every warp reads it when it looks at a flag, which it
-does every `LOOK_EVERY` batches at the least, and leaves. A warp that leaves publishes nothing more, so
-nobody reads unfinished values.
+**Stop.** The host sets `stop` from another stream; every warp reads it when it waits, and every `LOOK_EVERY`
+batches at the least, and leaves. A warp that leaves stores nothing more, so nobody reads unfinished values.
 """
 
 # mypy: allow-untyped-defs
 # Device functions have the types that numba infers.
 from __future__ import annotations
 
+from collections import namedtuple
+
 import numpy as np
 
 from longalign.backends.cuda.api import cuda
-from longalign.backends.cuda.ptx import load_acquire, load_relaxed, store_release
+from longalign.backends.cuda.layout import high_of, pack
+from longalign.backends.cuda.ptx import load_pair, load_relaxed, store_pair, store_release
 
 ALL_LANES = 0xFFFFFFFF
-#: Batches after which a warp looks at its flag, and at what the host says, whether it needs to or not.
+#: Batches after which a warp looks at what the host says, whether it waits or not.
 LOOK_EVERY = 32
 
 _POLL_NANOSECONDS = np.uint32(40)
+
+#: H and F of a row on a strip's edge, each with its tag.
+Tagged = namedtuple("Tagged", "h gap")
 
 
 @cuda.jit(device=True)
@@ -54,24 +56,46 @@ def take_ticket(tickets, lane):
 
 
 @cuda.jit(device=True)
-def wait_for_rows(flags, index, needed, stop, lane):
-    """Wait until flags[index] >= needed; the count then, or -1 if the host says stop. Same in all lanes."""
-    done = np.int32(0)
-    if lane == 0:
-        stopped = load_relaxed(stop, 0)  # on its way while the flag is read
-        done = load_relaxed(flags, index)
-        while done < needed and stopped == 0:
-            cuda.nanosleep(_POLL_NANOSECONDS)
-            stopped = load_relaxed(stop, 0)
-            done = load_relaxed(flags, index)
-        done = np.int32(-1) if stopped != 0 else load_acquire(flags, index)
-    cuda.syncwarp()
-    return cuda.shfl_sync(ALL_LANES, done, 0)
+def read_tagged(column, row, wanted, tag):
+    """H and F of a row as they are now; what is not `wanted` is ready."""
+    ready = np.int64(pack(np.int32(0), tag))
+    h, gap = ready, ready
+    if wanted:
+        h, gap = load_pair(column, 2 * row)
+    return Tagged(h, gap)
+
+
+@cuda.jit(device=True)
+def write_tagged(column, row, h, gap, tag):
+    """Hand H and F of a row on."""
+    store_pair(column, 2 * row, pack(h, tag), pack(gap, tag))
+
+
+@cuda.jit(device=True)
+def any_missing(first, second, tag):
+    """Whether a row of any lane is not ready; the same in all lanes."""
+    missing = (
+        high_of(first.h) != tag or high_of(first.gap) != tag
+        or high_of(second.h) != tag or high_of(second.gap) != tag
+    )  # fmt: skip
+    return cuda.any_sync(ALL_LANES, missing)
+
+
+@cuda.jit(device=True)
+def told_to_stop(stop):
+    """What the host says; the same in all lanes."""
+    return cuda.any_sync(ALL_LANES, load_relaxed(stop, 0) != 0)
+
+
+@cuda.jit(device=True)
+def pause():
+    """Let others work before the next look."""
+    cuda.nanosleep(_POLL_NANOSECONDS)
 
 
 @cuda.jit(device=True)
 def publish_rows(flags, index, rows, lane):
-    """Release the boundary values that the warp has stored: the first `rows` rows are now readable."""
+    """Release what the warp has stored of its first `rows` rows to the host."""
     cuda.syncwarp()
     if lane == 0:
         store_release(flags, index, rows)

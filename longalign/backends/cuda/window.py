@@ -1,7 +1,7 @@
 """Which rectangles can be swept in packed numbers: the proof that 16 bits above an origin are enough.
 
 While a warp sweeps a batch, it computes and keeps cells of rows start - S ... start + B of its strip: B rows
-of a batch, S = parts of the strip, each a row behind its left neighbour. Let W be the strip's width, and
+of a batch, S = the span of the strip's parts, each a step behind its left neighbour. Let W be the strip's width, and
 h the value of H on the strip's left edge at row boundary `start`. For any cells of the matrix,
 
     H(i, j+w) >= H(i, j) - alpha - w*beta            by a gap, and so downwards;
@@ -37,14 +37,14 @@ def below(scoring: Scoring, config: KernelConfig) -> int:
     """How far the origin of a batch must lie below the H on its upper left corner."""
     alpha, beta = scoring.gap_open, scoring.gap_extend
     legs = 8 * alpha + config.strip_width * beta
-    legs += max(config.batch * beta, config.parts * (beta + scoring.match))
+    legs += max(config.batch * beta, config.span * (beta + scoring.match))
     return legs + max(alpha + 2 * beta, -scoring.mismatch) + 1
 
 
 def above(scoring: Scoring, config: KernelConfig) -> int:
     """How far above that H a value of the batch can lie, sums on the way included."""
     alpha, beta, gain = scoring.gap_open, scoring.gap_extend, scoring.gap_extend + scoring.match
-    legs = 8 * alpha + config.strip_width * gain + max(config.parts * beta, config.batch * gain)
+    legs = 8 * alpha + config.strip_width * gain + max(config.span * beta, config.batch * gain)
     return legs + scoring.match
 
 

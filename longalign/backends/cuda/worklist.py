@@ -29,9 +29,9 @@ class WorkList:
 
     `jobs` (rectangles, JOB_FIELDS) int64; `strips` (strips, STRIP_FIELDS) int32, each after its left
     neighbour; `query` and `target` uint8, `target` and `top` with a strip's width beyond each rectangle's
-    end, so that strips need not mind it; `top` and `column` int64, packed boundary values, `column`
-    being overwritten by each strip in turn; `wanted_rows` int32, each rectangle's list ended by -1;
-    `flags` int32, a rectangle's first one being that of its left edge, complete from the start.
+    end, so that strips need not mind it; `top` int64, H and E as pairs; `column` int64, H and F of each row
+    with their tags, overwritten by each strip in turn; `wanted_rows` int32, each rectangle's list ended by
+    -1; `flags` (strips,) int32, for the kernel to say how far each strip has come.
     `line_values` is the size of the output for wanted rows and columns.
     """
 
@@ -55,7 +55,7 @@ def build(jobs: Sequence[SweepJob], config: KernelConfig) -> WorkList:
     beyond = config.strip_width
     table[:, layout.TARGET_AT] = _starts([len(job.target) + beyond for job in jobs])
     table[:, layout.TOP_AT] = _starts([len(job.top.h) + beyond for job in jobs])
-    table[:, layout.COLUMN_AT] = _starts([len(job.left.h) for job in jobs])
+    table[:, layout.COLUMN_AT] = _starts([len(job.query) for job in jobs])
     table[:, layout.WANTED_AT] = _starts([len(job.rows) + 1 for job in jobs])
     row_values = [len(job.rows) * layout.line_size(len(job.target)) for job in jobs]
     col_values = [len(job.cols) * layout.line_size(len(job.query)) for job in jobs]
@@ -69,22 +69,21 @@ def build(jobs: Sequence[SweepJob], config: KernelConfig) -> WorkList:
         table[:, layout.BELOW] = [window.below(job.scoring, config) for job in jobs]
 
     strips_of = [_strips(job, config.strip_width) for job in jobs]
-    flags_at = _starts([len(strips) + 1 for strips in strips_of])
-    flags = np.zeros(sum(len(strips) + 1 for strips in strips_of), np.int32)
-    flags[flags_at] = table[:, layout.ROWS]
-    for number, (strips, flag) in enumerate(zip(strips_of, flags_at, strict=True)):
-        strips[:, layout.JOB] = number
-        strips[:, layout.FLAG] = flag + np.arange(len(strips))
+    flags_at = _starts([len(strips) for strips in strips_of])
+    for job, (strips, flag) in enumerate(zip(strips_of, flags_at, strict=True)):
+        strips[:, layout.JOB] = job
+        strips[:, layout.NUMBER] = np.arange(len(strips))
+        strips[:, layout.FLAG] = flag + strips[:, layout.NUMBER]
 
     return WorkList(
         table,
-        _round_robin(strips_of, flags_at),
+        _round_robin(strips_of),
         _joined([job.query for job in jobs]),
         _joined([part for job in jobs for part in (job.target, np.full(beyond, NO_LETTER, np.uint8))]),
         _joined([part for job in jobs for part in _beyond(_packed(job.top), beyond)]),
-        _joined([_packed(job.left) for job in jobs]),
+        _joined([_untagged(job.left) for job in jobs]),
         np.array([*chain.from_iterable((*job.rows, _END_OF_WANTED_ROWS) for job in jobs)], np.int32),
-        flags,
+        np.zeros(sum(map(len, strips_of)), np.int32),
         sum(row_values) + sum(col_values),
     )
 
@@ -123,11 +122,10 @@ def _strips(job: SweepJob, width: int) -> IntArray:
     return np.concatenate(parts)
 
 
-def _round_robin(strips_of: list[IntArray], flags_at: list[int]) -> IntArray:
+def _round_robin(strips_of: list[IntArray]) -> IntArray:
     """All first strips, then all second ones, and so on: as many rectangles as possible at a time."""
     strips = np.concatenate(strips_of)
-    position = strips[:, layout.FLAG] - np.asarray(flags_at, np.int32)[strips[:, layout.JOB]]
-    return np.ascontiguousarray(strips[np.argsort(position, kind="stable")])
+    return np.ascontiguousarray(strips[np.argsort(strips[:, layout.NUMBER], kind="stable")])
 
 
 def _packed(boundary: Boundary) -> Packed:
@@ -136,6 +134,14 @@ def _packed(boundary: Boundary) -> Packed:
     halves[:, 0] = boundary.h
     halves[:, 1] = boundary.gap
     return halves.view(np.dtype("<i8"))[:, 0]
+
+
+def _untagged(left: Boundary) -> Packed:
+    """H and the gap state of each row, as a strip hands them on, with the tag 0 (see `sync`)."""
+    words = np.zeros((len(left.h) - 1, 4), np.dtype("<i4"))
+    words[:, 0] = left.h[1:]
+    words[:, 2] = left.gap[1:]
+    return words.view(np.dtype("<i8")).reshape(-1)
 
 
 def _beyond(top: Packed, columns: int) -> tuple[Packed, Packed]:
