@@ -21,7 +21,7 @@ from longalign.backends.cuda.config import STEP_ROWS, KernelConfig
 from longalign.backends.cuda.layout import high_of, low_of, pack
 from longalign.backends.cuda.numbers import NUMBERS
 from longalign.backends.cuda.ptx import load_shared, store_shared
-from longalign.backends.cuda.row import Edge, Limits, make_inner_edge, make_row
+from longalign.backends.cuda.row import Care, Edge, Limits, make_inner_edge, make_row
 from longalign.backends.cuda.sync import ALL_LANES
 
 #: What a lane hands from batch to batch: the right edges of its parts' last two rows, and opened above and
@@ -36,9 +36,9 @@ Place = namedtuple("Place", "job lane first width last_lane final last_column")
 #: a lane's next row letter.
 Desk = namedtuple("Desk", "inbox outbox letter")
 
-#: Which wanted row is the next that a lane's first part meets, and which it met one and two rows ago, so that
-#: the second part follows with it: numbers from 0, or -1 for none.
-Wanted = namedtuple("Wanted", "next before long_before")
+#: The next wanted row that a lane's first part meets, its number from 0 and its boundary index; and the numbers
+#: of those that it met one and two rows ago, so that the second part follows: -1 for none.
+Wanted = namedtuple("Wanted", "number row before long_before")
 
 #: What stands left of a row's next cells, and the row's letter.
 Incoming = namedtuple("Incoming", "left letter")
@@ -70,14 +70,15 @@ def _make_store_row(config: KernelConfig) -> Any:
 
     @cuda.jit(device=True)
     def store_wanted(lines, opened, e, row, wanted, wanted_rows, jobs, place, origin):
-        """Write what is wanted of the rows just finished; `row` is that of the first part."""
-        met = np.int32(-1)
-        if row >= 0 and row + 1 == wanted_rows[jobs[place.job, layout.WANTED_AT] + wanted.next]:
-            met = wanted.next
+        """Write what is wanted of the row just finished; `row` is that of the first part."""
+        met, next_row, number = np.int32(-1), wanted.row, wanted.number
+        if row + 1 == next_row:
+            met, number = number, np.int32(number + 1)
+            next_row = wanted_rows[jobs[place.job, layout.WANTED_AT] + number]
             store(lines, opened, e, 0, met, jobs, place, origin)
         if halves == 2 and wanted.long_before >= 0:
             store(lines, opened, e, 1, wanted.long_before, jobs, place, origin)
-        return Wanted(np.int32(wanted.next + (1 if met >= 0 else 0)), met, wanted.before)
+        return Wanted(number, next_row, met, wanted.before)
 
     return store_wanted
 
@@ -114,7 +115,7 @@ def _make_step(config: KernelConfig, ragged: bool, offset: int) -> Any:
     """A device function that sweeps two rows, `offset` rows after where the loop stands."""
     columns, halves, track_best = config.columns, config.halves, config.track_best
     maximum, halves_if = NUMBERS[config.numbers].maximum, NUMBERS[config.numbers].halves
-    advance, inner_edge = make_row(config, careful=False), make_inner_edge(config)
+    advance, inner_edge = make_row(config, "none"), make_inner_edge(config)
     fetch = _make_fetch(config)
     note_best, threshold_of = make_note_best(config), make_threshold(config)
 
@@ -152,12 +153,12 @@ def _make_step(config: KernelConfig, ragged: bool, offset: int) -> Any:
     return step
 
 
-def _make_careful_step(config: KernelConfig) -> Any:
-    """The same, one row after the other and within limits."""
+def _make_careful_step(config: KernelConfig, care: Care) -> Any:
+    """The same, one row after the other and with care; wanted rows are stored."""
     columns, halves, track_best = config.columns, config.halves, config.track_best
     numbers = NUMBERS[config.numbers]
     halves_if, select = numbers.halves, numbers.select
-    advance, fetch, store_wanted = make_row(config, careful=True), _make_fetch(config), _make_store_row(config)
+    advance, fetch, store_wanted = make_row(config, care), _make_fetch(config), _make_store_row(config)
     note_best, threshold_of = make_note_best(config), make_threshold(config)
 
     @cuda.jit(device=True)
@@ -226,14 +227,17 @@ def _make_steps(config: KernelConfig, ragged: bool, count: int, offset: int = 0)
     return steps
 
 
-def make_sweep_batch(config: KernelConfig, careful: bool = False, ragged: bool = False) -> Any:
-    """A device function that sweeps the rows of a batch; see `kernel` for when it must be careful or ragged.
+def make_sweep_batch(config: KernelConfig, care: Care = "none", ragged: bool = False) -> Any:
+    """A device function that sweeps the rows of a batch; see `kernel` for when with care, or as ragged.
 
     It takes left edge and letters from shared memory, and leaves the right edge there: `desk` says where.
     """
     batch = config.batch
-    count = 1 if careful or ragged or batch % (_UNROLLED * STEP_ROWS) else _UNROLLED
-    steps = _make_careful_step(config) if careful else _make_steps(config, ragged, count)
+    if care == "none":
+        count = 1 if ragged or batch % (_UNROLLED * STEP_ROWS) else _UNROLLED
+        steps = _make_steps(config, ragged, count)
+    else:
+        count, steps = 1, _make_careful_step(config, care)
     stride, fetch = count * STEP_ROWS, _make_fetch(config)
 
     @cuda.jit(device=True)

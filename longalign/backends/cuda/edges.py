@@ -20,9 +20,8 @@ from longalign.backends.cuda.row import Costs, Edge
 from longalign.backends.cuda.sync import (
     ALL_LANES,
     any_missing,
-    pause,
     read_tagged,
-    told_to_stop,
+    wait_for_row,
     write_tagged,
 )
 from longalign.scoring import NEG_INF
@@ -124,9 +123,8 @@ def make_receive(config: KernelConfig) -> Any:
         upper, lower = first.tagged, second.tagged
         stopped = False
         while not stopped and any_missing(upper, lower, tag):
-            pause()
-            stopped = told_to_stop(stop)
             rows, column_at = np.int32(jobs[job, layout.ROWS]), jobs[job, layout.COLUMN_AT] + start
+            stopped = wait_for_row(column, column_at + min(batch, np.int32(rows - start)) - 1, tag, stop)
             upper = read_tagged(column, column_at + lane, lane < batch and start + lane < rows, tag)
             lower = upper
             if loads > 1:

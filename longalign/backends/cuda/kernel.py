@@ -14,10 +14,11 @@ Most batches take no notice of limits. Right of a narrow strip's end the parts g
 will compute as well, or beyond the rectangle, where letters score no more than -alpha - beta against any
 other. No cell there outranks all the true ones: the best path to it leaves the rectangle at some (i, j), and
 each step from there on, a gap or such a pair, takes it no higher than H(i', j) in the row i' it has come to,
-on a lower anti-diagonal. A batch is swept *carefully* if it holds the first or the last row of a part, a
-wanted row or an ambiguous query letter. All that follow are, too, if there has been such a letter, or letters
-are compared, and the strip ends inside a part: then those letters score more. If a strip ends inside a part
-and its right edge counts, it is *ragged*: the edge is found after each row.
+on a lower anti-diagonal. A batch is swept with *guards* if it holds the first or the last row of a part, a
+wanted row or an ambiguous query letter. If a strip ends inside a part and its right edge counts, its batches
+are *ragged*, the edge is found after each row, or in place of guards have *limits*: nothing is computed beyond
+the end. All have limits where a strip ends inside a part and there has been an ambiguous letter, or letters
+are compared: then those letters score more.
 """
 
 # mypy: allow-untyped-defs
@@ -86,7 +87,8 @@ def build_kernel(config: KernelConfig) -> Any:
     read_ahead, receive, load_rows = make_read_ahead(config), make_receive(config), make_load_rows(config)
     rebase, threshold_of = make_rebase(config), make_threshold(config)
     sweep_batch, sweep_ragged_batch = make_sweep_batch(config), make_sweep_batch(config, ragged=True)
-    sweep_batch_carefully = make_sweep_batch(config, careful=True)
+    sweep_guarded_batch = make_sweep_batch(config, "guards")
+    sweep_limited_batch = make_sweep_batch(config, "limits")
 
     @cuda.jit(max_registers=config.max_registers)
     def sweep(
@@ -135,7 +137,6 @@ def build_kernel(config: KernelConfig) -> Any:
                 job, lane, first, width, np.int32(last_part // halves),
                 halves_if(part == last_part, part + 1 == last_part), last_column,
             )  # fmt: skip
-            ragged = edge_counts and not whole_parts
             used = halves_if(width > 0, width > columns)
 
             edge = low_of(top[jobs[job, layout.TOP_AT] + first_of_strip])
@@ -145,7 +146,8 @@ def build_kernel(config: KernelConfig) -> Any:
             nothing = Edge(np.int32(0), np.int32(0))
             carry = Carry(nothing, nothing, diagonal)
             best = no_best()
-            wanted = Wanted(np.int32(0), np.int32(-1), np.int32(-1))
+            next_row = wanted_rows[jobs[job, layout.WANTED_AT]]
+            wanted = Wanted(np.int32(0), next_row, np.int32(-1), np.int32(-1))
             next_wanted = np.int32(0)
             ambiguous_until = np.int32(0)
             first_row_read, second_row_read = read_ahead(query, column, jobs, job, tag, np.int32(0), lane)
@@ -177,11 +179,13 @@ def build_kernel(config: KernelConfig) -> Any:
                 wanted_at = jobs[job, layout.WANTED_AT]
                 while 0 <= wanted_rows[wanted_at + next_wanted] <= start - behind:
                     next_wanted = np.int32(next_wanted + 1)
-                careful = (
+                guarded = (
                     start < behind or start + batch > rows or start < ambiguous_until
                     or 0 <= wanted_rows[wanted_at + next_wanted] <= start + batch
-                    or not (whole_parts or (padded and ambiguous_until == 0))
                 )  # fmt: skip
+                limited = not whole_parts and (
+                    not padded or ambiguous_until > 0 or (guarded and edge_counts)
+                )
                 first_row = np.int32(start - part * STEP_ROWS)
                 threshold = threshold_of(
                     best, elsewhere, first_row + 1 - STEP_ROWS * (halves - 1), first + 1, costs, origin, used
@@ -189,12 +193,17 @@ def build_kernel(config: KernelConfig) -> Any:
                 desk = Desk(
                     inbox_at, outbox_at, np.int32(ring_at + LETTER_BYTES * (first_row & (ring - 1)))
                 )
-                if careful:
-                    carry, best, wanted = sweep_batch_carefully(
+                if limited:
+                    carry, best, wanted = sweep_limited_batch(
                         opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs,
                         origin, place, elsewhere, carry, best, threshold, wanted, wanted_rows, jobs, lines,
                     )  # fmt: skip
-                elif ragged:
+                elif guarded:
+                    carry, best, wanted = sweep_guarded_batch(
+                        opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs,
+                        origin, place, elsewhere, carry, best, threshold, wanted, wanted_rows, jobs, lines,
+                    )  # fmt: skip
+                elif edge_counts and not whole_parts:
                     carry, best, wanted = sweep_ragged_batch(
                         opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs,
                         origin, place, elsewhere, carry, best, threshold, wanted, wanted_rows, jobs, lines,

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections import namedtuple
-from typing import Any
+from typing import Any, Literal
 
 from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.config import KernelConfig
@@ -21,18 +21,20 @@ Costs = namedtuple("Costs", "match mismatch amount opening opening_cost extend_c
 #: H - alpha - beta and the gap state beside it.
 Edge = namedtuple("Edge", "open gap")
 
+#: What a row takes care of. "guards": halves that are not at work keep their state, and the query letter may be
+#: ambiguous. "limits": the strip's last part ends where it ends, too.
+Care = Literal["none", "guards", "limits"]
+
 #: Which halves of a lane are at work on a row of the rectangle, which is the strip's last part, and the last
 #: column of that part.
 Limits = namedtuple("Limits", "valid final last_column")
 
 
-def make_row(config: KernelConfig, careful: bool) -> Any:
+def make_row(config: KernelConfig, care: Care) -> Any:
     """A device function that advances a lane by one row, from the opened values (H - alpha - beta) in `above`.
 
     Those of the row go to `here`, which may be the same array. It returns the right edge, and `highest` or what
-    opened value of the row is higher.
-    Only the `careful` one knows limits: halves that are not at work keep their state, the strip's last part
-    ends where it ends, and query letters may be ambiguous.
+    opened value of the row is higher. What it takes care of, see `Care`.
 
     F depends on the F to its left twice, directly and by way of H. A short chain leaves out the second way:
     where H is F, opening a gap there (F - alpha - beta) is no better than going on with it (F - beta).
@@ -41,47 +43,37 @@ def make_row(config: KernelConfig, careful: bool) -> Any:
     numbers, scores = NUMBERS[config.numbers], LETTER_SCORES[config.numbers, config.letters]
     cell = cuda.jit(device=True)(make_cell(numbers.maximum, numbers.subtract, config.local))
     maximum, lower, subtract, select = numbers.maximum, numbers.lower, numbers.subtract, numbers.select
-    short_chain = config.short_chain
-    add_score, add_any_score = scores.add, scores.add_ambiguous
+    guarded, limited = care != "none", care == "limits"
+    short_chain = config.short_chain and not guarded
+    add_score = scores.add_ambiguous if guarded else scores.add
 
     @cuda.jit(device=True)
     def advance(above, here, e, letters, letter, diagonal, left, highest, costs, limits):
-        open_left, f = left.open, left.gap
-        for k in range(columns):
-            open_up = above[k]
-            paired = add_score(diagonal, letters, k, columns, letter, costs.match, costs.mismatch)
-            h, e[k], f = cell(paired, open_up, e[k], open_left, f, costs.extend_cost, costs.floor)
-            diagonal = open_up
-            opened = lower(h, costs.opening)
-            here[k] = opened
-            highest = maximum(highest, opened)
-            if short_chain:
-                open_left = maximum(subtract(maximum(paired, e[k]), costs.opening_cost), costs.open_floor)
-            else:
-                open_left = opened
-        return Edge(opened, f), highest
-
-    @cuda.jit(device=True)
-    def advance_carefully(above, here, e, letters, letter, diagonal, left, highest, costs, limits):
         before = highest
         open_left, f = left.open, left.gap
-        last_open, last_f, last_highest = open_left, f, highest
+        opened, last_open, last_f, last_highest = open_left, open_left, f, highest
         for k in range(columns):
             open_up, e_up = above[k], e[k]
-            paired = add_any_score(diagonal, letters, k, columns, letter, costs.match, costs.mismatch)
+            paired = add_score(diagonal, letters, k, columns, letter, costs.match, costs.mismatch)
             h, e_here, f = cell(paired, open_up, e_up, open_left, f, costs.extend_cost, costs.floor)
             diagonal = open_up
-            open_left = subtract(h, costs.opening_cost)
-            here[k] = select(limits.valid, open_left, open_up)
-            e[k] = select(limits.valid, e_here, e_up)
-            highest = maximum(highest, open_left)
-            if k == limits.last_column:
-                last_open, last_f, last_highest = open_left, f, highest
-        right = Edge(select(limits.final, last_open, open_left), select(limits.final, last_f, f))
-        highest = select(limits.final, last_highest, highest)
-        return right, select(limits.valid, highest, before)
+            opened = subtract(h, costs.opening_cost) if guarded else lower(h, costs.opening)
+            here[k] = select(limits.valid, opened, open_up) if guarded else opened
+            e[k] = select(limits.valid, e_here, e_up) if guarded else e_here
+            highest = maximum(highest, opened)
+            open_left = opened
+            if short_chain:
+                open_left = maximum(subtract(maximum(paired, e_here), costs.opening_cost), costs.open_floor)
+            if limited and k == limits.last_column:
+                last_open, last_f, last_highest = opened, f, highest
+        if limited:
+            opened, f = select(limits.final, last_open, opened), select(limits.final, last_f, f)
+            highest = select(limits.final, last_highest, highest)
+        if guarded:
+            highest = select(limits.valid, highest, before)
+        return Edge(opened, f), highest
 
-    return advance_carefully if careful else advance
+    return advance
 
 
 def make_inner_edge(config: KernelConfig) -> Any:

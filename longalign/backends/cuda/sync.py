@@ -40,7 +40,7 @@ ALL_LANES = 0xFFFFFFFF
 #: Batches after which a warp looks at what the host says, whether it waits or not.
 LOOK_EVERY = 32
 
-_POLL_NANOSECONDS = np.uint32(40)
+_POLL_NANOSECONDS = np.uint32(100)
 
 #: H and F of a row on a strip's edge, each with its tag.
 Tagged = namedtuple("Tagged", "h gap")
@@ -88,9 +88,15 @@ def told_to_stop(stop):
 
 
 @cuda.jit(device=True)
-def pause():
-    """Let others work before the next look."""
-    cuda.nanosleep(_POLL_NANOSECONDS)
+def wait_for_row(column, row, tag, stop):
+    """Wait for one row, with few instructions, as others have work; whether the host says stop instead."""
+    stopped = np.int32(0)
+    h, gap = load_pair(column, 2 * row)
+    while stopped == 0 and (high_of(h) != tag or high_of(gap) != tag):
+        cuda.nanosleep(_POLL_NANOSECONDS)
+        stopped = load_relaxed(stop, 0)
+        h, gap = load_pair(column, 2 * row)
+    return cuda.any_sync(ALL_LANES, stopped != 0)
 
 
 @cuda.jit(device=True)
