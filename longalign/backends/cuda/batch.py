@@ -72,7 +72,7 @@ def _make_store_row(config: KernelConfig) -> Any:
     def store_wanted(lines, opened, e, row, wanted, wanted_rows, jobs, place, origin):
         """Write what is wanted of the row just finished; `row` is that of the first part."""
         met, next_row, number = np.int32(-1), wanted.row, wanted.number
-        if row + 1 == next_row:
+        if row >= 0 and row + 1 == next_row:
             met, number = number, np.int32(number + 1)
             next_row = wanted_rows[jobs[place.job, layout.WANTED_AT] + number]
             store(lines, opened, e, 0, met, jobs, place, origin)
