@@ -37,8 +37,9 @@ Place = namedtuple("Place", "job lane first width last_lane final last_column")
 Desk = namedtuple("Desk", "inbox outbox letter")
 
 #: The next wanted row that a lane's first part meets, its number from 0 and its boundary index; and the numbers
-#: of those that it met one and two rows ago, so that the second part follows: -1 for none.
-Wanted = namedtuple("Wanted", "number row before long_before")
+#: of those that it met in the upper and the lower row of the last step, so that the second part follows: -1 for
+#: none.
+Wanted = namedtuple("Wanted", "number row upper lower")
 
 #: What stands left of a row's next cells, and the row's letter.
 Incoming = namedtuple("Incoming", "left letter")
@@ -52,8 +53,8 @@ _UNROLLED = 2
 SLOT_BYTES, LETTER_BYTES = 8, 4
 
 
-def _make_store_row(config: KernelConfig) -> Any:
-    """A device function that writes a lane's part of wanted rows."""
+def _make_store_row(config: KernelConfig, second: bool) -> Any:
+    """A device function that writes a lane's part of wanted rows that are the first or the second of a step."""
     halves, columns = config.halves, config.columns
     value_of = NUMBERS[config.numbers].value
 
@@ -72,13 +73,14 @@ def _make_store_row(config: KernelConfig) -> Any:
     def store_wanted(lines, opened, e, row, wanted, wanted_rows, jobs, place, origin):
         """Write what is wanted of the row just finished; `row` is that of the first part."""
         met, next_row, number = np.int32(-1), wanted.row, wanted.number
+        last = wanted.lower if second else wanted.upper
         if row >= 0 and row + 1 == next_row:
             met, number = number, np.int32(number + 1)
             next_row = wanted_rows[jobs[place.job, layout.WANTED_AT] + number]
             store(lines, opened, e, 0, met, jobs, place, origin)
-        if halves == 2 and wanted.long_before >= 0:
-            store(lines, opened, e, 1, wanted.long_before, jobs, place, origin)
-        return Wanted(number, next_row, met, wanted.before)
+        if halves == 2 and last >= 0:
+            store(lines, opened, e, 1, last, jobs, place, origin)
+        return Wanted(number, next_row, wanted.upper if second else met, met if second else wanted.lower)
 
     return store_wanted
 
@@ -111,12 +113,17 @@ def _hand_on(outbox, desk, offset, right, place):
         store_shared(outbox, np.int32(desk.outbox + SLOT_BYTES * offset), pack(right.open, right.gap))
 
 
-def _make_step(config: KernelConfig, ragged: bool, offset: int) -> Any:
-    """A device function that sweeps two rows, `offset` rows after where the loop stands."""
+def _make_step(config: KernelConfig, care: Care, ragged: bool, offset: int) -> Any:
+    """A device function that sweeps two rows, `offset` rows after where the loop stands.
+
+    With guards, it stores wanted rows whose boundary index is even: those are the second of their step.
+    """
     columns, halves, track_best = config.columns, config.halves, config.track_best
-    maximum, halves_if = NUMBERS[config.numbers].maximum, NUMBERS[config.numbers].halves
-    advance, inner_edge = make_row(config, "none"), make_inner_edge(config)
-    fetch = _make_fetch(config)
+    numbers = NUMBERS[config.numbers]
+    maximum, halves_if, select = numbers.maximum, numbers.halves, numbers.select
+    guarded = care == "guards"
+    advance, inner_edge = make_row(config, care), make_inner_edge(config)
+    fetch, store_wanted = _make_fetch(config), _make_store_row(config, second=True)
     note_best, threshold_of = make_note_best(config), make_threshold(config)
 
     @cuda.jit(device=True)
@@ -125,14 +132,25 @@ def _make_step(config: KernelConfig, ragged: bool, offset: int) -> Any:
         costs, origin, place, elsewhere, wanted_rows, jobs, lines, state,
     ):  # fmt: skip
         between = cuda.local.array(columns, int32)
-        limits = Limits(np.int32(0), place.final, place.last_column)
+        row = np.int32(first_row + offset)
+        above, here, wanted = np.int32(0), np.int32(0), state.wanted
+        if guarded:
+            above = halves_if(row >= 0 and row < rows, row >= STEP_ROWS and row < rows + STEP_ROWS)
+            here = halves_if(
+                row >= 0 and row + 1 < rows, row >= STEP_ROWS and row + 1 < rows + STEP_ROWS
+            )
         best, threshold, left, below = state.best, state.threshold, state.upper.left, state.lower.left
+        limits = Limits(above, place.final, place.last_column)
+        diagonal = state.carry.diagonal
         upper, high = advance(
-            opened, between, e, letters, state.upper.letter, state.carry.diagonal, left, threshold, costs, limits
+            opened, between, e, letters, state.upper.letter, diagonal, left, threshold, costs, limits
         )
+        diagonal = select(above, left.open, diagonal) if guarded else left.open
+        limits = Limits(here, place.final, place.last_column)
         lower, higher = advance(
-            between, opened, e, letters, state.lower.letter, left.open, below, threshold, costs, limits
+            between, opened, e, letters, state.lower.letter, diagonal, below, threshold, costs, limits
         )
+        diagonal = select(here, below.open, diagonal) if guarded else below.open
         if ragged:
             upper = inner_edge(between, left, upper, costs.extend_cost, limits)
             lower = inner_edge(opened, below, lower, costs.extend_cost, limits)
@@ -141,32 +159,33 @@ def _make_step(config: KernelConfig, ragged: bool, offset: int) -> Any:
         next_upper = fetch(inbox, row_letters, desk, offset + 2, upper, place)
         next_lower = fetch(inbox, row_letters, desk, offset + 3, lower, place)
         if track_best and maximum(high, higher) != threshold:
-            i, j = np.int32(first_row + offset + 1), np.int32(place.first + 1)
+            i, j = np.int32(row + 1), np.int32(place.first + 1)
             best = note_best(best, between, high, threshold, i, j, costs, origin)
             best = note_best(best, opened, higher, threshold, np.int32(i + 1), j, costs, origin)
             used = halves_if(place.width > 0, place.width > columns)
             i = np.int32(i + STEP_ROWS * (2 - halves))
             threshold = threshold_of(best, elsewhere, i, j, costs, origin, used)
-        carry = Carry(upper, lower, below.open)
-        return State(carry, next_upper, next_lower, best, threshold, state.wanted)
+        if guarded:
+            wanted = store_wanted(lines, opened, e, np.int32(row + 1), wanted, wanted_rows, jobs, place, origin)
+        return State(Carry(upper, lower, diagonal), next_upper, next_lower, best, threshold, wanted)
 
     return step
 
 
-def _make_careful_step(config: KernelConfig, care: Care) -> Any:
-    """The same, one row after the other and with care; wanted rows are stored."""
+def _make_limited_step(config: KernelConfig) -> Any:
+    """The same with limits, one row after the other; all wanted rows are stored."""
     columns, halves, track_best = config.columns, config.halves, config.track_best
     numbers = NUMBERS[config.numbers]
     halves_if, select = numbers.halves, numbers.select
-    advance, fetch, store_wanted = make_row(config, care), _make_fetch(config), _make_store_row(config)
+    advance, fetch = make_row(config, "limits"), _make_fetch(config)
+    store_first, store_second = _make_store_row(config, second=False), _make_store_row(config, second=True)
     note_best, threshold_of = make_note_best(config), make_threshold(config)
 
     @cuda.jit(device=True)
     def sweep_row(
-        opened, e, letters, incoming, diagonal, row, rows, costs, origin, place, elsewhere, best, threshold,
-        wanted, wanted_rows, jobs, lines,
+        opened, e, letters, incoming, diagonal, row, rows, costs, origin, place, elsewhere, best, threshold
     ):  # fmt: skip
-        """Returns the right edge and opened above and left of the next row's cells, and the rest anew."""
+        """Returns the right edge and opened above and left of the next row's cells, and the best cell so far."""
         valid = halves_if(row >= 0 and row < rows, row >= STEP_ROWS and row < rows + STEP_ROWS)
         limits = Limits(valid, place.final, place.last_column)
         right, highest = advance(
@@ -178,22 +197,26 @@ def _make_careful_step(config: KernelConfig, care: Care) -> Any:
             used = halves_if(place.width > 0, place.width > columns)
             i = np.int32(i + 1 - STEP_ROWS * (halves - 1))
             threshold = threshold_of(best, elsewhere, i, j, costs, origin, used)
-        wanted = store_wanted(lines, opened, e, row, wanted, wanted_rows, jobs, place, origin)
-        return right, select(valid, incoming.left.open, diagonal), best, threshold, wanted
+        return right, select(valid, incoming.left.open, diagonal), best, threshold
 
     @cuda.jit(device=True)
     def step(
         opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows,
         costs, origin, place, elsewhere, wanted_rows, jobs, lines, state,
     ):  # fmt: skip
-        upper, diagonal, best, threshold, wanted = sweep_row(
+        upper, diagonal, best, threshold = sweep_row(
             opened, e, letters, state.upper, state.carry.diagonal, first_row, rows, costs, origin, place,
-            elsewhere, state.best, state.threshold, state.wanted, wanted_rows, jobs, lines,
+            elsewhere, state.best, state.threshold,
         )  # fmt: skip
-        lower, diagonal, best, threshold, wanted = sweep_row(
-            opened, e, letters, state.lower, diagonal, np.int32(first_row + 1), rows, costs, origin, place,
-            elsewhere, best, threshold, wanted, wanted_rows, jobs, lines,
+        wanted = store_first(
+            lines, opened, e, first_row, state.wanted, wanted_rows, jobs, place, origin
+        )
+        row = np.int32(first_row + 1)
+        lower, diagonal, best, threshold = sweep_row(
+            opened, e, letters, state.lower, diagonal, row, rows, costs, origin, place, elsewhere, best,
+            threshold,
         )  # fmt: skip
+        wanted = store_second(lines, opened, e, row, wanted, wanted_rows, jobs, place, origin)
         _hand_on(outbox, desk, 0, upper, place)
         _hand_on(outbox, desk, 1, lower, place)
         next_upper = fetch(inbox, row_letters, desk, 2, upper, place)
@@ -203,12 +226,12 @@ def _make_careful_step(config: KernelConfig, care: Care) -> Any:
     return step
 
 
-def _make_steps(config: KernelConfig, ragged: bool, count: int, offset: int = 0) -> Any:
+def _make_steps(config: KernelConfig, care: Care, ragged: bool, count: int, offset: int = 0) -> Any:
     """A device function that sweeps `count` steps, without a loop."""
-    step = _make_step(config, ragged, offset)
+    step = _make_step(config, care, ragged, offset)
     if count == 1:
         return step
-    others = _make_steps(config, ragged, count - 1, offset + STEP_ROWS)
+    others = _make_steps(config, care, ragged, count - 1, offset + STEP_ROWS)
 
     @cuda.jit(device=True)
     def steps(
@@ -233,11 +256,8 @@ def make_sweep_batch(config: KernelConfig, care: Care = "none", ragged: bool = F
     It takes left edge and letters from shared memory, and leaves the right edge there: `desk` says where.
     """
     batch = config.batch
-    if care == "none":
-        count = 1 if ragged or batch % (_UNROLLED * STEP_ROWS) else _UNROLLED
-        steps = _make_steps(config, ragged, count)
-    else:
-        count, steps = 1, _make_careful_step(config, care)
+    count = _UNROLLED if care == "none" and not ragged and batch % (_UNROLLED * STEP_ROWS) == 0 else 1
+    steps = _make_limited_step(config) if care == "limits" else _make_steps(config, care, ragged, count)
     stride, fetch = count * STEP_ROWS, _make_fetch(config)
 
     @cuda.jit(device=True)

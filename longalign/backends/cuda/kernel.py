@@ -18,7 +18,8 @@ on a lower anti-diagonal. A batch is swept with *guards* if it holds the first o
 wanted row or an ambiguous query letter. If a strip ends inside a part and its right edge counts, its batches
 are *ragged*, the edge is found after each row, or in place of guards have *limits*: nothing is computed beyond
 the end. All have limits where a strip ends inside a part and there has been an ambiguous letter, or letters
-are compared: then those letters score more.
+are compared: then those letters score more. So have batches with a wanted row of odd index: only of the second
+row of a step, the even one, all values are there when the step is done.
 """
 
 # mypy: allow-untyped-defs
@@ -179,12 +180,14 @@ def build_kernel(config: KernelConfig) -> Any:
                 wanted_at = jobs[job, layout.WANTED_AT]
                 while 0 <= wanted_rows[wanted_at + next_wanted] <= start - behind:
                     next_wanted = np.int32(next_wanted + 1)
-                guarded = (
-                    start < behind or start + batch > rows or start < ambiguous_until
-                    or 0 <= wanted_rows[wanted_at + next_wanted] <= start + batch
-                )  # fmt: skip
-                limited = not whole_parts and (
-                    not padded or ambiguous_until > 0 or (guarded and edge_counts)
+                guarded = start < behind or start + batch > rows or start < ambiguous_until
+                odd = np.int32(0)
+                ahead = np.int32(wanted_at + next_wanted)
+                while 0 <= wanted_rows[ahead] <= start + batch:
+                    guarded, odd = True, np.int32(odd | (wanted_rows[ahead] & 1))
+                    ahead = np.int32(ahead + 1)
+                limited = odd != 0 or (
+                    not whole_parts and (not padded or ambiguous_until > 0 or (guarded and edge_counts))
                 )
                 first_row = np.int32(start - part * STEP_ROWS)
                 threshold = threshold_of(
