@@ -60,6 +60,8 @@ def finished_lines(work, jobs, flags):
     for number, (one, swept) in enumerate(zip(jobs, ReferenceBackend().sweep(jobs), strict=True)):
         strips = work.strips[work.strips[:, layout.JOB] == number]
         strips = strips[np.argsort(strips[:, layout.FLAG])]
+        done = flags[strips[:, layout.FLAG]].reshape(strips[-1, layout.BAND] + 1, -1).sum(axis=0)
+        strips = strips[: len(done)]
         for kind, boundaries, at in (
             ("row", swept.rows, layout.ROW_OUT_AT),
             ("col", swept.cols, layout.COL_OUT_AT),
@@ -70,11 +72,10 @@ def finished_lines(work, jobs, flags):
                 block = np.concatenate([boundary.h, boundary.gap])
                 everything[start + k * size : start + (k + 1) * size] = block
                 if kind == "row":
-                    passed = strips[flags[strips[:, layout.FLAG]] >= one.rows[k]]
+                    passed = strips[done >= one.rows[k]]
                     final = int((passed[:, layout.FIRST_COLUMN] + passed[:, layout.WIDTH]).max(initial=0))
                 else:
-                    [strip] = strips[strips[:, layout.WANTED_COLUMN] == k]
-                    final = int(flags[strip[layout.FLAG]])
+                    [final] = done[strips[:, layout.WANTED_COLUMN] == k]
                 for half in (0, len(boundary) + 1):
                     part = slice(start + k * size + half + 1, start + k * size + half + 1 + final)
                     lines[part] = everything[part]
@@ -82,23 +83,25 @@ def finished_lines(work, jobs, flags):
 
 
 def progress(work, steps):
-    """Flags that grow, each strip never ahead of its left neighbour."""
+    """Flags that grow, each strip never ahead of its left neighbour, each band after the one above."""
     rng = np.random.default_rng(0)
     flags = work.flags.copy()
     for _ in range(steps):
         yield flags.copy()
         for strip in work.strips[np.argsort(work.strips[:, layout.FLAG])]:
-            at, first = strip[layout.FLAG], strip[layout.NUMBER] == 0
-            limit = work.jobs[strip[layout.JOB], layout.ROWS] if first else flags[at - 1]
-            flags[at] = rng.integers(flags[at], limit + 1)
+            at = strip[layout.FLAG]
+            limit = strip[layout.BAND_ROWS] if strip[layout.NUMBER] == 0 else flags[at - 1]
+            if strip[layout.BAND] == 0 or flags[strip[layout.FLAG_ABOVE]] == strip[layout.FIRST_ROW] // strip[layout.BAND]:
+                flags[at] = rng.integers(flags[at], limit + 1)
 
 
 @pytest.mark.parametrize("looks", [0, 1, 12])
 @pytest.mark.parametrize("slice_size", [1, 20])
-def test_only_final_values_are_fetched_and_in_the_end_all(monkeypatch, looks, slice_size):
+@pytest.mark.parametrize("band_rows", [12, worklist.ALL_ROWS])
+def test_only_final_values_are_fetched_and_in_the_end_all(monkeypatch, looks, slice_size, band_rows):
     monkeypatch.setattr(download, "_SLICE", slice_size)
     monkeypatch.setattr(download, "_WORTH_FETCHING", 0)
-    work = worklist.build(WORK, CONFIG)
+    work = worklist.build(WORK, CONFIG, band_rows)
     out, flags = OnDevice(np.full(work.line_values, POISON, np.int32)), OnDevice(work.flags)
     fetching = download.Download(WORK, work, out, flags, Stream())
     for now in progress(work, looks):

@@ -54,6 +54,22 @@ def test_a_strip_comes_after_its_left_neighbour_and_rectangles_take_turns():
         assert (np.diff(strips[:, layout.FIRST_COLUMN]) > 0).all()
 
 
+def test_bands_cover_the_rows_and_come_after_what_they_need():
+    work = worklist.build([job(50, 300, rows=(1, 20, 21, 50)), job(7, 100)], CONFIG, 20)
+    strips = strips_of(work, 0)
+    per_band = len(strips) // 3
+    assert set(zip(strips[:, layout.BAND], strips[:, layout.FIRST_ROW], strips[:, layout.BAND_ROWS])) == {
+        (0, 0, 20), (1, 20, 20), (2, 40, 10)
+    }  # fmt: skip
+    assert list(strips[::per_band, layout.WANTED_ABOVE]) == [0, 2, 3]
+    order = {int(strip[layout.FLAG]): place for place, strip in enumerate(work.strips)}
+    for strip in strips[per_band:]:
+        above = int(strip[layout.FLAG_ABOVE])
+        beside = [above + step for step in (-1, 0, 1) if 0 <= strip[layout.NUMBER] + step < per_band]
+        assert max(order[flag] for flag in beside) < order[int(strip[layout.FLAG])]
+    assert len(strips_of(work, 1)) == len(strips_of(worklist.build([job(7, 100)], CONFIG), 0))
+
+
 def test_every_strip_has_a_flag_of_its_own_and_none_is_up():
     work = worklist.build([job(5, 300), job(6, 10)], CONFIG)
     assert sorted(work.strips[:, layout.FLAG]) == list(range(len(work.strips)))

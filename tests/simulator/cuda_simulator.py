@@ -160,7 +160,7 @@ def _store_shared(array, address, value):
 
 def _ptx() -> ModuleType:
     module = ModuleType("longalign.backends.cuda.ptx")
-    module.load_relaxed = lambda array, index: array[index]
+    module.load_acquire = module.load_relaxed = lambda array, index: array[index]
     module.load_pair = lambda array, index: (array[index], array[index + 1])
     module.store_pair = _store_pair
     module.store_release = _store

@@ -40,6 +40,17 @@ class TestPacked(SimulatedCuda):
         return CudaBackend(columns=2, batch=16, warps=1)
 
 
+class TestBands(SimulatedCuda):
+    """The same, in bands of 22 rows."""
+
+    interesting_lengths = (22, 128)
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def backend(cls) -> CudaBackend:
+        return CudaBackend(columns=2, batch=16, warps=1, band_rows=22)
+
+
 class TestInt32(SimulatedCuda):
     """Strips of 64 columns, flags every 16 rows."""
 
@@ -58,8 +69,8 @@ def check_packed(work: list[SweepJob], **wishes: int) -> None:
         assert_same_result(job, got, want)
 
 
-@pytest.mark.parametrize("short_chain", [False, True])
-def test_ragged_strips_and_runs_of_ambiguous_letters(short_chain: bool):
+@pytest.mark.parametrize("wishes", [{}, {"short_chain": True}, {"band_rows": 14}])
+def test_ragged_strips_and_runs_of_ambiguous_letters(wishes: dict[str, int]):
     rng = np.random.default_rng(0)
     query = rng.integers(0, 4, 50, np.uint8)
     target = mutated(query, 139, 0.1, rng)
@@ -70,7 +81,7 @@ def test_ragged_strips_and_runs_of_ambiguous_letters(short_chain: bool):
         for scoring in (Scoring(), generous)
         for local in (True, False)
     ]
-    check_packed(work, short_chain=short_chain)
+    check_packed(work, **wishes)
 
 
 @pytest.mark.parametrize("value", [-(1 << 30) - 5, (1 << 30) + 5])

@@ -48,6 +48,7 @@ class CudaBackend:
         warps: int = 4,
         short_chain: bool | None = None,
         max_registers: int | None = None,
+        band_rows: int | None = None,
     ) -> None:
         devices = {found.index: found for found in available()}
         if device not in devices:
@@ -58,7 +59,7 @@ class CudaBackend:
         self._device = devices[device]
         self._workspace: memory.Workspace | None = None
         self._blocks: dict[KernelConfig, int] = {}
-        self._wishes = Wishes(numbers, columns, batch, warps, short_chain, max_registers)
+        self._wishes = Wishes(numbers, columns, batch, warps, short_chain, max_registers, band_rows)
 
     def sweep(self, jobs: Sequence[SweepJob], progress: Progress = no_progress) -> list[SweepResult]:
         """One launch for all jobs that agree on `local` and `track_best`; see `Backend.sweep`."""
@@ -125,11 +126,13 @@ class CudaBackend:
         self, config: KernelConfig, jobs: list[SweepJob], progress: Progress
     ) -> list[SweepResult]:
         workspace = self._kept()
-        block = workspace.block(jobs, config.strip_width)
-        work = worklist.build(jobs, config)
+        resident = self._resident_blocks(config)
+        band_rows = planning.band_rows(jobs, config, resident * config.warps, self._wishes)
+        block = workspace.block(jobs, config.strip_width, band_rows)
+        work = worklist.build(jobs, config, band_rows)
         buffers = memory.DeviceBuffers(work, block, workspace.stream)
         kernel = _kernel(config)
-        blocks = min(self._resident_blocks(config), -(-len(work.strips) // config.warps))
+        blocks = min(resident, -(-len(work.strips) // config.warps))
         download = Download(jobs, work, buffers.lines, buffers.flags, workspace.talk)
         reported = launch.run(kernel, config, blocks, buffers, workspace, download, progress)
         self.kernel_seconds += workspace.kernel_seconds()

@@ -28,15 +28,15 @@ from longalign.backends.cuda.sync import ALL_LANES
 #: left of their next cells.
 Carry = namedtuple("Carry", "upper lower diagonal")
 
-#: Where a lane stands: its rectangle, its number, its first column and how many columns it has; the lane that
-#: holds the strip's last part, which half that is, and its last column.
-Place = namedtuple("Place", "job lane first width last_lane final last_column")
+#: Where a lane stands: its rectangle, the rows above its band, its number, its first column and how many columns
+#: it has; the lane that holds the strip's last part, which half that is, and its last column.
+Place = namedtuple("Place", "job above lane first width last_lane final last_column")
 
 #: Where a warp's batch stands in shared memory: addresses of the next slot to read, the next to write, and of
 #: a lane's next row letter.
 Desk = namedtuple("Desk", "inbox outbox letter")
 
-#: The next wanted row that a lane's first part meets, its number from 0 and its boundary index; and the numbers
+#: The next wanted row that a lane's first part meets, its number from 0 and its index in the band; and the numbers
 #: of those that it met in the upper and the lower row of the last step, so that the second part follows: -1 for
 #: none.
 Wanted = namedtuple("Wanted", "number row upper lower")
@@ -70,13 +70,13 @@ def _make_store_row(config: KernelConfig, second: bool) -> Any:
                 lines[at + length + half * columns + k] = value_of(e[k], half, origin)
 
     @cuda.jit(device=True)
-    def store_wanted(lines, opened, e, row, wanted, wanted_rows, jobs, place, origin):
+    def store_wanted(lines, opened, e, row, rows, wanted, wanted_rows, jobs, place, origin):
         """Write what is wanted of the row just finished; `row` is that of the first part."""
         met, next_row, number = np.int32(-1), wanted.row, wanted.number
         last = wanted.lower if second else wanted.upper
-        if row >= 0 and row + 1 == next_row:
+        if row >= 0 and row < rows and row + 1 == next_row:
             met, number = number, np.int32(number + 1)
-            next_row = wanted_rows[jobs[place.job, layout.WANTED_AT] + number]
+            next_row = np.int32(wanted_rows[jobs[place.job, layout.WANTED_AT] + number] - place.above)
             store(lines, opened, e, 0, met, jobs, place, origin)
         if halves == 2 and last >= 0:
             store(lines, opened, e, 1, last, jobs, place, origin)
@@ -166,7 +166,8 @@ def _make_step(config: KernelConfig, care: Care, ragged: bool, offset: int) -> A
             i = np.int32(i + STEP_ROWS * (2 - halves))
             threshold = threshold_of(best, elsewhere, i, j, costs, origin, used)
         if guarded:
-            wanted = store_wanted(lines, opened, e, np.int32(row + 1), wanted, wanted_rows, jobs, place, origin)
+            row = np.int32(row + 1)
+            wanted = store_wanted(lines, opened, e, row, rows, wanted, wanted_rows, jobs, place, origin)
         return State(Carry(upper, lower, diagonal), next_upper, next_lower, best, threshold, wanted)
 
     return step
@@ -209,14 +210,14 @@ def _make_limited_step(config: KernelConfig) -> Any:
             elsewhere, state.best, state.threshold,
         )  # fmt: skip
         wanted = store_first(
-            lines, opened, e, first_row, state.wanted, wanted_rows, jobs, place, origin
+            lines, opened, e, first_row, rows, state.wanted, wanted_rows, jobs, place, origin
         )
         row = np.int32(first_row + 1)
         lower, diagonal, best, threshold = sweep_row(
             opened, e, letters, state.lower, diagonal, row, rows, costs, origin, place, elsewhere, best,
             threshold,
         )  # fmt: skip
-        wanted = store_second(lines, opened, e, row, wanted, wanted_rows, jobs, place, origin)
+        wanted = store_second(lines, opened, e, row, rows, wanted, wanted_rows, jobs, place, origin)
         _hand_on(outbox, desk, 0, upper, place)
         _hand_on(outbox, desk, 1, lower, place)
         next_upper = fetch(inbox, row_letters, desk, 2, upper, place)

@@ -42,21 +42,22 @@ class _Rectangle:
         self.rows = [
             (row, _Line(row_at + k * layout.line_size(cols), cols)) for k, row in enumerate(job.rows)
         ]
-        wanted = strips[strips[:, layout.WANTED_COLUMN] >= 0]
+        first_band = strips[strips[:, layout.BAND] == 0]
+        wanted = np.flatnonzero(first_band[:, layout.WANTED_COLUMN] >= 0)
         self.cols = [
-            (int(strip[layout.FLAG]), _Line(col_at + k * layout.line_size(rows), rows))
-            for k, strip in enumerate(wanted)
+            (int(number), _Line(col_at + k * layout.line_size(rows), rows)) for k, number in enumerate(wanted)
         ]
-        self._flags = strips[:, layout.FLAG]
-        self._ends = np.concatenate([[0], strips[:, layout.FIRST_COLUMN] + strips[:, layout.WIDTH]])
+        self._flags = strips[:, layout.FLAG].reshape(-1, len(first_band))
+        self._ends = np.concatenate([[0], first_band[:, layout.FIRST_COLUMN] + first_band[:, layout.WIDTH]])
 
     def final(self, flags: IntArray) -> Iterator[tuple[_Line, int]]:
         """Every line, and how many of its values are final."""
-        done = np.minimum.accumulate(flags[self._flags])  # a strip is never ahead of its left neighbour
+        # Rows that the strips of all bands have done: never more than their left neighbours.
+        done = np.minimum.accumulate(flags[self._flags].sum(axis=0))
         for row, line in self.rows:
             yield line, int(self._ends[np.count_nonzero(done >= row)])
-        for flag, line in self.cols:
-            yield line, int(flags[flag])
+        for number, line in self.cols:
+            yield line, int(done[number])
 
 
 class Download:

@@ -30,6 +30,9 @@ from longalign.scoring import NEG_INF
 #: number is at work on.
 Row = namedtuple("Row", "tagged code above")
 
+#: The rows of a rectangle that a strip sweeps: the first, and how many.
+Band = namedtuple("Band", "first rows")
+
 
 def make_read_costs(config: KernelConfig) -> Any:
     """A device function for the scores of a rectangle, in numbers above an origin."""
@@ -62,23 +65,24 @@ def make_load_columns(config: KernelConfig) -> Any:
     join, number, raised = numbers.join, numbers.number, numbers.raised
 
     @cuda.jit(device=True)
-    def load_columns(opened, e, letters, first, top, target, jobs, job, costs, origin):
-        """Returns opened above and left of the first cells."""
+    def load_columns(opened, e, letters, first, top, top_at, target, jobs, job, costs, origin):
+        """Returns opened above and left of the first cells. Beyond the end, the last value goes on."""
         opening = costs.amount
         gap_open = np.int32(opening - jobs[job, layout.EXTEND])
-        top_at, target_at = jobs[job, layout.TOP_AT] + first, jobs[job, layout.TARGET_AT] + first
+        target_at, cols = jobs[job, layout.TARGET_AT] + first, np.int32(jobs[job, layout.COLS])
         for k in range(letters_of_lane):
             letters[k] = column_letter(target[target_at + k], costs.match, costs.mismatch)
         diagonal = np.int32(0)
         for half in range(halves):
             for k in range(columns):
-                value = top[top_at + half * columns + k + 1]
+                value = top[top_at + min(np.int32(first + half * columns + k + 1), cols)]
                 h, gap = low_of(value), high_of(value)
                 relative = number(np.int32(h - opening), origin)
                 relative_e = number(raised(gap, h, gap_open), origin)
                 opened[k] = relative if half == 0 else join(opened[k], relative)
                 e[k] = relative_e if half == 0 else join(e[k], relative_e)
-            relative = number(np.int32(low_of(top[top_at + half * columns]) - opening), origin)
+            value = top[top_at + min(np.int32(first + half * columns), cols)]
+            relative = number(np.int32(low_of(value) - opening), origin)
             diagonal = relative if half == 0 else join(diagonal, relative)
         return diagonal
 
@@ -93,21 +97,22 @@ def make_read_ahead(config: KernelConfig) -> Any:
     batch, loads = config.batch, -(-config.batch // LANES)
 
     @cuda.jit(device=True)
-    def read_row(query, column, jobs, job, tag, start, slot):
-        rows = np.int32(jobs[job, layout.ROWS])
-        row = np.int32(start + slot)
-        query_at = jobs[job, layout.QUERY_AT]
+    def read_row(query, column, jobs, job, band, tag, start, slot):
+        rows, row = band.rows, np.int32(start + slot)
+        query_at = jobs[job, layout.QUERY_AT] + band.first
         wanted = slot < batch and row < rows
-        tagged = read_tagged(column, jobs[job, layout.COLUMN_AT] + row, wanted, tag)
+        tagged = read_tagged(column, jobs[job, layout.COLUMN_AT] + band.first + row, wanted, tag)
         code = query[query_at + row] if wanted else np.uint8(0)
         follows = slot < batch and STEP_ROWS <= row < rows + STEP_ROWS
         above = query[query_at + row - STEP_ROWS] if follows else np.uint8(0)
         return Row(tagged, code, above)
 
     @cuda.jit(device=True)
-    def read_ahead(query, column, jobs, job, tag, start, lane):
-        first = read_row(query, column, jobs, job, tag, start, lane)
-        second = read_row(query, column, jobs, job, tag, start, np.int32(lane + LANES)) if loads > 1 else first
+    def read_ahead(query, column, jobs, job, band, tag, start, lane):
+        first = read_row(query, column, jobs, job, band, tag, start, lane)
+        second = first
+        if loads > 1:
+            second = read_row(query, column, jobs, job, band, tag, start, np.int32(lane + LANES))
         return first, second
 
     return read_ahead
@@ -118,12 +123,12 @@ def make_receive(config: KernelConfig) -> Any:
     batch, loads = config.batch, -(-config.batch // LANES)
 
     @cuda.jit(device=True)
-    def receive(first, second, column, jobs, job, tag, start, lane, stop):
+    def receive(first, second, column, jobs, job, band, tag, start, lane, stop):
         """Both rows of the lane as they should be, and whether the host says stop instead."""
         upper, lower = first.tagged, second.tagged
         stopped = False
         while not stopped and any_missing(upper, lower, tag):
-            rows, column_at = np.int32(jobs[job, layout.ROWS]), jobs[job, layout.COLUMN_AT] + start
+            rows, column_at = band.rows, jobs[job, layout.COLUMN_AT] + band.first + start
             stopped = wait_for_row(column, column_at + min(batch, np.int32(rows - start)) - 1, tag, stop)
             upper = read_tagged(column, column_at + lane, lane < batch and start + lane < rows, tag)
             lower = upper
@@ -143,7 +148,7 @@ def make_load_rows(config: KernelConfig) -> Any:
     minds_ambiguous = scores.add is not scores.add_ambiguous
 
     @cuda.jit(device=True)
-    def load_row(inbox, mailbox, row_letters, own_ring, edge, read, jobs, job, start, slot, origin):
+    def load_row(inbox, mailbox, row_letters, own_ring, edge, read, jobs, job, rows, start, slot, origin):
         row, opening = np.int32(start + slot), np.int32(jobs[job, layout.OPENING])
         gap_open = np.int32(opening - jobs[job, layout.EXTEND])
         if slot < batch:
@@ -151,7 +156,7 @@ def make_load_rows(config: KernelConfig) -> Any:
             letter = row_letter(read.code, read.above)
             row_letters[in_ring] = letter
             row_letters[np.uint32(in_ring + ring)] = letter
-            if row < np.int32(jobs[job, layout.ROWS]):
+            if row < rows:
                 edge = low_of(read.tagged.h)
                 gap = raised(low_of(read.tagged.gap), edge, gap_open)
                 inbox[np.uint32(mailbox + slot)] = pack(
@@ -161,14 +166,18 @@ def make_load_rows(config: KernelConfig) -> Any:
 
     @cuda.jit(device=True)
     def load_rows(
-        inbox, mailbox, row_letters, own_ring, edge, first, second, jobs, job, start, lane, origin
+        inbox, mailbox, row_letters, own_ring, edge, first, second, jobs, job, rows, start, lane, origin
     ):
         """Returns H on the edge of the batch's last row, and whether a letter asks for care."""
-        edge = load_row(inbox, mailbox, row_letters, own_ring, edge, first, jobs, job, start, lane, origin)
+        edge = load_row(
+            inbox, mailbox, row_letters, own_ring, edge, first, jobs, job, rows, start, lane, origin
+        )
         ambiguous = first.code >= UNAMBIGUOUS
         if loads > 1:
             slot = np.int32(lane + LANES)
-            edge = load_row(inbox, mailbox, row_letters, own_ring, edge, second, jobs, job, start, slot, origin)
+            edge = load_row(
+                inbox, mailbox, row_letters, own_ring, edge, second, jobs, job, rows, start, slot, origin
+            )
             ambiguous = ambiguous or second.code >= UNAMBIGUOUS
         edge = cuda.shfl_sync(ALL_LANES, edge, (batch - 1) % LANES)
         return edge, minds_ambiguous and cuda.any_sync(ALL_LANES, ambiguous)
@@ -182,12 +191,14 @@ def make_store_edge(config: KernelConfig) -> Any:
     value_of = NUMBERS[config.numbers].value
 
     @cuda.jit(device=True)
-    def store_edge(outbox, mailbox, column, lines, jobs, job, tag, wanted_column, first, lane, half, origin):
+    def store_edge(
+        outbox, mailbox, column, lines, jobs, job, band, tag, wanted_column, first, lane, half, origin
+    ):
         """The slots hold rows from `first` on, which may be negative; their values are in that `half`."""
-        rows, opening = np.int32(jobs[job, layout.ROWS]), np.int32(jobs[job, layout.OPENING])
-        column_at = jobs[job, layout.COLUMN_AT]
-        length = np.int64(rows) + 1
-        line_at = jobs[job, layout.COL_OUT_AT] + wanted_column * 2 * length + 1
+        rows, opening = band.rows, np.int32(jobs[job, layout.OPENING])
+        column_at = jobs[job, layout.COLUMN_AT] + band.first
+        length = jobs[job, layout.ROWS] + 1
+        line_at = jobs[job, layout.COL_OUT_AT] + wanted_column * 2 * length + 1 + band.first
         for load in range(loads):
             slot = np.int32(load * LANES + lane)
             row = np.int32(first + slot)
@@ -201,6 +212,23 @@ def make_store_edge(config: KernelConfig) -> Any:
                     lines[line_at + length + row] = gap
 
     return store_edge
+
+
+def make_store_columns(config: KernelConfig) -> Any:
+    """A device function that stores a band's last row, for the band below."""
+    columns, halves = config.columns, config.halves
+    value_of = NUMBERS[config.numbers].value
+
+    @cuda.jit(device=True)
+    def store_columns(opened, e, place, top, top_at, opening, origin):
+        for half in range(halves):
+            for k in range(columns):
+                if half * columns + k < place.width:
+                    h = np.int32(value_of(opened[k], half, origin) + opening)
+                    at = top_at + place.first + half * columns + k + 1
+                    top[at] = pack(h, value_of(e[k], half, origin))
+
+    return store_columns
 
 
 def make_rebase(config: KernelConfig) -> Any:

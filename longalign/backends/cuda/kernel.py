@@ -37,19 +37,29 @@ from longalign.backends.cuda.batch import LETTER_BYTES, SLOT_BYTES, Carry, Desk,
 from longalign.backends.cuda.best import best_of_warp, make_threshold, no_best
 from longalign.backends.cuda.config import LANES, STEP_ROWS, KernelConfig
 from longalign.backends.cuda.edges import (
+    Band,
     make_load_columns,
     make_load_rows,
     make_read_ahead,
     make_read_costs,
     make_rebase,
     make_receive,
+    make_store_columns,
     make_store_edge,
 )
-from longalign.backends.cuda.layout import low_of
+from longalign.backends.cuda.layout import low_of, pack
 from longalign.backends.cuda.numbers import NUMBERS
 from longalign.backends.cuda.ptx import load_relaxed, shared_address
 from longalign.backends.cuda.row import Edge
-from longalign.backends.cuda.sync import ALL_LANES, LOOK_EVERY, publish_rows, take_ticket, told_to_stop
+from longalign.backends.cuda.sync import (
+    ALL_LANES,
+    LOOK_EVERY,
+    publish_rows,
+    take_ticket,
+    told_to_stop,
+    wait_for_band,
+)
+from longalign.scoring import NEG_INF
 
 #: Batches between two words to the host: often enough for a display, rare for the memory.
 _PROGRESS_EVERY = 32
@@ -86,6 +96,7 @@ def build_kernel(config: KernelConfig) -> Any:
         make_load_columns(config), make_read_costs(config), make_store_edge(config),
     )  # fmt: skip
     read_ahead, receive, load_rows = make_read_ahead(config), make_receive(config), make_load_rows(config)
+    store_columns = make_store_columns(config)
     rebase, threshold_of = make_rebase(config), make_threshold(config)
     sweep_batch, sweep_ragged_batch = make_sweep_batch(config), make_sweep_batch(config, ragged=True)
     sweep_guarded_batch = make_sweep_batch(config, "guards")
@@ -119,8 +130,8 @@ def build_kernel(config: KernelConfig) -> Any:
         strip = take_ticket(tickets, lane)
         while strip < strips.shape[0]:
             job = strips[strip, layout.JOB]
-            rows = np.int32(jobs[job, layout.ROWS])
-            tag = strips[strip, layout.NUMBER]
+            band = Band(strips[strip, layout.FIRST_ROW], strips[strip, layout.BAND_ROWS])
+            rows, tag = band.rows, strips[strip, layout.NUMBER]
 
             # This lane's columns: `width` of them, after the first `first` columns of the rectangle.
             strip_width = np.int32(strips[strip, layout.WIDTH])
@@ -135,31 +146,49 @@ def build_kernel(config: KernelConfig) -> Any:
             whole_parts = last_column == columns - 1
             edge_counts = strips[strip, layout.WANTED_COLUMN] >= 0 or end < jobs[job, layout.COLS]
             place = Place(
-                job, lane, first, width, np.int32(last_part // halves),
+                job, band.first, lane, first, width, np.int32(last_part // halves),
                 halves_if(part == last_part, part + 1 == last_part), last_column,
             )  # fmt: skip
             used = halves_if(width > 0, width > columns)
 
-            edge = low_of(top[jobs[job, layout.TOP_AT] + first_of_strip])
+            if band.first > 0 and wait_for_band(
+                flags, strips[strip, layout.FLAG_ABOVE], band.first // strips[strip, layout.BAND], tag > 0,
+                end < jobs[job, layout.COLS], stop,
+            ):  # fmt: skip
+                return
+            # Bands read and write the two halves of `top` in turn.
+            top_at, below_at = jobs[job, layout.TOP_AT], jobs[job, layout.TOP_AT] + jobs[job, layout.COLS] + 1
+            if strips[strip, layout.BAND] % 2 == 1:
+                top_at, below_at = below_at, top_at
+            continues = band.first + rows < jobs[job, layout.ROWS]
+            edge = low_of(top[top_at + first_of_strip])
             origin = origin_below(edge, np.int32(jobs[job, layout.BELOW]))
             costs = read_costs(jobs, job, origin)
-            diagonal = load_columns(opened, e, letters, first, top, target, jobs, job, costs, origin)
+            diagonal = load_columns(
+                opened, e, letters, first, top, top_at, target, jobs, job, costs, origin
+            )
             nothing = Edge(np.int32(0), np.int32(0))
             carry = Carry(nothing, nothing, diagonal)
             best = no_best()
-            next_row = wanted_rows[jobs[job, layout.WANTED_AT]]
-            wanted = Wanted(np.int32(0), next_row, np.int32(-1), np.int32(-1))
-            next_wanted = np.int32(0)
+            next_wanted = strips[strip, layout.WANTED_ABOVE]
+            next_row = np.int32(wanted_rows[jobs[job, layout.WANTED_AT] + next_wanted] - band.first)
+            wanted = Wanted(next_wanted, next_row, np.int32(-1), np.int32(-1))
             ambiguous_until = np.int32(0)
-            first_row_read, second_row_read = read_ahead(query, column, jobs, job, tag, np.int32(0), lane)
+            first_row_read, second_row_read = read_ahead(
+                query, column, jobs, job, band, tag, np.int32(0), lane
+            )
             batches = np.int32((rows + behind + batch - 1) // batch)
             for turn in range(batches):
                 start = np.int32(turn * batch)
                 one, other, stopped = receive(
-                    first_row_read, second_row_read, column, jobs, job, tag, start, lane, stop
+                    first_row_read, second_row_read, column, jobs, job, band, tag, start, lane, stop
                 )
                 if stopped or (turn % LOOK_EVERY == 0 and told_to_stop(stop)):
                     return
+                last = np.int32(rows - 1 - start)
+                if continues and tag == 0 and 0 <= last < batch and lane == last % LANES:
+                    corner = low_of(one.tagged.h if last < LANES else other.tagged.h)
+                    top[below_at] = pack(corner, NEG_INF)
                 if based:
                     moved = origin_below(edge, np.int32(jobs[job, layout.BELOW]))
                     carry = rebase(opened, e, carry, cost(np.int32(moved - origin)))
@@ -168,23 +197,24 @@ def build_kernel(config: KernelConfig) -> Any:
                 # What a rectangle is worth is read once a batch rather than kept: registers are scarce.
                 costs = read_costs(jobs, job, origin)
                 edge, ambiguous = load_rows(
-                    inbox, mailbox, row_letters, own_ring, edge, one, other, jobs, job, start, lane, origin
+                    inbox, mailbox, row_letters, own_ring, edge, one, other, jobs, job, rows, start, lane,
+                    origin,
                 )
                 first_row_read, second_row_read = read_ahead(
-                    query, column, jobs, job, tag, np.int32(start + batch), lane
+                    query, column, jobs, job, band, tag, np.int32(start + batch), lane
                 )
                 if ambiguous:
                     ambiguous_until = np.int32(start + batch + span)
                 cuda.syncwarp()
 
                 wanted_at = jobs[job, layout.WANTED_AT]
-                while 0 <= wanted_rows[wanted_at + next_wanted] <= start - behind:
+                while band.first < wanted_rows[wanted_at + next_wanted] <= band.first + start - behind:
                     next_wanted = np.int32(next_wanted + 1)
                 guarded = start < behind or start + batch > rows or start < ambiguous_until
                 odd = np.int32(0)
                 ahead = np.int32(wanted_at + next_wanted)
-                while 0 <= wanted_rows[ahead] <= start + batch:
-                    guarded, odd = True, np.int32(odd | (wanted_rows[ahead] & 1))
+                while band.first < wanted_rows[ahead] <= band.first + start + batch:
+                    guarded, odd = True, np.int32(odd | ((wanted_rows[ahead] - band.first) & 1))
                     ahead = np.int32(ahead + 1)
                 limited = odd != 0 or (
                     not whole_parts and (not padded or ambiguous_until > 0 or (guarded and edge_counts))
@@ -221,22 +251,27 @@ def build_kernel(config: KernelConfig) -> Any:
                 cuda.syncwarp()
 
                 store_edge(
-                    outbox, mailbox, column, lines, jobs, job, np.int32(tag + 1),
+                    outbox, mailbox, column, lines, jobs, job, band, np.int32(tag + 1),
                     strips[strip, layout.WANTED_COLUMN], np.int32(start - behind), lane, last_part % halves,
                     origin,
                 )  # fmt: skip
                 if (turn + 1) % _PROGRESS_EVERY == 0 or turn + 1 == batches:
                     done = _published(start + batch, behind, rows)
-                    publish_rows(flags, strips[strip, layout.FLAG], done, lane)
+                    if done < rows:
+                        publish_rows(flags, strips[strip, layout.FLAG], done, lane)
                     if lane == 0:
                         before = _published(turn // _PROGRESS_EVERY * _PROGRESS_EVERY * batch, behind, rows)
                         cuda.atomic.add(progress, 0, np.int64(done - before) * strip_width)
+
+            if continues:
+                store_columns(opened, e, place, top, below_at, np.int32(jobs[job, layout.OPENING]), origin)
+            publish_rows(flags, strips[strip, layout.FLAG], rows, lane)
 
             if track_best:
                 best = best_of_warp(best)
                 if lane == 0:
                     best_out[strip, layout.BEST_SCORE] = best.score
-                    best_out[strip, layout.BEST_I] = best.i
+                    best_out[strip, layout.BEST_I] = band.first + best.i
                     best_out[strip, layout.BEST_J] = best.j
             strip = take_ticket(tickets, lane)
 

@@ -16,10 +16,12 @@ MATCH, MISMATCH, OPENING, EXTEND = 9, 10, 11, 12
 BELOW = 13  # how far the origin of packed numbers lies below the left edge
 JOB_FIELDS = 14
 
-# One row a strip, int32: its rectangle, first column and width; its number in the rectangle; which of the
-# wanted columns its right edge is, or -1; and where it tells the host how far it has come.
+# One row a strip of a band, int32: its rectangle, first column and width; its number in the band, from the
+# left; which of the wanted columns its right edge is, or -1; the flag that says how far it has come; its band's
+# number, first row and rows; how many wanted rows lie above the band; and the flag of the strip above it.
 JOB, FIRST_COLUMN, WIDTH, NUMBER, WANTED_COLUMN, FLAG = 0, 1, 2, 3, 4, 5
-STRIP_FIELDS = 6
+BAND, FIRST_ROW, BAND_ROWS, WANTED_ABOVE, FLAG_ABOVE = 6, 7, 8, 9, 10
+STRIP_FIELDS = 11
 
 # One row a strip, int32: the best cell in it, by the rectangle's own indices.
 BEST_SCORE, BEST_I, BEST_J = 0, 1, 2

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from longalign.backends.base import SweepJob
 from longalign.backends.cuda import layout
 from longalign.backends.cuda.api import cuda
-from longalign.backends.cuda.worklist import WorkList
+from longalign.backends.cuda.worklist import ALL_ROWS, WorkList
 from longalign.boundary import IntArray
 from longalign.errors import BackendError
 
@@ -29,16 +29,16 @@ _SMALL = 1 << 20
 _RESERVE = 256 << 20
 
 
-def bytes_needed(jobs: Sequence[SweepJob], strip_width: int) -> int:
+def bytes_needed(jobs: Sequence[SweepJob], strip_width: int, band_rows: int = ALL_ROWS) -> int:
     """Device bytes of a launch, rounded up a little: O(m + n) and the requested boundaries."""
     total = 20 * _ALIGNMENT
     for job in jobs:
         rows, cols = len(job.query), len(job.target)
-        total += (rows + cols + strip_width) * _LETTER + (2 * rows + cols + 1 + strip_width) * _VALUE
+        bands = -(-rows // band_rows)
+        total += (rows + cols + strip_width) * _LETTER + (2 * rows + min(bands, 2) * (cols + 1)) * _VALUE
         total += (len(job.rows) * (cols + 1) + len(job.cols) * (rows + 1)) * _VALUE
-        total += (
-            (cols // strip_width + len(job.cols) + 2) * _STRIP + (layout.JOB_FIELDS * 8 + 4) + len(job.rows) * 4
-        )
+        total += bands * (cols // strip_width + len(job.cols) + 2) * _STRIP
+        total += layout.JOB_FIELDS * 8 + 4 + len(job.rows) * 4
     return total
 
 
@@ -68,9 +68,9 @@ class Workspace:
         """How long the last kernel ran."""
         return float(self.started.elapsed_time(self.finished)) / 1e3
 
-    def block(self, jobs: Sequence[SweepJob], strip_width: int) -> Any:
+    def block(self, jobs: Sequence[SweepJob], strip_width: int, band_rows: int) -> Any:
         """Device memory for a work list. Raises BackendError, with the figures, if there is too little."""
-        needed = bytes_needed(jobs, strip_width)
+        needed = bytes_needed(jobs, strip_width, band_rows)
         if needed > self._size:
             free = self.free_bytes()
             if needed > free:

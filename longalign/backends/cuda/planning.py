@@ -10,6 +10,7 @@ from longalign.backends.base import SweepJob
 from longalign.backends.cuda import window
 from longalign.backends.cuda.config import KernelConfig, Letters, Numbers
 from longalign.backends.cuda.letters import LETTER_SCORES, letters_for
+from longalign.backends.cuda.worklist import ALL_ROWS
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +59,7 @@ class Wishes:
     warps: int = 4
     short_chain: bool | None = None
     max_registers: int | None = None
+    band_rows: int | None = None
 
     def shapes(self, numbers: Numbers) -> list[Shape]:
         """The shapes that are left to choose from."""
@@ -194,6 +196,17 @@ def expected_seconds(jobs: Sequence[SweepJob], config: KernelConfig, hardware: H
     work = sum(count * length for count, length in zip(strips, rows, strict=True))
     fill = max(min(count, warps) for count in strips) * config.lag
     return (work / warps + fill) * max(latency, share * issue) / _CLOCK
+
+
+def band_rows(jobs: Sequence[SweepJob], config: KernelConfig, resident_warps: int, wishes: Wishes) -> int:
+    """Rows of a band: all, unless there are more strips than warps, which then end a round together.
+
+    A band must be so high that its strips, each a `lag` behind its neighbour, keep all warps busy.
+    """
+    if wishes.band_rows:
+        return wishes.band_rows
+    strips = sum(-(-len(job.target) // config.strip_width) for job in jobs)
+    return 2 * resident_warps * config.lag if strips > resident_warps else ALL_ROWS
 
 
 def tile_shape(rows: int, cols: int, free_bytes: int) -> tuple[int, int]:

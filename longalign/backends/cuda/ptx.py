@@ -22,17 +22,24 @@ def _address(context: Any, builder: Any, array_type: Any, array: Any, index: Any
     return builder.ptrtoint(builder.gep(data, [index]), _I64)
 
 
-@intrinsic
-def load_relaxed(typing_context: Any, array: Any, index: Any) -> Any:
-    """An int32 from global memory, never from a stale cache line."""
-    ptx = "{ .reg .u64 p; cvta.to.global.u64 p, $1; ld.relaxed.gpu.global.b32 $0, [p]; }"
+def _load(qualifier: str) -> Any:
+    ptx = f"{{ .reg .u64 p; cvta.to.global.u64 p, $1; ld.{qualifier}.gpu.global.b32 $0, [p]; }}"
     instruction = ir.InlineAsm(ir.FunctionType(_I32, [_I64]), ptx, "=r,l,~{memory}", side_effect=True)
 
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        index = context.cast(builder, args[1], signature.args[1], types.int64)
-        return builder.call(instruction, [_address(context, builder, signature.args[0], args[0], index)])
+    def load(typing_context: Any, array: Any, index: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            index = context.cast(builder, args[1], signature.args[1], types.int64)
+            return builder.call(instruction, [_address(context, builder, signature.args[0], args[0], index)])
 
-    return types.int32(array, index), generate
+        return types.int32(array, index), generate
+
+    return intrinsic(load)
+
+
+#: `load_acquire(array, index)`: an int32 from global memory; whatever its writer released is visible after.
+load_acquire = _load("acquire")
+#: `load_relaxed(array, index)`: an int32 from global memory, never from a stale cache line.
+load_relaxed = _load("relaxed")
 
 
 @intrinsic

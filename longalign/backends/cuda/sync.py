@@ -15,10 +15,13 @@ written it. Strip number s (from 0) waits until it reads the tag s. No fence is 
    was read, with a `syncwarp` between; so no one reads a value that is too new, and tags only rise;
 4. the tags that can be met, s - 1 of the strip before and s, differ.
 
-**Flags.** flags[k] counts the rows whose right edge strip k has published, for the host: it fetches wanted
-rows and columns while the kernel runs. The lanes of the warp store them plainly, `syncwarp` orders that before
-lane 0's next step, and lane 0 stores the count with *release*, which covers by cumulativity all that it has
-seen, the other lanes' stores included.
+**Flags.** flags[k] counts the rows whose right edge strip k has published. The lanes of the warp store wanted
+rows and columns, and at its end what the band below begins with, plainly; `syncwarp` orders that before lane 0's
+next step, and lane 0 stores the count with *release*, which covers by cumulativity all that it has seen, the
+other lanes' stores included. The host fetches what it wants while the kernel runs. A strip of the band below
+waits with *acquire* until the strip above it and those beside that one are done. It reads what the left one and
+the upper one have stored (its corner is the left one's last column); and the right one has read its corner, so
+this one may write there: bands take turns with two buffers. All three have earlier tickets.
 
 **Stop.** The host sets `stop` from another stream; every warp reads it when it waits, and every `LOOK_EVERY`
 batches at the least, and leaves. A warp that leaves stores nothing more, so nobody reads unfinished values.
@@ -34,7 +37,7 @@ import numpy as np
 
 from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.layout import high_of, pack
-from longalign.backends.cuda.ptx import load_pair, load_relaxed, store_pair, store_release
+from longalign.backends.cuda.ptx import load_acquire, load_pair, load_relaxed, store_pair, store_release
 
 ALL_LANES = 0xFFFFFFFF
 #: Batches after which a warp looks at what the host says, whether it waits or not.
@@ -96,6 +99,23 @@ def wait_for_row(column, row, tag, stop):
         cuda.nanosleep(_POLL_NANOSECONDS)
         stopped = load_relaxed(stop, 0)
         h, gap = load_pair(column, 2 * row)
+    return cuda.any_sync(ALL_LANES, stopped != 0)
+
+
+@cuda.jit(device=True)
+def wait_for_band(flags, above, rows, has_left, has_right, stop):
+    """Wait until a strip of the band above, of so many rows, and its neighbours are done.
+
+    Returns whether the host says stop instead.
+    """
+    stopped = np.int32(0)
+    while stopped == 0 and (
+        load_acquire(flags, above) < rows
+        or (has_left and load_acquire(flags, above - 1) < rows)
+        or (has_right and load_acquire(flags, above + 1) < rows)
+    ):
+        cuda.nanosleep(_POLL_NANOSECONDS)
+        stopped = load_relaxed(stop, 0)
     return cuda.any_sync(ALL_LANES, stopped != 0)
 
 

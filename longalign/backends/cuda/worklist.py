@@ -21,6 +21,8 @@ Packed = NDArray[np.int64]
 T = TypeVar("T", bound=np.generic)
 
 _END_OF_WANTED_ROWS = -1
+#: More rows than any rectangle has: one band.
+ALL_ROWS = 1 << 30
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,8 +30,9 @@ class WorkList:
     """The kernel's input for several rectangles (the field tables are in `layout`).
 
     `jobs` (rectangles, JOB_FIELDS) int64; `strips` (strips, STRIP_FIELDS) int32, each after its left
-    neighbour; `query` and `target` uint8, `target` and `top` with a strip's width beyond each rectangle's
-    end, so that strips need not mind it; `top` int64, H and E as pairs; `column` int64, H and F of each row
+    neighbour and after the strips above; `query` and `target` uint8, `target` with a strip's width beyond each
+    rectangle's end, so that strips need not mind it; `top` int64, H and E as pairs, and as much room again for
+    a rectangle of several bands; `column` int64, H and F of each row
     with their tags, overwritten by each strip in turn; `wanted_rows` int32, each rectangle's list ended by
     -1; `flags` (strips,) int32, for the kernel to say how far each strip has come.
     `line_values` is the size of the output for wanted rows and columns.
@@ -46,15 +49,21 @@ class WorkList:
     line_values: int
 
 
-def build(jobs: Sequence[SweepJob], config: KernelConfig) -> WorkList:
-    """The work list of one launch; `jobs` is not empty."""
+def build(jobs: Sequence[SweepJob], config: KernelConfig, band_rows: int = ALL_ROWS) -> WorkList:
+    """The work list of one launch; `jobs` is not empty. Bands have `band_rows` rows, the last ones what is left.
+
+    Warps take the strips of a band from left to right, band by band. Where a band has more strips than warps
+    fit on the device, lower bands spare the device from idling while the last few strips are swept.
+    """
     table = np.zeros((len(jobs), layout.JOB_FIELDS), np.int64)
     table[:, layout.ROWS] = [len(job.query) for job in jobs]
     table[:, layout.COLS] = [len(job.target) for job in jobs]
     table[:, layout.QUERY_AT] = _starts([len(job.query) for job in jobs])
     beyond = config.strip_width
     table[:, layout.TARGET_AT] = _starts([len(job.target) + beyond for job in jobs])
-    table[:, layout.TOP_AT] = _starts([len(job.top.h) + beyond for job in jobs])
+    bands_of = [_bands(job, band_rows) for job in jobs]
+    tops = [_tops(job, bands) for job, bands in zip(jobs, bands_of, strict=True)]
+    table[:, layout.TOP_AT] = _starts([len(top) for top in tops])
     table[:, layout.COLUMN_AT] = _starts([len(job.query) for job in jobs])
     table[:, layout.WANTED_AT] = _starts([len(job.rows) + 1 for job in jobs])
     row_values = [len(job.rows) * layout.line_size(len(job.target)) for job in jobs]
@@ -68,19 +77,22 @@ def build(jobs: Sequence[SweepJob], config: KernelConfig) -> WorkList:
     if config.numbers == "packed":
         table[:, layout.BELOW] = [window.below(job.scoring, config) for job in jobs]
 
-    strips_of = [_strips(job, config.strip_width) for job in jobs]
+    strips_of = [
+        _in_bands(_strips(job, config.strip_width), job, bands)
+        for job, bands in zip(jobs, bands_of, strict=True)
+    ]
     flags_at = _starts([len(strips) for strips in strips_of])
     for job, (strips, flag) in enumerate(zip(strips_of, flags_at, strict=True)):
         strips[:, layout.JOB] = job
-        strips[:, layout.NUMBER] = np.arange(len(strips))
-        strips[:, layout.FLAG] = flag + strips[:, layout.NUMBER]
+        strips[:, layout.FLAG] += flag
+        strips[:, layout.FLAG_ABOVE] += flag
 
     return WorkList(
         table,
         _round_robin(strips_of),
         _joined([job.query for job in jobs]),
         _joined([part for job in jobs for part in (job.target, np.full(beyond, NO_LETTER, np.uint8))]),
-        _joined([part for job in jobs for part in _beyond(_packed(job.top), beyond)]),
+        _joined(tops),
         _joined([_untagged(job.left) for job in jobs]),
         np.array([*chain.from_iterable((*job.rows, _END_OF_WANTED_ROWS) for job in jobs)], np.int32),
         np.zeros(sum(map(len, strips_of)), np.int32),
@@ -123,9 +135,13 @@ def _strips(job: SweepJob, width: int) -> IntArray:
 
 
 def _round_robin(strips_of: list[IntArray]) -> IntArray:
-    """All first strips, then all second ones, and so on: as many rectangles as possible at a time."""
+    """All first strips, then all second ones, and so on: as many rectangles as possible at a time.
+
+    That keeps every strip behind its left neighbour, and every band behind the one above.
+    """
     strips = np.concatenate(strips_of)
-    return np.ascontiguousarray(strips[np.argsort(strips[:, layout.NUMBER], kind="stable")])
+    order = np.lexsort((strips[:, layout.NUMBER], strips[:, layout.BAND]))
+    return np.ascontiguousarray(strips[order])
 
 
 def _packed(boundary: Boundary) -> Packed:
@@ -144,9 +160,29 @@ def _untagged(left: Boundary) -> Packed:
     return words.view(np.dtype("<i8")).reshape(-1)
 
 
-def _beyond(top: Packed, columns: int) -> tuple[Packed, Packed]:
-    """A top boundary, and what stands right of it: its last value again."""
-    return top, np.full(columns, top[-1])
+def _tops(job: SweepJob, bands: IntArray) -> Packed:
+    """The top boundary, and room for those of lower bands, which take turns with it."""
+    top = _packed(job.top)
+    return top if len(bands) == 1 else np.concatenate([top, np.zeros_like(top)])
+
+
+def _bands(job: SweepJob, band_rows: int) -> IntArray:
+    """The first row of each band of a rectangle."""
+    return np.arange(0, len(job.query), min(band_rows, len(job.query)), dtype=np.int32)
+
+
+def _in_bands(strips: IntArray, job: SweepJob, bands: IntArray) -> IntArray:
+    """The strips of all bands, given those of one; flags count from the rectangle's first."""
+    count = len(strips)
+    number, band = np.tile(np.arange(count), len(bands)), np.repeat(np.arange(len(bands)), count)
+    strips = np.tile(strips, (len(bands), 1))
+    strips[:, layout.NUMBER], strips[:, layout.BAND] = number, band
+    strips[:, layout.FLAG] = band * count + number
+    strips[:, layout.FLAG_ABOVE] = strips[:, layout.FLAG] - count
+    strips[:, layout.FIRST_ROW] = bands[band]
+    strips[:, layout.BAND_ROWS] = np.diff(bands, append=len(job.query))[band]
+    strips[:, layout.WANTED_ABOVE] = np.searchsorted(job.rows, bands, side="right")[band]
+    return strips
 
 
 def results(jobs: Sequence[SweepJob], work: WorkList, lines: IntArray, best: IntArray) -> list[SweepResult]:
