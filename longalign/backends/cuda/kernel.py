@@ -53,7 +53,10 @@ from longalign.backends.cuda.ptx import load_relaxed, shared_address
 from longalign.backends.cuda.row import Edge
 from longalign.backends.cuda.sync import (
     ALL_LANES,
+    LEAD,
     LOOK_EVERY,
+    REST_EVERY,
+    let_catch_up,
     publish_rows,
     take_ticket,
     told_to_stop,
@@ -89,7 +92,7 @@ def build_kernel(config: KernelConfig) -> Any:
     track_best, letter_slots = config.track_best, config.warps * 2 * ring
     slots = config.warps * batch + STEP_ROWS  # more than are filled: the last step fetches what none needs
     target_letters, padded = columns * halves, config.letters != "compare"
-    based = config.numbers == "packed"
+    based, lead = config.numbers == "packed", config.lag + LEAD * batch
     numbers = NUMBERS[config.numbers]
     cost, halves_if, origin_below = numbers.cost, numbers.halves, numbers.origin
     load_columns, read_costs, store_edge = (
@@ -185,6 +188,12 @@ def build_kernel(config: KernelConfig) -> Any:
                 )
                 if stopped or (turn % LOOK_EVERY == 0 and told_to_stop(stop)):
                     return
+                passed = np.int32(start - behind - lead)
+                if turn % REST_EVERY == 0 and passed > 0:
+                    row = jobs[job, layout.COLUMN_AT] + band.first + passed
+                    let_catch_up(
+                        column, row, np.int32(tag + 1), strips[strip, layout.NEXT], tickets, stop, lane
+                    )
                 last = np.int32(rows - 1 - start)
                 if continues and tag == 0 and 0 <= last < batch and lane == last % LANES:
                     corner = low_of(one.tagged.h if last < LANES else other.tagged.h)
