@@ -1,7 +1,7 @@
 """Time phase 1 on a GPU: one sweep of a whole pair, without and with a lattice, and check known scores.
 
     python experiments/cuda_sweep.py --genomes DIR [--pairs mito random chlamydia ecoli ...] [--columns 0 ...]
-                                     [--numbers int32] [--batch 32] [--warps 4] [--short-chain yes]
+                                     [--numbers int32] [--batch 32] [--warps 4]
                                      [--registers 128]
                                      [--repeats 3] [--lattice-of chlamydia] [--out FILE]
 
@@ -128,7 +128,6 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--numbers", choices=("packed", "int32"))
     parser.add_argument("--batch", type=int)
     parser.add_argument("--warps", type=int, default=4)
-    parser.add_argument("--short-chain", choices=("yes", "no"))
     parser.add_argument("--registers", type=int)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--lattice-of", nargs="*", default=[], help="pairs to time with a lattice as well")
@@ -141,10 +140,9 @@ def measure(name: str, columns: int, options: argparse.Namespace, lattice: bool)
     jobs = read_jobs(name, options.genomes)
     if lattice:
         jobs = [replace(job, rows=_lines(len(job.query)), cols=_lines(len(job.target))) for job in jobs]
-    short_chain = None if options.short_chain is None else options.short_chain == "yes"
     backend = _backend(
         numbers=options.numbers, columns=columns or None, batch=options.batch, warps=options.warps,
-        short_chain=short_chain, max_registers=options.registers,
+        max_registers=options.registers,
     )  # fmt: skip
     choice = backend.choices(jobs)[0]
     started = time.perf_counter()
@@ -165,7 +163,7 @@ def measure(name: str, columns: int, options: argparse.Namespace, lattice: bool)
     return {
         "pair": name, "rows": len(jobs[0].query), "cols": len(jobs[0].target), "jobs": len(jobs),
         "numbers": config.numbers, "columns": config.columns, "batch": config.batch, "warps": config.warps,
-        "short_chain": config.short_chain, "max_registers": config.max_registers, "letters": config.letters,
+        "max_registers": config.max_registers, "letters": config.letters,
         "lattice": f"{LATTICE_LINES} x {LATTICE_LINES}" if lattice else None,
         "seconds": seconds, "median_seconds": median, "gcups": cells / median / 1e9,
         "kernel_seconds": kernel_seconds, "kernel_gcups": cells / statistics.median(kernel_seconds) / 1e9,
@@ -222,7 +220,7 @@ def _line(run: dict[str, object]) -> str:
     lattice = f" lattice {run['lattice']}" if run["lattice"] else ""
     return (
         f"{'ok ' if run['ok'] else 'BAD'} {run['pair']:18} {run['rows']} x {run['cols']}{lattice}, "
-        f"{run['numbers']} {run['columns']} columns{' short' * run['short_chain']}, batch {run['batch']}: "
+        f"{run['numbers']} {run['columns']} columns, batch {run['batch']}: "
         f"{run['median_seconds']:.4f} s, {run['gcups']:.1f} GCUPS (kernel {run['kernel_gcups']:.1f}), "
         f"score {run['score']} at {run['end']} (first call {run['compile_seconds']:.1f} s)"
     )

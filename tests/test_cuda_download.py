@@ -91,7 +91,10 @@ def progress(work, steps):
         for strip in work.strips[np.argsort(work.strips[:, layout.FLAG])]:
             at = strip[layout.FLAG]
             limit = strip[layout.BAND_ROWS] if strip[layout.NUMBER] == 0 else flags[at - 1]
-            if strip[layout.BAND] == 0 or flags[strip[layout.FLAG_ABOVE]] == strip[layout.FIRST_ROW] // strip[layout.BAND]:
+            if (
+                strip[layout.BAND] == 0
+                or flags[strip[layout.FLAG_ABOVE]] == strip[layout.FIRST_ROW] // strip[layout.BAND]
+            ):
                 flags[at] = rng.integers(flags[at], limit + 1)
 
 

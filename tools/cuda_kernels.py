@@ -83,8 +83,8 @@ def weigh(config, arch: int, ptxas: str, folder: Path) -> Weight:
 def kernel_name(config) -> str:
     """Such as local_best_packed_16_bytes."""
     mode = "local" if config.local else "global"
-    columns = f"{config.columns}{'short' if config.short_chain else ''}"
-    return f"{mode}_{'best' if config.track_best else 'plain'}_{config.numbers}_{columns}_{config.letters}"
+    best = "best" if config.track_best else "plain"
+    return f"{mode}_{best}_{config.numbers}_{config.columns}_{config.letters}"
 
 
 def _number(pattern: str, report: str) -> int:

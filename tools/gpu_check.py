@@ -79,19 +79,12 @@ def _shapes(genomes: Path, out: Path, columns: Sequence[int]) -> list[Step]:
     """Steps that try what the back end would not choose: for the table of shapes in its planning."""
     long = ("--pairs", "ceiling", "chlamydia", "--columns", *map(str, columns), "--repeats", "2")
     short = ("--pairs", "mito", "random", "yeast", "--columns", "4", "8", "16", "--repeats", "3")
-    chains = [
-        Step(
-            f"batch{batch}{chain}",
-            _sweep(genomes, out, f"batch{batch}{chain}", *short, "--batch", batch, "--short-chain", chain),
-            60,
-        )
-        for batch, chain in (("64", "yes"), ("64", "no"), ("32", "yes"), ("32", "no"))
-    ]
-    occupancy = _sweep(genomes, out, "registers", *long[:3], "--columns", "16", "--registers", "128")
     return [
         Step("columns", _sweep(genomes, out, "columns", *long), 120),
-        Step("registers", occupancy, 60),
-        *chains,
+        *(
+            Step(f"batch{batch}", _sweep(genomes, out, f"batch{batch}", *short, "--batch", batch), 60)
+            for batch in ("64", "32")
+        ),
     ]
 
 

@@ -150,6 +150,10 @@ def _store(array, index, value):
     array[index] = value
 
 
+def _minimum_pairs(x, y):
+    return np.minimum(_halves(x).view(np.int16), _halves(y).view(np.int16)).view(np.int32)[0]
+
+
 def _store_pair(array, index, first, second):
     array[index], array[index + 1] = first, second
 
@@ -172,6 +176,7 @@ def _ptx() -> ModuleType:
     module.dot_bytes = _dot_bytes
     module.add_pairs = _add_pairs
     module.maximum_pairs = _maximum_pairs
+    module.minimum_pairs = _minimum_pairs
     return module
 
 

@@ -69,7 +69,7 @@ def check_packed(work: list[SweepJob], **wishes: int) -> None:
         assert_same_result(job, got, want)
 
 
-@pytest.mark.parametrize("wishes", [{}, {"short_chain": True}, {"band_rows": 14}])
+@pytest.mark.parametrize("wishes", [{}, {"band_rows": 14}])
 def test_ragged_strips_and_runs_of_ambiguous_letters(wishes: dict[str, int]):
     rng = np.random.default_rng(0)
     query = rng.integers(0, 4, 50, np.uint8)

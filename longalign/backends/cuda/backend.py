@@ -46,7 +46,6 @@ class CudaBackend:
         columns: int | None = None,
         batch: int | None = None,
         warps: int = 4,
-        short_chain: bool | None = None,
         max_registers: int | None = None,
         band_rows: int | None = None,
     ) -> None:
@@ -59,7 +58,7 @@ class CudaBackend:
         self._device = devices[device]
         self._workspace: memory.Workspace | None = None
         self._blocks: dict[KernelConfig, int] = {}
-        self._wishes = Wishes(numbers, columns, batch, warps, short_chain, max_registers, band_rows)
+        self._wishes = Wishes(numbers, columns, batch, warps, max_registers, band_rows)
 
     def sweep(self, jobs: Sequence[SweepJob], progress: Progress = no_progress) -> list[SweepResult]:
         """One launch for all jobs that agree on `local` and `track_best`; see `Backend.sweep`."""

@@ -28,17 +28,17 @@ from longalign.backends.cuda.sync import ALL_LANES
 #: left of their next cells.
 Carry = namedtuple("Carry", "upper lower diagonal")
 
-#: Where a lane stands: its rectangle, the rows above its band, its number, its first column and how many columns
-#: it has; the lane that holds the strip's last part, which half that is, and its last column.
+#: Where a lane stands: its rectangle, the rows above its band, its number, its first column and how many
+#: columns it has; the lane that holds the strip's last part, which half that is, and its last column.
 Place = namedtuple("Place", "job above lane first width last_lane final last_column")
 
 #: Where a warp's batch stands in shared memory: addresses of the next slot to read, the next to write, and of
 #: a lane's next row letter.
 Desk = namedtuple("Desk", "inbox outbox letter")
 
-#: The next wanted row that a lane's first part meets, its number from 0 and its index in the band; and the numbers
-#: of those that it met in the upper and the lower row of the last step, so that the second part follows: -1 for
-#: none.
+#: The next wanted row that a lane's first part meets, its number from 0 and its index in the band; and the
+#: numbers of those that it met in the upper and the lower row of the last step, so that the second part
+#: follows: -1 for none.
 Wanted = namedtuple("Wanted", "number row upper lower")
 
 #: What stands left of a row's next cells, and the row's letter.
@@ -54,7 +54,7 @@ SLOT_BYTES, LETTER_BYTES = 8, 4
 
 
 def _make_store_row(config: KernelConfig, second: bool) -> Any:
-    """A device function that writes a lane's part of wanted rows that are the first or the second of a step."""
+    """A device function that writes a lane's part of wanted rows, the first or the second of each step."""
     halves, columns = config.halves, config.columns
     value_of = NUMBERS[config.numbers].value
 
@@ -136,9 +136,7 @@ def _make_step(config: KernelConfig, care: Care, ragged: bool, offset: int) -> A
         above, here, wanted = np.int32(0), np.int32(0), state.wanted
         if guarded:
             above = halves_if(row >= 0 and row < rows, row >= STEP_ROWS and row < rows + STEP_ROWS)
-            here = halves_if(
-                row >= 0 and row + 1 < rows, row >= STEP_ROWS and row + 1 < rows + STEP_ROWS
-            )
+            here = halves_if(row >= 0 and row + 1 < rows, row >= STEP_ROWS and row + 1 < rows + STEP_ROWS)
         best, threshold, left, below = state.best, state.threshold, state.upper.left, state.lower.left
         limits = Limits(above, place.final, place.last_column)
         diagonal = state.carry.diagonal
@@ -186,7 +184,7 @@ def _make_limited_step(config: KernelConfig) -> Any:
     def sweep_row(
         opened, e, letters, incoming, diagonal, row, rows, costs, origin, place, elsewhere, best, threshold
     ):  # fmt: skip
-        """Returns the right edge and opened above and left of the next row's cells, and the best cell so far."""
+        """Returns the right edge, opened above and left of the next cells, and the best cell so far."""
         valid = halves_if(row >= 0 and row < rows, row >= STEP_ROWS and row < rows + STEP_ROWS)
         limits = Limits(valid, place.final, place.last_column)
         right, highest = advance(

@@ -84,7 +84,7 @@ def make_note_best(config: KernelConfig) -> Any:
 
     @cuda.jit(device=True)
     def note(best, opened, highest, threshold, i, j, costs, origin):
-        """`best`, or a cell of the row that outranks it; i and j are those of the first part's first column."""
+        """`best`, or a cell of the row that outranks it; i and j are those of the first part."""
         for half in range(halves):
             wanted = part(highest, half)
             if wanted > part(threshold, half):

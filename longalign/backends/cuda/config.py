@@ -26,9 +26,7 @@ class KernelConfig:
 
     A warp sweeps a strip and exchanges boundary values every `batch` rows. A block is `warps` independent
     warps. A strip has `parts`, each `columns` wide, one for a lane of the warp, or two where numbers are
-    packed. A `short_chain` computes a row with more instructions, but fewer of them one after the other: that
-    is faster where there are too few warps to hide latencies. `max_registers` of a thread make room for more
-    warps.
+    packed. `max_registers` of a thread make room for more warps.
     """
 
     local: bool
@@ -38,7 +36,6 @@ class KernelConfig:
     batch: int = 32
     warps: int = 4
     numbers: Numbers = "int32"
-    short_chain: bool = False
     max_registers: int | None = None
 
     def __post_init__(self) -> None:

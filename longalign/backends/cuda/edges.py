@@ -11,11 +11,12 @@ import numpy as np
 
 from longalign.backends.cuda import layout
 from longalign.backends.cuda.api import cuda
-from longalign.backends.cuda.batch import Carry
+from longalign.backends.cuda.batch import LETTER_BYTES, SLOT_BYTES, Carry
 from longalign.backends.cuda.config import LANES, STEP_ROWS, KernelConfig
-from longalign.backends.cuda.layout import pack, high_of, low_of
+from longalign.backends.cuda.layout import high_of, low_of, pack
 from longalign.backends.cuda.letters import LETTER_SCORES, UNAMBIGUOUS
 from longalign.backends.cuda.numbers import NUMBERS
+from longalign.backends.cuda.ptx import load_shared, store_shared
 from longalign.backends.cuda.row import Costs, Edge
 from longalign.backends.cuda.sync import (
     ALL_LANES,
@@ -26,9 +27,8 @@ from longalign.backends.cuda.sync import (
 )
 from longalign.scoring import NEG_INF
 
-#: What a lane reads of a row: its left edge, its letter, and that of the row which the other half of a packed
-#: number is at work on.
-Row = namedtuple("Row", "tagged code above")
+#: What a lane reads of a row: its left edge and its letter.
+Row = namedtuple("Row", "tagged code")
 
 #: The rows of a rectangle that a strip sweeps: the first, and how many.
 Band = namedtuple("Band", "first rows")
@@ -90,7 +90,8 @@ def make_load_columns(config: KernelConfig) -> Any:
 
 
 def make_read_ahead(config: KernelConfig) -> Any:
-    """A device function that reads a batch's left edge and letters, in a lane's registers until they are needed.
+    """A device function that reads a batch's left edge and letters, in a lane's registers until they are
+    needed.
 
     The edge is what happens to be there: `make_receive` waits for it.
     """
@@ -102,10 +103,7 @@ def make_read_ahead(config: KernelConfig) -> Any:
         query_at = jobs[job, layout.QUERY_AT] + band.first
         wanted = slot < batch and row < rows
         tagged = read_tagged(column, jobs[job, layout.COLUMN_AT] + band.first + row, wanted, tag)
-        code = query[query_at + row] if wanted else np.uint8(0)
-        follows = slot < batch and STEP_ROWS <= row < rows + STEP_ROWS
-        above = query[query_at + row - STEP_ROWS] if follows else np.uint8(0)
-        return Row(tagged, code, above)
+        return Row(tagged, query[query_at + row] if wanted else np.uint8(0))
 
     @cuda.jit(device=True)
     def read_ahead(query, column, jobs, job, band, tag, start, lane):
@@ -135,7 +133,7 @@ def make_receive(config: KernelConfig) -> Any:
             if loads > 1:
                 slot = np.int32(lane + LANES)
                 lower = read_tagged(column, column_at + slot, slot < batch and start + slot < rows, tag)
-        return Row(upper, first.code, first.above), Row(lower, second.code, second.above), stopped
+        return Row(upper, first.code), Row(lower, second.code), stopped
 
     return receive
 
@@ -148,35 +146,65 @@ def make_load_rows(config: KernelConfig) -> Any:
     minds_ambiguous = scores.add is not scores.add_ambiguous
 
     @cuda.jit(device=True)
-    def load_row(inbox, mailbox, row_letters, own_ring, edge, read, jobs, job, rows, start, slot, origin):
+    def load_row(
+        inbox, inbox_at, row_letters, ring_at, edge, read, query, jobs, job, band, start, slot, origin
+    ):
         row, opening = np.int32(start + slot), np.int32(jobs[job, layout.OPENING])
         gap_open = np.int32(opening - jobs[job, layout.EXTEND])
         if slot < batch:
-            in_ring = np.uint32(own_ring + (row & (ring - 1)))
-            letter = row_letter(read.code, read.above)
-            row_letters[in_ring] = letter
-            row_letters[np.uint32(in_ring + ring)] = letter
-            if row < rows:
+            in_ring = np.int32(ring_at + LETTER_BYTES * (row & (ring - 1)))
+            # The other half of a packed number is a step behind.
+            above = np.uint8(0)
+            if STEP_ROWS <= row < band.rows + STEP_ROWS:
+                above = query[jobs[job, layout.QUERY_AT] + band.first + row - STEP_ROWS]
+            letter = row_letter(read.code, above)
+            store_shared(row_letters, in_ring, letter)
+            store_shared(row_letters, np.int32(in_ring + LETTER_BYTES * ring), letter)
+            if row < band.rows:
                 edge = low_of(read.tagged.h)
                 gap = raised(low_of(read.tagged.gap), edge, gap_open)
-                inbox[np.uint32(mailbox + slot)] = pack(
-                    number(np.int32(edge - opening), origin), number(gap, origin)
-                )
+                opened = number(np.int32(edge - opening), origin)
+                store_shared(inbox, np.int32(inbox_at + SLOT_BYTES * slot), pack(opened, number(gap, origin)))
         return edge
 
     @cuda.jit(device=True)
     def load_rows(
-        inbox, mailbox, row_letters, own_ring, edge, first, second, jobs, job, rows, start, lane, origin
+        inbox,
+        inbox_at,
+        row_letters,
+        ring_at,
+        edge,
+        first,
+        second,
+        query,
+        jobs,
+        job,
+        band,
+        start,
+        lane,
+        origin,
     ):
         """Returns H on the edge of the batch's last row, and whether a letter asks for care."""
         edge = load_row(
-            inbox, mailbox, row_letters, own_ring, edge, first, jobs, job, rows, start, lane, origin
+            inbox, inbox_at, row_letters, ring_at, edge, first, query, jobs, job, band, start, lane, origin
         )
         ambiguous = first.code >= UNAMBIGUOUS
         if loads > 1:
             slot = np.int32(lane + LANES)
             edge = load_row(
-                inbox, mailbox, row_letters, own_ring, edge, second, jobs, job, rows, start, slot, origin
+                inbox,
+                inbox_at,
+                row_letters,
+                ring_at,
+                edge,
+                second,
+                query,
+                jobs,
+                job,
+                band,
+                start,
+                slot,
+                origin,
             )
             ambiguous = ambiguous or second.code >= UNAMBIGUOUS
         edge = cuda.shfl_sync(ALL_LANES, edge, (batch - 1) % LANES)
@@ -192,7 +220,7 @@ def make_store_edge(config: KernelConfig) -> Any:
 
     @cuda.jit(device=True)
     def store_edge(
-        outbox, mailbox, column, lines, jobs, job, band, tag, wanted_column, first, lane, half, origin
+        outbox, outbox_at, column, lines, jobs, job, band, tag, wanted_column, first, lane, half, origin
     ):
         """The slots hold rows from `first` on, which may be negative; their values are in that `half`."""
         rows, opening = band.rows, np.int32(jobs[job, layout.OPENING])
@@ -203,7 +231,7 @@ def make_store_edge(config: KernelConfig) -> Any:
             slot = np.int32(load * LANES + lane)
             row = np.int32(first + slot)
             if slot < batch and row >= 0 and row < rows:
-                value = outbox[np.uint32(mailbox + slot)]
+                value = load_shared(outbox, np.int32(outbox_at + SLOT_BYTES * slot))
                 h = np.int32(value_of(low_of(value), half, origin) + opening)
                 gap = value_of(high_of(value), half, origin)
                 write_tagged(column, column_at + row, h, gap, tag)

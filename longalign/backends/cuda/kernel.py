@@ -1,10 +1,10 @@
 """The sweep kernel: warps take strips of a work list and sweep them from top to bottom.
 
-A strip has as many *parts* as the warp has numbers: one a lane, or two where numbers are packed, the first
-in the low half. Part p owns `columns` neighbouring columns and works on two rows a step, 2(t - p) and the next
-in step t, so that what it needs from its left was finished in the step before: it comes from lane l - 1 by a shuffle, or from the other
-half of the lane. The first part gets it from the strip to the left, a batch of rows at a time, and the last
-part leaves the right edge for the strip to the right.
+A strip has as many *parts* as the warp has numbers: one a lane, or two where numbers are packed, the first in
+the low half. Part p owns `columns` neighbouring columns and works on two rows a step, 2(t - p) and the next
+in step t, so that what it needs from its left was finished in the step before: it comes from lane l - 1 by a
+shuffle, or from the other half of the lane. The first part gets it from the strip to the left, a batch of
+rows at a time, and the last part leaves the right edge for the strip to the right.
 
 A lane keeps, for each of its columns, *opened* = H - alpha - beta instead of H: E below and F to the right
 need it, and the diagonal does as well when alpha + beta is added to the letter scores once and for all.
@@ -16,10 +16,10 @@ other. No cell there outranks all the true ones: the best path to it leaves the 
 each step from there on, a gap or such a pair, takes it no higher than H(i', j) in the row i' it has come to,
 on a lower anti-diagonal. A batch is swept with *guards* if it holds the first or the last row of a part, a
 wanted row or an ambiguous query letter. If a strip ends inside a part and its right edge counts, its batches
-are *ragged*, the edge is found after each row, or in place of guards have *limits*: nothing is computed beyond
-the end. All have limits where a strip ends inside a part and there has been an ambiguous letter, or letters
-are compared: then those letters score more. So have batches with a wanted row of odd index: only of the second
-row of a step, the even one, all values are there when the step is done.
+are *ragged*, the edge is found after each row, or in place of guards have *limits*: nothing is computed
+beyond the end. All have limits where a strip ends inside a part and letters are compared: then those letters
+score more. So have batches with a wanted row of odd index: only of the second row of a step, the even one,
+all values are there when the step is done.
 """
 
 # mypy: allow-untyped-defs
@@ -33,7 +33,15 @@ from numba import int32, int64, uint8
 
 from longalign.backends.cuda import layout
 from longalign.backends.cuda.api import cuda
-from longalign.backends.cuda.batch import LETTER_BYTES, SLOT_BYTES, Carry, Desk, Place, Wanted, make_sweep_batch
+from longalign.backends.cuda.batch import (
+    LETTER_BYTES,
+    SLOT_BYTES,
+    Carry,
+    Desk,
+    Place,
+    Wanted,
+    make_sweep_batch,
+)
 from longalign.backends.cuda.best import best_of_warp, make_threshold, no_best
 from longalign.backends.cuda.config import LANES, STEP_ROWS, KernelConfig
 from longalign.backends.cuda.edges import (
@@ -80,6 +88,18 @@ def _published(begun, behind, rows):
     return min(rows, max(np.int32(0), np.int32(begun - behind)))
 
 
+@cuda.jit(device=True)
+def _continues(jobs, job, band):
+    """Whether there are rows of the rectangle below a band."""
+    return band.first + band.rows < jobs[job, layout.ROWS]
+
+
+@cuda.jit(device=True)
+def _top_of_band(jobs, job, band):
+    """Where the values above a band stand: bands take turns with two parts of the array."""
+    return jobs[job, layout.TOP_AT] + band % 2 * (jobs[job, layout.COLS] + 1)
+
+
 def build_kernel(config: KernelConfig) -> Any:
     """The kernel of a configuration, compiled at its first launch.
 
@@ -111,13 +131,10 @@ def build_kernel(config: KernelConfig) -> Any:
         flags, tickets, stop, progress, best_scores, lines, best_out,
     ):  # fmt: skip
         lane = np.int32(cuda.threadIdx.x % LANES)
-        # Each warp has its own part of the mailboxes, a slot for every row of a batch (an unsigned index
-        # spares numba's test for negative ones), and a ring of row letters, each stored twice, so that
-        # the letters of a batch can be read without an end. The shuffles hide from the assembler what
-        # addresses are made of: it would make them anew in each row.
-        warp = np.uint32(cuda.threadIdx.x // LANES)
-        mailbox = np.uint32(warp * batch)
-        own_ring = np.uint32(warp * (2 * ring))
+        # Each warp has its own part of the mailboxes, a slot for every row of a batch, and a ring of row
+        # letters, each stored twice, so that the letters of a batch can be read without an end. The shuffles
+        # hide from the assembler what addresses are made of: it would make them anew in each row.
+        warp = np.int32(cuda.threadIdx.x // LANES)
         inbox = cuda.shared.array(slots, int64)
         outbox = cuda.shared.array(slots, int64)
         row_letters = cuda.shared.array(letter_slots, int32)
@@ -159,17 +176,11 @@ def build_kernel(config: KernelConfig) -> Any:
                 end < jobs[job, layout.COLS], stop,
             ):  # fmt: skip
                 return
-            # Bands read and write the two halves of `top` in turn.
-            top_at, below_at = jobs[job, layout.TOP_AT], jobs[job, layout.TOP_AT] + jobs[job, layout.COLS] + 1
-            if strips[strip, layout.BAND] % 2 == 1:
-                top_at, below_at = below_at, top_at
-            continues = band.first + rows < jobs[job, layout.ROWS]
+            top_at = _top_of_band(jobs, job, strips[strip, layout.BAND])
             edge = low_of(top[top_at + first_of_strip])
             origin = origin_below(edge, np.int32(jobs[job, layout.BELOW]))
             costs = read_costs(jobs, job, origin)
-            diagonal = load_columns(
-                opened, e, letters, first, top, top_at, target, jobs, job, costs, origin
-            )
+            diagonal = load_columns(opened, e, letters, first, top, top_at, target, jobs, job, costs, origin)
             nothing = Edge(np.int32(0), np.int32(0))
             carry = Carry(nothing, nothing, diagonal)
             best = no_best()
@@ -180,24 +191,23 @@ def build_kernel(config: KernelConfig) -> Any:
             first_row_read, second_row_read = read_ahead(
                 query, column, jobs, job, band, tag, np.int32(0), lane
             )
-            batches = np.int32((rows + behind + batch - 1) // batch)
-            for turn in range(batches):
-                start = np.int32(turn * batch)
+            start = np.int32(0)
+            while start < rows + behind:
                 one, other, stopped = receive(
                     first_row_read, second_row_read, column, jobs, job, band, tag, start, lane, stop
                 )
-                if stopped or (turn % LOOK_EVERY == 0 and told_to_stop(stop)):
+                if stopped or (start % (LOOK_EVERY * batch) == 0 and told_to_stop(stop)):
                     return
                 passed = np.int32(start - behind - lead)
-                if turn % REST_EVERY == 0 and passed > 0:
+                if start % (REST_EVERY * batch) == 0 and passed > 0:
                     row = jobs[job, layout.COLUMN_AT] + band.first + passed
                     let_catch_up(
                         column, row, np.int32(tag + 1), strips[strip, layout.NEXT], tickets, stop, lane
                     )
                 last = np.int32(rows - 1 - start)
-                if continues and tag == 0 and 0 <= last < batch and lane == last % LANES:
+                if tag == 0 and 0 <= last < batch and lane == last % LANES and _continues(jobs, job, band):
                     corner = low_of(one.tagged.h if last < LANES else other.tagged.h)
-                    top[below_at] = pack(corner, NEG_INF)
+                    top[_top_of_band(jobs, job, strips[strip, layout.BAND] + 1)] = pack(corner, NEG_INF)
                 if based:
                     moved = origin_below(edge, np.int32(jobs[job, layout.BELOW]))
                     carry = rebase(opened, e, carry, cost(np.int32(moved - origin)))
@@ -206,7 +216,19 @@ def build_kernel(config: KernelConfig) -> Any:
                 # What a rectangle is worth is read once a batch rather than kept: registers are scarce.
                 costs = read_costs(jobs, job, origin)
                 edge, ambiguous = load_rows(
-                    inbox, mailbox, row_letters, own_ring, edge, one, other, jobs, job, rows, start, lane,
+                    inbox,
+                    inbox_at,
+                    row_letters,
+                    ring_at,
+                    edge,
+                    one,
+                    other,
+                    query,
+                    jobs,
+                    job,
+                    band,
+                    start,
+                    lane,
                     origin,
                 )
                 first_row_read, second_row_read = read_ahead(
@@ -225,16 +247,12 @@ def build_kernel(config: KernelConfig) -> Any:
                 while band.first < wanted_rows[ahead] <= band.first + start + batch:
                     guarded, odd = True, np.int32(odd | ((wanted_rows[ahead] - band.first) & 1))
                     ahead = np.int32(ahead + 1)
-                limited = odd != 0 or (
-                    not whole_parts and (not padded or ambiguous_until > 0 or (guarded and edge_counts))
-                )
+                limited = odd != 0 or (not whole_parts and (not padded or (guarded and edge_counts)))
                 first_row = np.int32(start - part * STEP_ROWS)
                 threshold = threshold_of(
                     best, elsewhere, first_row + 1 - STEP_ROWS * (halves - 1), first + 1, costs, origin, used
                 )
-                desk = Desk(
-                    inbox_at, outbox_at, np.int32(ring_at + LETTER_BYTES * (first_row & (ring - 1)))
-                )
+                desk = Desk(inbox_at, outbox_at, np.int32(ring_at + LETTER_BYTES * (first_row & (ring - 1))))
                 if limited:
                     carry, best, wanted = sweep_limited_batch(
                         opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs,
@@ -260,19 +278,23 @@ def build_kernel(config: KernelConfig) -> Any:
                 cuda.syncwarp()
 
                 store_edge(
-                    outbox, mailbox, column, lines, jobs, job, band, np.int32(tag + 1),
-                    strips[strip, layout.WANTED_COLUMN], np.int32(start - behind), lane, last_part % halves,
+                    outbox, outbox_at, column, lines, jobs, job, band, np.int32(tag + 1),
+                    strips[strip, layout.WANTED_COLUMN], np.int32(start - behind), lane,
+                    behind // STEP_ROWS % halves,
                     origin,
                 )  # fmt: skip
-                if (turn + 1) % _PROGRESS_EVERY == 0 or turn + 1 == batches:
-                    done = _published(start + batch, behind, rows)
+                start = np.int32(start + batch)
+                if start % (_PROGRESS_EVERY * batch) == 0 or start >= rows + behind:
+                    done = _published(start, behind, rows)
                     if done < rows:
                         publish_rows(flags, strips[strip, layout.FLAG], done, lane)
                     if lane == 0:
-                        before = _published(turn // _PROGRESS_EVERY * _PROGRESS_EVERY * batch, behind, rows)
-                        cuda.atomic.add(progress, 0, np.int64(done - before) * strip_width)
+                        since = (start - 1) // (_PROGRESS_EVERY * batch) * (_PROGRESS_EVERY * batch)
+                        before = _published(since, behind, rows)
+                        cuda.atomic.add(progress, 0, np.int64(done - before) * strips[strip, layout.WIDTH])
 
-            if continues:
+            if _continues(jobs, job, band):
+                below_at = _top_of_band(jobs, job, strips[strip, layout.BAND] + 1)
                 store_columns(opened, e, place, top, below_at, np.int32(jobs[job, layout.OPENING]), origin)
             publish_rows(flags, strips[strip, layout.FLAG], rows, lane)
 

@@ -17,9 +17,9 @@ BELOW = 13  # how far the origin of packed numbers lies below the left edge
 JOB_FIELDS = 14
 
 # One row a strip of a band, int32: its rectangle, first column and width; its number in the band, from the
-# left; which of the wanted columns its right edge is, or -1; the flag that says how far it has come; its band's
-# number, first row and rows; how many wanted rows lie above the band; the flag of the strip above it; and the
-# ticket of its right neighbour, or NO_TICKET.
+# left; which of the wanted columns its right edge is, or -1; the flag that says how far it has come; its
+# band's number, first row and rows; how many wanted rows lie above the band; the flag of the strip above it;
+# and the ticket of its right neighbour, or NO_TICKET.
 JOB, FIRST_COLUMN, WIDTH, NUMBER, WANTED_COLUMN, FLAG = 0, 1, 2, 3, 4, 5
 BAND, FIRST_ROW, BAND_ROWS, WANTED_ABOVE, FLAG_ABOVE = 6, 7, 8, 9, 10
 NEXT = 11

@@ -8,9 +8,12 @@
 - `add_ambiguous`: the same, but the query letter may be ambiguous. A lane takes it only in batches of rows
   that hold such a letter.
 
+An ambiguous query letter has no byte. Of any two bytes of a target letter at least one is the mismatch, and
+the other is that or higher: so their minimum is what it scores.
+
 A target goes on with the code NO_LETTER beyond its end, which has no score in its bytes. As the kernel adds
-alpha + beta to every score, a letter pair there is worth no more than opening a gap, unless the query letter
-is ambiguous: see `kernel` for why that keeps such columns from being best.
+alpha + beta to every score, a letter pair there is worth no more than opening a gap: see `kernel` for why
+that keeps such columns from being best. Where letters are compared, it scores a mismatch.
 """
 
 # mypy: allow-untyped-defs
@@ -25,7 +28,7 @@ import numpy as np
 from longalign.backends.base import SweepJob
 from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.config import Letters, Numbers
-from longalign.backends.cuda.ptx import add_pairs, dot_bytes, permute_bytes
+from longalign.backends.cuda.ptx import add_pairs, dot_bytes, minimum_pairs, permute_bytes
 
 UNAMBIGUOUS = 4
 
@@ -83,19 +86,30 @@ def _add_dot(total, letters, k, columns, row, match, mismatch):
 
 @cuda.jit(device=True)
 def _add_dot_ambiguous(total, letters, k, columns, row, match, mismatch):
-    return dot_bytes(letters[k], row, np.int32(total + (mismatch if row == 0 else 0)))
+    nothing = np.int32(0)
+    if row == 0:
+        lowest = min(
+            dot_bytes(letters[k], np.int32(1), nothing), dot_bytes(letters[k], np.int32(1 << 8), nothing)
+        )
+        return np.int32(total + lowest)
+    return dot_bytes(letters[k], row, total)
 
 
 @cuda.jit(device=True)
 def _selector(code, above):
     """Nibbles that pick byte `code` of the low half's column and byte `above` of the high half's, extended.
 
-    An ambiguous letter picks byte 0 and sets a flag, bit 16 for the low half and bit 17 for the high one.
+    In the upper 16 bits the same once more, but that an ambiguous letter picks byte 0 first and byte 1 then.
     """
-    low = np.int32(code if code < UNAMBIGUOUS else 0)
-    high = np.int32(above if above < UNAMBIGUOUS else 0)
-    flags = np.int32((0 if code < UNAMBIGUOUS else 1 << 16) | (0 if above < UNAMBIGUOUS else 1 << 17))
-    return np.int32((low | (low << 4) | 0x80) | ((high | (high << 4) | 0xC4) << 8) | flags)
+    low, high = np.int32(code), np.int32(above)
+    low_again, high_again = low, high
+    if code >= UNAMBIGUOUS:
+        low, low_again = np.int32(0), np.int32(1)
+    if above >= UNAMBIGUOUS:
+        high, high_again = np.int32(0), np.int32(1)
+    first = low * 0x11 + 0x80 + (high * 0x11 + 0xC4 << 8)
+    second = low_again * 0x11 + 0x80 + (high_again * 0x11 + 0xC4 << 8)
+    return np.int32(first | second << 16)
 
 
 @cuda.jit(device=True)
@@ -105,10 +119,9 @@ def _add_selected(total, letters, k, columns, row, match, mismatch):
 
 @cuda.jit(device=True)
 def _add_selected_ambiguous(total, letters, k, columns, row, match, mismatch):
-    unknown = np.int32((0xFFFF if row & (1 << 16) else 0) | (-1 - 0xFFFF if row & (1 << 17) else 0))
-    background = np.int32((mismatch & 0xFFFF) | np.int32(mismatch << 16))
-    selected = permute_bytes(letters[k], letters[columns + k], row)
-    return add_pairs(total, np.int32((selected & ~unknown) | (background & unknown)))
+    first = permute_bytes(letters[k], letters[columns + k], row)
+    second = permute_bytes(letters[k], letters[columns + k], np.int32(row >> 16))
+    return add_pairs(total, minimum_pairs(first, second))
 
 
 LETTER_SCORES: dict[tuple[Numbers, Letters], LetterScores] = {

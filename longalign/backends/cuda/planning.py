@@ -8,7 +8,7 @@ from itertools import product
 
 from longalign.backends.base import SweepJob
 from longalign.backends.cuda import window
-from longalign.backends.cuda.config import KernelConfig, Letters, Numbers
+from longalign.backends.cuda.config import LANES, KernelConfig, Letters, Numbers
 from longalign.backends.cuda.letters import LETTER_SCORES, letters_for
 from longalign.backends.cuda.worklist import ALL_ROWS
 
@@ -19,16 +19,17 @@ class Shape:
 
     columns: int
     batch: int
-    short_chain: bool
     max_registers: int | None = None
 
 
 #: Shapes to choose from. Wide strips spend less on boundaries and synchronisation, narrow ones keep more
 #: warps busy on short rectangles.
 SHAPES: dict[Numbers, tuple[Shape, ...]] = {
-    "packed": (Shape(16, 64, False, 168), Shape(8, 64, False, 96), Shape(8, 64, True), Shape(4, 32, True)),
-    "int32": (Shape(16, 32, False), Shape(8, 32, False), Shape(4, 32, True)),
-}
+    "packed": (
+        Shape(24, 64, 255), Shape(20, 64, 255), Shape(16, 64, 255), Shape(8, 32, 128), Shape(4, 32, 128),
+    ),
+    "int32": (Shape(24, 32, 255), Shape(16, 32, 168), Shape(8, 32, 128), Shape(4, 32, 128)),
+}  # fmt: skip
 
 #: What packed arithmetic needs: Hopper's instructions.
 _PACKED_CAPABILITY = (9, 0)
@@ -57,7 +58,6 @@ class Wishes:
     columns: int | None = None
     batch: int | None = None
     warps: int = 4
-    short_chain: bool | None = None
     max_registers: int | None = None
     band_rows: int | None = None
 
@@ -65,12 +65,11 @@ class Wishes:
         """The shapes that are left to choose from."""
         shapes = [shape for shape in SHAPES[numbers] if self.columns in (None, shape.columns)]
         if self.columns and not shapes:
-            shapes = [Shape(self.columns, 64 if numbers == "packed" else 32, False)]
+            shapes = [Shape(self.columns, 64 if numbers == "packed" else 32)]
         wished = {
             replace(
                 shape,
                 batch=self.batch or shape.batch,
-                short_chain=shape.short_chain if self.short_chain is None else self.short_chain,
                 max_registers=self.max_registers or shape.max_registers,
             ): None
             for shape in shapes
@@ -100,8 +99,7 @@ def _config(
     local: bool, track_best: bool, numbers: Numbers, letters: Letters, shape: Shape, warps: int = 4
 ) -> KernelConfig:
     return KernelConfig(
-        local, track_best, shape.columns, letters, shape.batch, warps, numbers, shape.short_chain,
-        shape.max_registers,
+        local, track_best, shape.columns, letters, shape.batch, warps, numbers, shape.max_registers,
     )  # fmt: skip
 
 
@@ -166,36 +164,33 @@ def _strips(
 
 
 def _shape_words(config: KernelConfig) -> str:
-    return f"{config.columns} columns{' in a short chain' if config.short_chain else ''}"
+    return f"{config.columns} columns"
 
 
-# The model behind the choice of columns. A lane's step depends on the one before, column by column, and
-# takes so many cycles however few warps there are; and all warps of a multiprocessor's quarter share its
-# pipes. Rounded from the disassembled kernels at the clock of an H200: it need only rank them.
-_CLOCK = 1.9e9
-_QUARTERS = 4
-_STEP_LATENCY, _COLUMN_LATENCY, _SHORT_COLUMN_LATENCY, _BATCH_LATENCY = 70, 13, 5, 2_000
-_STEP_ISSUE, _COLUMN_ISSUE, _SHORT_COLUMN_ISSUE, _BATCH_ISSUE = 24, 11.5, 19, 500
-_RESIDENT_WARPS = {4: 24, 8: 20, 16: 12}
-_FEWEST_RESIDENT_WARPS = 8
+# The model behind the choice of columns, in cycles. A row of a lane takes so long however few warps there
+# are, and so much of the pipes that the warps of a multiprocessor's quarter share; so do batches. A strip
+# starts when its left neighbour is a `lag` ahead, in batches with guards. Measured on an NVIDIA H200: it need
+# only rank them.
+_CLOCK = 1.98e9
+_QUARTERS, _REGISTERS = 4, 65536
+_ROW_LATENCY, _COLUMN_LATENCY, _BATCH_LATENCY = 90, 10, 1_500
+_ROW_ISSUE, _COLUMN_ISSUE, _BATCH_ISSUE = 20, 13, 800
+_GUARDED, _STRIP_LATENCY = 1.4, 20_000
 
 
 def expected_seconds(jobs: Sequence[SweepJob], config: KernelConfig, hardware: Hardware) -> float:
     """How long the kernel will take, roughly."""
     columns, batch = config.columns, config.batch
     strips = [-(-len(job.target) // config.strip_width) for job in jobs]
-    rows = [len(job.query) + config.parts for job in jobs]
-    resident = hardware.multiprocessors * _RESIDENT_WARPS.get(columns, _FEWEST_RESIDENT_WARPS)
-    at_once = sum(min(count, -(-length // config.lag)) for count, length in zip(strips, rows, strict=True))
-    warps = min(resident, at_once)
-    column_latency = _SHORT_COLUMN_LATENCY if config.short_chain else _COLUMN_LATENCY
-    column_issue = _SHORT_COLUMN_ISSUE if config.short_chain else _COLUMN_ISSUE
-    latency = _STEP_LATENCY + column_latency * columns + _BATCH_LATENCY / batch
-    issue = _STEP_ISSUE + column_issue * columns + _BATCH_ISSUE / batch
-    share = warps / (_QUARTERS * hardware.multiprocessors)
-    work = sum(count * length for count, length in zip(strips, rows, strict=True))
-    fill = max(min(count, warps) for count in strips) * config.lag
-    return (work / warps + fill) * max(latency, share * issue) / _CLOCK
+    threads = config.warps * LANES
+    blocks = _REGISTERS // (threads * (config.max_registers or _REGISTERS // threads))
+    warps = min(sum(strips), blocks * config.warps * hardware.multiprocessors)
+    latency = _ROW_LATENCY + _COLUMN_LATENCY * columns + _BATCH_LATENCY / batch
+    issue = _ROW_ISSUE + _COLUMN_ISSUE * columns + _BATCH_ISSUE / batch
+    row = max(latency, -(-warps // (_QUARTERS * hardware.multiprocessors)) * issue)
+    work = sum(count * len(job.query) for count, job in zip(strips, jobs, strict=True))
+    start = _GUARDED * config.lag * row + _STRIP_LATENCY
+    return (work / warps * row + min(max(strips), warps) * start) / _CLOCK
 
 
 def band_rows(jobs: Sequence[SweepJob], config: KernelConfig, resident_warps: int, wishes: Wishes) -> int:

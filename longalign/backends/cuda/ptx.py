@@ -56,7 +56,7 @@ def load_pair(typing_context: Any, array: Any, index: Any) -> Any:
             builder, signature.return_type, [builder.extract_value(words, k) for k in range(2)]
         )
 
-    return types.UniTuple(types.int64, 2)(array, index), generate
+    return types.containers.UniTuple(types.int64, 2)(array, index), generate
 
 
 @intrinsic
@@ -110,8 +110,6 @@ def shared_address(typing_context: Any, array: Any) -> Any:
     return types.int32(array), generate
 
 
-
-
 @intrinsic
 def load_shared(typing_context: Any, array: Any, address: Any) -> Any:
     """The element of an array in shared memory that stands at an address."""
@@ -162,3 +160,5 @@ add_pairs = _arithmetic("add.u16x2 $0, $1, $2;", 2)
 #: `maximum_pairs(x, y)`: the larger of each of two pairs of unsigned 16-bit numbers. The assembler makes one
 #: instruction of a sum and a maximum, and one of two maxima.
 maximum_pairs = _arithmetic("max.u16x2 $0, $1, $2;", 2)
+#: `minimum_pairs(x, y)`: the smaller of each of two pairs of signed 16-bit numbers.
+minimum_pairs = _arithmetic("min.s16x2 $0, $1, $2;", 2)

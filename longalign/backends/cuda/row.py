@@ -21,8 +21,8 @@ Costs = namedtuple("Costs", "match mismatch amount opening opening_cost extend_c
 #: H - alpha - beta and the gap state beside it.
 Edge = namedtuple("Edge", "open gap")
 
-#: What a row takes care of. "guards": halves that are not at work keep their state, and the query letter may be
-#: ambiguous. "limits": the strip's last part ends where it ends, too.
+#: What a row takes care of. "guards": halves that are not at work keep their state, and the query letter may
+#: be ambiguous. "limits": the strip's last part ends where it ends, too.
 Care = Literal["none", "guards", "limits"]
 
 #: Which halves of a lane are at work on a row of the rectangle, which is the strip's last part, and the last
@@ -31,20 +31,17 @@ Limits = namedtuple("Limits", "valid final last_column")
 
 
 def make_row(config: KernelConfig, care: Care) -> Any:
-    """A device function that advances a lane by one row, from the opened values (H - alpha - beta) in `above`.
+    """A device function that advances a lane by one row, from the opened values (H - alpha - beta) in
+    `above`.
 
-    Those of the row go to `here`, which may be the same array. It returns the right edge, and `highest` or what
-    opened value of the row is higher. What it takes care of, see `Care`.
-
-    F depends on the F to its left twice, directly and by way of H. A short chain leaves out the second way:
-    where H is F, opening a gap there (F - alpha - beta) is no better than going on with it (F - beta).
+    Those of the row go to `here`, which may be the same array. It returns the right edge, and `highest` or
+    what opened value of the row is higher. What it takes care of, see `Care`.
     """
     columns = config.columns
     numbers, scores = NUMBERS[config.numbers], LETTER_SCORES[config.numbers, config.letters]
     cell = cuda.jit(device=True)(make_cell(numbers.maximum, numbers.subtract, config.local))
     maximum, lower, subtract, select = numbers.maximum, numbers.lower, numbers.subtract, numbers.select
     guarded, limited = care != "none", care == "limits"
-    short_chain = config.short_chain and not guarded
     add_score = scores.add_ambiguous if guarded else scores.add
 
     @cuda.jit(device=True)
@@ -62,8 +59,6 @@ def make_row(config: KernelConfig, care: Care) -> Any:
             e[k] = select(limits.valid, e_here, e_up) if guarded else e_here
             highest = maximum(highest, opened)
             open_left = opened
-            if short_chain:
-                open_left = maximum(subtract(maximum(paired, e_here), costs.opening_cost), costs.open_floor)
             if limited and k == limits.last_column:
                 last_open, last_f, last_highest = opened, f, highest
         if limited:

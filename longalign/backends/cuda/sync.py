@@ -16,12 +16,12 @@ written it. Strip number s (from 0) waits until it reads the tag s. No fence is 
 4. the tags that can be met, s - 1 of the strip before and s, differ.
 
 **Flags.** flags[k] counts the rows whose right edge strip k has published. The lanes of the warp store wanted
-rows and columns, and at its end what the band below begins with, plainly; `syncwarp` orders that before lane 0's
-next step, and lane 0 stores the count with *release*, which covers by cumulativity all that it has seen, the
-other lanes' stores included. The host fetches what it wants while the kernel runs. A strip of the band below
-waits with *acquire* until the strip above it and those beside that one are done. It reads what the left one and
-the upper one have stored (its corner is the left one's last column); and the right one has read its corner, so
-this one may write there: bands take turns with two buffers. All three have earlier tickets.
+rows and columns, and at its end what the band below begins with, plainly; `syncwarp` orders that before lane
+0's next step, and lane 0 stores the count with *release*, which covers by cumulativity all that it has seen,
+the other lanes' stores included. The host fetches what it wants while the kernel runs. A strip of the band
+below waits with *acquire* until the strip above it and those beside that one are done. It reads what the left
+one and the upper one have stored (its corner is the left one's last column); and the right one has read its
+corner, so this one may write there: bands take turns with two buffers. All three have earlier tickets.
 
 **Rests.** A multiprocessor favours some of its warps. A strip that runs far ahead of its right neighbour
 takes time from strips that others wait for, and gains nothing: the last strip decides. So it rests while its
@@ -49,7 +49,7 @@ ALL_LANES = 0xFFFFFFFF
 LOOK_EVERY = 32
 
 #: Batches between two looks at the right neighbour, and how many it may be behind.
-REST_EVERY, LEAD = 4, 4
+REST_EVERY, LEAD = 16, 16
 
 _POLL_NANOSECONDS = np.uint32(100)
 _REST_NANOSECONDS, _MOST_RESTS = np.uint32(1_000), 256
@@ -113,7 +113,7 @@ def wait_for_row(column, row, tag, stop):
 
 @cuda.jit(device=True)
 def let_catch_up(column, row, tag, next_ticket, tickets, stop, lane):
-    """Rest for a while if the right neighbour, though it has begun, is still above a row that carries `tag`."""
+    """Rest a while if the right neighbour, though it has begun, is still above a row that carries `tag`."""
     if lane == 0:
         rests = np.int32(0)
         h, _ = load_pair(column, 2 * row)

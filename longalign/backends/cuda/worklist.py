@@ -30,12 +30,12 @@ class WorkList:
     """The kernel's input for several rectangles (the field tables are in `layout`).
 
     `jobs` (rectangles, JOB_FIELDS) int64; `strips` (strips, STRIP_FIELDS) int32, each after its left
-    neighbour and after the strips above; `query` and `target` uint8, `target` with a strip's width beyond each
-    rectangle's end, so that strips need not mind it; `top` int64, H and E as pairs, and as much room again for
-    a rectangle of several bands; `column` int64, H and F of each row
-    with their tags, overwritten by each strip in turn; `wanted_rows` int32, each rectangle's list ended by
-    -1; `flags` (strips,) int32, for the kernel to say how far each strip has come.
-    `line_values` is the size of the output for wanted rows and columns.
+    neighbour and after the strips above; `query` and `target` uint8, `target` with a strip's width beyond
+    each rectangle's end, so that strips need not mind it; `top` int64, H and E as pairs, and as much room
+    again for a rectangle of several bands; `column` int64, H and F of each row with their tags, overwritten
+    by each strip in turn; `wanted_rows` int32, each rectangle's list ended by -1; `flags` (strips,) int32,
+    for the kernel to say how far each strip has come. `line_values` is the size of the output for wanted rows
+    and columns.
     """
 
     jobs: NDArray[np.int64]
@@ -50,7 +50,8 @@ class WorkList:
 
 
 def build(jobs: Sequence[SweepJob], config: KernelConfig, band_rows: int = ALL_ROWS) -> WorkList:
-    """The work list of one launch; `jobs` is not empty. Bands have `band_rows` rows, the last ones what is left.
+    """The work list of one launch; `jobs` is not empty. Bands have `band_rows` rows, the last ones what is
+    left.
 
     Warps take the strips of a band from left to right, band by band. Where a band has more strips than warps
     fit on the device, lower bands spare the device from idling while the last few strips are swept.
