@@ -148,6 +148,11 @@ def read_sequence(spec: str | os.PathLike[str]) -> Sequence:
     )
 
 
+def is_stdin(spec: str) -> bool:
+    """Whether `spec` means stdin or a record of it, which can be read once."""
+    return _split(spec)[0] == fasta.STDIN
+
+
 def can_read_again(spec: str) -> bool:
     """Whether `spec`, the source of a sequence, names a file that is there now, and not a pipe."""
     path, _ = _split(spec)

@@ -160,6 +160,16 @@ def test_a_sequence_from_stdin(pair):
     assert done.stdout.startswith("in\t")
 
 
+@pytest.mark.parametrize("region", ["", ":0-20"])
+def test_a_record_of_several_on_stdin(pair, region):
+    records = f">other\nAAAA\n>in\n{QUERY}\n"
+    done = longalign("align", f"-:in{region}", *pair[1:], "-q", input=records)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith(f"in\t{len(QUERY)}\t")
+    done = longalign("align", "q.fa", "--backend", "cpu", "-q", f"-:in{region}", input=records)
+    assert done.stdout.split("\t")[5:7] == ["in", str(len(QUERY))]
+
+
 def test_scoring_options(run, pair):
     options = ["--match", "2", "--mismatch", "-1", "--gap-open", "0", "--gap-extend", "1"]
     _, out, _ = run("align", *pair, "-q", *options)
@@ -260,8 +270,9 @@ def test_missing_and_bad_sequences(refuse):
     assert text.startswith("bad.fa: record 'x': letter 7 (counting from 1) is '!', not one of ")
 
 
-def test_two_sequences_on_stdin(refuse):
-    assert refuse("align", "-", "-") == (2, "only one of QUERY and TARGET can be stdin (-)")
+@pytest.mark.parametrize("pair", [("-", "-"), ("-:a", "-:b"), ("-", "-:b:0-9")])
+def test_two_sequences_on_stdin(refuse, pair):
+    assert refuse("align", *pair) == (2, "only one of QUERY and TARGET can be stdin (-)")
 
 
 def test_two_outputs_on_stdout(refuse, pair):

@@ -182,7 +182,7 @@ def test_an_index_is_used_and_gives_the_same(
     streamed = [read_sequence(spec) for spec in specs]
     assert not Path(f"{path}.fai").exists()
     pysam.faidx(str(path))
-    monkeypatch.setattr("longalign.fasta._scan", None)
+    monkeypatch.setattr("longalign.fasta.reader.parse", None)
     for before, spec in zip(streamed, specs, strict=True):
         after = read_sequence(spec)
         assert (after.name, text(after), after.sha256) == (before.name, text(before), before.sha256)

@@ -15,7 +15,7 @@ from longalign.formats.paf import write_paf
 from longalign.formats.summary import summarize
 from longalign.progress import progress
 from longalign.scoring import Scoring
-from longalign.sequence import read_sequence
+from longalign.sequence import is_stdin, read_sequence
 from longalign.store import DirectoryStore
 from longalign.store.manifest import Command
 
@@ -29,7 +29,7 @@ def run_score(options: Namespace) -> int:
 
 
 def _run(command: Command, options: Namespace) -> int:
-    if options.query == options.target == STDOUT:
+    if is_stdin(options.query) and is_stdin(options.target):
         raise UsageError("only one of QUERY and TARGET can be stdin (-)")
     _check_outputs(command, options.output, options.json)
     scoring = Scoring(options.match, options.mismatch, options.gap_open, options.gap_extend)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import re
 from collections.abc import Callable
+from typing import Any
 
 from longalign._version import __version__
 from longalign.backends.select import CHOICES
@@ -12,7 +13,7 @@ from longalign.progress import STYLES
 from longalign.scoring import Scoring
 
 _SEQUENCE_HELP = (
-    "FASTA file (plain, gzip, bgzip), FILE:NAME, FILE:NAME:START-END (0-based, half-open), or - for stdin"
+    "FASTA: FILE (plain, gzip, bgzip, or - for stdin), FILE:NAME or FILE:NAME:START-END (0-based, half-open)"
 )
 _CONVENTIONS = """\
 A gap of length k costs ALPHA + k*BETA: tools that charge O for the first letter of a gap and E for each
@@ -23,9 +24,16 @@ every letter, itself included; U equals T; case is ignored. Coordinates are 0-ba
 _UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 
 
+class _Parser(argparse.ArgumentParser):
+    """Takes `-:NAME`, a record on stdin, for an argument, as argparse does with `-` alone."""
+
+    def _parse_optional(self, arg_string: str) -> Any:
+        return None if arg_string.startswith("-:") else super()._parse_optional(arg_string)
+
+
 def build_parser() -> argparse.ArgumentParser:
     """The parser; each command sets `run`, a function of the parsed options that returns an exit code."""
-    parser = argparse.ArgumentParser(
+    parser: argparse.ArgumentParser = _Parser(
         prog="longalign",
         description="Exact pairwise alignment of two very long nucleotide sequences.",
         epilog=_CONVENTIONS,

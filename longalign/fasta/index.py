@@ -1,0 +1,48 @@
+"""A record of an indexed FASTA file, by pysam's `FastaFile`: nothing else of the file is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pysam
+
+from longalign.errors import InputError
+from longalign.fasta.selection import Choice, Record, choose
+from longalign.fasta.source import GZIP_MAGIC, STDIN
+
+
+def has_fresh_index(path: str) -> bool:
+    """Whether a usable index lies beside the file; one older than the file may belong to other data."""
+    if path == STDIN:
+        return False
+    file = Path(path)
+    try:
+        if not file.is_file():  # reading the first bytes of a pipe would lose them
+            return False
+        with file.open("rb") as stream:
+            suffixes = [".fai", ".gzi"] if stream.read(2) == GZIP_MAGIC else [".fai"]
+        age = file.stat().st_mtime_ns
+        return all(Path(path + suffix).stat().st_mtime_ns >= age for suffix in suffixes)
+    except OSError:  # no index, or no permission: reading the file itself tells
+        return False
+
+
+def read_indexed(path: str, choices: list[Choice]) -> Record:
+    """The chosen record, without its description. Raises InputError, without the file's name."""
+    verbosity = pysam.set_verbosity(0)  # htslib would print its own message beside ours
+    try:
+        with pysam.FastaFile(path) as fasta:
+            choice, name = choose(path, fasta.references, choices)
+            length = fasta.get_reference_length(name)
+            start, end = choice.bounds(name, length)
+            letters = fasta.fetch(name, start, end).encode("ascii", "replace")
+    except (OSError, ValueError) as error:
+        raise InputError(f"cannot be read through its index {path}.fai: {error}") from error
+    finally:
+        pysam.set_verbosity(verbosity)
+    if len(letters) != end - start:
+        raise InputError(
+            f"record {name!r}: only {len(letters)} of letters {start}-{end} could be read: "
+            f"the file is truncated, or its index {path}.fai belongs to another file"
+        )
+    return Record(name, "", letters, start, length)

@@ -1,0 +1,76 @@
+"""Which record of a file, and which of its letters, a selector means."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from longalign.errors import InputError
+
+_REGION = re.compile(r"(?:(?P<name>.+):)?(?P<start>\d{1,18})-(?P<end>\d{1,18})", re.DOTALL)
+_NAMES_SHOWN = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """A FASTA record, or a region of one. Coordinates are 0-based and half-open.
+
+    `letters` are those of the file with white space removed, for start .. start + len(letters) of a
+    record that has `record_length` letters. `description` is the header after the name; it is empty if
+    the record came through an index.
+    """
+
+    name: str
+    description: str
+    letters: bytes
+    start: int
+    record_length: int
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """One reading of what the user asked for; no name means the only record of the file."""
+
+    name: str | None = None
+    start: int = 0
+    end: int | None = None
+
+    def bounds(self, name: str, length: int) -> tuple[int, int]:
+        """Start and end of the letters chosen of record `name`, which has `length` letters."""
+        if length == 0:
+            raise InputError(f"record {name!r} has no letters")
+        end = length if self.end is None else self.end
+        if not self.start < end <= length:
+            raise InputError(
+                f"record {name!r}: region {self.start}-{end} is empty or not inside 0-{length} "
+                "(regions are 0-based and half-open)"
+            )
+        return self.start, end
+
+
+def readings(selector: str | None) -> list[Choice]:
+    """What a selector can mean, the likeliest first: names may contain ':' and '-'."""
+    if selector is None:
+        return [Choice()]
+    choices = [Choice(selector)]
+    if region := _REGION.fullmatch(selector):
+        choices.append(Choice(region["name"], int(region["start"]), int(region["end"])))
+    return choices
+
+
+def choose(path: str, names: Collection[str], choices: list[Choice]) -> tuple[Choice, str]:
+    """The first reading that fits the names in the file, and the record's name."""
+    for choice in choices:
+        if choice.name is None and len(names) == 1:
+            return choice, next(iter(names))
+        found = [name for name in names if name == choice.name]
+        if len(found) > 1:
+            raise InputError(f"more than one record is named {found[0]!r}")
+        if found:
+            return choice, found[0]
+    some = ", ".join(list(names)[:_NAMES_SHOWN]) + (", ..." if len(names) > _NAMES_SHOWN else "")
+    asked = choices[-1].name
+    if asked is None:
+        raise InputError(f"{len(names)} records, choose one as {path}:NAME from {some}")
+    raise InputError(f"no record named {asked!r}; the file has {some}")

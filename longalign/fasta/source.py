@@ -1,0 +1,90 @@
+"""The bytes of a file, a pipe or stdin, decompressed, and whole or an error."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import sys
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from longalign.errors import InputError
+
+STDIN = "-"
+GZIP_MAGIC = b"\x1f\x8b"
+
+_BGZF_SUBFIELD = b"BC"  # bytes 12-13 of a gzip header that bgzip wrote
+#: bgzip ends every file with this empty block; a file cut between two blocks is else a valid gzip.
+_BGZF_END = bytes.fromhex("1f8b08040000000000ff0600424302001b0003000000000000000000")
+_CHUNK = 1 << 16
+
+
+class DamagedGzip(Exception):
+    """Gzip data that end too early or are not what was written; the text says which.
+
+    `line` is the last line of the decompressed text that is known to be right, for who counts lines.
+    """
+
+    line = 1
+
+
+@contextmanager
+def open_chunks(path: str) -> Iterator[Iterator[bytes]]:
+    """The decompressed bytes of a file, or of stdin for "-", a chunk of at most 64 KiB at a time.
+
+    Raises InputError, without the file's name, if it cannot be opened or read. Iterating raises
+    DamagedGzip, after all that could be decompressed.
+    """
+    try:
+        if path != STDIN:
+            with Path(path).open("rb") as stream:
+                yield _decompressed(stream)
+        elif sys.stdin is None:
+            raise InputError("closed")
+        else:
+            yield _decompressed(sys.stdin.buffer)
+    except OSError as error:
+        raise InputError((error.strerror or str(error)).lower()) from error
+
+
+def _decompressed(stream: BinaryIO) -> Iterator[bytes]:
+    source = _Source(stream)
+    buffered = io.BufferedReader(source, _CHUNK)
+    if not source.head.startswith(GZIP_MAGIC):
+        yield from _chunks(buffered)
+        return
+    try:
+        with gzip.GzipFile(fileobj=buffered) as decompressed:
+            yield from _chunks(decompressed)
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise DamagedGzip(str(error).lower()) from error
+    if source.head[12:14] == _BGZF_SUBFIELD and source.tail != _BGZF_END:
+        raise DamagedGzip("the end-of-file block of bgzip is missing")
+
+
+def _chunks(stream: io.BufferedIOBase) -> Iterator[bytes]:
+    # read1 gives what there is before it meets an error; read would lose it.
+    return iter(lambda: stream.read1(_CHUNK), b"")
+
+
+class _Source(io.RawIOBase):
+    """Bytes of a file or pipe, knowing its first bytes in advance and, at the end, its last ones."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self.head = stream.read(18)  # as much as tells bgzip from gzip from text
+        self._pending = self.head
+        self.tail = b""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
+        data = self._pending or self._stream.read(len(buffer))
+        data, self._pending = data[: len(buffer)], data[len(buffer) :]
+        buffer[: len(data)] = data
+        self.tail = (self.tail + data)[-len(_BGZF_END) :]
+        return len(data)

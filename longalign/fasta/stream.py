@@ -1,0 +1,123 @@
+"""FASTA out of a stream of bytes, by pysam's `FastxFile`.
+
+pysam reads files, of FASTA and FASTQ mixed, and gives each record as C strings of UTF-8. Some bytes it
+drops or takes for something else without a word, and it counts no lines. So it reads from a pipe, and what
+goes into the pipe is FASTA that pysam reads right:
+
+- Before each header goes the number of its line: for pysam that is the name, and the header a comment.
+- '@' or '+' at the start of a line would begin FASTQ: a space, which is no letter, goes before it.
+- A zero byte would end a string, and bytes that are not UTF-8 be an error: in chunks that are not plain
+  ASCII each byte travels as the character of that number, and zero as `_ZERO`.
+- A record would be held whole, and fail from 2**31 letters on: the letters of each chunk are a
+  record of their own, with line number 0, which goes on with the one before.
+- Text before the first '>' would be skipped: it is an InputError.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+
+import pysam
+
+from longalign.errors import InputError
+from longalign.fasta.source import DamagedGzip
+
+#: Called with the line number and text of a header; returns what takes the letters, None to skip them.
+Begin = Callable[[int, str], bytearray | None]
+
+_WHITESPACE = b" \t\r\n\v\f"
+_CONTINUED = b"\n>0\n "  # with a space, as what follows may be the middle of a line
+_ZERO = "\u0100"  # no byte becomes this character
+
+
+def parse(chunks: Iterable[bytes], begin: Begin) -> None:
+    """Parse FASTA: `begin` is called for each record, and its letters, without white space, are appended.
+
+    Raises InputError, without the file's name, if the bytes do not begin with a header, and what `begin`
+    raises. DamagedGzip in `chunks` is raised, with its line, after all that went before it is parsed.
+
+    pysam runs in the thread, not the reading: waiting for input must be open to Ctrl-C, which htslib is
+    not. Neither side waits for ever: each closes its end of the pipe whatever happens to it.
+    """
+    with ThreadPoolExecutor(1) as pool:
+        read_end, write_end = os.pipe()
+        reader = open(read_end, "rb", buffering=0)  # noqa: PTH123, SIM115 - the thread closes it
+        with suppress(BrokenPipeError), open(write_end, "wb") as pipe:  # noqa: PTH123
+            parsing = pool.submit(_parse, reader, begin)
+            pipe.writelines(_rendered(chunks))
+        parsing.result()
+
+
+def _parse(reader: io.FileIO, begin: Begin) -> None:
+    letters: bytearray | None = None
+    with reader, pysam.FastxFile(f"/dev/fd/{reader.fileno()}", persist=False) as entries:
+        for entry in entries:
+            if line := int(entry.name or 0):
+                header = _bytes(entry.comment or "").decode("utf-8", "backslashreplace")
+                letters = begin(line, header)
+            if letters is not None:
+                letters += _bytes(entry.sequence or "").translate(None, _WHITESPACE)
+
+
+def _rendered(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """FASTA as pysam is to read it."""
+    # A line end waits for the chunk after it, so that the first letter of each line is seen behind one;
+    # the first line has one, too. So the number of line ends gone by is the number of the line.
+    line, waiting, in_header = 0, b"\n", False
+    try:
+        for chunk in _from_first_header(chunks):
+            text = waiting + chunk
+            waiting = b"\n" if text.endswith(b"\n") else b""
+            text = text.removesuffix(waiting)
+            yield _encoded(_numbered(text, line).replace(b"\n@", b"\n @").replace(b"\n+", b"\n +"))
+            line += text.count(b"\n")
+            if b"\n" in text:
+                in_header = text.startswith(b">", text.rindex(b"\n") + 1)
+            if not in_header:
+                yield _CONTINUED
+    except DamagedGzip as damage:
+        damage.line = max(1, line)
+        raise
+
+
+def _from_first_header(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """The same bytes. Raises InputError if they do not begin with a header, white lines aside."""
+    chunks, head = iter(chunks), b""
+    for chunk in chunks:
+        head += chunk
+        if not head.isspace():
+            break
+    else:
+        raise InputError("no FASTA record" if head else "empty file")
+    start = head.rfind(b"\n", 0, len(head) - len(head.lstrip())) + 1
+    if not head.startswith(b">", start):
+        line, text = head.count(b"\n", 0, start) + 1, head[start:].splitlines()[0]
+        raise InputError(f"not FASTA: line {line} begins with {repr(text[:12])[1:]}, not with '>'")
+    yield head
+    yield from chunks
+
+
+def _numbered(text: bytes, line: int) -> bytes:
+    """`text`, after `line` line ends, with the numbers of their lines before headers."""
+    first, *records = text.split(b"\n>")
+    line += first.count(b"\n")
+    parts = [first]
+    for record in records:
+        parts += b"\n>%d " % (line + 1), record
+        line += 1 + record.count(b"\n")
+    return b"".join(parts)
+
+
+def _encoded(text: bytes) -> bytes:
+    if text.isascii() and b"\0" not in text:
+        return text
+    return text.decode("latin-1").replace("\0", _ZERO).encode()
+
+
+def _bytes(text: str) -> bytes:
+    """What was `text` before `_encoded`."""
+    return text.replace(_ZERO, "\0").encode("latin-1")
