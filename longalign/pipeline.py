@@ -207,9 +207,7 @@ def _recompute(
         with recorder.phase("recompute"):
             for number, group in enumerate(groups):
                 if pieces[number] is None:
-                    piece = recompute(
-                        lattice.problem, group, resources.backends[0], resources.threads, recorder.advance
-                    )
+                    piece = recompute(lattice.problem, group, resources.backends[0], recorder.advance)
                     lattice.store.put_piece(number, piece)
                     pieces[number] = piece
     return merge([piece for piece in pieces if piece is not None])

@@ -43,13 +43,12 @@ _DISK_SHARE = 0.8
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What a run may use: devices, host threads, bytes of host memory, and bytes of boundaries.
+    """What a run may use: devices, bytes of host memory, and bytes of boundaries.
 
     `store_budget` None means as many bytes as make phases 2 and 3 cheap, if memory or disk has them.
     """
 
     backends: Sequence[Backend]
-    threads: int
     memory: int
     store_budget: int | None = None
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from longalign.alignment import Mode
-from longalign.backends.base import Codes, SweepJob
+from longalign.backends.base import Codes, SweepJob, TraceJob
 from longalign.boundary import Boundary, State, Waypoint, entry_edges, local_edges
 from longalign.errors import InternalError
 from longalign.scoring import UNREACHABLE, Scoring
@@ -86,9 +86,14 @@ class Segment:
 
     def problem(self, whole: Problem) -> Problem:
         """The segment as a problem of its own."""
-        query = whole.query[self.entry.i : self.exit.i]
-        target = whole.target[self.entry.j : self.exit.j]
-        return Problem.entered(query, target, whole.scoring, self.entry.state)
+        return Problem.entered(*self._letters(whole), whole.scoring, self.entry.state)
+
+    def trace_job(self, whole: Problem) -> TraceJob:
+        """The path through the segment, as a back end is asked for it."""
+        return TraceJob(*self._letters(whole), whole.scoring, self.entry.state, self.exit.state)
+
+    def _letters(self, whole: Problem) -> tuple[Codes, Codes]:
+        return whole.query[self.entry.i : self.exit.i], whole.target[self.entry.j : self.exit.j]
 
 
 def reachable(values: np.ndarray) -> np.ndarray:

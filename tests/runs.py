@@ -14,7 +14,16 @@ from oracles import spell
 
 from longalign import geometry, pipeline
 from longalign.alignment import Alignment, Mode
-from longalign.backends.base import Backend, Codes, Progress, SweepJob, SweepResult, no_progress
+from longalign.backends.base import (
+    Backend,
+    Codes,
+    Progress,
+    Runs,
+    SweepJob,
+    SweepResult,
+    TraceJob,
+    no_progress,
+)
 from longalign.boundary import BestCell
 from longalign.events import Emit, ignore
 from longalign.phases import recompute
@@ -41,6 +50,9 @@ class SmallTiles:
         self.swept += len(jobs)
         return results
 
+    def trace(self, jobs: Sequence[TraceJob], progress: Progress = no_progress) -> list[Runs]:
+        return self.inner.trace(jobs, progress)
+
     def tile_shape(self, rows: int, cols: int) -> tuple[int, int]:
         return self.shape
 
@@ -59,9 +71,9 @@ def small_geometry(chunk: int = 5, leaf: int = 12, lattice: int = 256 << 20) -> 
         yield
 
 
-def using(*backends: Backend, threads: int = 1) -> Resources:
+def using(*backends: Backend) -> Resources:
     """All the memory and all the lattice one may want."""
-    return Resources(backends or [SmallTiles()], threads, memory=1 << 40, store_budget=1 << 40)
+    return Resources(backends or [SmallTiles()], memory=1 << 40, store_budget=1 << 40)
 
 
 @dataclass(frozen=True)

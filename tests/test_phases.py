@@ -41,10 +41,10 @@ class Geometry:
     leaf: int
     lattice: int = 256 << 20
 
-    def run(self, pair: Pair, *backends, threads=1):
+    def run(self, pair: Pair, *backends):
         tiled = [SmallTiles(self.tile, backend) for backend in backends]
         with small_geometry(self.chunk, self.leaf, self.lattice):
-            return pair.run(using(*tiled, threads=threads))
+            return pair.run(using(*tiled))
 
 
 sides = st.one_of(st.integers(1, 8), st.integers(1, 60))
@@ -76,11 +76,11 @@ def test_score_and_end_do_not_depend_on_the_geometry(pair, one, other):
 
 
 @given(problems(), geometries)
-def test_the_alignment_does_not_depend_on_back_end_workers_or_threads(pair, geometry):
+def test_the_alignment_does_not_depend_on_back_end_or_workers(pair, geometry):
     runs = [
         geometry.run(pair, ReferenceBackend()),
         geometry.run(pair, CPU),
-        geometry.run(pair, CPU, ReferenceBackend(), threads=2),
+        geometry.run(pair, CPU, ReferenceBackend()),
     ]
     found = {(run.end, run.alignment.cigar, run.alignment.query_start) for run in runs}
     assert len(found) == 1, pair
@@ -219,7 +219,7 @@ def test_a_segment_in_any_state_is_worth_what_the_matrix_says(pair, entry, exit_
     assume(value > UNREACHABLE)
     segment = Segment(Waypoint(0, 0, entry, 7), Waypoint(query.length, target.length, exit_, 7 + value))
     with small_geometry(leaf=leaf):
-        piece = recompute(whole, [segment], CPU, threads=1)
+        piece = recompute(whole, [segment], CPU)
     assert score_of_runs(pair, piece, entry) == value, (pair, entry, exit_)
     ends = {State.E: 1, State.F: 2}
     assert exit_ == State.H or piece.ops[-1] == ends[exit_]

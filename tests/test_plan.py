@@ -22,7 +22,7 @@ tiles = st.tuples(st.integers(10**5, 10**8), st.integers(10**5, 10**8))
 
 
 def resources(tile, memory=16 << 30, budget=None):
-    return Resources([SmallTiles(tile)], 1, memory, budget)
+    return Resources([SmallTiles(tile)], memory, budget)
 
 
 def memory_needed(grid, in_memory):
@@ -53,7 +53,7 @@ def test_a_plan_that_is_not_refused_fits_in_memory(
 @given(lengths, lengths)
 def test_the_smallest_of_several_devices_decides_the_tile(rows, cols):
     devices = [SmallTiles((10**5, 10**8)), SmallTiles((10**8, 10**5))]
-    grid = plan(rows, cols, Resources(devices, 2, 1 << 40), "score", None)
+    grid = plan(rows, cols, Resources(devices, 1 << 40), "score", None)
     first = grid.tile(0, 0)
     assert first.i1 <= 10**5
     assert first.j1 <= 10**5

@@ -238,7 +238,7 @@ def test_sequences_damaged_in_the_store_are_noticed(tmp_path, files):
 
 def test_a_smaller_memory_budget_is_refused_on_resume_too(tmp_path, files):
     begin(files, tmp_path / "s")
-    small = Resources([SmallTiles()], 1, memory=1 << 20)
+    small = Resources([SmallTiles()], memory=1 << 20)
     with pytest.raises(UsageError, match="the budget is 1 MiB"):
         pipeline.resume(tmp_path / "s", small)
 

@@ -1,13 +1,12 @@
 """Phase 3: the path between waypoints, all segments independent of one another.
 
-A segment that is too large for direction bytes is a problem of its own: one sweep with a finer lattice
+A segment that is too large to be traced is a problem of its own: one sweep with a finer lattice
 and a stitch through it, until the pieces are small. Many segments share each call of the back end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Sequence
 from itertools import pairwise
 from math import ceil, isqrt
 
@@ -15,7 +14,6 @@ import numpy as np
 
 from longalign.alignment import Op, merge_runs, uses_query, uses_target
 from longalign.backends.base import Backend, Progress, SweepResult, no_progress
-from longalign.backends.cpu.trace import trace
 from longalign.boundary import State, Waypoint
 from longalign.geometry import BYTES_PER_CELL, even_cuts, stored_cells
 from longalign.lattice import SweepLattice
@@ -24,7 +22,7 @@ from longalign.phases.stitch import Stitch, stitch
 from longalign.problem import Problem, Segment, check_value
 from longalign.store import Piece
 
-#: Rectangles of at most this many cells are traced with one direction byte a cell.
+#: Rectangles of at most this many cells are traced.
 LEAF_CELLS = 512 * 512
 
 #: Bytes of finer lattices that may be in hand at once.
@@ -71,7 +69,6 @@ def recompute(
     problem: Problem,
     segments: Sequence[Segment],
     backend: Backend,
-    threads: int,
     progress: Progress = no_progress,
 ) -> Piece:
     """The alignment of consecutive segments as one piece.
@@ -88,7 +85,7 @@ def recompute(
             for segment in group:
                 refined.extend(segments_of(next(paths)) if _is_large(segment) else [segment])
         pieces = refined
-    return merge(list(_trace_all(problem, pieces, threads, progress)))
+    return merge(_trace(problem, pieces, backend, progress))
 
 
 def _is_large(segment: Segment) -> bool:
@@ -129,23 +126,12 @@ def _lattice_bytes(segment: Segment) -> int:
     return BYTES_PER_CELL * stored_cells(segment.rows, segment.cols, len(row_cuts) - 1, len(col_cuts) - 1)
 
 
-def _trace_all(
-    problem: Problem, segments: Sequence[Segment], threads: int, progress: Progress
-) -> Iterator[Piece]:
-    def leaf(segment: Segment) -> Piece:
-        if segment.rows == 0 or segment.cols == 0:
-            return _gap(segment)
-        part = segment.problem(problem)
-        return Piece(*trace(part.query, part.target, part.scoring, part.top, part.left, segment.exit.state))
-
-    with ThreadPoolExecutor(threads) as executor:
-        try:
-            for segment, piece in zip(segments, executor.map(leaf, segments), strict=True):
-                progress(segment.cells)
-                yield piece
-        except BaseException:
-            executor.shutdown(wait=True, cancel_futures=True)
-            raise
+def _trace(
+    problem: Problem, segments: Sequence[Segment], backend: Backend, progress: Progress
+) -> list[Piece]:
+    jobs = [segment.trace_job(problem) for segment in segments if segment.cells > 0]
+    paths = iter(backend.trace(jobs, progress))
+    return [Piece(*next(paths)) if segment.cells > 0 else _gap(segment) for segment in segments]
 
 
 def _gap(segment: Segment) -> Piece:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-from longalign.backends.base import Progress, SweepJob, SweepResult, no_progress
+from longalign.backends.base import Progress, Runs, SweepJob, SweepResult, TraceJob, no_progress
+from longalign.backends.cpu import tracing
 from longalign.backends.cuda import launch, memory, planning, worklist
 from longalign.backends.cuda.api import CUDA_ERRORS, cuda, package_version
 from longalign.backends.cuda.cache import CudaCache
@@ -72,6 +74,10 @@ class CudaBackend:
                 swept = self._sweep_group(config, [jobs[k] for k in members], progress)
                 results.update(zip(members, swept, strict=True))
         return [results[k] for k in range(len(jobs))]
+
+    def trace(self, jobs: Sequence[TraceJob], progress: Progress = no_progress) -> list[Runs]:
+        """On the host, with all its processors; see `Backend.trace`."""
+        return tracing.trace(jobs, os.cpu_count() or 1, progress)
 
     def tile_shape(self, rows: int, cols: int) -> tuple[int, int]:
         """About twenty seconds of work within half of the device's free memory; see `planning`."""
