@@ -1,11 +1,9 @@
-"""The stored edges of chunks, wherever they lie: in a store, or in the result of a small sweep."""
+"""The stored edges of chunks."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
-from longalign.backends.base import SweepResult
 from longalign.boundary import Boundary
 from longalign.geometry import Grid, owner
 from longalign.problem import Problem
@@ -25,14 +23,6 @@ class Chunk:
     left: Boundary
 
 
-class Lattice(Protocol):
-    """Rows and columns of a problem whose boundaries are known."""
-
-    def chunk(self, i: int, j: int) -> Chunk:
-        """The chunk that computes cell (i, j), both at least 1, cut off at that cell."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class StoreLattice:
     """The lattice of phase 1: a problem, how it is cut, and the store that fills up with its boundaries."""
@@ -42,6 +32,7 @@ class StoreLattice:
     store: Store
 
     def chunk(self, i: int, j: int) -> Chunk:
+        """The chunk that computes cell (i, j), both at least 1, cut off at that cell."""
         i0 = self.grid.row_cuts[owner(self.grid.row_cuts, i)]
         j0 = self.grid.col_cuts[owner(self.grid.col_cuts, j)]
         return Chunk(i0, j0, self.row(i0, j0, j), self.column(j0, i0, i))
@@ -59,19 +50,3 @@ class StoreLattice:
             return self.problem.left.part(i0, i1)
         tile = self.grid.tile_owning(i1, j)
         return self.store.get_tile(tile).cols.part(j - tile.j0, i0 - tile.i0, i1 - tile.i0)
-
-
-class SweepLattice:
-    """The lattice that one forward sweep of a problem returned, with its edges `row_cuts`, `col_cuts`."""
-
-    def __init__(
-        self, problem: Problem, row_cuts: tuple[int, ...], col_cuts: tuple[int, ...], result: SweepResult
-    ) -> None:
-        self._row_cuts, self._col_cuts = row_cuts, col_cuts
-        self._rows = (problem.top, *result.rows)
-        self._cols = (problem.left, *result.cols)
-
-    def chunk(self, i: int, j: int) -> Chunk:
-        row, col = owner(self._row_cuts, i), owner(self._col_cuts, j)
-        i0, j0 = self._row_cuts[row], self._col_cuts[col]
-        return Chunk(i0, j0, self._rows[row].part(j0, j), self._cols[col].part(i0, i))

@@ -63,6 +63,9 @@ class ReferenceBackend:
             progress(job.cells)
         return results
 
+    def can_trace(self, rows: int, cols: int) -> bool:
+        return rows * cols <= 4096
+
     def trace(self, jobs: Sequence[TraceJob], progress: Progress = no_progress) -> list[Runs]:
         paths = []
         for job in jobs:

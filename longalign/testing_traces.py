@@ -189,6 +189,10 @@ class TraceConformance(Conformance):
         lists = st.lists(self.trace_jobs(self.largest_job // 4), min_size=2, max_size=6)
         self.for_all(lists, lambda work: self.check(backend, work), share=0.5)
 
+    def test_what_it_can_trace(self, backend: Backend) -> None:
+        assert backend.can_trace(1, 1)
+        assert not backend.can_trace(10**6, 10**6)
+
     def test_an_empty_list(self, backend: Backend) -> None:
         assert backend.trace([]) == []
 

@@ -109,8 +109,15 @@ class Backend(Protocol):
         """
         ...
 
+    def can_trace(self, rows: int, cols: int) -> bool:
+        """Whether a rectangle is small enough to be traced, which takes some bits for each of its cells.
+
+        A single cell always is.
+        """
+        ...
+
     def trace(self, jobs: Sequence[TraceJob], progress: Progress = no_progress) -> list[Runs]:
-        """The optimal paths through independent small rectangles, in order. It takes some bits a cell.
+        """The optimal paths through independent rectangles that it `can_trace`, in order.
 
         Of equally good paths it is the one by `recurrence.direction`, whatever the back end.
         Raises BackendError if the device fails, and whatever `progress` raises.

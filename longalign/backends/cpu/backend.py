@@ -104,6 +104,10 @@ class CpuBackend:
             results.update(zip(places, plan.results(), strict=True))
         return [results[k] for k in range(len(jobs))]
 
+    def can_trace(self, rows: int, cols: int) -> bool:
+        """See `longalign.backends.base.Backend`."""
+        return tracing.can_trace(rows, cols)
+
     def trace(self, jobs: Sequence[TraceJob], progress: Progress = no_progress) -> list[Runs]:
         """See `longalign.backends.base.Backend`."""
         return tracing.trace(jobs, self.threads, progress)

@@ -11,11 +11,19 @@ from longalign.backends import leaves
 from longalign.backends.base import Progress, Runs, TraceJob
 from longalign.backends.cpu.trace_kernel import leaf_tracer, make_scratch
 
+#: Cells of the largest leaf: a byte each, which should stay in a cache.
+_LEAF_CELLS = 1 << 20
+
 #: Cells of the leaves that a thread takes at a time: many beside the cost of a call, few for progress.
 _FEWEST_CELLS, _MOST_CELLS = 1 << 20, 1 << 26
 
 #: Batches for each thread, if there are enough leaves, so that all finish at about the same time.
 _BATCHES = 4
+
+
+def can_trace(rows: int, cols: int) -> bool:
+    """See `longalign.backends.base.Backend`."""
+    return rows * cols <= _LEAF_CELLS
 
 
 def trace(jobs: Sequence[TraceJob], threads: int, progress: Progress) -> list[Runs]:

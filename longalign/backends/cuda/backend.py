@@ -89,6 +89,10 @@ class CudaBackend:
                 results.update(zip(members, swept, strict=True))
         return [results[k] for k in range(len(jobs))]
 
+    def can_trace(self, rows: int, cols: int) -> bool:
+        """See `longalign.backends.base.Backend`."""
+        return tracing.can_trace(rows, cols)
+
     def trace(self, jobs: Sequence[TraceJob], progress: Progress = no_progress) -> list[Runs]:
         """A few launches for all jobs, as memory allows; see `Backend.trace`."""
         with self._current():

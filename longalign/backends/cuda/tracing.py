@@ -16,6 +16,10 @@ from longalign.backends.cuda.memory import Arena, Workspace
 from longalign.backends.cuda.trace_fill import COLUMN_AT, TABLE_FIELDS, WORDS_AT, words_of
 from longalign.backends.cuda.trace_kernel import FOUND_AT, FOUND_FIELDS, FOUND_RUNS
 
+#: The largest leaf: warps that have one each fill a GPU, and take some milliseconds. The walk back takes its
+#: letters one by one.
+_LEAF_CELLS, _LEAF_LETTERS = 1 << 24, 1 << 16
+
 #: Device memory that a launch takes, at most, and at most the part of what is free.
 _LAUNCH_BYTES = 4 << 30
 _SHARE_OF_FREE = 2
@@ -23,6 +27,11 @@ _SHARE_OF_FREE = 2
 # Bytes of a word of directions, of a run, and of a value between strips; and what rounding adds to a launch.
 _WORD, _RUN, _EDGE = 4, 4, 8
 _ROUNDING = 1 << 13
+
+
+def can_trace(rows: int, cols: int) -> bool:
+    """See `longalign.backends.base.Backend`."""
+    return rows * cols <= _LEAF_CELLS and rows + cols <= _LEAF_LETTERS
 
 
 def trace(jobs: Sequence[TraceJob], kernel: Any, workspace: Workspace, progress: Progress) -> list[Runs]:
