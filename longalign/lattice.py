@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
-from longalign.boundary import Boundary
+from longalign.boundary import Boundary, State, Waypoint
 from longalign.geometry import Grid, owner
 from longalign.problem import Problem
+from longalign.scoring import NEG_INF
 from longalign.store import Store
 
 
@@ -50,3 +52,14 @@ class StoreLattice:
             return self.problem.left.part(i0, i1)
         tile = self.grid.tile_owning(i1, j)
         return self.store.get_tile(tile).cols.part(j - tile.j0, i0 - tile.i0, i1 - tile.i0)
+
+    def peak(self, i: int, stop: int) -> Waypoint:
+        """Where H is high on lattice row i >= 1, up to column `stop`: a guess where an alignment passes."""
+        best = Waypoint(i, 0, State.H, NEG_INF)
+        for start, end in pairwise(self.grid.tile_cols):
+            if start < stop:
+                tile = self.grid.tile_owning(i, end)
+                offset, h = self.store.get_tile(tile).rows.highest(i - tile.i0, min(stop, end) - start)
+                if h > best.value:
+                    best = Waypoint(i, start + offset, State.H, h)
+        return best

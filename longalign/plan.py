@@ -21,7 +21,7 @@ from longalign.geometry import (
     smallest_budget,
     stored_cells,
 )
-from longalign.phases.recompute import GROUP_BYTES
+from longalign.phases.meeting import CALL_BYTES
 from longalign.store.manifest import Command
 
 #: What Python, Numba and the libraries take before the first letter is read.
@@ -124,7 +124,7 @@ def _lattice_bytes(grid: Grid, tile: Tile) -> int:
 
 
 def _fixed_bytes(rows: int, cols: int) -> int:
-    return _PROGRAM_BYTES + _BYTES_PER_LETTER * (rows + cols) + GROUP_BYTES
+    return _PROGRAM_BYTES + _BYTES_PER_LETTER * (rows + cols) + CALL_BYTES
 
 
 def _check_memory(rows: int, cols: int, needed: int, memory: int) -> None:

@@ -26,7 +26,7 @@ from longalign.backends.base import (
 )
 from longalign.boundary import BestCell
 from longalign.events import Emit, ignore
-from longalign.phases import recompute
+from longalign.phases import meeting
 from longalign.plan import Resources
 from longalign.reference import ReferenceBackend
 from longalign.scoring import Scoring
@@ -71,11 +71,11 @@ class SmallTiles:
 
 @contextmanager
 def small_geometry(chunk: int = 5, group: int = 256 << 20) -> Iterator[None]:
-    """Chunks of at most `chunk` letters a side, and groups of segments that take at most `group` bytes:
+    """Chunks of at most `chunk` letters a side, and calls for rectangles that take at most `group` bytes:
     short sequences then take every turn of the program."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(geometry, "SMALLEST_CHUNK", chunk)
-        patch.setattr(recompute, "GROUP_BYTES", group)
+        patch.setattr(meeting, "CALL_BYTES", group)
         yield
 
 

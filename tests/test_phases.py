@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from itertools import product
 
+import numpy as np
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
@@ -18,7 +19,7 @@ from longalign.backends.cpu import CpuBackend
 from longalign.boundary import State, Waypoint
 from longalign.engine import sweep_tile
 from longalign.errors import InternalError
-from longalign.geometry import Grid
+from longalign.geometry import Grid, even_cuts
 from longalign.lattice import StoreLattice
 from longalign.phases.bisect import bisect
 from longalign.phases.recompute import groups_of, merge, recompute, segments_of
@@ -171,13 +172,57 @@ def test_a_lattice_that_contradicts_the_exit_is_an_internal_error():
         stitch(lattice, [Waypoint(4, 4, State.H, 5)], ReferenceBackend())
 
 
-def swept_lattice(pair):
-    """A whole matrix as one tile."""
+def swept_lattice(pair, chunk=10**6):
+    """A whole matrix as one tile, in chunks of at most `chunk` letters a side."""
     problem = Problem.of(*pair.sequences(), pair.scoring, pair.mode)
-    ends = (0, len(pair.query)), (0, len(pair.target))
-    lattice = StoreLattice(problem, Grid(*ends, *ends), MemoryStore())
-    sweep_tile(lattice, ReferenceBackend(), lattice.grid.tile(0, 0))
+    rows, cols = len(pair.query), len(pair.target)
+    grid = Grid(even_cuts(rows, chunk), even_cuts(cols, chunk), (0, rows), (0, cols))
+    lattice = StoreLattice(problem, grid, MemoryStore())
+    sweep_tile(lattice, CPU, grid.tile(0, 0))
     return lattice
+
+
+class Counting(SmallTiles):
+    """Counts the calls, not the rectangles; says what it says about small chunks."""
+
+    def __init__(self, least_chunk):
+        super().__init__(inner=CPU)
+        self.least_chunk = least_chunk
+        self.calls = 0
+
+    def sweep(self, jobs, progress=no_progress):
+        self.calls += 1
+        return super().sweep(jobs, progress)
+
+
+SERIAL, GUESSING = 1, 10**6
+
+
+def stitched(lattice, end, least_chunk):
+    """The path, and how many calls of the back end it took."""
+    backend = Counting(least_chunk)
+    return stitch(lattice, [end], backend), backend.calls
+
+
+@given(problems(), sides, st.sampled_from([1, 20_000, 256 << 20]))
+def test_guesses_do_not_change_the_path(pair, chunk, group):
+    lattice, best = swept_lattice(pair, chunk), pair.truth()
+    end = Waypoint(best.i, best.j, State.H, best.score)
+    with small_geometry(group=group):
+        assert stitched(lattice, end, GUESSING)[0] == stitched(lattice, end, SERIAL)[0], pair
+
+
+@pytest.mark.parametrize("mode", ["local", "global"])
+def test_guesses_spare_rounds(mode):
+    """Of many chunks along a path with a few changes, most are swept together."""
+    letters = "".join(np.random.default_rng(0).choice(list("ACGT"), 400))
+    pair = Pair(letters, letters[:150] + letters[155:300] + "A" + letters[301:], mode=mode)
+    lattice, best = swept_lattice(pair, 20), pair.truth()
+    end = Waypoint(best.i, best.j, State.H, best.score)
+    (path, serial), (same, guessing) = stitched(lattice, end, 5), stitched(lattice, end, GUESSING)
+    assert path == same
+    assert serial == len(path) - 1 > 20
+    assert guessing < 8
 
 
 def test_waypoints_that_contradict_each_other_are_an_internal_error():

@@ -11,7 +11,7 @@ from runs import SmallTiles
 
 from longalign.errors import UsageError
 from longalign.geometry import BYTES_PER_CELL, BYTES_PER_STORED_CELL, smallest_budget
-from longalign.phases.recompute import GROUP_BYTES
+from longalign.phases.meeting import CALL_BYTES
 from longalign.plan import Resources, check_memory, plan
 
 MB = 1 << 20
@@ -32,7 +32,7 @@ def memory_needed(grid, in_memory):
         for tile in (grid.tile(0, 0), grid.tile(grid.shape[0] - 1, grid.shape[1] - 1))
     )
     kept = grid.stored_cells * BYTES_PER_STORED_CELL if in_memory else 0
-    return 48 * (grid.rows + grid.cols) + GROUP_BYTES + 2 * tile_bytes + kept
+    return 48 * (grid.rows + grid.cols) + CALL_BYTES + 2 * tile_bytes + kept
 
 
 @given(lengths, lengths, tiles, memories, commands, st.booleans())

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from longalign.backends.base import Backend, Codes, Progress, SweepJob, SweepResult
 from longalign.boundary import Boundary, State, Waypoint, entry_edges
 from longalign.errors import InternalError
-from longalign.phases.meeting import backward_job, meeting, reversed_line
+from longalign.phases.meeting import backward_job, meet, reversed_line
 from longalign.problem import Problem, Segment
 
 
@@ -65,7 +65,7 @@ def _middle(
         gap, cut = State.F, len(forward.target)
     entry, exit_ = segment.entry, segment.exit
     # A gap that was open on entry has paid for its opening: value there is that of its state alone.
-    found = meeting(line, facing, gap, exit_.value - entry.value, forward.scoring.gap_open)
+    found = meet(line, facing, gap, exit_.value - entry.value, forward.scoring.gap_open)
     if found is None:
         raise InternalError(f"internal error: no path from {entry} to {exit_} is worth the difference")
     offset, state, value = found

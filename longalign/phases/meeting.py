@@ -14,6 +14,21 @@ from longalign.problem import reachable
 from longalign.recurrence import join
 from longalign.scoring import Scoring
 
+#: Bytes that the sweeps of one call may take on the host, and what they take for each letter of a rectangle:
+#: its place on the edges and the last lines, in a back end's copies as well.
+CALL_BYTES = 256 << 20
+_BYTES_PER_LETTER = 64
+
+
+def bytes_needed(rows: int, cols: int) -> int:
+    """Bytes that a rectangle takes while a path through it is looked for."""
+    return _BYTES_PER_LETTER * (rows + cols)
+
+
+def jobs_at_once(rows: int, cols: int) -> int:
+    """How many such rectangles one call may have, at least one."""
+    return max(1, CALL_BYTES // bytes_needed(rows, cols))
+
 
 def backward_job(
     query: Codes,
@@ -56,7 +71,7 @@ def reversed_line(line: Boundary, corner_gap: int) -> Boundary:
     return Boundary(line.h[::-1], gap)
 
 
-def meeting(
+def meet(
     forward: Boundary, backward: Boundary, gap: State, total: int, alpha: int
 ) -> tuple[int, State, int] | None:
     """The last cell of a line at which a path of value `total` passes: its index, state and value.

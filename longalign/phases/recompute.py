@@ -15,14 +15,10 @@ import numpy as np
 from longalign.alignment import Op, merge_runs, uses_query, uses_target
 from longalign.backends.base import Backend, Progress, no_progress
 from longalign.boundary import Waypoint
+from longalign.phases import meeting
 from longalign.phases.bisect import bisect
 from longalign.problem import Problem, Segment
 from longalign.store import Piece
-
-#: Bytes that the sweeps of a group may take at once, and what they take for a letter: its place on the edges
-#: and the last lines of two sweeps, and in a back end's copies of them.
-GROUP_BYTES = 256 << 20
-_BYTES_PER_LETTER = 64
 
 #: Segments in a group, at most; a group is what one step of phase 3 computes and stores.
 GROUP_SEGMENTS = 256
@@ -42,10 +38,10 @@ def groups_of(segments: Sequence[Segment]) -> list[list[Segment]]:
     groups: list[list[Segment]] = []
     room = 0
     for segment in segments:
-        needed = _BYTES_PER_LETTER * (segment.rows + segment.cols)
+        needed = meeting.bytes_needed(segment.rows, segment.cols)
         if not groups or needed > room or len(groups[-1]) == GROUP_SEGMENTS:
             groups.append([])
-            room = GROUP_BYTES
+            room = meeting.CALL_BYTES
         groups[-1].append(segment)
         room -= needed
     return groups
