@@ -74,13 +74,13 @@ class _Buffers(Arena):
         table = _table(jobs)
         letters = int(table[-1, leaves.RUNS_END])
         rows, words = (int(sizes.sum()) for sizes in (table[:, leaves.ROWS], _words(table)))
-        uploaded = self._upload([table, *leaves.letters_of(jobs), np.zeros(1, np.int32)])
-        *inputs, self._used_runs = uploaded
+        counter = np.zeros(1, np.int32)
+        *inputs, used = self._upload([table, *leaves.letters_of(jobs), counter])
         column = self._place((rows,), np.dtype(np.int64))
         filled = self._place((words,), np.dtype(np.uint32))
         runs, self._runs = (self._place((letters,), np.dtype(np.int32)) for _ in range(2))
         self._found = self._place((len(jobs), FOUND_FIELDS), np.dtype(np.int32))
-        self.arguments = (*inputs, column, filled, runs, self._runs, self._used_runs, self._found)
+        self.arguments = (*inputs, column, filled, runs, self._runs, used, self._found)
 
     def paths(self) -> list[Runs]:
         """What the kernel has found, once it is done."""
