@@ -11,7 +11,7 @@ import psutil
 
 from longalign import pipeline
 from longalign.alignment import Alignment, Mode
-from longalign.backends.select import open_backends, processors
+from longalign.backends.select import open_backends
 from longalign.boundary import BestCell
 from longalign.errors import InputError, UsageError
 from longalign.events import Emit, ignore
@@ -37,9 +37,8 @@ def resources(
 
     Raises BackendError if the back end is not to be had, UsageError for an unknown one.
     """
-    threads = processors() if threads is None else threads
     memory = int(psutil.virtual_memory().available * 0.8) if memory is None else memory
-    return Resources(open_backends(backend, threads, devices), threads, memory, store_budget)
+    return Resources(open_backends(backend, threads, devices), memory, store_budget)
 
 
 def align(

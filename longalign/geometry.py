@@ -67,6 +67,11 @@ class Grid:
     def cols(self) -> int:
         return self.col_cuts[-1]
 
+    @property
+    def chunk_shape(self) -> tuple[int, int]:
+        """Rows and columns of a chunk, about."""
+        return ceil(self.rows / (len(self.row_cuts) - 1)), ceil(self.cols / (len(self.col_cuts) - 1))
+
     def tile(self, row: int, col: int) -> Tile:
         return Tile(
             row,

@@ -1,14 +1,14 @@
-"""The stored edges of chunks, wherever they lie: in a store, or in the result of a small sweep."""
+"""The stored edges of chunks."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from itertools import pairwise
 
-from longalign.backends.base import SweepResult
-from longalign.boundary import Boundary
+from longalign.boundary import Boundary, State, Waypoint
 from longalign.geometry import Grid, owner
 from longalign.problem import Problem
+from longalign.scoring import NEG_INF
 from longalign.store import Store
 
 
@@ -25,14 +25,6 @@ class Chunk:
     left: Boundary
 
 
-class Lattice(Protocol):
-    """Rows and columns of a problem whose boundaries are known."""
-
-    def chunk(self, i: int, j: int) -> Chunk:
-        """The chunk that computes cell (i, j), both at least 1, cut off at that cell."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class StoreLattice:
     """The lattice of phase 1: a problem, how it is cut, and the store that fills up with its boundaries."""
@@ -42,6 +34,7 @@ class StoreLattice:
     store: Store
 
     def chunk(self, i: int, j: int) -> Chunk:
+        """The chunk that computes cell (i, j), both at least 1, cut off at that cell."""
         i0 = self.grid.row_cuts[owner(self.grid.row_cuts, i)]
         j0 = self.grid.col_cuts[owner(self.grid.col_cuts, j)]
         return Chunk(i0, j0, self.row(i0, j0, j), self.column(j0, i0, i))
@@ -60,18 +53,13 @@ class StoreLattice:
         tile = self.grid.tile_owning(i1, j)
         return self.store.get_tile(tile).cols.part(j - tile.j0, i0 - tile.i0, i1 - tile.i0)
 
-
-class SweepLattice:
-    """The lattice that one forward sweep of a problem returned, with its edges `row_cuts`, `col_cuts`."""
-
-    def __init__(
-        self, problem: Problem, row_cuts: tuple[int, ...], col_cuts: tuple[int, ...], result: SweepResult
-    ) -> None:
-        self._row_cuts, self._col_cuts = row_cuts, col_cuts
-        self._rows = (problem.top, *result.rows)
-        self._cols = (problem.left, *result.cols)
-
-    def chunk(self, i: int, j: int) -> Chunk:
-        row, col = owner(self._row_cuts, i), owner(self._col_cuts, j)
-        i0, j0 = self._row_cuts[row], self._col_cuts[col]
-        return Chunk(i0, j0, self._rows[row].part(j0, j), self._cols[col].part(i0, i))
+    def peak(self, i: int, stop: int) -> Waypoint:
+        """Where H is high on lattice row i >= 1, up to column `stop`: a guess where an alignment passes."""
+        best = Waypoint(i, 0, State.H, NEG_INF)
+        for start, end in pairwise(self.grid.tile_cols):
+            if start < stop:
+                tile = self.grid.tile_owning(i, end)
+                offset, h = self.store.get_tile(tile).rows.highest(i - tile.i0, min(stop, end) - start)
+                if h > best.value:
+                    best = Waypoint(i, start + offset, State.H, h)
+        return best

@@ -18,7 +18,6 @@ from longalign.engine import Engine
 from longalign.engines.local import LocalEngine
 from longalign.events import Advanced, Emit, Event, Notice, PhaseFinished, PhaseStarted, ignore
 from longalign.lattice import StoreLattice
-from longalign.phases.batch import run_together
 from longalign.phases.recompute import groups_of, merge, recompute, segments_of, spans
 from longalign.phases.score import score
 from longalign.phases.stitch import stitch
@@ -190,8 +189,7 @@ def _stitch(lattice: StoreLattice, end: Waypoint, backend: Backend, recorder: Re
             saved = monotonic()
 
     with recorder.phase("stitch"):
-        task = stitch(lattice.problem, lattice, found or [end], report)
-        [path] = run_together([task], backend, recorder.advance)
+        path = stitch(lattice, found or [end], backend, recorder.advance, report)
         store.put_path(path, complete=True)
     return path
 
@@ -207,9 +205,7 @@ def _recompute(
         with recorder.phase("recompute"):
             for number, group in enumerate(groups):
                 if pieces[number] is None:
-                    piece = recompute(
-                        lattice.problem, group, resources.backends[0], resources.threads, recorder.advance
-                    )
+                    piece = recompute(lattice.problem, group, resources.backends[0], recorder.advance)
                     lattice.store.put_piece(number, piece)
                     pieces[number] = piece
     return merge([piece for piece in pieces if piece is not None])

@@ -21,7 +21,7 @@ from longalign.geometry import (
     smallest_budget,
     stored_cells,
 )
-from longalign.phases.recompute import LATTICE_BYTES
+from longalign.phases.meeting import CALL_BYTES
 from longalign.store.manifest import Command
 
 #: What Python, Numba and the libraries take before the first letter is read.
@@ -43,13 +43,12 @@ _DISK_SHARE = 0.8
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What a run may use: devices, host threads, bytes of host memory, and bytes of boundaries.
+    """What a run may use: devices, bytes of host memory, and bytes of boundaries.
 
     `store_budget` None means as many bytes as make phases 2 and 3 cheap, if memory or disk has them.
     """
 
     backends: Sequence[Backend]
-    threads: int
     memory: int
     store_budget: int | None = None
 
@@ -125,7 +124,7 @@ def _lattice_bytes(grid: Grid, tile: Tile) -> int:
 
 
 def _fixed_bytes(rows: int, cols: int) -> int:
-    return _PROGRAM_BYTES + _BYTES_PER_LETTER * (rows + cols) + LATTICE_BYTES
+    return _PROGRAM_BYTES + _BYTES_PER_LETTER * (rows + cols) + CALL_BYTES
 
 
 def _check_memory(rows: int, cols: int, needed: int, memory: int) -> None:

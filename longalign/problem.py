@@ -7,9 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from longalign.alignment import Mode
-from longalign.backends.base import Codes, SweepJob
+from longalign.backends.base import Codes, SweepJob, TraceJob
 from longalign.boundary import Boundary, State, Waypoint, entry_edges, local_edges
-from longalign.errors import InternalError
 from longalign.scoring import UNREACHABLE, Scoring
 from longalign.sequence import Sequence
 
@@ -84,19 +83,19 @@ class Segment:
     def cells(self) -> int:
         return self.rows * self.cols
 
-    def problem(self, whole: Problem) -> Problem:
-        """The segment as a problem of its own."""
-        query = whole.query[self.entry.i : self.exit.i]
-        target = whole.target[self.entry.j : self.exit.j]
-        return Problem.entered(query, target, whole.scoring, self.entry.state)
+    def letters(self, whole: Problem) -> tuple[Codes, Codes]:
+        """The query and target letters that the path takes here."""
+        return whole.query[self.entry.i : self.exit.i], whole.target[self.entry.j : self.exit.j]
+
+    def trace_job(self, whole: Problem) -> TraceJob:
+        """The path through the segment, as a back end is asked for it."""
+        return TraceJob(*self.letters(whole), whole.scoring, self.entry.state, self.exit.state)
+
+    def cut(self, at: Waypoint) -> tuple[Segment, Segment]:
+        """The stretches before and after a point on the path."""
+        return Segment(self.entry, at), Segment(at, self.exit)
 
 
 def reachable(values: np.ndarray) -> np.ndarray:
     """Which boundary values are not minus infinity."""
     return values >= UNREACHABLE
-
-
-def check_value(found: int, expected: int, what: str) -> None:
-    """Raise InternalError if two ways to one value disagree."""
-    if found != expected:
-        raise InternalError(f"internal error: {what} is worth {found} one way and {expected} another")

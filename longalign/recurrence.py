@@ -73,6 +73,20 @@ def direction(h, diagonal, e, f, open_up, open_left):
     return bits
 
 
+def step_back(state, bits):
+    """One step of a path backwards, from a cell in `state` with this direction byte.
+
+    Returns how many query letters and how many target letters it takes, each 0 or 1, and the state before
+    it. From H into a gap, the path changes its state without a step; that is part of the gap's step here.
+    """
+    source = bits & SOURCE_MASK
+    if state == H and source == DIAGONAL:
+        return 1, 1, H
+    if state == E or (state == H and source == FROM_E):
+        return 1, 0, E if bits & E_EXTENDS else H
+    return 0, 1, F if bits & F_EXTENDS else H
+
+
 def join(forward, backward, state, alpha):
     """The score of the best path through a state that a forward and a backward sweep both reached.
 

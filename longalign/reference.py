@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from longalign.backends.base import Codes, Progress, SweepJob, SweepResult, no_progress
-from longalign.boundary import BestCell, Boundary, best_of
-from longalign.recurrence import make_cell
+from longalign.alignment import Op, merge_runs
+from longalign.backends.base import Codes, Progress, Runs, SweepJob, SweepResult, TraceJob, no_progress
+from longalign.boundary import BestCell, Boundary, best_of, entry_edges
+from longalign.recurrence import direction, make_cell, step_back
 from longalign.scoring import NEG_INF, Scoring
 
 
@@ -62,6 +63,16 @@ class ReferenceBackend:
             progress(job.cells)
         return results
 
+    def can_trace(self, rows: int, cols: int) -> bool:
+        return rows * cols <= 4096
+
+    def trace(self, jobs: Sequence[TraceJob], progress: Progress = no_progress) -> list[Runs]:
+        paths = []
+        for job in jobs:
+            paths.append(_trace(job))
+            progress(job.cells)
+        return paths
+
     def tile_shape(self, rows: int, cols: int) -> tuple[int, int]:
         return 64, 64
 
@@ -91,6 +102,22 @@ def _best(h: list[list[int]]) -> BestCell:
         if value > 0
     ]
     return best_of(cells)
+
+
+def _trace(job: TraceJob) -> Runs:
+    scoring, i, j = job.scoring, len(job.query), len(job.target)
+    edges = entry_edges(job.entry, i, j, scoring)
+    h, e, f = matrices(SweepJob(job.query, job.target, scoring, *edges, local=False))
+    opening = scoring.gap_open + scoring.gap_extend
+    state, path = int(job.exit), []
+    while i > 0 and j > 0:
+        pair = h[i - 1][j - 1] + letter_score(job.query[i - 1], job.target[j - 1], scoring)
+        bits = direction(h[i][j], pair, e[i][j], f[i][j], h[i - 1][j] - opening, h[i][j - 1] - opening)
+        down, right, state = step_back(state, bits)
+        path.append(Op.DIAGONAL if down and right else Op.INSERTION if down else Op.DELETION)
+        i, j = i - down, j - right
+    path += [Op.INSERTION] * i + [Op.DELETION] * j
+    return merge_runs(path[::-1], np.ones(len(path)))
 
 
 def encode(text: str, ambiguous: int) -> Codes:

@@ -4,7 +4,7 @@ A back end's test subclasses `SweepConformance`, gives it a fixture called `back
 lengths at which that back end changes its ways (the width of a strip, the rows between two
 re-basings). The oracle is `longalign.reference`. A failure prints Python that rebuilds the job.
 
-Only this module imports hypothesis and pytest; nothing else in the package imports this module.
+Only this module and `testing_traces` import hypothesis and pytest; nothing else in the package imports them.
 """
 
 from __future__ import annotations
@@ -88,8 +88,8 @@ def _boundary_differences(where: str, got: Boundary, want: Boundary) -> Iterator
 def job_source(job: SweepJob) -> str:
     """Python that builds the job, given numpy, SweepJob, Scoring, Boundary and `reference.encode`."""
     lines = [
-        f"query={_codes_source(job.query)}",
-        f"target={_codes_source(job.target)}",
+        f"query={codes_source(job.query)}",
+        f"target={codes_source(job.target)}",
         f"scoring={job.scoring!r}",
         f"top={_boundary_source(job.top)}",
         f"left={_boundary_source(job.left)}",
@@ -101,7 +101,7 @@ def job_source(job: SweepJob) -> str:
     return "SweepJob(\n" + "".join(f"    {line},\n" for line in lines) + ")"
 
 
-def _codes_source(codes: Codes) -> str:
+def codes_source(codes: Codes) -> str:
     text = "".join("ACGTNN"[code] for code in codes)
     return f"encode({text!r}, ambiguous={max(QUERY_N, int(codes.max()))})"
 
@@ -381,11 +381,36 @@ def transposed(job: SweepJob) -> SweepJob:
     )
 
 
-class StopTheSweepError(Exception):
+class StopTheWorkError(Exception):
     """What a progress callback raises in these tests."""
 
 
-class SweepConformance:
+class Conformance:
+    """What suites share: the sizes at which a back end is tested, and how often."""
+
+    #: Lengths at which the back end changes its ways; the tests use them and their neighbours.
+    interesting_lengths: ClassVar[tuple[int, ...]] = (8, 32)
+
+    #: The most cells of one job: the oracle does about a million a second.
+    largest_job: ClassVar[int] = 4_000
+
+    #: Share of the hypothesis profile's examples to run, for a back end that is slow to test.
+    effort: ClassVar[float] = 1.0
+
+    def for_all(self, strategy: st.SearchStrategy[T], check: Callable[[T], None], share: float = 1.0) -> None:
+        """Run `check` on what `strategy` draws, with a share of the profile's number of examples.
+
+        The test is built here, not by a decorator, because the strategy depends on the subclass.
+        """
+        examples = max(1, round(settings().max_examples * self.effort * share))
+
+        def property_holds(drawn: T) -> None:
+            check(drawn)
+
+        settings(max_examples=examples, report_multiple_bugs=False)(given(strategy)(property_holds))()
+
+
+class SweepConformance(Conformance):
     """What every back end must pass. A subclass, named Test..., adds a fixture `backend`.
 
     >>> class TestMyBackend(SweepConformance):
@@ -396,15 +421,6 @@ class SweepConformance:
     ...     def backend(cls) -> Backend:
     ...         return MyBackend(strip=32, rows_between_rebasings=100)
     """
-
-    #: Lengths at which the back end changes its ways; the tests use them and their neighbours.
-    interesting_lengths: ClassVar[tuple[int, ...]] = (8, 32)
-
-    #: The most cells of one job: the oracle does about a million a second.
-    largest_job: ClassVar[int] = 4_000
-
-    #: Share of the hypothesis profile's examples to run, for a back end that is slow to test.
-    effort: ClassVar[float] = 1.0
 
     def test_equals_the_reference(self, backend: Backend) -> None:
         self.for_all(self.jobs(), lambda job: self.check(backend, [job]))
@@ -499,9 +515,9 @@ class SweepConformance:
 
     def test_progress_may_stop_the_sweep(self, backend: Backend) -> None:
         def progress(_: int) -> None:
-            raise StopTheSweepError
+            raise StopTheWorkError
 
-        with pytest.raises(StopTheSweepError):
+        with pytest.raises(StopTheWorkError):
             backend.sweep(self.some_work(), progress)
         self.check(backend, self.some_work())
 
@@ -534,18 +550,6 @@ class SweepConformance:
         query = rng.integers(0, 4, length, np.uint8)
         targets = [mutated(query, length + step, 0.1, rng) for step in (0, 1, 5)]
         return [whole_matrix(query, target, Scoring(), True) for target in targets]
-
-    def for_all(self, strategy: st.SearchStrategy[T], check: Callable[[T], None], share: float = 1.0) -> None:
-        """Run `check` on what `strategy` draws, with a share of the profile's number of examples.
-
-        The test is built here, not by a decorator, because the strategy depends on the subclass.
-        """
-        examples = max(1, round(settings().max_examples * self.effort * share))
-
-        def property_holds(drawn: T) -> None:
-            check(drawn)
-
-        settings(max_examples=examples, report_multiple_bugs=False)(given(strategy)(property_holds))()
 
     def check(self, backend: Backend, work: Sequence[SweepJob]) -> None:
         """One call for all the work gives what the oracle gives for each job."""

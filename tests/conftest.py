@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 
 import pytest
-from hypothesis import settings
+from hypothesis import Phase, settings
 
 from longalign.backends.cuda import why_unavailable
 
-pytest.register_assert_rewrite("longalign.testing")
+pytest.register_assert_rewrite("longalign.testing", "longalign.testing_traces")
 pytest_plugins = ["pytester"]
 
 # Sweeps compile on first use, so a deadline would fail on the first example and pass on the second.
@@ -34,3 +34,20 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     if os.environ.get("LONGALIGN_REQUIRE_GPU") == "1":
         pytest.fail(f"LONGALIGN_REQUIRE_GPU=1, but {reason}", pytrace=False)
     pytest.skip(reason)
+
+
+@pytest.fixture
+def first_failure_only():
+    """Settings that stop at the first failure: to shrink it would take long, and nobody will read it."""
+    usual = settings.get_current_profile_name()
+    settings.register_profile(
+        "first failure",
+        max_examples=300,
+        phases=[Phase.generate],
+        database=None,
+        derandomize=True,
+        deadline=None,
+    )
+    settings.load_profile("first failure")
+    yield
+    settings.load_profile(usual)

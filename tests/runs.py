@@ -14,10 +14,19 @@ from oracles import spell
 
 from longalign import geometry, pipeline
 from longalign.alignment import Alignment, Mode
-from longalign.backends.base import Backend, Codes, Progress, SweepJob, SweepResult, no_progress
+from longalign.backends.base import (
+    Backend,
+    Codes,
+    Progress,
+    Runs,
+    SweepJob,
+    SweepResult,
+    TraceJob,
+    no_progress,
+)
 from longalign.boundary import BestCell
 from longalign.events import Emit, ignore
-from longalign.phases import recompute
+from longalign.phases import meeting
 from longalign.plan import Resources
 from longalign.reference import ReferenceBackend
 from longalign.scoring import Scoring
@@ -27,11 +36,17 @@ from longalign.testing import whole_matrix
 
 
 class SmallTiles:
-    """Another back end, told that `shape` is the largest tile; counts the rectangles it sweeps."""
+    """Another back end, told that `shape` is the largest tile, and that it can trace `leaf` cells.
 
-    def __init__(self, shape: tuple[int, int] = (13, 17), inner: Backend | None = None) -> None:
+    Counts the rectangles it sweeps.
+    """
+
+    def __init__(
+        self, shape: tuple[int, int] = (13, 17), inner: Backend | None = None, leaf: int = 12
+    ) -> None:
         self.inner = inner or ReferenceBackend()
         self.shape = shape
+        self.leaf = leaf
         self.swept = 0
         self.name = self.inner.name
         self.least_chunk = self.inner.least_chunk
@@ -41,6 +56,12 @@ class SmallTiles:
         self.swept += len(jobs)
         return results
 
+    def can_trace(self, rows: int, cols: int) -> bool:
+        return rows * cols <= self.leaf
+
+    def trace(self, jobs: Sequence[TraceJob], progress: Progress = no_progress) -> list[Runs]:
+        return self.inner.trace(jobs, progress)
+
     def tile_shape(self, rows: int, cols: int) -> tuple[int, int]:
         return self.shape
 
@@ -49,19 +70,18 @@ class SmallTiles:
 
 
 @contextmanager
-def small_geometry(chunk: int = 5, leaf: int = 12, lattice: int = 256 << 20) -> Iterator[None]:
-    """Chunks of at most `chunk` letters a side, direction bytes for at most `leaf` cells, and finer
-    lattices of at most `lattice` bytes at once: short sequences then take every turn of the program."""
+def small_geometry(chunk: int = 5, group: int = 256 << 20) -> Iterator[None]:
+    """Chunks of at most `chunk` letters a side, and calls for rectangles that take at most `group` bytes:
+    short sequences then take every turn of the program."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(geometry, "SMALLEST_CHUNK", chunk)
-        patch.setattr(recompute, "LEAF_CELLS", leaf)
-        patch.setattr(recompute, "LATTICE_BYTES", lattice)
+        patch.setattr(meeting, "CALL_BYTES", group)
         yield
 
 
-def using(*backends: Backend, threads: int = 1) -> Resources:
+def using(*backends: Backend) -> Resources:
     """All the memory and all the lattice one may want."""
-    return Resources(backends or [SmallTiles()], threads, memory=1 << 40, store_budget=1 << 40)
+    return Resources(backends or [SmallTiles()], memory=1 << 40, store_budget=1 << 40)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,6 @@ TILE, CHUNK, LEAF = 2800, 700, 60 * 60
 if __name__ == "__main__":
     CpuBackend.tile_shape = lambda self, rows, cols: (TILE, TILE)
     geometry.SMALLEST_CHUNK = CHUNK
-    recompute.LEAF_CELLS = LEAF
+    CpuBackend.can_trace = lambda self, rows, cols: rows * cols <= LEAF
     recompute.GROUP_SEGMENTS = 4
     sys.exit(main())

@@ -44,7 +44,7 @@ def test_one_module_imports_the_cuda_package():
 
 @pytest.mark.parametrize("library", ["hypothesis", "pytest"])
 def test_only_the_suite_imports_test_libraries(library):
-    assert importers(library) == {"testing.py"}
+    assert importers(library) == {"testing.py", "testing_traces.py"}
 
 
 @pytest.mark.parametrize("unwanted", ["numba.cuda", "hypothesis", "pytest", "dask"])

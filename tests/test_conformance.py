@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 
 from longalign.backends.cpu import CpuBackend, SweepGeometry
+from longalign.backends.cpu.trace_kernel import GROUP, LANES
 from longalign.reference import ReferenceBackend
 from longalign.testing import SweepConformance
+from longalign.testing_traces import TraceConformance
 
 
 class TestReference(SweepConformance):
@@ -51,3 +53,26 @@ class TestCpu(SweepConformance):
     @classmethod
     def backend(cls, request) -> CpuBackend:
         return CpuBackend(2, widths=request.param)
+
+
+class TestReferenceTraces(TraceConformance):
+    """Every path it finds is worth what its sweep says: see `TraceConformance.check`."""
+
+    interesting_lengths = (4, 16)
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def backend(cls) -> ReferenceBackend:
+        return ReferenceBackend()
+
+
+class TestCpuTraces(TraceConformance):
+    """Around groups of lanes and bands of rows."""
+
+    interesting_lengths = (GROUP, LANES)
+    largest_job = 20_000
+
+    @pytest.fixture(scope="class", params=[1, 3], ids=["one thread", "three threads"])
+    @classmethod
+    def backend(cls, request) -> CpuBackend:
+        return CpuBackend(request.param)

@@ -8,12 +8,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from longalign.backends.base import SweepJob
+from longalign.backends.base import SweepJob, TraceJob
 from longalign.backends.cpu import CpuBackend
 from longalign.boundary import State, entry_edges, local_edges
 from longalign.errors import BackendError
 from longalign.scoring import Scoring
 from longalign.testing import QUERY_N, TARGET_N, SweepConformance, assert_same_result, whole_matrix
+from longalign.testing_traces import TIES, TraceConformance, assert_same_path
 
 pytestmark = pytest.mark.gpu
 
@@ -270,6 +271,59 @@ def test_a_sweep_stopped_in_the_middle_leaves_the_device_usable(cpu):
         gpu.sweep([large], stop_once_it_runs)
     assert 0 < sum(seen) < large.cells
     check(gpu, cpu, [whole_matrix(*related(rng, 5_000, 5_000), Scoring(), True)])
+
+
+class TestTraces(TraceConformance):
+    """Around the columns of a lane, the rows of a batch, and strips."""
+
+    interesting_lengths = (8, 32, 256)
+    largest_job = 20_000
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def backend(cls):
+        return cuda_backend()
+
+
+def leaf(rng, rows, cols, scoring=None):
+    states = rng.choice(list(State), 2) if min(rows, cols) > 1 else (State.H, State.H)
+    return TraceJob(*related(rng, rows, cols), scoring or Scoring(), *map(State, states))
+
+
+def check_paths(gpu, cpu, work):
+    for job, got, want in zip(work, gpu.trace(work), cpu.trace(work), strict=True):
+        assert_same_path(job, got, want)
+
+
+@pytest.mark.parametrize("scoring", [Scoring(), TIES, LARGE_SCORES], ids=str)
+def test_many_leaves(cpu, scoring):
+    rng = np.random.default_rng(11)
+    check_paths(cuda_backend(), cpu, [leaf(rng, *rng.integers(1, 700, 2), scoring) for _ in range(5_000)])
+
+
+def test_large_leaves_and_thin_ones(cpu):
+    rng = np.random.default_rng(12)
+    shapes = [(4_096, 4_096), (5_000, 3_000), (1, 1 << 18), (1 << 18, 1), (33, 100_000), (100_000, 33)]
+    check_paths(cuda_backend(), cpu, [leaf(rng, *shape) for shape in shapes])
+
+
+def test_leaves_in_several_launches(cpu, monkeypatch):
+    from longalign.backends.cuda import tracing
+
+    monkeypatch.setattr(tracing, "_LAUNCH_BYTES", 1 << 23)
+    rng = np.random.default_rng(13)
+    gpu, work = cuda_backend(), [leaf(rng, *rng.integers(1, 1_500, 2)) for _ in range(100)]
+    counts = []
+    gpu.trace(work, counts.append)
+    assert len(counts) > 3
+    check_paths(gpu, cpu, work)
+
+
+def test_paths_do_not_depend_on_how_warps_are_scheduled(cpu):
+    rng = np.random.default_rng(14)
+    gpu, work = cuda_backend(), [leaf(rng, *rng.integers(1, 600, 2), TIES) for _ in range(2_000)]
+    for _ in range(20):
+        check_paths(gpu, cpu, work)
 
 
 def test_a_lattice_beyond_the_memory_is_refused_with_figures():

@@ -8,22 +8,28 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from itertools import product
 
+import numpy as np
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from runs import Pair, SmallTiles, small_geometry, using
 
+from longalign.backends.base import TraceJob, no_progress
 from longalign.backends.cpu import CpuBackend
 from longalign.boundary import State, Waypoint
+from longalign.engine import sweep_tile
 from longalign.errors import InternalError
-from longalign.lattice import SweepLattice
-from longalign.phases.batch import run_together
+from longalign.geometry import Grid, even_cuts
+from longalign.lattice import StoreLattice
+from longalign.phases.bisect import bisect
 from longalign.phases.recompute import groups_of, merge, recompute, segments_of
 from longalign.phases.stitch import stitch
 from longalign.problem import Problem, Segment
 from longalign.reference import ReferenceBackend
 from longalign.scoring import UNREACHABLE, Scoring
+from longalign.store import MemoryStore
 from longalign.testing import SCORINGS, pairs, scorings
+from longalign.testing_traces import path_value
 
 modes = st.sampled_from(["local", "global"])
 
@@ -34,17 +40,17 @@ BACKENDS = {"reference": ReferenceBackend(), "cpu": CPU}
 
 @dataclass(frozen=True)
 class Geometry:
-    """The largest tile, chunk and leaf, and the bytes for finer lattices."""
+    """The largest tile, chunk and leaf, and the bytes for a group of segments."""
 
     tile: tuple[int, int]
     chunk: int
     leaf: int
-    lattice: int = 256 << 20
+    group: int = 256 << 20
 
-    def run(self, pair: Pair, *backends, threads=1):
-        tiled = [SmallTiles(self.tile, backend) for backend in backends]
-        with small_geometry(self.chunk, self.leaf, self.lattice):
-            return pair.run(using(*tiled, threads=threads))
+    def run(self, pair: Pair, *backends):
+        tiled = [SmallTiles(self.tile, backend, self.leaf) for backend in backends]
+        with small_geometry(self.chunk, self.group):
+            return pair.run(using(*tiled))
 
 
 sides = st.one_of(st.integers(1, 8), st.integers(1, 60))
@@ -53,7 +59,7 @@ geometries = st.builds(
     tile=st.tuples(sides, sides),
     chunk=sides,
     leaf=st.integers(1, 100),
-    lattice=st.sampled_from([1, 400, 256 << 20]),
+    group=st.sampled_from([1, 2000, 256 << 20]),
 )
 
 
@@ -76,11 +82,11 @@ def test_score_and_end_do_not_depend_on_the_geometry(pair, one, other):
 
 
 @given(problems(), geometries)
-def test_the_alignment_does_not_depend_on_back_end_workers_or_threads(pair, geometry):
+def test_the_alignment_does_not_depend_on_back_end_or_workers(pair, geometry):
     runs = [
         geometry.run(pair, ReferenceBackend()),
         geometry.run(pair, CPU),
-        geometry.run(pair, CPU, ReferenceBackend(), threads=2),
+        geometry.run(pair, CPU, ReferenceBackend()),
     ]
     found = {(run.end, run.alignment.cigar, run.alignment.query_start) for run in runs}
     assert len(found) == 1, pair
@@ -160,31 +166,88 @@ def test_the_score_alone_is_the_score_of_the_alignment():
 # --- the parts
 
 
-def test_run_together_sends_each_generator_its_own_results():
-    calls = []
-
-    def asks(number, times):
-        answers = []
-        for k in range(times):
-            answers.append((yield number * 10 + k))
-        return answers
-
-    class Echo:
-        def sweep(self, jobs, progress):
-            calls.append(list(jobs))
-            return [-job for job in jobs]
-
-    assert run_together([asks(0, 1), asks(1, 3), asks(2, 0)], Echo()) == [[0], [-10, -11, -12], []]
-    assert calls == [[0, 10], [11], [12]]
-
-
 def test_a_lattice_that_contradicts_the_exit_is_an_internal_error():
-    problem = Problem.of(*Pair("ACGT", "ACGT").sequences(), Scoring(), "global")
-    [result] = ReferenceBackend().sweep([problem.sweep_job((2, 4), (2, 4))])
-    lattice = SweepLattice(problem, (0, 2, 4), (0, 2, 4), result)
-    task = stitch(problem, lattice, [Waypoint(4, 4, State.H, 5)])
+    lattice = swept_lattice(Pair("ACGT", "ACGT", mode="global"))
     with pytest.raises(InternalError, match=r"no path of value 5 leads to cell \(4, 4\)"):
-        run_together([task], ReferenceBackend())
+        stitch(lattice, [Waypoint(4, 4, State.H, 5)], ReferenceBackend())
+
+
+def swept_lattice(pair, chunk=10**6):
+    """A whole matrix as one tile, in chunks of at most `chunk` letters a side."""
+    problem = Problem.of(*pair.sequences(), pair.scoring, pair.mode)
+    rows, cols = len(pair.query), len(pair.target)
+    grid = Grid(even_cuts(rows, chunk), even_cuts(cols, chunk), (0, rows), (0, cols))
+    lattice = StoreLattice(problem, grid, MemoryStore())
+    sweep_tile(lattice, CPU, grid.tile(0, 0))
+    return lattice
+
+
+class Counting(SmallTiles):
+    """Counts the calls, not the rectangles; says what it says about small chunks."""
+
+    def __init__(self, least_chunk):
+        super().__init__(inner=CPU)
+        self.least_chunk = least_chunk
+        self.calls = 0
+
+    def sweep(self, jobs, progress=no_progress):
+        self.calls += 1
+        return super().sweep(jobs, progress)
+
+
+SERIAL, GUESSING = 1, 10**6
+
+
+def stitched(lattice, end, least_chunk):
+    """The path, and how many calls of the back end it took."""
+    backend = Counting(least_chunk)
+    return stitch(lattice, [end], backend), backend.calls
+
+
+@given(problems(), sides, st.sampled_from([1, 20_000, 256 << 20]))
+def test_guesses_do_not_change_the_path(pair, chunk, group):
+    lattice, best = swept_lattice(pair, chunk), pair.truth()
+    end = Waypoint(best.i, best.j, State.H, best.score)
+    with small_geometry(group=group):
+        assert stitched(lattice, end, GUESSING)[0] == stitched(lattice, end, SERIAL)[0], pair
+
+
+@pytest.mark.parametrize("mode", ["local", "global"])
+def test_guesses_spare_rounds(mode):
+    """Of many chunks along a path with a few changes, most are swept together."""
+    letters = "".join(np.random.default_rng(0).choice(list("ACGT"), 400))
+    pair = Pair(letters, letters[:150] + letters[155:300] + "A" + letters[301:], mode=mode)
+    lattice, best = swept_lattice(pair, 20), pair.truth()
+    end = Waypoint(best.i, best.j, State.H, best.score)
+    (path, serial), (same, guessing) = stitched(lattice, end, 5), stitched(lattice, end, GUESSING)
+    assert path == same
+    assert serial == len(path) - 1 > 20
+    assert guessing < 8
+
+
+def test_waypoints_that_contradict_each_other_are_an_internal_error():
+    problem = Problem.of(*Pair("ACGT", "ACGT").sequences(), Scoring(), "global")
+    segment = Segment(Waypoint(0, 0, State.H, 0), Waypoint(4, 4, State.H, 5))
+    with pytest.raises(InternalError, match=r"no path from .*value=0\) to .*value=5\)"):
+        bisect(problem, [segment], ReferenceBackend(), no_progress)
+
+
+def test_recomputing_takes_few_calls_of_the_back_end(monkeypatch):
+    """However many segments there are: a call for each halving of the largest one, and one to trace all."""
+    letters = BODY * 4
+    problem = Problem.of(*Pair(letters, letters).sequences(), Scoring(), "global")
+    path = [Waypoint(k, k, State.H, k) for k in range(0, len(letters) + 1, 16)]
+    calls = []
+    backend = SmallTiles(leaf=16)
+    for name in ("sweep", "trace"):
+        monkeypatch.setattr(backend, name, counted(getattr(backend, name), name, calls))
+    piece = recompute(problem, segments_of(path[::-1]), backend)
+    assert calls == ["sweep"] * 2 + ["trace"]
+    assert (piece.ops.tolist(), piece.lengths.tolist()) == ([0], [len(letters)])
+
+
+def counted(function, name, calls):
+    return lambda *arguments: calls.append(name) or function(*arguments)
 
 
 def test_segments_go_forward():
@@ -193,16 +256,18 @@ def test_segments_go_forward():
     assert segments_of(path[:1]) == segments_of([]) == []
 
 
-@given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), max_size=30), st.integers(1, 4000))
-def test_groups_keep_the_order_and_share_the_memory(shapes, lattice):
+@given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 40)), max_size=30), st.integers(1, 9000))
+def test_groups_keep_the_order_and_share_the_memory(shapes, group):
     path = [Waypoint(0, 0, State.H, 0)]
     for rows, cols in shapes:
         path.append(Waypoint(path[-1].i + rows, path[-1].j + cols, State.H, 0))
     segments = segments_of(path[::-1])
-    with small_geometry(leaf=9, lattice=lattice):
+    with small_geometry(group=group):
         groups = groups_of(segments)
-    assert [segment for group in groups for segment in group] == segments
+    assert [segment for part in groups for segment in part] == segments
     assert all(groups)
+    letters = [sum(segment.rows + segment.cols for segment in part) for part in groups]
+    assert all(64 * size <= group for size, part in zip(letters, groups, strict=True) if len(part) > 1)
 
 
 @given(problems(30), st.sampled_from(State), st.sampled_from(State), st.integers(1, 50))
@@ -218,28 +283,9 @@ def test_a_segment_in_any_state_is_worth_what_the_matrix_says(pair, entry, exit_
     value = int({State.H: row.h, State.E: row.gap, State.F: col.gap}[exit_][-1])
     assume(value > UNREACHABLE)
     segment = Segment(Waypoint(0, 0, entry, 7), Waypoint(query.length, target.length, exit_, 7 + value))
-    with small_geometry(leaf=leaf):
-        piece = recompute(whole, [segment], CPU, threads=1)
-    assert score_of_runs(pair, piece, entry) == value, (pair, entry, exit_)
-    ends = {State.E: 1, State.F: 2}
-    assert exit_ == State.H or piece.ops[-1] == ends[exit_]
-    assert entry == State.H or piece.ops[0] == ends[entry]
-
-
-def score_of_runs(pair, piece, entry):
-    """Letter by letter; a gap that was open on entry is not opened again."""
-    scoring, score, i, j = pair.scoring, 0, 0, 0
-    for k, (op, length) in enumerate(zip(piece.ops.tolist(), piece.lengths.tolist(), strict=True)):
-        if op != 0:
-            score -= scoring.gap_extend * length
-            score -= scoring.gap_open if k > 0 or entry == State.H else 0
-        for _ in range(length):
-            if op == 0:
-                same = pair.query[i] == pair.target[j] and pair.query[i] in "ACGT"
-                score += scoring.match if same else scoring.mismatch
-            i, j = i + (op != 2), j + (op != 1)
-    assert (i, j) == (len(pair.query), len(pair.target))
-    return score
+    piece = recompute(whole, [segment], SmallTiles(inner=CPU, leaf=leaf))
+    job = TraceJob(whole.query, whole.target, pair.scoring, entry, exit_)
+    assert path_value(job, (piece.ops, piece.lengths)) == value, (pair, entry, exit_)
 
 
 def test_nothing_merges_to_nothing():

@@ -11,7 +11,7 @@ from runs import SmallTiles
 
 from longalign.errors import UsageError
 from longalign.geometry import BYTES_PER_CELL, BYTES_PER_STORED_CELL, smallest_budget
-from longalign.phases.recompute import LATTICE_BYTES
+from longalign.phases.meeting import CALL_BYTES
 from longalign.plan import Resources, check_memory, plan
 
 MB = 1 << 20
@@ -22,7 +22,7 @@ tiles = st.tuples(st.integers(10**5, 10**8), st.integers(10**5, 10**8))
 
 
 def resources(tile, memory=16 << 30, budget=None):
-    return Resources([SmallTiles(tile)], 1, memory, budget)
+    return Resources([SmallTiles(tile)], memory, budget)
 
 
 def memory_needed(grid, in_memory):
@@ -32,7 +32,7 @@ def memory_needed(grid, in_memory):
         for tile in (grid.tile(0, 0), grid.tile(grid.shape[0] - 1, grid.shape[1] - 1))
     )
     kept = grid.stored_cells * BYTES_PER_STORED_CELL if in_memory else 0
-    return 48 * (grid.rows + grid.cols) + LATTICE_BYTES + 2 * tile_bytes + kept
+    return 48 * (grid.rows + grid.cols) + CALL_BYTES + 2 * tile_bytes + kept
 
 
 @given(lengths, lengths, tiles, memories, commands, st.booleans())
@@ -53,7 +53,7 @@ def test_a_plan_that_is_not_refused_fits_in_memory(
 @given(lengths, lengths)
 def test_the_smallest_of_several_devices_decides_the_tile(rows, cols):
     devices = [SmallTiles((10**5, 10**8)), SmallTiles((10**8, 10**5))]
-    grid = plan(rows, cols, Resources(devices, 2, 1 << 40), "score", None)
+    grid = plan(rows, cols, Resources(devices, 1 << 40), "score", None)
     first = grid.tile(0, 0)
     assert first.i1 <= 10**5
     assert first.j1 <= 10**5

@@ -32,10 +32,10 @@ TILES = 3 * 3
 
 def small_run(store: Path | None, emit: Emit = ignore, backend=None) -> pipeline.Outcome:
     """A run of 3 x 3 tiles whose path passes through many chunks, several groups of segments."""
-    with small_geometry(chunk=8, leaf=60), pytest.MonkeyPatch.context() as patch:
+    with small_geometry(chunk=8), pytest.MonkeyPatch.context() as patch:
         patch.setattr(pipeline, "_PATH_INTERVAL", 0.0)
         patch.setattr("longalign.phases.recompute.GROUP_SEGMENTS", 2)
-        return PAIR.run(using(SmallTiles((24, 24), backend)), store, emit)
+        return PAIR.run(using(SmallTiles((24, 24), backend, leaf=60)), store, emit)
 
 
 def result(outcome: pipeline.Outcome) -> tuple[object, ...]:
@@ -186,7 +186,7 @@ def files(tmp_path: Path) -> list[Path]:
 
 def begin(files: list[Path], store: Path) -> None:
     """A run of two files that stops in its first tiles."""
-    with small_geometry(chunk=8, leaf=60), pytest.raises(KeyboardInterrupt):
+    with small_geometry(chunk=8), pytest.raises(KeyboardInterrupt):
         pipeline.run(
             *map(read_sequence, files),
             PAIR.scoring,
@@ -238,7 +238,7 @@ def test_sequences_damaged_in_the_store_are_noticed(tmp_path, files):
 
 def test_a_smaller_memory_budget_is_refused_on_resume_too(tmp_path, files):
     begin(files, tmp_path / "s")
-    small = Resources([SmallTiles()], 1, memory=1 << 20)
+    small = Resources([SmallTiles()], memory=1 << 20)
     with pytest.raises(UsageError, match="the budget is 1 MiB"):
         pipeline.resume(tmp_path / "s", small)
 

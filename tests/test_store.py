@@ -108,6 +108,26 @@ def test_parts_around_the_anchors_of_a_long_line():
             assert same(packed.part(7, start, stop), line.part(start, stop)), (start, stop)
 
 
+@given(st.integers(1, 30), st.data())
+def test_the_highest_cell_of_a_line_with_one_anchor(length, data):
+    line = data.draw(boundaries(length))
+    stop = data.draw(st.integers(0, length))
+    cell, value = pack([3], [line]).highest(3, stop)
+    assert value == line.h[: stop + 1].max() == line.h[cell]
+    assert (line.h[cell + 1 : stop + 1] < value).all()
+
+
+@pytest.mark.parametrize("peak", [0, 1, 4095, 4096, 4097, 10_000, 20_000])
+@pytest.mark.parametrize("slope", [1, 100])
+def test_the_peak_of_a_long_line_is_found_between_anchors(peak, slope):
+    rng = np.random.default_rng(peak)
+    h = (5 * slope - slope * np.abs(np.arange(20_001) - peak)).astype(np.int32)
+    elsewhere = rng.integers(-6_000 * slope, -5_000 * slope, h.size, np.int32)
+    h = np.maximum(h, elsewhere)
+    packed = pack([7], [Boundary(h, np.full_like(h, NEG_INF))])
+    assert packed.highest(7, 20_000) == (peak, 5 * slope)
+
+
 @pytest.mark.parametrize(("largest", "dtype"), [(127, np.int8), (128, np.int16), (32768, np.int32)])
 def test_differences_take_the_narrowest_integers(largest, dtype):
     line = Boundary(np.array([0, largest], np.int32), np.array([NEG_INF, 0], np.int32))

@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import given
 
 from longalign.backends.base import SweepJob, SweepResult, no_progress
 from longalign.boundary import BestCell, Boundary
@@ -110,23 +110,6 @@ class ReturnsItsOwnBuffer(Faulty):
         h = result.rows[0].h
         self.buffer[: len(h)] = h
         return dataclasses.replace(result, rows=(Boundary(self.buffer[: len(h)], result.rows[0].gap),))
-
-
-@pytest.fixture
-def first_failure_only():
-    """Settings that stop at the first failure: to shrink it would take long, and nobody will read it."""
-    usual = settings.get_current_profile_name()
-    settings.register_profile(
-        "first failure",
-        max_examples=300,
-        phases=[Phase.generate],
-        database=None,
-        derandomize=True,
-        deadline=None,
-    )
-    settings.load_profile("first failure")
-    yield
-    settings.load_profile(usual)
 
 
 @pytest.mark.usefixtures("first_failure_only")

@@ -16,9 +16,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 from unittest import mock
 
 NO_TOOLKIT = 2
@@ -29,7 +32,7 @@ _NUMBERS = {
     "stack_bytes": r"(\d+) bytes stack frame",
     "spill_store_bytes": r"(\d+) bytes spill stores",
     "spill_load_bytes": r"(\d+) bytes spill loads",
-    "shared_bytes": r"(\d+) bytes smem",
+    "shared_bytes": r"Used(?:.*?(\d+) bytes smem)?",  # not mentioned where there is none
 }
 
 
@@ -60,27 +63,46 @@ def find_ptxas() -> str | None:
     return str(found[0]) if found else shutil.which("ptxas")
 
 
-def weigh(config, arch: int, ptxas: str, folder: Path) -> Weight:
+@dataclass(frozen=True)
+class Kernel:
+    """Something to weigh: its name, what makes it, the types of its arguments, and what it asks for."""
+
+    name: str
+    build: Callable[[], Any]
+    signature: tuple[Any, ...]
+    max_registers: int | None = None
+    least_arch: int = 0
+
+
+def every_kernel() -> Iterator[Kernel]:
+    """All that the back end launches."""
+    from longalign.backends.cuda import kernel, planning, trace_kernel
+
+    for config in planning.every_configuration():
+        build, least = partial(kernel.build_kernel, config), PACKED_ARCH if config.numbers == "packed" else 0
+        yield Kernel(sweep_name(config), build, kernel.SIGNATURE, config.max_registers, least)
+    yield Kernel("trace", trace_kernel.build_kernel, trace_kernel.SIGNATURE)
+
+
+def weigh(kernel: Kernel, arch: int, ptxas: str, folder: Path) -> Weight:
     """Compile one kernel to `folder` and read the assembler's report."""
     from longalign.backends.cuda.api import cuda
-    from longalign.backends.cuda.kernel import SIGNATURE, build_kernel
 
     capability = divmod(arch, 10)
     # Numba asks the current device what to compile a device function for; there is none here.
     device = SimpleNamespace(compute_capability=capability)
     with mock.patch("numba.cuda.dispatcher.get_current_device", return_value=device):
-        ptx, _ = cuda.compile_ptx(build_kernel(config).py_func, SIGNATURE, cc=capability)
-    name = kernel_name(config)
-    source = folder / f"{name}.sm_{arch}.ptx"
+        ptx, _ = cuda.compile_ptx(kernel.build().py_func, kernel.signature, cc=capability)
+    source = folder / f"{kernel.name}.sm_{arch}.ptx"
     source.write_text(ptx)
     command = [ptxas, f"-arch=sm_{arch}", "-v", str(source), "-o", str(source.with_suffix(".cubin"))]
-    if config.max_registers:
-        command.append(f"-maxrregcount={config.max_registers}")
+    if kernel.max_registers:
+        command.append(f"-maxrregcount={kernel.max_registers}")
     report = subprocess.run(command, capture_output=True, text=True, check=True).stderr
-    return Weight(arch, name, **{key: _number(pattern, report) for key, pattern in _NUMBERS.items()})
+    return Weight(arch, kernel.name, **{key: _number(pattern, report) for key, pattern in _NUMBERS.items()})
 
 
-def kernel_name(config) -> str:
+def sweep_name(config) -> str:
     """Such as local_best_packed_16_bytes."""
     mode = "local" if config.local else "global"
     best = "best" if config.track_best else "plain"
@@ -88,7 +110,7 @@ def kernel_name(config) -> str:
 
 
 def _number(pattern: str, report: str) -> int:
-    return int(re.search(pattern, report)[1])
+    return int(re.search(pattern, report)[1] or 0)
 
 
 def main() -> int:
@@ -102,7 +124,7 @@ def main() -> int:
 
     ptxas = find_ptxas()
     try:
-        from longalign.backends.cuda.planning import every_configuration
+        kernels = list(every_kernel())
     except ImportError as error:
         print(f"no CUDA package: {error}", file=sys.stderr)
         return NO_TOOLKIT
@@ -116,11 +138,10 @@ def main() -> int:
         weights = []
         print(f"{'kernel':32} {'arch':>5} {'registers':>9} {'stack':>6} {'spills':>7} {'shared':>7}")
         for arch in options.arch:
-            for config in every_configuration():
-                if config.numbers == "packed" and arch < PACKED_ARCH:
-                    continue
-                weights.append(weigh(config, arch, ptxas, folder))
-                print(_line(weights[-1]), flush=True)
+            for kernel in kernels:
+                if arch >= kernel.least_arch:
+                    weights.append(weigh(kernel, arch, ptxas, folder))
+                    print(_line(weights[-1]), flush=True)
     if options.json:
         options.json.write_text(json.dumps([asdict(weight) for weight in weights], indent=2) + "\n")
     return 0 if all(weight.in_registers for weight in weights) else 1

@@ -1,4 +1,4 @@
-"""What a back end does: sweep rectangles. The words are those of `longalign.recurrence`."""
+"""What a back end does: sweep rectangles, and trace small ones. The words are those of `recurrence`."""
 
 from __future__ import annotations
 
@@ -9,13 +9,17 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from longalign.boundary import BestCell, Boundary
+from longalign.boundary import BestCell, Boundary, State
 from longalign.scoring import Scoring
 
 Codes = NDArray[np.uint8]
 
-#: Called now and then from the thread that called `sweep`, with the number of cells finished since
-#: the last call. It may raise: the sweep then stops, leaves the device usable, and lets it pass.
+#: A path in runs: operations (k,) uint8, those of `alignment.Op`, and their lengths (k,) int64, none of
+#: them 0; neighbouring operations differ.
+Runs = tuple[NDArray[np.uint8], NDArray[np.int64]]
+
+#: Called now and then from the thread that called `sweep` or `trace`, with the number of cells finished
+#: since the last call. It may raise: the call then stops, leaves the device usable, and lets it pass.
 Progress = Callable[[int], None]
 
 
@@ -69,8 +73,28 @@ class SweepResult:
     best: BestCell
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class TraceJob:
+    """One rectangle whose optimal path is wanted, from its upper left to its lower right corner.
+
+    `query` (m,) and `target` (n,) are codes as in `SweepJob`, m >= 1 and n >= 1. Every path enters in the
+    state `entry` (see `boundary.entry_edges`) and leaves in `exit`; there is one.
+    """
+
+    query: Codes
+    target: Codes
+    scoring: Scoring
+    entry: State
+    exit: State
+
+    @property
+    def cells(self) -> int:
+        """Number of cell updates."""
+        return len(self.query) * len(self.target)
+
+
 class Backend(Protocol):
-    """A device that sweeps. One instance may be used by one thread at a time."""
+    """A device that sweeps and traces. One instance may be used by one thread at a time."""
 
     #: How the user names it, and a number where there are several: "cpu", "cuda:0".
     name: str
@@ -81,6 +105,21 @@ class Backend(Protocol):
     def sweep(self, jobs: Sequence[SweepJob], progress: Progress = no_progress) -> list[SweepResult]:
         """Sweep independent rectangles in one go (a CUDA back end: in one launch); results in order.
 
+        Raises BackendError if the device fails, and whatever `progress` raises.
+        """
+        ...
+
+    def can_trace(self, rows: int, cols: int) -> bool:
+        """Whether a rectangle is small enough to be traced, which takes some bits for each of its cells.
+
+        A single cell always is.
+        """
+        ...
+
+    def trace(self, jobs: Sequence[TraceJob], progress: Progress = no_progress) -> list[Runs]:
+        """The optimal paths through independent rectangles that it `can_trace`, in order.
+
+        Of equally good paths it is the one by `recurrence.direction`, whatever the back end.
         Raises BackendError if the device fails, and whatever `progress` raises.
         """
         ...

@@ -27,8 +27,8 @@ from typing import Any
 _PACKAGE = Path(__file__).parents[1]
 
 #: What the kernels of every back end are compiled from, beside the modules of the back end itself: the
-#: cell, and the numbers that name states, operations and minus infinity.
-_SHARED = ("recurrence", "scoring", "boundary", "alignment", "backends/cache")
+#: cell, the walk, and the numbers that name states, operations and minus infinity.
+_SHARED = ("recurrence", "scoring", "boundary", "alignment", "backends/cache", "backends/leaves")
 
 _CHECKSUM_BYTES = sha256().digest_size
 

@@ -1,56 +1,58 @@
 """Phase 2: from the end cell back, find the state in which the path enters each chunk on its way.
 
 A chunk is swept in reverse from its known exit; where a stored edge holds forward + backward = value of
-the exit, an optimal path enters. Written as a generator that yields sweeps and is sent their results, so
-that many stitches (phase 3 has one for every large chunk) share one launch.
+the exit, an optimal path enters. The choice by chunks is that of Li, Ranka and Sahni's ChunkedAlignment.
 
-E. Myers and W. Miller, CABIOS 4:11 (1988), for meeting a forward and a reverse pass; the choice by
-chunks is that of Li, Ranka and Sahni's ChunkedAlignment.
+One chunk after the other leaves most of a GPU idle. So the search begins not only at the end cell, but at
+guesses too, where the path may well cross rows of the lattice: all of them go back at once, a chunk in each
+round. What precedes a waypoint depends on that waypoint alone, so whatever was found behind a guess holds if
+the path comes there, and the path is the same as without guesses.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Collection, Sequence
 
-import numpy as np
-
-from longalign.backends.base import SweepJob, SweepResult
-from longalign.boundary import Boundary, State, Waypoint, entry_edges
+from longalign.backends.base import Backend, Progress, SweepJob, SweepResult, no_progress
+from longalign.boundary import State, Waypoint
 from longalign.errors import InternalError
-from longalign.lattice import Chunk, Lattice
-from longalign.problem import Problem, reachable
-from longalign.recurrence import join
+from longalign.lattice import Chunk, StoreLattice
+from longalign.phases import meeting
+from longalign.problem import Problem
 
-Stitch = Generator[SweepJob, SweepResult, list[Waypoint]]
+#: A chunk with sides of so many times `least_chunk` keeps a back end busy by itself: no guesses then.
+_BUSY = 4
 
 
 def stitch(
-    problem: Problem,
-    lattice: Lattice,
+    lattice: StoreLattice,
     found: list[Waypoint],
+    backend: Backend,
+    progress: Progress = no_progress,
     report: Callable[[list[Waypoint]], None] = lambda _: None,
-) -> Stitch:
+) -> list[Waypoint]:
     """Extend `found`, waypoints from the end cell backwards, to the start of the path.
 
-    Yields one reverse sweep at a time and returns the waypoints from the end cell to the start; calls
-    `report` with those found so far after each chunk. Consecutive waypoints lie in one chunk, or on one
-    edge of the matrix, where the path is a single gap.
+    Returns the waypoints from the end cell to the start; calls `report` with those found so far after each
+    round. Consecutive waypoints lie in one chunk, or on one edge of the matrix, where the path is a single
+    gap.
 
     Among equally good paths it takes, in each chunk: a start inside (the nearest to the exit), else an
     entry through the top edge (rightmost first, H before E), else through the left edge (lowest first,
     H before F). So the path among equals depends on where the chunks lie.
     """
-    path = list(found)
+    problem, path = lattice.problem, list(found)
+    guesses = _guesses(lattice, path[-1], backend)
+    preceding: dict[Waypoint, Waypoint] = {}
+    front: list[Waypoint] = []
+    room = meeting.jobs_at_once(*lattice.grid.chunk_shape)
     while not _at_start(problem, path[-1]):
-        point = path[-1]
-        if point.i == 0 or point.j == 0:
-            assert problem.entry is not None  # in local mode every cell of the matrix's edge is a start
-            path.append(Waypoint(0, 0, problem.entry, 0))
-        else:
-            chunk = lattice.chunk(point.i, point.j)
-            job = _reverse_job(problem, chunk, point)
-            path.append(_entry(problem, chunk, point, job, (yield job)))
+        front = _front(problem, path[-1], front, guesses, preceding, room)
+        preceding.update(zip(front, _go_back(lattice, front, backend, progress), strict=True))
+        while path[-1] in preceding:
+            path.append(preceding[path[-1]])
         report(path)
+        front = [preceding[point] for point in front]
     return path
 
 
@@ -60,24 +62,67 @@ def _at_start(problem: Problem, point: Waypoint) -> bool:
     return point.i == point.j == 0
 
 
-def _reverse_job(problem: Problem, chunk: Chunk, exit_: Waypoint) -> SweepJob:
-    """The chunk from its exit backwards: both sequences reversed, entered in the state of the exit.
+def _guesses(lattice: StoreLattice, end: Waypoint, backend: Backend) -> list[Waypoint]:
+    """Where the path may cross the rows of the lattice, the one nearest to its end last."""
+    if max(lattice.grid.chunk_shape) >= _BUSY * backend.least_chunk:
+        return []
+    return [lattice.peak(i, end.j) for i in lattice.grid.row_cuts if 0 < i < end.i]
 
-    A gap state pays for its opening on this side as well; see `recurrence.join`.
+
+def _front(
+    problem: Problem,
+    tip: Waypoint,
+    reached: Sequence[Waypoint],
+    guesses: list[Waypoint],
+    known: Collection[Waypoint],
+    room: int,
+) -> list[Waypoint]:
+    """The waypoints to go back from in the next round: the tip of the path, what others have reached, and as
+    many guesses, taken from the end of their list, as there is room for.
+
+    Left out are those that the path can no longer come to, and those from which the way is known.
     """
-    scoring = problem.scoring
-    rows, cols = exit_.i - chunk.i0, exit_.j - chunk.j0
-    value = 0 if exit_.state == State.H else -scoring.gap_open
-    top, left = entry_edges(exit_.state, rows, cols, scoring, value)
-    return SweepJob(
-        query=problem.query[chunk.i0 : exit_.i][::-1].copy(),
-        target=problem.target[chunk.j0 : exit_.j][::-1].copy(),
-        scoring=scoring,
-        top=top,
-        left=left,
-        local=False,
-        rows=(rows,),
-        cols=(cols,),
+    front = {tip: None}
+
+    def add(point: Waypoint) -> None:
+        if point.i <= tip.i and point.j <= tip.j and point not in known and not _at_start(problem, point):
+            front[point] = None
+
+    for point in reached:
+        add(point)
+    while guesses and len(front) < room:
+        add(guesses.pop())
+    return list(front)
+
+
+def _go_back(
+    lattice: StoreLattice, points: Sequence[Waypoint], backend: Backend, progress: Progress
+) -> list[Waypoint]:
+    """The waypoint before each of some others, by one call of the back end."""
+    problem = lattice.problem
+    inside = [point for point in points if point.i > 0 and point.j > 0]
+    chunks = [lattice.chunk(point.i, point.j) for point in inside]
+    jobs = [_reverse_job(problem, chunk, point) for chunk, point in zip(chunks, inside, strict=True)]
+    swept = zip(chunks, inside, jobs, backend.sweep(jobs, progress), strict=True)
+    before = {point: _entry(problem, chunk, point, job, result) for chunk, point, job, result in swept}
+    return [before[point] if point in before else _corner(problem) for point in points]
+
+
+def _corner(problem: Problem) -> Waypoint:
+    """Where a path comes from along an edge of the matrix; in local mode every cell there is a start."""
+    assert problem.entry is not None
+    return Waypoint(0, 0, problem.entry, 0)
+
+
+def _reverse_job(problem: Problem, chunk: Chunk, exit_: Waypoint) -> SweepJob:
+    """The chunk from its exit backwards."""
+    return meeting.backward_job(
+        problem.query[chunk.i0 : exit_.i],
+        problem.target[chunk.j0 : exit_.j],
+        problem.scoring,
+        exit_.state,
+        rows=(exit_.i - chunk.i0,),
+        cols=(exit_.j - chunk.j0,),
         track_best=problem.is_local,
     )
 
@@ -86,48 +131,17 @@ def _entry(problem: Problem, chunk: Chunk, exit_: Waypoint, job: SweepJob, resul
     best = result.best
     if problem.is_local and best.score == exit_.value:
         return Waypoint(exit_.i - best.i, exit_.j - best.j, State.H, 0)
-    # The corner of a reverse edge is a cell of the edge that the sweep was given, where the gap state
-    # that runs along it equals H (see `entry_edges`).
-    top = _reversed_edge(result.rows[0], corner_gap=job.left.h[-1])
-    left = _reversed_edge(result.cols[0], corner_gap=job.top.h[-1])
     alpha = problem.scoring.gap_open
-    across = _meeting(chunk.top, top, State.E, exit_.value, alpha)
+    top = meeting.reversed_line(result.rows[0], corner_gap=job.left.h[-1])
+    across = meeting.meet(chunk.top, top, State.E, exit_.value, alpha)
     if across is not None:
         offset, state, value = across
         return Waypoint(chunk.i0, chunk.j0 + offset, state, value)
-    down = _meeting(chunk.left, left, State.F, exit_.value, alpha)
+    left = meeting.reversed_line(result.cols[0], corner_gap=job.top.h[-1])
+    down = meeting.meet(chunk.left, left, State.F, exit_.value, alpha)
     if down is not None:
         offset, state, value = down
         return Waypoint(chunk.i0 + offset, chunk.j0, state, value)
     raise InternalError(
         f"internal error: no path of value {exit_.value} leads to cell ({exit_.i}, {exit_.j})"
     )
-
-
-def _reversed_edge(edge: Boundary, corner_gap: int) -> Boundary:
-    gap = edge.gap[::-1].copy()
-    gap[-1] = corner_gap
-    return Boundary(edge.h[::-1], gap)
-
-
-def _meeting(
-    forward: Boundary, backward: Boundary, gap: State, total: int, alpha: int
-) -> tuple[int, State, int] | None:
-    """The last cell of an edge at which a path of value `total` passes: its index, state and value.
-
-    The gap state at index 0 belongs to another chunk.
-    """
-    candidates = []
-    for state, ahead, behind, first in (
-        (State.H, forward.h, backward.h, 0),
-        (gap, forward.gap, backward.gap, 1),
-    ):
-        sums = join(ahead[first:].astype(np.int64), behind[first:].astype(np.int64), state, alpha)
-        hits = np.flatnonzero((sums == total) & reachable(ahead[first:]) & reachable(behind[first:]))
-        if len(hits):
-            offset = int(hits[-1]) + first
-            candidates.append((offset, -state, state, int(ahead[offset])))
-    if not candidates:
-        return None
-    offset, _, state, value = max(candidates)
-    return offset, state, value

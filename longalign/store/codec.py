@@ -50,6 +50,19 @@ class PackedLines:
         np.subtract(h[1:], self.gaps[line, start:stop], out=gap[1:], dtype=np.int32)
         return Boundary(h, gap)
 
+    def highest(self, index: int, stop: int) -> tuple[int, int]:
+        """A cell up to `stop` of the line at boundary index `index` where H is high, and H there.
+
+        It is the last highest one around the highest anchor. Where H falls off evenly on both sides of its
+        peak, as beside a long alignment, that is the peak.
+        """
+        line = int(np.searchsorted(self.index[:], index))
+        nearest = int(np.argmax(self.anchors[line, : stop // ANCHOR_STRIDE + 1])) * ANCHOR_STRIDE
+        start = max(0, nearest - ANCHOR_STRIDE)
+        h = self.part(index, start, min(stop, nearest + ANCHOR_STRIDE)).h
+        last = len(h) - 1 - int(np.argmax(h[::-1]))
+        return start + last, int(h[last])
+
 
 #: No boundary at all.
 NO_LINES = PackedLines(*(np.empty((0, 0), np.int8) for _ in range(4)))

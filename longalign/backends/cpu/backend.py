@@ -1,4 +1,4 @@
-"""The CPU back end: threads that sweep the strips of many rectangles, and the one that called."""
+"""The CPU back end: threads that sweep the strips of many rectangles, or trace many leaves."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ import numba
 import numpy as np
 from llvmlite import binding
 
-from longalign.backends.base import Progress, SweepJob, SweepResult, no_progress
+from longalign.backends.base import Progress, Runs, SweepJob, SweepResult, TraceJob, no_progress
+from longalign.backends.cpu import tracing
 from longalign.backends.cpu.config import DEFAULT_GEOMETRY, KernelConfig, SweepGeometry
 from longalign.backends.cpu.plan import Plan, cut_columns
 from longalign.backends.cpu.worker import Kernels, Status, kernel_address, strip_sweep
@@ -62,7 +63,7 @@ _GENERAL = _Family(local=True, track=True, widths=(16,))
 
 
 class CpuBackend:
-    """Sweeps on the CPU: `threads` threads (default: all processors), the calling one included.
+    """Sweeps and traces on the CPU: `threads` threads (default: all processors), the calling one included.
 
     `geometry` and `widths`, the number widths in bits that may be used (32 always is), exist for tests
     and experiments; no result depends on them. By default a back end begins with one kernel for
@@ -102,6 +103,14 @@ class CpuBackend:
             self._run(plan.work, family, progress)
             results.update(zip(places, plan.results(), strict=True))
         return [results[k] for k in range(len(jobs))]
+
+    def can_trace(self, rows: int, cols: int) -> bool:
+        """See `longalign.backends.base.Backend`."""
+        return tracing.can_trace(rows, cols)
+
+    def trace(self, jobs: Sequence[TraceJob], progress: Progress = no_progress) -> list[Runs]:
+        """See `longalign.backends.base.Backend`."""
+        return tracing.trace(jobs, self.threads, progress)
 
     def tile_shape(self, rows: int, cols: int) -> tuple[int, int]:
         """See `longalign.backends.base.Backend`: about five seconds of work, as square as may be."""

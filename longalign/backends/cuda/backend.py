@@ -1,4 +1,4 @@
-"""`CudaBackend`: the sweep on one NVIDIA GPU."""
+"""`CudaBackend`: sweeps and traces on one NVIDIA GPU."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-from longalign.backends.base import Progress, SweepJob, SweepResult, no_progress
-from longalign.backends.cuda import launch, memory, planning, worklist
+from longalign.backends.base import Progress, Runs, SweepJob, SweepResult, TraceJob, no_progress
+from longalign.backends.cuda import launch, memory, planning, trace_kernel, tracing, worklist
 from longalign.backends.cuda.api import CUDA_ERRORS, cuda, package_version
 from longalign.backends.cuda.cache import CudaCache
 from longalign.backends.cuda.config import LANES, KernelConfig, Numbers
@@ -27,8 +27,24 @@ def _kernel(config: KernelConfig) -> Any:
     return kernel
 
 
+@cache
+def _tracer() -> Any:
+    """The kernel that traces, likewise."""
+    kernel = trace_kernel.build_kernel()
+    kernel._cache = CudaCache("trace")
+    return kernel
+
+
+def _compiled(kernel: Any, signature: tuple[Any, ...]) -> Any:
+    try:
+        kernel.compile(signature)
+    except Exception as error:  # compiler, linker and driver each have their own kinds of error
+        raise BackendError(f"no kernel for this GPU and driver: {one_line(error)}") from error
+    return kernel
+
+
 class CudaBackend:
-    """Sweeps on the GPU of the given index, one launch for all rectangles that one kernel can sweep.
+    """Sweeps and traces on the GPU of the given index, many rectangles in a launch.
 
     `numbers` (packed only where it is exact) and the others fix what is otherwise chosen for the rectangles
     at hand; they are there to be measured, see `KernelConfig`.
@@ -71,6 +87,15 @@ class CudaBackend:
                 swept = self._sweep_group(config, [jobs[k] for k in members], progress)
                 results.update(zip(members, swept, strict=True))
         return [results[k] for k in range(len(jobs))]
+
+    def can_trace(self, rows: int, cols: int) -> bool:
+        """See `longalign.backends.base.Backend`."""
+        return tracing.can_trace(rows, cols)
+
+    def trace(self, jobs: Sequence[TraceJob], progress: Progress = no_progress) -> list[Runs]:
+        """A few launches for all jobs, as memory allows; see `Backend.trace`."""
+        with self._current():
+            return tracing.trace(jobs, _compiled(_tracer(), trace_kernel.SIGNATURE), self._kept(), progress)
 
     def tile_shape(self, rows: int, cols: int) -> tuple[int, int]:
         """About twenty seconds of work within half of the device's free memory; see `planning`."""
@@ -127,7 +152,9 @@ class CudaBackend:
         workspace = self._kept()
         resident = self._resident_blocks(config)
         band_rows = planning.band_rows(jobs, config, resident * config.warps, self._wishes)
-        block = workspace.block(jobs, config.strip_width, band_rows)
+        cells = sum(job.cells for job in jobs)
+        what = f"sweeping {len(jobs)} rectangle(s) of {cells:.3g} cells with the requested boundaries"
+        block = workspace.block(memory.bytes_needed(jobs, config.strip_width, band_rows), what)
         work = worklist.build(jobs, config, band_rows)
         buffers = memory.DeviceBuffers(work, block, workspace.stream)
         kernel = _kernel(config)
@@ -136,7 +163,7 @@ class CudaBackend:
         reported = launch.run(kernel, config, blocks, buffers, workspace, download, progress)
         self.kernel_seconds += workspace.kernel_seconds()
         swept = worklist.results(jobs, work, download.finish(), buffers.best())
-        progress(sum(job.cells for job in jobs) - reported)
+        progress(cells - reported)
         return swept
 
     def _kept(self) -> memory.Workspace:
@@ -147,11 +174,7 @@ class CudaBackend:
     def _resident_blocks(self, config: KernelConfig) -> int:
         """How many blocks the device runs at a time; compiles the kernel if need be."""
         if config not in self._blocks:
-            kernel = _kernel(config)
-            try:
-                kernel.compile(SIGNATURE)
-            except Exception as error:  # compiler, linker and driver each have their own kinds of error
-                raise BackendError(f"no kernel for this GPU and driver: {one_line(error)}") from error
+            kernel = _compiled(_kernel(config), SIGNATURE)
             threads = config.warps * LANES
             self._blocks[config] = int(kernel.overloads[SIGNATURE].max_cooperative_grid_blocks(threads))
         return self._blocks[config]

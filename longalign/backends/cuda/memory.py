@@ -45,7 +45,7 @@ def bytes_needed(jobs: Sequence[SweepJob], strip_width: int, band_rows: int = AL
 class Workspace:
     """What a device keeps from sweep to sweep, because it takes long to get: streams, and a block of memory.
 
-    The block grows to what the largest work list needed.
+    The block grows to what the largest launch needed.
     """
 
     def __init__(self) -> None:
@@ -68,16 +68,14 @@ class Workspace:
         """How long the last kernel ran."""
         return float(self.started.elapsed_time(self.finished)) / 1e3
 
-    def block(self, jobs: Sequence[SweepJob], strip_width: int, band_rows: int) -> Any:
-        """Device memory for a work list. Raises BackendError, with the figures, if there is too little."""
-        needed = bytes_needed(jobs, strip_width, band_rows)
+    def block(self, needed: int, what: str) -> Any:
+        """Device memory of that many bytes for `what`. Raises BackendError, with figures, if too little."""
         if needed > self._size:
             free = self.free_bytes()
             if needed > free:
                 raise BackendError(
-                    f"the GPU has {free / 1e9:.2f} GB of free memory, but sweeping {len(jobs)} rectangle(s) "
-                    f"of {sum(job.cells for job in jobs):.3g} cells with the requested boundaries takes "
-                    f"{needed / 1e9:.2f} GB: use smaller tiles or a coarser lattice"
+                    f"the GPU has {free / 1e9:.2f} GB of free memory, but {what} takes "
+                    f"{needed / 1e9:.2f} GB: use smaller tiles, a coarser lattice or the CPU"
                 )
             self._block, self._size = None, 0
             cuda.current_context().memory_manager.deallocations.clear()
@@ -85,27 +83,11 @@ class Workspace:
         return self._block
 
 
-class DeviceBuffers:
-    """The arrays of one launch, laid out in a workspace's block; `arguments` in the kernel's order."""
+class Arena:
+    """Arrays laid out one after the other in a workspace's block."""
 
-    def __init__(self, work: WorkList, block: Any, stream: Any) -> None:
+    def __init__(self, block: Any, stream: Any) -> None:
         self._block, self._stream, self._used = block, stream, 0
-        control = np.zeros(4, np.int32)  # the ticket counter, the stop word, and progress in 64 bits
-        jobs, strips, query, target, top, column, wanted_rows, flags, best_scores, words = self._upload(
-            [
-                work.jobs, work.strips, work.query, work.target, work.top, work.column, work.wanted_rows,
-                work.flags, np.zeros(len(work.jobs), np.int32), control,
-            ]
-        )  # fmt: skip
-        self.stop = words[1:2]
-        self.progress = words[2:4].view(np.dtype(np.int64))
-        self.flags = flags
-        self.lines = self._place((max(1, work.line_values),), np.dtype(np.int32))
-        self._best = self._place((len(work.strips), layout.BEST_FIELDS), np.dtype(np.int32))
-        self.arguments = (
-            jobs, strips, query, target, top, column, wanted_rows, flags, words[0:1], self.stop,
-            self.progress, best_scores, self.lines, self._best,
-        )  # fmt: skip
 
     def _upload(self, arrays: list[NDArray[Any]]) -> list[Any]:
         """Copies on the device. Those of small arrays lie end to end and travel together."""
@@ -129,6 +111,29 @@ class DeviceBuffers:
         part = self._block[self._used : self._used + size].view(dtype).reshape(shape)
         self._used += _rounded(size)
         return part
+
+
+class DeviceBuffers(Arena):
+    """The arrays of one launch, laid out in a workspace's block; `arguments` in the kernel's order."""
+
+    def __init__(self, work: WorkList, block: Any, stream: Any) -> None:
+        super().__init__(block, stream)
+        control = np.zeros(4, np.int32)  # the ticket counter, the stop word, and progress in 64 bits
+        jobs, strips, query, target, top, column, wanted_rows, flags, best_scores, words = self._upload(
+            [
+                work.jobs, work.strips, work.query, work.target, work.top, work.column, work.wanted_rows,
+                work.flags, np.zeros(len(work.jobs), np.int32), control,
+            ]
+        )  # fmt: skip
+        self.stop = words[1:2]
+        self.progress = words[2:4].view(np.dtype(np.int64))
+        self.flags = flags
+        self.lines = self._place((max(1, work.line_values),), np.dtype(np.int32))
+        self._best = self._place((len(work.strips), layout.BEST_FIELDS), np.dtype(np.int32))
+        self.arguments = (
+            jobs, strips, query, target, top, column, wanted_rows, flags, words[0:1], self.stop,
+            self.progress, best_scores, self.lines, self._best,
+        )  # fmt: skip
 
     def best(self) -> IntArray:
         """A copy of the best cell of each strip."""

@@ -1,0 +1,201 @@
+"""The kernel that traces leaves: directions by SIMD lanes, then the walk back.
+
+A *band* is up to `LANES` rows of a leaf. A lane owns one row, and lanes are staggered: in step t, lane l is
+at column t - l. As in `kernel`, lanes lie in reverse, so that an ascending loop reads what is above a cell
+before it overwrites it; state is one allocation with constant offsets; and H - alpha - beta is held instead
+of H. Lane l of a band W lanes wide lies at p = W - 1 - l, and what is above the band at p = W.
+
+Only groups of lanes that hold a cell of the leaf are computed, and lanes in them that have not begun, or have
+finished, compute garbage. It flows only down and to the right, never into a cell of the leaf: a lane is
+overwritten with the left edge in the step in which it begins, and the last cell of a lane is read by the lane
+below in the very step in which garbage overwrites it, and before that.
+
+All numbers are 32 bits wide, which needs no proof beyond `Scoring.check_range`. A direction byte lies at
+[band, step, p], so that a step stores whole vectors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from longalign import recurrence
+from longalign.backends import leaves
+from longalign.backends.cpu.jit import compile_entry, fuse, inline, once
+from longalign.backends.cpu.kernel import maximum
+from longalign.backends.cpu.memory import advance, load, pointer, store
+from longalign.boundary import IntArray
+from longalign.scoring import NEG_INF
+
+#: Rows of a full band; lanes are switched on by the group, which the compiler unrolls into whole vectors.
+LANES, GROUP = 256, 32
+
+# Where the rows of a band's state begin; each has room for what is above the band.
+_PITCH = LANES + GROUP
+_OPEN, _E, _F, _DIAGONAL, _LETTER = (k * _PITCH for k in range(5))
+
+_number = numba.int32
+_byte = numba.uint8
+_LOWEST = np.int32(NEG_INF)
+
+
+class Scratch(NamedTuple):
+    """What one thread works in: a band's state; the target's letters as 32-bit numbers, with room on both
+    sides for lanes outside the leaf; opened H and E on the upper edge of the band; and direction bytes."""
+
+    state: IntArray
+    letters: IntArray
+    above_open: IntArray
+    above_e: IntArray
+    directions: NDArray[np.uint8]
+
+
+def make_scratch(table: NDArray[np.int64]) -> Scratch:
+    """Scratch for any leaf of a table."""
+    cols = int(table[:, leaves.COLS].max())
+    size = max(_direction_bytes(*shape) for shape in table[:, [leaves.ROWS, leaves.COLS]].tolist())
+    return Scratch(
+        state=np.empty(5 * _PITCH, np.int32),
+        letters=np.empty(cols + 2 * LANES, np.int32),
+        above_open=np.empty(cols + 1, np.int32),
+        above_e=np.empty(cols + 1, np.int32),
+        directions=np.empty(size, np.uint8),
+    )
+
+
+def _lanes(rows: int, cols: int) -> int:
+    """Lanes of a leaf's bands: few for thin leaves, where most would idle and their bytes be wasted."""
+    return min(LANES, -(-rows // GROUP) * GROUP, -(-cols // GROUP) * GROUP)
+
+
+def _direction_bytes(rows: int, cols: int) -> int:
+    lanes = _lanes(rows, cols)
+    return -(-rows // lanes) * lanes * (cols + lanes - 1)
+
+
+_lanes_of = fuse(_lanes)
+
+
+@fuse
+def _subtract(x: Any, y: Any) -> Any:
+    return _number(x - y)
+
+
+_cell: Any = fuse(recurrence.make_cell(maximum, _subtract, local=False))
+_direction: Any = fuse(recurrence.direction)
+
+
+@fuse
+def _advance_lane(state: Any, p: int, letter: Any, directions: Any, costs: Any) -> None:
+    """The next cell of the lane at p."""
+    match, mismatch, opening, extend = costs
+    up, left = load(state, _OPEN + p + 1), load(state, _OPEN + p)
+    score = match if load(state, _LETTER + p) == letter else mismatch
+    diagonal = _number(load(state, _DIAGONAL + p) + score)
+    e_up, f_left = load(state, _E + p + 1), load(state, _F + p)
+    h, e, f = _cell(diagonal, up, e_up, left, f_left, extend, _LOWEST)
+    store(directions, p, _byte(_direction(h, diagonal, e, f, up, left)))
+    store(state, _DIAGONAL + p, up)
+    store(state, _OPEN + p, _number(h - opening))
+    store(state, _E + p, e)
+    store(state, _F + p, f)
+
+
+@inline
+def _opened_edge(leaf: Any, first: int, step: int, k: int) -> Any:
+    """H - alpha - beta on an edge of the leaf, k letters from its corner."""
+    h = leaf[first] - (k - 1) * leaf[step] if k > 0 else leaf[leaves.CORNER]
+    return _number(h - leaf[leaves.OPENING])
+
+
+@inline
+def _load_target(target: Any, leaf: Any, scratch: Any) -> None:
+    """The target's letters and the upper edge of the leaf."""
+    for j in range(leaf[leaves.COLS]):
+        scratch.letters[LANES + j] = target[leaf[leaves.TARGET_AT] + j]
+    for j in range(leaf[leaves.COLS] + 1):
+        scratch.above_open[j] = _opened_edge(leaf, leaves.TOP_FIRST, leaves.TOP_STEP, j)
+        scratch.above_e[j] = _LOWEST
+
+
+@inline
+def _fill_band(query: Any, leaf: Any, scratch: Any, first: int, lanes: int, costs: Any) -> None:
+    """Directions of the band that begins after `first` rows; its lower edge replaces the upper one."""
+    cols, rows = leaf[leaves.COLS], min(lanes, leaf[leaves.ROWS] - first)
+    state, above_open, above_e = pointer(scratch.state), pointer(scratch.above_open), pointer(scratch.above_e)
+    directions = advance(pointer(scratch.directions), first * (cols + lanes - 1))
+    letters = advance(pointer(scratch.letters), LANES - (lanes - 1))
+    for lane in range(rows):
+        store(state, _LETTER + lanes - 1 - lane, _number(query[leaf[leaves.QUERY_AT] + first + lane]))
+    corner = load(above_open, 0)
+    for step in range(cols + rows - 1):
+        if step < cols:
+            store(state, _OPEN + lanes, load(above_open, step + 1))
+            store(state, _E + lanes, load(above_e, step + 1))
+        if step < rows:
+            left = _opened_edge(leaf, leaves.LEFT_FIRST, leaves.LEFT_STEP, first + step + 1)
+            p = lanes - 1 - step
+            store(state, _DIAGONAL + p, corner)
+            store(state, _OPEN + p, left)
+            store(state, _F + p, _LOWEST)
+            corner = left
+        highest_lane, lowest_lane = min(step, rows - 1), max(0, step - cols + 1)
+        for group in range((lanes - 1 - highest_lane) // GROUP, (lanes - 1 - lowest_lane) // GROUP + 1):
+            part, at = advance(state, group * GROUP), advance(directions, step * lanes + group * GROUP)
+            part_letters = advance(letters, step + group * GROUP)
+            for p in range(GROUP):
+                _advance_lane(part, p, load(part_letters, p), at, costs)
+        if step >= rows - 1:
+            store(above_open, step - rows + 2, load(state, _OPEN + lanes - rows))
+            store(above_e, step - rows + 2, load(state, _E + lanes - rows))
+    store(above_open, 0, corner)
+
+
+@inline
+def _fill(query: Any, target: Any, leaf: Any, scratch: Any) -> None:
+    opening = leaf[leaves.OPENING]
+    costs = (
+        _number(leaf[leaves.MATCH] + opening),
+        _number(leaf[leaves.MISMATCH] + opening),
+        _number(opening),
+        _number(leaf[leaves.EXTEND]),
+    )
+    lanes = _lanes_of(leaf[leaves.ROWS], leaf[leaves.COLS])
+    _load_target(target, leaf, scratch)
+    for first in range(0, leaf[leaves.ROWS], lanes):
+        _fill_band(query, leaf, scratch, first, lanes, costs)
+
+
+@fuse
+def _direction_at(filled: Any, i: int, j: int) -> Any:
+    """The direction byte of cell (i, j); `filled` holds the bytes, the columns and the lanes of a band."""
+    directions, cols, lanes = filled
+    band, lane = (i - 1) // lanes, (i - 1) % lanes
+    return directions[(band * (cols + lanes - 1) + j - 1 + lane) * lanes + lanes - 1 - lane]
+
+
+_walk: Any = inline(leaves.make_walk(fuse(recurrence.step_back), _direction_at))
+
+
+def _trace_leaves(query: Any, target: Any, table: Any, scratch: Any, runs: Any, counts: Any) -> None:
+    """Trace the leaves of a table one after the other; `counts` becomes how many runs each has."""
+    for k in range(len(table)):
+        leaf = table[k]
+        rows, cols = leaf[leaves.ROWS], leaf[leaves.COLS]
+        _fill(query, target, leaf, scratch)
+        filled = scratch.directions, cols, _lanes_of(rows, cols)
+        counts[k] = _walk(filled, rows, cols, leaf[leaves.EXIT], runs, leaf[leaves.RUNS_END])
+
+
+@once
+def leaf_tracer() -> Callable[..., None]:
+    """Compile `_trace_leaves`, or load it from disk. Any thread may ask."""
+    letters, table = np.zeros(1, np.uint8), np.zeros((1, leaves.LEAF_FIELDS), np.int64)
+    runs, counts = np.zeros(1, np.int32), np.zeros(1, np.int64)
+    return compile_entry(
+        _trace_leaves, "trace", [letters, letters, table, make_scratch(table + 1), runs, counts]
+    )

@@ -1,0 +1,66 @@
+"""Leaves traced by a pool of threads, some at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from longalign.backends import leaves
+from longalign.backends.base import Progress, Runs, TraceJob
+from longalign.backends.cpu.trace_kernel import leaf_tracer, make_scratch
+
+#: Cells of the largest leaf: a byte each, which should stay in a cache.
+_LEAF_CELLS = 1 << 20
+
+#: Cells of the leaves that a thread takes at a time: many beside the cost of a call, few for progress.
+_FEWEST_CELLS, _MOST_CELLS = 1 << 20, 1 << 26
+
+#: Batches for each thread, if there are enough leaves, so that all finish at about the same time.
+_BATCHES = 4
+
+
+def can_trace(rows: int, cols: int) -> bool:
+    """See `longalign.backends.base.Backend`."""
+    return rows * cols <= _LEAF_CELLS
+
+
+def trace(jobs: Sequence[TraceJob], threads: int, progress: Progress) -> list[Runs]:
+    """See `longalign.backends.base.Backend`."""
+    leaf_tracer()  # compiled before there are threads to wait for it
+    paths: list[Runs] = []
+    with ThreadPoolExecutor(threads) as executor:
+        batches = list(_batches(jobs, threads))
+        try:
+            for batch, found in zip(batches, executor.map(_trace_batch, batches), strict=True):
+                paths += found
+                progress(sum(job.cells for job in batch))
+        except BaseException:
+            executor.shutdown(wait=True, cancel_futures=True)
+            raise
+    return paths
+
+
+def _batches(jobs: Sequence[TraceJob], threads: int) -> Iterator[list[TraceJob]]:
+    """Consecutive jobs, about as many cells at a time."""
+    share = sum(job.cells for job in jobs) // (_BATCHES * threads)
+    share = min(max(share, _FEWEST_CELLS), _MOST_CELLS)
+    batch: list[TraceJob] = []
+    cells = 0
+    for job in jobs:
+        batch.append(job)
+        cells += job.cells
+        if cells >= share:
+            yield batch
+            batch, cells = [], 0
+    if batch:
+        yield batch
+
+
+def _trace_batch(jobs: Sequence[TraceJob]) -> list[Runs]:
+    table = leaves.leaf_table(jobs)
+    ends = table[:, leaves.RUNS_END]
+    runs, counts = np.empty(ends[-1], np.int32), np.empty(len(jobs), np.int64)
+    leaf_tracer()(*leaves.letters_of(jobs), table, make_scratch(table), runs, counts)
+    return leaves.paths_of(runs, ends.tolist(), counts.tolist())

@@ -1,0 +1,182 @@
+"""The directions of a leaf, filled by one warp strip by strip.
+
+As in the sweep's kernel, a lane owns neighbouring columns and works a row behind the lane to its left, from
+which it gets opened H (H - alpha - beta) and F by a shuffle. The warp sweeps all strips itself, from left to
+right: what the first lane needs from the strip before lies in the leaf's part of a buffer, which the last
+lane overwrites row by row. Rows of it are read 32 at a time, before any of them is overwritten.
+
+A lane packs the directions of its columns in a row, four bits each, into one word. A step stores the words of
+all lanes side by side: word [strip, step, lane] belongs to row step - lane.
+"""
+
+# mypy: allow-untyped-defs
+# Device functions have the types that numba infers.
+from __future__ import annotations
+
+from collections import namedtuple
+from typing import Any
+
+import numpy as np
+
+from longalign import recurrence
+from longalign.backends import leaves
+from longalign.backends.cuda.api import cuda
+from longalign.backends.cuda.config import LANES
+from longalign.backends.cuda.layout import high_of, low_of, pack
+from longalign.backends.cuda.numbers import INT32
+from longalign.backends.cuda.sync import ALL_LANES
+from longalign.scoring import NEG_INF
+
+#: Columns of a lane: as many as a word has room for.
+COLUMNS = 8
+STRIP_WIDTH = COLUMNS * LANES
+_BITS = 4
+
+# Columns of the table of leaves after those of `leaves`: where the leaf's parts begin in the buffer between
+# strips and among the words.
+COLUMN_AT, WORDS_AT = leaves.LEAF_FIELDS, leaves.LEAF_FIELDS + 1
+TABLE_FIELDS = leaves.LEAF_FIELDS + 2
+
+#: The scores of a leaf: letter scores plus alpha + beta, alpha + beta, and beta.
+Costs = namedtuple("Costs", "match mismatch opening extend")
+
+#: What a lane has of a leaf's row before its first column.
+Left = namedtuple("Left", "opened f letter")
+
+#: Where the directions of a leaf are: the words, its first one, and the steps of a strip.
+Filled = namedtuple("Filled", "words at steps")
+
+_cell: Any = cuda.jit(device=True)(recurrence.make_cell(INT32.maximum, INT32.subtract, local=False))
+_direction: Any = cuda.jit(device=True)(recurrence.direction)
+
+
+def strip_steps(rows: Any) -> Any:
+    """Steps that a warp takes for a strip: its last lane begins so much later than the first."""
+    return rows + LANES - 1
+
+
+def words_of(rows: Any, cols: Any) -> Any:
+    """Words that the directions of a leaf take."""
+    return -(-cols // STRIP_WIDTH) * strip_steps(rows) * LANES
+
+
+_steps: Any = cuda.jit(device=True)(strip_steps)
+
+
+@cuda.jit(device=True)
+def _opened_edge(table, leaf, first, step, k):
+    """Opened H on an edge of the leaf, k letters from its corner."""
+    h = table[leaf, leaves.CORNER]
+    if k > 0:
+        h = table[leaf, first] - (k - 1) * table[leaf, step]
+    return np.int32(h - table[leaf, leaves.OPENING])
+
+
+@cuda.jit(device=True)
+def _read_costs(table, leaf):
+    opening = table[leaf, leaves.OPENING]
+    return Costs(
+        np.int32(table[leaf, leaves.MATCH] + opening),
+        np.int32(table[leaf, leaves.MISMATCH] + opening),
+        np.int32(opening),
+        np.int32(table[leaf, leaves.EXTEND]),
+    )
+
+
+@cuda.jit(device=True)
+def _load_columns(opened, e, letters, table, leaf, target, first):
+    """The upper edge of a lane's columns, the first of which is `first`; returns opened H left of it.
+
+    Columns beyond the leaf repeat its last; what is computed there goes nowhere.
+    """
+    cols = table[leaf, leaves.COLS]
+    for k in range(COLUMNS):
+        column = min(first + k, cols - 1)
+        letters[k] = np.int32(target[table[leaf, leaves.TARGET_AT] + column])
+        opened[k] = _opened_edge(table, leaf, leaves.TOP_FIRST, leaves.TOP_STEP, column + 1)
+        e[k] = np.int32(NEG_INF)
+    return _opened_edge(table, leaf, leaves.TOP_FIRST, leaves.TOP_STEP, min(first, cols))
+
+
+@cuda.jit(device=True)
+def _load_row(table, leaf, query, column, row, in_first_strip):
+    """What stands left of a row of the strip, and the row's letter."""
+    opened, f, letter = np.int32(0), np.int32(0), np.int32(0)
+    if row < table[leaf, leaves.ROWS]:
+        letter = np.int32(query[table[leaf, leaves.QUERY_AT] + row])
+        if in_first_strip:
+            opened = _opened_edge(table, leaf, leaves.LEFT_FIRST, leaves.LEFT_STEP, row + 1)
+            f = np.int32(NEG_INF)
+        else:
+            value = column[table[leaf, COLUMN_AT] + row]
+            opened, f = low_of(value), high_of(value)
+    return Left(opened, f, letter)
+
+
+@cuda.jit(device=True)
+def _from_left(own, loaded, step, lane):
+    """What stands left of a lane's next row: what lane - 1 has, or for the first lane what `step` loaded."""
+    opened = cuda.shfl_up_sync(ALL_LANES, own.opened, 1)
+    f = cuda.shfl_up_sync(ALL_LANES, own.f, 1)
+    letter = cuda.shfl_up_sync(ALL_LANES, own.letter, 1)
+    first_opened = cuda.shfl_sync(ALL_LANES, loaded.opened, step)
+    first_f = cuda.shfl_sync(ALL_LANES, loaded.f, step)
+    first_letter = cuda.shfl_sync(ALL_LANES, loaded.letter, step)
+    if lane == 0:
+        return Left(first_opened, first_f, first_letter)
+    return Left(opened, f, letter)
+
+
+@cuda.jit(device=True)
+def _advance(opened, e, letters, diagonal, left, costs):
+    """The next row of a lane; returns what stands right of it, and its word."""
+    opened_left, f, word = left.opened, left.f, np.uint32(0)
+    for k in range(COLUMNS):
+        opened_up = opened[k]
+        score = costs.match if letters[k] == left.letter else costs.mismatch
+        paired = np.int32(diagonal + score)
+        h, e_here, f = _cell(paired, opened_up, e[k], opened_left, f, costs.extend, np.int32(NEG_INF))
+        bits = np.uint32(_direction(h, paired, e_here, f, opened_up, opened_left))
+        word = np.uint32(word | np.uint32(bits << np.uint32(_BITS * k)))
+        diagonal, e[k] = opened_up, e_here
+        opened_left = np.int32(h - costs.opening)
+        opened[k] = opened_left
+    return Left(opened_left, f, left.letter), word
+
+
+@cuda.jit(device=True)
+def fill(table, leaf, query, target, column, words, lane):
+    """Fill the directions of a leaf; all lanes of a warp together."""
+    opened = cuda.local.array(COLUMNS, np.int32)
+    e = cuda.local.array(COLUMNS, np.int32)
+    letters = cuda.local.array(COLUMNS, np.int32)
+    rows, cols = np.int32(table[leaf, leaves.ROWS]), np.int32(table[leaf, leaves.COLS])
+    costs = _read_costs(table, leaf)
+    steps = _steps(rows)
+    word_at, column_at = table[leaf, WORDS_AT] + lane, table[leaf, COLUMN_AT]
+    for first_of_strip in range(0, cols, STRIP_WIDTH):
+        cuda.syncwarp()  # what the last lane has left of the strip before is now to be seen by all
+        first = first_of_strip + lane * COLUMNS
+        diagonal = _load_columns(opened, e, letters, table, leaf, target, first)
+        right = Left(np.int32(0), np.int32(0), np.int32(0))
+        for start in range(0, steps, LANES):
+            loaded = _load_row(table, leaf, query, column, start + lane, first_of_strip == 0)
+            for step in range(LANES):
+                left = _from_left(right, loaded, step, lane)
+                row = np.int32(start + step - lane)
+                if row >= 0 and row < rows:
+                    right, word = _advance(opened, e, letters, diagonal, left, costs)
+                    diagonal = left.opened
+                    words[word_at + (start + step) * LANES] = word
+                    if lane == LANES - 1:
+                        column[column_at + row] = pack(right.opened, right.f)
+        word_at += steps * LANES
+
+
+@cuda.jit(device=True)
+def direction_at(filled, i, j):
+    """The direction byte of cell (i, j)."""
+    strip, column = (j - 1) // STRIP_WIDTH, (j - 1) % STRIP_WIDTH
+    lane = column // COLUMNS
+    word = filled.words[filled.at + (strip * filled.steps + i - 1 + lane) * LANES + lane]
+    return np.int32((word >> np.uint32(_BITS * (column % COLUMNS))) & np.uint32((1 << _BITS) - 1))

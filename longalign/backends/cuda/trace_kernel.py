@@ -1,0 +1,71 @@
+"""The kernel that traces a list of leaves: a warp fills a leaf, one of its lanes walks back through it.
+
+Each leaf has room for its longest path. Paths are much shorter than that, so when a warp knows how many runs
+its path has, it takes as many places in one common array, and moves them there: what is copied to the host is
+without gaps, in whatever order the warps finished.
+"""
+
+# mypy: allow-untyped-defs
+# Device functions have the types that numba infers.
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numba import int32, int64, uint8, uint32
+
+from longalign import recurrence
+from longalign.backends import leaves
+from longalign.backends.cuda.api import cuda
+from longalign.backends.cuda.config import LANES
+from longalign.backends.cuda.sync import ALL_LANES
+from longalign.backends.cuda.trace_fill import WORDS_AT, Filled, direction_at, fill, strip_steps
+
+# The columns of what is found out about each leaf, int32: where its runs begin, and how many there are.
+FOUND_AT, FOUND_RUNS = 0, 1
+FOUND_FIELDS = 2
+
+#: The types of the kernel's arguments, all C-contiguous arrays.
+SIGNATURE = (
+    int64[:, ::1], uint8[::1], uint8[::1], int64[::1], uint32[::1], int32[::1], int32[::1], int32[::1],
+    int32[:, ::1],
+)  # fmt: skip
+
+_step_back: Any = cuda.jit(device=True)(recurrence.step_back)
+_walk: Any = cuda.jit(device=True)(leaves.make_walk(_step_back, direction_at))
+_steps: Any = cuda.jit(device=True)(strip_steps)
+
+
+@cache
+def build_kernel() -> Any:
+    """The kernel, compiled at its first launch: in blocks of one warp, a block for each leaf.
+
+    Its arguments are the table (leaves, TABLE_FIELDS), query and target letters, room for the edges between
+    strips, for words and for each leaf's runs; and what it returns: all runs, how many, and `found`
+    (leaves, FOUND_FIELDS).
+    """
+
+    @cuda.jit
+    def trace(table, query, target, column, words, runs, packed_runs, used, found):
+        leaf = cuda.blockIdx.x
+        if leaf >= table.shape[0]:
+            return
+        lane = np.int32(cuda.threadIdx.x)
+        fill(table, leaf, query, target, column, words, lane)
+        cuda.syncwarp()
+        rows, end = table[leaf, leaves.ROWS], table[leaf, leaves.RUNS_END]
+        count, at = np.int32(0), np.int32(0)
+        if lane == 0:
+            filled = Filled(words, table[leaf, WORDS_AT], _steps(rows))
+            count = np.int32(
+                _walk(filled, rows, table[leaf, leaves.COLS], table[leaf, leaves.EXIT], runs, end)
+            )
+            at = np.int32(cuda.atomic.add(used, 0, count))
+            found[leaf, FOUND_AT], found[leaf, FOUND_RUNS] = at, count
+        cuda.syncwarp()
+        count, at = cuda.shfl_sync(ALL_LANES, count, 0), cuda.shfl_sync(ALL_LANES, at, 0)
+        for k in range(lane, count, LANES):
+            packed_runs[at + k] = runs[end - count + k]
+
+    return trace

@@ -1,0 +1,114 @@
+"""Lists of leaves on the GPU: as many in a launch as there is memory for their directions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longalign.backends import leaves
+from longalign.backends.base import Progress, Runs, TraceJob
+from longalign.backends.cuda import launch
+from longalign.backends.cuda.config import LANES
+from longalign.backends.cuda.memory import Arena, Workspace
+from longalign.backends.cuda.trace_fill import COLUMN_AT, TABLE_FIELDS, WORDS_AT, words_of
+from longalign.backends.cuda.trace_kernel import FOUND_AT, FOUND_FIELDS, FOUND_RUNS
+
+#: The largest leaf: warps that have one each fill a GPU, and take some milliseconds. The walk back takes its
+#: letters one by one.
+_LEAF_CELLS, _LEAF_LETTERS = 1 << 24, 1 << 16
+
+#: Device memory that a launch takes, at most, and at most the part of what is free.
+_LAUNCH_BYTES = 4 << 30
+_SHARE_OF_FREE = 2
+
+# Bytes of a word of directions, of a run, and of a value between strips; and what rounding adds to a launch.
+_WORD, _RUN, _EDGE = 4, 4, 8
+_ROUNDING = 1 << 13
+
+
+def can_trace(rows: int, cols: int) -> bool:
+    """See `longalign.backends.base.Backend`."""
+    return rows * cols <= _LEAF_CELLS and rows + cols <= _LEAF_LETTERS
+
+
+def trace(jobs: Sequence[TraceJob], kernel: Any, workspace: Workspace, progress: Progress) -> list[Runs]:
+    """The paths through all leaves; `progress` is told after each launch."""
+    paths: dict[int, Runs] = {}
+    for batch in _launches(jobs, min(_LAUNCH_BYTES, workspace.free_bytes() // _SHARE_OF_FREE)):
+        work = [jobs[k] for k in batch]
+        paths.update(zip(batch, _launch(work, kernel, workspace), strict=True))
+        progress(sum(job.cells for job in work))
+    return [paths[k] for k in range(len(jobs))]
+
+
+def _launches(jobs: Sequence[TraceJob], room: int) -> Iterator[list[int]]:
+    """Which jobs share a launch. Large leaves go first, so that the last warps at work have small ones."""
+    sizes = [_device_bytes(len(job.query), len(job.target)) for job in jobs]
+    batch: list[int] = []
+    left = room
+    for k in sorted(range(len(jobs)), key=sizes.__getitem__, reverse=True):
+        if batch and sizes[k] > left:
+            yield batch
+            batch, left = [], room
+        batch.append(k)
+        left -= sizes[k]
+    if batch:
+        yield batch
+
+
+def _device_bytes(rows: int, cols: int) -> int:
+    """What a leaf takes on the device."""
+    words: int = words_of(rows, cols)
+    fields = TABLE_FIELDS * 8 + FOUND_FIELDS * 4
+    return fields + rows + cols + rows * _EDGE + words * _WORD + 2 * (rows + cols) * _RUN
+
+
+class _Buffers(Arena):
+    """The arrays of one launch; `arguments` in the kernel's order."""
+
+    def __init__(self, jobs: Sequence[TraceJob], block: Any, stream: Any) -> None:
+        super().__init__(block, stream)
+        table = _table(jobs)
+        letters = int(table[-1, leaves.RUNS_END])
+        rows, words = (int(sizes.sum()) for sizes in (table[:, leaves.ROWS], _words(table)))
+        counter = np.zeros(1, np.int32)
+        *inputs, used = self._upload([table, *leaves.letters_of(jobs), counter])
+        column = self._place((rows,), np.dtype(np.int64))
+        filled = self._place((words,), np.dtype(np.uint32))
+        runs, self._runs = (self._place((letters,), np.dtype(np.int32)) for _ in range(2))
+        self._found = self._place((len(jobs), FOUND_FIELDS), np.dtype(np.int32))
+        self.arguments = (*inputs, column, filled, runs, self._runs, used, self._found)
+
+    def paths(self) -> list[Runs]:
+        """What the kernel has found, once it is done."""
+        found = self._found.copy_to_host(stream=self._stream)
+        self._stream.synchronize()
+        at, counts = found[:, FOUND_AT], found[:, FOUND_RUNS]
+        runs = self._runs[: int(counts.sum())].copy_to_host(stream=self._stream)
+        self._stream.synchronize()
+        return leaves.paths_of(runs, (at + counts).tolist(), counts.tolist())
+
+
+def _table(jobs: Sequence[TraceJob]) -> NDArray[np.int64]:
+    """The table of `leaves` and, after it, where the parts of each leaf begin in the device's own arrays."""
+    table = np.empty((len(jobs), TABLE_FIELDS), np.int64)
+    table[:, : leaves.LEAF_FIELDS] = leaves.leaf_table(jobs)
+    for field, sizes in ((COLUMN_AT, table[:, leaves.ROWS]), (WORDS_AT, _words(table))):
+        table[:, field] = np.cumsum(sizes) - sizes
+    return table
+
+
+def _words(table: NDArray[np.int64]) -> NDArray[np.int64]:
+    words: NDArray[np.int64] = words_of(table[:, leaves.ROWS], table[:, leaves.COLS])
+    return words
+
+
+def _launch(jobs: Sequence[TraceJob], kernel: Any, workspace: Workspace) -> list[Runs]:
+    needed = sum(_device_bytes(len(job.query), len(job.target)) for job in jobs) + _ROUNDING
+    what = f"tracing {len(jobs)} rectangle(s) of {sum(job.cells for job in jobs):.3g} cells"
+    buffers = _Buffers(jobs, workspace.block(needed, what), workspace.stream)
+    kernel[max(len(jobs), launch.LEAST_BLOCKS), LANES, workspace.stream](*buffers.arguments)
+    return buffers.paths()

@@ -1,0 +1,103 @@
+"""Rectangles to trace, *leaves*, as a table that compiled code reads; and the walk through one of them.
+
+A back end fills directions in its own way and layout. Everything else about a leaf is here: where its
+letters are, what stands on its edges, and how a path becomes runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longalign.alignment import Op
+from longalign.backends.base import Codes, Runs, TraceJob
+from longalign.boundary import State, entry_edges
+from longalign.scoring import Scoring
+
+# The columns of the table, int64, a row for each leaf. The names that end in _AT are where the leaf's part
+# of an array begins; RUNS_END is where that of its runs ends, which are written from there down.
+ROWS, COLS, QUERY_AT, TARGET_AT, RUNS_END, EXIT = 0, 1, 2, 3, 4, 5
+MATCH, MISMATCH, OPENING, EXTEND = 6, 7, 8, 9
+CORNER, TOP_FIRST, TOP_STEP, LEFT_FIRST, LEFT_STEP = 10, 11, 12, 13, 14
+LEAF_FIELDS = 15
+
+_PAIR, _INSERTION, _DELETION = int(Op.DIAGONAL), int(Op.INSERTION), int(Op.DELETION)
+
+#: A run is one number: its length, shifted by so many bits, and its operation.
+RUN_SHIFT = 2
+_OPERATION = (1 << RUN_SHIFT) - 1
+
+
+def leaf_table(jobs: Sequence[TraceJob]) -> NDArray[np.int64]:
+    """The table (leaves, LEAF_FIELDS) of some jobs, whose letters and runs lie end to end."""
+    table = np.empty((len(jobs), LEAF_FIELDS), np.int64)
+    table[:, ROWS] = [len(job.query) for job in jobs]
+    table[:, COLS] = [len(job.target) for job in jobs]
+    table[:, RUNS_END] = np.cumsum(table[:, ROWS] + table[:, COLS])
+    for side, at in ((ROWS, QUERY_AT), (COLS, TARGET_AT)):
+        table[:, at] = np.cumsum(table[:, side]) - table[:, side]
+    table[:, EXIT] = [job.exit for job in jobs]
+    table[:, MATCH:] = [_numbers(job.scoring, job.entry) for job in jobs]
+    return table
+
+
+@cache
+def _numbers(scoring: Scoring, entry: State) -> tuple[int, ...]:
+    """The fields from MATCH on: costs, and H along the edges, which are those of `entry_edges`.
+
+    k >= 1 letters along an edge, H is its first value less (k - 1) steps.
+    """
+    top, left = entry_edges(entry, 2, 2, scoring)
+    opening = scoring.gap_open + scoring.gap_extend
+    lines = [int(value) for h in (top.h, left.h) for value in (h[1], h[1] - h[2])]
+    return (scoring.match, scoring.mismatch, opening, scoring.gap_extend, int(top.h[0]), *lines)
+
+
+def letters_of(jobs: Sequence[TraceJob]) -> tuple[Codes, Codes]:
+    """All query letters and all target letters, as the table says where."""
+    # Always copies: a reversed array of one element counts as contiguous and still has a negative stride.
+    return np.concatenate([job.query for job in jobs]), np.concatenate([job.target for job in jobs])
+
+
+def make_walk(step_back: Callable[..., Any], direction_at: Callable[..., Any]) -> Callable[..., int]:
+    """The walk back through a leaf, for a back end to compile.
+
+    `step_back` is that of `recurrence`, compiled; `direction_at(directions, i, j)` reads the direction
+    byte of cell (i, j). The walk writes runs from `runs[end - 1]` down and returns how many there are.
+    """
+
+    def walk(directions: Any, rows: int, cols: int, state: int, runs: Any, end: int) -> int:
+        i, j, at = rows, cols, end
+        op, length = _PAIR, 0
+        while i > 0 or j > 0:
+            if i > 0 and j > 0:
+                letters = 1
+                down, right, state = step_back(state, direction_at(directions, i, j))
+            else:  # what is left is one gap along an edge
+                letters = i + j
+                down, right = (1, 0) if i > 0 else (0, 1)
+            here = (1 - right) * _INSERTION + (1 - down) * _DELETION
+            if here != op:
+                if length > 0:
+                    at -= 1
+                    runs[at] = (length << RUN_SHIFT) + op
+                op, length = here, 0
+            length += letters
+            i -= down * letters
+            j -= right * letters
+        at -= 1
+        runs[at] = (length << RUN_SHIFT) + op
+        return end - at
+
+    return walk
+
+
+def paths_of(runs: NDArray[np.int32], ends: Sequence[int], counts: Sequence[int]) -> list[Runs]:
+    """The paths whose runs, so many of them, lie in front of these ends."""
+    ops, lengths = (runs & _OPERATION).astype(np.uint8), (runs >> RUN_SHIFT).astype(np.int64)
+    parts = [slice(end - count, end) for end, count in zip(ends, counts, strict=True)]
+    return [(ops[part], lengths[part]) for part in parts]

@@ -1,0 +1,46 @@
+"""The kernel that traces, in numba's simulator."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from longalign.backends.base import TraceJob
+from longalign.backends.cuda import tracing
+from longalign.backends.cuda.backend import CudaBackend
+from longalign.backends.cuda.config import LANES
+from longalign.backends.cuda.trace_fill import COLUMNS, STRIP_WIDTH
+from longalign.boundary import State
+from longalign.reference import ReferenceBackend
+from longalign.scoring import Scoring
+from longalign.testing import mutated
+from longalign.testing_traces import TIES, TraceConformance, assert_same_path
+
+
+class TestTraces(TraceConformance):
+    """Around the columns of a lane, the rows of a batch, and strips."""
+
+    interesting_lengths = (COLUMNS, LANES, STRIP_WIDTH)
+    largest_job = 520
+    effort = 0.1
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def backend(cls) -> CudaBackend:
+        return CudaBackend()
+
+
+def leaf(rows: int, cols: int, scoring: Scoring) -> TraceJob:
+    rng = np.random.default_rng(rows)
+    query = rng.integers(0, 4, rows, np.uint8)
+    return TraceJob(query, mutated(query, cols, 0.2, rng), scoring, State.H, State.H)
+
+
+def test_as_many_launches_as_memory_asks_for(monkeypatch):
+    monkeypatch.setattr(tracing, "_LAUNCH_BYTES", 1 << 15)
+    work = [leaf(3, 300, Scoring()), leaf(5, 5, TIES), leaf(40, 9, Scoring()), leaf(33, 257, TIES)]
+    counts = []
+    paths = CudaBackend().trace(work, counts.append)
+    assert counts == [33 * 257 + 3 * 300, 40 * 9 + 5 * 5]  # the largest first
+    for job, got, want in zip(work, paths, ReferenceBackend().trace(work), strict=True):
+        assert_same_path(job, got, want)

@@ -1,0 +1,65 @@
+"""What is particular to tracing on the CPU: batches for its threads, and leaves larger than a band."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from longalign.alignment import Op
+from longalign.backends.base import TraceJob
+from longalign.backends.cpu import CpuBackend, tracing
+from longalign.boundary import State
+from longalign.reference import ReferenceBackend
+from longalign.scoring import Scoring
+from longalign.testing import mutated
+from longalign.testing_traces import TIES, assert_same_path
+
+
+def leaf(rows: int, cols: int, scoring: Scoring = TIES) -> TraceJob:
+    rng = np.random.default_rng(rows + cols)
+    query = rng.integers(0, 4, rows, np.uint8)
+    return TraceJob(query, mutated(query, cols, 0.2, rng), scoring, State.H, State.H)
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_many_batches_come_back_in_order(monkeypatch, threads):
+    monkeypatch.setattr(tracing, "_FEWEST_CELLS", 1)
+    work = [leaf(1 + k % 37, 40 - k % 39) for k in range(100)]
+    counts = []
+    paths = CpuBackend(threads).trace(work, counts.append)
+    for job, got, want in zip(work, paths, ReferenceBackend().trace(work), strict=True):
+        assert_same_path(job, got, want)
+    assert len(counts) > threads
+    assert sum(counts) == sum(job.cells for job in work)
+
+
+def test_progress_that_raises_stops_the_batches_that_have_not_begun(monkeypatch):
+    begun = []
+    trace_batch = tracing._trace_batch
+    monkeypatch.setattr(tracing, "_FEWEST_CELLS", 1)
+    monkeypatch.setattr(tracing, "_BATCHES", 1 << 30)
+    monkeypatch.setattr(tracing, "_trace_batch", lambda jobs: begun.append(jobs) or trace_batch(jobs))
+
+    def stop(cells):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        CpuBackend(2).trace([leaf(200, 300) for _ in range(500)], stop)
+    assert 1 <= len(begun) < 500
+
+
+@pytest.mark.parametrize(("rows", "cols"), [(600, 700), (1025, 33), (31, 2000)])
+def test_leaves_of_several_bands(rows, cols):
+    job = leaf(rows, cols)
+    [got], [want] = CpuBackend(1).trace([job]), ReferenceBackend().trace([job])
+    assert_same_path(job, got, want)
+
+
+@pytest.mark.parametrize("letters", [1 << 12, 1 << 18])
+def test_one_letter_against_many(letters):
+    """The pair goes last: of equal paths, the walk back takes the one that it meets first."""
+    one, many = np.zeros(1, np.uint8), np.zeros(letters, np.uint8)
+    for query, target, gap in ((one, many, Op.DELETION), (many, one, Op.INSERTION)):
+        [(ops, lengths)] = CpuBackend(1).trace([TraceJob(query, target, Scoring(), State.H, State.H)])
+        assert ops.tolist() == [gap, Op.DIAGONAL]
+        assert lengths.tolist() == [letters - 1, 1]

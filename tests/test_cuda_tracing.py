@@ -1,0 +1,64 @@
+"""How leaves share launches, and where the parts of each lie on the device: no GPU needed."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from longalign.backends import leaves
+from longalign.backends.base import TraceJob
+from longalign.boundary import State
+from longalign.scoring import Scoring
+
+pytest.importorskip("numba_cuda")
+
+from longalign.backends.cuda import tracing
+from longalign.backends.cuda.trace_fill import COLUMN_AT, WORDS_AT, words_of
+
+shapes = st.lists(st.tuples(st.integers(1, 600), st.integers(1, 600)), min_size=1, max_size=20)
+
+
+def jobs(shapes):
+    return [
+        TraceJob(*(np.zeros(size, np.uint8) for size in shape), Scoring(), State.H, State.H)
+        for shape in shapes
+    ]
+
+
+@given(shapes, st.integers(1, 1 << 20))
+def test_launches_hold_every_leaf_once_and_fit(shapes, room):
+    launches = list(tracing._launches(jobs(shapes), room))
+    assert sorted(k for launch in launches for k in launch) == list(range(len(shapes)))
+    sizes = [[tracing._device_bytes(*shapes[k]) for k in launch] for launch in launches]
+    assert all(sum(launch) <= room or len(launch) == 1 for launch in sizes)
+    flat = [size for launch in sizes for size in launch]
+    assert flat == sorted(flat, reverse=True)
+    assert all(sum(first) + second[0] > room for first, second in pairwise(sizes))
+
+
+@given(shapes)
+def test_no_two_leaves_share_a_part_of_an_array(shapes):
+    table = tracing._table(jobs(shapes))
+    rows, cols = table[:, leaves.ROWS], table[:, leaves.COLS]
+    sizes = {
+        leaves.QUERY_AT: rows, leaves.TARGET_AT: cols, COLUMN_AT: rows, WORDS_AT: words_of(rows, cols)
+    }  # fmt: skip
+    for field, size in sizes.items():
+        assert table[0, field] == 0
+        assert (table[1:, field] == (table[:, field] + size)[:-1]).all()
+    assert (np.diff(table[:, leaves.RUNS_END], prepend=0) == rows + cols).all()
+
+
+@pytest.mark.parametrize(("rows", "cols"), [(1, 1), (1, 1000), (4096, 4096), (65_000, 200)])
+def test_what_can_be_traced_takes_a_little_of_the_memory(rows, cols):
+    assert tracing.can_trace(rows, cols)
+    assert tracing._device_bytes(rows, cols) < 1 << 24
+
+
+@pytest.mark.parametrize(("rows", "cols"), [(4097, 4096), (70_000, 1), (1, 70_000)])
+def test_what_is_too_large_to_be_traced(rows, cols):
+    assert not tracing.can_trace(rows, cols)
