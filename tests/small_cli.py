@@ -12,12 +12,24 @@ from longalign.backends.cpu import CpuBackend
 from longalign.cli import main
 from longalign.phases import recompute
 
+
+def backend_class() -> type:
+    """The one that the command line asks for, with --backend cuda or cpu."""
+    if "cuda" not in sys.argv:
+        return CpuBackend
+    from longalign.backends.cuda.backend import CudaBackend
+
+    return CudaBackend
+
+
 #: Of two mitochondria of 16.5 kb: 6 x 6 tiles, 4 x 4 chunks in each.
 TILE, CHUNK, LEAF = 2800, 700, 60 * 60
 
 if __name__ == "__main__":
-    CpuBackend.tile_shape = lambda self, rows, cols: (TILE, TILE)
+    backend = backend_class()
+    backend.tile_shape = lambda self, rows, cols: (TILE, TILE)
+    backend.can_trace = lambda self, rows, cols: rows * cols <= LEAF
+    backend.least_chunk = 0
     geometry.SMALLEST_CHUNK = CHUNK
-    CpuBackend.can_trace = lambda self, rows, cols: rows * cols <= LEAF
     recompute.GROUP_SEGMENTS = 4
     sys.exit(main())

@@ -19,7 +19,7 @@ from longalign.testing_traces import TIES, TraceConformance, assert_same_path
 pytestmark = pytest.mark.gpu
 
 LARGE_SCORES = Scoring(match=1000, mismatch=-1500, gap_open=2000, gap_extend=700)
-KINDS = [("packed", 4), ("packed", 8), ("packed", 16), ("int32", 4), ("int32", 16)]
+KINDS = [("packed", 4), ("packed", 8), ("packed", 24), ("int32", 4), ("int32", 24)]
 
 
 def cuda_backend(**wishes):
@@ -59,6 +59,18 @@ class TestNarrowPackedStrips(NarrowStrips):
 class TestNarrowInt32Strips(NarrowStrips):
     numbers = "int32"
     interesting_lengths = (32, 128)
+
+
+class TestBands(NarrowStrips):
+    """The same in bands of 34 rows."""
+
+    numbers = "packed"
+    interesting_lengths = (34, 256)
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def backend(cls):
+        return cuda_backend(numbers=cls.numbers, columns=4, band_rows=34)
 
 
 class WideStrips(SweepConformance):
@@ -250,6 +262,20 @@ def test_no_races_with_more_strips_than_can_be_resident(cpu, numbers, columns):
     for _ in range(20):
         [swept] = gpu.sweep([job])
         assert_same_result(job, swept, want)
+
+
+@pytest.mark.parametrize("numbers", ["packed", "int32"])
+def test_no_races_between_bands(cpu, numbers):
+    """Low bands, so that strips of many bands are at work side by side, with a lattice through them."""
+    gpu = cuda_backend(numbers=numbers, columns=4, band_rows=400)
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        job = whole_matrix(*related(rng, int(rng.integers(3_000, 9_000)), 300_000), Scoring(), True)
+        job = replace(job, rows=lattice(len(job.query), 7), cols=lattice(len(job.target), 3))
+        [want] = cpu.sweep([job])
+        for _ in range(10):
+            [swept] = gpu.sweep([job])
+            assert_same_result(job, swept, want)
 
 
 class StopError(Exception):

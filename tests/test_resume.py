@@ -251,13 +251,14 @@ MITOCHONDRIA_TILES = 6 * 6
 MITOCHONDRIA_SCORE = 10637
 
 
-def command(*arguments: object) -> list[str]:
-    return [sys.executable, str(HERE / "small_cli.py"), *map(str, arguments), "--backend", "cpu"]
+def command(*arguments: object, backend: str = "cpu") -> list[str]:
+    return [sys.executable, str(HERE / "small_cli.py"), *map(str, arguments), "--backend", backend]
 
 
-def align(store: Path) -> list[str]:
+def align(store: Path, backend: str = "cpu") -> list[str]:
     """Beginning and going on are one command."""
-    return command("align", *MITOCHONDRIA, "--store", store, "--progress", "json", "--threads", 2)
+    arguments = *MITOCHONDRIA, "--store", store, "--progress", "json", "--threads", 2
+    return command("align", *arguments, backend=backend)
 
 
 def start(arguments: list[str]) -> subprocess.Popen[str]:
@@ -310,6 +311,26 @@ def test_kill_9_at_any_moment_loses_at_most_what_is_in_hand(tmp_path, whole):
         if kills >= 20:
             return
     raise AssertionError(f"only {kills} of the runs were killed")
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("backends", [("cuda", "cuda"), ("cuda", "cpu"), ("cpu", "cuda")], ids=str)
+@pytest.mark.parametrize("moment", ["score", "tile_finished", "stitch", "recompute"])
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+def test_a_run_on_a_gpu_goes_on_there_or_elsewhere(tmp_path, whole, backends, moment, number):
+    """Stopped on one back end, finished on another: tiles that are there stay, and the end is the same."""
+    first, second = backends
+    with start(align(tmp_path / "s", first)) as process:
+        next((line for line in process.stderr if moment in line), None)
+        process.send_signal(number)
+        process.communicate()
+    assert process.returncode in (0, 130, -number)
+    there = tiles_in(tmp_path / "s")
+    line, events = finish(align(tmp_path / "s", second))
+    assert f"AS:i:{MITOCHONDRIA_SCORE}\t" in line
+    assert line.split("\t")[:9] == whole[0].split("\t")[:9]
+    assert sum(event["event"] == "tile_finished" for event in events) == MITOCHONDRIA_TILES - there
+    assert not [event for event in events if event["event"] == "notice"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
