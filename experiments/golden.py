@@ -22,7 +22,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from hardware import describe_machine
+from hardware import DeviceMemory, describe_machine
 
 from longalign import read_sequence
 
@@ -82,7 +82,8 @@ def _run(row: dict[str, str], files: list[Path], options: argparse.Namespace) ->
         command += ["--gap-open", row["gap_open_alpha"], "--gap-extend", row["gap_extend_beta"]]
         command += ["--backend", options.backend, "-o", str(paf), "--json", str(summary)]
         command += ["--threads", str(options.threads)] if options.threads else []
-        seconds, peak, code = _timed(command)
+        with DeviceMemory() as device:
+            seconds, peak, code = _timed(command)
         found = json.loads(summary.read_text()) if code == 0 else {"score": None, "end": None, "phases": []}
         verified = None
         if code == 0 and options.command == "align":
@@ -101,7 +102,7 @@ def _run(row: dict[str, str], files: list[Path], options: argparse.Namespace) ->
         "query": row["query"], "target": row["target"], "mode": row["mode"],
         "score": found["score"], "golden_score": golden, "end": end, "same_end": same_end,
         "verified": verified, "ok": same_score and same_end and verified is not False,
-        "wall_seconds": seconds, "peak_bytes": peak, "phases": found["phases"],
+        "wall_seconds": seconds, "peak_bytes": peak, "peak_device_bytes": device.peak, "phases": found["phases"],
         "alignment": found.get("alignment"), "hardware": found.get("backend"),
     }  # fmt: skip
 
@@ -124,7 +125,8 @@ def _line(result: dict[str, object]) -> str:
     return (
         f"{'ok ' if result['ok'] else 'BAD'} {result['query']} x {result['target']} {result['mode']}: "
         f"{result['score']} (golden {result['golden_score']}) {result['wall_seconds']:.2f} s, "
-        f"{int(result['peak_bytes']) >> 20} MiB, {phases}"  # type: ignore[call-overload]
+        f"{int(result['peak_bytes']) >> 20} MiB, "  # type: ignore[call-overload]
+        f"device {int(result['peak_device_bytes'] or 0) >> 20} MiB, {phases}"  # type: ignore[call-overload]
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import subprocess
+import threading
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -16,13 +17,44 @@ def describe_machine() -> dict[str, object]:
     """JSON-ready facts about this machine and checkout."""
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
-        "commit": _output("git", "rev-parse", "--short", "HEAD"),
+        # A copy of a checkout without its history is told which commit it is.
+        "commit": _output("git", "rev-parse", "--short", "HEAD") or os.environ.get("LONGALIGN_COMMIT"),
         "cpu": _cpu(),
         "processors": len(os.sched_getaffinity(0)),
         "gpu": _output("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"),
         "python": platform.python_version(),
         "packages": {name: _version(name) for name in _PACKAGES},
     }
+
+
+class DeviceMemory:
+    """Watches how much memory of the first GPU is in use; without `nvidia-smi` it sees nothing.
+
+    Use it as a context manager around a run; then `peak` is bytes above those in use before, or None.
+    """
+
+    def __init__(self, every_seconds: float = 0.1) -> None:
+        self.peak: int | None = None
+        self._every, self._over = every_seconds, threading.Event()
+        self._thread = threading.Thread(target=self._watch)
+
+    def __enter__(self) -> DeviceMemory:
+        self._before = self._used()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while self._before is not None and not self._over.wait(self._every):
+            self.peak = max(self.peak or 0, (self._used() or 0) - self._before)
+
+    @staticmethod
+    def _used() -> int | None:
+        found = _output("nvidia-smi", "-i", "0", "--query-gpu=memory.used", "--format=csv,noheader,nounits")
+        return int(found) << 20 if found else None
 
 
 def _cpu() -> str:
