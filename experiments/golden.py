@@ -102,7 +102,8 @@ def _run(row: dict[str, str], files: list[Path], options: argparse.Namespace) ->
         "query": row["query"], "target": row["target"], "mode": row["mode"],
         "score": found["score"], "golden_score": golden, "end": end, "same_end": same_end,
         "verified": verified, "ok": same_score and same_end and verified is not False,
-        "wall_seconds": seconds, "peak_bytes": peak, "peak_device_bytes": device.peak, "phases": found["phases"],
+        "wall_seconds": seconds, "peak_bytes": peak, "peak_device_bytes": device.peak,
+        "phases": found["phases"],
         "alignment": found.get("alignment"), "hardware": found.get("backend"),
     }  # fmt: skip
 
