@@ -19,7 +19,7 @@ from longalign.testing_traces import TIES, TraceConformance, assert_same_path
 pytestmark = pytest.mark.gpu
 
 LARGE_SCORES = Scoring(match=1000, mismatch=-1500, gap_open=2000, gap_extend=700)
-KINDS = [("packed", 4), ("packed", 8), ("packed", 24), ("int32", 4), ("int32", 24)]
+KINDS = [("packed", 8), ("packed", 16), ("packed", 24), ("int32", 8), ("int32", 16)]
 
 
 def cuda_backend(**wishes):

@@ -55,7 +55,7 @@ def test_a_strip_comes_after_its_left_neighbour_and_rectangles_take_turns():
 
 
 def test_bands_cover_the_rows_and_come_after_what_they_need():
-    work = worklist.build([job(50, 300, rows=(1, 20, 21, 50)), job(7, 100)], CONFIG, 20)
+    work = worklist.build([job(50, 300, rows=(2, 20, 22, 50)), job(7, 100)], CONFIG, 20)
     strips = strips_of(work, 0)
     per_band = len(strips) // 3
     rows = np.unique(strips[:, [layout.BAND, layout.FIRST_ROW, layout.BAND_ROWS]], axis=0)
@@ -67,6 +67,19 @@ def test_bands_cover_the_rows_and_come_after_what_they_need():
         beside = [above + step for step in (-1, 0, 1) if 0 <= strip[layout.NUMBER] + step < per_band]
         assert max(order[flag] for flag in beside) < order[int(strip[layout.FLAG])]
     assert len(strips_of(work, 1)) == len(strips_of(worklist.build([job(7, 100)], CONFIG), 0))
+
+
+@pytest.mark.parametrize("rows", [(), (1,), (3, 4, 9), (50,), (7, 20, 21, 49), tuple(range(1, 51))])
+def test_a_wanted_row_is_the_second_of_a_step_or_the_last_of_a_band(rows):
+    strips = strips_of(worklist.build([job(50, 10, rows=rows)], CONFIG, 20), 0)
+    bands = [(strip[layout.FIRST_ROW], strip[layout.FIRST_ROW] + strip[layout.BAND_ROWS]) for strip in strips]
+    assert [first for first, _ in bands[1:]] == [end for _, end in bands[:-1]]
+    assert (bands[0][0], bands[-1][1]) == (0, 50)
+    for row in rows:
+        [(first, end)] = [(first, end) for first, end in bands if first < row <= end]
+        assert (row - first) % 2 == 0 or row == end
+    above = [strip[layout.ROWS_ABOVE] for strip in strips[1:]]
+    assert above == [strip[layout.BAND_ROWS] for strip in strips[:-1]]
 
 
 def test_every_strip_has_a_flag_of_its_own_and_none_is_up():

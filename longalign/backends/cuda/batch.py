@@ -21,7 +21,7 @@ from longalign.backends.cuda.config import STEP_ROWS, KernelConfig
 from longalign.backends.cuda.layout import high_of, low_of, pack
 from longalign.backends.cuda.numbers import NUMBERS
 from longalign.backends.cuda.ptx import load_shared, store_shared
-from longalign.backends.cuda.row import Care, Edge, Limits, make_inner_edge, make_row
+from longalign.backends.cuda.row import Edge, make_inner_edge, make_row
 from longalign.backends.cuda.sync import ALL_LANES
 
 #: What a lane hands from batch to batch: the right edges of its parts' last two rows, and opened above and
@@ -29,17 +29,17 @@ from longalign.backends.cuda.sync import ALL_LANES
 Carry = namedtuple("Carry", "upper lower diagonal")
 
 #: Where a lane stands: its rectangle, the rows above its band, its number, its first column and how many
-#: columns it has; the lane that holds the strip's last part, which half that is, and its last column.
-Place = namedtuple("Place", "job above lane first width last_lane final last_column")
+#: columns it has; the lane that holds the strip's last part, which half that is, and its last column; and
+#: whether the strip ends inside that part and its right edge counts.
+Place = namedtuple("Place", "job above lane first width last_lane final last_column ragged")
 
 #: Where a warp's batch stands in shared memory: addresses of the next slot to read, the next to write, and of
 #: a lane's next row letter.
 Desk = namedtuple("Desk", "inbox outbox letter")
 
 #: The next wanted row that a lane's first part meets, its number from 0 and its index in the band; and the
-#: numbers of those that it met in the upper and the lower row of the last step, so that the second part
-#: follows: -1 for none.
-Wanted = namedtuple("Wanted", "number row upper lower")
+#: number of the one that it met in the last step, so that the second part follows: -1 for none.
+Wanted = namedtuple("Wanted", "number row met")
 
 #: What stands left of a row's next cells, and the row's letter.
 Incoming = namedtuple("Incoming", "left letter")
@@ -53,8 +53,8 @@ _UNROLLED = 2
 SLOT_BYTES, LETTER_BYTES = 8, 4
 
 
-def _make_store_row(config: KernelConfig, second: bool) -> Any:
-    """A device function that writes a lane's part of wanted rows, the first or the second of each step."""
+def _make_store_row(config: KernelConfig) -> Any:
+    """A device function that writes a lane's part of a wanted row."""
     halves, columns = config.halves, config.columns
     value_of = NUMBERS[config.numbers].value
 
@@ -71,16 +71,15 @@ def _make_store_row(config: KernelConfig, second: bool) -> Any:
 
     @cuda.jit(device=True)
     def store_wanted(lines, opened, e, row, rows, wanted, wanted_rows, jobs, place, origin):
-        """Write what is wanted of the row just finished; `row` is that of the first part."""
+        """Write the row that a step has ended with, if wanted; `row` is the second one of the first part."""
         met, next_row, number = np.int32(-1), wanted.row, wanted.number
-        last = wanted.lower if second else wanted.upper
-        if row >= 0 and row < rows and row + 1 == next_row:
+        if row > 0 and min(np.int32(row + 1), rows) == next_row and row <= rows:
             met, number = number, np.int32(number + 1)
             next_row = np.int32(wanted_rows[jobs[place.job, layout.WANTED_AT] + number] - place.above)
             store(lines, opened, e, 0, met, jobs, place, origin)
-        if halves == 2 and last >= 0:
-            store(lines, opened, e, 1, last, jobs, place, origin)
-        return Wanted(number, next_row, wanted.upper if second else met, met if second else wanted.lower)
+        if halves == 2 and wanted.met >= 0:
+            store(lines, opened, e, 1, wanted.met, jobs, place, origin)
+        return Wanted(number, next_row, met)
 
     return store_wanted
 
@@ -113,17 +112,16 @@ def _hand_on(outbox, desk, offset, right, place):
         store_shared(outbox, np.int32(desk.outbox + SLOT_BYTES * offset), pack(right.open, right.gap))
 
 
-def _make_step(config: KernelConfig, care: Care, ragged: bool, offset: int) -> Any:
+def _make_step(config: KernelConfig, guarded: bool, offset: int) -> Any:
     """A device function that sweeps two rows, `offset` rows after where the loop stands.
 
-    With guards, it stores wanted rows whose boundary index is even: those are the second of their step.
+    With guards it stores a wanted row that is the second of them, or the last of the band.
     """
     columns, halves, track_best = config.columns, config.halves, config.track_best
     numbers = NUMBERS[config.numbers]
     maximum, halves_if, select = numbers.maximum, numbers.halves, numbers.select
-    guarded = care == "guards"
-    advance, inner_edge = make_row(config, care), make_inner_edge(config)
-    fetch, store_wanted = _make_fetch(config), _make_store_row(config, second=True)
+    advance, inner_edge = make_row(config, guarded), make_inner_edge(config)
+    fetch, store_wanted = _make_fetch(config), _make_store_row(config)
     note_best, threshold_of = make_note_best(config), make_threshold(config)
 
     @cuda.jit(device=True)
@@ -133,25 +131,23 @@ def _make_step(config: KernelConfig, care: Care, ragged: bool, offset: int) -> A
     ):  # fmt: skip
         between = cuda.local.array(columns, int32)
         row = np.int32(first_row + offset)
-        above, here, wanted = np.int32(0), np.int32(0), state.wanted
+        valid_above, valid, wanted = np.int32(0), np.int32(0), state.wanted
         if guarded:
-            above = halves_if(row >= 0 and row < rows, row >= STEP_ROWS and row < rows + STEP_ROWS)
-            here = halves_if(row >= 0 and row + 1 < rows, row >= STEP_ROWS and row + 1 < rows + STEP_ROWS)
-        best, threshold, left, below = state.best, state.threshold, state.upper.left, state.lower.left
-        limits = Limits(above, place.final, place.last_column)
-        diagonal = state.carry.diagonal
+            valid_above = halves_if(row >= 0 and row < rows, row >= STEP_ROWS and row < rows + STEP_ROWS)
+            valid = halves_if(row >= 0 and row + 1 < rows, row >= STEP_ROWS and row + 1 < rows + STEP_ROWS)
+        best, threshold, diagonal = state.best, state.threshold, state.carry.diagonal
+        left, below = state.upper.left, state.lower.left
         upper, high = advance(
-            opened, between, e, letters, state.upper.letter, diagonal, left, threshold, costs, limits
+            opened, between, e, letters, state.upper.letter, diagonal, left, threshold, costs, valid_above
         )
-        diagonal = select(above, left.open, diagonal) if guarded else left.open
-        limits = Limits(here, place.final, place.last_column)
+        diagonal = select(valid_above, left.open, diagonal) if guarded else left.open
         lower, higher = advance(
-            between, opened, e, letters, state.lower.letter, diagonal, below, threshold, costs, limits
+            between, opened, e, letters, state.lower.letter, diagonal, below, threshold, costs, valid
         )
-        diagonal = select(here, below.open, diagonal) if guarded else below.open
-        if ragged:
-            upper = inner_edge(between, left, upper, costs.extend_cost, limits)
-            lower = inner_edge(opened, below, lower, costs.extend_cost, limits)
+        diagonal = select(valid, below.open, diagonal) if guarded else below.open
+        if place.ragged:
+            upper = inner_edge(between, left, upper, costs.extend_cost, place.final, place.last_column)
+            lower = inner_edge(opened, below, lower, costs.extend_cost, place.final, place.last_column)
         _hand_on(outbox, desk, offset, upper, place)
         _hand_on(outbox, desk, offset + 1, lower, place)
         next_upper = fetch(inbox, row_letters, desk, offset + 2, upper, place)
@@ -171,66 +167,12 @@ def _make_step(config: KernelConfig, care: Care, ragged: bool, offset: int) -> A
     return step
 
 
-def _make_limited_step(config: KernelConfig) -> Any:
-    """The same with limits, one row after the other; all wanted rows are stored."""
-    columns, halves, track_best = config.columns, config.halves, config.track_best
-    numbers = NUMBERS[config.numbers]
-    halves_if, select = numbers.halves, numbers.select
-    advance, fetch = make_row(config, "limits"), _make_fetch(config)
-    store_first, store_second = _make_store_row(config, second=False), _make_store_row(config, second=True)
-    note_best, threshold_of = make_note_best(config), make_threshold(config)
-
-    @cuda.jit(device=True)
-    def sweep_row(
-        opened, e, letters, incoming, diagonal, row, rows, costs, origin, place, elsewhere, best, threshold
-    ):  # fmt: skip
-        """Returns the right edge, opened above and left of the next cells, and the best cell so far."""
-        valid = halves_if(row >= 0 and row < rows, row >= STEP_ROWS and row < rows + STEP_ROWS)
-        limits = Limits(valid, place.final, place.last_column)
-        right, highest = advance(
-            opened, opened, e, letters, incoming.letter, diagonal, incoming.left, threshold, costs, limits
-        )
-        if track_best and highest != threshold:
-            i, j = np.int32(row + 1), np.int32(place.first + 1)
-            best = note_best(best, opened, highest, threshold, i, j, costs, origin)
-            used = halves_if(place.width > 0, place.width > columns)
-            i = np.int32(i + 1 - STEP_ROWS * (halves - 1))
-            threshold = threshold_of(best, elsewhere, i, j, costs, origin, used)
-        return right, select(valid, incoming.left.open, diagonal), best, threshold
-
-    @cuda.jit(device=True)
-    def step(
-        opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows,
-        costs, origin, place, elsewhere, wanted_rows, jobs, lines, state,
-    ):  # fmt: skip
-        upper, diagonal, best, threshold = sweep_row(
-            opened, e, letters, state.upper, state.carry.diagonal, first_row, rows, costs, origin, place,
-            elsewhere, state.best, state.threshold,
-        )  # fmt: skip
-        wanted = store_first(
-            lines, opened, e, first_row, rows, state.wanted, wanted_rows, jobs, place, origin
-        )
-        row = np.int32(first_row + 1)
-        lower, diagonal, best, threshold = sweep_row(
-            opened, e, letters, state.lower, diagonal, row, rows, costs, origin, place, elsewhere, best,
-            threshold,
-        )  # fmt: skip
-        wanted = store_second(lines, opened, e, row, rows, wanted, wanted_rows, jobs, place, origin)
-        _hand_on(outbox, desk, 0, upper, place)
-        _hand_on(outbox, desk, 1, lower, place)
-        next_upper = fetch(inbox, row_letters, desk, 2, upper, place)
-        next_lower = fetch(inbox, row_letters, desk, 3, lower, place)
-        return State(Carry(upper, lower, diagonal), next_upper, next_lower, best, threshold, wanted)
-
-    return step
-
-
-def _make_steps(config: KernelConfig, care: Care, ragged: bool, count: int, offset: int = 0) -> Any:
+def _make_steps(config: KernelConfig, guarded: bool, count: int, offset: int = 0) -> Any:
     """A device function that sweeps `count` steps, without a loop."""
-    step = _make_step(config, care, ragged, offset)
+    step = _make_step(config, guarded, offset)
     if count == 1:
         return step
-    others = _make_steps(config, care, ragged, count - 1, offset + STEP_ROWS)
+    others = _make_steps(config, guarded, count - 1, offset + STEP_ROWS)
 
     @cuda.jit(device=True)
     def steps(
@@ -249,14 +191,14 @@ def _make_steps(config: KernelConfig, care: Care, ragged: bool, count: int, offs
     return steps
 
 
-def make_sweep_batch(config: KernelConfig, care: Care = "none", ragged: bool = False) -> Any:
-    """A device function that sweeps the rows of a batch; see `kernel` for when with care, or as ragged.
+def make_sweep_batch(config: KernelConfig, guarded: bool) -> Any:
+    """A device function that sweeps the rows of a batch; see `kernel` for when with guards.
 
     It takes left edge and letters from shared memory, and leaves the right edge there: `desk` says where.
     """
     batch = config.batch
-    count = _UNROLLED if care == "none" and not ragged and batch % (_UNROLLED * STEP_ROWS) == 0 else 1
-    steps = _make_limited_step(config) if care == "limits" else _make_steps(config, care, ragged, count)
+    count = 1 if guarded or batch % (_UNROLLED * STEP_ROWS) else _UNROLLED
+    steps = _make_steps(config, guarded, count)
     stride, fetch = count * STEP_ROWS, _make_fetch(config)
 
     @cuda.jit(device=True)

@@ -59,9 +59,9 @@ def make_read_costs(config: KernelConfig) -> Any:
 def make_load_columns(config: KernelConfig) -> Any:
     """A device function that loads a lane's columns from the top boundary and the target."""
     columns, halves = config.columns, config.halves
-    letters_of_lane = columns * halves
     numbers = NUMBERS[config.numbers]
-    column_letter = LETTER_SCORES[config.numbers, config.letters].column
+    scores = LETTER_SCORES[config.numbers, config.letters]
+    column_letter, background = scores.column, scores.background
     join, number, raised = numbers.join, numbers.number, numbers.raised
 
     @cuda.jit(device=True)
@@ -70,8 +70,11 @@ def make_load_columns(config: KernelConfig) -> Any:
         opening = costs.amount
         gap_open = np.int32(opening - jobs[job, layout.EXTEND])
         target_at, cols = jobs[job, layout.TARGET_AT] + first, np.int32(jobs[job, layout.COLS])
-        for k in range(letters_of_lane):
+        for k in range(halves * columns):
             letters[k] = column_letter(target[target_at + k], costs.match, costs.mismatch)
+        if background is not None:
+            for k in range(columns):
+                letters[columns + k] = background(target[target_at + k], costs.mismatch)
         diagonal = np.int32(0)
         for half in range(halves):
             for k in range(columns):

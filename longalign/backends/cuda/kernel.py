@@ -14,12 +14,10 @@ Most batches take no notice of limits. Right of a narrow strip's end the parts g
 will compute as well, or beyond the rectangle, where letters score no more than -alpha - beta against any
 other. No cell there outranks all the true ones: the best path to it leaves the rectangle at some (i, j), and
 each step from there on, a gap or such a pair, takes it no higher than H(i', j) in the row i' it has come to,
-on a lower anti-diagonal. A batch is swept with *guards* if it holds the first or the last row of a part, a
-wanted row or an ambiguous query letter. If a strip ends inside a part and its right edge counts, its batches
-are *ragged*, the edge is found after each row, or in place of guards have *limits*: nothing is computed
-beyond the end. All have limits where a strip ends inside a part and letters are compared: then those letters
-score more. So have batches with a wanted row of odd index: only of the second row of a step, the even one,
-all values are there when the step is done.
+on a lower anti-diagonal. If a strip ends inside a part and its right edge counts, it is *ragged*: the edge is
+found after each row. A batch is swept with *guards* if it holds the first or the last row of a part, a wanted
+row or an ambiguous query letter. A wanted row is the second of its step, or the last of its band: then all
+its values are there when the step is done.
 """
 
 # mypy: allow-untyped-defs
@@ -56,15 +54,13 @@ from longalign.backends.cuda.edges import (
     make_store_edge,
 )
 from longalign.backends.cuda.layout import low_of, pack
+from longalign.backends.cuda.letters import LETTER_SCORES
 from longalign.backends.cuda.numbers import NUMBERS
 from longalign.backends.cuda.ptx import load_relaxed, shared_address
 from longalign.backends.cuda.row import Edge
 from longalign.backends.cuda.sync import (
     ALL_LANES,
-    LEAD,
     LOOK_EVERY,
-    REST_EVERY,
-    let_catch_up,
     publish_rows,
     take_ticket,
     told_to_stop,
@@ -111,8 +107,8 @@ def build_kernel(config: KernelConfig) -> Any:
     )  # fmt: skip
     track_best, letter_slots = config.track_best, config.warps * 2 * ring
     slots = config.warps * batch + STEP_ROWS  # more than are filled: the last step fetches what none needs
-    target_letters, padded = columns * halves, config.letters != "compare"
-    based, lead = config.numbers == "packed", config.lag + LEAD * batch
+    target_letters = columns * LETTER_SCORES[config.numbers, config.letters].words
+    based = config.numbers == "packed"
     numbers = NUMBERS[config.numbers]
     cost, halves_if, origin_below = numbers.cost, numbers.halves, numbers.origin
     load_columns, read_costs, store_edge = (
@@ -121,9 +117,8 @@ def build_kernel(config: KernelConfig) -> Any:
     read_ahead, receive, load_rows = make_read_ahead(config), make_receive(config), make_load_rows(config)
     store_columns = make_store_columns(config)
     rebase, threshold_of = make_rebase(config), make_threshold(config)
-    sweep_batch, sweep_ragged_batch = make_sweep_batch(config), make_sweep_batch(config, ragged=True)
-    sweep_guarded_batch = make_sweep_batch(config, "guards")
-    sweep_limited_batch = make_sweep_batch(config, "limits")
+    sweep_batch = make_sweep_batch(config, guarded=False)
+    sweep_guarded_batch = make_sweep_batch(config, guarded=True)
 
     @cuda.jit(max_registers=config.max_registers)
     def sweep(
@@ -163,17 +158,17 @@ def build_kernel(config: KernelConfig) -> Any:
             width = min(max(np.int32(strip_width - part * columns), np.int32(0)), np.int32(halves * columns))
             end = np.int32(first_of_strip + strip_width)
             last_column = np.int32((strip_width - 1) % columns)
-            whole_parts = last_column == columns - 1
-            edge_counts = strips[strip, layout.WANTED_COLUMN] >= 0 or end < jobs[job, layout.COLS]
+            inner = end < jobs[job, layout.COLS]
             place = Place(
                 job, band.first, lane, first, width, np.int32(last_part // halves),
                 halves_if(part == last_part, part + 1 == last_part), last_column,
+                last_column < columns - 1 and (strips[strip, layout.WANTED_COLUMN] >= 0 or inner),
             )  # fmt: skip
             used = halves_if(width > 0, width > columns)
 
             if band.first > 0 and wait_for_band(
-                flags, strips[strip, layout.FLAG_ABOVE], band.first // strips[strip, layout.BAND], tag > 0,
-                end < jobs[job, layout.COLS], stop,
+                flags, strips[strip, layout.FLAG_ABOVE], strips[strip, layout.ROWS_ABOVE], tag > 0, inner,
+                stop,
             ):  # fmt: skip
                 return
             top_at = _top_of_band(jobs, job, strips[strip, layout.BAND])
@@ -186,7 +181,7 @@ def build_kernel(config: KernelConfig) -> Any:
             best = no_best()
             next_wanted = strips[strip, layout.WANTED_ABOVE]
             next_row = np.int32(wanted_rows[jobs[job, layout.WANTED_AT] + next_wanted] - band.first)
-            wanted = Wanted(next_wanted, next_row, np.int32(-1), np.int32(-1))
+            wanted = Wanted(next_wanted, next_row, np.int32(-1))
             ambiguous_until = np.int32(0)
             first_row_read, second_row_read = read_ahead(
                 query, column, jobs, job, band, tag, np.int32(0), lane
@@ -198,12 +193,6 @@ def build_kernel(config: KernelConfig) -> Any:
                 )
                 if stopped or (start % (LOOK_EVERY * batch) == 0 and told_to_stop(stop)):
                     return
-                passed = np.int32(start - behind - lead)
-                if start % (REST_EVERY * batch) == 0 and passed > 0:
-                    row = jobs[job, layout.COLUMN_AT] + band.first + passed
-                    let_catch_up(
-                        column, row, np.int32(tag + 1), strips[strip, layout.NEXT], tickets, stop, lane
-                    )
                 last = np.int32(rows - 1 - start)
                 if tag == 0 and 0 <= last < batch and lane == last % LANES and _continues(jobs, job, band):
                     corner = low_of(one.tagged.h if last < LANES else other.tagged.h)
@@ -241,30 +230,17 @@ def build_kernel(config: KernelConfig) -> Any:
                 wanted_at = jobs[job, layout.WANTED_AT]
                 while band.first < wanted_rows[wanted_at + next_wanted] <= band.first + start - behind:
                     next_wanted = np.int32(next_wanted + 1)
-                guarded = start < behind or start + batch > rows or start < ambiguous_until
-                odd = np.int32(0)
-                ahead = np.int32(wanted_at + next_wanted)
-                while band.first < wanted_rows[ahead] <= band.first + start + batch:
-                    guarded, odd = True, np.int32(odd | ((wanted_rows[ahead] - band.first) & 1))
-                    ahead = np.int32(ahead + 1)
-                limited = odd != 0 or (not whole_parts and (not padded or (guarded and edge_counts)))
+                guarded = (
+                    start < behind or start + batch > rows or start < ambiguous_until
+                    or band.first < wanted_rows[wanted_at + next_wanted] <= band.first + start + batch
+                )  # fmt: skip
                 first_row = np.int32(start - part * STEP_ROWS)
                 threshold = threshold_of(
                     best, elsewhere, first_row + 1 - STEP_ROWS * (halves - 1), first + 1, costs, origin, used
                 )
                 desk = Desk(inbox_at, outbox_at, np.int32(ring_at + LETTER_BYTES * (first_row & (ring - 1))))
-                if limited:
-                    carry, best, wanted = sweep_limited_batch(
-                        opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs,
-                        origin, place, elsewhere, carry, best, threshold, wanted, wanted_rows, jobs, lines,
-                    )  # fmt: skip
-                elif guarded:
+                if guarded:
                     carry, best, wanted = sweep_guarded_batch(
-                        opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs,
-                        origin, place, elsewhere, carry, best, threshold, wanted, wanted_rows, jobs, lines,
-                    )  # fmt: skip
-                elif edge_counts and not whole_parts:
-                    carry, best, wanted = sweep_ragged_batch(
                         opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs,
                         origin, place, elsewhere, carry, best, threshold, wanted, wanted_rows, jobs, lines,
                     )  # fmt: skip

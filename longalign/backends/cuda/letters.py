@@ -1,6 +1,7 @@
 """How a kernel scores a letter pair: strategies with the same four device functions.
 
-- `column(code, match, mismatch)`: what a lane keeps of a target letter;
+- `column(code, match, mismatch)`: what a lane keeps of a target letter, and `background` what else, if
+  anything;
 - `row(code, above)`: what a lane reads of the query letter of its row and the one above on which the other
   half of a packed number is at work, a step behind;
 - `add(total, letters, k, columns, row, match, mismatch)`: `total` plus the score in column k, given what is
@@ -11,9 +12,9 @@
 An ambiguous query letter has no byte. Of any two bytes of a target letter at least one is the mismatch, and
 the other is that or higher: so their minimum is what it scores.
 
-A target goes on with the code NO_LETTER beyond its end, which has no score in its bytes. As the kernel adds
+A target goes on with the code NO_LETTER beyond its end, which scores 0 with any other. As the kernel adds
 alpha + beta to every score, a letter pair there is worth no more than opening a gap: see `kernel` for why
-that keeps such columns from being best. Where letters are compared, it scores a mismatch.
+that keeps such columns from being best.
 """
 
 # mypy: allow-untyped-defs
@@ -40,7 +41,10 @@ NO_LETTER = 255
 class LetterScores:
     """The device functions of one strategy."""
 
+    #: Words that a lane keeps for each of its columns.
+    words: int
     column: Any
+    background: Any
     row: Any
     add: Any
     add_ambiguous: Any
@@ -57,8 +61,14 @@ def _row_code(code, above):
 
 
 @cuda.jit(device=True)
+def _mismatch_of(code, mismatch):
+    """What a target letter scores against all others."""
+    return np.int32(0 if code == NO_LETTER else mismatch)
+
+
+@cuda.jit(device=True)
 def _add_compared(total, letters, k, columns, row, match, mismatch):
-    return np.int32(total + (match if letters[k] == row else mismatch))
+    return np.int32(total + (match if letters[k] == row else letters[columns + k]))
 
 
 @cuda.jit(device=True)
@@ -125,9 +135,13 @@ def _add_selected_ambiguous(total, letters, k, columns, row, match, mismatch):
 
 
 LETTER_SCORES: dict[tuple[Numbers, Letters], LetterScores] = {
-    ("int32", "compare"): LetterScores(_column_code, _row_code, _add_compared, _add_compared),
-    ("int32", "bytes"): LetterScores(_column_bytes, _one_hot, _add_dot, _add_dot_ambiguous),
-    ("packed", "bytes"): LetterScores(_column_bytes, _selector, _add_selected, _add_selected_ambiguous),
+    ("int32", "compare"): LetterScores(
+        2, _column_code, _mismatch_of, _row_code, _add_compared, _add_compared
+    ),
+    ("int32", "bytes"): LetterScores(1, _column_bytes, None, _one_hot, _add_dot, _add_dot_ambiguous),
+    ("packed", "bytes"): LetterScores(
+        2, _column_bytes, None, _selector, _add_selected, _add_selected_ambiguous
+    ),
 }
 
 

@@ -34,7 +34,7 @@ def bytes_needed(jobs: Sequence[SweepJob], strip_width: int, band_rows: int = AL
     total = 20 * _ALIGNMENT
     for job in jobs:
         rows, cols = len(job.query), len(job.target)
-        bands = -(-rows // band_rows)
+        bands = -(-rows // band_rows) + len(job.rows)  # at the most: see `worklist`
         total += (rows + cols + strip_width) * _LETTER + (2 * rows + min(bands, 2) * (cols + 1)) * _VALUE
         total += (len(job.rows) * (cols + 1) + len(job.cols) * (rows + 1)) * _VALUE
         total += bands * (cols // strip_width + len(job.cols) + 2) * _STRIP

@@ -25,11 +25,9 @@ class Shape:
 #: Shapes to choose from. Wide strips spend less on boundaries and synchronisation, narrow ones keep more
 #: warps busy on short rectangles.
 SHAPES: dict[Numbers, tuple[Shape, ...]] = {
-    "packed": (
-        Shape(24, 64, 255), Shape(20, 64, 255), Shape(16, 64, 255), Shape(8, 32, 128), Shape(4, 32, 128),
-    ),
-    "int32": (Shape(24, 32, 255), Shape(16, 32, 168), Shape(8, 32, 128), Shape(4, 32, 128)),
-}  # fmt: skip
+    "packed": (Shape(24, 64, 255), Shape(16, 64, 168), Shape(8, 32, 128)),
+    "int32": (Shape(16, 32, 168), Shape(8, 32, 128)),
+}
 
 #: What packed arithmetic needs: Hopper's instructions.
 _PACKED_CAPABILITY = (9, 0)

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections import namedtuple
-from typing import Any, Literal
+from typing import Any
 
 from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.config import KernelConfig
@@ -21,52 +21,34 @@ Costs = namedtuple("Costs", "match mismatch amount opening opening_cost extend_c
 #: H - alpha - beta and the gap state beside it.
 Edge = namedtuple("Edge", "open gap")
 
-#: What a row takes care of. "guards": halves that are not at work keep their state, and the query letter may
-#: be ambiguous. "limits": the strip's last part ends where it ends, too.
-Care = Literal["none", "guards", "limits"]
 
-#: Which halves of a lane are at work on a row of the rectangle, which is the strip's last part, and the last
-#: column of that part.
-Limits = namedtuple("Limits", "valid final last_column")
-
-
-def make_row(config: KernelConfig, care: Care) -> Any:
-    """A device function that advances a lane by one row, from the opened values (H - alpha - beta) in
-    `above`.
+def make_row(config: KernelConfig, guarded: bool) -> Any:
+    """A device function that advances a lane by one row, from opened values (H - alpha - beta) in `above`.
 
     Those of the row go to `here`, which may be the same array. It returns the right edge, and `highest` or
-    what opened value of the row is higher. What it takes care of, see `Care`.
+    what opened value of the row is higher. If `guarded`, halves without bits in `valid` keep their state, and
+    the query letter may be ambiguous.
     """
     columns = config.columns
     numbers, scores = NUMBERS[config.numbers], LETTER_SCORES[config.numbers, config.letters]
     cell = cuda.jit(device=True)(make_cell(numbers.maximum, numbers.subtract, config.local))
     maximum, lower, subtract, select = numbers.maximum, numbers.lower, numbers.subtract, numbers.select
-    guarded, limited = care != "none", care == "limits"
     add_score = scores.add_ambiguous if guarded else scores.add
 
     @cuda.jit(device=True)
-    def advance(above, here, e, letters, letter, diagonal, left, highest, costs, limits):
+    def advance(above, here, e, letters, letter, diagonal, left, highest, costs, valid):
         before = highest
         open_left, f = left.open, left.gap
-        opened, last_open, last_f, last_highest = open_left, open_left, f, highest
         for k in range(columns):
             open_up, e_up = above[k], e[k]
             paired = add_score(diagonal, letters, k, columns, letter, costs.match, costs.mismatch)
             h, e_here, f = cell(paired, open_up, e_up, open_left, f, costs.extend_cost, costs.floor)
             diagonal = open_up
-            opened = subtract(h, costs.opening_cost) if guarded else lower(h, costs.opening)
-            here[k] = select(limits.valid, opened, open_up) if guarded else opened
-            e[k] = select(limits.valid, e_here, e_up) if guarded else e_here
-            highest = maximum(highest, opened)
-            open_left = opened
-            if limited and k == limits.last_column:
-                last_open, last_f, last_highest = opened, f, highest
-        if limited:
-            opened, f = select(limits.final, last_open, opened), select(limits.final, last_f, f)
-            highest = select(limits.final, last_highest, highest)
-        if guarded:
-            highest = select(limits.valid, highest, before)
-        return Edge(opened, f), highest
+            open_left = subtract(h, costs.opening_cost) if guarded else lower(h, costs.opening)
+            here[k] = select(valid, open_left, open_up) if guarded else open_left
+            e[k] = select(valid, e_here, e_up) if guarded else e_here
+            highest = maximum(highest, open_left)
+        return Edge(open_left, f), select(valid, highest, before) if guarded else highest
 
     return advance
 
@@ -81,13 +63,14 @@ def make_inner_edge(config: KernelConfig) -> Any:
     maximum, subtract, select = numbers.maximum, numbers.subtract, numbers.select
 
     @cuda.jit(device=True)
-    def inner_edge(opened, left, right, extend_cost, limits):
+    def inner_edge(opened, left, right, extend_cost, final, last_column):
+        """`final` has bits for the half that is the strip's last part."""
         here, f = left.open, left.gap
         for k in range(columns):
-            if k > limits.last_column:
+            if k > last_column:
                 break
             f = maximum(subtract(f, extend_cost), here)
             here = opened[k]
-        return Edge(select(limits.final, here, right.open), select(limits.final, f, right.gap))
+        return Edge(select(final, here, right.open), select(final, f, right.gap))
 
     return inner_edge

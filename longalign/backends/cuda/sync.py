@@ -23,11 +23,6 @@ below waits with *acquire* until the strip above it and those beside that one ar
 one and the upper one have stored (its corner is the left one's last column); and the right one has read its
 corner, so this one may write there: bands take turns with two buffers. All three have earlier tickets.
 
-**Rests.** A multiprocessor favours some of its warps. A strip that runs far ahead of its right neighbour
-takes time from strips that others wait for, and gains nothing: the last strip decides. So it rests while its
-neighbour, if a warp has taken that, is more than `LEAD` batches behind what it could be. Rests are bounded:
-correctness does not depend on them.
-
 **Stop.** The host sets `stop` from another stream; every warp reads it when it waits, and every `LOOK_EVERY`
 batches at the least, and leaves. A warp that leaves stores nothing more, so nobody reads unfinished values.
 """
@@ -48,11 +43,7 @@ ALL_LANES = 0xFFFFFFFF
 #: Batches after which a warp looks at what the host says, whether it waits or not.
 LOOK_EVERY = 32
 
-#: Batches between two looks at the right neighbour, and how many it may be behind.
-REST_EVERY, LEAD = 16, 16
-
 _POLL_NANOSECONDS = np.uint32(100)
-_REST_NANOSECONDS, _MOST_RESTS = np.uint32(1_000), 256
 
 #: H and F of a row on a strip's edge, each with its tag.
 Tagged = namedtuple("Tagged", "h gap")
@@ -109,22 +100,6 @@ def wait_for_row(column, row, tag, stop):
         stopped = load_relaxed(stop, 0)
         h, gap = load_pair(column, 2 * row)
     return cuda.any_sync(ALL_LANES, stopped != 0)
-
-
-@cuda.jit(device=True)
-def let_catch_up(column, row, tag, next_ticket, tickets, stop, lane):
-    """Rest a while if the right neighbour, though it has begun, is still above a row that carries `tag`."""
-    if lane == 0:
-        rests = np.int32(0)
-        h, _ = load_pair(column, 2 * row)
-        while (
-            high_of(h) == tag and rests < _MOST_RESTS and next_ticket < load_relaxed(tickets, 0)
-            and load_relaxed(stop, 0) == 0
-        ):  # fmt: skip
-            cuda.nanosleep(_REST_NANOSECONDS)
-            rests = np.int32(rests + 1)
-            h, _ = load_pair(column, 2 * row)
-    cuda.syncwarp()
 
 
 @cuda.jit(device=True)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from longalign.backends.base import Codes, SweepJob, SweepResult
 from longalign.backends.cuda import layout, window
-from longalign.backends.cuda.config import KernelConfig
+from longalign.backends.cuda.config import STEP_ROWS, KernelConfig
 from longalign.backends.cuda.letters import NO_LETTER
 from longalign.boundary import BestCell, Boundary, IntArray
 from longalign.scoring import NEG_INF
@@ -90,7 +90,7 @@ def build(jobs: Sequence[SweepJob], config: KernelConfig, band_rows: int = ALL_R
 
     return WorkList(
         table,
-        _round_robin(strips_of, table[:, layout.COLS]),
+        _round_robin(strips_of),
         _joined([job.query for job in jobs]),
         _joined([part for job in jobs for part in (job.target, np.full(beyond, NO_LETTER, np.uint8))]),
         _joined(tops),
@@ -135,18 +135,13 @@ def _strips(job: SweepJob, width: int) -> IntArray:
     return np.concatenate(parts)
 
 
-def _round_robin(strips_of: list[IntArray], cols: NDArray[np.int64]) -> IntArray:
+def _round_robin(strips_of: list[IntArray]) -> IntArray:
     """All first strips, then all second ones, and so on: as many rectangles as possible at a time.
 
     That keeps every strip behind its left neighbour, and every band behind the one above.
     """
     strips = np.concatenate(strips_of)
-    strips = np.ascontiguousarray(strips[np.lexsort((strips[:, layout.NUMBER], strips[:, layout.BAND]))])
-    ticket_of_flag = np.empty(len(strips) + 1, np.int32)
-    ticket_of_flag[strips[:, layout.FLAG]] = np.arange(len(strips))
-    last = strips[:, layout.FIRST_COLUMN] + strips[:, layout.WIDTH] == cols[strips[:, layout.JOB]]
-    strips[:, layout.NEXT] = np.where(last, layout.NO_TICKET, ticket_of_flag[strips[:, layout.FLAG] + 1])
-    return strips
+    return np.ascontiguousarray(strips[np.lexsort((strips[:, layout.NUMBER], strips[:, layout.BAND]))])
 
 
 def _packed(boundary: Boundary) -> Packed:
@@ -172,8 +167,18 @@ def _tops(job: SweepJob, bands: IntArray) -> Packed:
 
 
 def _bands(job: SweepJob, band_rows: int) -> IntArray:
-    """The first row of each band of a rectangle."""
-    return np.arange(0, len(job.query), min(band_rows, len(job.query)), dtype=np.int32)
+    """The first row of each band of a rectangle.
+
+    The kernel sweeps two rows a step and can store the second one only, or the last row of a band: where a
+    wanted row would be the first, a band ends.
+    """
+    rows = len(job.query)
+    firsts = [0]
+    for end in sorted({*range(band_rows, rows, band_rows), *job.rows}):
+        even = (end - firsts[-1]) % STEP_ROWS == 0
+        if end < rows and (end % band_rows == 0 or not even):
+            firsts.append(end)
+    return np.array(firsts, np.int32)
 
 
 def _in_bands(strips: IntArray, job: SweepJob, bands: IntArray) -> IntArray:
@@ -185,7 +190,8 @@ def _in_bands(strips: IntArray, job: SweepJob, bands: IntArray) -> IntArray:
     strips[:, layout.FLAG] = band * count + number
     strips[:, layout.FLAG_ABOVE] = strips[:, layout.FLAG] - count
     strips[:, layout.FIRST_ROW] = bands[band]
-    strips[:, layout.BAND_ROWS] = np.diff(bands, append=len(job.query))[band]
+    heights = np.diff(bands, append=len(job.query))
+    strips[:, layout.BAND_ROWS], strips[:, layout.ROWS_ABOVE] = heights[band], heights[band - 1]
     strips[:, layout.WANTED_ABOVE] = np.searchsorted(job.rows, bands, side="right")[band]
     return strips
 
