@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 from shutil import disk_usage
+from typing import TYPE_CHECKING
 
 from longalign.backends.base import Backend, DeviceFacts, Workers
 from longalign.errors import UsageError
@@ -23,6 +25,9 @@ from longalign.geometry import (
 )
 from longalign.phases.meeting import CALL_BYTES
 from longalign.store.manifest import Command
+
+if TYPE_CHECKING:  # it brings Dask along
+    from longalign.engines.dask import Cluster
 
 #: What Python, Numba and the libraries take before the first letter is read.
 _PROGRAM_BYTES = 400 << 20
@@ -46,11 +51,14 @@ class Resources:
     """What a run may use: devices, bytes of host memory, and bytes of boundaries.
 
     `store_budget` None means as many bytes as make phases 2 and 3 cheap, if memory or disk has them.
+    `cluster`, where there is one, connects for a matrix of so many rows and columns to workers that sweep its
+    tiles instead of `backends`.
     """
 
     backends: Sequence[Backend]
     memory: int
     store_budget: int | None = None
+    cluster: Callable[[int, int], AbstractContextManager[Cluster]] | None = None
 
 
 def plan(
@@ -180,5 +188,5 @@ def _check_worker(rows: int, cols: int, needed: int, workers: Workers) -> None:
     if needed > workers.memory:
         raise UsageError(
             f"{rows} x {cols} letters need about {ceil(needed / (1 << 20))} MiB of memory on every worker, "
-            f"and one has {workers.memory >> 20} MiB"
+            f"and one can spare {workers.memory >> 20} MiB"
         )

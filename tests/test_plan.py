@@ -99,7 +99,7 @@ def test_workers_bring_their_own_memory():
 
     assert tiles(4 << 30) < tiles(2 << 30)
     with pytest.raises(
-        UsageError, match=r"need about \d+ MiB of memory on every worker, and one has 1000 MiB"
+        UsageError, match=r"need about \d+ MiB of memory on every worker, and one can spare 1000 MiB"
     ):
         tiles(1000 * MB)
 
