@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Sequence as Items
+from contextlib import AbstractContextManager
+from functools import partial
 from os import PathLike
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import psutil
@@ -13,12 +17,15 @@ from longalign import pipeline
 from longalign.alignment import Alignment, Mode
 from longalign.backends.select import open_backends
 from longalign.boundary import BestCell
-from longalign.errors import InputError, UsageError
+from longalign.errors import BackendError, InputError, UsageError
 from longalign.events import Emit, ignore
 from longalign.plan import Resources
 from longalign.scoring import Scoring
 from longalign.sequence import Letters, Sequence
 from longalign.store.manifest import Command
+
+if TYPE_CHECKING:  # it brings Dask along
+    from longalign.engines.dask import Cluster
 
 #: What may be given as a sequence.
 Text = Sequence | str | bytes | bytearray | Letters
@@ -32,13 +39,25 @@ def resources(
     devices: Items[int] = (),
     memory: int | None = None,
     store_budget: int | None = None,
+    cluster: str | None = None,
 ) -> Resources:
     """What a run may use; by default a CUDA device if there is one, all processors, free memory.
 
-    Raises BackendError if the back end is not to be had, UsageError for an unknown one.
+    Raises BackendError if the back end or, for a cluster, Dask is not to be had; UsageError for an unknown
+    back end.
     """
     memory = int(psutil.virtual_memory().available * 0.8) if memory is None else memory
-    return Resources(open_backends(backend, threads, devices), memory, store_budget)
+    backends = open_backends(backend, threads, devices)
+    workers = None if cluster is None else _workers_at(cluster, backend)
+    return Resources(backends, memory, store_budget, workers)
+
+
+def _workers_at(address: str, backend: str) -> Callable[[int, int], AbstractContextManager[Cluster]]:
+    try:
+        from longalign.engines.dask import connect
+    except ImportError as error:
+        raise BackendError(f"a cluster needs Dask ({error}): install longalign[cluster]") from error
+    return partial(connect, address, backend)
 
 
 def align(
@@ -53,17 +72,19 @@ def align(
     memory: int | None = None,
     store: str | PathLike[str] | None = None,
     store_budget: int | None = None,
+    cluster: str | None = None,
     emit: Emit = ignore,
 ) -> Alignment:
     """The optimal alignment of two nucleotide sequences, local (Smith-Waterman) or global (Gotoh).
 
     Sequences are text, bytes, uint8 arrays of ASCII letters, or `read_sequence("file.fa")`. `backend` is
     "auto", "cpu" or "cuda"; `devices` are CUDA device numbers; `memory` and `store_budget` are bytes.
-    With `store`, a directory, a run that was stopped is gone on with. `emit` gets `longalign.events`.
+    With `store`, a directory, a run that was stopped is gone on with. `cluster`, a Dask scheduler's address
+    or file, has phase 1 done by its workers, which must see `store`. `emit` gets `longalign.events`.
 
     Raises InputError, UsageError, StoreError or BackendError.
     """
-    using = resources(backend, threads, devices, memory, store_budget)
+    using = resources(backend, threads, devices, memory, store_budget, cluster)
     outcome = _run("align", query, target, scoring, mode, using, store, emit)
     assert outcome.alignment is not None
     return outcome.alignment
@@ -80,13 +101,14 @@ def score(
     devices: Items[int] = (),
     memory: int | None = None,
     store: str | PathLike[str] | None = None,
+    cluster: str | None = None,
     emit: Emit = ignore,
 ) -> BestCell:
     """The optimal score and where an alignment with it ends, in O(m + n) memory. See `align`.
 
     The end is given as the number of query and target letters before it.
     """
-    using = resources(backend, threads, devices, memory)
+    using = resources(backend, threads, devices, memory, cluster=cluster)
     end = _run("score", query, target, scoring, mode, using, store, emit).end
     return BestCell(end.value, end.i, end.j)
 
@@ -98,13 +120,15 @@ def resume(
     threads: int | None = None,
     devices: Items[int] = (),
     memory: int | None = None,
+    cluster: str | None = None,
     emit: Emit = ignore,
 ) -> Alignment | BestCell:
     """Go on with the run that a store belongs to, on any back end; returns what it would have returned.
 
     Raises StoreError if there is no such store, if it is in use, or if a sequence file has changed.
     """
-    outcome = pipeline.resume(Path(store), resources(backend, threads, devices, memory), emit=emit)
+    using = resources(backend, threads, devices, memory, cluster=cluster)
+    outcome = pipeline.resume(Path(store), using, emit=emit)
     return outcome.alignment or BestCell(outcome.end.value, outcome.end.i, outcome.end.j)
 
 

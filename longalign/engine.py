@@ -25,11 +25,16 @@ _POLL_SECONDS = 0.1
 class Engine(Protocol):
     """Runs tile steps: here, in other processes, or on other machines."""
 
-    #: How many steps may be in hand at once.
-    capacity: int
+    @property
+    def capacity(self) -> int:
+        """How many steps may be in hand at once, as far as is known now."""
+        ...
 
     def submit(self, tile: Tile) -> Future[TileFinished]:
-        """Start the step of a tile whose neighbours are done."""
+        """Start the step of a tile whose neighbours are done.
+
+        An engine that loses the worker of a step cancels its future: the tile is to be submitted again.
+        """
         ...
 
     def progress(self) -> int:
@@ -77,14 +82,19 @@ def run_tiles(lattice: StoreLattice, engine: Engine) -> Generator[Event, None, N
     grid = lattice.grid
     done = [(tile.row, tile.col) for tile in grid.tiles() if lattice.store.has_tile(tile)]
     wavefront = Wavefront(grid.shape, done)
-    running: set[Future[TileFinished]] = set()
+    running: dict[Future[TileFinished], Tile] = {}
     try:
         while not wavefront.finished:
             while len(running) < engine.capacity and (ready := wavefront.take()) is not None:
-                running.add(engine.submit(grid.tile(*ready)))
-            finished, running = wait(running, _POLL_SECONDS, FIRST_COMPLETED)
+                tile = grid.tile(*ready)
+                running[engine.submit(tile)] = tile
+            finished, _ = wait(running, _POLL_SECONDS, FIRST_COMPLETED)
             yield Advanced(engine.progress())
             for future in finished:
+                tile = running.pop(future)
+                if future.cancelled():
+                    wavefront.give_back(tile.row, tile.col)
+                    continue
                 event = future.result()
                 wavefront.complete(event.row, event.col)
                 yield event

@@ -6,7 +6,9 @@ Pure integer arithmetic. A *cut* is a boundary index; cuts always begin with 0 a
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import product
 from math import ceil
 
 from longalign.errors import UsageError
@@ -114,19 +116,58 @@ def owner(cuts: tuple[int, ...], index: int) -> int:
     return bisect_left(cuts, index) - 1
 
 
+def parts(length: int, largest: int) -> int:
+    """How many nearly equal parts (up to one letter) it takes so that none is longer than `largest`."""
+    return max(1, ceil(length / largest))
+
+
 def even_cuts(length: int, largest: int) -> tuple[int, ...]:
     """Cuts into equal parts (up to one letter), none longer than `largest`."""
-    parts = max(1, ceil(length / largest))
-    return tuple(length * k // parts for k in range(parts + 1))
+    return _cuts_into(length, parts(length, largest))
 
 
-def thin(cuts: tuple[int, ...], largest: int) -> tuple[int, ...]:
-    """The fewest of the given cuts that keep every part within `largest`, where the cuts allow it."""
-    kept = [cuts[0]]
-    for cut, following in zip(cuts[1:], (*cuts[2:], None), strict=True):
-        if following is None or following - kept[-1] > largest:
-            kept.append(cut)
-    return tuple(kept)
+def _cuts_into(length: int, count: int) -> tuple[int, ...]:
+    return tuple(length * k // count for k in range(count + 1))
+
+
+def _chunks(length: int, tile: int, chunk: int) -> int:
+    """How many equal parts of at most `chunk` it takes if equal tiles of at most `tile` hold whole ones.
+
+    Tiles are of equal size because several devices wait for the one that has the largest.
+    """
+    tiles = parts(length, tile)
+    return min(length, tiles * parts(ceil(length / tiles), chunk))
+
+
+def share(
+    rows: int, cols: int, largest: tuple[int, int], devices: int, seconds: Callable[[int, int], float]
+) -> tuple[int, int]:
+    """The tile shape, within `largest`, with which so many devices are done with a matrix soonest.
+
+    `seconds(rows, cols)` is what a device takes for a tile of that shape, with what it takes beside the
+    sweep: small tiles soon give every device one, large ones waste less of its time. In a wavefront over
+    r x c tiles p = min(devices, r, c) devices are busy, except that they begin one after the other and end
+    one after the other, so it lasts as long as r * c / p + p - 1 tiles.
+    """
+
+    def shape_of(counts: tuple[int, int]) -> tuple[int, int]:
+        return ceil(rows / counts[0]), ceil(cols / counts[1])
+
+    def duration(counts: tuple[int, int]) -> tuple[float, int]:
+        busy, tiles = min(devices, *counts), counts[0] * counts[1]
+        return (tiles / busy + busy - 1) * seconds(*shape_of(counts)), tiles
+
+    if devices == 1:
+        return largest
+    grids = product(_counts(rows, largest[0], devices), _counts(cols, largest[1], devices))
+    return shape_of(min(grids, key=duration))
+
+
+def _counts(length: int, largest: int, devices: int) -> list[int]:
+    """Numbers of tiles along a side worth a look: the fewest, one a device, and each of these doubled."""
+    fewest = parts(length, largest)
+    candidates = {start << doublings for start in (fewest, devices) for doublings in range(7)}
+    return [count for count in candidates if fewest <= count <= length]
 
 
 def default_budget(rows: int, cols: int, least_chunk: int = 0) -> int:
@@ -140,7 +181,7 @@ def default_budget(rows: int, cols: int, least_chunk: int = 0) -> int:
 
 def smallest_budget(rows: int, cols: int, tile_shape: tuple[int, int]) -> int:
     """Bytes of the edges of tiles alone: what any run stores."""
-    lines = ceil(rows / tile_shape[0]), ceil(cols / tile_shape[1])
+    lines = parts(rows, tile_shape[0]), parts(cols, tile_shape[1])
     return ceil(stored_cells(rows, cols, *lines) * BYTES_PER_STORED_CELL)
 
 
@@ -160,12 +201,19 @@ def plan_grid(rows: int, cols: int, tile_shape: tuple[int, int], budget: int | N
             f"at least {needed} bytes are needed (--store-budget)"
         )
 
+    def lines(chunk: int) -> tuple[int, int]:
+        return _chunks(rows, tile_shape[0], chunk), _chunks(cols, tile_shape[1], chunk)
+
     def spared(chunk: int) -> int:
-        return budget - smallest_budget(rows, cols, (min(chunk, tile_shape[0]), min(chunk, tile_shape[1])))
+        return budget - ceil(stored_cells(rows, cols, *lines(chunk)) * BYTES_PER_STORED_CELL)
 
     # Larger chunks store less, and chunks as large as a tile fit.
     sizes = range(SMALLEST_CHUNK, max(tile_shape))
     chunk = SMALLEST_CHUNK + bisect_left(sizes, 0, key=spared)
-    row_cuts = even_cuts(rows, min(chunk, tile_shape[0]))
-    col_cuts = even_cuts(cols, min(chunk, tile_shape[1]))
-    return Grid(row_cuts, col_cuts, thin(row_cuts, tile_shape[0]), thin(col_cuts, tile_shape[1]))
+    row_lines, col_lines = lines(chunk)
+    return Grid(
+        _cuts_into(rows, row_lines),
+        _cuts_into(cols, col_lines),
+        even_cuts(rows, tile_shape[0]),
+        even_cuts(cols, tile_shape[1]),
+    )

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from time import monotonic, perf_counter
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from longalign._version import __version__
 from longalign.alignment import Alignment, Mode
@@ -16,6 +16,7 @@ from longalign.backends.base import Backend
 from longalign.boundary import Waypoint
 from longalign.engine import Engine
 from longalign.engines.local import LocalEngine
+from longalign.errors import UsageError
 from longalign.events import Advanced, Emit, Event, Notice, PhaseFinished, PhaseStarted, ignore
 from longalign.lattice import StoreLattice
 from longalign.phases.recompute import groups_of, merge, recompute, segments_of, spans
@@ -28,6 +29,9 @@ from longalign.sequence import MEMORY, Sequence, can_read_again, read_sequence
 from longalign.store import DirectoryStore, Manifest, MemoryStore, Piece, Store
 from longalign.store.base import DamagedFile, DamagedTile
 from longalign.store.manifest import Command, SequenceRecord
+
+if TYPE_CHECKING:  # it brings Dask along
+    from longalign.engines.dask import Cluster
 
 T = TypeVar("T")
 
@@ -76,22 +80,27 @@ def run(
     """
     scoring.check_range(query.length, target.length)
     if store_path is None:
+        if resources.cluster is not None:
+            raise UsageError("a cluster's workers share nothing but the store: --cluster needs --store DIR")
         grid = plan(query.length, target.length, resources, command, None)
         lattice = StoreLattice(
             Problem.of(query, target, scoring, mode), grid, MemoryStore(edges_only=command == "score")
         )
-        return _run(query, target, mode, lattice, resources, command, emit)
+        engine = LocalEngine(lattice, resources.backends)
+        return _run(query, target, mode, lattice, engine, resources, command, emit)
     records = SequenceRecord.of(query), SequenceRecord.of(target)
-    if DirectoryStore.exists(store_path):
-        store = DirectoryStore.open(store_path)
-    else:
-        grid = plan(query.length, target.length, resources, command, store_path)
-        manifest = Manifest(*records, mode, scoring, grid, __version__, command, output)
-        store = DirectoryStore.create(store_path, manifest, query, target)
-    with store:
-        store.manifest.refuse_other(store_path, *records, mode, scoring)
-        store.continue_as(command, output)
-        return _run_stored(query, target, store, resources, command, emit)
+    with _connected(resources, query.length, target.length) as cluster:
+        if DirectoryStore.exists(store_path):
+            store = DirectoryStore.open(store_path)
+        else:
+            workers = cluster.workers if cluster else None
+            grid = plan(query.length, target.length, resources, command, store_path, workers)
+            manifest = Manifest(*records, mode, scoring, grid, __version__, command, output)
+            store = DirectoryStore.create(store_path, manifest, query, target)
+        with store:
+            store.manifest.refuse_other(store_path, *records, mode, scoring)
+            store.continue_as(command, output)
+            return _run_stored(query, target, store, resources, cluster, command, emit)
 
 
 def resume(store_path: Path, resources: Resources, *, emit: Emit = ignore) -> Outcome:
@@ -106,7 +115,12 @@ def resume(store_path: Path, resources: Resources, *, emit: Emit = ignore) -> Ou
         now = tuple(_as_it_is_now(sequence, emit) for sequence in (query, target))
         records = SequenceRecord.of(now[0]), SequenceRecord.of(now[1])
         manifest.refuse_other(store_path, *records, manifest.mode, manifest.scoring)
-        return _run_stored(query, target, store, resources, manifest.command, emit)
+        with _connected(resources, query.length, target.length) as cluster:
+            return _run_stored(query, target, store, resources, cluster, manifest.command, emit)
+
+
+def _connected(resources: Resources, rows: int, cols: int) -> AbstractContextManager[Cluster | None]:
+    return nullcontext() if resources.cluster is None else resources.cluster(rows, cols)
 
 
 def _as_it_is_now(sequence: Sequence, emit: Emit) -> Sequence:
@@ -122,11 +136,12 @@ def _run_stored(
     target: Sequence,
     store: DirectoryStore,
     resources: Resources,
+    cluster: Cluster | None,
     command: Command,
     emit: Emit,
 ) -> Outcome:
     manifest = store.manifest
-    check_memory(manifest.grid, resources, in_memory=False)
+    check_memory(manifest.grid, resources, False, cluster.workers if cluster else None)
     problem = Problem.of(query, target, manifest.scoring, manifest.mode)
     for tile in manifest.grid.tiles():
         if store.has_tile(tile):
@@ -135,7 +150,12 @@ def _run_stored(
             except DamagedTile as damage:
                 _drop(damage, store, emit)
     lattice = StoreLattice(problem, manifest.grid, store)
-    return _run(query, target, manifest.mode, lattice, resources, command, emit)
+    engine: AbstractContextManager[Engine]
+    engine = cluster.engine(store, emit) if cluster else LocalEngine(lattice, resources.backends)
+    outcome = _run(query, target, manifest.mode, lattice, engine, resources, command, emit)
+    if cluster is None:
+        return outcome
+    return replace(outcome, backend={**outcome.backend, "workers": cluster.description})
 
 
 def _run(
@@ -143,13 +163,14 @@ def _run(
     target: Sequence,
     mode: Mode,
     lattice: StoreLattice,
+    open_engine: AbstractContextManager[Engine],
     resources: Resources,
     command: Command,
     emit: Emit,
 ) -> Outcome:
     scoring, backend = lattice.problem.scoring, resources.backends[0]
     recorder = Recorder(emit)
-    with LocalEngine(lattice, resources.backends) as engine:
+    with open_engine as engine:
         find_end = partial(_score, lattice, engine, recorder)
         end = _mending(find_end, lattice.store, recorder)
         alignment = None

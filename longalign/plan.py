@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from math import ceil
 from pathlib import Path
 from shutil import disk_usage
+from typing import TYPE_CHECKING
 
-from longalign.backends.base import Backend
+from longalign.backends.base import Backend, DeviceFacts, Workers
 from longalign.errors import UsageError
 from longalign.geometry import (
     BYTES_PER_CELL,
@@ -23,6 +25,9 @@ from longalign.geometry import (
 )
 from longalign.phases.meeting import CALL_BYTES
 from longalign.store.manifest import Command
+
+if TYPE_CHECKING:  # it brings Dask along
+    from longalign.engines.dask import Cluster
 
 #: What Python, Numba and the libraries take before the first letter is read.
 _PROGRAM_BYTES = 400 << 20
@@ -46,51 +51,94 @@ class Resources:
     """What a run may use: devices, bytes of host memory, and bytes of boundaries.
 
     `store_budget` None means as many bytes as make phases 2 and 3 cheap, if memory or disk has them.
+    `cluster`, where there is one, connects for a matrix of so many rows and columns to workers that sweep its
+    tiles instead of `backends`.
     """
 
     backends: Sequence[Backend]
     memory: int
     store_budget: int | None = None
+    cluster: Callable[[int, int], AbstractContextManager[Cluster]] | None = None
 
 
-def plan(rows: int, cols: int, resources: Resources, command: Command, store_path: Path | None) -> Grid:
+def plan(
+    rows: int,
+    cols: int,
+    resources: Resources,
+    command: Command,
+    store_path: Path | None,
+    workers: Workers | None = None,
+) -> Grid:
     """Cut a matrix of `rows` x `cols` letters so that a run stays inside `resources`.
 
-    `command` "score" keeps no lattice beyond the edges of tiles. Raises UsageError, with figures, if a
-    budget is too small.
+    `command` "score" keeps no lattice beyond the edges of tiles. `workers`, if there are any, sweep the tiles
+    instead of the devices of `resources`. Raises UsageError, with figures, if a budget is too small.
     """
-    fixed = _fixed_bytes(rows, cols)
-    _check_memory(rows, cols, fixed, resources.memory)
-    spare = (resources.memory - fixed) // len(resources.backends)
-    room = None if command == "score" else _room(rows, cols, resources, store_path)
-    shapes = [backend.tile_shape(rows, cols) for backend in resources.backends]
-    shape = min(rows, *(shape[0] for shape in shapes)), min(cols, *(shape[1] for shape in shapes))
+    spare = _spare_bytes(rows, cols, resources, workers)
+    room = _room(rows, cols, resources, store_path)
+    devices = workers.devices if workers else _devices_here(rows, cols, resources)
+    budget = room if command == "score" or resources.store_budget is None else resources.store_budget
+    shape = _tile_shape(rows, cols, devices, budget)
+    least_chunk = max(device.least_chunk for device in devices)
     while True:
-        grid = _cut(rows, cols, shape, room, resources)
+        if command == "score":
+            grid = plan_grid(rows, cols, shape, None)
+        else:
+            grid = _cut(rows, cols, shape, least_chunk, room, resources.store_budget)
         if _tile_bytes(grid) <= min(spare // _TILE_SHARE, _LARGEST_TILE):
             break
         shape = (ceil(shape[0] / 2), shape[1]) if shape[0] >= shape[1] else (shape[0], ceil(shape[1] / 2))
-    check_memory(grid, resources, in_memory=store_path is None)
+    check_memory(grid, resources, store_path is None, workers)
     return grid
 
 
-def check_memory(grid: Grid, resources: Resources, in_memory: bool) -> None:
+def check_memory(grid: Grid, resources: Resources, in_memory: bool, workers: Workers | None = None) -> None:
     """Raise UsageError, with figures, if a run over `grid` needs more memory than it may use.
 
-    `in_memory`: whether the lattice is kept there as well.
+    `in_memory`: whether the lattice is kept there as well; `workers`: as for `plan`.
     """
-    needed = _fixed_bytes(grid.rows, grid.cols) + 2 * len(resources.backends) * _tile_bytes(grid)
+    rows, cols, tile = grid.rows, grid.cols, 2 * _tile_bytes(grid)
+    needed = _fixed_bytes(rows, cols) + CALL_BYTES
+    if workers is None:
+        needed += len(resources.backends) * tile
+    else:
+        _check_worker(rows, cols, _fixed_bytes(rows, cols) + tile, workers)
     if in_memory:
         needed += ceil(grid.stored_cells * BYTES_PER_STORED_CELL)
-    _check_memory(grid.rows, grid.cols, needed, resources.memory)
+    _check_memory(rows, cols, needed, resources.memory)
 
 
-def _cut(rows: int, cols: int, shape: tuple[int, int], room: int | None, resources: Resources) -> Grid:
-    """The grid for tiles of `shape`: what the user wants, else what is useful and fits in `room` bytes."""
-    if room is None:
-        return plan_grid(rows, cols, shape, None)
-    wanted = resources.store_budget
-    least_chunk = max(backend.least_chunk for backend in resources.backends)
+def _spare_bytes(rows: int, cols: int, resources: Resources, workers: Workers | None) -> int:
+    """Bytes of memory that a device has for its tile. Raises UsageError if not even the letters fit."""
+    fixed = _fixed_bytes(rows, cols)
+    _check_memory(rows, cols, fixed + CALL_BYTES, resources.memory)
+    if workers is None:
+        return (resources.memory - fixed - CALL_BYTES) // len(resources.backends)
+    _check_worker(rows, cols, fixed, workers)
+    return workers.memory - fixed
+
+
+def _devices_here(rows: int, cols: int, resources: Resources) -> list[DeviceFacts]:
+    count = len(resources.backends)
+    return [DeviceFacts.of(backend, rows, cols, count) for backend in resources.backends]
+
+
+def _tile_shape(rows: int, cols: int, devices: Sequence[DeviceFacts], budget: int) -> tuple[int, int]:
+    """Tiles for all devices; as few as may be where their edges would take more than `budget` bytes."""
+    shape = _smallest(rows, cols, [device.shared for device in devices])
+    if smallest_budget(rows, cols, shape) > budget:
+        shape = _smallest(rows, cols, [device.largest for device in devices])
+    return shape
+
+
+def _smallest(rows: int, cols: int, shapes: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    return min(rows, *(shape[0] for shape in shapes)), min(cols, *(shape[1] for shape in shapes))
+
+
+def _cut(
+    rows: int, cols: int, shape: tuple[int, int], least_chunk: int, room: int, wanted: int | None
+) -> Grid:
+    """The grid for tiles of `shape`: in `wanted` bytes, else in what is useful and fits in `room` bytes."""
     least = smallest_budget(rows, cols, shape)
     if wanted is None and least > room:
         raise UsageError(
@@ -104,7 +152,7 @@ def _cut(rows: int, cols: int, shape: tuple[int, int], room: int | None, resourc
 def _room(rows: int, cols: int, resources: Resources, store_path: Path | None) -> int:
     """Bytes of memory or disk that a lattice may take if nobody says how many."""
     if store_path is None:
-        spare = resources.memory - _fixed_bytes(rows, cols)
+        spare = resources.memory - _fixed_bytes(rows, cols) - CALL_BYTES
         return spare // _LATTICE_SHARE
     folders = (store_path, *store_path.absolute().parents)
     existing = next(folder for folder in folders if os.path.exists(folder))  # noqa: PTH110 - Path.exists raises EACCES
@@ -124,7 +172,8 @@ def _lattice_bytes(grid: Grid, tile: Tile) -> int:
 
 
 def _fixed_bytes(rows: int, cols: int) -> int:
-    return _PROGRAM_BYTES + _BYTES_PER_LETTER * (rows + cols) + CALL_BYTES
+    """What every process that sweeps tiles needs beside them."""
+    return _PROGRAM_BYTES + _BYTES_PER_LETTER * (rows + cols)
 
 
 def _check_memory(rows: int, cols: int, needed: int, memory: int) -> None:
@@ -132,4 +181,12 @@ def _check_memory(rows: int, cols: int, needed: int, memory: int) -> None:
         raise UsageError(
             f"{rows} x {cols} letters need about {ceil(needed / (1 << 20))} MiB of memory, "
             f"and the budget is {memory >> 20} MiB (--mem)"
+        )
+
+
+def _check_worker(rows: int, cols: int, needed: int, workers: Workers) -> None:
+    if needed > workers.memory:
+        raise UsageError(
+            f"{rows} x {cols} letters need about {ceil(needed / (1 << 20))} MiB of memory on every worker, "
+            f"and one can spare {workers.memory >> 20} MiB"
         )

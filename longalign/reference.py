@@ -73,7 +73,7 @@ class ReferenceBackend:
             progress(job.cells)
         return paths
 
-    def tile_shape(self, rows: int, cols: int) -> tuple[int, int]:
+    def tile_shape(self, rows: int, cols: int, devices: int = 1) -> tuple[int, int]:
         return 64, 64
 
     def explain(self, job: SweepJob) -> dict[str, str]:

@@ -40,6 +40,10 @@ class Wavefront:
         self._offer(row + 1, col)
         self._offer(row, col + 1)
 
+    def give_back(self, row: int, col: int) -> None:
+        """Return a tile that was taken and is not done: it may run again."""
+        heappush(self._ready, (row + col, row, col))
+
     def _offer(self, row: int, col: int) -> None:
         if row >= self._rows or col >= self._cols or (row, col) in self._given:
             return

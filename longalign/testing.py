@@ -535,7 +535,9 @@ class SweepConformance(Conformance):
         assert backend.describe()["name"] == backend.name
         assert backend.explain(self.some_work()[0])
         for shape in [(1, 1), (10**4, 10**8), (10**8, 10**8)]:
-            assert min(backend.tile_shape(*shape)) >= 1
+            largest, shared = backend.tile_shape(*shape), backend.tile_shape(*shape, 3)
+            assert 1 <= shared[0] <= largest[0]
+            assert 1 <= shared[1] <= largest[1]
 
     # What the tests above share.
 

@@ -62,7 +62,7 @@ class SmallTiles:
     def trace(self, jobs: Sequence[TraceJob], progress: Progress = no_progress) -> list[Runs]:
         return self.inner.trace(jobs, progress)
 
-    def tile_shape(self, rows: int, cols: int) -> tuple[int, int]:
+    def tile_shape(self, rows: int, cols: int, devices: int = 1) -> tuple[int, int]:
         return self.shape
 
     def describe(self) -> dict[str, str]:

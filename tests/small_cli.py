@@ -27,7 +27,7 @@ TILE, CHUNK, LEAF = 2800, 700, 60 * 60
 
 if __name__ == "__main__":
     backend = backend_class()
-    backend.tile_shape = lambda self, rows, cols: (TILE, TILE)
+    backend.tile_shape = lambda self, rows, cols, devices=1: (TILE, TILE)
     backend.can_trace = lambda self, rows, cols: rows * cols <= LEAF
     backend.least_chunk = 0
     geometry.SMALLEST_CHUNK = CHUNK

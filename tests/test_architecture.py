@@ -42,12 +42,16 @@ def test_one_module_imports_the_cuda_package():
     assert importers("numba.cuda") == {"backends/cuda/api.py"}
 
 
+def test_one_module_imports_dask():
+    assert importers("dask") | importers("distributed") == {"engines/dask.py"}
+
+
 @pytest.mark.parametrize("library", ["hypothesis", "pytest"])
 def test_only_the_suite_imports_test_libraries(library):
     assert importers(library) == {"testing.py", "testing_traces.py"}
 
 
-@pytest.mark.parametrize("unwanted", ["numba.cuda", "hypothesis", "pytest", "dask"])
+@pytest.mark.parametrize("unwanted", ["numba.cuda", "hypothesis", "pytest", "dask", "distributed"])
 def test_importing_longalign_leaves_alone(unwanted):
     program = "import sys, longalign.api, longalign.cli.align; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)

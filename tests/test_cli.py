@@ -384,6 +384,10 @@ def test_out_of_memory_is_one_line(refuse, pair, monkeypatch):
             ["align", "q.fa", "t.fa", "--store", "it's"],
             "interrupted; go on with: longalign resume 'it'\"'\"'s'",
         ),
+        (
+            ["align", "q.fa", "t.fa", "--store", "it's", "--cluster", "tcp://host:1"],
+            "interrupted; go on with: longalign resume 'it'\"'\"'s' --cluster tcp://host:1",
+        ),
         (["verify", "x.paf", "q.fa", "t.fa"], "interrupted"),
     ],
 )

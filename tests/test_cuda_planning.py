@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from longalign.backends.base import SweepJob
 from longalign.boundary import Boundary, State, entry_edges, local_edges
+from longalign.geometry import plan_grid
 from longalign.reference import ReferenceBackend
 from longalign.scoring import NEG_INF, Scoring
 from longalign.testing import mutated, whole_matrix
@@ -196,3 +197,24 @@ def test_every_kernel_that_may_be_chosen_is_listed():
     for hardware in (H200, AMPERE):
         for work in (job(300, 200), job(300, 200, local=False), job(300, 200, Scoring(match=125))):
             assert config_of(work, hardware) in listed
+
+
+# --- tiles for several GPUs --------------------------------------------------------------------------
+
+
+def tiles(rows, cols, devices, hardware=H200):
+    shape = planning.tile_shape(rows, cols, 140 << 30, devices, hardware)
+    return plan_grid(rows, cols, shape, None).shape
+
+
+@pytest.mark.parametrize("hardware", [H200, AMPERE])
+@pytest.mark.parametrize("devices", [2, 4, 8])
+def test_every_gpu_has_a_column_of_a_large_matrix(devices, hardware):
+    assert tiles(50_000_000, 50_000_000, 1, hardware)[1] == 1
+    assert min(tiles(50_000_000, 50_000_000, devices, hardware)) >= devices
+
+
+def test_a_pipeline_of_strips_is_not_cut_short_for_nothing():
+    """Two GPUs would be done with a million letters no sooner than one."""
+    assert tiles(1_000_000, 1_000_000, 2) == (1, 1)
+    assert 1 < tiles(5_000_000, 5_000_000, 2)[1] < 32

@@ -122,7 +122,7 @@ def test_letters_are_scored_in_the_fastest_exact_way():
 @pytest.mark.parametrize("shape", [(1, 1), (10**8, 1), (1, 10**8), (4_600_000, 5_500_000), (10**8, 10**8)])
 @pytest.mark.parametrize("free", [0, 1 << 30, 140 << 30])
 def test_a_tile_is_inside_the_matrix_and_not_too_long(shape, free):
-    rows, cols = planning.tile_shape(*shape, free)
+    rows, cols = planning.tile_shape(*shape, free, 1, planning.Hardware(132, (9, 0)))
     assert 1 <= rows <= shape[0]
     assert 1 <= cols <= shape[1]
     assert rows * cols <= planning.TILE_CELLS or rows == 1

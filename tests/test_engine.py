@@ -5,11 +5,12 @@ from __future__ import annotations
 import multiprocessing
 import os
 import pickle
+import shutil
 import signal
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from functools import partial
 from pathlib import Path
@@ -43,10 +44,10 @@ def lattice_in(store: Store) -> StoreLattice:
     return StoreLattice(Problem.of(*PAIR.sequences(), PAIR.scoring, PAIR.mode), GRID, store)
 
 
-def new_store(path: Path) -> DirectoryStore:
-    records = map(SequenceRecord.of, PAIR.sequences())
-    manifest = Manifest(*records, PAIR.mode, PAIR.scoring, GRID, program="0")
-    return DirectoryStore.create(path, manifest, *PAIR.sequences())
+def new_store(path: Path, pair: Pair = PAIR) -> DirectoryStore:
+    records = map(SequenceRecord.of, pair.sequences())
+    manifest = Manifest(*records, pair.mode, pair.scoring, GRID, program="0")
+    return DirectoryStore.create(path, manifest, *pair.sequences())
 
 
 def content(store: Store) -> list[object]:
@@ -179,8 +180,13 @@ def processes():
 
     def run(path: Path, make_backend: Callable[[], Backend] = ReferenceBackend) -> set[tuple[int, int]]:
         spawn = multiprocessing.get_context("spawn")
-        with DirectoryStore.open(path) as store, ProcessPoolExecutor(2, spawn) as pool:
-            return run_all(lattice_in(store), SharedStoreEngine(path, pool, 2, make_backend))
+        with (
+            DirectoryStore.open(path) as store,
+            store.marked() as mark,
+            ProcessPoolExecutor(2, spawn) as pool,
+        ):
+            step = partial(sweep_stored_tile, path, mark, make_backend)
+            return run_all(lattice_in(store), SharedStoreEngine(store, pool, 2, step))
 
     return run
 
@@ -229,11 +235,72 @@ def test_a_worker_that_meets_a_damaged_tile_says_which(tmp_path, processes):
 
 
 def test_any_executor_will_do(tmp_path, want):
-    with new_store(tmp_path) as store, ThreadPoolExecutor(3) as pool:
-        run_all(lattice_in(store), SharedStoreEngine(tmp_path, pool, 3, ReferenceBackend))
+    with new_store(tmp_path) as store, store.marked() as mark, ThreadPoolExecutor(3) as pool:
+        step = partial(sweep_stored_tile, tmp_path, mark, ReferenceBackend)
+        run_all(lattice_in(store), SharedStoreEngine(store, pool, 3, step))
         assert content(store) == want
 
 
+def test_a_worker_knows_one_run_from_the_next_in_the_same_directory(tmp_path, want):
+    """It keeps what it has read of a run, and has to read it again for another."""
+    other = Pair(PAIR.target[::-1], PAIR.query)
+    for pair in (other, PAIR):
+        shutil.rmtree(tmp_path)
+        with new_store(tmp_path, pair) as store, store.marked() as mark:
+            for tile in GRID.tiles() if pair is PAIR else [GRID.tile(0, 0)]:
+                sweep_stored_tile(tmp_path, mark, ReferenceBackend, tile)
+    assert content(DirectoryStore.attach(tmp_path)) == want
+
+
+def test_a_device_of_several_threads_has_one_tile_at_a_time(tmp_path):
+    device = SweepsAlone()
+    with new_store(tmp_path) as store, store.marked() as mark, ThreadPoolExecutor(4) as pool:
+        step = partial(sweep_stored_tile, tmp_path, mark, device.get)
+        run_all(lattice_in(store), SharedStoreEngine(store, pool, 4, step))
+    assert device.sweeps == len(ALL_TILES)
+
+
+class SweepsAlone(ReferenceBackend):
+    def __init__(self) -> None:
+        self.sweeps = 0
+        self.lock = threading.Lock()
+
+    def get(self) -> Backend:
+        return self
+
+    def sweep(self, jobs, progress):
+        assert self.lock.acquire(blocking=False), "two sweeps at a time"
+        self.sweeps += 1
+        result = super().sweep(jobs, progress)
+        self.lock.release()
+        return result
+
+
+class LosesWorkers:
+    """An executor that cancels every second future, as an engine does that has lost its worker."""
+
+    def __init__(self, pool):
+        self.pool, self.count = pool, 0
+
+    def submit(self, step, tile):
+        self.count += 1
+        if self.count % 2:
+            return self.pool.submit(step, tile)
+        lost = Future()
+        lost.cancel()
+        lost.set_running_or_notify_cancel()
+        return lost
+
+
+def test_a_tile_whose_worker_is_lost_runs_again(tmp_path, want):
+    with new_store(tmp_path) as store, store.marked() as mark, ThreadPoolExecutor(2) as pool:
+        step = partial(sweep_stored_tile, tmp_path, mark, ReferenceBackend)
+        executor = LosesWorkers(pool)
+        assert run_all(lattice_in(store), SharedStoreEngine(store, executor, 2, step)) == ALL_TILES
+        assert content(store) == want
+    assert executor.count > len(ALL_TILES)
+
+
 def test_the_step_of_a_worker_is_plain_data():
-    step = partial(sweep_stored_tile, Path("/store"), ReferenceBackend, GRID.tile(1, 1))
+    step = partial(sweep_stored_tile, Path("/store"), "mark", ReferenceBackend, GRID.tile(1, 1))
     assert pickle.loads(pickle.dumps(step)).args == step.args

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from longalign import geometry
 from longalign.errors import UsageError
 from longalign.geometry import (
     BYTES_PER_STORED_CELL,
@@ -16,15 +17,16 @@ from longalign.geometry import (
     even_cuts,
     owner,
     plan_grid,
+    share,
     smallest_budget,
-    thin,
 )
+from longalign.schedule import Wavefront
 
 lengths = st.one_of(st.integers(1, 40), st.integers(1, 10**6))
 cuts = st.sets(st.integers(1, 200), min_size=1, max_size=12).map(lambda chosen: (0, *sorted(chosen)))
 
 
-def parts(cuts: tuple[int, ...]) -> list[int]:
+def sizes(cuts: tuple[int, ...]) -> list[int]:
     return [stop - start for start, stop in pairwise(cuts)]
 
 
@@ -35,23 +37,14 @@ def stored_bytes(grid: Grid) -> float:
 
 
 @given(lengths, st.integers(1, 10**6))
-def test_even_cuts_cover_a_length_in_the_fewest_equal_parts(length, largest):
+def test_even_cuts_cover_a_length_in_the_fewest_equal_sizes(length, largest):
     if length / largest > 10_000:
         largest = length
     cuts = even_cuts(length, largest)
     assert cuts[0] == 0
     assert cuts[-1] == length
-    assert 1 <= min(parts(cuts)) <= max(parts(cuts)) <= min(largest, min(parts(cuts)) + 1)
+    assert 1 <= min(sizes(cuts)) <= max(sizes(cuts)) <= min(largest, min(sizes(cuts)) + 1)
     assert (len(cuts) - 2) * largest < length
-
-
-@given(cuts, st.integers(1, 250))
-def test_thin_keeps_no_part_larger_and_no_cut_that_it_could_drop(cuts, largest):
-    kept = thin(cuts, largest)
-    assert set(kept) <= set(cuts)
-    assert (kept[0], kept[-1]) == (cuts[0], cuts[-1])
-    assert all(part <= largest or part in parts(cuts) for part in parts(kept))
-    assert all(after - before > largest for before, after in zip(kept, kept[2:], strict=False))
 
 
 @given(cuts, st.data())
@@ -61,9 +54,17 @@ def test_the_owner_of_an_index_is_the_interval_that_ends_at_or_after_it(cuts, da
     assert cuts[k] < index <= cuts[k + 1]
 
 
-@given(cuts, cuts, st.integers(1, 250), st.integers(1, 250))
-def test_tiles_hold_every_cell_and_every_lattice_line_once(row_cuts, col_cuts, height, width):
-    grid = Grid(row_cuts, col_cuts, thin(row_cuts, height), thin(col_cuts, width))
+@st.composite
+def lattices(draw):
+    """Lattice cuts, and those of them that are edges of tiles."""
+    chosen = draw(cuts)
+    return chosen, tuple(cut for cut in chosen if cut in (0, chosen[-1]) or draw(st.booleans()))
+
+
+@given(lattices(), lattices())
+def test_tiles_hold_every_cell_and_every_lattice_line_once(rows, cols):
+    row_cuts, col_cuts = rows[0], cols[0]
+    grid = Grid(row_cuts, col_cuts, rows[1], cols[1])
     tiles = grid.tiles()
     assert sum(tile.cells for tile in tiles) == grid.rows * grid.cols
     for tile in tiles:
@@ -75,6 +76,7 @@ def test_tiles_hold_every_cell_and_every_lattice_line_once(row_cuts, col_cuts, h
     assert lattice_rows == list(row_cuts[1:])
 
 
+sides = st.integers(1, 60)
 tile_shapes = st.tuples(st.integers(500, 10**6), st.integers(500, 10**6))
 
 
@@ -85,8 +87,19 @@ def test_a_plan_stays_inside_the_smallest_budget_that_works_and_any_larger_one(r
     grid = plan_grid(rows, cols, shape, budget)
     assert (grid.rows, grid.cols) == (rows, cols)
     assert stored_bytes(grid) <= budget
-    assert max(parts(grid.tile_rows)) <= shape[0]
-    assert max(parts(grid.tile_cols)) <= shape[1]
+    for cuts, largest in ((grid.tile_rows, shape[0]), (grid.tile_cols, shape[1])):
+        assert max(sizes(cuts)) <= min(largest, min(sizes(cuts)) + 1)
+    assert set(grid.tile_rows) <= set(grid.row_cuts)
+    assert set(grid.tile_cols) <= set(grid.col_cuts)
+
+
+@given(sides, sides, st.tuples(sides, sides), st.integers(1, 3), st.sampled_from([0, 1_000, 10**6]))
+@example(rows=1, cols=28, shape=(1, 3), smallest=1, extra=10**6)
+def test_no_chunk_is_empty_however_small_chunks_are(rows, cols, shape, smallest, extra):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(geometry, "SMALLEST_CHUNK", smallest)
+        grid = plan_grid(rows, cols, shape, smallest_budget(rows, cols, shape) + extra)
+    assert min(sizes(grid.row_cuts) + sizes(grid.col_cuts)) >= 1
     assert set(grid.tile_rows) <= set(grid.row_cuts)
     assert set(grid.tile_cols) <= set(grid.col_cuts)
 
@@ -103,7 +116,7 @@ def test_a_larger_budget_makes_a_finer_lattice_down_to_the_smallest_chunk():
     grids = [plan_grid(10**6, 10**6, (10**6, 10**6), budget << 20) for budget in (10, 40, 160, 10**6)]
     lines = [len(grid.row_cuts) for grid in grids]
     assert lines == sorted(set(lines))
-    assert max(parts(grids[-1].row_cuts)) <= SMALLEST_CHUNK
+    assert max(sizes(grids[-1].row_cuts)) <= SMALLEST_CHUNK
 
 
 @given(lengths, lengths, tile_shapes)
@@ -111,3 +124,55 @@ def test_without_a_budget_only_the_edges_of_tiles_are_stored(rows, cols, shape):
     grid = plan_grid(rows, cols, shape, None)
     assert (grid.row_cuts, grid.col_cuts) == (grid.tile_rows, grid.tile_cols)
     assert stored_bytes(grid) <= smallest_budget(rows, cols, shape)
+
+
+# --- tiles for several devices
+
+
+def rounds(tiles: tuple[int, int], devices: int) -> int:
+    """Steps that a wavefront takes, one step a tile, if every device always takes the next tile."""
+    wavefront, steps = Wavefront(tiles), 0
+    while not wavefront.finished:
+        taken = [wavefront.take() for _ in range(devices)]
+        for tile in filter(None, taken):
+            wavefront.complete(*tile)
+        steps += 1
+    return steps
+
+
+def seconds(rows: int, cols: int) -> float:
+    return 0.1 + rows * cols * 1e-9
+
+
+@given(st.integers(10, 10**6), st.integers(10, 10**6), st.integers(1, 9), st.floats(0.05, 1.0))
+def test_shared_tiles_are_inside_the_largest_and_make_the_run_no_longer(rows, cols, devices, part):
+    largest = max(1, int(rows * part)), max(1, int(cols * part))
+    shape = share(rows, cols, largest, devices, seconds)
+    assert 1 <= shape[0] <= largest[0]
+    assert 1 <= shape[1] <= largest[1]
+    before, after = (
+        rounds(plan_grid(rows, cols, tile, None).shape, devices) * seconds(*tile) for tile in (largest, shape)
+    )
+    assert after <= before * 1.1
+
+
+@pytest.mark.parametrize("devices", [2, 3, 4, 8])
+def test_all_devices_are_busy_most_of_the_time_where_there_is_much_to_do(devices):
+    rows, cols = 1_000_000, 2_000_000
+    shape = share(rows, cols, (rows, cols), devices, seconds)
+    grid = plan_grid(rows, cols, shape, None)
+    assert min(grid.shape) >= devices
+    alone = seconds(rows, cols)
+    assert rounds(grid.shape, devices) * seconds(*shape) < 1.2 * alone / devices
+
+
+def test_where_there_is_little_to_do_one_device_does_it():
+    assert share(10_000, 10_000, (10_000, 10_000), 4, seconds) == (10_000, 10_000)
+
+
+def test_tiles_hold_whole_chunks_and_every_device_has_a_column():
+    """Chunks that fit no tile evenly: their number is rounded up, not the number of tiles."""
+    rows, cols = 4_639_675, 5_498_450
+    grid = plan_grid(rows, cols, (rows // 8 + 1, cols // 4 + 1), 200 << 20)
+    assert grid.shape == (8, 4)
+    assert (len(grid.row_cuts) - 1) % 8 == (len(grid.col_cuts) - 1) % 4 == 0

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from runs import SmallTiles
 
+from longalign.backends.base import DeviceFacts, Workers
+from longalign.backends.cpu import CpuBackend
 from longalign.errors import UsageError
 from longalign.geometry import BYTES_PER_CELL, BYTES_PER_STORED_CELL, smallest_budget
 from longalign.phases.meeting import CALL_BYTES
@@ -57,6 +60,57 @@ def test_the_smallest_of_several_devices_decides_the_tile(rows, cols):
     first = grid.tile(0, 0)
     assert first.i1 <= 10**5
     assert first.j1 <= 10**5
+
+
+def test_devices_that_share_a_matrix_have_a_column_of_tiles_each():
+    grids = [
+        plan(10**6, 10**6, Resources([CpuBackend(1)] * count, 1 << 40), "score", None) for count in (1, 2, 4)
+    ]
+    assert all(min(grid.shape) >= count for grid, count in zip(grids, (1, 2, 4), strict=True))
+    assert all(size % 4 == 0 for size in grids[2].shape)
+
+
+@pytest.mark.parametrize("command", ["align", "score"])
+def test_tiles_are_few_where_there_is_no_room_for_the_edges_of_many(tmp_path, command, monkeypatch):
+    """The user's budget for a lattice, or the disk."""
+    largest, shared = (10**6, 10**6), (10**5, 10**5)
+    alone, all_of_them = (smallest_budget(10**6, 10**6, shape) for shape in (largest, shared))
+    workers = Workers([DeviceFacts(largest, shared, 1)] * 2, 16 << 30)
+
+    def tiles(room):
+        budget = room if command == "align" else None
+        monkeypatch.setattr("longalign.plan._room", lambda *_: room)
+        return plan(10**6, 10**6, resources(None, budget=budget), command, tmp_path, workers).shape
+
+    assert tiles(all_of_them) == (10, 10)
+    assert tiles(all_of_them - 1) == tiles(alone) == (1, 1)
+
+
+def test_workers_bring_their_own_memory():
+    """This process then keeps nothing but letters, and the least worker decides how large a tile is."""
+    rows = cols = 10**7
+    whole = DeviceFacts((rows, cols), (rows, cols), 1)
+
+    def tiles(memory):
+        workers = Workers([whole] * 3, memory)
+        grid = plan(rows, cols, resources(None, 2 << 30, 4 << 30), "align", Path("store"), workers)
+        assert memory_needed(grid, in_memory=False) <= memory + CALL_BYTES
+        return grid.shape
+
+    assert tiles(4 << 30) < tiles(2 << 30)
+    with pytest.raises(
+        UsageError, match=r"need about \d+ MiB of memory on every worker, and one can spare 1000 MiB"
+    ):
+        tiles(1000 * MB)
+
+
+def test_a_resumed_run_on_smaller_workers_is_refused():
+    grid = plan(10**7, 10**7, resources((10**7, 10**7), 1 << 40), "score", None)
+    needed = memory_needed(grid, in_memory=False) - CALL_BYTES + (400 << 20)
+    enough, too_little = (Workers([], int(needed) + more) for more in (0, -1))
+    check_memory(grid, resources((1, 1), 2 << 30), False, enough)
+    with pytest.raises(UsageError, match="on every worker"):
+        check_memory(grid, resources((1, 1), 2 << 30), False, too_little)
 
 
 def test_too_small_a_store_budget_names_the_smallest_and_that_one_works(tmp_path):

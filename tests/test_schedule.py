@@ -39,6 +39,21 @@ def test_each_missing_tile_is_given_once_and_after_its_neighbours(case, data):
     assert not set(given_out) & done
 
 
+@given(shapes, st.sets(st.integers(0, 60), max_size=8))
+def test_a_tile_that_is_given_back_is_given_again_before_those_that_need_it(shape, turns_in_vain):
+    wavefront, given_out, finished = Wavefront(shape), [], []
+    while (tile := wavefront.take()) is not None:
+        given_out.append(tile)
+        if len(given_out) - 1 in turns_in_vain:
+            wavefront.give_back(*tile)
+        else:
+            wavefront.complete(*tile)
+            finished.append(tile)
+    assert wavefront.finished
+    assert len(finished) == len(set(finished)) == shape[0] * shape[1]
+    assert list(dict.fromkeys(given_out)) == finished
+
+
 @given(shapes)
 def test_one_worker_gets_the_tiles_by_anti_diagonals(shape):
     wavefront = Wavefront(shape)

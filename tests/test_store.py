@@ -439,6 +439,24 @@ def test_the_lock_is_free_again_after_a_failure(tmp_path, monkeypatch):
     DirectoryStore.open(path).close()
 
 
+def test_a_mark_tells_a_store_from_another_of_the_same_name(tmp_path):
+    """As on two machines that do not share the directory."""
+    with new_store(tmp_path / "s") as store:
+        with store.marked() as mark:
+            assert DirectoryStore.attach(tmp_path / "s", mark).manifest == store.manifest
+            shutil.move(tmp_path / "s", tmp_path / "elsewhere")
+            new_store(tmp_path / "s").close()
+            with pytest.raises(StoreError, match="s: another directory than the one of this name"):
+                DirectoryStore.attach(tmp_path / "s", mark)
+            shutil.rmtree(tmp_path / "s")
+            with pytest.raises(StoreError, match="s: not a store"):
+                DirectoryStore.attach(tmp_path / "s", mark)
+            shutil.move(tmp_path / "elsewhere", tmp_path / "s")
+        with pytest.raises(StoreError, match="another directory"):
+            DirectoryStore.attach(tmp_path / "s", mark)
+    assert not list((tmp_path / "s").rglob(".tmp-*"))
+
+
 # --- what a store belongs to
 
 

@@ -93,6 +93,32 @@ class TraceJob:
         return len(self.query) * len(self.target)
 
 
+@dataclass(frozen=True, slots=True)
+class DeviceFacts:
+    """What a planner must know of a device: plain values, so that another process can tell them of its own.
+
+    `largest` and `shared` are the `tile_shape` of its back end, alone and among all devices of the run.
+    """
+
+    largest: tuple[int, int]
+    shared: tuple[int, int]
+    least_chunk: int
+
+    @classmethod
+    def of(cls, backend: Backend, rows: int, cols: int, devices: int) -> DeviceFacts:
+        """The facts about one of so many `devices` that share a matrix of `rows` x `cols` letters."""
+        largest, shared = (backend.tile_shape(rows, cols, count) for count in (1, devices))
+        return cls(largest, shared, backend.least_chunk)
+
+
+@dataclass(frozen=True, slots=True)
+class Workers:
+    """The devices of other processes, each of which has at least `memory` bytes of host memory for itself."""
+
+    devices: Sequence[DeviceFacts]
+    memory: int
+
+
 class Backend(Protocol):
     """A device that sweeps and traces. One instance may be used by one thread at a time."""
 
@@ -124,8 +150,11 @@ class Backend(Protocol):
         """
         ...
 
-    def tile_shape(self, rows: int, cols: int) -> tuple[int, int]:
-        """The largest tile (rows, columns) worth one call: seconds of work, inside device memory."""
+    def tile_shape(self, rows: int, cols: int, devices: int = 1) -> tuple[int, int]:
+        """The largest tile (rows, columns) worth one call: seconds of work, inside device memory.
+
+        Where several `devices` like this one share the matrix, that with which they are done soonest.
+        """
         ...
 
     def explain(self, job: SweepJob) -> dict[str, str]:

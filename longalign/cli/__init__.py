@@ -58,7 +58,8 @@ def _how_to_resume(options: Namespace) -> str:
         return "interrupted; with --store DIR a run can be resumed"
     if not (Path(options.store) / "manifest.json").is_file():
         return "interrupted; nothing was stored yet"
-    return f"interrupted; go on with: longalign resume {shlex.quote(options.store)}"
+    cluster = ["--cluster", options.cluster] if options.cluster else []
+    return f"interrupted; go on with: {shlex.join(['longalign', 'resume', options.store, *cluster])}"
 
 
 def _fail(text: str, code: int) -> int:

@@ -41,7 +41,12 @@ def _run(command: Command, options: Namespace) -> int:
             scoring,
             options.mode,
             api.resources(
-                options.backend, options.threads, options.device, options.mem, options.store_budget
+                options.backend,
+                options.threads,
+                options.device,
+                options.mem,
+                options.store_budget,
+                options.cluster,
             ),
             command=command,
             store_path=Path(options.store) if options.store else None,
@@ -58,7 +63,9 @@ def run_resume(options: Namespace) -> int:
     output = options.output or manifest.output
     _check_outputs(manifest.command, output, options.json)
     with progress(options.progress, sys.stderr, options.quiet) as emit:
-        using = api.resources(options.backend, options.threads, options.device, options.mem)
+        using = api.resources(
+            options.backend, options.threads, options.device, options.mem, cluster=options.cluster
+        )
         outcome = pipeline.resume(store, using, emit=emit)
     _write(outcome, output, options)
     return 0
@@ -123,4 +130,6 @@ def _in_words(outcome: pipeline.Outcome) -> str:
     parts += [
         f"{phase.gcups:,.1f} GCUPS" for phase in outcome.phases if phase.name == "score" and phase.cells
     ]
+    if workers := outcome.backend.get("workers"):
+        parts.append(f"workers: {workers}")
     return ", ".join([*parts, outcome.backend["name"]])

@@ -20,6 +20,12 @@ A gap of length k costs ALPHA + k*BETA: tools that charge O for the first letter
 further one mean ALPHA = O - E, BETA = E. An ambiguous letter (N, R, Y, ...) scores as a mismatch against
 every letter, itself included; U equals T; case is ignored. Coordinates are 0-based and half-open.
 """
+_CLUSTER_HELP = """\
+The workers of a Dask scheduler sweep the matrix (phase 1), one tile at a time each; phases 2 and 3 run
+in this process. All of them must see the store, under the same path. A worker opens a device as
+--backend says; on a CPU it uses the threads that Dask gave it. --threads, --device and --mem are about
+this process alone.
+"""
 
 _UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 
@@ -52,11 +58,13 @@ def build_parser() -> argparse.ArgumentParser:
         _add_scoring(command)
         command.add_argument("--store", metavar="DIR", help="keep what is finished here, to resume from")
         _add_resources(command)
+        _add_cluster(command)
         _add_output(command)
 
     resume = _add(commands, "resume", _lazy("align", "run_resume"), "go on with a run that was stopped")
     resume.add_argument("store", metavar="DIR", help="the --store of that run")
     _add_resources(resume, budget=False)
+    _add_cluster(resume)
     _add_output(resume, default=None)
 
     inspect = _add(commands, "inspect", _lazy("inspect", "run_inspect"), "what a store holds")
@@ -148,6 +156,13 @@ def _add_resources(parser: argparse.ArgumentParser, budget: bool = True) -> None
             metavar="SIZE",
             help="bytes of boundaries to keep, on disk or in memory",
         )
+
+
+def _add_cluster(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("cluster", _CLUSTER_HELP)
+    group.add_argument(
+        "--cluster", metavar="ADDRESS", help="Dask scheduler (tcp://HOST:PORT), or the file it wrote"
+    )
 
 
 def _add_output(parser: argparse.ArgumentParser, default: str | None = "-") -> None:

@@ -10,8 +10,9 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from functools import lru_cache
 from pathlib import Path
+from threading import Lock
 
-from longalign.backends.base import Backend
+from longalign.backends.base import Backend, Progress, no_progress
 from longalign.engine import sweep_tile
 from longalign.events import TileFinished
 from longalign.geometry import Tile
@@ -19,45 +20,73 @@ from longalign.lattice import StoreLattice
 from longalign.problem import Problem
 from longalign.store import DirectoryStore
 
+#: A back end sweeps for one thread at a time, and a worker may have several.
+_device = Lock()
+
 
 @lru_cache(maxsize=1)
-def _lattice(path: Path) -> StoreLattice:
-    store = DirectoryStore.attach(path)
+def _lattice(path: Path, mark: str) -> StoreLattice:
+    """What a worker knows of a run. Every run has a mark of its own, so that none is taken for another."""
+    store = DirectoryStore.attach(path, mark)
     manifest = store.manifest
     problem = Problem.of(*store.sequences(), manifest.scoring, manifest.mode)
     return StoreLattice(problem, manifest.grid, store)
 
 
 @lru_cache(maxsize=1)
-def _backend(make: Callable[[], Backend]) -> Backend:
-    return make()
+def open_device(make_backend: Callable[[], Backend]) -> Backend:
+    """The one device of a worker, kept from tile to tile."""
+    return make_backend()
 
 
-def sweep_stored_tile(path: Path, make_backend: Callable[[], Backend], tile: Tile) -> TileFinished:
-    """The tile step in a worker: `path` is the store, `make_backend` a picklable way to get a device."""
-    return sweep_tile(_lattice(path), _backend(make_backend), tile)
+def sweep_stored_tile(
+    path: Path,
+    mark: str,
+    make_backend: Callable[[], Backend],
+    tile: Tile,
+    progress: Progress = no_progress,
+) -> TileFinished:
+    """The tile step in a worker: `path` is the store and `mark` that of this run (`DirectoryStore.marked`).
+
+    `make_backend` is a way to get a device, picklable, and equal wherever the device is the same. Raises
+    what `sweep_tile` does, and StoreError if this process does not see the store.
+    """
+    with _device:
+        return sweep_tile(_lattice(path, mark), open_device(make_backend), tile, progress)
 
 
 class SharedStoreEngine:
-    """Submits `sweep_stored_tile` to `executor`; the caller owns executor and store."""
+    """Submits a tile step to `executor`, `capacity` of them at a time; the caller owns both and `store`.
+
+    `step` is `sweep_stored_tile`, all arguments but the tile given.
+    """
 
     def __init__(
-        self, path: Path, executor: Executor, capacity: int, make_backend: Callable[[], Backend]
+        self,
+        store: DirectoryStore,
+        executor: Executor,
+        capacity: int,
+        step: Callable[[Tile], TileFinished],
     ) -> None:
         self.capacity = capacity
-        self._path, self._executor, self._make_backend = path, executor, make_backend
-        self._running: list[tuple[Future[TileFinished], Tile]] = []
+        self._store, self._executor, self._step = store, executor, step
+        self._running: dict[Future[TileFinished], Tile] = {}
 
     def submit(self, tile: Tile) -> Future[TileFinished]:
-        future = self._executor.submit(sweep_stored_tile, self._path, self._make_backend, tile)
-        self._running.append((future, tile))
+        return self._watched(tile, self._executor.submit(self._step, tile))
+
+    def _watched(self, tile: Tile, future: Future[TileFinished]) -> Future[TileFinished]:
+        self._running[future] = tile
         return future
 
     def progress(self) -> int:
-        done = [(future, tile) for future, tile in self._running if future.done()]
-        self._running = [pair for pair in self._running if pair not in done]
-        return sum(tile.cells for _, tile in done)
+        done = {future: tile for future, tile in self._running.items() if future.done()}
+        if done:
+            self._store.refresh()
+        for future in done:
+            del self._running[future]
+        return sum(tile.cells for future, tile in done.items() if not future.cancelled())
 
     def cancel(self) -> None:
-        for future, _ in self._running:
+        for future in self._running:
             future.cancel()

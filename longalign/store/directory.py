@@ -25,6 +25,7 @@ from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import Any, TypeVar
+from uuid import uuid4
 
 import h5py
 import numpy as np
@@ -109,9 +110,28 @@ class DirectoryStore:
         return store
 
     @classmethod
-    def attach(cls, path: Path) -> DirectoryStore:
-        """Use a store whose lock another process holds: for its workers, and for looking at it."""
-        return cls(path, Manifest.read(path / "manifest.json"), None)
+    def attach(cls, path: Path, mark: str | None = None) -> DirectoryStore:
+        """Use a store whose lock another process holds: for its workers, and for looking at it.
+
+        Raises StoreError if there is none, or if it is not the one that was given this `mark`.
+        """
+        store = cls(path, Manifest.read(path / "manifest.json"), None)
+        if mark is not None and not (path / mark).exists():
+            raise StoreError(f"{path}: another directory than the one of this name where the run was begun")
+        return store
+
+    @contextmanager
+    def marked(self) -> Iterator[str]:
+        """The name of a file that lies in the store meanwhile: whoever sees it sees this very store."""
+        mark = self.path / f"{TEMPORARY_PREFIX}{uuid4().hex}"
+        try:
+            mark.touch()
+        except OSError as error:
+            raise StoreError(f"{self.path}: {error.strerror or error}") from error
+        try:
+            yield mark.name
+        finally:
+            mark.unlink(missing_ok=True)
 
     def close(self) -> None:
         if self._lock is not None:
@@ -213,6 +233,15 @@ class DirectoryStore:
         self._read(self.tile_path(tile.row, tile.col), read, partial(DamagedTile, tile.row, tile.col))
         return best
 
+    def refresh(self) -> None:
+        """Notice at once which tiles other machines have stored.
+
+        A network file system may remember for a minute that a file was missing. It looks again when the
+        directory is opened.
+        """
+        with os.scandir(self.path / "tiles"):
+            pass
+
     def drop_tile(self, row: int, col: int) -> None:
         self.tile_path(row, col).unlink(missing_ok=True)
 
@@ -278,7 +307,8 @@ class DirectoryStore:
 
     def _read(self, path: Path, read: Callable[[h5py.File], T], failure: Callable[[str], StoreError]) -> T:
         try:
-            with h5py.File(path, "r") as file:
+            # Files are never changed, so HDF5 need not lock them, which some network file systems refuse.
+            with h5py.File(path, "r", locking=False) as file:
                 if file.attrs["run"] != self._run:
                     raise ValueError("it belongs to another run")
                 return read(file)

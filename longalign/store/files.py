@@ -8,6 +8,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from uuid import uuid4
 
 import h5py
 
@@ -23,7 +24,8 @@ def atomic_path(path: Path) -> Iterator[Path]:
     Contents and name are both flushed to the disk, so after a power loss a file with its final name
     is whole. Raises StoreError if the file system refuses (full disk, no permission).
     """
-    temporary = path.with_name(f"{TEMPORARY_PREFIX}{os.getpid()}-{path.name}")
+    # Not named after the process: on two machines that share the directory, two may have one number.
+    temporary = path.with_name(f"{TEMPORARY_PREFIX}{uuid4().hex}-{path.name}")
     try:
         yield temporary
         _flush(temporary)

@@ -32,6 +32,7 @@ from longalign.backends.cpu.workspace import (
     make_lanes,
 )
 from longalign.errors import BackendError
+from longalign.geometry import share
 
 #: Seconds between two calls of `progress`.
 _PROGRESS_INTERVAL = 0.1
@@ -42,8 +43,10 @@ _CELLS_A_CALL = 1 << 28
 #: Seconds a thread sleeps whose left neighbour is not there yet: about what a block takes.
 _NAP = 2e-4
 
-#: Cells a thread sweeps in some five seconds.
+#: Cells a thread sweeps in some five seconds, and the seconds that a tile takes beside: its edges, its file.
 _TILE_CELLS = 1 << 36
+_TILE_SECONDS = 5.0
+_TILE_OVERHEAD = 0.05
 
 #: Cells after which a back end compiles kernels that are faster than the general one. It takes a machine's
 #: first run some seconds to compile them, and up to here they would save a second at the very most.
@@ -112,14 +115,20 @@ class CpuBackend:
         """See `longalign.backends.base.Backend`."""
         return tracing.trace(jobs, self.threads, progress)
 
-    def tile_shape(self, rows: int, cols: int) -> tuple[int, int]:
+    def tile_shape(self, rows: int, cols: int, devices: int = 1) -> tuple[int, int]:
         """See `longalign.backends.base.Backend`: about five seconds of work, as square as may be."""
+        return share(rows, cols, self._largest_tile(rows, cols), devices, self._tile_seconds)
+
+    def _largest_tile(self, rows: int, cols: int) -> tuple[int, int]:
         cells = _TILE_CELLS * self.threads
         if rows * cols <= cells:
             return rows, cols
         side = isqrt(cells)
         height = min(rows, max(side, cells // cols))
         return height, min(cols, cells // height)
+
+    def _tile_seconds(self, rows: int, cols: int) -> float:
+        return _TILE_OVERHEAD + rows * cols * _TILE_SECONDS / (_TILE_CELLS * self.threads)
 
     def explain(self, job: SweepJob) -> dict[str, str]:
         """See `longalign.backends.base.Backend`."""

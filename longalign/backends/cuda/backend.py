@@ -97,10 +97,10 @@ class CudaBackend:
         with self._current():
             return tracing.trace(jobs, _compiled(_tracer(), trace_kernel.SIGNATURE), self._kept(), progress)
 
-    def tile_shape(self, rows: int, cols: int) -> tuple[int, int]:
+    def tile_shape(self, rows: int, cols: int, devices: int = 1) -> tuple[int, int]:
         """About twenty seconds of work within half of the device's free memory; see `planning`."""
         with self._current():
-            return planning.tile_shape(rows, cols, self._kept().free_bytes())
+            return planning.tile_shape(rows, cols, self._kept().free_bytes(), devices, self._hardware())
 
     def explain(self, job: SweepJob) -> dict[str, str]:
         """See `longalign.backends.base.Backend`."""
@@ -142,9 +142,13 @@ class CudaBackend:
 
     def choices(self, jobs: Sequence[SweepJob]) -> list[Choice]:
         """The kernel that would sweep each of these rectangles in one call, and why."""
-        with self._current() as context:
-            hardware = Hardware(context.device.MULTIPROCESSOR_COUNT, self._device.compute_capability)
-            return planning.choose(jobs, hardware, self._wishes)
+        with self._current():
+            return planning.choose(jobs, self._hardware(), self._wishes)
+
+    def _hardware(self) -> Hardware:
+        """What planning needs to know; the device's context must be current."""
+        multiprocessors = cuda.current_context().device.MULTIPROCESSOR_COUNT
+        return Hardware(multiprocessors, self._device.compute_capability)
 
     def _sweep_group(
         self, config: KernelConfig, jobs: list[SweepJob], progress: Progress

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import product
 
 from longalign.backends.base import SweepJob
@@ -11,6 +12,7 @@ from longalign.backends.cuda import window
 from longalign.backends.cuda.config import LANES, KernelConfig, Letters, Numbers
 from longalign.backends.cuda.letters import LETTER_SCORES, letters_for
 from longalign.backends.cuda.worklist import ALL_ROWS
+from longalign.geometry import share
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,9 @@ _PACKED_CAPABILITY = (9, 0)
 
 #: About twenty seconds at 4 TCUPS: long beside a launch and its transfers, short enough to lose.
 TILE_CELLS = 1 << 46
+
+#: Seconds that a tile takes beside its kernel, at least: its edges, its file.
+_TILE_OVERHEAD = 0.1
 
 #: What a tile takes on the device for a letter of either side: the letter, the boundary beside it, and
 #: the boundaries of a lattice of 64 lines each way.
@@ -151,8 +156,9 @@ def _strips(
     jobs: Sequence[SweepJob], numbers: Numbers, letters: Letters, hardware: Hardware, wishes: Wishes
 ) -> tuple[KernelConfig, str]:
     """The shape that takes the least time."""
+    sizes = [(len(job.query), len(job.target)) for job in jobs]
     times = {
-        config: expected_seconds(jobs, config, hardware)
+        config: expected_seconds(sizes, config, hardware)
         for config in _fitting(jobs, numbers, letters, wishes)
     }
     best = min(times, key=times.__getitem__)
@@ -176,17 +182,17 @@ _ROW_ISSUE, _COLUMN_ISSUE, _BATCH_ISSUE = 20, 13, 800
 _GUARDED, _STRIP_LATENCY = 1.4, 20_000
 
 
-def expected_seconds(jobs: Sequence[SweepJob], config: KernelConfig, hardware: Hardware) -> float:
-    """How long the kernel will take, roughly."""
+def expected_seconds(sizes: Sequence[tuple[int, int]], config: KernelConfig, hardware: Hardware) -> float:
+    """How long the kernel will take for rectangles of these sizes (rows, columns), roughly."""
     columns, batch = config.columns, config.batch
-    strips = [-(-len(job.target) // config.strip_width) for job in jobs]
+    strips = [-(-cols // config.strip_width) for _, cols in sizes]
     threads = config.warps * LANES
     blocks = _REGISTERS // (threads * (config.max_registers or _REGISTERS // threads))
     warps = min(sum(strips), blocks * config.warps * hardware.multiprocessors)
     latency = _ROW_LATENCY + _COLUMN_LATENCY * columns + _BATCH_LATENCY / batch
     issue = _ROW_ISSUE + _COLUMN_ISSUE * columns + _BATCH_ISSUE / batch
     row = max(latency, -(-warps // (_QUARTERS * hardware.multiprocessors)) * issue)
-    work = sum(count * len(job.query) for count, job in zip(strips, jobs, strict=True))
+    work = sum(count * rows for count, (rows, _) in zip(strips, sizes, strict=True))
     start = _GUARDED * config.lag * row + _STRIP_LATENCY
     return (work / warps * row + min(max(strips), warps) * start) / _CLOCK
 
@@ -202,15 +208,25 @@ def band_rows(jobs: Sequence[SweepJob], config: KernelConfig, resident_warps: in
     return 2 * resident_warps * config.lag if strips > resident_warps else ALL_ROWS
 
 
-def tile_shape(rows: int, cols: int, free_bytes: int) -> tuple[int, int]:
+def tile_shape(rows: int, cols: int, free_bytes: int, devices: int, hardware: Hardware) -> tuple[int, int]:
     """The largest tile (rows, columns) worth one launch within this much device memory.
 
     Full width where memory allows: the pipeline of strips then fills and empties once for the whole
-    width, and tiles follow one another from top to bottom. Tiles are of nearly equal size.
+    width, and tiles follow one another from top to bottom. Tiles are of nearly equal size. Where `devices`
+    share the matrix, there are columns for all of them, as far as short pipelines do not cost more.
     """
     letters = max(2, free_bytes // (2 * _BYTES_A_LETTER))
     width = _even_part(cols, letters // 2)
-    return _even_part(rows, max(1, min(letters - width, TILE_CELLS // width))), width
+    height = _even_part(rows, max(1, min(letters - width, TILE_CELLS // width)))
+    return share(rows, cols, (height, width), devices, partial(_tile_seconds, hardware))
+
+
+def _tile_seconds(hardware: Hardware, rows: int, cols: int) -> float:
+    """How long a tile takes with the kernel that suits it best, of those for usual scorings."""
+    packed = hardware.compute_capability >= _PACKED_CAPABILITY
+    numbers: Numbers = "packed" if packed else "int32"
+    configs = [_config(True, True, numbers, "bytes", shape) for shape in SHAPES[numbers]]
+    return _TILE_OVERHEAD + min(expected_seconds([(rows, cols)], config, hardware) for config in configs)
 
 
 def _even_part(length: int, limit: int) -> int:

@@ -1,0 +1,396 @@
+"""Phase 1 on real Dask workers: the same tiles as here, whoever is killed, and one line for what is wrong."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import h5py
+import pytest
+from distributed import Client
+
+from longalign import api, pipeline
+from longalign.cli import main
+from longalign.engines import dask
+from longalign.errors import BackendError, StoreError, UsageError
+from longalign.events import Advanced, Event, Notice, PhaseStarted, TileFinished
+from longalign.sequence import read_sequence
+from longalign.store import DirectoryStore
+
+HERE = Path(__file__).parent
+PAIR = [HERE / "data" / name for name in ("human_mito.NC_012920.1.fa.gz", "chimp_mito.NC_001643.1X.fa.gz")]
+TILES = 4 * 4
+SCORE = 10637
+
+
+@dataclass
+class Processes:
+    """A scheduler and workers, each a process group of its own, that work in `folder`."""
+
+    folder: Path
+    started: list[subprocess.Popen[bytes]] = field(default_factory=list)
+
+    @property
+    def orders(self) -> Path:
+        return self.folder / "orders"
+
+    @property
+    def address(self) -> str:
+        return str(self.folder / "scheduler.json")
+
+    def start(self, *arguments: object) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "dask", *map(str, arguments), "--no-dashboard"]
+        environment = {**os.environ, "LONGALIGN_TEST_ORDERS": str(self.orders), "PYTHONWARNINGS": "ignore"}
+        with (self.folder / "log.txt").open("ab") as log:
+            process = subprocess.Popen(
+                command, cwd=self.folder, env=environment, stdout=log, stderr=log, start_new_session=True
+            )
+        self.started.append(process)
+        return process
+
+    def start_scheduler(self) -> subprocess.Popen[bytes]:
+        # If the tests are killed, it ends by itself, and so do workers that have none.
+        place = ("--host", "127.0.0.1", "--port", 0, "--idle-timeout", "5 minutes")
+        process = self.start("scheduler", *place, "--scheduler-file", self.address)
+        until(lambda: Path(self.address).exists() and Path(self.address).read_text().endswith("}"))
+        return process
+
+    def start_workers(self, count: int) -> None:
+        preload = ("--preload", HERE / "small_worker.py", "--local-directory", self.folder)
+        shape = ("--nworkers", count, "--nthreads", 1, "--death-timeout", 60)
+        self.start("worker", "--scheduler-file", self.address, *shape, *preload)
+        self.wait_for_workers(count)
+
+    def wait_for_workers(self, count: int) -> list[str]:
+        """The addresses of the workers, once there are so many."""
+        with Client(scheduler_file=self.address, set_as_default=False) as client:
+            client.wait_for_workers(count, timeout=60)
+            return list(client.nthreads())
+
+    def end(self) -> None:
+        for process in self.started:
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+
+
+def until(condition: Callable[[], bool], seconds: float = 60) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.01)
+
+
+@contextmanager
+def processes(folder: Path) -> Iterator[Processes]:
+    started = Processes(folder)
+    started.orders.mkdir()
+    try:
+        yield started
+    finally:
+        started.end()
+
+
+@pytest.fixture(scope="module")
+def two_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
+    with processes(tmp_path_factory.mktemp("cluster")) as cluster:
+        cluster.start_scheduler()
+        cluster.start_workers(2)
+        yield cluster
+
+
+@pytest.fixture
+def cluster(two_workers: Processes) -> Processes:
+    """Two workers, also after a test that killed some, and no orders."""
+    shutil.rmtree(two_workers.orders)
+    two_workers.orders.mkdir()
+    two_workers.wait_for_workers(2)
+    return two_workers
+
+
+class Events(list[Event]):
+    """What a run has reported."""
+
+    @property
+    def notices(self) -> list[str]:
+        return [event.text for event in self if isinstance(event, Notice)]
+
+    @property
+    def tiles(self) -> int:
+        return sum(isinstance(event, TileFinished) for event in self)
+
+    @property
+    def cells(self) -> int:
+        """Cells that phase 1 has reported as they were done."""
+        names = [event.name if isinstance(event, PhaseStarted) else None for event in self]
+        phase_1 = self[names.index("score") : names.index("stitch") if "stitch" in names else None]
+        steps = [event.cells for event in phase_1 if isinstance(event, Advanced)]
+        assert min(steps) >= 0
+        return sum(steps)
+
+
+def run(cluster: Processes, store: Path, emit: Callable[[Event], None]) -> pipeline.Outcome:
+    using = api.resources("cpu", 1, memory=8 << 30, cluster=cluster.address)
+    query, target = map(read_sequence, map(str, PAIR))
+    return pipeline.run(query, target, api.Scoring(), "local", using, store_path=store, emit=emit)
+
+
+def finished_tiles(store: Path) -> dict[str, list[bytes]]:
+    """The numbers of every tile."""
+    tiles = {}
+    for path in (store / "tiles").glob("r*.h5"):
+        with h5py.File(path) as file:
+            values = [file.attrs[f"best_{name}"] for name in ("score", "i", "j")]
+            values += [file[side][name][:] for side in ("rows", "cols") for name in sorted(file[side])]
+        tiles[path.name] = [value.tobytes() for value in values]
+    return tiles
+
+
+@pytest.fixture(scope="module")
+def local_store(two_workers: Processes, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run in this process, cut as the workers cut theirs."""
+    path = tmp_path_factory.mktemp("local") / "s"
+    query, target = map(read_sequence, map(str, PAIR))
+    using = api.resources("cpu", 1, memory=8 << 30)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("longalign.backends.cpu.CpuBackend.tile_shape", lambda *_: (4200, 4200))
+        pipeline.run(query, target, api.Scoring(), "local", using, store_path=path)
+    return path
+
+
+@pytest.fixture
+def check(local_store: Path) -> Callable[[pipeline.Outcome, Path], None]:
+    """The same answer, and the same numbers in all tiles, as in this process."""
+    answer = api.resume(local_store, backend="cpu")
+
+    def check(outcome: pipeline.Outcome, store: Path) -> None:
+        assert outcome.end.value == SCORE
+        assert outcome.alignment.cigar == answer.cigar
+        assert finished_tiles(store) == finished_tiles(local_store)
+        assert not list(store.rglob(".tmp-*"))
+
+    return check
+
+
+# --- the answer
+
+
+@pytest.mark.cluster
+def test_two_workers_make_the_same_tiles(cluster, tmp_path, check):
+    events = Events()
+    outcome = run(cluster, tmp_path / "s", events.append)
+    check(outcome, tmp_path / "s")
+    assert (events.tiles, events.notices) == (TILES, [])
+    assert events.cells == 16569 * 16548
+    assert outcome.backend["workers"] == f"2 of {cluster.address}"
+    assert len(list(cluster.orders.glob("swept-*"))) == 2
+
+
+@pytest.mark.cluster
+def test_the_command_line(cluster, tmp_path, capsys):
+    store, output = tmp_path / "s", tmp_path / "x.paf"
+    options = ["--backend", "cpu", "--cluster", cluster.address]
+    assert main(["align", *map(str, PAIR), *options, "--store", str(store), "-o", str(output)]) == 0
+    assert f"workers: 2 of {cluster.address}" in capsys.readouterr().err
+    line = output.read_text()
+    assert f"AS:i:{SCORE}\t" in line
+    (store / "tiles" / "r00003c00003.h5").unlink()
+    assert main(["resume", str(store), *options, "-o", "-", "--progress", "json"]) == 0
+    out, err = capsys.readouterr()
+    assert out == line
+    assert err.count('"tile_finished"') == 1
+
+
+# --- what gets lost
+
+
+@pytest.mark.cluster
+def test_a_killed_worker_costs_its_tile(cluster, tmp_path, check):
+    (cluster.orders / "kill").touch()
+    events = Events()
+    check(run(cluster, tmp_path, events.append), tmp_path)
+    [notice] = events.notices
+    assert notice.endswith(" is lost; its tile is computed again")
+    assert events.tiles == TILES
+    assert events.cells == 16569 * 16548
+
+
+@pytest.mark.cluster
+def test_a_tile_that_kills_workers_ends_the_run_and_another_goes_on(cluster, tmp_path, check, monkeypatch):
+    monkeypatch.setattr(dask, "_LOSSES", 2)
+    (cluster.orders / "kill-all").touch()
+    with pytest.raises(BackendError, match=r"tile \(0, 0\): 2 workers were lost that had it"):
+        run(cluster, tmp_path, Events().append)
+    (cluster.orders / "kill-all").unlink()
+    check(run(cluster, tmp_path, Events().append), tmp_path)
+
+
+@pytest.mark.cluster
+def test_what_a_worker_raises_comes_back_in_a_line(cluster, tmp_path):
+    (cluster.orders / "fail").touch()
+    with pytest.raises(BackendError, match=r"^worker tcp://\S+: RecursionError: maximum recursion depth"):
+        run(cluster, tmp_path, Events().append)
+
+
+@pytest.mark.cluster
+def test_an_interrupt_stops_the_workers_and_the_run_goes_on_later(cluster, tmp_path, check):
+    """In the middle of a tile, as soon as that has told how far it is."""
+    (cluster.orders / "hold").touch()
+
+    def interrupt(event: Event) -> None:
+        if told_of_cells(event):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(cluster, tmp_path, interrupt)
+    until(lambda: bool(list(cluster.orders.glob("cancelled-*"))))
+    assert not finished_tiles(tmp_path)
+    (cluster.orders / "hold").unlink()
+    check(run(cluster, tmp_path, Events().append), tmp_path)
+
+
+@pytest.mark.cluster
+def test_a_tile_damaged_on_the_way_is_swept_again(cluster, tmp_path, check):
+    """Before the workers that have its neighbours read it."""
+    events = Events()
+
+    def damage(event: Event) -> None:
+        events.append(event)
+        if isinstance(event, TileFinished) and events.tiles == 1:
+            DirectoryStore.attach(tmp_path).tile_path(event.row, event.col).write_bytes(b"rubbish")
+
+    check(run(cluster, tmp_path, damage), tmp_path)
+    assert len(events.notices) == 1
+    assert events.tiles == TILES + 1
+
+
+def told_of_cells(event: Event) -> bool:
+    """Whether a worker is in the middle of a tile."""
+    return isinstance(event, Advanced) and event.cells > 0
+
+
+@pytest.fixture
+def alone(tmp_path: Path) -> Iterator[Processes]:
+    """A scheduler of its own, without workers as yet."""
+    (tmp_path / "cluster").mkdir()
+    with processes(tmp_path / "cluster") as started:
+        started.start_scheduler()
+        yield started
+
+
+@pytest.mark.cluster
+def test_a_scheduler_that_dies_ends_the_run_in_a_line(alone, tmp_path, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(dask, "_WORKER_SECONDS", 0.5)
+        with pytest.raises(BackendError, match="the Dask scheduler has no workers"):
+            run(alone, tmp_path / "s", Events().append)
+    (alone.orders / "hold").touch()
+    alone.start_workers(1)
+
+    def kill(event: Event) -> None:
+        if told_of_cells(event):
+            alone.started[0].kill()
+
+    with pytest.raises(BackendError, match=r"scheduler\.json: the Dask scheduler is gone"):
+        run(alone, tmp_path / "s", kill)
+
+
+@pytest.mark.cluster
+def test_the_only_worker_may_come_back_and_phase_1_alone_needs_a_scheduler(alone, tmp_path, check):
+    (alone.orders / "kill").touch()
+    alone.start_workers(1)
+    events = Events()
+
+    def kill(event: Event) -> None:
+        events.append(event)
+        if isinstance(event, PhaseStarted) and event.name == "stitch":
+            alone.started[0].kill()
+
+    check(run(alone, tmp_path / "s", kill), tmp_path / "s")
+    assert events.notices[1:] == ["no worker is left; waiting for one"]
+    assert (events.tiles, events.cells) == (TILES, 16569 * 16548)
+
+
+# --- what is refused
+
+
+@pytest.mark.cluster
+@pytest.mark.skipif(sys.platform != "linux", reason="needs a path that leads each process elsewhere")
+def test_workers_that_do_not_see_the_store(cluster, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    store = Path("/proc/self/cwd/s")
+    with pytest.raises(
+        StoreError, match=r"^worker tcp://\S+: /proc/self/cwd/s: not a store: .* must see the"
+    ):
+        run(cluster, store, Events().append)
+    shutil.copytree(tmp_path / "s", cluster.folder / "s")
+    with pytest.raises(StoreError, match=r"^worker tcp://\S+: /proc/self/cwd/s: another directory than"):
+        run(cluster, store, Events().append)
+    assert not finished_tiles(tmp_path / "s")
+
+
+@pytest.mark.cluster
+def test_workers_of_another_version_or_without_the_device(cluster, tmp_path, monkeypatch):
+    no_device = pytest.raises(BackendError, match=r"^worker tcp://\S+: no usable CUDA device: ")
+    with no_device, dask.connect(cluster.address, "cuda", 1000, 1000):
+        pass
+    monkeypatch.setattr(dask, "__version__", "0.0")
+    with pytest.raises(BackendError, match=r"^worker tcp://\S+ has longalign \d.*, and this is 0\.0$"):
+        run(cluster, tmp_path / "s", Events().append)
+
+
+@pytest.mark.parametrize(
+    ("address", "why"),
+    [
+        ("tcp://127.0.0.1:1", "tcp://127.0.0.1:1: no Dask scheduler answers: "),
+        ("tcp://127.0.0.1", "tcp://127.0.0.1: no Dask scheduler answers: missing port number"),
+        (
+            "no.json",
+            "no.json: neither the address of a Dask scheduler (tcp://HOST:PORT) nor its file: No such",
+        ),
+        (str(PAIR[0]), "nor its file: it holds no address"),
+    ],
+)
+def test_where_no_scheduler_is(address, why, tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(dask, "_ANSWER_SECONDS", 0.5)
+    store = ["--store", str(tmp_path / "s")]
+    assert main(["score", *map(str, PAIR), "--backend", "cpu", "--cluster", address, *store]) == 3
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("longalign: ")
+    assert why in err
+    assert err.count("\n") == 1
+    assert not (tmp_path / "s").exists()
+
+
+@pytest.mark.cluster
+def test_the_address_of_a_worker(cluster):
+    worker = cluster.wait_for_workers(2)[0]
+    no_scheduler = pytest.raises(
+        BackendError, match="no Dask scheduler answers: it is the address of a Worker"
+    )
+    with no_scheduler, dask.connect(worker, "cpu", 1000, 1000):
+        pass
+
+
+def test_without_dask(monkeypatch):
+    monkeypatch.delitem(sys.modules, "longalign.engines.dask")
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    with pytest.raises(
+        BackendError, match=r"^a cluster needs Dask \(.*\): install longalign\[cluster\]$"
+    ) as caught:
+        api.score("ACGT", "ACGT", backend="cpu", cluster="tcp://127.0.0.1:1", store="s")
+    assert caught.value.exit_code == 3
+
+
+def test_a_cluster_needs_a_store():
+    with pytest.raises(UsageError, match="--cluster needs --store DIR"):
+        api.align("ACGT", "ACGT", backend="cpu", cluster="tcp://127.0.0.1:1")
