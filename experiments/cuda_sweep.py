@@ -33,6 +33,7 @@ from hardware import describe_machine
 from longalign.backends.base import SweepJob
 from longalign.backends.cuda.backend import CudaBackend
 from longalign.boundary import BestCell, State, entry_edges, local_edges
+from longalign.geometry import STRIP_WIDTHS
 from longalign.scoring import Scoring
 
 LATTICE_LINES = 64
@@ -208,7 +209,9 @@ def read_codes(file: Path, ambiguous: int) -> np.ndarray:
 
 
 def _lines(length: int) -> tuple[int, ...]:
-    return tuple(length * k // LATTICE_LINES for k in range(1, LATTICE_LINES + 1))
+    """Lines where a run would plan them: strips end there."""
+    step = next(step for step in (*STRIP_WIDTHS, 1) if length >= 4 * step * LATTICE_LINES)
+    return (*(length * k // LATTICE_LINES // step * step for k in range(1, LATTICE_LINES)), length)
 
 
 @cache

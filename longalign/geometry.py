@@ -8,7 +8,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import product
+from itertools import pairwise, product
 from math import ceil
 
 from longalign.errors import UsageError
@@ -22,6 +22,10 @@ BYTES_PER_CELL = 8
 
 #: Chunks finer than this cost more in bookkeeping than they save in phases 2 and 3.
 SMALLEST_CHUNK = 4096
+
+#: Common multiples of the widths of the CUDA back end's strips: of all of them, of some, and of row pairs.
+STRIP_WIDTHS = (3072, 512, 64)
+_STEPS_A_PART = 4
 
 #: Without a budget, chunks are sized so that sweeping those on the path costs about
 #: 2 / PATH_SHARE of phase 1 for each sweep.
@@ -126,8 +130,22 @@ def even_cuts(length: int, largest: int) -> tuple[int, ...]:
     return _cuts_into(length, parts(length, largest))
 
 
-def _cuts_into(length: int, count: int) -> tuple[int, ...]:
-    return tuple(length * k // count for k in range(count + 1))
+def _cuts_into(length: int, count: int, step: int = 1) -> tuple[int, ...]:
+    return (*(length * k // count // step * step for k in range(count)), length)
+
+
+def _cut_side(length: int, tile: int, lines: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The cuts of `lines` chunks, and those among them between tiles of at most `tile` letters.
+
+    Where they are far enough apart, cuts are multiples of the width of strips, which then end at them.
+    """
+    count = parts(length, tile)
+    steps = (step for step in STRIP_WIDTHS if length // lines >= _STEPS_A_PART * step)
+    for step in (*steps, 1):
+        tiles = _cuts_into(length, count, step)
+        if max(end - start for start, end in pairwise(tiles)) <= tile:
+            break
+    return _cuts_into(length, lines, step), tiles
 
 
 def _chunks(length: int, tile: int, chunk: int) -> int:
@@ -192,8 +210,11 @@ def plan_grid(rows: int, cols: int, tile_shape: tuple[int, int], budget: int | N
     that works, if those edges alone need more.
     """
     if budget is None:
-        edges = even_cuts(rows, tile_shape[0]), even_cuts(cols, tile_shape[1])
-        return Grid(*edges, *edges)
+        (_, tile_rows), (_, tile_cols) = (
+            _cut_side(length, tile, parts(length, tile))
+            for length, tile in zip((rows, cols), tile_shape, strict=True)
+        )
+        return Grid(tile_rows, tile_cols, tile_rows, tile_cols)
     needed = smallest_budget(rows, cols, tile_shape)
     if needed > budget:
         raise UsageError(
@@ -211,9 +232,6 @@ def plan_grid(rows: int, cols: int, tile_shape: tuple[int, int], budget: int | N
     sizes = range(SMALLEST_CHUNK, max(tile_shape))
     chunk = SMALLEST_CHUNK + bisect_left(sizes, 0, key=spared)
     row_lines, col_lines = lines(chunk)
-    return Grid(
-        _cuts_into(rows, row_lines),
-        _cuts_into(cols, col_lines),
-        even_cuts(rows, tile_shape[0]),
-        even_cuts(cols, tile_shape[1]),
-    )
+    row_cuts, tile_rows = _cut_side(rows, tile_shape[0], row_lines)
+    col_cuts, tile_cols = _cut_side(cols, tile_shape[1], col_lines)
+    return Grid(row_cuts, col_cuts, tile_rows, tile_cols)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from longalign.backends.base import SweepJob
 from longalign.backends.cuda import layout
 from longalign.backends.cuda.api import cuda
-from longalign.backends.cuda.worklist import ALL_ROWS, WorkList
+from longalign.backends.cuda.worklist import ALL_ROWS, WorkList, bands_of
 from longalign.boundary import IntArray
 from longalign.errors import BackendError
 
@@ -34,7 +34,7 @@ def bytes_needed(jobs: Sequence[SweepJob], strip_width: int, band_rows: int = AL
     total = 20 * _ALIGNMENT
     for job in jobs:
         rows, cols = len(job.query), len(job.target)
-        bands = -(-rows // band_rows) + len(job.rows)  # at the most: see `worklist`
+        bands = len(bands_of(job, band_rows))
         total += (rows + cols + strip_width) * _LETTER + (2 * rows + min(bands, 2) * (cols + 1)) * _VALUE
         total += (len(job.rows) * (cols + 1) + len(job.cols) * (rows + 1)) * _VALUE
         total += bands * (cols // strip_width + len(job.cols) + 2) * _STRIP

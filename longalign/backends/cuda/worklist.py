@@ -62,8 +62,8 @@ def build(jobs: Sequence[SweepJob], config: KernelConfig, band_rows: int = ALL_R
     table[:, layout.QUERY_AT] = _starts([len(job.query) for job in jobs])
     beyond = config.strip_width
     table[:, layout.TARGET_AT] = _starts([len(job.target) + beyond for job in jobs])
-    bands_of = [_bands(job, band_rows) for job in jobs]
-    tops = [_tops(job, bands) for job, bands in zip(jobs, bands_of, strict=True)]
+    bands = [bands_of(job, band_rows) for job in jobs]
+    tops = [_tops(job, firsts) for job, firsts in zip(jobs, bands, strict=True)]
     table[:, layout.TOP_AT] = _starts([len(top) for top in tops])
     table[:, layout.COLUMN_AT] = _starts([len(job.query) for job in jobs])
     table[:, layout.WANTED_AT] = _starts([len(job.rows) + 1 for job in jobs])
@@ -79,8 +79,8 @@ def build(jobs: Sequence[SweepJob], config: KernelConfig, band_rows: int = ALL_R
         table[:, layout.BELOW] = [window.below(job.scoring, config) for job in jobs]
 
     strips_of = [
-        _in_bands(_strips(job, config.strip_width), job, bands)
-        for job, bands in zip(jobs, bands_of, strict=True)
+        _in_bands(_strips(job, config.strip_width), job, firsts)
+        for job, firsts in zip(jobs, bands, strict=True)
     ]
     flags_at = _starts([len(strips) for strips in strips_of])
     for job, (strips, flag) in enumerate(zip(strips_of, flags_at, strict=True)):
@@ -166,7 +166,7 @@ def _tops(job: SweepJob, bands: IntArray) -> Packed:
     return top if len(bands) == 1 else np.concatenate([top, np.zeros_like(top)])
 
 
-def _bands(job: SweepJob, band_rows: int) -> IntArray:
+def bands_of(job: SweepJob, band_rows: int) -> IntArray:
     """The first row of each band of a rectangle.
 
     The kernel sweeps two rows a step and can store the second one only, or the last row of a band: where a
