@@ -14,7 +14,7 @@ from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.batch import LETTER_BYTES, SLOT_BYTES, Carry
 from longalign.backends.cuda.config import LANES, STEP_ROWS, KernelConfig
 from longalign.backends.cuda.layout import high_of, low_of, pack
-from longalign.backends.cuda.letters import LETTER_SCORES, UNAMBIGUOUS
+from longalign.backends.cuda.letters import LETTER_SCORES, NO_LETTER, UNAMBIGUOUS
 from longalign.backends.cuda.numbers import NUMBERS
 from longalign.backends.cuda.ptx import load_shared, store_shared
 from longalign.backends.cuda.row import Costs, Edge
@@ -65,26 +65,30 @@ def make_load_columns(config: KernelConfig) -> Any:
     join, number, raised = numbers.join, numbers.number, numbers.raised
 
     @cuda.jit(device=True)
-    def load_columns(opened, e, letters, first, top, top_at, target, jobs, job, costs, origin):
-        """Returns opened above and left of the first cells. Beyond the end, the last value goes on."""
+    def load_columns(opened, e, letters, first, end, top, top_at, target, jobs, job, costs, origin):
+        """Returns opened above and left of the first cells.
+
+        Beyond the strip's end, the last value goes on and there are no letters: what follows in a band above
+        may not be there yet.
+        """
         opening = costs.amount
         gap_open = np.int32(opening - jobs[job, layout.EXTEND])
-        target_at, cols = jobs[job, layout.TARGET_AT] + first, np.int32(jobs[job, layout.COLS])
+        target_at = jobs[job, layout.TARGET_AT]
         for k in range(halves * columns):
-            letters[k] = column_letter(target[target_at + k], costs.match, costs.mismatch)
-        if background is not None:
-            for k in range(columns):
-                letters[columns + k] = background(target[target_at + k], costs.mismatch)
+            code = target[target_at + first + k] if first + k < end else np.uint8(NO_LETTER)
+            letters[k] = column_letter(code, costs.match, costs.mismatch)
+            if background is not None:
+                letters[columns + k] = background(code, costs.mismatch)
         diagonal = np.int32(0)
         for half in range(halves):
             for k in range(columns):
-                value = top[top_at + min(np.int32(first + half * columns + k + 1), cols)]
+                value = top[top_at + min(np.int32(first + half * columns + k + 1), end)]
                 h, gap = low_of(value), high_of(value)
                 relative = number(np.int32(h - opening), origin)
                 relative_e = number(raised(gap, h, gap_open), origin)
                 opened[k] = relative if half == 0 else join(opened[k], relative)
                 e[k] = relative_e if half == 0 else join(e[k], relative_e)
-            value = top[top_at + min(np.int32(first + half * columns), cols)]
+            value = top[top_at + min(np.int32(first + half * columns), end)]
             relative = number(np.int32(low_of(value) - opening), origin)
             diagonal = relative if half == 0 else join(diagonal, relative)
         return diagonal

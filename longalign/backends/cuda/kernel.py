@@ -10,14 +10,13 @@ A lane keeps, for each of its columns, *opened* = H - alpha - beta instead of H:
 need it, and the diagonal does as well when alpha + beta is added to the letter scores once and for all.
 Order is not changed by a constant, so the best cell is found among opened values too.
 
-Most batches take no notice of limits. Right of a narrow strip's end the parts go on: into what the next strip
-will compute as well, or beyond the rectangle, where letters score no more than -alpha - beta against any
-other. No cell there outranks all the true ones: the best path to it leaves the rectangle at some (i, j), and
-each step from there on, a gap or such a pair, takes it no higher than H(i', j) in the row i' it has come to,
-on a lower anti-diagonal. If a strip ends inside a part and its right edge counts, it is *ragged*: the edge is
-found after each row. A batch is swept with *guards* if it holds the first or the last row of a part, a wanted
-row or an ambiguous query letter. A wanted row is the second of its step, or the last of its band: then all
-its values are there when the step is done.
+The parts take no notice of a narrow strip's end: they go on beyond it, where there are no letters, and a pair
+scores no more than -alpha - beta. No cell there outranks all the true ones: the best path to it leaves the
+strip at some (i, j), and each step from there on, a gap or such a pair, takes it no higher than H(i', j) in
+the row i' it has come to, on a lower anti-diagonal. If a strip ends inside a part and its right edge counts,
+it is *ragged*: the edge is found after each row. A batch is swept with *guards* if it holds the first or the
+last row of a part, a wanted row or an ambiguous query letter. A wanted row is the second of its step, or the
+last of its band: then all its values are there when the step is done.
 """
 
 # mypy: allow-untyped-defs
@@ -62,6 +61,7 @@ from longalign.backends.cuda.sync import (
     ALL_LANES,
     LOOK_EVERY,
     publish_rows,
+    stagger,
     take_ticket,
     told_to_stop,
     wait_for_band,
@@ -142,6 +142,7 @@ def build_kernel(config: KernelConfig) -> Any:
         e = cuda.local.array(columns, int32)
         letters = cuda.local.array(target_letters, int32)
 
+        stagger(config.warps)
         strip = take_ticket(tickets, lane)
         while strip < strips.shape[0]:
             job = strips[strip, layout.JOB]
@@ -175,7 +176,9 @@ def build_kernel(config: KernelConfig) -> Any:
             edge = low_of(top[top_at + first_of_strip])
             origin = origin_below(edge, np.int32(jobs[job, layout.BELOW]))
             costs = read_costs(jobs, job, origin)
-            diagonal = load_columns(opened, e, letters, first, top, top_at, target, jobs, job, costs, origin)
+            diagonal = load_columns(
+                opened, e, letters, first, end, top, top_at, target, jobs, job, costs, origin
+            )
             nothing = Edge(np.int32(0), np.int32(0))
             carry = Carry(nothing, nothing, diagonal)
             best = no_best()

@@ -36,17 +36,38 @@ from collections import namedtuple
 import numpy as np
 
 from longalign.backends.cuda.api import cuda
+from longalign.backends.cuda.config import LANES
 from longalign.backends.cuda.layout import high_of, pack
-from longalign.backends.cuda.ptx import load_acquire, load_pair, load_relaxed, store_pair, store_release
+from longalign.backends.cuda.ptx import (
+    load_acquire,
+    load_pair,
+    load_relaxed,
+    multiprocessors,
+    store_pair,
+    store_release,
+)
 
 ALL_LANES = 0xFFFFFFFF
 #: Batches after which a warp looks at what the host says, whether it waits or not.
 LOOK_EVERY = 32
 
+_TURN_NANOSECONDS = 4_000
 _POLL_NANOSECONDS = np.uint32(100)
 
 #: H and F of a row on a strip's edge, each with its tag.
 Tagged = namedtuple("Tagged", "h gap")
+
+
+@cuda.jit(device=True)
+def stagger(warps):
+    """Wait a little, so that the first strips go to as many multiprocessors, and quarters of them, as there
+    are.
+
+    A quarter prefers one of its warps. If neighbouring strips shared it, the one would run ahead, of no use
+    to anybody, at the cost of the other, for which all further strips wait.
+    """
+    turn = cuda.blockIdx.x // multiprocessors() * warps + cuda.threadIdx.x // LANES
+    cuda.nanosleep(np.uint32(turn * _TURN_NANOSECONDS))
 
 
 @cuda.jit(device=True)

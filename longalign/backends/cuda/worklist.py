@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from longalign.backends.base import Codes, SweepJob, SweepResult
 from longalign.backends.cuda import layout, window
 from longalign.backends.cuda.config import STEP_ROWS, KernelConfig
-from longalign.backends.cuda.letters import NO_LETTER
 from longalign.boundary import BestCell, Boundary, IntArray
 from longalign.scoring import NEG_INF
 
@@ -30,12 +29,11 @@ class WorkList:
     """The kernel's input for several rectangles (the field tables are in `layout`).
 
     `jobs` (rectangles, JOB_FIELDS) int64; `strips` (strips, STRIP_FIELDS) int32, each after its left
-    neighbour and after the strips above; `query` and `target` uint8, `target` with a strip's width beyond
-    each rectangle's end, so that strips need not mind it; `top` int64, H and E as pairs, and as much room
-    again for a rectangle of several bands; `column` int64, H and F of each row with their tags, overwritten
-    by each strip in turn; `wanted_rows` int32, each rectangle's list ended by -1; `flags` (strips,) int32,
-    for the kernel to say how far each strip has come. `line_values` is the size of the output for wanted rows
-    and columns.
+    neighbour and after the strips above; `query` and `target` uint8; `top` int64, H and E as pairs, and as
+    much room again for a rectangle of several bands; `column` int64, H and F of each row with their tags,
+    overwritten by each strip in turn; `wanted_rows` int32, each rectangle's list ended by -1; `flags`
+    (strips,) int32, for the kernel to say how far each strip has come. `line_values` is the size of the
+    output for wanted rows and columns.
     """
 
     jobs: NDArray[np.int64]
@@ -60,8 +58,7 @@ def build(jobs: Sequence[SweepJob], config: KernelConfig, band_rows: int = ALL_R
     table[:, layout.ROWS] = [len(job.query) for job in jobs]
     table[:, layout.COLS] = [len(job.target) for job in jobs]
     table[:, layout.QUERY_AT] = _starts([len(job.query) for job in jobs])
-    beyond = config.strip_width
-    table[:, layout.TARGET_AT] = _starts([len(job.target) + beyond for job in jobs])
+    table[:, layout.TARGET_AT] = _starts([len(job.target) for job in jobs])
     bands = [bands_of(job, band_rows) for job in jobs]
     tops = [_tops(job, firsts) for job, firsts in zip(jobs, bands, strict=True)]
     table[:, layout.TOP_AT] = _starts([len(top) for top in tops])
@@ -92,7 +89,7 @@ def build(jobs: Sequence[SweepJob], config: KernelConfig, band_rows: int = ALL_R
         table,
         _round_robin(strips_of),
         _joined([job.query for job in jobs]),
-        _joined([part for job in jobs for part in (job.target, np.full(beyond, NO_LETTER, np.uint8))]),
+        _joined([job.target for job in jobs]),
         _joined(tops),
         _joined([_untagged(job.left) for job in jobs]),
         np.array([*chain.from_iterable((*job.rows, _END_OF_WANTED_ROWS) for job in jobs)], np.int32),
