@@ -105,7 +105,7 @@ def build_kernel(config: KernelConfig) -> Any:
     columns, halves, span, batch, ring = (
         config.columns, config.halves, config.span, config.batch, config.ring,
     )  # fmt: skip
-    track_best, letter_slots = config.track_best, config.warps * 2 * ring
+    track_best, warps, letter_slots = config.track_best, config.warps, config.warps * 2 * ring
     slots = config.warps * batch + STEP_ROWS  # more than are filled: the last step fetches what none needs
     target_letters = columns * LETTER_SCORES[config.numbers, config.letters].words
     based = config.numbers == "packed"
@@ -142,7 +142,7 @@ def build_kernel(config: KernelConfig) -> Any:
         e = cuda.local.array(columns, int32)
         letters = cuda.local.array(target_letters, int32)
 
-        stagger(config.warps)
+        stagger(warps)
         strip = take_ticket(tickets, lane)
         while strip < strips.shape[0]:
             job = strips[strip, layout.JOB]
