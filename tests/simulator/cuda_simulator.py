@@ -168,7 +168,6 @@ def _ptx() -> ModuleType:
     module.load_pair = lambda array, index: (array[index], array[index + 1])
     module.store_pair = _store_pair
     module.store_release = _store
-    module.multiprocessors = lambda: 2
     # Addresses in shared memory count from the beginning of each array.
     module.shared_address = lambda array: 0
     module.load_shared = lambda array, address: array[address // array.itemsize]

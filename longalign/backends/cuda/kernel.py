@@ -59,9 +59,11 @@ from longalign.backends.cuda.ptx import load_relaxed, shared_address
 from longalign.backends.cuda.row import Edge
 from longalign.backends.cuda.sync import (
     ALL_LANES,
+    LEAD,
     LOOK_EVERY,
+    REST_EVERY,
+    let_catch_up,
     publish_rows,
-    stagger,
     take_ticket,
     told_to_stop,
     wait_for_band,
@@ -105,10 +107,10 @@ def build_kernel(config: KernelConfig) -> Any:
     columns, halves, span, batch, ring = (
         config.columns, config.halves, config.span, config.batch, config.ring,
     )  # fmt: skip
-    track_best, warps, letter_slots = config.track_best, config.warps, config.warps * 2 * ring
+    track_best, letter_slots = config.track_best, config.warps * 2 * ring
     slots = config.warps * batch + STEP_ROWS  # more than are filled: the last step fetches what none needs
     target_letters = columns * LETTER_SCORES[config.numbers, config.letters].words
-    based = config.numbers == "packed"
+    based, lead = config.numbers == "packed", config.lag + LEAD * batch
     numbers = NUMBERS[config.numbers]
     cost, halves_if, origin_below = numbers.cost, numbers.halves, numbers.origin
     load_columns, read_costs, store_edge = (
@@ -142,7 +144,6 @@ def build_kernel(config: KernelConfig) -> Any:
         e = cuda.local.array(columns, int32)
         letters = cuda.local.array(target_letters, int32)
 
-        stagger(warps)
         strip = take_ticket(tickets, lane)
         while strip < strips.shape[0]:
             job = strips[strip, layout.JOB]
@@ -263,6 +264,12 @@ def build_kernel(config: KernelConfig) -> Any:
                     origin,
                 )  # fmt: skip
                 start = np.int32(start + batch)
+                passed = np.int32(start - behind - lead)
+                if start % (REST_EVERY * batch) == 0 and 0 < passed < rows:
+                    let_catch_up(
+                        column, jobs[job, layout.COLUMN_AT] + band.first + passed, np.int32(tag + 1),
+                        strips[strip, layout.NEXT], tickets, lane,
+                    )  # fmt: skip
                 if start % (_PROGRESS_EVERY * batch) == 0 or start >= rows + behind:
                     done = _published(start, behind, rows)
                     if done < rows:

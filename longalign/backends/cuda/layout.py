@@ -18,11 +18,13 @@ JOB_FIELDS = 14
 
 # One row a strip of a band, int32: its rectangle, first column and width; its number in the band, from the
 # left; which of the wanted columns its right edge is, or -1; the flag that says how far it has come; its
-# band's number, first row and rows; how many wanted rows lie above the band; and of the strip above it the
-# flag and the rows.
+# band's number, first row and rows; how many wanted rows lie above the band; of the strip above it the flag
+# and the rows; and the ticket of its right neighbour, or NO_TICKET.
 JOB, FIRST_COLUMN, WIDTH, NUMBER, WANTED_COLUMN, FLAG = 0, 1, 2, 3, 4, 5
 BAND, FIRST_ROW, BAND_ROWS, WANTED_ABOVE, FLAG_ABOVE, ROWS_ABOVE = 6, 7, 8, 9, 10, 11
-STRIP_FIELDS = 12
+NEXT = 12
+STRIP_FIELDS = 13
+NO_TICKET = (1 << 31) - 1
 
 # One row a strip, int32: the best cell in it, by the rectangle's own indices.
 BEST_SCORE, BEST_I, BEST_J = 0, 1, 2

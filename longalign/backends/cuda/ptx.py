@@ -94,17 +94,6 @@ def store_release(typing_context: Any, array: Any, index: Any, value: Any) -> An
     return types.void(array, index, value), generate
 
 
-@intrinsic
-def multiprocessors(typing_context: Any) -> Any:
-    """How many multiprocessors the device has, or numbers for them."""
-    instruction = ir.InlineAsm(ir.FunctionType(_I32, []), "mov.u32 $0, %nsmid;", "=r")
-
-    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        return builder.call(instruction, [])
-
-    return types.int32(), generate
-
-
 def _shared_pointer(context: Any, array_type: Any) -> Any:
     return ir.PointerType(context.get_data_type(array_type.dtype), 3)
 

@@ -23,6 +23,11 @@ below waits with *acquire* until the strip above it and those beside that one ar
 one and the upper one have stored (its corner is the left one's last column); and the right one has read its
 corner, so this one may write there: bands take turns with two buffers. All three have earlier tickets.
 
+**Rests.** A multiprocessor favours some of its warps. A strip that runs far ahead of its right neighbour
+takes time from strips that others wait for, and gains nothing: the last strip decides. So now and then it
+rests while its neighbour, if a warp has taken that, is more than `LEAD` batches behind what it could be.
+Rests are bounded: neither the result nor progress depends on them.
+
 **Stop.** The host sets `stop` from another stream; every warp reads it when it waits, and every `LOOK_EVERY`
 batches at the least, and leaves. A warp that leaves stores nothing more, so nobody reads unfinished values.
 """
@@ -36,13 +41,11 @@ from collections import namedtuple
 import numpy as np
 
 from longalign.backends.cuda.api import cuda
-from longalign.backends.cuda.config import LANES
 from longalign.backends.cuda.layout import high_of, pack
 from longalign.backends.cuda.ptx import (
     load_acquire,
     load_pair,
     load_relaxed,
-    multiprocessors,
     store_pair,
     store_release,
 )
@@ -51,23 +54,14 @@ ALL_LANES = 0xFFFFFFFF
 #: Batches after which a warp looks at what the host says, whether it waits or not.
 LOOK_EVERY = 32
 
-_TURN_NANOSECONDS = 4_000
+#: Batches between two looks at the right neighbour, and how many it may be behind.
+REST_EVERY, LEAD = 16, 16
+
+_REST_NANOSECONDS, _MOST_RESTS = np.uint32(1_000), 256
 _POLL_NANOSECONDS = np.uint32(100)
 
 #: H and F of a row on a strip's edge, each with its tag.
 Tagged = namedtuple("Tagged", "h gap")
-
-
-@cuda.jit(device=True)
-def stagger(warps):
-    """Wait a little, so that the first strips go to as many multiprocessors, and quarters of them, as there
-    are.
-
-    A quarter prefers one of its warps. If neighbouring strips shared it, the one would run ahead, of no use
-    to anybody, at the cost of the other, for which all further strips wait.
-    """
-    turn = cuda.blockIdx.x // multiprocessors() * warps + cuda.threadIdx.x // LANES
-    cuda.nanosleep(np.uint32(turn * _TURN_NANOSECONDS))
 
 
 @cuda.jit(device=True)
@@ -121,6 +115,20 @@ def wait_for_row(column, row, tag, stop):
         stopped = load_relaxed(stop, 0)
         h, gap = load_pair(column, 2 * row)
     return cuda.any_sync(ALL_LANES, stopped != 0)
+
+
+@cuda.jit(device=True)
+def let_catch_up(column, row, tag, next_ticket, tickets, lane):
+    """Rest a while if the right neighbour, though it has begun, is still above a row that carries `tag`."""
+    if lane == 0:
+        rests = np.int32(0)
+        while (
+            rests < _MOST_RESTS and high_of(load_pair(column, 2 * row)[0]) == tag
+            and next_ticket < load_relaxed(tickets, 0)
+        ):  # fmt: skip
+            cuda.nanosleep(_REST_NANOSECONDS)
+            rests = np.int32(rests + 1)
+    cuda.syncwarp()
 
 
 @cuda.jit(device=True)

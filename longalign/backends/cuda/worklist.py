@@ -87,7 +87,7 @@ def build(jobs: Sequence[SweepJob], config: KernelConfig, band_rows: int = ALL_R
 
     return WorkList(
         table,
-        _round_robin(strips_of),
+        _round_robin(strips_of, table[:, layout.COLS]),
         _joined([job.query for job in jobs]),
         _joined([job.target for job in jobs]),
         _joined(tops),
@@ -132,13 +132,18 @@ def _strips(job: SweepJob, width: int) -> IntArray:
     return np.concatenate(parts)
 
 
-def _round_robin(strips_of: list[IntArray]) -> IntArray:
+def _round_robin(strips_of: list[IntArray], cols: NDArray[np.int64]) -> IntArray:
     """All first strips, then all second ones, and so on: as many rectangles as possible at a time.
 
     That keeps every strip behind its left neighbour, and every band behind the one above.
     """
     strips = np.concatenate(strips_of)
-    return np.ascontiguousarray(strips[np.lexsort((strips[:, layout.NUMBER], strips[:, layout.BAND]))])
+    strips = np.ascontiguousarray(strips[np.lexsort((strips[:, layout.NUMBER], strips[:, layout.BAND]))])
+    ticket_of_flag = np.empty(len(strips) + 1, np.int32)
+    ticket_of_flag[strips[:, layout.FLAG]] = np.arange(len(strips))
+    last = strips[:, layout.FIRST_COLUMN] + strips[:, layout.WIDTH] == cols[strips[:, layout.JOB]]
+    strips[:, layout.NEXT] = np.where(last, layout.NO_TICKET, ticket_of_flag[strips[:, layout.FLAG] + 1])
+    return strips
 
 
 def _packed(boundary: Boundary) -> Packed:
