@@ -8,7 +8,9 @@ ANCHOR_STRIDE-th cell so that a part of a line is read without the rest. All ari
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,19 +71,23 @@ NO_LINES = PackedLines(*(np.empty((0, 0), np.int8) for _ in range(4)))
 
 
 def pack(index: Sequence[int], lines: Sequence[Boundary]) -> PackedLines:
-    """Pack boundaries of equal length, in increasing order of index."""
+    """Pack boundaries of equal length, in increasing order of index.
+
+    Threads share the lines: on a GPU's host this takes longer than the sweep would, else.
+    """
+    with ThreadPoolExecutor(min(len(lines), os.cpu_count() or 1)) as executor:
+        steps = list(executor.map(lambda line: _narrow(np.diff(line.h)), lines))
+        gaps = list(executor.map(lambda line: _narrow(line.h[1:] - line.gap[1:]), lines))
     return PackedLines(
         index=np.array(index, np.int64),
         anchors=np.stack([line.h[::ANCHOR_STRIDE] for line in lines]),
-        steps=_narrow([np.diff(line.h) for line in lines]),
-        gaps=_narrow([line.h[1:] - line.gap[1:] for line in lines]),
+        steps=np.stack(steps, dtype=np.result_type(*steps)),
+        gaps=np.stack(gaps, dtype=np.result_type(*gaps)),
     )
 
 
-def _narrow(lines: list[NDArray[np.int32]]) -> NDArray[np.signedinteger[Any]]:
-    low = min(int(line.min()) for line in lines)
-    high = max(int(line.max()) for line in lines)
-    dtype = next(
-        t for t in (np.int8, np.int16, np.int32) if np.iinfo(t).min <= low and high <= np.iinfo(t).max
-    )
-    return np.stack([line.astype(dtype) for line in lines])
+def _narrow(values: NDArray[np.int32]) -> NDArray[np.signedinteger[Any]]:
+    """The same in the narrowest integers that hold them."""
+    low, high = int(values.min()), int(values.max())
+    types = (np.int8, np.int16, np.int32)
+    return values.astype(next(t for t in types if np.iinfo(t).min <= low and high <= np.iinfo(t).max))
