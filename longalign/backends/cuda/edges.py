@@ -25,7 +25,6 @@ from longalign.backends.cuda.sync import (
     wait_for_row,
     write_tagged,
 )
-from longalign.scoring import NEG_INF
 
 #: What a lane reads of a row: its left edge and its letter.
 Row = namedtuple("Row", "tagged code")
@@ -36,7 +35,7 @@ Band = namedtuple("Band", "first rows")
 
 def make_read_costs(config: KernelConfig) -> Any:
     """A device function for the scores of a rectangle, in numbers above an origin."""
-    numbers, local = NUMBERS[config.numbers], config.local
+    numbers = NUMBERS[config.numbers]
     number, cost = numbers.number, numbers.cost
 
     @cuda.jit(device=True)
@@ -50,7 +49,6 @@ def make_read_costs(config: KernelConfig) -> Any:
             cost(opening),
             cost(np.int32(jobs[job, layout.EXTEND])),
             number(np.int32(0), origin),
-            number(np.int32(-opening) if local else np.int32(NEG_INF), origin),
         )
 
     return read_costs

@@ -14,9 +14,8 @@ from longalign.backends.cuda.numbers import NUMBERS
 from longalign.recurrence import make_cell
 
 #: The scores of a rectangle: letter scores plus alpha + beta, and alpha + beta itself, as integers; the
-#: latter as `lower` and as `subtract` take it, beta as `subtract` does; and the numbers of the floor and of a
-#: gap opened there.
-Costs = namedtuple("Costs", "match mismatch amount opening opening_cost extend_cost floor open_floor")
+#: latter as `lower` and as `subtract` take it, beta as `subtract` does; and the number of the floor.
+Costs = namedtuple("Costs", "match mismatch amount opening opening_cost extend_cost floor")
 
 #: H - alpha - beta and the gap state beside it.
 Edge = namedtuple("Edge", "open gap")
