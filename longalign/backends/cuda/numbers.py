@@ -30,7 +30,6 @@ import numpy as np
 from longalign.backends.cuda import config as configuration
 from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.ptx import add_pairs, maximum_pairs, permute_bytes
-from longalign.scoring import NEG_INF
 
 _HIGHEST_HALF = 0xFFFF
 _HIGHEST_32 = np.int32((1 << 31) - 1)
@@ -40,7 +39,7 @@ _HIGHEST_32 = np.int32((1 << 31) - 1)
 class Numbers:
     """The device functions of one kind of number; "x" and "y" are such numbers, "value" is 32 bits wide.
 
-    - `lowest`, `highest`: no number is below, none above, in both halves;
+    - `highest`: no number is above, in both halves;
     - `maximum(x, y)`, `subtract(x, cost)`: arithmetic, in each half on its own;
     - `lower(x, amount)`: the same as `subtract`, if no half is garbage: `amount` is `number(amount, 0)`;
     - `cost(amount)`: a cost or the difference of two origins, as `subtract` takes it;
@@ -56,7 +55,6 @@ class Numbers:
     - `part(x, half)`: one half as an integer, in the order of the values.
     """
 
-    lowest: Any
     highest: Any
     maximum: Any
     subtract: Any
@@ -119,7 +117,7 @@ def _select(mask, x, y):
 
 
 INT32 = Numbers(
-    lowest=np.int32(NEG_INF), highest=_HIGHEST_32, maximum=_maximum, subtract=_subtract,
+    highest=_HIGHEST_32, maximum=_maximum, subtract=_subtract,
     lower=_subtract, cost=_itself, origin=_no_origin, number=_first, raised=_gap_itself, value=_value,
     join=_first, halves=_all_if, select=_select, from_left=_first, part=_first,
 )  # fmt: skip
@@ -178,7 +176,7 @@ def _high_then_low(x, own):
 
 
 PACKED = Numbers(
-    lowest=np.int32(0), highest=np.int32(-1), maximum=maximum_pairs, subtract=add_pairs,
+    highest=np.int32(-1), maximum=maximum_pairs, subtract=add_pairs,
     lower=_subtract, cost=_negated_pair, origin=_origin_below, number=_relative_pair, raised=_raised_gap,
     value=_half_value, join=_join_halves, halves=_halves_if, select=_select, from_left=_high_then_low,
     part=_half,
