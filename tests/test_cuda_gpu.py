@@ -41,7 +41,7 @@ def gpu(request):
 
 
 class NarrowStrips(SweepConformance):
-    """What the back end may choose for small rectangles: 4 columns of a part."""
+    """Strips narrower than any that the back end chooses: 4 columns of a part."""
 
     largest_job = 20_000
 
@@ -74,7 +74,7 @@ class TestBands(NarrowStrips):
 
 
 class WideStrips(SweepConformance):
-    """What it chooses for large ones: 16 columns of a part."""
+    """What it chooses for middling rectangles: 16 columns of a part."""
 
     largest_job = 20_000
     effort = 0.5

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longalign.backends.base import SweepJob
+from longalign.backends.cuda.worklist import ALL_ROWS
 from longalign.boundary import Boundary, State, entry_edges, local_edges
 from longalign.geometry import plan_grid
 from longalign.reference import ReferenceBackend
@@ -166,6 +167,17 @@ def test_strips_are_wide_where_there_is_work_for_all_warps(numbers):
     wishes, widest = Wishes(numbers=numbers), planning.SHAPES[numbers][0]
     assert config_of(job(40_000, 300_000), Hardware(2, (9, 0)), wishes).columns == widest.columns
     assert config_of(job(30_000, 20_000), H200, wishes).columns < widest.columns
+
+
+def test_bands_keep_all_warps_busy_where_strips_are_more_than_warps():
+    config = packed(16)
+    work, width = job(10_000, 100 * config.strip_width), config.strip_width
+    assert planning.band_rows([work], config, 100, Wishes()) == ALL_ROWS
+    rows = planning.band_rows([work], config, 99, Wishes())
+    assert rows % 2 == 0
+    assert 99 * config.lag <= rows < ALL_ROWS
+    assert planning.band_rows([work, job(5, width)], config, 100, Wishes()) < ALL_ROWS
+    assert planning.band_rows([work], config, 100, Wishes(band_rows=34)) == 34
 
 
 def test_wishes_are_granted():

@@ -30,7 +30,7 @@ class SimulatedCuda(SweepConformance):
 
 
 class TestPacked(SimulatedCuda):
-    """Packed numbers where they are exact: strips of 128 columns, flags every 16 rows."""
+    """Packed numbers where they are exact: strips of 128 columns, batches of 16 rows."""
 
     interesting_lengths = (16, 128)
 
@@ -52,7 +52,7 @@ class TestBands(SimulatedCuda):
 
 
 class TestInt32(SimulatedCuda):
-    """Strips of 64 columns, flags every 16 rows."""
+    """Strips of 64 columns, batches of 16 rows."""
 
     interesting_lengths = (16, 64)
 

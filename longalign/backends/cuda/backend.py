@@ -107,13 +107,18 @@ class CudaBackend:
         [choice] = self.choices([job])
         config = choice.config
         strips = worklist.count_strips(job, config)
+        with self._current():
+            resident = planning.resident_warps(config, self._hardware())
+        band_rows = planning.band_rows([job], config, resident, self._wishes)
+        bands = len(worklist.bands_of(job, band_rows))
         return {
             "kernel": "local" if config.local else "global",
             "numbers": f"{config.numbers}: {choice.why_numbers}",
             "letters": config.letters,
             "strips": f"{strips} of at most {config.strip_width} columns, {config.columns} a part",
+            "bands": f"{bands}, in which {resident} warps take the strips in turn",
             "batch": f"{config.batch} rows",
-            "device memory": f"{memory.bytes_needed([job], config.strip_width) / 1e9:.3f} GB",
+            "device memory": f"{memory.bytes_needed([job], config.strip_width, band_rows) / 1e9:.3f} GB",
             "shape": choice.why_shape,
         }
 

@@ -47,7 +47,7 @@ Incoming = namedtuple("Incoming", "left letter")
 #: What goes from step to step.
 State = namedtuple("State", "carry upper lower best threshold wanted")
 
-#: Steps of one turn of the loop over a batch, unless they take care: spares copies between registers.
+#: Steps of one turn of the loop over a batch, unless guarded: spares copies between registers.
 _UNROLLED = 2
 
 SLOT_BYTES, LETTER_BYTES = 8, 4

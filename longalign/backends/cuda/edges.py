@@ -189,7 +189,7 @@ def make_load_rows(config: KernelConfig) -> Any:
         lane,
         origin,
     ):
-        """Returns H on the edge of the batch's last row, and whether a letter asks for care."""
+        """Returns H on the edge of the batch's last row, and whether an ambiguous letter matters."""
         edge = load_row(
             inbox, inbox_at, row_letters, ring_at, edge, first, query, jobs, job, band, start, lane, origin
         )

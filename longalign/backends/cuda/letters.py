@@ -6,8 +6,8 @@
   half of a packed number is at work, a step behind;
 - `add(total, letters, k, columns, row, match, mismatch)`: `total` plus the score in column k, given what is
   kept of the target letters, those of the other half's columns after the first `columns`;
-- `add_ambiguous`: the same, but the query letter may be ambiguous. A lane takes it only in batches of rows
-  that hold such a letter.
+- `add_ambiguous`: the same, but the query letter may be ambiguous. A lane takes it only in batches with
+  guards.
 
 An ambiguous query letter has no byte. Of any two bytes of a target letter at least one is the mismatch, and
 the other is that or higher: so their minimum is what it scores.

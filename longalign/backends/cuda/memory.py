@@ -38,7 +38,7 @@ def bytes_needed(jobs: Sequence[SweepJob], strip_width: int, band_rows: int = AL
         total += (rows + cols) * _LETTER + (2 * rows + min(bands, 2) * (cols + 1)) * _VALUE
         total += (len(job.rows) * (cols + 1) + len(job.cols) * (rows + 1)) * _VALUE
         total += bands * (cols // strip_width + len(job.cols) + 2) * _STRIP
-        total += layout.JOB_FIELDS * 8 + 4 + len(job.rows) * 4
+        total += layout.JOB_FIELDS * 8 + 4 + (len(job.rows) + 1) * 4
     return total
 
 

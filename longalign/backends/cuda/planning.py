@@ -40,9 +40,9 @@ TILE_CELLS = 1 << 46
 #: Seconds that a tile takes beside its kernel, at least: its edges, its file.
 _TILE_OVERHEAD = 0.1
 
-#: What a tile takes on the device for a letter of either side: the letter, the boundary beside it, and
-#: the boundaries of a lattice of 64 lines each way.
-_BYTES_A_LETTER = 1 + 8 + 64 * 8
+#: What a tile takes on the device for a letter of either side: the letter, the boundary beside it with its
+#: tags, or twice above it, and the boundaries of a lattice of 64 lines each way.
+_BYTES_A_LETTER = 1 + 16 + 64 * 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +128,7 @@ def _numbers(job: SweepJob, letters: Letters, hardware: Hardware, wishes: Wishes
     if hardware.compute_capability < _PACKED_CAPABILITY:
         return "int32", "packed arithmetic needs compute capability 9.0"
     if letters != "bytes":
-        return "int32", "a letter score and the cost of a gap's first letter together exceed 8 bits"
+        return "int32", "a score and the cost of a gap's first letter exceed 8 bits, or letters are not DNA"
     if not _fitting([job], "packed", letters, wishes):
         return "int32", "neighbouring values can differ by more than 16 bits hold"
     if not window.has_smooth_edges(job):
@@ -182,13 +182,18 @@ _ROW_ISSUE, _COLUMN_ISSUE, _BATCH_ISSUE = 20, 13, 800
 _GUARDED, _STRIP_LATENCY = 1.4, 20_000
 
 
+def resident_warps(config: KernelConfig, hardware: Hardware) -> int:
+    """How many warps the device runs at a time, by its registers."""
+    threads = config.warps * LANES
+    blocks = _REGISTERS // (threads * (config.max_registers or _REGISTERS // threads))
+    return blocks * config.warps * hardware.multiprocessors
+
+
 def expected_seconds(sizes: Sequence[tuple[int, int]], config: KernelConfig, hardware: Hardware) -> float:
     """How long the kernel will take for rectangles of these sizes (rows, columns), roughly."""
     columns, batch = config.columns, config.batch
     strips = [-(-cols // config.strip_width) for _, cols in sizes]
-    threads = config.warps * LANES
-    blocks = _REGISTERS // (threads * (config.max_registers or _REGISTERS // threads))
-    warps = min(sum(strips), blocks * config.warps * hardware.multiprocessors)
+    warps = min(sum(strips), resident_warps(config, hardware))
     latency = _ROW_LATENCY + _COLUMN_LATENCY * columns + _BATCH_LATENCY / batch
     issue = _ROW_ISSUE + _COLUMN_ISSUE * columns + _BATCH_ISSUE / batch
     row = max(latency, -(-warps // (_QUARTERS * hardware.multiprocessors)) * issue)

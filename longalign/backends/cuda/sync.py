@@ -1,8 +1,8 @@
 """Tickets, tagged values and flags, and the order of memory between warps: all synchronisation of the kernel.
 
-**Tickets.** Strips are listed so that each stands after its left neighbour, and warps take them in that
-order from one atomic counter. A warp waits only for the strip to the left of its own: that one has an
-earlier ticket, so a warp that runs already holds it (or has finished it). The warp with the earliest
+**Tickets.** Strips are listed so that each stands after its left neighbour, and warps take them in that order
+from one atomic counter. A warp waits only for strips of earlier tickets, its left neighbour and three of the
+band above: a warp that runs already holds such a strip (or has finished it). The warp with the earliest
 unfinished strip never waits; hence there is always progress, whatever blocks are resident.
 
 **Tags.** Strips of a rectangle hand their edges on through one buffer: H and F of each row, which every strip
@@ -11,9 +11,9 @@ written it. Strip number s (from 0) waits until it reads the tag s. No fence is 
 
 1. memory never tears an aligned int64, so a value comes with its own tag (H and F are tested apart);
 2. nothing else is read on the strength of a tag;
-3. a word that strip s has read is overwritten by strip s itself and later, in an earlier batch of which it
-   was read, with a `syncwarp` between; so no one reads a value that is too new, and tags only rise;
-4. the tags that can be met, s - 1 of the strip before and s, differ.
+3. a word that strip s has read is overwritten by strip s itself and later, with a `syncwarp` between the read
+   and the write; so no one reads a value that is too new, and tags only rise;
+4. every tag met before is smaller than s, and nobody but strip s writes a greater one.
 
 **Flags.** flags[k] counts the rows whose right edge strip k has published. The lanes of the warp store wanted
 rows and columns, and at its end what the band below begins with, plainly; `syncwarp` orders that before lane
@@ -150,7 +150,7 @@ def wait_for_band(flags, above, rows, has_left, has_right, stop):
 
 @cuda.jit(device=True)
 def publish_rows(flags, index, rows, lane):
-    """Release what the warp has stored of its first `rows` rows to the host."""
+    """Release what the warp has stored of its first `rows` rows, to the host and to the band below."""
     cuda.syncwarp()
     if lane == 0:
         store_release(flags, index, rows)

@@ -17,6 +17,9 @@ strip's left edge and one across the strip, differ from h by no more than
     down to   h - 8*alpha - W*beta - max(B*beta, S*(beta + match))
     up to     h + 8*alpha + W*(beta + match) + max(S*beta, B*(beta + match))
 
+Columns beyond a strip's end count too: the top value goes on there, and a pair is worth no more than opening
+a gap, so H(i, end) - alpha - k*beta <= H(i, end+k) <= H(i, end), by induction with E(i, end+k) <= E(i, end).
+
 Sums that are computed on the way lie at most alpha + 2*beta or -mismatch below an H, or `match` above.
 """
 

@@ -133,9 +133,11 @@ def _strips(job: SweepJob, width: int) -> IntArray:
 
 
 def _round_robin(strips_of: list[IntArray], cols: NDArray[np.int64]) -> IntArray:
-    """All first strips, then all second ones, and so on: as many rectangles as possible at a time.
+    """Band by band all first strips, then all second ones, and so on: as many rectangles as possible at a
+    time.
 
-    That keeps every strip behind its left neighbour, and every band behind the one above.
+    That keeps every strip behind its left neighbour, and every band behind the one above. Each learns the
+    ticket of its right neighbour.
     """
     strips = np.concatenate(strips_of)
     strips = np.ascontiguousarray(strips[np.lexsort((strips[:, layout.NUMBER], strips[:, layout.BAND]))])
