@@ -20,7 +20,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from longalign.backends.base import Backend, Codes, SweepJob, SweepResult
+from longalign.backends.base import Backend, Codes, Progress, SweepJob, SweepResult
 from longalign.boundary import (
     BestCell,
     Boundary,
@@ -410,6 +410,20 @@ class Conformance:
         settings(max_examples=examples, report_multiple_bugs=False)(given(strategy)(property_holds))()
 
 
+def assert_progress_adds_up(run: Callable[[Progress], object], cells: int) -> None:
+    """`run` reports so many cells in all, never less than none, and from the thread that called it."""
+    counts, threads = [], set()
+
+    def progress(cells: int) -> None:
+        counts.append(cells)
+        threads.add(threading.current_thread())
+
+    run(progress)
+    assert sum(counts) == cells
+    assert min(counts) >= 0
+    assert threads == {threading.current_thread()}
+
+
 class SweepConformance(Conformance):
     """What every back end must pass. A subclass, named Test..., adds a fixture `backend`.
 
@@ -502,16 +516,9 @@ class SweepConformance(Conformance):
 
     def test_progress_adds_up_to_the_cells(self, backend: Backend) -> None:
         work = self.some_work()
-        counts, threads = [], set()
-
-        def progress(cells: int) -> None:
-            counts.append(cells)
-            threads.add(threading.current_thread())
-
-        backend.sweep(work, progress)
-        assert sum(counts) == sum(job.cells for job in work)
-        assert min(counts) >= 0
-        assert threads == {threading.current_thread()}
+        assert_progress_adds_up(
+            lambda progress: backend.sweep(work, progress), sum(job.cells for job in work)
+        )
 
     def test_progress_may_stop_the_sweep(self, backend: Backend) -> None:
         def progress(_: int) -> None:

@@ -6,7 +6,6 @@ its paths are valid and optimal is checked here as well, by what they are worth 
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Sequence
 from itertools import cycle, product
 from math import isqrt
@@ -25,6 +24,7 @@ from longalign.testing import (
     TARGET_N,
     Conformance,
     StopTheWorkError,
+    assert_progress_adds_up,
     codes_source,
     edge_lengths,
     largest_parameter,
@@ -203,16 +203,9 @@ class TraceConformance(Conformance):
 
     def test_progress_adds_up_to_the_cells(self, backend: Backend) -> None:
         work = self.some_work()
-        counts, threads = [], set()
-
-        def progress(cells: int) -> None:
-            counts.append(cells)
-            threads.add(threading.current_thread())
-
-        backend.trace(work, progress)
-        assert sum(counts) == sum(job.cells for job in work)
-        assert min(counts) >= 0
-        assert threads == {threading.current_thread()}
+        assert_progress_adds_up(
+            lambda progress: backend.trace(work, progress), sum(job.cells for job in work)
+        )
 
     def test_progress_may_stop_the_work(self, backend: Backend) -> None:
         def progress(_: int) -> None:

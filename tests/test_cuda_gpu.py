@@ -40,58 +40,49 @@ def gpu(request):
     return cuda_backend(numbers=numbers, columns=columns)
 
 
-class NarrowStrips(SweepConformance):
-    """Strips narrower than any that the back end chooses: 4 columns of a part."""
+class Strips(SweepConformance):
+    """Kernels of which the subclass says how they sweep."""
 
     largest_job = 20_000
 
     @pytest.fixture(scope="class")
     @classmethod
     def backend(cls):
-        return cuda_backend(numbers=cls.numbers, columns=4)
+        return cuda_backend(**cls.wishes)
 
 
-class TestNarrowPackedStrips(NarrowStrips):
-    numbers = "packed"
-    interesting_lengths = (32, 256)
+class TestNarrowPackedStrips(Strips):
+    """Narrower than any that the back end chooses, in batches of 64 rows."""
+
+    wishes = {"numbers": "packed", "columns": 4}  # noqa: RUF012
+    interesting_lengths = (64, 256)
 
 
-class TestNarrowInt32Strips(NarrowStrips):
-    numbers = "int32"
+class TestNarrowInt32Strips(Strips):
+    wishes = {"numbers": "int32", "columns": 4}  # noqa: RUF012
     interesting_lengths = (32, 128)
 
 
-class TestBands(NarrowStrips):
-    """The same in bands of 34 rows."""
+class TestBands(Strips):
+    """The narrow packed ones in bands of 34 rows."""
 
-    numbers = "packed"
+    wishes = {"numbers": "packed", "columns": 4, "band_rows": 34}  # noqa: RUF012
     interesting_lengths = (34, 256)
 
-    @pytest.fixture(scope="class")
-    @classmethod
-    def backend(cls):
-        return cuda_backend(numbers=cls.numbers, columns=4, band_rows=34)
 
-
-class WideStrips(SweepConformance):
+class WideStrips(Strips):
     """What it chooses for middling rectangles: 16 columns of a part."""
 
-    largest_job = 20_000
     effort = 0.5
-
-    @pytest.fixture(scope="class")
-    @classmethod
-    def backend(cls):
-        return cuda_backend(numbers=cls.numbers, columns=16)
 
 
 class TestWidePackedStrips(WideStrips):
-    numbers = "packed"
+    wishes = {"numbers": "packed", "columns": 16}  # noqa: RUF012
     interesting_lengths = (64, 1024)
 
 
 class TestWideInt32Strips(WideStrips):
-    numbers = "int32"
+    wishes = {"numbers": "int32", "columns": 16}  # noqa: RUF012
     interesting_lengths = (32, 512)
 
 

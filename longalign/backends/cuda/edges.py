@@ -174,21 +174,9 @@ def make_load_rows(config: KernelConfig) -> Any:
 
     @cuda.jit(device=True)
     def load_rows(
-        inbox,
-        inbox_at,
-        row_letters,
-        ring_at,
-        edge,
-        first,
-        second,
-        query,
-        jobs,
-        job,
-        band,
-        start,
-        lane,
+        inbox, inbox_at, row_letters, ring_at, edge, first, second, query, jobs, job, band, start, lane,
         origin,
-    ):
+    ):  # fmt: skip
         """Returns H on the edge of the batch's last row, and whether an ambiguous letter matters."""
         edge = load_row(
             inbox, inbox_at, row_letters, ring_at, edge, first, query, jobs, job, band, start, lane, origin
@@ -197,20 +185,9 @@ def make_load_rows(config: KernelConfig) -> Any:
         if loads > 1:
             slot = np.int32(lane + LANES)
             edge = load_row(
-                inbox,
-                inbox_at,
-                row_letters,
-                ring_at,
-                edge,
-                second,
-                query,
-                jobs,
-                job,
-                band,
-                start,
-                slot,
+                inbox, inbox_at, row_letters, ring_at, edge, second, query, jobs, job, band, start, slot,
                 origin,
-            )
+            )  # fmt: skip
             ambiguous = ambiguous or second.code >= UNAMBIGUOUS
         edge = cuda.shfl_sync(ALL_LANES, edge, (batch - 1) % LANES)
         return edge, minds_ambiguous and cuda.any_sync(ALL_LANES, ambiguous)

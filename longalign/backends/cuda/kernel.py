@@ -51,7 +51,7 @@ from longalign.backends.cuda.edges import (
     make_receive,
     make_store_columns,
     make_store_edge,
-)
+)  # fmt: skip
 from longalign.backends.cuda.layout import low_of, pack
 from longalign.backends.cuda.letters import LETTER_SCORES
 from longalign.backends.cuda.numbers import NUMBERS
@@ -67,7 +67,7 @@ from longalign.backends.cuda.sync import (
     take_ticket,
     told_to_stop,
     wait_for_band,
-)
+)  # fmt: skip
 from longalign.scoring import NEG_INF
 
 #: Batches between two words to the host: often enough for a display, rare for the memory.
@@ -209,21 +209,9 @@ def build_kernel(config: KernelConfig) -> Any:
                 # What a rectangle is worth is read once a batch rather than kept: registers are scarce.
                 costs = read_costs(jobs, job, origin)
                 edge, ambiguous = load_rows(
-                    inbox,
-                    inbox_at,
-                    row_letters,
-                    ring_at,
-                    edge,
-                    one,
-                    other,
-                    query,
-                    jobs,
-                    job,
-                    band,
-                    start,
-                    lane,
-                    origin,
-                )
+                    inbox, inbox_at, row_letters, ring_at, edge, one, other, query, jobs, job, band, start,
+                    lane, origin,
+                )  # fmt: skip
                 first_row_read, second_row_read = read_ahead(
                     query, column, jobs, job, band, tag, np.int32(start + batch), lane
                 )

@@ -162,13 +162,9 @@ def _strips(
         for config in _fitting(jobs, numbers, letters, wishes)
     }
     best = min(times, key=times.__getitem__)
-    others = [f"{_shape_words(config)}: {time:.3g} s" for config, time in times.items() if config != best]
+    others = [f"{config.columns} columns: {time:.3g} s" for config, time in times.items() if config != best]
     why = f"expected to take {times[best]:.3g} s"
     return best, f"{why} ({'; '.join(others)})" if others else why
-
-
-def _shape_words(config: KernelConfig) -> str:
-    return f"{config.columns} columns"
 
 
 # The model behind the choice of columns, in cycles. A row of a lane takes so long however few warps there
