@@ -150,10 +150,6 @@ def _store(array, index, value):
     array[index] = value
 
 
-def _minimum_pairs(x, y):
-    return np.minimum(_halves(x).view(np.int16), _halves(y).view(np.int16)).view(np.int32)[0]
-
-
 def _store_pair(array, index, first, second):
     array[index], array[index + 1] = first, second
 
@@ -168,6 +164,7 @@ def _ptx() -> ModuleType:
     module.load_pair = lambda array, index: (array[index], array[index + 1])
     module.store_pair = _store_pair
     module.store_release = _store
+    module.here = lambda value: value
     # Addresses in shared memory count from the beginning of each array.
     module.shared_address = lambda array: 0
     module.load_shared = lambda array, address: array[address // array.itemsize]
@@ -176,7 +173,6 @@ def _ptx() -> ModuleType:
     module.dot_bytes = _dot_bytes
     module.add_pairs = _add_pairs
     module.maximum_pairs = _maximum_pairs
-    module.minimum_pairs = _minimum_pairs
     return module
 
 

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numba import int32
 
-from longalign.backends.cuda import layout
 from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.best import make_note_best, make_threshold
 from longalign.backends.cuda.config import STEP_ROWS, KernelConfig
+from longalign.backends.cuda.events import make_habits, make_happen, make_remember
 from longalign.backends.cuda.layout import high_of, low_of, pack
 from longalign.backends.cuda.numbers import NUMBERS
 from longalign.backends.cuda.ptx import load_shared, store_shared
@@ -37,54 +37,19 @@ Place = namedtuple("Place", "job above lane first width last_lane final last_col
 #: a lane's next row letter.
 Desk = namedtuple("Desk", "inbox outbox letter")
 
-#: The next wanted row that a lane's first part meets, its number from 0 and its index in the band; and the
-#: number of the one that it met in the last step, so that the second part follows: -1 for none.
-Wanted = namedtuple("Wanted", "number row met")
-
 #: What stands left of a row's next cells, and the row's letter.
 Incoming = namedtuple("Incoming", "left letter")
 
 #: What goes from step to step.
-State = namedtuple("State", "carry upper lower best threshold wanted")
+State = namedtuple("State", "carry upper lower best threshold")
 
-#: Steps of one turn of the loop over a batch, unless guarded: spares copies between registers.
+#: Steps of one turn of the loop over a batch: spares copies between registers.
 _UNROLLED = 2
 
 SLOT_BYTES, LETTER_BYTES = 8, 4
 
 
-def _make_store_row(config: KernelConfig) -> Any:
-    """A device function that writes a lane's part of a wanted row."""
-    halves, columns = config.halves, config.columns
-    value_of = NUMBERS[config.numbers].value
-
-    @cuda.jit(device=True)
-    def store(lines, opened, e, half, number, jobs, place, origin):
-        opening = np.int32(jobs[place.job, layout.OPENING])
-        length = jobs[place.job, layout.COLS] + 1
-        at = jobs[place.job, layout.ROW_OUT_AT] + number * 2 * length + 1 + place.first
-        for k in range(columns):
-            if half * columns + k < place.width:
-                h = np.int32(value_of(opened[k], half, origin) + opening)
-                lines[at + half * columns + k] = h
-                lines[at + length + half * columns + k] = value_of(e[k], half, origin)
-
-    @cuda.jit(device=True)
-    def store_wanted(lines, opened, e, row, rows, wanted, wanted_rows, jobs, place, origin):
-        """Write the row that a step has ended with, if wanted; `row` is the second one of the first part."""
-        met, next_row, number = np.int32(-1), wanted.row, wanted.number
-        if row > 0 and min(np.int32(row + 1), rows) == next_row and row <= rows:
-            met, number = number, np.int32(number + 1)
-            next_row = np.int32(wanted_rows[jobs[place.job, layout.WANTED_AT] + number] - place.above)
-            store(lines, opened, e, 0, met, jobs, place, origin)
-        if halves == 2 and wanted.met >= 0:
-            store(lines, opened, e, 1, wanted.met, jobs, place, origin)
-        return Wanted(number, next_row, met)
-
-    return store_wanted
-
-
-def _make_fetch(config: KernelConfig) -> Any:
+def make_fetch(config: KernelConfig) -> Any:
     """A device function that gets what a row needs, so that its latency and other work overlap."""
     from_left = NUMBERS[config.numbers].from_left
 
@@ -106,120 +71,154 @@ def _make_fetch(config: KernelConfig) -> Any:
 
 
 @cuda.jit(device=True)
-def _hand_on(outbox, desk, offset, right, place):
+def hand_on(outbox, desk, offset, right, place):
     """Leave a row's right edge for the strip to the right."""
     if place.lane == place.last_lane:
         store_shared(outbox, np.int32(desk.outbox + SLOT_BYTES * offset), pack(right.open, right.gap))
 
 
-def _make_step(config: KernelConfig, guarded: bool, offset: int) -> Any:
+def _make_step(config: KernelConfig, offset: int = 0, maybe_ragged: bool = False) -> Any:
     """A device function that sweeps two rows, `offset` rows after where the loop stands.
 
-    With guards it stores a wanted row that is the second of them, or the last of the band.
+    Without branches between the rows and what they hand on, the assembler overlaps the two.
     """
     columns, halves, track_best = config.columns, config.halves, config.track_best
     numbers = NUMBERS[config.numbers]
-    maximum, halves_if, select = numbers.maximum, numbers.halves, numbers.select
-    advance, inner_edge = make_row(config, guarded), make_inner_edge(config)
-    fetch, store_wanted = _make_fetch(config), _make_store_row(config)
+    maximum, halves_if = numbers.maximum, numbers.halves
+    advance, inner_edge, fetch = make_row(config), make_inner_edge(config), make_fetch(config)
     note_best, threshold_of = make_note_best(config), make_threshold(config)
 
     @cuda.jit(device=True)
     def step(
-        opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows,
-        costs, origin, place, elsewhere, wanted_rows, jobs, lines, state,
+        opened, e, letters, inbox, outbox, row_letters, desk, first_row, costs, origin, place, elsewhere,
+        state,
     ):  # fmt: skip
         between = cuda.local.array(columns, int32)
-        row = np.int32(first_row + offset)
-        valid_above, valid, wanted = np.int32(0), np.int32(0), state.wanted
-        if guarded:
-            valid_above = halves_if(row >= 0 and row < rows, row >= STEP_ROWS and row < rows + STEP_ROWS)
-            valid = halves_if(row >= 0 and row + 1 < rows, row >= STEP_ROWS and row + 1 < rows + STEP_ROWS)
         best, threshold, diagonal = state.best, state.threshold, state.carry.diagonal
         left, below = state.upper.left, state.lower.left
         upper, high = advance(
-            opened, between, e, letters, state.upper.letter, diagonal, left, threshold, costs, valid_above
+            opened, between, e, letters, state.upper.letter, diagonal, left, threshold, costs
         )
-        diagonal = select(valid_above, left.open, diagonal) if guarded else left.open
         lower, higher = advance(
-            between, opened, e, letters, state.lower.letter, diagonal, below, threshold, costs, valid
+            between, opened, e, letters, state.lower.letter, left.open, below, threshold, costs
         )
-        diagonal = select(valid, below.open, diagonal) if guarded else below.open
-        if place.ragged:
+        if maybe_ragged and place.ragged:
             upper = inner_edge(between, left, upper, costs.extend_cost, place.final, place.last_column)
             lower = inner_edge(opened, below, lower, costs.extend_cost, place.final, place.last_column)
-        _hand_on(outbox, desk, offset, upper, place)
-        _hand_on(outbox, desk, offset + 1, lower, place)
+        hand_on(outbox, desk, offset, upper, place)
+        hand_on(outbox, desk, offset + 1, lower, place)
         next_upper = fetch(inbox, row_letters, desk, offset + 2, upper, place)
         next_lower = fetch(inbox, row_letters, desk, offset + 3, lower, place)
         if track_best and maximum(high, higher) != threshold:
-            i, j = np.int32(row + 1), np.int32(place.first + 1)
-            best = note_best(best, between, high, threshold, i, j, costs, origin)
-            best = note_best(best, opened, higher, threshold, np.int32(i + 1), j, costs, origin)
+            i, j = np.int32(first_row + offset + 1), np.int32(place.first + 1)
+            best = note_best(best, between, high, threshold, higher, i, j, costs, origin)
+            best = note_best(best, opened, higher, threshold, higher, np.int32(i + 1), j, costs, origin)
             used = halves_if(place.width > 0, place.width > columns)
             i = np.int32(i + STEP_ROWS * (2 - halves))
             threshold = threshold_of(best, elsewhere, i, j, costs, origin, used)
-        if guarded:
-            row = np.int32(row + 1)
-            wanted = store_wanted(lines, opened, e, row, rows, wanted, wanted_rows, jobs, place, origin)
-        return State(Carry(upper, lower, diagonal), next_upper, next_lower, best, threshold, wanted)
+        return State(Carry(upper, lower, below.open), next_upper, next_lower, best, threshold)
 
     return step
 
 
-def _make_steps(config: KernelConfig, guarded: bool, count: int, offset: int = 0) -> Any:
+def _make_steps(config: KernelConfig, count: int, offset: int = 0) -> Any:
     """A device function that sweeps `count` steps, without a loop."""
-    step = _make_step(config, guarded, offset)
+    step = _make_step(config, offset)
     if count == 1:
         return step
-    others = _make_steps(config, guarded, count - 1, offset + STEP_ROWS)
+    others = _make_steps(config, count - 1, offset + STEP_ROWS)
 
     @cuda.jit(device=True)
     def steps(
-        opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows,
-        costs, origin, place, elsewhere, wanted_rows, jobs, lines, state,
+        opened, e, letters, inbox, outbox, row_letters, desk, first_row, costs, origin, place, elsewhere,
+        state,
     ):  # fmt: skip
         state = step(
-            opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows,
-            costs, origin, place, elsewhere, wanted_rows, jobs, lines, state,
+            opened, e, letters, inbox, outbox, row_letters, desk, first_row, costs, origin, place, elsewhere,
+            state,
         )  # fmt: skip
         return others(
-            opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows,
-            costs, origin, place, elsewhere, wanted_rows, jobs, lines, state,
+            opened, e, letters, inbox, outbox, row_letters, desk, first_row, costs, origin, place, elsewhere,
+            state,
         )  # fmt: skip
 
     return steps
 
 
-def make_sweep_batch(config: KernelConfig, guarded: bool) -> Any:
-    """A device function that sweeps the rows of a batch; see `kernel` for when with guards.
+@cuda.jit(device=True)
+def advance_desk(desk, rows):
+    """The desk so many rows further on."""
+    return Desk(
+        np.int32(desk.inbox + SLOT_BYTES * rows), np.int32(desk.outbox + SLOT_BYTES * rows),
+        np.int32(desk.letter + LETTER_BYTES * rows),
+    )  # fmt: skip
+
+
+def make_sweep_eventful_batch(config: KernelConfig) -> Any:
+    """A device function that sweeps the rows of a batch in which `events` happen, or of a ragged strip.
+
+    `by` is the cost by which the origin has moved since the last batch.
+    """
+    batch, based = config.batch, config.numbers == "packed"
+    step, fetch, happen = _make_step(config, maybe_ragged=True), make_fetch(config), make_happen(config)
+    (read_habits, write_habits), (_, _, rebase) = make_habits(config), make_remember(config)
+
+    @cuda.jit(device=True)
+    def sweep_eventful_batch(
+        opened, e, letters, inbox, outbox, row_letters, memory, memory_at, desk, first_row, rows, by, costs,
+        origin, place, elsewhere, carry, best, threshold, wanted_rows, jobs, lines,
+    ):  # fmt: skip
+        if based:
+            rebase(memory, memory_at, place.lane, by)
+        habits = read_habits(memory, memory_at, place.lane)
+        upper = fetch(inbox, row_letters, desk, 0, carry.upper, place)
+        lower = fetch(inbox, row_letters, desk, 1, carry.lower, place)
+        state = State(carry, upper, lower, best, threshold)
+        row, end = first_row, np.int32(first_row + batch)
+        while row < end:
+            state = step(
+                opened, e, letters, inbox, outbox, row_letters, desk, row, costs, origin, place, elsewhere,
+                state,
+            )  # fmt: skip
+            diagonal, threshold, habits = happen(
+                opened, e, memory, memory_at, row, rows, state.carry.diagonal, state.best, state.threshold,
+                elsewhere, habits, costs, origin, place, wanted_rows, jobs, lines,
+            )  # fmt: skip
+            carry = Carry(state.carry.upper, state.carry.lower, diagonal)
+            state = State(carry, state.upper, state.lower, state.best, threshold)
+            row = np.int32(row + STEP_ROWS)
+            desk = advance_desk(desk, STEP_ROWS)
+        write_habits(memory, memory_at, place.lane, habits)
+        return state.carry, state.best
+
+    return sweep_eventful_batch
+
+
+def make_sweep_batch(config: KernelConfig) -> Any:
+    """A device function that sweeps the rows of a batch in which nothing happens.
 
     It takes left edge and letters from shared memory, and leaves the right edge there: `desk` says where.
     """
     batch = config.batch
-    count = 1 if guarded or batch % (_UNROLLED * STEP_ROWS) else _UNROLLED
-    steps = _make_steps(config, guarded, count)
-    stride, fetch = count * STEP_ROWS, _make_fetch(config)
+    count = _UNROLLED if batch % (_UNROLLED * STEP_ROWS) == 0 else 1
+    steps, stride, fetch = _make_steps(config, count), count * STEP_ROWS, make_fetch(config)
 
     @cuda.jit(device=True)
     def sweep_batch(
-        opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows,
-        costs, origin, place, elsewhere, carry, best, threshold, wanted, wanted_rows, jobs, lines,
+        opened, e, letters, inbox, outbox, row_letters, desk, first_row, costs, origin, place, elsewhere,
+        carry, best, threshold,
     ):  # fmt: skip
         upper = fetch(inbox, row_letters, desk, 0, carry.upper, place)
         lower = fetch(inbox, row_letters, desk, 1, carry.lower, place)
-        state = State(carry, upper, lower, best, threshold, wanted)
+        state = State(carry, upper, lower, best, threshold)
         row, swept = first_row, np.int32(0)
         while swept < batch:
             state = steps(
-                opened, e, letters, inbox, outbox, row_letters, desk, row, rows,
-                costs, origin, place, elsewhere, wanted_rows, jobs, lines, state,
+                opened, e, letters, inbox, outbox, row_letters, desk, row, costs, origin, place, elsewhere,
+                state,
             )  # fmt: skip
             swept, row = np.int32(swept + stride), np.int32(row + stride)
-            desk = Desk(
-                np.int32(desk.inbox + SLOT_BYTES * stride), np.int32(desk.outbox + SLOT_BYTES * stride),
-                np.int32(desk.letter + LETTER_BYTES * stride),
-            )  # fmt: skip
-        return state.carry, state.best, state.wanted
+            desk = advance_desk(desk, stride)
+        return state.carry, state.best
 
     return sweep_batch

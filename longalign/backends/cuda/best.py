@@ -83,11 +83,15 @@ def make_note_best(config: KernelConfig) -> Any:
         return found
 
     @cuda.jit(device=True)
-    def note(best, opened, highest, threshold, i, j, costs, origin):
-        """`best`, or a cell of the row that outranks it; i and j are those of the first part."""
+    def note(best, opened, highest, threshold, below, i, j, costs, origin):
+        """`best`, or a cell of the row that outranks it; i and j are those of the first part.
+
+        `below` is the highest of the row below, if that is done as well: where an alignment goes on, it is
+        higher.
+        """
         for half in range(halves):
             wanted = part(highest, half)
-            if wanted > part(threshold, half):
+            if wanted > part(threshold, half) and wanted >= part(below, half):
                 score = np.int32(value(highest, half, origin) + costs.amount)
                 column = np.int32(j + half * columns + first_column(opened, half, wanted))
                 row = np.int32(i - STEP_ROWS * half)

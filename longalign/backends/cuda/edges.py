@@ -14,7 +14,7 @@ from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.batch import LETTER_BYTES, SLOT_BYTES, Carry
 from longalign.backends.cuda.config import LANES, STEP_ROWS, KernelConfig
 from longalign.backends.cuda.layout import high_of, low_of, pack
-from longalign.backends.cuda.letters import LETTER_SCORES, NO_LETTER, UNAMBIGUOUS
+from longalign.backends.cuda.letters import LETTER_SCORES, UNAMBIGUOUS
 from longalign.backends.cuda.numbers import NUMBERS
 from longalign.backends.cuda.ptx import load_shared, store_shared
 from longalign.backends.cuda.row import Costs, Edge
@@ -46,7 +46,6 @@ def make_read_costs(config: KernelConfig) -> Any:
             np.int32(jobs[job, layout.MISMATCH] + opening),
             opening,
             number(opening, np.int32(0)),
-            cost(opening),
             cost(np.int32(jobs[job, layout.EXTEND])),
             number(np.int32(0), origin),
         )
@@ -55,32 +54,23 @@ def make_read_costs(config: KernelConfig) -> Any:
 
 
 def make_load_columns(config: KernelConfig) -> Any:
-    """A device function that loads a lane's columns from the top boundary and the target."""
+    """A device function that loads a lane's columns from the top boundary."""
     columns, halves = config.columns, config.halves
     numbers = NUMBERS[config.numbers]
-    scores = LETTER_SCORES[config.numbers, config.letters]
-    column_letter, background = scores.column, scores.background
     join, number, raised = numbers.join, numbers.number, numbers.raised
 
     @cuda.jit(device=True)
-    def load_columns(opened, e, letters, first, end, top, top_at, target, jobs, job, costs, origin):
+    def load_columns(opened, e, first, end, top, top_at, jobs, job, costs, origin):
         """Returns opened above and left of the first cells.
 
-        Beyond the strip's end, the last value goes on and there are no letters: what follows in a band above
-        may not be there yet.
+        Beyond the strip's end, the last value goes on: what follows in a band above may not be there yet.
         """
         opening = costs.amount
         gap_open = np.int32(opening - jobs[job, layout.EXTEND])
-        target_at = jobs[job, layout.TARGET_AT]
-        for k in range(halves * columns):
-            code = target[target_at + first + k] if first + k < end else np.uint8(NO_LETTER)
-            letters[k] = column_letter(code, costs.match, costs.mismatch)
-            if background is not None:
-                letters[columns + k] = background(code, costs.mismatch)
         diagonal = np.int32(0)
         for half in range(halves):
             for k in range(columns):
-                value = top[top_at + min(np.int32(first + half * columns + k + 1), end)]
+                value = top[np.uint64(top_at + min(np.int32(first + half * columns + k + 1), end))]
                 h, gap = low_of(value), high_of(value)
                 relative = number(np.int32(h - opening), origin)
                 relative_e = number(raised(gap, h, gap_open), origin)
@@ -108,7 +98,7 @@ def make_read_ahead(config: KernelConfig) -> Any:
         query_at = jobs[job, layout.QUERY_AT] + band.first
         wanted = slot < batch and row < rows
         tagged = read_tagged(column, jobs[job, layout.COLUMN_AT] + band.first + row, wanted, tag)
-        return Row(tagged, query[query_at + row] if wanted else np.uint8(0))
+        return Row(tagged, query[np.uint64(query_at + row)] if wanted else np.uint8(0))
 
     @cuda.jit(device=True)
     def read_ahead(query, column, jobs, job, band, tag, start, lane):
@@ -148,7 +138,7 @@ def make_load_rows(config: KernelConfig) -> Any:
     batch, ring, loads = config.batch, config.ring, -(-config.batch // LANES)
     numbers, scores = NUMBERS[config.numbers], LETTER_SCORES[config.numbers, config.letters]
     number, raised, row_letter = numbers.number, numbers.raised, scores.row
-    minds_ambiguous = scores.add is not scores.add_ambiguous
+    ambiguity, minds_ambiguous = scores.ambiguity, scores.masked is not None
 
     @cuda.jit(device=True)
     def load_row(
@@ -161,7 +151,7 @@ def make_load_rows(config: KernelConfig) -> Any:
             # The other half of a packed number is a step behind.
             above = np.uint8(0)
             if STEP_ROWS <= row < band.rows + STEP_ROWS:
-                above = query[jobs[job, layout.QUERY_AT] + band.first + row - STEP_ROWS]
+                above = query[np.uint64(jobs[job, layout.QUERY_AT] + band.first + row - STEP_ROWS)]
             letter = row_letter(read.code, above)
             store_shared(row_letters, in_ring, letter)
             store_shared(row_letters, np.int32(in_ring + LETTER_BYTES * ring), letter)
@@ -177,20 +167,22 @@ def make_load_rows(config: KernelConfig) -> Any:
         inbox, inbox_at, row_letters, ring_at, edge, first, second, query, jobs, job, band, start, lane,
         origin,
     ):  # fmt: skip
-        """Returns H on the edge of the batch's last row, and whether an ambiguous letter matters."""
+        """Returns H on the edge of the batch's last row, and whether ambiguous letters begin or end in it."""
+        above = load_shared(row_letters, np.int32(ring_at + LETTER_BYTES * ((start - 1) & (ring - 1))))
+        ambiguous = start > 0 and (ambiguity(above) & 1) != 0
         edge = load_row(
             inbox, inbox_at, row_letters, ring_at, edge, first, query, jobs, job, band, start, lane, origin
         )
-        ambiguous = first.code >= UNAMBIGUOUS
+        differs = lane < batch and (first.code >= UNAMBIGUOUS) != ambiguous
         if loads > 1:
             slot = np.int32(lane + LANES)
             edge = load_row(
                 inbox, inbox_at, row_letters, ring_at, edge, second, query, jobs, job, band, start, slot,
                 origin,
             )  # fmt: skip
-            ambiguous = ambiguous or second.code >= UNAMBIGUOUS
+            differs = differs or (slot < batch and (second.code >= UNAMBIGUOUS) != ambiguous)
         edge = cuda.shfl_sync(ALL_LANES, edge, (batch - 1) % LANES)
-        return edge, minds_ambiguous and cuda.any_sync(ALL_LANES, ambiguous)
+        return edge, minds_ambiguous and cuda.any_sync(ALL_LANES, differs)
 
     return load_rows
 
@@ -218,8 +210,8 @@ def make_store_edge(config: KernelConfig) -> Any:
                 gap = value_of(high_of(value), half, origin)
                 write_tagged(column, column_at + row, h, gap, tag)
                 if wanted_column >= 0:
-                    lines[line_at + row] = h
-                    lines[line_at + length + row] = gap
+                    lines[np.uint64(line_at + row)] = h
+                    lines[np.uint64(line_at + length + row)] = gap
 
     return store_edge
 
@@ -236,7 +228,7 @@ def make_store_columns(config: KernelConfig) -> Any:
                 if half * columns + k < place.width:
                     h = np.int32(value_of(opened[k], half, origin) + opening)
                     at = top_at + place.first + half * columns + k + 1
-                    top[at] = pack(h, value_of(e[k], half, origin))
+                    top[np.uint64(at)] = pack(h, value_of(e[k], half, origin))
 
     return store_columns
 

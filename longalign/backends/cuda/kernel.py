@@ -14,9 +14,8 @@ The parts take no notice of a narrow strip's end: they go on beyond it, where th
 scores no more than -alpha - beta. No cell there outranks all the true ones: the best path to it leaves the
 strip at some (i, j), and each step from there on, a gap or such a pair, takes it no higher than H(i', j) in
 the row i' it has come to, on a lower anti-diagonal. If a strip ends inside a part and its right edge counts,
-it is *ragged*: the edge is found after each row. A batch is swept with *guards* if it holds the first or the
-last row of a part, a wanted row or an ambiguous query letter. A wanted row is the second of its step, or the
-last of its band: then all its values are there when the step is done.
+it is *ragged*: the edge is found after each row. There are three ways to sweep a batch: most need nothing
+more; `events` come where parts begin or meet wanted rows; a band's end and ambiguous letters need `guards`.
 """
 
 # mypy: allow-untyped-defs
@@ -36,8 +35,8 @@ from longalign.backends.cuda.batch import (
     Carry,
     Desk,
     Place,
-    Wanted,
     make_sweep_batch,
+    make_sweep_eventful_batch,
 )
 from longalign.backends.cuda.best import best_of_warp, make_threshold, no_best
 from longalign.backends.cuda.config import LANES, STEP_ROWS, KernelConfig
@@ -52,6 +51,8 @@ from longalign.backends.cuda.edges import (
     make_store_columns,
     make_store_edge,
 )  # fmt: skip
+from longalign.backends.cuda.events import make_begin, memory_slots
+from longalign.backends.cuda.guards import make_load_letters, make_sweep_guarded_batch
 from longalign.backends.cuda.layout import low_of, pack
 from longalign.backends.cuda.letters import LETTER_SCORES
 from longalign.backends.cuda.numbers import NUMBERS
@@ -108,6 +109,7 @@ def build_kernel(config: KernelConfig) -> Any:
         config.columns, config.halves, config.span, config.batch, config.ring,
     )  # fmt: skip
     track_best, letter_slots = config.track_best, config.warps * 2 * ring
+    remembered, all_remembered = memory_slots(config), config.warps * memory_slots(config)
     slots = config.warps * batch + STEP_ROWS  # more than are filled: the last step fetches what none needs
     target_letters = columns * LETTER_SCORES[config.numbers, config.letters].words
     based, lead = config.numbers == "packed", config.lag + LEAD * batch
@@ -119,8 +121,10 @@ def build_kernel(config: KernelConfig) -> Any:
     read_ahead, receive, load_rows = make_read_ahead(config), make_receive(config), make_load_rows(config)
     store_columns = make_store_columns(config)
     rebase, threshold_of = make_rebase(config), make_threshold(config)
-    sweep_batch = make_sweep_batch(config, guarded=False)
-    sweep_guarded_batch = make_sweep_batch(config, guarded=True)
+    load_letters, begin = make_load_letters(config), make_begin(config)
+    sweep_batch, sweep_eventful_batch, sweep_guarded_batch = (
+        make_sweep_batch(config), make_sweep_eventful_batch(config), make_sweep_guarded_batch(config),
+    )  # fmt: skip
 
     @cuda.jit(max_registers=config.max_registers)
     def sweep(
@@ -135,6 +139,8 @@ def build_kernel(config: KernelConfig) -> Any:
         inbox = cuda.shared.array(slots, int64)
         outbox = cuda.shared.array(slots, int64)
         row_letters = cuda.shared.array(letter_slots, int32)
+        memory = cuda.shared.array(all_remembered, int32)
+        memory_at = np.int32(shared_address(memory) + LETTER_BYTES * warp * remembered)
         inbox_at = cuda.shfl_sync(ALL_LANES, np.int32(shared_address(inbox) + SLOT_BYTES * warp * batch), 0)
         outbox_at = cuda.shfl_sync(ALL_LANES, np.int32(shared_address(outbox) + SLOT_BYTES * warp * batch), 0)
         ring_at = cuda.shfl_sync(
@@ -166,7 +172,6 @@ def build_kernel(config: KernelConfig) -> Any:
                 halves_if(part == last_part, part + 1 == last_part), last_column,
                 last_column < columns - 1 and (strips[strip, layout.WANTED_COLUMN] >= 0 or inner),
             )  # fmt: skip
-            used = halves_if(width > 0, width > columns)
 
             if band.first > 0 and wait_for_band(
                 flags, strips[strip, layout.FLAG_ABOVE], strips[strip, layout.ROWS_ABOVE], tag > 0, inner,
@@ -177,16 +182,18 @@ def build_kernel(config: KernelConfig) -> Any:
             edge = low_of(top[top_at + first_of_strip])
             origin = origin_below(edge, np.int32(jobs[job, layout.BELOW]))
             costs = read_costs(jobs, job, origin)
-            diagonal = load_columns(
-                opened, e, letters, first, end, top, top_at, target, jobs, job, costs, origin
-            )
+            diagonal = load_columns(opened, e, first, end, top, top_at, jobs, job, costs, origin)
+            next_wanted = strips[strip, layout.WANTED_ABOVE]
+            for half in range(halves):
+                load_letters(
+                    letters, half, 0, first, width, target, jobs[job, layout.TARGET_AT], costs.match,
+                    costs.mismatch,
+                )  # fmt: skip
+            begin(opened, e, memory, memory_at, diagonal, place, next_wanted, wanted_rows, jobs)
             nothing = Edge(np.int32(0), np.int32(0))
             carry = Carry(nothing, nothing, diagonal)
             best = no_best()
-            next_wanted = strips[strip, layout.WANTED_ABOVE]
-            next_row = np.int32(wanted_rows[jobs[job, layout.WANTED_AT] + next_wanted] - band.first)
-            wanted = Wanted(next_wanted, next_row, np.int32(-1))
-            ambiguous_until = np.int32(0)
+            mixed_until = np.int32(0)
             first_row_read, second_row_read = read_ahead(
                 query, column, jobs, job, band, tag, np.int32(0), lane
             )
@@ -201,45 +208,55 @@ def build_kernel(config: KernelConfig) -> Any:
                 if tag == 0 and 0 <= last < batch and lane == last % LANES and _continues(jobs, job, band):
                     corner = low_of(one.tagged.h if last < LANES else other.tagged.h)
                     top[_top_of_band(jobs, job, strips[strip, layout.BAND] + 1)] = pack(corner, NEG_INF)
+                moved = origin_below(edge, np.int32(jobs[job, layout.BELOW]))
+                by = cost(np.int32(moved - origin))
                 if based:
-                    moved = origin_below(edge, np.int32(jobs[job, layout.BELOW]))
-                    carry = rebase(opened, e, carry, cost(np.int32(moved - origin)))
+                    carry = rebase(opened, e, carry, by)
                     origin = moved
                 elsewhere = load_relaxed(best_scores, job) if track_best else np.int32(0)
                 # What a rectangle is worth is read once a batch rather than kept: registers are scarce.
                 costs = read_costs(jobs, job, origin)
-                edge, ambiguous = load_rows(
+                edge, mixed = load_rows(
                     inbox, inbox_at, row_letters, ring_at, edge, one, other, query, jobs, job, band, start,
                     lane, origin,
                 )  # fmt: skip
                 first_row_read, second_row_read = read_ahead(
                     query, column, jobs, job, band, tag, np.int32(start + batch), lane
                 )
-                if ambiguous:
-                    ambiguous_until = np.int32(start + batch + span)
+                if mixed:
+                    mixed_until = np.int32(start + batch + span)
                 cuda.syncwarp()
 
                 wanted_at = jobs[job, layout.WANTED_AT]
                 while band.first < wanted_rows[wanted_at + next_wanted] <= band.first + start - behind:
                     next_wanted = np.int32(next_wanted + 1)
-                guarded = (
-                    start < behind or start + batch > rows or start < ambiguous_until
+                eventful = (
+                    start < behind
+                    or place.ragged
                     or band.first < wanted_rows[wanted_at + next_wanted] <= band.first + start + batch
-                )  # fmt: skip
+                )
                 first_row = np.int32(start - part * STEP_ROWS)
+                used = halves_if(width > 0 and first_row >= 0, width > columns and first_row >= STEP_ROWS)
                 threshold = threshold_of(
                     best, elsewhere, first_row + 1 - STEP_ROWS * (halves - 1), first + 1, costs, origin, used
                 )
                 desk = Desk(inbox_at, outbox_at, np.int32(ring_at + LETTER_BYTES * (first_row & (ring - 1))))
-                if guarded:
-                    carry, best, wanted = sweep_guarded_batch(
-                        opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs,
-                        origin, place, elsewhere, carry, best, threshold, wanted, wanted_rows, jobs, lines,
+                if start + batch > rows or start < mixed_until:
+                    carry, best = sweep_guarded_batch(
+                        opened, e, letters, inbox, outbox, row_letters, memory, memory_at, desk, first_row,
+                        rows, by, costs, origin, place, elsewhere, carry, best, threshold,
+                        wanted_rows, target, jobs, lines,
+                    )  # fmt: skip
+                elif eventful:
+                    carry, best = sweep_eventful_batch(
+                        opened, e, letters, inbox, outbox, row_letters, memory, memory_at, desk, first_row,
+                        rows, by, costs, origin, place, elsewhere, carry, best, threshold, wanted_rows, jobs,
+                        lines,
                     )  # fmt: skip
                 else:
-                    carry, best, wanted = sweep_batch(
-                        opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs,
-                        origin, place, elsewhere, carry, best, threshold, wanted, wanted_rows, jobs, lines,
+                    carry, best = sweep_batch(
+                        opened, e, letters, inbox, outbox, row_letters, desk, first_row, costs, origin,
+                        place, elsewhere, carry, best, threshold,
                     )  # fmt: skip
                 if track_best and best.score > elsewhere:
                     cuda.atomic.max(best_scores, job, best.score)

@@ -1,4 +1,4 @@
-"""How a kernel scores a letter pair: strategies with the same four device functions.
+"""How a kernel scores a letter pair: strategies with the same device functions.
 
 - `column(code, match, mismatch)`: what a lane keeps of a target letter, and `background` what else, if
   anything;
@@ -6,11 +6,12 @@
   half of a packed number is at work, a step behind;
 - `add(total, letters, k, columns, row, match, mismatch)`: `total` plus the score in column k, given what is
   kept of the target letters, those of the other half's columns after the first `columns`;
-- `add_ambiguous`: the same, but the query letter may be ambiguous. A lane takes it only in batches with
-  guards.
+- `ambiguity(row)`: bit 0 if the query letter of what `row` gave is ambiguous, bit 1 if that of the other half
+  is; and `masked(mismatch)`: what a lane keeps of a target letter instead while the query's is ambiguous.
 
-An ambiguous query letter has no byte. Of any two bytes of a target letter at least one is the mismatch, and
-the other is that or higher: so their minimum is what it scores.
+Letters come with four scores, against A C G T, and an ambiguous query letter has none of its own. As such
+letters come in runs, a lane exchanges what it keeps for mismatches where a run begins, and back where it
+ends: in batches with guards. Strategies that compare codes have no need of it, and no `masked`.
 
 A target goes on with the code NO_LETTER beyond its end, which scores 0 with any other. As the kernel adds
 alpha + beta to every score, a letter pair there is worth no more than opening a gap: see `kernel` for why
@@ -29,9 +30,11 @@ import numpy as np
 from longalign.backends.base import SweepJob
 from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.config import Letters, Numbers
-from longalign.backends.cuda.ptx import add_pairs, dot_bytes, minimum_pairs, permute_bytes
+from longalign.backends.cuda.ptx import add_pairs, dot_bytes, permute_bytes
 
 UNAMBIGUOUS = 4
+
+_ALL_HOT = 0x01010101
 
 #: A code that stands for no letter, and that no letter has.
 NO_LETTER = 255
@@ -47,7 +50,8 @@ class LetterScores:
     background: Any
     row: Any
     add: Any
-    add_ambiguous: Any
+    ambiguity: Any
+    masked: Any
 
 
 @cuda.jit(device=True)
@@ -58,6 +62,11 @@ def _column_code(code, match, mismatch):
 @cuda.jit(device=True)
 def _row_code(code, above):
     return np.int32(code)
+
+
+@cuda.jit(device=True)
+def _never(row):
+    return np.int32(0)
 
 
 @cuda.jit(device=True)
@@ -76,7 +85,7 @@ def _column_bytes(code, match, mismatch):
     """The scores against A, C, G, T as four signed bytes; an ambiguous letter matches none."""
     if code == NO_LETTER:
         return np.int32(0)
-    scores = np.int64(mismatch & 255) * np.int64(0x01010101)
+    scores = np.int64(mismatch & 255) * np.int64(_ALL_HOT)
     if code < UNAMBIGUOUS:
         scores ^= np.int64((match ^ mismatch) & 255) << np.int64(8 * code)
     return np.int32(scores)
@@ -84,8 +93,19 @@ def _column_bytes(code, match, mismatch):
 
 @cuda.jit(device=True)
 def _one_hot(code, above):
-    """A one in byte `code`, or none if ambiguous."""
-    return np.int32(np.int64(1) << np.int64(8 * code) if code < UNAMBIGUOUS else np.int64(0))
+    """A one in byte `code`, or in all if ambiguous."""
+    return np.int32(np.int64(1) << np.int64(8 * code) if code < UNAMBIGUOUS else np.int64(_ALL_HOT))
+
+
+@cuda.jit(device=True)
+def _all_hot(row):
+    return np.int32(row == _ALL_HOT)
+
+
+@cuda.jit(device=True)
+def _one_byte(mismatch):
+    """All bytes of a row of ones make the mismatch."""
+    return np.int32(mismatch & 255)
 
 
 @cuda.jit(device=True)
@@ -95,31 +115,28 @@ def _add_dot(total, letters, k, columns, row, match, mismatch):
 
 
 @cuda.jit(device=True)
-def _add_dot_ambiguous(total, letters, k, columns, row, match, mismatch):
-    nothing = np.int32(0)
-    if row == 0:
-        lowest = min(
-            dot_bytes(letters[k], np.int32(1), nothing), dot_bytes(letters[k], np.int32(1 << 8), nothing)
-        )
-        return np.int32(total + lowest)
-    return dot_bytes(letters[k], row, total)
-
-
-@cuda.jit(device=True)
 def _selector(code, above):
     """Nibbles that pick byte `code` of the low half's column and byte `above` of the high half's, extended.
 
-    In the upper 16 bits the same once more, but that an ambiguous letter picks byte 0 first and byte 1 then.
+    An ambiguous letter picks any byte, and leaves a bit above the nibbles.
     """
-    low, high = np.int32(code), np.int32(above)
-    low_again, high_again = low, high
+    low, high, ambiguous = np.int32(code), np.int32(above), np.int32(0)
     if code >= UNAMBIGUOUS:
-        low, low_again = np.int32(0), np.int32(1)
+        low, ambiguous = np.int32(0), np.int32(1)
     if above >= UNAMBIGUOUS:
-        high, high_again = np.int32(0), np.int32(1)
-    first = low * 0x11 + 0x80 + (high * 0x11 + 0xC4 << 8)
-    second = low_again * 0x11 + 0x80 + (high_again * 0x11 + 0xC4 << 8)
-    return np.int32(first | second << 16)
+        high, ambiguous = np.int32(0), np.int32(ambiguous | 2)
+    return np.int32(low * 0x11 + 0x80 + (high * 0x11 + 0xC4 << 8) | ambiguous << 16)
+
+
+@cuda.jit(device=True)
+def _bits_above_selector(row):
+    return np.int32(row >> 16)
+
+
+@cuda.jit(device=True)
+def _four_bytes(mismatch):
+    """Whatever byte a selector picks, it is the mismatch."""
+    return np.int32(np.int64(mismatch & 255) * np.int64(_ALL_HOT))
 
 
 @cuda.jit(device=True)
@@ -127,20 +144,11 @@ def _add_selected(total, letters, k, columns, row, match, mismatch):
     return add_pairs(total, permute_bytes(letters[k], letters[columns + k], row))
 
 
-@cuda.jit(device=True)
-def _add_selected_ambiguous(total, letters, k, columns, row, match, mismatch):
-    first = permute_bytes(letters[k], letters[columns + k], row)
-    second = permute_bytes(letters[k], letters[columns + k], np.int32(row >> 16))
-    return add_pairs(total, minimum_pairs(first, second))
-
-
 LETTER_SCORES: dict[tuple[Numbers, Letters], LetterScores] = {
-    ("int32", "compare"): LetterScores(
-        2, _column_code, _mismatch_of, _row_code, _add_compared, _add_compared
-    ),
-    ("int32", "bytes"): LetterScores(1, _column_bytes, None, _one_hot, _add_dot, _add_dot_ambiguous),
+    ("int32", "compare"): LetterScores(2, _column_code, _mismatch_of, _row_code, _add_compared, _never, None),
+    ("int32", "bytes"): LetterScores(1, _column_bytes, None, _one_hot, _add_dot, _all_hot, _one_byte),
     ("packed", "bytes"): LetterScores(
-        2, _column_bytes, None, _selector, _add_selected, _add_selected_ambiguous
+        2, _column_bytes, None, _selector, _add_selected, _bits_above_selector, _four_bytes
     ),
 }
 

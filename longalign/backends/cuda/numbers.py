@@ -9,8 +9,7 @@ So no sum of a value and a score or a cost ever leaves 16 bits, and therefore
 
 - costs are kept negated, modulo 2^16: there is an instruction that adds and takes a maximum;
 - a pair of costs can be subtracted as one 32-bit number, on another pipe than the maxima keep busy: the low
-  half never borrows from the high one. That is not so for garbage in the low half of a lane whose high half
-  is still at work, which only rows at the end of a band have: those batches have guards, and use `subtract`;
+  half never borrows from the high one;
 - minus infinity has no number, and needs none: E below H - alpha is raised to H - alpha, which changes no
   value computed from it, the next E being max(E - beta, H - alpha - beta) either way. So is F. Rectangles
   with minus infinity among the H of their edges are swept in 32 bits;
@@ -41,7 +40,7 @@ class Numbers:
 
     - `highest`: no number is above, in both halves;
     - `maximum(x, y)`, `subtract(x, cost)`: arithmetic, in each half on its own;
-    - `lower(x, amount)`: the same as `subtract`, if no half is garbage: `amount` is `number(amount, 0)`;
+    - `lower(x, amount)`: the same as `subtract`, where no low half is less: `amount` is `number(amount, 0)`;
     - `cost(amount)`: a cost or the difference of two origins, as `subtract` takes it;
     - `origin(value, below)`: the origin that lies `below` a value;
     - `number(value, origin)`: the number of a value not below the origin, in both halves;

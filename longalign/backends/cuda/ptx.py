@@ -43,6 +43,17 @@ load_relaxed = _load("relaxed")
 
 
 @intrinsic
+def here(typing_context: Any, value: Any) -> Any:
+    """An int32 as it is; nothing that is made of it is computed in advance and kept in a register."""
+    instruction = ir.InlineAsm(ir.FunctionType(_I32, [_I32]), "mov.b32 $0, $1;", "=r,r", side_effect=True)
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.call(instruction, args)
+
+    return types.int32(types.int32), generate
+
+
+@intrinsic
 def load_pair(typing_context: Any, array: Any, index: Any) -> Any:
     """Two neighbouring int64 from global memory, from an even index on, each read in one piece."""
     ptx = "{ .reg .u64 p; cvta.to.global.u64 p, $2; ld.relaxed.gpu.global.v2.b64 {$0, $1}, [p]; }"
@@ -160,5 +171,3 @@ add_pairs = _arithmetic("add.u16x2 $0, $1, $2;", 2)
 #: `maximum_pairs(x, y)`: the larger of each of two pairs of unsigned 16-bit numbers. The assembler makes one
 #: instruction of a sum and a maximum, and one of two maxima.
 maximum_pairs = _arithmetic("max.u16x2 $0, $1, $2;", 2)
-#: `minimum_pairs(x, y)`: the smaller of each of two pairs of signed 16-bit numbers.
-minimum_pairs = _arithmetic("min.s16x2 $0, $1, $2;", 2)

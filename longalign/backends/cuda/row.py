@@ -14,40 +14,37 @@ from longalign.backends.cuda.numbers import NUMBERS
 from longalign.recurrence import make_cell
 
 #: The scores of a rectangle: letter scores plus alpha + beta, and alpha + beta itself, as integers; the
-#: latter as `lower` and as `subtract` take it, beta as `subtract` does; and the number of the floor.
-Costs = namedtuple("Costs", "match mismatch amount opening opening_cost extend_cost floor")
+#: latter as `lower` takes it, beta as `subtract` does; and the number of the floor.
+Costs = namedtuple("Costs", "match mismatch amount opening extend_cost floor")
 
 #: H - alpha - beta and the gap state beside it.
 Edge = namedtuple("Edge", "open gap")
 
 
-def make_row(config: KernelConfig, guarded: bool) -> Any:
+def make_row(config: KernelConfig) -> Any:
     """A device function that advances a lane by one row, from opened values (H - alpha - beta) in `above`.
 
     Those of the row go to `here`, which may be the same array. It returns the right edge, and `highest` or
-    what opened value of the row is higher. If `guarded`, halves without bits in `valid` keep their state, and
-    the query letter may be ambiguous.
+    what opened value of the row is higher.
     """
     columns = config.columns
     numbers, scores = NUMBERS[config.numbers], LETTER_SCORES[config.numbers, config.letters]
     cell = cuda.jit(device=True)(make_cell(numbers.maximum, numbers.subtract, config.local))
-    maximum, lower, subtract, select = numbers.maximum, numbers.lower, numbers.subtract, numbers.select
-    add_score = scores.add_ambiguous if guarded else scores.add
+    maximum, lower, add_score = numbers.maximum, numbers.lower, scores.add
 
     @cuda.jit(device=True)
-    def advance(above, here, e, letters, letter, diagonal, left, highest, costs, valid):
-        before = highest
+    def advance(above, here, e, letters, letter, diagonal, left, highest, costs):
         open_left, f = left.open, left.gap
         for k in range(columns):
             open_up, e_up = above[k], e[k]
             paired = add_score(diagonal, letters, k, columns, letter, costs.match, costs.mismatch)
             h, e_here, f = cell(paired, open_up, e_up, open_left, f, costs.extend_cost, costs.floor)
             diagonal = open_up
-            open_left = subtract(h, costs.opening_cost) if guarded else lower(h, costs.opening)
-            here[k] = select(valid, open_left, open_up) if guarded else open_left
-            e[k] = select(valid, e_here, e_up) if guarded else e_here
+            open_left = lower(h, costs.opening)
+            here[k] = open_left
+            e[k] = e_here
             highest = maximum(highest, open_left)
-        return Edge(open_left, f), select(valid, highest, before) if guarded else highest
+        return Edge(open_left, f), highest
 
     return advance
 

@@ -20,7 +20,10 @@ strip's left edge and one across the strip, differ from h by no more than
 Columns beyond a strip's end count too: the top value goes on there, and a pair is worth no more than opening
 a gap, so H(i, end) - alpha - k*beta <= H(i, end+k) <= H(i, end), by induction with E(i, end+k) <= E(i, end).
 
-Sums that are computed on the way lie at most alpha + 2*beta or -mismatch below an H, or `match` above.
+Sums that are computed on the way lie at most alpha + 2*beta or -mismatch below an H, or `match` above. A half
+that has swept its part of a band goes on for up to two rows, with any left edge (see `guards`). There E is at
+least opened H of the row above it, so opened H falls by alpha + beta at most in the first of these rows, and
+by beta more in the second: 2*alpha + 3*beta below an H. So the low half never borrows from the high one.
 """
 
 from __future__ import annotations
@@ -41,7 +44,7 @@ def below(scoring: Scoring, config: KernelConfig) -> int:
     alpha, beta = scoring.gap_open, scoring.gap_extend
     legs = 8 * alpha + config.strip_width * beta
     legs += max(config.batch * beta, config.span * (beta + scoring.match))
-    return legs + max(alpha + 2 * beta, -scoring.mismatch) + 1
+    return legs + max(2 * alpha + 3 * beta, -scoring.mismatch) + 1
 
 
 def above(scoring: Scoring, config: KernelConfig) -> int:
