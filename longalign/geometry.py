@@ -102,8 +102,11 @@ class Grid:
         return tuple(cut - tile.i0 for cut in self.row_cuts if tile.i0 < cut <= tile.i1)
 
     def cols_in(self, tile: Tile) -> tuple[int, ...]:
-        """The lattice columns that a tile computes, its right edge among them, counted from its left edge."""
-        return tuple(cut - tile.j0 for cut in self.col_cuts if tile.j0 < cut <= tile.j1)
+        """The lattice columns that a tile computes, its right edge among them, counted from its left edge.
+
+        The right edge of the matrix is not: nobody needs it, and it can end inside a part of a strip.
+        """
+        return tuple(cut - tile.j0 for cut in self.col_cuts[:-1] if tile.j0 < cut <= tile.j1)
 
     @property
     def stored_cells(self) -> int:

@@ -70,10 +70,12 @@ def test_tiles_hold_every_cell_and_every_lattice_line_once(rows, cols):
     for tile in tiles:
         assert grid.tile_owning(tile.i0 + 1, tile.j0 + 1) == tile == grid.tile_owning(tile.i1, tile.j1)
         assert grid.rows_in(tile)[-1] == tile.i1 - tile.i0
-        assert grid.cols_in(tile)[-1] == tile.j1 - tile.j0
+        assert tile.j1 == grid.cols or grid.cols_in(tile)[-1] == tile.j1 - tile.j0
     first_column = [tile for tile in tiles if tile.col == 0]
     lattice_rows = [tile.i0 + row for tile in first_column for row in grid.rows_in(tile)]
     assert lattice_rows == list(row_cuts[1:])
+    lattice_cols = [tile.j0 + col for tile in tiles if tile.row == 0 for col in grid.cols_in(tile)]
+    assert lattice_cols == list(col_cuts[1:-1])
 
 
 sides = st.integers(1, 60)

@@ -75,6 +75,8 @@ def pack(index: Sequence[int], lines: Sequence[Boundary]) -> PackedLines:
 
     Threads share the lines: on a GPU's host this takes longer than the sweep would, else.
     """
+    if not lines:
+        return NO_LINES
     with ThreadPoolExecutor(min(len(lines), os.cpu_count() or 1)) as executor:
         steps = list(executor.map(lambda line: _narrow(np.diff(line.h)), lines))
         gaps = list(executor.map(lambda line: _narrow(line.h[1:] - line.gap[1:]), lines))

@@ -17,11 +17,10 @@ from numba import int32
 from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.best import make_note_best, make_threshold
 from longalign.backends.cuda.config import STEP_ROWS, KernelConfig
-from longalign.backends.cuda.events import make_habits, make_happen, make_remember
 from longalign.backends.cuda.layout import high_of, low_of, pack
 from longalign.backends.cuda.numbers import NUMBERS
 from longalign.backends.cuda.ptx import load_shared, store_shared
-from longalign.backends.cuda.row import Edge, make_inner_edge, make_row
+from longalign.backends.cuda.row import Edge, make_row
 from longalign.backends.cuda.sync import ALL_LANES
 
 #: What a lane hands from batch to batch: the right edges of its parts' last two rows, and opened above and
@@ -77,7 +76,7 @@ def hand_on(outbox, desk, offset, right, place):
         store_shared(outbox, np.int32(desk.outbox + SLOT_BYTES * offset), pack(right.open, right.gap))
 
 
-def _make_step(config: KernelConfig, offset: int = 0, maybe_ragged: bool = False) -> Any:
+def _make_step(config: KernelConfig, offset: int) -> Any:
     """A device function that sweeps two rows, `offset` rows after where the loop stands.
 
     Without branches between the rows and what they hand on, the assembler overlaps the two.
@@ -85,7 +84,7 @@ def _make_step(config: KernelConfig, offset: int = 0, maybe_ragged: bool = False
     columns, halves, track_best = config.columns, config.halves, config.track_best
     numbers = NUMBERS[config.numbers]
     maximum, halves_if = numbers.maximum, numbers.halves
-    advance, inner_edge, fetch = make_row(config), make_inner_edge(config), make_fetch(config)
+    advance, fetch = make_row(config), make_fetch(config)
     note_best, threshold_of = make_note_best(config), make_threshold(config)
 
     @cuda.jit(device=True)
@@ -102,9 +101,6 @@ def _make_step(config: KernelConfig, offset: int = 0, maybe_ragged: bool = False
         lower, higher = advance(
             between, opened, e, letters, state.lower.letter, left.open, below, threshold, costs
         )
-        if maybe_ragged and place.ragged:
-            upper = inner_edge(between, left, upper, costs.extend_cost, place.final, place.last_column)
-            lower = inner_edge(opened, below, lower, costs.extend_cost, place.final, place.last_column)
         hand_on(outbox, desk, offset, upper, place)
         hand_on(outbox, desk, offset + 1, lower, place)
         next_upper = fetch(inbox, row_letters, desk, offset + 2, upper, place)
@@ -154,48 +150,8 @@ def advance_desk(desk, rows):
     )  # fmt: skip
 
 
-def make_sweep_eventful_batch(config: KernelConfig) -> Any:
-    """A device function that sweeps the rows of a batch in which `events` happen, or of a ragged strip.
-
-    `by` is the cost by which the origin has moved since the last batch.
-    """
-    batch, based = config.batch, config.numbers == "packed"
-    step, fetch, happen = _make_step(config, maybe_ragged=True), make_fetch(config), make_happen(config)
-    (read_habits, write_habits), (_, _, rebase) = make_habits(config), make_remember(config)
-
-    @cuda.jit(device=True)
-    def sweep_eventful_batch(
-        opened, e, letters, inbox, outbox, row_letters, memory, memory_at, desk, first_row, rows, by, costs,
-        origin, place, elsewhere, carry, best, threshold, wanted_rows, jobs, lines,
-    ):  # fmt: skip
-        if based:
-            rebase(memory, memory_at, place.lane, by)
-        habits = read_habits(memory, memory_at, place.lane)
-        upper = fetch(inbox, row_letters, desk, 0, carry.upper, place)
-        lower = fetch(inbox, row_letters, desk, 1, carry.lower, place)
-        state = State(carry, upper, lower, best, threshold)
-        row, end = first_row, np.int32(first_row + batch)
-        while row < end:
-            state = step(
-                opened, e, letters, inbox, outbox, row_letters, desk, row, costs, origin, place, elsewhere,
-                state,
-            )  # fmt: skip
-            diagonal, threshold, habits = happen(
-                opened, e, memory, memory_at, row, rows, state.carry.diagonal, state.best, state.threshold,
-                elsewhere, habits, costs, origin, place, wanted_rows, jobs, lines,
-            )  # fmt: skip
-            carry = Carry(state.carry.upper, state.carry.lower, diagonal)
-            state = State(carry, state.upper, state.lower, state.best, threshold)
-            row = np.int32(row + STEP_ROWS)
-            desk = advance_desk(desk, STEP_ROWS)
-        write_habits(memory, memory_at, place.lane, habits)
-        return state.carry, state.best
-
-    return sweep_eventful_batch
-
-
 def make_sweep_batch(config: KernelConfig) -> Any:
-    """A device function that sweeps the rows of a batch in which nothing happens.
+    """A device function that sweeps the rows of a batch in which nothing happens (see `eventful` for others).
 
     It takes left edge and letters from shared memory, and leaves the right edge there: `desk` says where.
     """

@@ -216,23 +216,6 @@ def make_store_edge(config: KernelConfig) -> Any:
     return store_edge
 
 
-def make_store_columns(config: KernelConfig) -> Any:
-    """A device function that stores a band's last row, for the band below."""
-    columns, halves = config.columns, config.halves
-    value_of = NUMBERS[config.numbers].value
-
-    @cuda.jit(device=True)
-    def store_columns(opened, e, place, top, top_at, opening, origin):
-        for half in range(halves):
-            for k in range(columns):
-                if half * columns + k < place.width:
-                    h = np.int32(value_of(opened[k], half, origin) + opening)
-                    at = top_at + place.first + half * columns + k + 1
-                    top[np.uint64(at)] = pack(h, value_of(e[k], half, origin))
-
-    return store_columns
-
-
 def make_rebase(config: KernelConfig) -> Any:
     """A device function that moves all numbers of a lane to another origin."""
     columns = config.columns

@@ -1,12 +1,10 @@
-"""What happens between two steps: a part begins, a part has met a wanted row.
+"""What happens after some rows of a part: it begins, it meets a wanted row, it ends.
 
-The first steps of a strip find most of its parts idle. They compute garbage, as that costs nothing, and each
-half of a lane gets the columns that it begins with when its first row comes: until then they are in shared
-memory, the *memory* of the warp, which follows the origin from batch to batch. An idle half has the threshold
-`highest`, so that no garbage is noted as best.
-
-A wanted row is the second of its step, or the last of its band: all its values are there when the step is
-done.
+The first steps of a strip find most of its parts idle, and so do the last ones. They compute garbage, as that
+costs nothing, and each half of a lane gets the columns that it begins with when its first row comes: until
+then they are in shared memory, the *memory* of the warp, which follows the origin from batch to batch. What a
+half ends with is stored at once, for the band below. An idle half has the threshold `highest`, so that no
+garbage is noted as best.
 """
 
 # mypy: allow-untyped-defs
@@ -22,15 +20,16 @@ from longalign.backends.cuda import layout
 from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.best import make_threshold
 from longalign.backends.cuda.config import LANES, STEP_ROWS, KernelConfig
+from longalign.backends.cuda.layout import pack
 from longalign.backends.cuda.numbers import NUMBERS
 from longalign.backends.cuda.ptx import here, load_shared, store_shared
 
-#: Which halves' letters are masked, as two bits; the next wanted row that a lane's first part meets, its
-#: number from 0 and its index in the band; and the number of the one that it met in the last step, so that
-#: the second part follows: -1 for none.
-Habits = namedtuple("Habits", "masked number row met")
+#: What a lane knows from one eventful batch to the next: which halves' letters are masked, as two bits; the
+#: next wanted row that each half meets, its number from 0 and its index in the band.
+Habits = namedtuple("Habits", "masked number row number_of_high row_of_high")
 
 _SLOT_BYTES = 4
+_NEVER = np.int32((1 << 31) - 1)
 
 
 def memory_slots(config: KernelConfig) -> int:
@@ -40,85 +39,107 @@ def memory_slots(config: KernelConfig) -> int:
 
 @cuda.jit(device=True)
 def _slot(at, number, lane):
-    """The address of a lane's slot of this number."""
+    """The address of a lane's slot of this number, in the memory that begins at `at`."""
     return np.int32(at + _SLOT_BYTES * (LANES * number + lane))
 
 
+def make_at_work(config: KernelConfig) -> Any:
+    """A device function for bits of the halves whose row is one of the band's, and that have columns."""
+    columns, halves_if = config.columns, NUMBERS[config.numbers].halves
+
+    @cuda.jit(device=True)
+    def at_work(row, rows, width):
+        """`row` is that of the first part."""
+        return halves_if(
+            0 <= row < rows and width > 0, STEP_ROWS <= row < rows + STEP_ROWS and width > columns
+        )
+
+    return at_work
+
+
 def make_habits(config: KernelConfig) -> tuple[Any, Any]:
-    """Device functions that read and write what a lane knows from one guarded batch to the next."""
-    columns = config.columns
+    """Device functions that read and write a lane's habits."""
+    first = 2 * config.columns + 1
 
     @cuda.jit(device=True)
     def read_habits(memory, at, lane):
-        first = 2 * columns + 1
         return Habits(
             load_shared(memory, _slot(at, first, lane)), load_shared(memory, _slot(at, first + 1, lane)),
             load_shared(memory, _slot(at, first + 2, lane)), load_shared(memory, _slot(at, first + 3, lane)),
+            load_shared(memory, _slot(at, first + 4, lane)),
         )  # fmt: skip
 
     @cuda.jit(device=True)
     def write_habits(memory, at, lane, habits):
-        first = 2 * columns + 1
         store_shared(memory, _slot(at, first, lane), habits.masked)
         store_shared(memory, _slot(at, first + 1, lane), habits.number)
         store_shared(memory, _slot(at, first + 2, lane), habits.row)
-        store_shared(memory, _slot(at, first + 3, lane), habits.met)
+        store_shared(memory, _slot(at, first + 3, lane), habits.number_of_high)
+        store_shared(memory, _slot(at, first + 4, lane), habits.row_of_high)
 
     return read_habits, write_habits
 
 
-def make_remember(config: KernelConfig) -> tuple[Any, Any, Any]:
-    """Device functions that store a lane's columns in the memory, get them back, and move their origin.
+@cuda.jit(device=True)
+def _sooner(due, candidate, row):
+    """The sooner of two rows after `row`."""
+    return candidate if row < candidate < due else due
 
-    The first two act on halves with bits in a mask. A warp's memory begins at the address `at`.
-    """
-    columns, select, subtract = (
-        config.columns, NUMBERS[config.numbers].select, NUMBERS[config.numbers].subtract,
-    )  # fmt: skip
 
-    @cuda.jit(device=True)
-    def remember(opened, e, memory, at, lane, mask):
-        for k in range(columns):
-            for_opened, for_e = _slot(at, k, lane), _slot(at, columns + k, lane)
-            store_shared(memory, for_opened, select(mask, opened[k], load_shared(memory, for_opened)))
-            store_shared(memory, for_e, select(mask, e[k], load_shared(memory, for_e)))
+def make_next_due(config: KernelConfig) -> Any:
+    """A device function for the next row, of a lane's first part, after which something happens."""
+    halves = config.halves
 
     @cuda.jit(device=True)
-    def recall(opened, e, memory, at, lane, mask):
-        for k in range(columns):
-            opened[k] = select(mask, load_shared(memory, _slot(at, k, lane)), opened[k])
-            e[k] = select(mask, load_shared(memory, _slot(at, columns + k, lane)), e[k])
+    def next_due(row, rows, habits):
+        due = _sooner(_NEVER, np.int32(-1), row)
+        due = _sooner(due, np.int32(rows - 1), row)
+        due = _sooner(due, np.int32(habits.row - 1), row)
+        if halves == 2:
+            due = _sooner(due, np.int32(STEP_ROWS - 1), row)
+            due = _sooner(due, np.int32(STEP_ROWS + rows - 1), row)
+            due = _sooner(due, np.int32(STEP_ROWS + habits.row_of_high - 1), row)
+        return due
 
-    @cuda.jit(device=True)
-    def rebase(memory, at, lane, by):
-        for k in range(2 * columns + 1):
-            slot = _slot(at, k, lane)
-            store_shared(memory, slot, subtract(load_shared(memory, slot), by))
-
-    return remember, recall, rebase
+    return next_due
 
 
 def make_begin(config: KernelConfig) -> Any:
     """A device function for the start of a strip: remembers how the lane's columns begin."""
-    columns, (_, write_habits), (remember, _, _) = config.columns, make_habits(config), make_remember(config)
+    columns, (_, write_habits) = config.columns, make_habits(config)
 
     @cuda.jit(device=True)
-    def begin(opened, e, memory, memory_at, diagonal, place, wanted_above, wanted_rows, jobs):
-        remember(opened, e, memory, memory_at, place.lane, np.int32(-1))
-        store_shared(memory, _slot(memory_at, 2 * columns, place.lane), diagonal)
-        next_row = np.int32(wanted_rows[jobs[place.job, layout.WANTED_AT] + wanted_above] - place.above)
-        write_habits(memory, memory_at, place.lane, Habits(np.int32(0), wanted_above, next_row, np.int32(-1)))
+    def begin(opened, e, memory, at, diagonal, place, wanted_above, wanted_rows, jobs):
+        for k in range(columns):
+            store_shared(memory, _slot(at, k, place.lane), opened[k])
+            store_shared(memory, _slot(at, columns + k, place.lane), e[k])
+        store_shared(memory, _slot(at, 2 * columns, place.lane), diagonal)
+        row = np.int32(wanted_rows[jobs[place.job, layout.WANTED_AT] + wanted_above] - place.above)
+        write_habits(memory, at, place.lane, Habits(np.int32(0), wanted_above, row, wanted_above, row))
 
     return begin
 
 
-def _make_store_wanted(config: KernelConfig) -> Any:
-    """A device function that writes a wanted row that a step has ended with."""
-    halves, columns = config.halves, config.columns
+def make_rebase_memory(config: KernelConfig) -> Any:
+    """A device function that moves what a lane remembers to another origin."""
+    numbers, subtract = 2 * config.columns + 1, NUMBERS[config.numbers].subtract
+
+    @cuda.jit(device=True)
+    def rebase_memory(memory, at, lane, by):
+        for k in range(numbers):
+            slot = _slot(at, k, lane)
+            store_shared(memory, slot, subtract(load_shared(memory, slot), by))
+
+    return rebase_memory
+
+
+def _make_store_row(config: KernelConfig) -> tuple[Any, Any]:
+    """Device functions that write one half of a lane's row: as a wanted row, and for the band below."""
+    columns = config.columns
     value_of = NUMBERS[config.numbers].value
 
     @cuda.jit(device=True)
-    def store(lines, opened, e, half, number, jobs, place, origin):
+    def store_wanted(lines, opened, e, half, number, jobs, place, origin):
         opening = np.int32(jobs[place.job, layout.OPENING])
         length = jobs[place.job, layout.COLS] + 1
         first, width = here(place.first), here(place.width)
@@ -130,43 +151,72 @@ def _make_store_wanted(config: KernelConfig) -> Any:
                 lines[np.uint64(at + length + half * columns + k)] = value_of(e[k], half, origin)
 
     @cuda.jit(device=True)
-    def store_wanted(lines, opened, e, row, rows, habits, wanted_rows, jobs, place, origin):
-        """`row` is the second one of the first part."""
-        met, next_row, number = np.int32(-1), habits.row, habits.number
-        if row > 0 and min(np.int32(row + 1), rows) == next_row and row <= rows:
-            met, number = number, np.int32(number + 1)
-            next_row = np.int32(wanted_rows[jobs[place.job, layout.WANTED_AT] + number] - place.above)
-            store(lines, opened, e, 0, met, jobs, place, origin)
-        if halves == 2 and habits.met >= 0:
-            store(lines, opened, e, 1, habits.met, jobs, place, origin)
-        return Habits(habits.masked, number, next_row, met)
+    def store_below(top, below_at, opened, e, half, jobs, place, origin):
+        opening = np.int32(jobs[place.job, layout.OPENING])
+        first, width = here(place.first), here(place.width)
+        for k in range(columns):
+            if half * columns + k < width:
+                h = np.int32(value_of(opened[k], half, origin) + opening)
+                at = below_at + first + half * columns + k + 1
+                top[np.uint64(at)] = pack(h, value_of(e[k], half, origin))
 
-    return store_wanted
+    return store_wanted, store_below
 
 
 def make_happen(config: KernelConfig) -> Any:
-    """A device function for what happens after a step, in batches where something may."""
-    columns = config.columns
-    halves_if, select = NUMBERS[config.numbers].halves, NUMBERS[config.numbers].select
-    (_, recall, _), store_wanted = make_remember(config), _make_store_wanted(config)
-    threshold_of = make_threshold(config)
+    """A device function for what happens after a row."""
+    columns, halves = config.columns, config.halves
+    numbers = NUMBERS[config.numbers]
+    halves_if, select, highest = numbers.halves, numbers.select, numbers.highest
+    store_wanted, store_below = _make_store_row(config)
+    threshold_of, at_work = make_threshold(config), make_at_work(config)
+
+    @cuda.jit(device=True)
+    def recall(opened, e, memory, at, lane, mask):
+        """Gets back the columns of the halves with bits in `mask`."""
+        for k in range(columns):
+            opened[k] = select(mask, load_shared(memory, _slot(at, k, lane)), opened[k])
+            e[k] = select(mask, load_shared(memory, _slot(at, columns + k, lane)), e[k])
+
+    @cuda.jit(device=True)
+    def after(wanted_rows, jobs, place, number):
+        """The wanted row of this number, as an index in the band."""
+        return np.int32(wanted_rows[jobs[place.job, layout.WANTED_AT] + number] - place.above)
 
     @cuda.jit(device=True)
     def happen(
-        opened, e, memory, memory_at, row, rows, diagonal, best, threshold, elsewhere, habits, costs, origin,
-        place, wanted_rows, jobs, lines,
+        opened, e, memory, at, row, rows, diagonal, best, threshold, elsewhere, habits, costs, origin, place,
+        wanted_rows, jobs, lines, top, below_at,
     ):  # fmt: skip
-        """`row` is the first one of the step, of the first part. Returns diagonal, threshold and habits."""
-        begins = halves_if(row == -STEP_ROWS, row == 0)
+        """After `row` of the first part. Returns diagonal, threshold and habits."""
+        begins = halves_if(row == -1, row == STEP_ROWS - 1)
         if begins:
-            recall(opened, e, memory, memory_at, place.lane, begins)
-            remembered = load_shared(memory, _slot(memory_at, 2 * columns, place.lane))
+            recall(opened, e, memory, at, place.lane, begins)
+            remembered = load_shared(memory, _slot(at, 2 * columns, place.lane))
             diagonal = select(begins, remembered, diagonal)
-            used = halves_if(place.width > 0, place.width > columns)
-            i, j = np.int32(1), np.int32(place.first + 1)
-            threshold = select(begins, threshold_of(best, elsewhere, i, j, costs, origin, used), threshold)
-        row = np.int32(row + 1)
-        habits = store_wanted(lines, opened, e, row, rows, habits, wanted_rows, jobs, place, origin)
-        return diagonal, threshold, habits
+            used = at_work(np.int32(row + 1), rows, place.width)
+            j = np.int32(place.first + 1)
+            threshold = select(
+                begins, threshold_of(best, elsewhere, np.int32(1), j, costs, origin, used), threshold
+            )
+        number, wanted = habits.number, habits.row
+        if row + 1 == wanted and 0 < wanted <= rows:
+            store_wanted(lines, opened, e, 0, number, jobs, place, origin)
+            number = np.int32(number + 1)
+            wanted = after(wanted_rows, jobs, place, number)
+        number_of_high, wanted_of_high = habits.number_of_high, habits.row_of_high
+        if halves == 2 and row + 1 - STEP_ROWS == wanted_of_high and 0 < wanted_of_high <= rows:
+            store_wanted(lines, opened, e, 1, number_of_high, jobs, place, origin)
+            number_of_high = np.int32(number_of_high + 1)
+            wanted_of_high = after(wanted_rows, jobs, place, number_of_high)
+        ends = halves_if(row == rows - 1, row == rows - 1 + STEP_ROWS)
+        if ends:
+            threshold = select(ends, highest, threshold)
+            if below_at >= 0:
+                if row == rows - 1:
+                    store_below(top, below_at, opened, e, 0, jobs, place, origin)
+                else:
+                    store_below(top, below_at, opened, e, halves - 1, jobs, place, origin)
+        return diagonal, threshold, Habits(habits.masked, number, wanted, number_of_high, wanted_of_high)
 
     return happen

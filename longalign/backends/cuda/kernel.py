@@ -14,8 +14,9 @@ The parts take no notice of a narrow strip's end: they go on beyond it, where th
 scores no more than -alpha - beta. No cell there outranks all the true ones: the best path to it leaves the
 strip at some (i, j), and each step from there on, a gap or such a pair, takes it no higher than H(i', j) in
 the row i' it has come to, on a lower anti-diagonal. If a strip ends inside a part and its right edge counts,
-it is *ragged*: the edge is found after each row. There are three ways to sweep a batch: most need nothing
-more; `events` come where parts begin or meet wanted rows; a band's end and ambiguous letters need `guards`.
+it is *ragged*: the edge is found after each row. In most batches no more happens. In the others, the
+`eventful` ones, parts begin, meet wanted rows or end, ambiguous query letters begin or end, or the strip is
+ragged.
 """
 
 # mypy: allow-untyped-defs
@@ -36,7 +37,6 @@ from longalign.backends.cuda.batch import (
     Desk,
     Place,
     make_sweep_batch,
-    make_sweep_eventful_batch,
 )
 from longalign.backends.cuda.best import best_of_warp, make_threshold, no_best
 from longalign.backends.cuda.config import LANES, STEP_ROWS, KernelConfig
@@ -48,13 +48,13 @@ from longalign.backends.cuda.edges import (
     make_read_costs,
     make_rebase,
     make_receive,
-    make_store_columns,
     make_store_edge,
 )  # fmt: skip
-from longalign.backends.cuda.events import make_begin, memory_slots
-from longalign.backends.cuda.guards import make_load_letters, make_sweep_guarded_batch
+from longalign.backends.cuda.eventful import make_sweep_eventful_batch
+from longalign.backends.cuda.events import make_at_work, make_begin, memory_slots
 from longalign.backends.cuda.layout import low_of, pack
 from longalign.backends.cuda.letters import LETTER_SCORES
+from longalign.backends.cuda.masks import make_load_letters
 from longalign.backends.cuda.numbers import NUMBERS
 from longalign.backends.cuda.ptx import load_relaxed, shared_address
 from longalign.backends.cuda.row import Edge
@@ -119,12 +119,10 @@ def build_kernel(config: KernelConfig) -> Any:
         make_load_columns(config), make_read_costs(config), make_store_edge(config),
     )  # fmt: skip
     read_ahead, receive, load_rows = make_read_ahead(config), make_receive(config), make_load_rows(config)
-    store_columns = make_store_columns(config)
+    at_work = make_at_work(config)
     rebase, threshold_of = make_rebase(config), make_threshold(config)
     load_letters, begin = make_load_letters(config), make_begin(config)
-    sweep_batch, sweep_eventful_batch, sweep_guarded_batch = (
-        make_sweep_batch(config), make_sweep_eventful_batch(config), make_sweep_guarded_batch(config),
-    )  # fmt: skip
+    sweep_batch, sweep_eventful_batch = make_sweep_batch(config), make_sweep_eventful_batch(config)
 
     @cuda.jit(max_registers=config.max_registers)
     def sweep(
@@ -231,27 +229,23 @@ def build_kernel(config: KernelConfig) -> Any:
                 while band.first < wanted_rows[wanted_at + next_wanted] <= band.first + start - behind:
                     next_wanted = np.int32(next_wanted + 1)
                 eventful = (
-                    start < behind
-                    or place.ragged
+                    start < behind or start + batch >= rows or start < mixed_until or place.ragged
                     or band.first < wanted_rows[wanted_at + next_wanted] <= band.first + start + batch
-                )
+                )  # fmt: skip
                 first_row = np.int32(start - part * STEP_ROWS)
-                used = halves_if(width > 0 and first_row >= 0, width > columns and first_row >= STEP_ROWS)
+                used = at_work(first_row, rows, width)
                 threshold = threshold_of(
                     best, elsewhere, first_row + 1 - STEP_ROWS * (halves - 1), first + 1, costs, origin, used
                 )
                 desk = Desk(inbox_at, outbox_at, np.int32(ring_at + LETTER_BYTES * (first_row & (ring - 1))))
-                if start + batch > rows or start < mixed_until:
-                    carry, best = sweep_guarded_batch(
-                        opened, e, letters, inbox, outbox, row_letters, memory, memory_at, desk, first_row,
-                        rows, by, costs, origin, place, elsewhere, carry, best, threshold,
-                        wanted_rows, target, jobs, lines,
-                    )  # fmt: skip
-                elif eventful:
+                if eventful:
+                    below_at = np.int64(-1)
+                    if _continues(jobs, job, band):
+                        below_at = _top_of_band(jobs, job, strips[strip, layout.BAND] + 1)
                     carry, best = sweep_eventful_batch(
                         opened, e, letters, inbox, outbox, row_letters, memory, memory_at, desk, first_row,
-                        rows, by, costs, origin, place, elsewhere, carry, best, threshold, wanted_rows, jobs,
-                        lines,
+                        rows, by, costs, origin, place, elsewhere, carry, best, threshold, wanted_rows,
+                        target, jobs, lines, top, below_at,
                     )  # fmt: skip
                 else:
                     carry, best = sweep_batch(
@@ -284,9 +278,6 @@ def build_kernel(config: KernelConfig) -> Any:
                         before = _published(since, behind, rows)
                         cuda.atomic.add(progress, 0, np.int64(done - before) * strips[strip, layout.WIDTH])
 
-            if _continues(jobs, job, band):
-                below_at = _top_of_band(jobs, job, strips[strip, layout.BAND] + 1)
-                store_columns(opened, e, place, top, below_at, np.int32(jobs[job, layout.OPENING]), origin)
             publish_rows(flags, strips[strip, layout.FLAG], rows, lane)
 
             if track_best:

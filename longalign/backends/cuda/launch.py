@@ -24,7 +24,7 @@ _FETCH_SECONDS = 0.02
 
 #: Short kernels are watched without pause; then pauses grow with the time so far.
 _ATTENTION = 3e-3
-_LONGEST_WAIT = 2e-3
+_LONGEST_WAIT = 5e-4
 
 
 def run(

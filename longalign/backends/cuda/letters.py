@@ -11,7 +11,7 @@
 
 Letters come with four scores, against A C G T, and an ambiguous query letter has none of its own. As such
 letters come in runs, a lane exchanges what it keeps for mismatches where a run begins, and back where it
-ends: in batches with guards. Strategies that compare codes have no need of it, and no `masked`.
+ends (see `masks`). Strategies that compare codes have no need of it, and no `masked`.
 
 A target goes on with the code NO_LETTER beyond its end, which scores 0 with any other. As the kernel adds
 alpha + beta to every score, a letter pair there is worth no more than opening a gap: see `kernel` for why

@@ -21,7 +21,7 @@ Columns beyond a strip's end count too: the top value goes on there, and a pair 
 a gap, so H(i, end) - alpha - k*beta <= H(i, end+k) <= H(i, end), by induction with E(i, end+k) <= E(i, end).
 
 Sums that are computed on the way lie at most alpha + 2*beta or -mismatch below an H, or `match` above. A half
-that has swept its part of a band goes on for up to two rows, with any left edge (see `guards`). There E is at
+that has swept its part of a band goes on for up to two rows, with any left edge (see `events`). There E is at
 least opened H of the row above it, so opened H falls by alpha + beta at most in the first of these rows, and
 by beta more in the second: 2*alpha + 3*beta below an H. So the low half never borrows from the high one.
 """

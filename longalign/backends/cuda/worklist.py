@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from longalign.backends.base import Codes, SweepJob, SweepResult
 from longalign.backends.cuda import layout, window
-from longalign.backends.cuda.config import STEP_ROWS, KernelConfig
+from longalign.backends.cuda.config import KernelConfig
 from longalign.boundary import BestCell, Boundary, IntArray
 from longalign.scoring import NEG_INF
 
@@ -108,8 +108,10 @@ def _starts(lengths: list[int]) -> list[int]:
 
 
 def _joined(parts: list[NDArray[T]]) -> NDArray[T]:
-    # Always a copy: a reversed array of one element counts as contiguous and still has a negative stride,
-    # which numba's transfers take for an empty array.
+    # A reversed array of one element counts as contiguous and still has a negative stride, which numba's
+    # transfers take for an empty array.
+    if len(parts) == 1 and parts[0].strides == (parts[0].itemsize,):
+        return parts[0]
     return np.concatenate(parts)
 
 
@@ -171,18 +173,8 @@ def _tops(job: SweepJob, bands: IntArray) -> Packed:
 
 
 def bands_of(job: SweepJob, band_rows: int) -> IntArray:
-    """The first row of each band of a rectangle.
-
-    The kernel sweeps two rows a step and can store the second one only, or the last row of a band: where a
-    wanted row would be the first, a band ends.
-    """
-    rows = len(job.query)
-    firsts = [0]
-    for end in sorted({*range(band_rows, rows, band_rows), *job.rows}):
-        even = (end - firsts[-1]) % STEP_ROWS == 0
-        if end < rows and (end % band_rows == 0 or not even):
-            firsts.append(end)
-    return np.array(firsts, np.int32)
+    """The first row of each band of a rectangle."""
+    return np.arange(0, max(1, len(job.query)), band_rows, dtype=np.int32)
 
 
 def _in_bands(strips: IntArray, job: SweepJob, bands: IntArray) -> IntArray:
