@@ -246,7 +246,7 @@ def test_a_plain_reader_can_rebuild_h_and_gap_from_the_descriptions(finished):
                     lines += 1
     rows, cols = (len(manifest["grid"][name]) - 1 for name in ("row_cuts", "col_cuts"))
     tiles_down, tiles_across = (len(manifest["grid"][name]) - 1 for name in ("tile_rows", "tile_cols"))
-    assert lines == rows * tiles_across + (cols - 1) * tiles_down  # none on the right edge
+    assert lines == (rows - 1) * tiles_across + (cols - 1) * tiles_down  # none on the matrix's far edges
 
 
 # --- whole files

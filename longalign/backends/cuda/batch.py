@@ -17,6 +17,7 @@ from numba import int32
 from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.best import make_note_best, make_threshold
 from longalign.backends.cuda.config import STEP_ROWS, KernelConfig
+from longalign.backends.cuda.events import make_at_work
 from longalign.backends.cuda.layout import high_of, low_of, pack
 from longalign.backends.cuda.numbers import NUMBERS
 from longalign.backends.cuda.ptx import load_shared, store_shared
@@ -76,21 +77,22 @@ def hand_on(outbox, desk, offset, right, place):
         store_shared(outbox, np.int32(desk.outbox + SLOT_BYTES * offset), pack(right.open, right.gap))
 
 
-def _make_step(config: KernelConfig, offset: int) -> Any:
+def make_step(config: KernelConfig, offset: int = 0, at_ends: bool = False) -> Any:
     """A device function that sweeps two rows, `offset` rows after where the loop stands.
 
-    Without branches between the rows and what they hand on, the assembler overlaps the two.
+    Without branches between the rows and what they hand on, the assembler overlaps the two. `at_ends` of a
+    band, what idle halves find is not noted.
     """
     columns, halves, track_best = config.columns, config.halves, config.track_best
     numbers = NUMBERS[config.numbers]
-    maximum, halves_if = numbers.maximum, numbers.halves
+    maximum, select, halves_if = numbers.maximum, numbers.select, numbers.halves
     advance, fetch = make_row(config), make_fetch(config)
-    note_best, threshold_of = make_note_best(config), make_threshold(config)
+    note_best, threshold_of, at_work = make_note_best(config), make_threshold(config), make_at_work(config)
 
     @cuda.jit(device=True)
     def step(
-        opened, e, letters, inbox, outbox, row_letters, desk, first_row, costs, origin, place, elsewhere,
-        state,
+        opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, origin, place,
+        elsewhere, state,
     ):  # fmt: skip
         between = cuda.local.array(columns, int32)
         best, threshold, diagonal = state.best, state.threshold, state.carry.diagonal
@@ -105,11 +107,17 @@ def _make_step(config: KernelConfig, offset: int) -> Any:
         hand_on(outbox, desk, offset + 1, lower, place)
         next_upper = fetch(inbox, row_letters, desk, offset + 2, upper, place)
         next_lower = fetch(inbox, row_letters, desk, offset + 3, lower, place)
+        row = np.int32(first_row + offset)
+        if at_ends:
+            high = select(at_work(row, rows, place.width), high, threshold)
+            higher = select(at_work(np.int32(row + 1), rows, place.width), higher, threshold)
         if track_best and maximum(high, higher) != threshold:
-            i, j = np.int32(first_row + offset + 1), np.int32(place.first + 1)
+            i, j = np.int32(row + 1), np.int32(place.first + 1)
             best = note_best(best, between, high, threshold, higher, i, j, costs, origin)
             best = note_best(best, opened, higher, threshold, higher, np.int32(i + 1), j, costs, origin)
             used = halves_if(place.width > 0, place.width > columns)
+            if at_ends:
+                used = at_work(np.int32(row + STEP_ROWS), rows, place.width)
             i = np.int32(i + STEP_ROWS * (2 - halves))
             threshold = threshold_of(best, elsewhere, i, j, costs, origin, used)
         return State(Carry(upper, lower, below.open), next_upper, next_lower, best, threshold)
@@ -119,23 +127,23 @@ def _make_step(config: KernelConfig, offset: int) -> Any:
 
 def _make_steps(config: KernelConfig, count: int, offset: int = 0) -> Any:
     """A device function that sweeps `count` steps, without a loop."""
-    step = _make_step(config, offset)
+    step = make_step(config, offset)
     if count == 1:
         return step
     others = _make_steps(config, count - 1, offset + STEP_ROWS)
 
     @cuda.jit(device=True)
     def steps(
-        opened, e, letters, inbox, outbox, row_letters, desk, first_row, costs, origin, place, elsewhere,
-        state,
+        opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, origin, place,
+        elsewhere, state,
     ):  # fmt: skip
         state = step(
-            opened, e, letters, inbox, outbox, row_letters, desk, first_row, costs, origin, place, elsewhere,
-            state,
+            opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, origin, place,
+            elsewhere, state,
         )  # fmt: skip
         return others(
-            opened, e, letters, inbox, outbox, row_letters, desk, first_row, costs, origin, place, elsewhere,
-            state,
+            opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, origin, place,
+            elsewhere, state,
         )  # fmt: skip
 
     return steps
@@ -161,8 +169,8 @@ def make_sweep_batch(config: KernelConfig) -> Any:
 
     @cuda.jit(device=True)
     def sweep_batch(
-        opened, e, letters, inbox, outbox, row_letters, desk, first_row, costs, origin, place, elsewhere,
-        carry, best, threshold,
+        opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, origin, place,
+        elsewhere, carry, best, threshold,
     ):  # fmt: skip
         upper = fetch(inbox, row_letters, desk, 0, carry.upper, place)
         lower = fetch(inbox, row_letters, desk, 1, carry.lower, place)
@@ -170,8 +178,8 @@ def make_sweep_batch(config: KernelConfig) -> Any:
         row, swept = first_row, np.int32(0)
         while swept < batch:
             state = steps(
-                opened, e, letters, inbox, outbox, row_letters, desk, row, costs, origin, place, elsewhere,
-                state,
+                opened, e, letters, inbox, outbox, row_letters, desk, row, rows, costs, origin, place,
+                elsewhere, state,
             )  # fmt: skip
             swept, row = np.int32(swept + stride), np.int32(row + stride)
             desk = advance_desk(desk, stride)

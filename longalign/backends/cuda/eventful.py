@@ -1,7 +1,9 @@
-"""A batch in which something happens, row by row.
+"""Batches in which something happens: step by step where that can be, row by row otherwise.
 
-What is rare costs little here, as a right neighbour waits for the first and the last batches of a strip: a
-lane asks after each row whether it is the one after which something is due.
+A right neighbour waits for the first and the last batches of a strip, so they must not be slow: a lane only
+asks after each step whether something is due, and two rows overlap as in other batches. After the first row
+of a step nothing can happen there but the end of a band whose last row nobody wants. For anything else, and
+where ambiguous letters begin or end and in ragged strips, there is the way row by row.
 """
 
 # mypy: allow-untyped-defs
@@ -13,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from longalign.backends.cuda.api import cuda
-from longalign.backends.cuda.batch import Carry, advance_desk, hand_on, make_fetch
+from longalign.backends.cuda.batch import Carry, State, advance_desk, hand_on, make_fetch, make_step
 from longalign.backends.cuda.best import make_note_best, make_threshold
 from longalign.backends.cuda.config import STEP_ROWS, KernelConfig
 from longalign.backends.cuda.events import (
@@ -29,11 +31,53 @@ from longalign.backends.cuda.row import make_inner_edge, make_row
 
 
 def make_sweep_eventful_batch(config: KernelConfig) -> Any:
-    """A device function that sweeps the rows of a batch with events, ambiguous letters or a ragged strip.
+    """A device function that sweeps a batch step by step.
 
     `by` is the cost by which the origin has moved since the last batch; `below_at` says where a band's last
     row goes in `top`, -1 if nobody needs it. See `batch.make_sweep_batch` for the others.
     """
+    batch, based = config.batch, config.numbers == "packed"
+    step, fetch, happen = make_step(config, at_ends=True), make_fetch(config), make_happen(config)
+    (read_habits, write_habits), next_due = make_habits(config), make_next_due(config)
+    rebase_memory = make_rebase_memory(config)
+
+    @cuda.jit(device=True)
+    def sweep_eventful_batch(
+        opened, e, letters, inbox, outbox, row_letters, memory, memory_at, desk, first_row, rows, by, costs,
+        origin, place, elsewhere, carry, best, threshold, wanted_rows, jobs, lines, top, below_at,
+    ):  # fmt: skip
+        if based:
+            rebase_memory(memory, memory_at, place.lane, by)
+        habits = read_habits(memory, memory_at, place.lane)
+        upper = fetch(inbox, row_letters, desk, 0, carry.upper, place)
+        lower = fetch(inbox, row_letters, desk, 1, carry.lower, place)
+        state = State(carry, upper, lower, best, threshold)
+        row, end = first_row, np.int32(first_row + batch)
+        due = next_due(np.int32(row - 1), rows, habits)
+        while row < end:
+            state = step(
+                opened, e, letters, inbox, outbox, row_letters, desk, row, rows, costs, origin, place,
+                elsewhere, state,
+            )  # fmt: skip
+            carry, threshold = state.carry, state.threshold
+            row = np.int32(row + STEP_ROWS)
+            while due < row:
+                diagonal, threshold, habits = happen(
+                    opened, e, memory, memory_at, due, rows, carry.diagonal, state.best, threshold, elsewhere,
+                    habits, costs, origin, place, wanted_rows, jobs, lines, top, below_at,
+                )  # fmt: skip
+                carry = Carry(carry.upper, carry.lower, diagonal)
+                due = next_due(due, rows, habits)
+            state = State(carry, state.upper, state.lower, state.best, threshold)
+            desk = advance_desk(desk, STEP_ROWS)
+        write_habits(memory, memory_at, place.lane, habits)
+        return state.carry, state.best
+
+    return sweep_eventful_batch
+
+
+def make_sweep_rows(config: KernelConfig) -> Any:
+    """A device function that sweeps a batch row by row, whatever happens."""
     batch, halves, track_best, based = (
         config.batch, config.halves, config.track_best, config.numbers == "packed",
     )  # fmt: skip
@@ -43,7 +87,7 @@ def make_sweep_eventful_batch(config: KernelConfig) -> Any:
     (read_habits, write_habits), next_due = make_habits(config), make_next_due(config)
 
     @cuda.jit(device=True)
-    def sweep_eventful_batch(
+    def sweep_rows(
         opened, e, letters, inbox, outbox, row_letters, memory, memory_at, desk, first_row, rows, by, costs,
         origin, place, elsewhere, carry, best, threshold, wanted_rows, target, jobs, lines, top, below_at,
     ):  # fmt: skip
@@ -83,4 +127,4 @@ def make_sweep_eventful_batch(config: KernelConfig) -> Any:
         write_habits(memory, memory_at, place.lane, habits)
         return carry, best
 
-    return sweep_eventful_batch
+    return sweep_rows

@@ -14,9 +14,7 @@ The parts take no notice of a narrow strip's end: they go on beyond it, where th
 scores no more than -alpha - beta. No cell there outranks all the true ones: the best path to it leaves the
 strip at some (i, j), and each step from there on, a gap or such a pair, takes it no higher than H(i', j) in
 the row i' it has come to, on a lower anti-diagonal. If a strip ends inside a part and its right edge counts,
-it is *ragged*: the edge is found after each row. In most batches no more happens. In the others, the
-`eventful` ones, parts begin, meet wanted rows or end, ambiguous query letters begin or end, or the strip is
-ragged.
+it is *ragged*: the edge is found after each row. In most batches no more happens; `eventful` has the others.
 """
 
 # mypy: allow-untyped-defs
@@ -50,7 +48,7 @@ from longalign.backends.cuda.edges import (
     make_receive,
     make_store_edge,
 )  # fmt: skip
-from longalign.backends.cuda.eventful import make_sweep_eventful_batch
+from longalign.backends.cuda.eventful import make_sweep_eventful_batch, make_sweep_rows
 from longalign.backends.cuda.events import make_at_work, make_begin, memory_slots
 from longalign.backends.cuda.layout import low_of, pack
 from longalign.backends.cuda.letters import LETTER_SCORES
@@ -122,7 +120,9 @@ def build_kernel(config: KernelConfig) -> Any:
     at_work = make_at_work(config)
     rebase, threshold_of = make_rebase(config), make_threshold(config)
     load_letters, begin = make_load_letters(config), make_begin(config)
-    sweep_batch, sweep_eventful_batch = make_sweep_batch(config), make_sweep_eventful_batch(config)
+    sweep_batch, sweep_eventful_batch, sweep_rows = (
+        make_sweep_batch(config), make_sweep_eventful_batch(config), make_sweep_rows(config),
+    )  # fmt: skip
 
     @cuda.jit(max_registers=config.max_registers)
     def sweep(
@@ -228,9 +228,14 @@ def build_kernel(config: KernelConfig) -> Any:
                 wanted_at = jobs[job, layout.WANTED_AT]
                 while band.first < wanted_rows[wanted_at + next_wanted] <= band.first + start - behind:
                     next_wanted = np.int32(next_wanted + 1)
-                eventful = (
-                    start < behind or start + batch >= rows or start < mixed_until or place.ragged
-                    or band.first < wanted_rows[wanted_at + next_wanted] <= band.first + start + batch
+                wanted = wanted_rows[wanted_at + next_wanted] - band.first
+                meets = 0 < wanted <= start + batch
+                ends = start + batch >= rows
+                # What row by row alone can do: `eventful` says why.
+                by_rows = (
+                    start < mixed_until or place.ragged
+                    or (meets and wanted % STEP_ROWS != 0)
+                    or (ends and rows % STEP_ROWS != 0 and _continues(jobs, job, band))
                 )  # fmt: skip
                 first_row = np.int32(start - part * STEP_ROWS)
                 used = at_work(first_row, rows, width)
@@ -238,18 +243,24 @@ def build_kernel(config: KernelConfig) -> Any:
                     best, elsewhere, first_row + 1 - STEP_ROWS * (halves - 1), first + 1, costs, origin, used
                 )
                 desk = Desk(inbox_at, outbox_at, np.int32(ring_at + LETTER_BYTES * (first_row & (ring - 1))))
-                if eventful:
-                    below_at = np.int64(-1)
-                    if _continues(jobs, job, band):
-                        below_at = _top_of_band(jobs, job, strips[strip, layout.BAND] + 1)
-                    carry, best = sweep_eventful_batch(
+                below_at = np.int64(-1)
+                if _continues(jobs, job, band):
+                    below_at = _top_of_band(jobs, job, strips[strip, layout.BAND] + 1)
+                if by_rows:
+                    carry, best = sweep_rows(
                         opened, e, letters, inbox, outbox, row_letters, memory, memory_at, desk, first_row,
                         rows, by, costs, origin, place, elsewhere, carry, best, threshold, wanted_rows,
                         target, jobs, lines, top, below_at,
                     )  # fmt: skip
+                elif start < behind or meets or ends:
+                    carry, best = sweep_eventful_batch(
+                        opened, e, letters, inbox, outbox, row_letters, memory, memory_at, desk, first_row,
+                        rows, by, costs, origin, place, elsewhere, carry, best, threshold, wanted_rows,
+                        jobs, lines, top, below_at,
+                    )  # fmt: skip
                 else:
                     carry, best = sweep_batch(
-                        opened, e, letters, inbox, outbox, row_letters, desk, first_row, costs, origin,
+                        opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, origin,
                         place, elsewhere, carry, best, threshold,
                     )  # fmt: skip
                 if track_best and best.score > elsewhere:
