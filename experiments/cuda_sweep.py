@@ -140,7 +140,7 @@ def measure(name: str, columns: int, options: argparse.Namespace, lattice: bool)
     """Seconds and GCUPS of one pair; `columns` 0 leaves the choice to the back end."""
     jobs = read_jobs(name, options.genomes)
     if lattice:
-        jobs = [replace(job, rows=_lines(len(job.query)), cols=_lines(len(job.target))[:-1]) for job in jobs]
+        jobs = [replace(job, rows=_lines(len(job.query)), cols=_lines(len(job.target))) for job in jobs]
     backend = _backend(
         numbers=options.numbers, columns=columns or None, batch=options.batch, warps=options.warps,
         max_registers=options.registers,
@@ -209,9 +209,9 @@ def read_codes(file: Path, ambiguous: int) -> np.ndarray:
 
 
 def _lines(length: int) -> tuple[int, ...]:
-    """Lines where a run would plan them: strips end there. The last is the matrix's edge."""
+    """Lines where a local run would plan them: strips end there."""
     step = next(step for step in (*STRIP_WIDTHS, 1) if length >= 4 * step * LATTICE_LINES)
-    return (*(length * k // LATTICE_LINES // step * step for k in range(1, LATTICE_LINES)), length)
+    return tuple(length * k // LATTICE_LINES // step * step for k in range(1, LATTICE_LINES))
 
 
 @cache

@@ -81,7 +81,7 @@ def make_step(config: KernelConfig, offset: int = 0, at_ends: bool = False) -> A
     """A device function that sweeps two rows, `offset` rows after where the loop stands.
 
     Without branches between the rows and what they hand on, the assembler overlaps the two. `at_ends` of a
-    band, what idle halves find is not noted.
+    band, idle lanes do nothing, and what idle halves find is not noted.
     """
     columns, halves, track_best = config.columns, config.halves, config.track_best
     numbers = NUMBERS[config.numbers]
@@ -95,32 +95,32 @@ def make_step(config: KernelConfig, offset: int = 0, at_ends: bool = False) -> A
         elsewhere, state,
     ):  # fmt: skip
         between = cuda.local.array(columns, int32)
-        best, threshold, diagonal = state.best, state.threshold, state.carry.diagonal
-        left, below = state.upper.left, state.lower.left
-        upper, high = advance(
-            opened, between, e, letters, state.upper.letter, diagonal, left, threshold, costs
-        )
-        lower, higher = advance(
-            between, opened, e, letters, state.lower.letter, left.open, below, threshold, costs
-        )
+        best, threshold, (upper, lower, diagonal) = state.best, state.threshold, state.carry
+        row, high, higher = np.int32(first_row + offset), threshold, threshold
+        if not at_ends or at_work(row, rows):
+            left, below = state.upper.left, state.lower.left
+            upper, high = advance(
+                opened, between, e, letters, state.upper.letter, diagonal, left, threshold, costs
+            )
+            lower, higher = advance(
+                between, opened, e, letters, state.lower.letter, left.open, below, threshold, costs
+            )
+            diagonal = below.open
         hand_on(outbox, desk, offset, upper, place)
         hand_on(outbox, desk, offset + 1, lower, place)
         next_upper = fetch(inbox, row_letters, desk, offset + 2, upper, place)
         next_lower = fetch(inbox, row_letters, desk, offset + 3, lower, place)
-        row = np.int32(first_row + offset)
         if at_ends:
-            high = select(at_work(row, rows, place.width), high, threshold)
-            higher = select(at_work(np.int32(row + 1), rows, place.width), higher, threshold)
+            high = select(at_work(row, rows), high, threshold)
+            higher = select(at_work(np.int32(row + 1), rows), higher, threshold)
         if track_best and maximum(high, higher) != threshold:
             i, j = np.int32(row + 1), np.int32(place.first + 1)
             best = note_best(best, between, high, threshold, higher, i, j, costs, origin)
             best = note_best(best, opened, higher, threshold, higher, np.int32(i + 1), j, costs, origin)
             used = halves_if(place.width > 0, place.width > columns)
-            if at_ends:
-                used = at_work(np.int32(row + STEP_ROWS), rows, place.width)
             i = np.int32(i + STEP_ROWS * (2 - halves))
             threshold = threshold_of(best, elsewhere, i, j, costs, origin, used)
-        return State(Carry(upper, lower, below.open), next_upper, next_lower, best, threshold)
+        return State(Carry(upper, lower, diagonal), next_upper, next_lower, best, threshold)
 
     return step
 

@@ -21,12 +21,14 @@ from longalign.backends.cuda.config import STEP_ROWS, KernelConfig
 from longalign.backends.cuda.events import (
     Habits,
     make_at_work,
+    make_begin_high,
     make_habits,
     make_happen,
     make_next_due,
     make_rebase_memory,
 )
 from longalign.backends.cuda.masks import make_exchange
+from longalign.backends.cuda.numbers import NUMBERS
 from longalign.backends.cuda.row import make_inner_edge, make_row
 
 
@@ -39,7 +41,7 @@ def make_sweep_eventful_batch(config: KernelConfig) -> Any:
     batch, based = config.batch, config.numbers == "packed"
     step, fetch, happen = make_step(config, at_ends=True), make_fetch(config), make_happen(config)
     (read_habits, write_habits), next_due = make_habits(config), make_next_due(config)
-    rebase_memory = make_rebase_memory(config)
+    rebase_memory, begin_high, halves = make_rebase_memory(config), make_begin_high(config), config.halves
 
     @cuda.jit(device=True)
     def sweep_eventful_batch(
@@ -59,16 +61,16 @@ def make_sweep_eventful_batch(config: KernelConfig) -> Any:
                 opened, e, letters, inbox, outbox, row_letters, desk, row, rows, costs, origin, place,
                 elsewhere, state,
             )  # fmt: skip
-            carry, threshold = state.carry, state.threshold
+            if halves == 2 and row == 0:
+                diagonal = begin_high(opened, e, memory, memory_at, place.lane, state.carry.diagonal)
+                carry = Carry(state.carry.upper, state.carry.lower, diagonal)
+                state = State(carry, state.upper, state.lower, state.best, state.threshold)
             row = np.int32(row + STEP_ROWS)
             while due < row:
-                diagonal, threshold, habits = happen(
-                    opened, e, memory, memory_at, due, rows, carry.diagonal, state.best, threshold, elsewhere,
-                    habits, costs, origin, place, wanted_rows, jobs, lines, top, below_at,
-                )  # fmt: skip
-                carry = Carry(carry.upper, carry.lower, diagonal)
+                habits = happen(
+                    opened, e, due, rows, habits, origin, place, wanted_rows, jobs, lines, top, below_at
+                )
                 due = next_due(due, rows, habits)
-            state = State(carry, state.upper, state.lower, state.best, threshold)
             desk = advance_desk(desk, STEP_ROWS)
         write_habits(memory, memory_at, place.lane, habits)
         return state.carry, state.best
@@ -78,12 +80,14 @@ def make_sweep_eventful_batch(config: KernelConfig) -> Any:
 
 def make_sweep_rows(config: KernelConfig) -> Any:
     """A device function that sweeps a batch row by row, whatever happens."""
-    batch, halves, track_best, based = (
-        config.batch, config.halves, config.track_best, config.numbers == "packed",
+    batch, columns, halves, track_best, based = (
+        config.batch, config.columns, config.halves, config.track_best, config.numbers == "packed",
     )  # fmt: skip
+    halves_if, select = NUMBERS[config.numbers].halves, NUMBERS[config.numbers].select
     advance, inner_edge, exchange = make_row(config), make_inner_edge(config), make_exchange(config)
     note_best, threshold_of, at_work = make_note_best(config), make_threshold(config), make_at_work(config)
     fetch, happen, rebase_memory = make_fetch(config), make_happen(config), make_rebase_memory(config)
+    begin_high = make_begin_high(config)
     (read_habits, write_habits), next_due = make_habits(config), make_next_due(config)
 
     @cuda.jit(device=True)
@@ -99,27 +103,31 @@ def make_sweep_rows(config: KernelConfig) -> Any:
         row, j = first_row, np.int32(place.first + 1)
         due = next_due(np.int32(row - 1), rows, habits)
         while row < first_row + batch:
-            masked = exchange(letters, here.letter, row, rows, habits.masked, place, target, jobs, costs)
-            left = here.left
-            right, high = advance(
-                opened, opened, e, letters, here.letter, carry.diagonal, left, threshold, costs
-            )
-            if place.ragged:
-                right = inner_edge(opened, left, right, costs.extend_cost, place.final, place.last_column)
+            right, diagonal, high = carry.upper, carry.diagonal, threshold
+            working = at_work(row, rows)
+            if working:
+                masked = exchange(letters, here.letter, row, rows, habits.masked, place, target, jobs, costs)
+                habits = Habits(masked, habits.number, habits.row, habits.number_of_high, habits.row_of_high)
+                left = here.left
+                right, high = advance(
+                    opened, opened, e, letters, here.letter, carry.diagonal, left, threshold, costs
+                )
+                if place.ragged:
+                    right = inner_edge(opened, left, right, costs.extend_cost, place.final, place.last_column)
+                diagonal, high = left.open, select(working, high, threshold)
             hand_on(outbox, desk, 0, right, place)
             here, below = below, fetch(inbox, row_letters, desk, 2, right, place)
             if track_best and high != threshold:
                 best = note_best(best, opened, high, threshold, high, np.int32(row + 1), j, costs, origin)
-                used = at_work(np.int32(row + 1), rows, place.width)
+                used = halves_if(place.width > 0, place.width > columns)
                 i = np.int32(row + 2 - STEP_ROWS * (halves - 1))
                 threshold = threshold_of(best, elsewhere, i, j, costs, origin, used)
-            habits = Habits(masked, habits.number, habits.row, habits.number_of_high, habits.row_of_high)
-            diagonal = left.open
+            if halves == 2 and row == STEP_ROWS - 1:
+                diagonal = begin_high(opened, e, memory, memory_at, place.lane, diagonal)
             if row == due:
-                diagonal, threshold, habits = happen(
-                    opened, e, memory, memory_at, row, rows, diagonal, best, threshold, elsewhere, habits,
-                    costs, origin, place, wanted_rows, jobs, lines, top, below_at,
-                )  # fmt: skip
+                habits = happen(
+                    opened, e, row, rows, habits, origin, place, wanted_rows, jobs, lines, top, below_at
+                )
                 due = next_due(row, rows, habits)
             carry = Carry(carry.lower, right, diagonal)
             row = np.int32(row + 1)

@@ -1,10 +1,10 @@
 """What happens after some rows of a part: it begins, it meets a wanted row, it ends.
 
-The first steps of a strip find most of its parts idle, and so do the last ones. They compute garbage, as that
-costs nothing, and each half of a lane gets the columns that it begins with when its first row comes: until
-then they are in shared memory, the *memory* of the warp, which follows the origin from batch to batch. What a
-half ends with is stored at once, for the band below. An idle half has the threshold `highest`, so that no
-garbage is noted as best.
+The first and the last steps of a strip find most of its parts idle. Lanes without a part at work take no part
+in a row. The two halves of a packed number are at work together but for a step at either end of the band, and
+then one of them computes garbage, which nobody looks at: the second half finds the columns that it begins
+with in shared memory, the *memory* of the warp, which follows the origin from batch to batch; and what the
+first half ends with has been stored by then.
 """
 
 # mypy: allow-untyped-defs
@@ -18,7 +18,6 @@ import numpy as np
 
 from longalign.backends.cuda import layout
 from longalign.backends.cuda.api import cuda
-from longalign.backends.cuda.best import make_threshold
 from longalign.backends.cuda.config import LANES, STEP_ROWS, KernelConfig
 from longalign.backends.cuda.layout import pack
 from longalign.backends.cuda.numbers import NUMBERS
@@ -44,15 +43,13 @@ def _slot(at, number, lane):
 
 
 def make_at_work(config: KernelConfig) -> Any:
-    """A device function for bits of the halves whose row is one of the band's, and that have columns."""
-    columns, halves_if = config.columns, NUMBERS[config.numbers].halves
+    """A device function for bits of the halves whose row is one of the band's."""
+    halves_if = NUMBERS[config.numbers].halves
 
     @cuda.jit(device=True)
-    def at_work(row, rows, width):
+    def at_work(row, rows):
         """`row` is that of the first part."""
-        return halves_if(
-            0 <= row < rows and width > 0, STEP_ROWS <= row < rows + STEP_ROWS and width > columns
-        )
+        return halves_if(0 <= row < rows, STEP_ROWS <= row < rows + STEP_ROWS)
 
     return at_work
 
@@ -78,30 +75,6 @@ def make_habits(config: KernelConfig) -> tuple[Any, Any]:
         store_shared(memory, _slot(at, first + 4, lane), habits.row_of_high)
 
     return read_habits, write_habits
-
-
-@cuda.jit(device=True)
-def _sooner(due, candidate, row):
-    """The sooner of two rows after `row`."""
-    return candidate if row < candidate < due else due
-
-
-def make_next_due(config: KernelConfig) -> Any:
-    """A device function for the next row, of a lane's first part, after which something happens."""
-    halves = config.halves
-
-    @cuda.jit(device=True)
-    def next_due(row, rows, habits):
-        due = _sooner(_NEVER, np.int32(-1), row)
-        due = _sooner(due, np.int32(rows - 1), row)
-        due = _sooner(due, np.int32(habits.row - 1), row)
-        if halves == 2:
-            due = _sooner(due, np.int32(STEP_ROWS - 1), row)
-            due = _sooner(due, np.int32(STEP_ROWS + rows - 1), row)
-            due = _sooner(due, np.int32(STEP_ROWS + habits.row_of_high - 1), row)
-        return due
-
-    return next_due
 
 
 def make_begin(config: KernelConfig) -> Any:
@@ -131,6 +104,21 @@ def make_rebase_memory(config: KernelConfig) -> Any:
             store_shared(memory, slot, subtract(load_shared(memory, slot), by))
 
     return rebase_memory
+
+
+def make_begin_high(config: KernelConfig) -> Any:
+    """A device function that gives a lane's second half the columns that it begins with."""
+    columns, join = config.columns, NUMBERS[config.numbers].join
+
+    @cuda.jit(device=True)
+    def begin_high(opened, e, memory, at, lane, diagonal):
+        """Returns opened above and left of the next cells."""
+        for k in range(columns):
+            opened[k] = join(opened[k], load_shared(memory, _slot(at, k, lane)))
+            e[k] = join(e[k], load_shared(memory, _slot(at, columns + k, lane)))
+        return join(diagonal, load_shared(memory, _slot(at, 2 * columns, lane)))
+
+    return begin_high
 
 
 def _make_store_row(config: KernelConfig) -> tuple[Any, Any]:
@@ -163,20 +151,31 @@ def _make_store_row(config: KernelConfig) -> tuple[Any, Any]:
     return store_wanted, store_below
 
 
-def make_happen(config: KernelConfig) -> Any:
-    """A device function for what happens after a row."""
-    columns, halves = config.columns, config.halves
-    numbers = NUMBERS[config.numbers]
-    halves_if, select, highest = numbers.halves, numbers.select, numbers.highest
-    store_wanted, store_below = _make_store_row(config)
-    threshold_of, at_work = make_threshold(config), make_at_work(config)
+@cuda.jit(device=True)
+def _sooner(due, candidate, row):
+    """The sooner of two rows after `row`."""
+    return candidate if row < candidate < due else due
+
+
+def make_next_due(config: KernelConfig) -> Any:
+    """A device function for the next row, of a lane's first part, after which something happens."""
+    halves = config.halves
 
     @cuda.jit(device=True)
-    def recall(opened, e, memory, at, lane, mask):
-        """Gets back the columns of the halves with bits in `mask`."""
-        for k in range(columns):
-            opened[k] = select(mask, load_shared(memory, _slot(at, k, lane)), opened[k])
-            e[k] = select(mask, load_shared(memory, _slot(at, columns + k, lane)), e[k])
+    def next_due(row, rows, habits):
+        due = _sooner(_NEVER, np.int32(rows - 1), row)
+        due = _sooner(due, np.int32(habits.row - 1), row)
+        if halves == 2:
+            due = _sooner(due, np.int32(STEP_ROWS + rows - 1), row)
+            due = _sooner(due, np.int32(STEP_ROWS + habits.row_of_high - 1), row)
+        return due
+
+    return next_due
+
+
+def make_happen(config: KernelConfig) -> Any:
+    """A device function for what happens after a row that is due."""
+    halves, (store_wanted, store_below) = config.halves, _make_store_row(config)
 
     @cuda.jit(device=True)
     def after(wanted_rows, jobs, place, number):
@@ -184,21 +183,8 @@ def make_happen(config: KernelConfig) -> Any:
         return np.int32(wanted_rows[jobs[place.job, layout.WANTED_AT] + number] - place.above)
 
     @cuda.jit(device=True)
-    def happen(
-        opened, e, memory, at, row, rows, diagonal, best, threshold, elsewhere, habits, costs, origin, place,
-        wanted_rows, jobs, lines, top, below_at,
-    ):  # fmt: skip
-        """After `row` of the first part. Returns diagonal, threshold and habits."""
-        begins = halves_if(row == -1, row == STEP_ROWS - 1)
-        if begins:
-            recall(opened, e, memory, at, place.lane, begins)
-            remembered = load_shared(memory, _slot(at, 2 * columns, place.lane))
-            diagonal = select(begins, remembered, diagonal)
-            used = at_work(np.int32(row + 1), rows, place.width)
-            j = np.int32(place.first + 1)
-            threshold = select(
-                begins, threshold_of(best, elsewhere, np.int32(1), j, costs, origin, used), threshold
-            )
+    def happen(opened, e, row, rows, habits, origin, place, wanted_rows, jobs, lines, top, below_at):
+        """After `row` of the first part; returns the lane's habits."""
         number, wanted = habits.number, habits.row
         if row + 1 == wanted and 0 < wanted <= rows:
             store_wanted(lines, opened, e, 0, number, jobs, place, origin)
@@ -209,14 +195,10 @@ def make_happen(config: KernelConfig) -> Any:
             store_wanted(lines, opened, e, 1, number_of_high, jobs, place, origin)
             number_of_high = np.int32(number_of_high + 1)
             wanted_of_high = after(wanted_rows, jobs, place, number_of_high)
-        ends = halves_if(row == rows - 1, row == rows - 1 + STEP_ROWS)
-        if ends:
-            threshold = select(ends, highest, threshold)
-            if below_at >= 0:
-                if row == rows - 1:
-                    store_below(top, below_at, opened, e, 0, jobs, place, origin)
-                else:
-                    store_below(top, below_at, opened, e, halves - 1, jobs, place, origin)
-        return diagonal, threshold, Habits(habits.masked, number, wanted, number_of_high, wanted_of_high)
+        if below_at >= 0 and row == rows - 1:
+            store_below(top, below_at, opened, e, 0, jobs, place, origin)
+        if halves == 2 and below_at >= 0 and row == rows - 1 + STEP_ROWS:
+            store_below(top, below_at, opened, e, 1, jobs, place, origin)
+        return Habits(habits.masked, number, wanted, number_of_high, wanted_of_high)
 
     return happen

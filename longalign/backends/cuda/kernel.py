@@ -49,7 +49,7 @@ from longalign.backends.cuda.edges import (
     make_store_edge,
 )  # fmt: skip
 from longalign.backends.cuda.eventful import make_sweep_eventful_batch, make_sweep_rows
-from longalign.backends.cuda.events import make_at_work, make_begin, memory_slots
+from longalign.backends.cuda.events import make_begin, memory_slots
 from longalign.backends.cuda.layout import low_of, pack
 from longalign.backends.cuda.letters import LETTER_SCORES
 from longalign.backends.cuda.masks import make_load_letters
@@ -117,7 +117,6 @@ def build_kernel(config: KernelConfig) -> Any:
         make_load_columns(config), make_read_costs(config), make_store_edge(config),
     )  # fmt: skip
     read_ahead, receive, load_rows = make_read_ahead(config), make_receive(config), make_load_rows(config)
-    at_work = make_at_work(config)
     rebase, threshold_of = make_rebase(config), make_threshold(config)
     load_letters, begin = make_load_letters(config), make_begin(config)
     sweep_batch, sweep_eventful_batch, sweep_rows = (
@@ -191,6 +190,7 @@ def build_kernel(config: KernelConfig) -> Any:
             nothing = Edge(np.int32(0), np.int32(0))
             carry = Carry(nothing, nothing, diagonal)
             best = no_best()
+            used = halves_if(width > 0, width > columns)
             mixed_until = np.int32(0)
             first_row_read, second_row_read = read_ahead(
                 query, column, jobs, job, band, tag, np.int32(0), lane
@@ -228,17 +228,21 @@ def build_kernel(config: KernelConfig) -> Any:
                 wanted_at = jobs[job, layout.WANTED_AT]
                 while band.first < wanted_rows[wanted_at + next_wanted] <= band.first + start - behind:
                     next_wanted = np.int32(next_wanted + 1)
-                wanted = wanted_rows[wanted_at + next_wanted] - band.first
-                meets = 0 < wanted <= start + batch
+                met = next_wanted
+                at_odd_rows = False
+                while 0 < wanted_rows[wanted_at + met] - band.first <= start + batch:
+                    if (wanted_rows[wanted_at + met] - band.first) % STEP_ROWS != 0:
+                        at_odd_rows = True
+                    met = np.int32(met + 1)
+                meets = met > next_wanted
                 ends = start + batch >= rows
                 # What row by row alone can do: `eventful` says why.
                 by_rows = (
                     start < mixed_until or place.ragged
-                    or (meets and wanted % STEP_ROWS != 0)
+                    or at_odd_rows
                     or (ends and rows % STEP_ROWS != 0 and _continues(jobs, job, band))
                 )  # fmt: skip
                 first_row = np.int32(start - part * STEP_ROWS)
-                used = at_work(first_row, rows, width)
                 threshold = threshold_of(
                     best, elsewhere, first_row + 1 - STEP_ROWS * (halves - 1), first + 1, costs, origin, used
                 )

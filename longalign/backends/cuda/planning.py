@@ -27,7 +27,7 @@ class Shape:
 #: Shapes to choose from. Wide strips spend less on boundaries and synchronisation, narrow ones keep more
 #: warps busy on short rectangles.
 SHAPES: dict[Numbers, tuple[Shape, ...]] = {
-    "packed": (Shape(24, 64, 255), Shape(16, 64, 168), Shape(8, 32, 128)),
+    "packed": (Shape(24, 64, 255), Shape(20, 64, 255), Shape(16, 64, 168), Shape(8, 64, 168)),
     "int32": (Shape(16, 32, 168), Shape(8, 32, 128)),
 }
 
