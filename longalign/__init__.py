@@ -19,6 +19,7 @@ from longalign.errors import (
     StoreError,
     UsageError,
 )
+from longalign.matrix import SubstitutionMatrix
 from longalign.scoring import Scoring
 from longalign.sequence import Sequence, read_sequence
 
@@ -36,6 +37,7 @@ __all__ = [
     "Scoring",
     "Sequence",
     "StoreError",
+    "SubstitutionMatrix",
     "UsageError",
     "__version__",
     "align",

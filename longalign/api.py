@@ -15,6 +15,7 @@ import psutil
 
 from longalign import pipeline
 from longalign.alignment import Alignment, Mode
+from longalign.alphabet import Alphabet
 from longalign.backends.select import open_backends
 from longalign.boundary import BestCell
 from longalign.errors import BackendError, InputError, UsageError
@@ -75,9 +76,10 @@ def align(
     cluster: str | None = None,
     emit: Emit = ignore,
 ) -> Alignment:
-    """The optimal alignment of two nucleotide sequences, local (Smith-Waterman) or global (Gotoh).
+    """The optimal alignment of two sequences, local (Smith-Waterman) or global (Gotoh).
 
-    Sequences are text, bytes, uint8 arrays of ASCII letters, or `read_sequence("file.fa")`. `backend` is
+    Sequences are text, bytes, uint8 arrays of ASCII letters, or `read_sequence("file.fa")`: DNA, or with a
+    matrix in `scoring` its letters, which `read_sequence("file.fa", scoring.alphabet)` reads. `backend` is
     "auto", "cpu" or "cuda"; `devices` are CUDA device numbers; `memory` and `store_budget` are bytes.
     With `store`, a directory, a run that was stopped is gone on with. `cluster`, a Dask scheduler's address
     or file, has phase 1 done by its workers, which must see `store`. `emit` gets `longalign.events`.
@@ -144,10 +146,11 @@ def _run(
 ) -> pipeline.Outcome:
     if mode not in _MODES:
         raise UsageError(f"mode must be one of {', '.join(_MODES)}, not {mode!r}")
+    scoring = _as_scoring(scoring)
     return pipeline.run(
-        _as_sequence(query, "query"),
-        _as_sequence(target, "target"),
-        _as_scoring(scoring),
+        _as_sequence(query, "query", scoring.alphabet),
+        _as_sequence(target, "target", scoring.alphabet),
+        scoring,
         mode,
         using,
         command=command,
@@ -156,14 +159,14 @@ def _run(
     )
 
 
-def _as_sequence(text: Text, name: str) -> Sequence:
+def _as_sequence(text: Text, name: str, alphabet: Alphabet) -> Sequence:
     if isinstance(text, Sequence):
         return text
     if not isinstance(text, str | bytes | bytearray | np.ndarray):
         raise InputError(
             f"{name}: want text, bytes, an array of uint8 or read_sequence(...), not {type(text).__name__}"
         )
-    return Sequence.from_letters(name, text)
+    return Sequence.from_letters(name, text, alphabet=alphabet)
 
 
 def _as_scoring(scoring: Scoring | None) -> Scoring:

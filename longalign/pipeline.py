@@ -78,6 +78,7 @@ def run(
     With `store_path` everything finished is kept there; a store that is there already is gone on with.
     Raises InputError, UsageError, StoreError or BackendError; the store then holds what was finished.
     """
+    query, target = query.under(scoring.alphabet), target.under(scoring.alphabet)
     scoring.check_range(query.length, target.length)
     if store_path is None:
         if resources.cluster is not None:
@@ -125,7 +126,7 @@ def _connected(resources: Resources, rows: int, cols: int) -> AbstractContextMan
 
 def _as_it_is_now(sequence: Sequence, emit: Emit) -> Sequence:
     if can_read_again(sequence.source):
-        return read_sequence(sequence.source)
+        return read_sequence(sequence.source, sequence.alphabet)
     if sequence.source != MEMORY:
         emit(Notice(f"{sequence.source}: cannot be read again; going on with the copy in the store"))
     return sequence

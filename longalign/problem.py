@@ -41,7 +41,7 @@ class Problem:
 
     @classmethod
     def of(cls, query: Sequence, target: Sequence, scoring: Scoring, mode: Mode) -> Problem:
-        """Two whole sequences in `local` or `global` mode."""
+        """Two whole sequences, in the alphabet of `scoring`, in `local` or `global` mode."""
         make = cls.local if mode == "local" else cls.entered
         return make(query.as_query(), target.as_target(), scoring)
 

@@ -22,6 +22,8 @@ CELL = {local: make_cell(max, _subtract, local) for local in (True, False)}
 
 def letter_score(a: int, b: int, scoring: Scoring) -> int:
     """c(a, b) for two codes."""
+    if scoring.matrix is not None:
+        return scoring.matrix.scores[a][b]
     return scoring.match if a == b else scoring.mismatch
 
 

@@ -20,6 +20,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from longalign.alphabet import AMBIGUOUS_IN_QUERY, AMBIGUOUS_IN_TARGET
 from longalign.backends.base import Backend, Codes, Progress, SweepJob, SweepResult
 from longalign.boundary import (
     BestCell,
@@ -34,7 +35,6 @@ from longalign.boundary import (
 from longalign.errors import InputError
 from longalign.reference import ReferenceBackend, encode
 from longalign.scoring import LARGEST_PARAMETER, NEG_INF, UNREACHABLE, Scoring
-from longalign.sequence import AMBIGUOUS_IN_QUERY, AMBIGUOUS_IN_TARGET
 
 T = TypeVar("T")
 

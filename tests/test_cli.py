@@ -112,7 +112,7 @@ def test_output_and_summary_go_to_files(run, pair):
     assert run("align", *pair, "-q", "-o", "x.paf", "--json", "x.json") == (0, "", "")
     [record] = read_paf("x.paf")
     summary = json.loads(Path("x.json").read_text())
-    assert summary["schema"] == "longalign.summary/1"
+    assert summary["schema"] == "longalign.summary/2"
     assert summary["score"] == record.score == SCORE
     assert summary["end"] == {"query": record.query_end, "target": record.target_end}
     assert [phase["name"] for phase in summary["phases"]] == ["score", "stitch", "recompute"]

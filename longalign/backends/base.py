@@ -31,9 +31,10 @@ def no_progress(cells: int) -> None:
 class SweepJob:
     """One rectangle to sweep: letters, scoring, boundary conditions, and what is wanted back.
 
-    `query` (m,) and `target` (n,) are contiguous uint8 codes, m >= 1 and n >= 1. Equal codes score
-    `match`, others `mismatch`; codes 0-3 are A C G T, and ambiguous letters have a code in the query
-    that no target has, and the other way round, so that they never match.
+    `query` (m,) and `target` (n,) are contiguous uint8 codes, m >= 1 and n >= 1. With a matrix in `scoring`
+    they are places in its letters. Without one, equal codes score `match`, others `mismatch`; codes 0-3
+    are A C G T, and ambiguous letters have a code in the query that no target has, and the other way
+    round, so that they never match.
 
     `top` has length n (h, gap = E), `left` length m (h, gap = F), and `top.h[0] == left.h[0]`.
     `local` sets the floor of 0. `rows` and `cols` are the boundary indices wanted back, strictly

@@ -9,12 +9,12 @@ from argparse import Namespace
 from pathlib import Path
 
 from longalign import api, pipeline
+from longalign.cli.scoring import scoring_of
 from longalign.errors import UsageError
 from longalign.formats.output import STDOUT, check_output, open_output
 from longalign.formats.paf import write_paf
 from longalign.formats.summary import summarize
 from longalign.progress import progress
-from longalign.scoring import Scoring
 from longalign.sequence import is_stdin, read_sequence
 from longalign.store import DirectoryStore
 from longalign.store.manifest import Command
@@ -32,8 +32,8 @@ def _run(command: Command, options: Namespace) -> int:
     if is_stdin(options.query) and is_stdin(options.target):
         raise UsageError("only one of QUERY and TARGET can be stdin (-)")
     _check_outputs(command, options.output, options.json)
-    scoring = Scoring(options.match, options.mismatch, options.gap_open, options.gap_extend)
-    query, target = read_sequence(options.query), read_sequence(options.target)
+    scoring = scoring_of(options)
+    query, target = (read_sequence(spec, scoring.alphabet) for spec in (options.query, options.target))
     with progress(options.progress, sys.stderr, options.quiet) as emit:
         outcome = pipeline.run(
             query,

@@ -17,8 +17,10 @@ _SEQUENCE_HELP = (
 )
 _CONVENTIONS = """\
 A gap of length k costs ALPHA + k*BETA: tools that charge O for the first letter of a gap and E for each
-further one mean ALPHA = O - E, BETA = E. An ambiguous letter (N, R, Y, ...) scores as a mismatch against
-every letter, itself included; U equals T; case is ignored. Coordinates are 0-based and half-open.
+further one mean ALPHA = O - E, BETA = E, so BLOSUM62 with 11 for the first letter of a gap and 1 for each
+further one is --matrix BLOSUM62 --gap-open 10 --gap-extend 1. Without a matrix, letters are DNA: an ambiguous
+letter (N, R, Y, ...) scores as a mismatch against every letter, itself included; U equals T. Case is ignored.
+Coordinates are 0-based and half-open.
 """
 _CLUSTER_HELP = """\
 The workers of a Dask scheduler sweep the matrix (phase 1), one tile at a time each; phases 2 and 3 run
@@ -41,7 +43,7 @@ def build_parser() -> argparse.ArgumentParser:
     """The parser; each command sets `run`, a function of the parsed options that returns an exit code."""
     parser: argparse.ArgumentParser = _Parser(
         prog="longalign",
-        description="Exact pairwise alignment of two very long nucleotide sequences.",
+        description="Exact pairwise alignment of two very long sequences.",
         epilog=_CONVENTIONS,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -127,11 +129,14 @@ def _add_scoring(parser: argparse.ArgumentParser, mode: bool = True, defaults: b
         ("--gap-open", "gap_open", "ALPHA", "cost of opening a gap, 0 for linear gaps"),
         ("--gap-extend", "gap_extend", "BETA", "cost of each letter of a gap, the first included"),
     ):
-        default = getattr(usual, name)
-        shown = f"{meaning} (default: {default})" if defaults else meaning
-        group.add_argument(
-            option, type=int, metavar=metavar, default=default if defaults else None, help=shown
-        )
+        shown = f"{meaning} (default: {getattr(usual, name)})" if defaults else meaning
+        group.add_argument(option, type=int, metavar=metavar, help=shown)
+    group.add_argument(
+        "--matrix",
+        metavar="NAME|FILE",
+        help="score letter pairs by BLOSUM62, PAM250 ... or by a file in NCBI's format, and not by match and "
+        "mismatch; wants --gap-open and --gap-extend",
+    )
 
 
 def _add_resources(parser: argparse.ArgumentParser, budget: bool = True) -> None:

@@ -177,6 +177,7 @@ class DirectoryStore:
             source=record.source,
             offset=record.offset,
             record_length=record.record_length,
+            alphabet=self.manifest.scoring.alphabet,
         )
         if sequence.sha256 != record.sha256:
             raise DamagedFile(f"{path}: damaged: the {name} has another SHA-256 than the manifest says")

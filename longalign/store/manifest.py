@@ -18,7 +18,10 @@ from longalign.store.files import atomic_path
 Command = Literal["align", "score"]
 
 FORMAT = "longalign-store"
-VERSION = 1
+#: A store of a run with a matrix is of version 2; others are as version 1 has them.
+VERSIONS = (1, 2)
+
+_DNA = "DNA with IUPAC codes; an ambiguous letter never matches"
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +69,16 @@ class Manifest:
         return {**data, "sha256": _digest(data)}
 
     def _fields(self) -> dict[str, Any]:
+        matrix = self.scoring.matrix
         return {
             "format": FORMAT,
-            "version": VERSION,
+            "version": 1 if matrix is None else 2,
             "program": self.program,
             "command": self.command,
             "output": self.output,
             "mode": self.mode,
-            "alphabet": "DNA with IUPAC codes; an ambiguous letter never matches",
-            "scoring": asdict(self.scoring),
+            "alphabet": _DNA if matrix is None else f"the letters of {matrix.name}",
+            "scoring": self.scoring.to_json(),
             "gap_convention": self.scoring.convention,
             "coordinates": "0-based, half-open",
             "query": asdict(self.query),
@@ -88,7 +92,7 @@ class Manifest:
             query=SequenceRecord(**data["query"]),
             target=SequenceRecord(**data["target"]),
             mode=data["mode"],
-            scoring=Scoring(**data["scoring"]),
+            scoring=Scoring.from_json(data["scoring"]),
             grid=Grid(**{name: tuple(cuts) for name, cuts in data["grid"].items()}),
             program=data["program"],
             command=data["command"],
@@ -110,9 +114,10 @@ class Manifest:
             raise StoreError(f"{path}: damaged manifest: {error}") from error
         if not isinstance(data, dict) or data.get("format") != FORMAT:
             raise StoreError(f"{path}: not the manifest of a longalign store")
-        if data.get("version") != VERSION:
+        if data.get("version") not in VERSIONS:
+            known = " and ".join(map(str, VERSIONS))
             raise StoreError(
-                f"{path}: store version {data.get('version')}, this program reads version {VERSION}"
+                f"{path}: store version {data.get('version')}, this program reads versions {known}"
             )
         digest = data.pop("sha256", None)
         if digest != _digest(data):
@@ -129,7 +134,7 @@ class Manifest:
             ("target sequence (SHA-256)", self.target.sha256, target.sha256),
             ("target length", self.target.length, target.length),
             ("mode", self.mode, mode),
-            *((name, value, getattr(scoring, name)) for name, value in asdict(self.scoring).items()),
+            *_scoring_pairs(self.scoring, scoring),
         ]
         differing = [
             f"{name} is {stored} in the store and {given} now"
@@ -138,6 +143,15 @@ class Manifest:
         ]
         if differing:
             raise StoreError(f"{store}: the store belongs to another run: {'; '.join(differing)}")
+
+
+def _scoring_pairs(stored: Scoring, given: Scoring) -> list[tuple[str, object, object]]:
+    """What is to agree of two scorings: each name, with both values."""
+    names = ["gap_open", "gap_extend"]
+    if stored.matrix is None and given.matrix is None:
+        names = ["match", "mismatch", *names]
+    numbers = [(name, getattr(stored, name), getattr(given, name)) for name in names]
+    return [("matrix", str(stored.matrix or "none"), str(given.matrix or "none")), *numbers]
 
 
 def _digest(data: dict[str, Any]) -> str:
