@@ -123,6 +123,9 @@ class SubstitutionMatrix:
         text = f"{self.letters}\n" + "\n".join(" ".join(map(str, row)) for row in self.scores)
         return hashlib.sha256(text.encode()).hexdigest()[:_SHOWN_DIGITS]
 
+    def __hash__(self) -> int:
+        return hash((self.name, self.letters))  # quick, and all that a dictionary needs
+
     def __str__(self) -> str:
         return f"{self.name} ({self.digest})"
 

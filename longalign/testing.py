@@ -19,6 +19,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import ArrayLike
 
 from longalign.alphabet import AMBIGUOUS_IN_QUERY, AMBIGUOUS_IN_TARGET
 from longalign.backends.base import Backend, Codes, Progress, SweepJob, SweepResult
@@ -33,10 +34,16 @@ from longalign.boundary import (
     local_edges,
 )
 from longalign.errors import InputError
+from longalign.matrix import LARGEST_ALPHABET, SubstitutionMatrix
 from longalign.reference import ReferenceBackend, encode
 from longalign.scoring import LARGEST_PARAMETER, NEG_INF, UNREACHABLE, Scoring
 
 T = TypeVar("T")
+
+#: Letters for a matrix of any size.
+MATRIX_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ*+&%$!"
+
+_USUAL = Scoring()
 
 #: The codes of an ambiguous letter: never equal, so that it never matches.
 QUERY_N, TARGET_N = AMBIGUOUS_IN_QUERY, AMBIGUOUS_IN_TARGET
@@ -86,7 +93,8 @@ def _boundary_differences(where: str, got: Boundary, want: Boundary) -> Iterator
 
 
 def job_source(job: SweepJob) -> str:
-    """Python that builds the job, given numpy, SweepJob, Scoring, Boundary and `reference.encode`."""
+    """Python that builds the job, given numpy, SweepJob, Scoring, SubstitutionMatrix, Boundary and
+    `reference.encode`."""
     lines = [
         f"query={codes_source(job.query)}",
         f"target={codes_source(job.target)}",
@@ -102,6 +110,8 @@ def job_source(job: SweepJob) -> str:
 
 
 def codes_source(codes: Codes) -> str:
+    if len({*codes.tolist()} - {0, 1, 2, 3}) > 1 or codes.max() > TARGET_N:
+        return f"np.array({codes.tolist()}, np.uint8)"
     text = "".join("ACGTNN"[code] for code in codes)
     return f"encode({text!r}, ambiguous={max(QUERY_N, int(codes.max()))})"
 
@@ -119,40 +129,50 @@ def generators() -> st.SearchStrategy[np.random.Generator]:
     return st.integers(0, 2**32 - 1).map(np.random.default_rng)
 
 
+def letters_of(scoring: Scoring) -> int:
+    """How many letters there are, ambiguous ones aside."""
+    return 4 if scoring.matrix is None else len(scoring.matrix.letters)
+
+
 @st.composite
-def sequences(draw: st.DrawFn, length: int, ambiguous: int = QUERY_N) -> Codes:
-    """Random, repetitive or low-complexity letters, with runs of N here and there."""
+def sequences(draw: st.DrawFn, length: int, ambiguous: int = QUERY_N, letters: int = 4) -> Codes:
+    """Random, repetitive or low-complexity letters; of DNA's four, with runs of N here and there."""
     kind = draw(st.sampled_from(["spelled", "random", "tandem", "two letters"]))
     if kind == "spelled" and length <= 16:
-        letters = draw(st.lists(st.integers(0, 3), min_size=length, max_size=length))
-        codes = np.array(letters, np.uint8)
+        spelled = draw(st.lists(st.integers(0, letters - 1), min_size=length, max_size=length))
+        codes = np.array(spelled, np.uint8)
     elif kind == "tandem":
-        unit = draw(st.lists(st.integers(0, 3), min_size=1, max_size=6))
+        unit = draw(st.lists(st.integers(0, letters - 1), min_size=1, max_size=6))
         codes = np.resize(np.array(unit, np.uint8), length)
     else:
-        letters_used = 2 if kind == "two letters" else 4
+        letters_used = 2 if kind == "two letters" else letters
         codes = draw(generators()).integers(0, letters_used, length, np.uint8)
-    for _ in range(draw(st.sampled_from([0, 0, 0, 1, 2]))):
+    for _ in range(draw(st.sampled_from([0, 0, 0, 1, 2])) if ambiguous >= letters else 0):
         start = draw(st.integers(0, length - 1))
         codes[start : start + draw(st.integers(1, length))] = ambiguous
     return codes
 
 
 @st.composite
-def pairs(draw: st.DrawFn, rows: int, cols: int) -> tuple[Codes, Codes]:
-    """A query and a target, unrelated or related, so that long alignments with gaps exist."""
-    query = draw(sequences(rows, QUERY_N))
+def pairs(draw: st.DrawFn, rows: int, cols: int, scoring: Scoring = _USUAL) -> tuple[Codes, Codes]:
+    """A query and a target, unrelated or related, so that long alignments with gaps exist.
+
+    Their letters are those of the scoring.
+    """
+    letters, ambiguous = letters_of(scoring), (QUERY_N, TARGET_N) if scoring.matrix is None else (0, 0)
+    query = draw(sequences(rows, ambiguous[0], letters))
     if draw(st.booleans()):
-        return query, draw(sequences(cols, TARGET_N))
+        return query, draw(sequences(cols, ambiguous[1], letters))
     start = draw(st.sampled_from([0, rows // 2]))
     rate = draw(st.sampled_from([0.0, 0.02, 0.2]))
-    return query, mutated(query[start:], cols, rate, draw(generators()))
+    return query, mutated(query[start:], cols, rate, draw(generators()), letters)
 
 
-def mutated(query: Codes, length: int, rate: float, rng: np.random.Generator) -> Codes:
+def mutated(query: Codes, length: int, rate: float, rng: np.random.Generator, letters_used: int = 4) -> Codes:
     """A target of `length` letters that copies the query with substitutions, insertions and deletions.
 
-    `rate` is the chance of a change at each letter; after the end of the query come random letters.
+    There are `letters_used` different ones. `rate` is the chance of a change at each letter; after the end of
+    the query come random letters.
     """
     letters: list[int] = []
     position = 0
@@ -161,13 +181,14 @@ def mutated(query: Codes, length: int, rate: float, rng: np.random.Generator) ->
         if change == "delete":
             position += int(rng.geometric(0.3))
         elif change == "insert":
-            letters.extend(rng.integers(0, 4, rng.geometric(0.3)))
+            letters.extend(rng.integers(0, letters_used, rng.geometric(0.3)))
         else:
-            letters.append(int(query[position] if change == "copy" else rng.integers(0, 4)))
+            letters.append(int(query[position] if change == "copy" else rng.integers(0, letters_used)))
             position += 1
-    letters.extend(rng.integers(0, 4, max(0, length - len(letters))))
+    letters.extend(rng.integers(0, letters_used, max(0, length - len(letters))))
     target = np.array(letters[:length], np.uint8)
-    target[target == QUERY_N] = TARGET_N
+    if letters_used <= QUERY_N:
+        target[target == QUERY_N] = TARGET_N
     return target
 
 
@@ -205,6 +226,41 @@ def scorings(draw: st.DrawFn, rows: int, cols: int) -> Scoring:
     )
 
 
+@st.composite
+def matrix_scorings(draw: st.DrawFn, rows: int, cols: int) -> Scoring:
+    """A scoring with a matrix of any size that sequences of these lengths may use.
+
+    Also one whose scores just fit 8 bits with the cost of a gap's first letter added, or just do not.
+    """
+    limit = largest_parameter(rows, cols)
+    if limit >= 128 and draw(st.booleans()):
+        opening = draw(st.integers(0, 60))
+        highest, lowest = 127 - opening + draw(st.integers(0, 1)), -128 - opening - draw(st.integers(0, 1))
+        gap_extend = draw(st.integers(0, opening))
+        gap_open = opening - gap_extend
+    else:
+        size = min(limit, draw(st.sampled_from([5, 200, 1 << 15, limit])))
+        gap_open, gap_extend, highest = (draw(st.integers(low, size)) for low in (0, 0, 1))
+        lowest = draw(st.integers(-size, highest))
+    letters = draw(st.sampled_from([2, 3, 4, 5, 15, 24, 25, LARGEST_ALPHABET]))
+    scores = draw(generators()).integers(lowest, highest + 1, (letters, letters))
+    if draw(st.booleans()):
+        scores = np.maximum(scores, scores.T)
+    scores[0, -1], scores[-1, -1] = lowest, highest
+    return Scoring(gap_open=gap_open, gap_extend=gap_extend, matrix=matrix_of(scores))
+
+
+def matrix_of(scores: ArrayLike) -> SubstitutionMatrix:
+    """A matrix (letters, letters) with letters of no importance."""
+    rows = np.asarray(scores).tolist()
+    return SubstitutionMatrix("made", MATRIX_LETTERS[: len(rows)], tuple(map(tuple, rows)))
+
+
+def any_scorings(rows: int, cols: int) -> st.SearchStrategy[Scoring]:
+    """A scoring with a matrix or without, for sequences of these lengths."""
+    return st.one_of(scorings(rows, cols), matrix_scorings(rows, cols))
+
+
 def largest_parameter(rows: int, cols: int) -> int:
     """The largest power of two that may stand for all four numbers of a scoring at these lengths."""
     limit = LARGEST_PARAMETER
@@ -219,8 +275,8 @@ def largest_parameter(rows: int, cols: int) -> int:
 
 def entry_range(scoring: Scoring, rows: int, cols: int) -> tuple[int, int]:
     """The least and the largest value at the corner of a rectangle that keep all of H in range."""
-    fall = 2 * scoring.gap_open + scoring.gap_extend * (rows + cols) - min(scoring.mismatch, 0)
-    return LOWEST + fall, HIGHEST - scoring.match * min(rows, cols)
+    fall = 2 * scoring.gap_open + scoring.gap_extend * (rows + cols) - min(scoring.lowest, 0)
+    return LOWEST + fall, HIGHEST - scoring.highest * min(rows, cols)
 
 
 # --- rectangles --------------------------------------------------------------------------------------
@@ -271,7 +327,7 @@ def cut_edges(
     Adding a number to every value of a matrix leaves a matrix that obeys the recurrence; in local mode
     it must not be negative.
     """
-    above, before = draw(pairs(draw(st.integers(1, MARGIN)), draw(st.integers(1, MARGIN))))
+    above, before = draw(pairs(draw(st.integers(1, MARGIN)), draw(st.integers(1, MARGIN)), scoring))
     whole_query, whole_target = np.concatenate([above, query]), np.concatenate([before, target])
     rows, cols = len(whole_query), len(whole_target)
     top, left = local_edges(rows, cols) if local else draw(_entries(rows, cols, scoring, 0, 0))
@@ -310,8 +366,8 @@ def jobs(draw: st.DrawFn, interesting: Sequence[int], cells: int) -> SweepJob:
     """A rectangle of at most `cells` cells, with any letters, scoring, edges and wishes."""
     rows, cols = draw(shapes(interesting, cells))
     local = draw(st.booleans())
-    query, target = draw(pairs(rows, cols))
-    scoring = draw(scorings(rows + MARGIN, cols + MARGIN))
+    scoring = draw(any_scorings(rows + MARGIN, cols + MARGIN))
+    query, target = draw(pairs(rows, cols, scoring))
     top, left = draw(edges(query, target, scoring, local))
     return SweepJob(
         query,
@@ -370,8 +426,12 @@ def sweep_in_tiles(
 
 def transposed(job: SweepJob) -> SweepJob:
     """The same rectangle with query and target, and with them E and F, exchanged."""
+    matrix = job.scoring.matrix
+    if matrix is not None:
+        matrix = dataclasses.replace(matrix, scores=tuple(zip(*matrix.scores, strict=True)))
     return dataclasses.replace(
         job,
+        scoring=dataclasses.replace(job.scoring, matrix=matrix),
         query=job.target,
         target=job.query,
         top=job.left,
@@ -499,6 +559,20 @@ class SweepConformance(Conformance):
         [result] = backend.sweep([job])
         assert result.best == BestCell()
         assert not result.rows[0].h.any()
+
+    def test_matrices_of_all_sizes(self, backend: Backend) -> None:
+        length = max(length for length in self.interesting_lengths if length**2 <= self.largest_job)
+        rng = np.random.default_rng(2)
+        work = []
+        for letters in (2, 8, 9, 24, LARGEST_ALPHABET):
+            query = rng.integers(0, letters, length, np.uint8)
+            target = mutated(query, length + 1, 0.1, rng, letters)
+            matrix = rng.integers(-5, 2, (letters, letters)) + 7 * np.eye(letters, dtype=int)
+            # The second makes a gap's first letter and a score exceed 8 bits.
+            for gap_open in (3, 118):
+                scoring = Scoring(gap_open=gap_open, gap_extend=2, matrix=matrix_of(matrix))
+                work += [whole_matrix(query, target, scoring, local) for local in (True, False)]
+        self.check(backend, work)
 
     def test_values_at_both_ends_of_the_range(self, backend: Backend) -> None:
         work = []

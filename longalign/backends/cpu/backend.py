@@ -54,15 +54,16 @@ _CELLS_WORTH_COMPILING = 1 << 31
 
 
 class _Family(NamedTuple):
-    """Jobs that run the same kernels: with a floor of 0, with a best cell, in numbers of so many bits."""
+    """Jobs that run the same kernels: with a floor of 0, a best cell, a matrix, numbers of so many bits."""
 
     local: bool
     track: bool
+    matrix: bool
     widths: tuple[int, ...]
 
 
 #: One kernel for everything, and its 32-bit sibling if a block asks for it: a short run compiles no more.
-_GENERAL = _Family(local=True, track=True, widths=(16,))
+_GENERAL = _Family(local=True, track=True, matrix=False, widths=(16,))
 
 
 class CpuBackend:
@@ -136,6 +137,7 @@ class CpuBackend:
         strips = len(cut_columns(len(job.target), job.cols, geometry, self.threads))
         return {
             "kernel": f"SIMD lanes of {geometry.columns} columns",
+            "letters": "match or mismatch" if job.scoring.matrix is None else "a profile of each strip",
             "numbers": f"{', '.join(map(str, widths))} bits: of each block, the fewest that hold its values",
             "strips": f"{strips} of at most {geometry.strip} columns",
             "batch": f"blocks of at most {geometry.block_rows} rows",
@@ -153,19 +155,20 @@ class CpuBackend:
         }
 
     def _family(self, job: SweepJob) -> _Family:
+        matrix = job.scoring.matrix is not None
         if not self._specialised and self._cells < _CELLS_WORTH_COMPILING:
-            return _GENERAL
+            return _GENERAL._replace(matrix=matrix)
         # Without the floor of 0 the values of a block spread too far for 8 bits.
         widths = tuple(bits for bits in self._widths if bits > 8 or job.local)
         # In local mode the best cell is always tracked: the 8-bit kernel needs it.
-        return _Family(job.local, job.local or job.track_best, widths)
+        return _Family(job.local, job.local or job.track_best, matrix, widths)
 
     def _run(self, work: Work, family: _Family, progress: Progress) -> None:
         """Sweep all strips: the calling thread is one of the workers, so one thread costs no more."""
-        local, track, widths = family
-        addresses = {f"block_{b}": kernel_address(self._geometry.kernel(b, local, track)) for b in widths}
+        *kind, widths = family
+        addresses = {f"block_{b}": kernel_address(self._geometry.kernel(b, *kind)) for b in widths}
         kernels = Kernels(self._geometry.columns, self._geometry.least_rows, **addresses)
-        wide = self._geometry.kernel(32, local, track)
+        wide = self._geometry.kernel(32, *kind)
         count = min(self.threads, len(work.strips))
         while len(self._workers) < count:
             self._workers.append(_Worker(self._geometry))
@@ -238,6 +241,8 @@ class _Worker:
         Raises BackendError if the compiled code fails, and whatever `report` raises.
         """
         self._position["ticket"] = self._position["job"] = NOTHING
+        for lanes in self._lanes:
+            lanes.profiled[0] = NOTHING
         while True:
             try:
                 status = self._sweep(work, self._position, self._edges, self._lanes, kernels, _CELLS_A_CALL)
