@@ -106,6 +106,11 @@ class Scoring:
         return DNA if self.matrix is None else self.matrix.alphabet
 
     @property
+    def letters(self) -> int:
+        """How many letters the matrix has; 0 where there is none."""
+        return 0 if self.matrix is None else len(self.matrix.letters)
+
+    @property
     def letter_scores(self) -> str:
         """What letter pairs score, in words."""
         if self.matrix is None:

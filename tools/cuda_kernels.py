@@ -81,7 +81,8 @@ def every_kernel() -> Iterator[Kernel]:
     for config in planning.every_configuration():
         build, least = partial(kernel.build_kernel, config), PACKED_ARCH if config.numbers == "packed" else 0
         yield Kernel(sweep_name(config), build, kernel.SIGNATURE, config.max_registers, least)
-    yield Kernel("trace", trace_kernel.build_kernel, trace_kernel.SIGNATURE)
+    for name, has_matrix in (("trace", False), ("trace_matrix", True)):
+        yield Kernel(name, partial(trace_kernel.build_kernel, has_matrix), trace_kernel.SIGNATURE)
 
 
 def weigh(kernel: Kernel, arch: int, ptxas: str, folder: Path) -> Weight:

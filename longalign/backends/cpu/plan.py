@@ -129,11 +129,11 @@ def _job_records(
             # A strip starts a block behind its left neighbour: blocks few, and threads stand idle.
             block_rows = min(block_rows, max(geometry.least_rows, rows // (4 * share)))
         size = rows, len(job.target), int(job.local)
-        letters = 0 if scoring.matrix is None else len(scoring.matrix.letters)
-        costs = scoring.highest, scoring.lowest, scoring.gap_open, scoring.gap_extend, letters, matrices[k]
+        costs = scoring.highest, scoring.lowest, scoring.gap_open, scoring.gap_extend
+        pairs = scoring.letters, matrices[k]
         # Boundaries are one longer than the letters, hence the + k.
         places = queries[k], targets[k], targets[k] + k, queries[k] + k
-        records.append((*size, *costs, *places, block_rows, wanted[k], wanted[k + 1], row_outputs[k]))
+        records.append((*size, *costs, *pairs, *places, block_rows, wanted[k], wanted[k + 1], row_outputs[k]))
     return np.array(records, JOB)
 
 

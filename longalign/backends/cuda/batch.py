@@ -19,6 +19,7 @@ from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.best import make_note_best, make_threshold
 from longalign.backends.cuda.config import STEP_ROWS, KernelConfig
 from longalign.backends.cuda.layout import high_of, low_of, pack
+from longalign.backends.cuda.letters import letter_scores
 from longalign.backends.cuda.numbers import NUMBERS
 from longalign.backends.cuda.ptx import load_shared, store_shared
 from longalign.backends.cuda.row import Edge, make_inner_edge, make_row
@@ -34,14 +35,14 @@ Carry = namedtuple("Carry", "upper lower diagonal")
 Place = namedtuple("Place", "job above lane first width last_lane final last_column ragged")
 
 #: Where a warp's batch stands in shared memory: addresses of the next slot to read, the next to write, and of
-#: a lane's next row letter.
-Desk = namedtuple("Desk", "inbox outbox letter")
+#: a lane's next row letter; and the strip's profile, if there is one, with the address of the lane's part.
+Desk = namedtuple("Desk", "inbox outbox letter profile lane_at")
 
 #: The next wanted row that a lane's first part meets, its number from 0 and its index in the band; and the
 #: number of the one that it met in the last step, so that the second part follows: -1 for none.
 Wanted = namedtuple("Wanted", "number row met")
 
-#: What stands left of a row's next cells, and the row's letter.
+#: What stands left of a row's next cells, and what a lane has read of the row's letter.
 Incoming = namedtuple("Incoming", "left letter")
 
 #: What goes from step to step.
@@ -86,7 +87,7 @@ def _make_store_row(config: KernelConfig) -> Any:
 
 def _make_fetch(config: KernelConfig) -> Any:
     """A device function that gets what a row needs, so that its latency and other work overlap."""
-    from_left = NUMBERS[config.numbers].from_left
+    from_left, read = NUMBERS[config.numbers].from_left, letter_scores(config).read
 
     @cuda.jit(device=True)
     def fetch(inbox, row_letters, desk, offset, right, place):
@@ -100,7 +101,8 @@ def _make_fetch(config: KernelConfig) -> Any:
         f_left = cuda.shfl_up_sync(ALL_LANES, right.gap, 1)
         if place.lane == 0:
             open_left, f_left = low_of(from_strip), high_of(from_strip)
-        return Incoming(Edge(from_left(open_left, right.open), from_left(f_left, right.gap)), letter)
+        left = Edge(from_left(open_left, right.open), from_left(f_left, right.gap))
+        return Incoming(left, read(desk.profile, letter, desk.lane_at))
 
     return fetch
 
@@ -218,7 +220,7 @@ def make_sweep_batch(config: KernelConfig, guarded: bool) -> Any:
             swept, row = np.int32(swept + stride), np.int32(row + stride)
             desk = Desk(
                 np.int32(desk.inbox + SLOT_BYTES * stride), np.int32(desk.outbox + SLOT_BYTES * stride),
-                np.int32(desk.letter + LETTER_BYTES * stride),
+                np.int32(desk.letter + LETTER_BYTES * stride), desk.profile, desk.lane_at,
             )  # fmt: skip
         return state.carry, state.best, state.wanted
 

@@ -14,7 +14,7 @@ from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.batch import LETTER_BYTES, SLOT_BYTES, Carry
 from longalign.backends.cuda.config import LANES, STEP_ROWS, KernelConfig
 from longalign.backends.cuda.layout import high_of, low_of, pack
-from longalign.backends.cuda.letters import LETTER_SCORES, NO_LETTER, UNAMBIGUOUS
+from longalign.backends.cuda.letters import NO_LETTER, UNAMBIGUOUS, letter_scores
 from longalign.backends.cuda.numbers import NUMBERS
 from longalign.backends.cuda.ptx import load_shared, store_shared
 from longalign.backends.cuda.row import Costs, Edge
@@ -58,7 +58,7 @@ def make_load_columns(config: KernelConfig) -> Any:
     """A device function that loads a lane's columns from the top boundary and the target."""
     columns, halves = config.columns, config.halves
     numbers = NUMBERS[config.numbers]
-    scores = LETTER_SCORES[config.numbers, config.letters]
+    scores = letter_scores(config)
     column_letter, background = scores.column, scores.background
     join, number, raised = numbers.join, numbers.number, numbers.raised
 
@@ -74,7 +74,8 @@ def make_load_columns(config: KernelConfig) -> Any:
         target_at = jobs[job, layout.TARGET_AT]
         for k in range(halves * columns):
             code = target[target_at + first + k] if first + k < end else np.uint8(NO_LETTER)
-            letters[k] = column_letter(code, costs.match, costs.mismatch)
+            if column_letter is not None:
+                letters[k] = column_letter(code, costs.match, costs.mismatch)
             if background is not None:
                 letters[columns + k] = background(code, costs.mismatch)
         diagonal = np.int32(0)
@@ -146,7 +147,7 @@ def make_receive(config: KernelConfig) -> Any:
 def make_load_rows(config: KernelConfig) -> Any:
     """A device function that puts a batch's left edge and row letters into shared memory."""
     batch, ring, loads = config.batch, config.ring, -(-config.batch // LANES)
-    numbers, scores = NUMBERS[config.numbers], LETTER_SCORES[config.numbers, config.letters]
+    numbers, scores = NUMBERS[config.numbers], letter_scores(config)
     number, raised, row_letter = numbers.number, numbers.raised, scores.row
     minds_ambiguous = scores.add is not scores.add_ambiguous
 

@@ -53,8 +53,9 @@ from longalign.backends.cuda.edges import (
     make_store_edge,
 )  # fmt: skip
 from longalign.backends.cuda.layout import low_of, pack
-from longalign.backends.cuda.letters import LETTER_SCORES
+from longalign.backends.cuda.letters import letter_scores
 from longalign.backends.cuda.numbers import NUMBERS
+from longalign.backends.cuda.profile import ALIGNMENT, ProfileLayout
 from longalign.backends.cuda.ptx import load_relaxed, shared_address
 from longalign.backends.cuda.row import Edge
 from longalign.backends.cuda.sync import (
@@ -75,7 +76,7 @@ _PROGRESS_EVERY = 32
 
 #: The types of a kernel's arguments, all C-contiguous arrays.
 SIGNATURE = (
-    int64[:, ::1], int32[:, ::1], uint8[::1], uint8[::1], int64[::1], int64[::1], int32[::1],
+    int64[:, ::1], int32[:, ::1], uint8[::1], uint8[::1], int32[::1], int64[::1], int64[::1], int32[::1],
     int32[::1], int32[::1], int32[::1], int64[::1], int32[::1], int32[::1], int32[:, ::1],
 )  # fmt: skip
 
@@ -101,15 +102,17 @@ def _top_of_band(jobs, job, band):
 def build_kernel(config: KernelConfig) -> Any:
     """The kernel of a configuration, compiled at its first launch.
 
-    Launch it with blocks of 32 x `config.warps` threads, as many as are resident, and the arguments of
-    `worklist.WorkList` and `memory.DeviceBuffers`.
+    Launch it with blocks of 32 x `config.warps` threads, as many as are resident, with `profile_bytes` of
+    dynamic shared memory, and the arguments of `worklist.WorkList` and `memory.DeviceBuffers`.
     """
     columns, halves, span, batch, ring = (
         config.columns, config.halves, config.span, config.batch, config.ring,
     )  # fmt: skip
     track_best, letter_slots = config.track_best, config.warps * 2 * ring
     slots = config.warps * batch + STEP_ROWS  # more than are filled: the last step fetches what none needs
-    target_letters = columns * LETTER_SCORES[config.numbers, config.letters].words
+    scores = letter_scores(config)
+    target_letters, fill, has_profile = scores.words, scores.fill, scores.fill is not None
+    row_bytes, lane_bytes = ProfileLayout.of(config).row_bytes, ProfileLayout.of(config).lane_bytes
     based, lead = config.numbers == "packed", config.lag + LEAD * batch
     numbers = NUMBERS[config.numbers]
     cost, halves_if, origin_below = numbers.cost, numbers.halves, numbers.origin
@@ -124,7 +127,7 @@ def build_kernel(config: KernelConfig) -> Any:
 
     @cuda.jit(max_registers=config.max_registers)
     def sweep(
-        jobs, strips, query, target, top, column, wanted_rows,
+        jobs, strips, query, target, matrices, top, column, wanted_rows,
         flags, tickets, stop, progress, best_scores, lines, best_out,
     ):  # fmt: skip
         lane = np.int32(cuda.threadIdx.x % LANES)
@@ -140,6 +143,16 @@ def build_kernel(config: KernelConfig) -> Any:
         ring_at = cuda.shfl_sync(
             ALL_LANES, np.int32(shared_address(row_letters) + LETTER_BYTES * warp * 2 * ring), 0
         )
+        profile, lane_at = row_letters, np.int32(0)
+        if has_profile:
+            profile = cuda.shared.array(0, int32)
+            aligned = np.int32(shared_address(profile) + ALIGNMENT - 1 & -ALIGNMENT)
+            before = np.int32(warp * jobs[0, layout.LETTERS] * row_bytes + lane * lane_bytes)
+            lane_at = cuda.shfl_sync(ALL_LANES, np.int32(aligned + before), lane)
+            # A lane reads of the profile by letters that may not be there yet: they must be of some row.
+            for slot in range(lane, 2 * ring, LANES):
+                row_letters[warp * 2 * ring + slot] = 0
+            cuda.syncwarp()
         opened = cuda.local.array(columns, int32)
         e = cuda.local.array(columns, int32)
         letters = cuda.local.array(target_letters, int32)
@@ -177,6 +190,8 @@ def build_kernel(config: KernelConfig) -> Any:
             edge = low_of(top[top_at + first_of_strip])
             origin = origin_below(edge, np.int32(jobs[job, layout.BELOW]))
             costs = read_costs(jobs, job, origin)
+            if has_profile:
+                fill(profile, lane_at, matrices, target, jobs, job, first, end)
             diagonal = load_columns(
                 opened, e, letters, first, end, top, top_at, target, jobs, job, costs, origin
             )
@@ -230,7 +245,8 @@ def build_kernel(config: KernelConfig) -> Any:
                 threshold = threshold_of(
                     best, elsewhere, first_row + 1 - STEP_ROWS * (halves - 1), first + 1, costs, origin, used
                 )
-                desk = Desk(inbox_at, outbox_at, np.int32(ring_at + LETTER_BYTES * (first_row & (ring - 1))))
+                letter_at = np.int32(ring_at + LETTER_BYTES * (first_row & (ring - 1)))
+                desk = Desk(inbox_at, outbox_at, letter_at, profile, lane_at)
                 if guarded:
                     carry, best, wanted = sweep_guarded_batch(
                         opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs,

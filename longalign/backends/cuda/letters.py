@@ -1,13 +1,18 @@
-"""How a kernel scores a letter pair: strategies with the same four device functions.
+"""How a kernel scores a letter pair: strategies with the same device functions.
 
 - `column(code, match, mismatch)`: what a lane keeps of a target letter, and `background` what else, if
   anything;
-- `row(code, above)`: what a lane reads of the query letter of its row and the one above on which the other
-  half of a packed number is at work, a step behind;
+- `row(code, above)`: what stands for the query letter of a row and the one above on which the other half of a
+  packed number is at work, a step behind;
+- `read(profile, row, lane_at)`: what a lane makes of that a step before it is at the row;
+- `begin(letters, row)`: done at the row, before its first column;
 - `add(total, letters, k, columns, row, match, mismatch)`: `total` plus the score in column k, given what is
   kept of the target letters, those of the other half's columns after the first `columns`;
 - `add_ambiguous`: the same, but the query letter may be ambiguous. A lane takes it only in batches with
   guards.
+
+With a matrix a lane keeps nothing of target letters: `fill` writes a profile of the strip (see `profile`) to
+shared memory, and of that a row is read. There are no ambiguous letters then.
 
 An ambiguous query letter has no byte. Of any two bytes of a target letter at least one is the mismatch, and
 the other is that or higher: so their minimum is what it scores.
@@ -22,14 +27,17 @@ that keeps such columns from being best.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from longalign.backends.base import SweepJob
+from longalign.backends.cuda import profile
 from longalign.backends.cuda.api import cuda
-from longalign.backends.cuda.config import Letters, Numbers
+from longalign.backends.cuda.config import KernelConfig, Letters, Numbers
 from longalign.backends.cuda.ptx import add_pairs, dot_bytes, minimum_pairs, permute_bytes
+from longalign.scoring import Scoring
 
 UNAMBIGUOUS = 4
 
@@ -37,17 +45,30 @@ UNAMBIGUOUS = 4
 NO_LETTER = 255
 
 
+@cuda.jit(device=True)
+def _row_itself(profile, row, lane_at):
+    return row
+
+
+@cuda.jit(device=True)
+def _nothing(letters, row):
+    pass
+
+
 @dataclass(frozen=True, slots=True)
 class LetterScores:
-    """The device functions of one strategy."""
+    """The device functions of one strategy, for one kernel; None where it has none."""
 
-    #: Words that a lane keeps for each of its columns.
+    #: Words that a lane keeps.
     words: int
-    column: Any
-    background: Any
     row: Any
     add: Any
     add_ambiguous: Any
+    column: Any = None
+    background: Any = None
+    read: Any = _row_itself
+    begin: Any = _nothing
+    fill: Any = None
 
 
 @cuda.jit(device=True)
@@ -134,25 +155,60 @@ def _add_selected_ambiguous(total, letters, k, columns, row, match, mismatch):
     return add_pairs(total, minimum_pairs(first, second))
 
 
-LETTER_SCORES: dict[tuple[Numbers, Letters], LetterScores] = {
-    ("int32", "compare"): LetterScores(
-        2, _column_code, _mismatch_of, _row_code, _add_compared, _add_compared
-    ),
-    ("int32", "bytes"): LetterScores(1, _column_bytes, None, _one_hot, _add_dot, _add_dot_ambiguous),
-    ("packed", "bytes"): LetterScores(
-        2, _column_bytes, None, _selector, _add_selected, _add_selected_ambiguous
-    ),
+@cuda.jit(device=True)
+def _add_word(total, letters, k, columns, row, match, mismatch):
+    return np.int32(total + letters[k])
+
+
+@cuda.jit(device=True)
+def _add_bytes(total, letters, k, columns, row, match, mismatch):
+    """Byte k % 4 of a low half's word and of a high half's, extended."""
+    words = (columns + 3) // 4
+    selector = np.int32(0xC480 + k % 4 * 0x1111)
+    return add_pairs(total, permute_bytes(letters[k // 4], letters[words + k // 4], selector))
+
+
+#: The strategies that there are for each kind of numbers.
+STRATEGIES: dict[Numbers, tuple[Letters, ...]] = {
+    "int32": ("compare", "bytes", "profile"),
+    "packed": ("bytes", "profile"),
 }
+
+
+@cache
+def letter_scores(config: KernelConfig) -> LetterScores:
+    """The strategy of a kernel."""
+    columns = config.columns
+    match config.numbers, config.letters:
+        case "int32", "compare":
+            return LetterScores(
+                2 * columns, _row_code, _add_compared, _add_compared, _column_code, _mismatch_of
+            )
+        case "int32", "bytes":
+            return LetterScores(columns, _one_hot, _add_dot, _add_dot_ambiguous, _column_bytes)
+        case "packed", "bytes":
+            return LetterScores(2 * columns, _selector, _add_selected, _add_selected_ambiguous, _column_bytes)
+    where, add = profile.ProfileLayout.of(config), _add_bytes if config.numbers == "packed" else _add_word
+    return LetterScores(
+        where.words * where.halves, profile.make_row_offset(config), add, add,
+        read=profile.make_read(config), begin=profile.make_spread(config), fill=profile.make_fill(config),
+    )  # fmt: skip
+
+
+def fits_bytes(scoring: Scoring) -> bool:
+    """Whether 8 bits hold every score and the cost of a gap's first letter, which the kernel adds."""
+    opening = scoring.gap_open + scoring.gap_extend
+    return scoring.lowest + opening >= -128 and scoring.highest + opening <= 127
 
 
 def letters_for(job: SweepJob) -> Letters:
     """The fastest strategy that is exact for a rectangle.
 
-    Bytes hold scores of 8 bits, to which the kernel adds the cost of a gap's first letter (see `kernel`),
-    and letters beyond A C G T must match nothing.
+    Bytes hold scores of 8 bits, and letters beyond A C G T must match nothing.
     """
-    opening = job.scoring.gap_open + job.scoring.gap_extend
-    if job.scoring.mismatch + opening < -128 or job.scoring.match + opening > 127:
+    if job.scoring.matrix is not None:
+        return "profile"
+    if not fits_bytes(job.scoring):
         return "compare"
     if job.query.max() < UNAMBIGUOUS or job.target.max() < UNAMBIGUOUS:
         return "bytes"

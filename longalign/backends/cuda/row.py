@@ -9,7 +9,7 @@ from typing import Any
 
 from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.config import KernelConfig
-from longalign.backends.cuda.letters import LETTER_SCORES
+from longalign.backends.cuda.letters import letter_scores
 from longalign.backends.cuda.numbers import NUMBERS
 from longalign.recurrence import make_cell
 
@@ -29,13 +29,14 @@ def make_row(config: KernelConfig, guarded: bool) -> Any:
     the query letter may be ambiguous.
     """
     columns = config.columns
-    numbers, scores = NUMBERS[config.numbers], LETTER_SCORES[config.numbers, config.letters]
+    numbers, scores = NUMBERS[config.numbers], letter_scores(config)
     cell = cuda.jit(device=True)(make_cell(numbers.maximum, numbers.subtract, config.local))
     maximum, lower, subtract, select = numbers.maximum, numbers.lower, numbers.subtract, numbers.select
-    add_score = scores.add_ambiguous if guarded else scores.add
+    add_score, begin = scores.add_ambiguous if guarded else scores.add, scores.begin
 
     @cuda.jit(device=True)
     def advance(above, here, e, letters, letter, diagonal, left, highest, costs, valid):
+        begin(letters, letter)
         before = highest
         open_left, f = left.open, left.gap
         for k in range(columns):

@@ -75,7 +75,7 @@ class _Buffers(Arena):
         letters = int(table[-1, leaves.RUNS_END])
         rows, words = (int(sizes.sum()) for sizes in (table[:, leaves.ROWS], _words(table)))
         counter = np.zeros(1, np.int32)
-        *inputs, used = self._upload([table, *leaves.letters_of(jobs), counter])
+        *inputs, used = self._upload([table, *leaves.inputs_of(jobs), counter])
         column = self._place((rows,), np.dtype(np.int64))
         filled = self._place((words,), np.dtype(np.uint32))
         runs, self._runs = (self._place((letters,), np.dtype(np.int32)) for _ in range(2))
