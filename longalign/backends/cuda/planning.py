@@ -34,7 +34,7 @@ SHAPES: dict[Numbers, tuple[Shape, ...]] = {
 
 #: With a matrix, shared memory bounds how wide a strip can be, and how many warps there is room for.
 PROFILE_SHAPES: dict[Numbers, tuple[Shape, ...]] = {
-    "packed": (Shape(16, 64, 224), Shape(8, 32, 128)),
+    "packed": (Shape(16, 64, 168), Shape(8, 32, 128)),
     "int32": (Shape(8, 32, 128),),
 }
 

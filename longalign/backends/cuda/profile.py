@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numba import int32
 
 from longalign.backends.cuda import layout
 from longalign.backends.cuda.api import cuda
@@ -38,6 +39,8 @@ ALIGNMENT = 16
 
 #: What a block may have without asking the driver for more; a little is left for rounding.
 _BLOCK_BYTES, _RESERVED = 48 << 10, 256
+
+_NO_COLUMN = -1
 
 _LOADS = {1: load_shared_single, 2: load_shared_pair, 4: load_shared_quad}
 
@@ -101,29 +104,28 @@ def make_fill(config: KernelConfig) -> Any:
     width, mask = 32 // columns_a_word, (1 << 32 // columns_a_word) - 1
 
     @cuda.jit(device=True)
-    def score_of(matrices, row_at, target, target_at, column, end, opening):
-        return (
-            np.int64(matrices[row_at + target[target_at + column]] + opening) if column < end else np.int64(0)
-        )
-
-    @cuda.jit(device=True)
     def fill(profile, lane_at, matrices, target, jobs, job, first, end):
         """`lane_at` is the address of the lane's first piece, `first` and `end` those columns of `target`."""
-        opening, target_at = jobs[job, layout.OPENING], jobs[job, layout.TARGET_AT]
-        for letter in range(jobs[job, layout.LETTERS]):
-            row_at = jobs[job, layout.MATRIX_AT] + letter * PITCH
-            for half in range(halves):
-                for word in range(words):
-                    packed = np.int64(0)
+        codes = cuda.local.array(columns_a_word, int32)
+        opening, letters = jobs[job, layout.OPENING], jobs[job, layout.LETTERS]
+        target_at, matrix_at = jobs[job, layout.TARGET_AT], jobs[job, layout.MATRIX_AT]
+        for half in range(halves):
+            for word in range(words):
+                for place in range(columns_a_word):
+                    k = word * columns_a_word + place
+                    column = first + half * columns + k
+                    codes[place] = np.int32(_NO_COLUMN)
+                    if k < columns and column < end:
+                        codes[place] = np.int32(target[target_at + column])
+                address = lane_at + half * half_bytes
+                address += word // piece * (piece * _WORD * LANES) + word % piece * _WORD
+                for letter in range(letters):
+                    row_at, packed = matrix_at + letter * PITCH, np.int64(0)
                     for place in range(columns_a_word):
-                        k = word * columns_a_word + place
-                        if k < columns:
-                            column = first + half * columns + k
-                            score = score_of(matrices, row_at, target, target_at, column, end, opening)
+                        if codes[place] != _NO_COLUMN:
+                            score = np.int64(matrices[row_at + codes[place]] + opening)
                             packed |= (score & mask) << np.int64(width * place)
-                    address = lane_at + letter * row_bytes + half * half_bytes
-                    address += word // piece * (piece * _WORD * LANES) + word % piece * _WORD
-                    store_shared(profile, np.int32(address), np.int32(packed))
+                    store_shared(profile, np.int32(address + letter * row_bytes), np.int32(packed))
 
     return fill
 

@@ -33,6 +33,9 @@ COLUMNS = 8
 STRIP_WIDTH = COLUMNS * LANES
 _BITS = 4
 
+#: Scores of a matrix.
+_SCORES = PITCH * PITCH
+
 # Columns of the table of leaves after those of `leaves`: where the leaf's parts begin in the buffer between
 # strips and among the words.
 COLUMN_AT, WORDS_AT = leaves.LEAF_FIELDS, leaves.LEAF_FIELDS + 1
@@ -166,8 +169,8 @@ def make_fill(has_matrix: bool) -> Any:
         letters = cuda.local.array(COLUMNS, np.int32)
         matrix = matrices
         if has_matrix:
-            matrix = cuda.shared.array(PITCH * PITCH, np.int32)
-            for k in range(lane, PITCH * PITCH, LANES):
+            matrix = cuda.shared.array(_SCORES, np.int32)
+            for k in range(lane, _SCORES, LANES):
                 matrix[k] = matrices[table[leaf, leaves.MATRIX_AT] + k]
         rows, cols = np.int32(table[leaf, leaves.ROWS]), np.int32(table[leaf, leaves.COLS])
         costs = _read_costs(table, leaf)
