@@ -98,7 +98,11 @@ class Pair:
         return cls(spell(query), spell(target), scoring, mode)
 
     def sequences(self) -> tuple[Letters, Letters]:
-        return Letters.from_letters("query", self.query), Letters.from_letters("target", self.target)
+        alphabet = self.scoring.alphabet
+        return (
+            Letters.from_letters("query", self.query, alphabet=alphabet),
+            Letters.from_letters("target", self.target, alphabet=alphabet),
+        )
 
     def run(
         self,
@@ -134,6 +138,13 @@ class Pair:
         assert score_columns(alignment) == end.value, self
 
 
+def pair_score(query: str, target: str, scoring: Scoring) -> int:
+    """What two letters score."""
+    if scoring.matrix is None:
+        return scoring.match if query == target in "ACGT" else scoring.mismatch
+    return scoring.matrix.scores[scoring.matrix.letters.index(query)][scoring.matrix.letters.index(target)]
+
+
 def score_columns(alignment: Alignment) -> int:
     """What an alignment is worth, one column at a time, from its CIGAR and the letters."""
     query = alignment.query.letters.tobytes().decode()[alignment.query_start : alignment.query_end]
@@ -146,7 +157,7 @@ def score_columns(alignment: Alignment) -> int:
             if op in "ID":
                 score -= scoring.gap_extend
             else:
-                score += scoring.match if query[i] == target[j] in "ACGT" else scoring.mismatch
+                score += pair_score(query[i], target[j], scoring)
             i, j = i + (op != "D"), j + (op != "I")
     assert (i, j) == (len(query), len(target))
     return score

@@ -32,7 +32,8 @@ SHAPES: dict[Numbers, tuple[Shape, ...]] = {
     "int32": (Shape(16, 32, 168), Shape(8, 32, 128)),
 }
 
-#: With a matrix, shared memory bounds how wide a strip can be, and how many warps there is room for.
+#: With a matrix, shared memory bounds how many warps there is room for, and how wide strips can be: no wider
+#: than the widest here.
 PROFILE_SHAPES: dict[Numbers, tuple[Shape, ...]] = {
     "packed": (Shape(16, 64, 168), Shape(8, 32, 128)),
     "int32": (Shape(8, 32, 128),),
@@ -87,9 +88,12 @@ class Wishes:
 
     def shapes(self, numbers: Numbers, letters: Letters) -> list[Shape]:
         """The shapes that are left to choose from."""
-        shapes = [shape for shape in shapes_of(numbers, letters) if self.columns in (None, shape.columns)]
-        if self.columns and not shapes:
-            shapes = [Shape(self.columns, 64 if numbers == "packed" else 32)]
+        there, columns = shapes_of(numbers, letters), self.columns
+        if columns and letters == "profile":
+            columns = min(columns, max(shape.columns for shape in there))
+        shapes = [shape for shape in there if columns in (None, shape.columns)]
+        if columns and not shapes:
+            shapes = [Shape(columns, 64 if numbers == "packed" else 32)]
         wished = {
             replace(
                 shape,
