@@ -12,13 +12,24 @@ from longalign.backends.base import SweepJob, TraceJob
 from longalign.backends.cpu import CpuBackend
 from longalign.boundary import State, entry_edges, local_edges
 from longalign.errors import BackendError
+from longalign.matrix import SubstitutionMatrix
 from longalign.scoring import Scoring
-from longalign.testing import QUERY_N, TARGET_N, SweepConformance, assert_same_result, whole_matrix
+from longalign.testing import (
+    QUERY_N,
+    TARGET_N,
+    SweepConformance,
+    assert_same_result,
+    letters_of,
+    matrix_of,
+    whole_matrix,
+)
 from longalign.testing_traces import TIES, TraceConformance, assert_same_path
 
 pytestmark = pytest.mark.gpu
 
 LARGE_SCORES = Scoring(match=1000, mismatch=-1500, gap_open=2000, gap_extend=700)
+PROTEIN = Scoring(gap_open=10, gap_extend=1, matrix=SubstitutionMatrix.load("BLOSUM62"))
+LARGE_PROTEIN = Scoring(gap_open=200, gap_extend=20, matrix=matrix_of(20 * np.array(PROTEIN.matrix.scores)))
 KINDS = [("packed", 8), ("packed", 16), ("packed", 24), ("int32", 8), ("int32", 16)]
 
 
@@ -120,12 +131,12 @@ def test_packed_arithmetic():
     assert (out[2].view(np.uint8).reshape(count, 4) == picked).all()
 
 
-def related(rng, rows, cols):
+def related(rng, rows, cols, letters=4):
     """A query and a target that share long stretches, with substitutions and a few gaps."""
-    query = rng.integers(0, 4, rows, np.uint8)
+    query = rng.integers(0, letters, rows, np.uint8)
     target = np.resize(query, cols)
     at = rng.integers(0, cols, cols // 20)
-    target[at] = rng.integers(0, 4, len(at), np.uint8)
+    target[at] = rng.integers(0, letters, len(at), np.uint8)
     for start in rng.integers(0, cols, 5):
         target[start:] = np.roll(target[start:], int(rng.integers(1, 40)))
     return query, target
@@ -159,12 +170,16 @@ def test_more_batches_than_strips(gpu, cpu):
     check(gpu, cpu, [whole_matrix(*related(rng, 1_500_000, 70), Scoring(), True)])
 
 
-@pytest.mark.parametrize("scoring", [Scoring(), LARGE_SCORES], ids=["bytes", "compare"])
+@pytest.mark.parametrize(
+    "scoring",
+    [Scoring(), LARGE_SCORES, PROTEIN, LARGE_PROTEIN],
+    ids=["bytes", "compare", "profile", "wide profile"],
+)
 @pytest.mark.parametrize("local", [True, False], ids=["local", "global"])
 def test_lattices(gpu, cpu, scoring, local):
     rng = np.random.default_rng(3)
     rows, cols = 9_001, 12_345
-    job = whole_matrix(*related(rng, rows, cols), scoring, local)
+    job = whole_matrix(*related(rng, rows, cols, letters_of(scoring)), scoring, local)
     check(gpu, cpu, [replace(job, rows=lattice(rows, 17), cols=lattice(cols, 23))])
 
 
@@ -241,6 +256,23 @@ def test_no_races(cpu, numbers, columns):
         [want] = cpu.sweep([job])
         for swept in gpu.sweep([job] * 6) + gpu.sweep([job]) + gpu.sweep([job]):
             assert_same_result(job, swept, want)
+
+
+@pytest.mark.parametrize(("numbers", "columns"), [("packed", 8), ("packed", 16), ("int32", 8)])
+def test_no_races_between_profiles(cpu, numbers, columns):
+    """Matrices of different sizes in one launch, and more strips than warps: profiles are written anew."""
+    gpu = cuda_backend(numbers=numbers, columns=columns)
+    rng = np.random.default_rng(11)
+    small = Scoring(gap_open=10, gap_extend=1, matrix=matrix_of(np.array(PROTEIN.matrix.scores)[:5, :5]))
+    work = [
+        whole_matrix(*related(rng, rows, cols, letters_of(scoring)), scoring, True)
+        for scoring in (PROTEIN, small)
+        for rows, cols in ((300, 1_200_000), (1_000, 70_001), (7, 9))
+    ]
+    want = cpu.sweep(work)
+    for _ in range(10):
+        for job, got, one in zip(work, gpu.sweep(work), want, strict=True):
+            assert_same_result(job, got, one)
 
 
 @pytest.mark.parametrize(("numbers", "columns"), KINDS)
