@@ -10,8 +10,8 @@ the kernel has been compiled, and beside it that of the kernel alone; the median
 GCUPS are query x target letters by seconds. `--columns` lists columns of a part of a strip to try, 0 being
 what the back end chooses by itself; for the other ways to sweep see `longalign.backends.cuda.config`.
 
-The pair "protein" is scored by BLOSUM62 with 10 + 1k. The pair "ceiling" is one rectangle for every warp that fits on an H200, so that no strip waits for another:
-what the inner loop can do.
+The pair "ceiling" is one rectangle for every warp that fits on an H200, so that no strip waits for another:
+what the inner loop can do. The pair "protein" is scored by BLOSUM62, a gap of k letters costing 10 + k.
 """
 
 from __future__ import annotations

@@ -20,18 +20,20 @@ from longalign.boundary import State, entry_edges
 from longalign.reference import ReferenceBackend, encode, letter_score
 from longalign.scoring import Scoring
 from longalign.testing import (
-    QUERY_N,
-    TARGET_N,
     Conformance,
     StopTheWorkError,
-    any_scorings,
     assert_progress_adds_up,
     codes_source,
     edge_lengths,
+    shapes,
+)
+from longalign.testing_inputs import (
+    QUERY_N,
+    TARGET_N,
+    any_scorings,
     largest_parameter,
     mutated,
     pairs,
-    shapes,
 )
 
 #: A mismatch costs as much as two gaps, and a gap as much as several: many paths are equally good.

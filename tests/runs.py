@@ -32,7 +32,9 @@ from longalign.reference import ReferenceBackend
 from longalign.scoring import Scoring
 from longalign.sequence import Sequence as Letters
 from longalign.store.manifest import Command
-from longalign.testing import whole_matrix
+from longalign.testing import (
+    whole_matrix,
+)
 
 
 class SmallTiles:

@@ -46,9 +46,9 @@ def test_one_module_imports_dask():
     assert importers("dask") | importers("distributed") == {"engines/dask.py"}
 
 
-@pytest.mark.parametrize("library", ["hypothesis", "pytest"])
-def test_only_the_suite_imports_test_libraries(library):
-    assert importers(library) == {"testing.py", "testing_traces.py"}
+def test_only_the_suite_imports_test_libraries():
+    assert importers("hypothesis") == {"testing.py", "testing_inputs.py", "testing_traces.py"}
+    assert importers("pytest") == {"testing.py", "testing_traces.py"}
 
 
 @pytest.mark.parametrize("unwanted", ["numba.cuda", "hypothesis", "pytest", "dask", "distributed"])

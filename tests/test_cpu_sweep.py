@@ -29,7 +29,15 @@ from longalign.boundary import BestCell, State, entry_edges, local_edges
 from longalign.errors import BackendError
 from longalign.reference import ReferenceBackend, matrices
 from longalign.scoring import UNREACHABLE, Scoring
-from longalign.testing import assert_same_result, edge_lengths, jobs, mutated, whole_matrix
+from longalign.testing import (
+    assert_same_result,
+    edge_lengths,
+    jobs,
+    whole_matrix,
+)
+from longalign.testing_inputs import (
+    mutated,
+)
 
 #: Three columns a lane, so that the halves they are unrolled in differ; strips of up to 24 columns.
 TINY = SweepGeometry(columns=3, lanes=8, group=4, block_rows=16, least_rows=4)

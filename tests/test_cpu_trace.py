@@ -11,7 +11,9 @@ from longalign.backends.cpu import CpuBackend, tracing
 from longalign.boundary import State
 from longalign.reference import ReferenceBackend
 from longalign.scoring import Scoring
-from longalign.testing import mutated
+from longalign.testing_inputs import (
+    mutated,
+)
 from longalign.testing_traces import TIES, assert_same_path
 
 

@@ -15,13 +15,15 @@ from longalign.errors import BackendError
 from longalign.matrix import SubstitutionMatrix
 from longalign.scoring import Scoring
 from longalign.testing import (
-    QUERY_N,
-    TARGET_N,
     SweepConformance,
     assert_same_result,
+    whole_matrix,
+)
+from longalign.testing_inputs import (
+    QUERY_N,
+    TARGET_N,
     letters_of,
     matrix_of,
-    whole_matrix,
 )
 from longalign.testing_traces import TIES, TraceConformance, assert_same_path
 

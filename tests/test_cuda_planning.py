@@ -16,7 +16,12 @@ from longalign.geometry import plan_grid
 from longalign.matrix import LARGEST_ALPHABET, SubstitutionMatrix
 from longalign.reference import ReferenceBackend
 from longalign.scoring import NEG_INF, Scoring
-from longalign.testing import mutated, whole_matrix
+from longalign.testing import (
+    whole_matrix,
+)
+from longalign.testing_inputs import (
+    mutated,
+)
 
 pytest.importorskip("numba_cuda")
 

@@ -16,7 +16,10 @@ from longalign.formats.paf import format_meaning, parse_meaning
 from longalign.matrix import SubstitutionMatrix
 from longalign.scoring import LARGEST_PARAMETER, Scoring
 from longalign.sequence import Sequence, read_sequence
-from longalign.testing import matrix_of, matrix_scorings
+from longalign.testing_inputs import (
+    matrix_of,
+    matrix_scorings,
+)
 
 BLOSUM62 = SubstitutionMatrix.load("BLOSUM62")
 PROTEIN = Scoring(gap_open=10, gap_extend=1, matrix=BLOSUM62)

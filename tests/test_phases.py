@@ -28,7 +28,11 @@ from longalign.problem import Problem, Segment
 from longalign.reference import ReferenceBackend
 from longalign.scoring import UNREACHABLE, Scoring
 from longalign.store import MemoryStore
-from longalign.testing import SCORINGS, pairs, scorings
+from longalign.testing_inputs import (
+    SCORINGS,
+    pairs,
+    scorings,
+)
 from longalign.testing_traces import path_value
 
 modes = st.sampled_from(["local", "global"])

@@ -23,7 +23,15 @@ from longalign.matrix import SubstitutionMatrix
 from longalign.reference import ReferenceBackend
 from longalign.scoring import Scoring
 from longalign.store.manifest import Manifest
-from longalign.testing import any_scorings, matrix_of, mutated, pairs, whole_matrix
+from longalign.testing import (
+    whole_matrix,
+)
+from longalign.testing_inputs import (
+    any_scorings,
+    matrix_of,
+    mutated,
+    pairs,
+)
 
 DATA = Path(__file__).parent / "data"
 HBA, HBB = str(DATA / "hba_human.P69905.fa"), str(DATA / "hbb_human.P68871.fa")

@@ -37,7 +37,9 @@ from longalign.store.base import DamagedTile
 from longalign.store.codec import pack
 from longalign.store.files import atomic_path
 from longalign.store.manifest import SequenceRecord
-from longalign.testing import whole_matrix
+from longalign.testing import (
+    whole_matrix,
+)
 
 PAIR = Pair("ACGTTACGGATCAGGCATTACGACGATTACAGG", "ACGTACGGATCCAGGATTACGTACGATACAGGCC")
 GRID = Grid((0, 8, 16, 25, 33), (0, 10, 20, 34), (0, 16, 33), (0, 20, 34))

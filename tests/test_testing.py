@@ -17,11 +17,13 @@ from longalign.scoring import NEG_INF, UNREACHABLE, Scoring
 from longalign.testing import (
     SweepConformance,
     assert_same_result,
-    entry_range,
     job_source,
     jobs,
-    largest_parameter,
     whole_matrix,
+)
+from longalign.testing_inputs import (
+    entry_range,
+    largest_parameter,
 )
 
 

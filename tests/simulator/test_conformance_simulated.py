@@ -15,13 +15,15 @@ from longalign.boundary import State, entry_edges
 from longalign.reference import ReferenceBackend
 from longalign.scoring import Scoring
 from longalign.testing import (
-    QUERY_N,
-    TARGET_N,
     SweepConformance,
     assert_same_result,
+    whole_matrix,
+)
+from longalign.testing_inputs import (
+    QUERY_N,
+    TARGET_N,
     matrix_of,
     mutated,
-    whole_matrix,
 )
 
 
