@@ -86,25 +86,60 @@ def _make_store_row(config: KernelConfig) -> Any:
 
 
 def _make_fetch(config: KernelConfig) -> Any:
-    """A device function that gets what a row needs, so that its latency and other work overlap."""
-    from_left, read = NUMBERS[config.numbers].from_left, letter_scores(config).read
+    """A device function that gets what stands left of a row, so that its latency and other work overlap."""
+    from_left = NUMBERS[config.numbers].from_left
 
     @cuda.jit(device=True)
-    def fetch(inbox, row_letters, desk, offset, right, place):
-        """What the row `offset` rows after where the desk is has to its left, and its letter.
+    def fetch(inbox, desk, offset, right, place, letter):
+        """For the row `offset` rows after where the desk is, whose `letter` has been read.
 
         `right` is the edge that the parts have handed on; the first part's comes from the strip to the left.
         """
         from_strip = load_shared(inbox, np.int32(desk.inbox + SLOT_BYTES * offset))
-        letter = load_shared(row_letters, np.int32(desk.letter + LETTER_BYTES * offset))
         open_left = cuda.shfl_up_sync(ALL_LANES, right.open, 1)
         f_left = cuda.shfl_up_sync(ALL_LANES, right.gap, 1)
         if place.lane == 0:
             open_left, f_left = low_of(from_strip), high_of(from_strip)
-        left = Edge(from_left(open_left, right.open), from_left(f_left, right.gap))
-        return Incoming(left, read(desk.profile, letter, desk.lane_at))
+        return Incoming(Edge(from_left(open_left, right.open), from_left(f_left, right.gap)), letter)
 
     return fetch
+
+
+@cuda.jit(device=True)
+def _load_letter(row_letters, desk, offset):
+    return load_shared(row_letters, np.int32(desk.letter + LETTER_BYTES * offset))
+
+
+@cuda.jit(device=True)
+def _not_yet(some, desk, other):
+    return np.int32(0)
+
+
+@cuda.jit(device=True)
+def _load_after_all(row_letters, desk, offset, read):
+    return _load_letter(row_letters, desk, offset)
+
+
+@cuda.jit(device=True)
+def _already(row_letters, desk, offset, read):
+    return read
+
+
+def _make_letters(config: KernelConfig) -> tuple[Any, Any, Any]:
+    """Device functions that read a letter for a row of the next step: before this step, in it, and at its end.
+
+    What is read of a profile depends on another load. Begun early, both take no time of their own; a letter
+    alone is loaded late, so that no register has to hold it.
+    """
+    read = letter_scores(config).read
+    if read is None:
+        return _not_yet, _not_yet, _load_after_all
+
+    @cuda.jit(device=True)
+    def look_up(letter, desk, offset):
+        return read(desk.profile, letter, desk.lane_at)
+
+    return _load_letter, look_up, _already
 
 
 @cuda.jit(device=True)
@@ -124,6 +159,7 @@ def _make_step(config: KernelConfig, guarded: bool, offset: int) -> Any:
     maximum, halves_if, select = numbers.maximum, numbers.halves, numbers.select
     advance, inner_edge = make_row(config, guarded), make_inner_edge(config)
     fetch, store_wanted = _make_fetch(config), _make_store_row(config)
+    letter_early, read_early, read_late = _make_letters(config)
     note_best, threshold_of = make_note_best(config), make_threshold(config)
 
     @cuda.jit(device=True)
@@ -138,22 +174,28 @@ def _make_step(config: KernelConfig, guarded: bool, offset: int) -> Any:
             valid_above = halves_if(row >= 0 and row < rows, row >= STEP_ROWS and row < rows + STEP_ROWS)
             valid = halves_if(row >= 0 and row + 1 < rows, row >= STEP_ROWS and row + 1 < rows + STEP_ROWS)
         best, threshold, diagonal = state.best, state.threshold, state.carry.diagonal
+        first_letter = letter_early(row_letters, desk, offset + 2)
+        second_letter = letter_early(row_letters, desk, offset + 3)
         left, below = state.upper.left, state.lower.left
         upper, high = advance(
             opened, between, e, letters, state.upper.letter, diagonal, left, threshold, costs, valid_above
         )
+        first_read = read_early(first_letter, desk, offset)
         diagonal = select(valid_above, left.open, diagonal) if guarded else left.open
         lower, higher = advance(
             between, opened, e, letters, state.lower.letter, diagonal, below, threshold, costs, valid
         )
+        second_read = read_early(second_letter, desk, offset)
         diagonal = select(valid, below.open, diagonal) if guarded else below.open
         if place.ragged:
             upper = inner_edge(between, left, upper, costs.extend_cost, place.final, place.last_column)
             lower = inner_edge(opened, below, lower, costs.extend_cost, place.final, place.last_column)
         _hand_on(outbox, desk, offset, upper, place)
         _hand_on(outbox, desk, offset + 1, lower, place)
-        next_upper = fetch(inbox, row_letters, desk, offset + 2, upper, place)
-        next_lower = fetch(inbox, row_letters, desk, offset + 3, lower, place)
+        letter = read_late(row_letters, desk, offset + 2, first_read)
+        next_upper = fetch(inbox, desk, offset + 2, upper, place, letter)
+        letter = read_late(row_letters, desk, offset + 3, second_read)
+        next_lower = fetch(inbox, desk, offset + 3, lower, place, letter)
         if track_best and maximum(high, higher) != threshold:
             i, j = np.int32(row + 1), np.int32(place.first + 1)
             best = note_best(best, between, high, threshold, i, j, costs, origin)
@@ -202,14 +244,17 @@ def make_sweep_batch(config: KernelConfig, guarded: bool) -> Any:
     count = 1 if guarded or batch % (_UNROLLED * STEP_ROWS) else _UNROLLED
     steps = _make_steps(config, guarded, count)
     stride, fetch = count * STEP_ROWS, _make_fetch(config)
+    letter_early, read_early, read_late = _make_letters(config)
 
     @cuda.jit(device=True)
     def sweep_batch(
         opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows,
         costs, origin, place, elsewhere, carry, best, threshold, wanted, wanted_rows, jobs, lines,
     ):  # fmt: skip
-        upper = fetch(inbox, row_letters, desk, 0, carry.upper, place)
-        lower = fetch(inbox, row_letters, desk, 1, carry.lower, place)
+        read = read_early(letter_early(row_letters, desk, 0), desk, 0)
+        upper = fetch(inbox, desk, 0, carry.upper, place, read_late(row_letters, desk, 0, read))
+        read = read_early(letter_early(row_letters, desk, 1), desk, 1)
+        lower = fetch(inbox, desk, 1, carry.lower, place, read_late(row_letters, desk, 1, read))
         state = State(carry, upper, lower, best, threshold, wanted)
         row, swept = first_row, np.int32(0)
         while swept < batch:

@@ -4,8 +4,8 @@
   anything;
 - `row(code, above)`: what stands for the query letter of a row and the one above on which the other half of a
   packed number is at work, a step behind;
-- `read(profile, row, lane_at)`: what a lane makes of that a step before it is at the row;
-- `begin(letters, row)`: done at the row, before its first column;
+- `read(profile, row, lane_at)`: what a lane makes of that, a step before it is at the row;
+- `begin(letters, row)`: what it does with that at the row, before its first column;
 - `add(total, letters, k, columns, row, match, mismatch)`: `total` plus the score in column k, given what is
   kept of the target letters, those of the other half's columns after the first `columns`;
 - `add_ambiguous`: the same, but the query letter may be ambiguous. A lane takes it only in batches with
@@ -46,11 +46,6 @@ NO_LETTER = 255
 
 
 @cuda.jit(device=True)
-def _row_itself(profile, row, lane_at):
-    return row
-
-
-@cuda.jit(device=True)
 def _nothing(letters, row):
     pass
 
@@ -66,7 +61,7 @@ class LetterScores:
     add_ambiguous: Any
     column: Any = None
     background: Any = None
-    read: Any = _row_itself
+    read: Any = None
     begin: Any = _nothing
     fill: Any = None
 
