@@ -126,7 +126,7 @@ def _already(row_letters, desk, offset, read):
 
 
 def _make_letters(config: KernelConfig) -> tuple[Any, Any, Any]:
-    """Device functions that read a letter for a row of the next step: before this step, in it, and at its end.
+    """Device functions that read a letter of the next step: before this step, in it, and at its end.
 
     What is read of a profile depends on another load. Begun early, both take no time of their own; a letter
     alone is loaded late, so that no register has to hold it.
