@@ -40,7 +40,12 @@ def test_progress_that_raises_stops_the_batches_that_have_not_begun(monkeypatch)
     trace_batch = tracing._trace_batch
     monkeypatch.setattr(tracing, "_FEWEST_CELLS", 1)
     monkeypatch.setattr(tracing, "_BATCHES", 1 << 30)
-    monkeypatch.setattr(tracing, "_trace_batch", lambda jobs: begun.append(jobs) or trace_batch(jobs))
+
+    def note(tracer, jobs):
+        begun.append(jobs)
+        return trace_batch(tracer, jobs)
+
+    monkeypatch.setattr(tracing, "_trace_batch", note)
 
     def stop(cells):
         raise KeyboardInterrupt

@@ -34,7 +34,7 @@ class SweepGeometry:
         """Columns of the widest strip."""
         return self.columns * self.lanes
 
-    def kernel(self, bits: int, local: bool, track: bool, matrix: bool) -> KernelConfig:
+    def kernel(self, bits: int, local: bool, track: bool, matrix: bool = False) -> KernelConfig:
         """The kernel of this geometry for numbers of so many bits, a mode, and with what else is asked."""
         return KernelConfig(bits, local, track, matrix, self.columns, self.lanes, self.group)
 
