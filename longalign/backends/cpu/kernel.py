@@ -38,8 +38,8 @@ from longalign.backends.cpu.memory import advance, load, make_copy, pointer, sto
 from longalign.backends.matrices import PITCH
 from longalign.recurrence import make_cell
 
-#: The letter of columns right of the rectangle: no query letter equals it, and no matrix has it.
-NO_LETTER = 127
+#: The letter of columns right of the rectangle: no query letter equals it.
+NO_LETTER = 7
 
 
 @fuse
@@ -66,7 +66,8 @@ class Layout:
 
     def __init__(self, columns: int, lanes: int, group: int) -> None:
         pitch = lanes + group
-        self.h_open, self.e, self.letter = 0, pitch, 2 * pitch  # or what a pair scores, with a matrix
+        self.h_open, self.e = 0, pitch
+        self.letter = 2 * pitch  # with a matrix, what it scores in the step in hand
         self.column_pitch = 3 * pitch
         self.last_h_open = (columns - 1) * self.column_pitch
         self.f_out = columns * self.column_pitch
@@ -266,7 +267,8 @@ def make_block_sweep(config: KernelConfig) -> Callable[..., bool]:
     def sweep_block(lanes: Any, edges: Any, given: Any, frame: Any, job: Any, best: Any) -> bool:
         """Sweep the block `frame` says: bottom and right of `edges` from top and left of them.
 
-        Query, target and matrices of all jobs are `given`.
+        `given` are the query, the target and the matrices of all jobs.
+
         `best` (score, i, j) becomes the best cell if this block holds a better one. Returns False,
         with bottom and right undefined, if a value rose above `frame.limit`; `best` is true even
         then, because every cell seen before that was exact.
