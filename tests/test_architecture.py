@@ -48,7 +48,7 @@ def test_one_module_imports_dask():
 
 @pytest.mark.parametrize("library", ["hypothesis", "pytest"])
 def test_only_the_suite_imports_test_libraries(library):
-    assert importers(library) == {"testing.py", "testing_traces.py"}
+    assert importers(library) == {"testing.py", "testing_starts.py", "testing_traces.py"}
 
 
 @pytest.mark.parametrize("unwanted", ["numba.cuda", "hypothesis", "pytest", "dask", "distributed"])
