@@ -7,8 +7,26 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-from longalign.backends.base import Progress, Runs, SweepJob, SweepResult, TraceJob, no_progress
-from longalign.backends.cuda import launch, memory, planning, trace_kernel, tracing, worklist
+from longalign.backends.base import (
+    EdgeStarts,
+    Progress,
+    Rectangle,
+    Runs,
+    SweepJob,
+    SweepResult,
+    TraceJob,
+    no_progress,
+)
+from longalign.backends.cuda import (
+    launch,
+    memory,
+    planning,
+    start_kernel,
+    starting,
+    trace_kernel,
+    tracing,
+    worklist,
+)
 from longalign.backends.cuda.api import CUDA_ERRORS, cuda, package_version
 from longalign.backends.cuda.cache import CudaCache
 from longalign.backends.cuda.config import LANES, KernelConfig, Numbers
@@ -32,6 +50,14 @@ def _tracer() -> Any:
     """The kernel that traces, likewise."""
     kernel = trace_kernel.build_kernel()
     kernel._cache = CudaCache("trace")
+    return kernel
+
+
+@cache
+def _starter(local: bool) -> Any:
+    """The kernel of start states, likewise."""
+    kernel = start_kernel.build_kernel(local)
+    kernel._cache = CudaCache(f"starts {local}")
     return kernel
 
 
@@ -96,6 +122,16 @@ class CudaBackend:
         """A few launches for all jobs, as memory allows; see `Backend.trace`."""
         with self._current():
             return tracing.trace(jobs, _compiled(_tracer(), trace_kernel.SIGNATURE), self._kept(), progress)
+
+    def starts(self, jobs: Sequence[Rectangle], progress: Progress = no_progress) -> list[EdgeStarts]:
+        """A few launches for all jobs of a mode, as memory and time allow; see `Backend.starts`."""
+        with self._current():
+            kernels = {
+                mode: _compiled(_starter(mode), start_kernel.SIGNATURE) for mode in {j.local for j in jobs}
+            }
+            return starting.starts(
+                jobs, kernels.__getitem__, self._hardware().multiprocessors, self._kept(), progress
+            )
 
     def tile_shape(self, rows: int, cols: int, devices: int = 1) -> tuple[int, int]:
         """About twenty seconds of work within half of the device's free memory; see `planning`."""
