@@ -31,6 +31,7 @@ class TestCpuStarts(StartConformance):
     """A geometry so small that a job has several strips, groups of lanes and blocks of rows."""
 
     interesting_lengths = (8, 12, 16, 32)
+    effort = 0.5
 
     @pytest.fixture(scope="class", params=[1, 3], ids=["one thread", "three threads"])
     @classmethod

@@ -472,7 +472,7 @@ def rewritten(path: Path, **changes: Any) -> None:
 def test_other_formats_and_versions_are_refused(tmp_path):
     new_store(tmp_path).close()
     rewritten(tmp_path, version=99)
-    with pytest.raises(StoreError, match="store version 99, this program reads version 1"):
+    with pytest.raises(StoreError, match="store version 99, this program reads version 2"):
         DirectoryStore.open(tmp_path)
     rewritten(tmp_path, format="zarr")
     with pytest.raises(StoreError, match="not the manifest of a longalign store"):
@@ -480,7 +480,7 @@ def test_other_formats_and_versions_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", "null", "\udce9", '{"format": "longalign-store", "version": 1}']
+    "text", ["", "{", "[]", "null", "\udce9", '{"format": "longalign-store", "version": 2}']
 )
 def test_what_is_no_manifest_is_refused(tmp_path, text):
     new_store(tmp_path).close()

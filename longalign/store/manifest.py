@@ -17,8 +17,11 @@ from longalign.store.files import atomic_path
 
 Command = Literal["align", "score"]
 
+#: Whether phase 1 stores start states, or phase 2 finds those on the path.
+StartStates = Literal["lazy", "eager"]
+
 FORMAT = "longalign-store"
-VERSION = 1
+VERSION = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +44,8 @@ class SequenceRecord:
 class Manifest:
     """The identity of a run, with the geometry that its tiles follow.
 
-    `command` ("align" or "score") and `output` tell a resumed run what was asked for; `program` is the
-    version that made the store.
+    `start_states` says whether tiles hold those as well; `command` ("align" or "score") and `output` tell a
+    resumed run what was asked for; `program` is the version that made the store.
     """
 
     query: SequenceRecord
@@ -53,12 +56,20 @@ class Manifest:
     program: str
     command: Command = "align"
     output: str = "-"
+    start_states: StartStates = "lazy"
 
     @property
     def run(self) -> str:
-        """Names the results that belong here: the same for equal input, scoring, mode and geometry."""
+        """Names the results that belong here: the same for equal input, scoring, mode, start states and
+        geometry."""
         fields = self._fields()
-        return _digest({name: fields[name] for name in ("query", "target", "mode", "scoring", "grid")})
+        names = ("query", "target", "mode", "scoring", "start_states", "grid")
+        return _digest({name: fields[name] for name in names})
+
+    @property
+    def is_eager(self) -> bool:
+        """Whether tiles hold start states."""
+        return self.start_states == "eager"
 
     def to_json(self) -> dict[str, Any]:
         """The manifest as it stands in its file, `sha256` (of everything else) last."""
@@ -73,6 +84,7 @@ class Manifest:
             "command": self.command,
             "output": self.output,
             "mode": self.mode,
+            "start_states": self.start_states,
             "alphabet": "DNA with IUPAC codes; an ambiguous letter never matches",
             "scoring": asdict(self.scoring),
             "gap_convention": self.scoring.convention,
@@ -93,6 +105,7 @@ class Manifest:
             program=data["program"],
             command=data["command"],
             output=data["output"],
+            start_states=data["start_states"],
         )
 
     def write(self, path: Path) -> None:
@@ -120,7 +133,13 @@ class Manifest:
         return cls.from_json(data)
 
     def refuse_other(
-        self, store: Path, query: SequenceRecord, target: SequenceRecord, mode: str, scoring: Scoring
+        self,
+        store: Path,
+        query: SequenceRecord,
+        target: SequenceRecord,
+        mode: str,
+        scoring: Scoring,
+        start_states: StartStates,
     ) -> None:
         """Raise StoreError, naming every field that differs, if the store belongs to another run."""
         pairs = [
@@ -129,6 +148,7 @@ class Manifest:
             ("target sequence (SHA-256)", self.target.sha256, target.sha256),
             ("target length", self.target.length, target.length),
             ("mode", self.mode, mode),
+            ("start states", self.start_states, start_states),
             *((name, value, getattr(scoring, name)) for name, value in asdict(self.scoring).items()),
         ]
         differing = [

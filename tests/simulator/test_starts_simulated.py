@@ -7,6 +7,7 @@ import pytest
 
 from longalign.backends.cuda import starting
 from longalign.backends.cuda.backend import CudaBackend
+from longalign.backends.cuda.config import LANES
 from longalign.backends.cuda.start_kernel import COLUMNS, STRIP_WIDTH
 from longalign.reference import ReferenceBackend
 from longalign.scoring import Scoring
@@ -16,16 +17,28 @@ from longalign.testing_traces import TIES
 
 
 class TestStarts(StartConformance):
-    """Around the columns of a lane and the width of a strip, which is that of several batches of rows."""
+    """Around the columns of a lane."""
 
-    interesting_lengths = (COLUMNS, STRIP_WIDTH)
+    interesting_lengths = (COLUMNS,)
     largest_job = 300
-    effort = 0.1
+    effort = 0.05
 
     @pytest.fixture(scope="class")
     @classmethod
     def backend(cls) -> CudaBackend:
         return CudaBackend()
+
+
+@pytest.mark.parametrize("local", [True, False])
+def test_several_strips_and_batches_of_rows(local):
+    rng = np.random.default_rng(1)
+    shapes = [(1, STRIP_WIDTH - 1), (2, STRIP_WIDTH), (3, STRIP_WIDTH + 1), (LANES, 9), (2 * LANES + 1, 3)]
+    work = []
+    for rows, cols in shapes:
+        query = rng.integers(0, 4, rows, np.uint8)
+        work.append(whole_matrix(query, mutated(query, cols, 0.1, rng), TIES, local))
+    for job, got, want in zip(work, CudaBackend().starts(work), ReferenceBackend().starts(work), strict=True):
+        assert_same_starts(job, got, want)
 
 
 def test_as_many_launches_as_memory_asks_for(monkeypatch):
