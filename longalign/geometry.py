@@ -19,7 +19,7 @@ BYTES_PER_STORED_CELL = 2.5
 
 #: Bytes that the start states of one stored boundary cell take beside it: in a file, where they are
 #: compressed, and in memory, where they are not.
-BYTES_PER_STORED_START = 6.0
+BYTES_PER_STORED_START = 4.0
 BYTES_PER_KEPT_START = 18.0
 
 #: Bytes of one boundary cell in memory: two int32.

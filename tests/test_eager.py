@@ -29,6 +29,7 @@ from longalign.engines.local import LocalEngine
 from longalign.engines.shared import SharedStoreEngine, sweep_stored_tile
 from longalign.errors import InputError, StoreError, UsageError
 from longalign.events import Notice, PhaseStarted
+from longalign.geometry import BYTES_PER_KEPT_START, BYTES_PER_STORED_CELL, BYTES_PER_STORED_START
 from longalign.lattice import StoreLattice
 from longalign.phases.walk import walk
 from longalign.plan import plan
@@ -341,7 +342,7 @@ def test_start_states_count_in_the_budget(tmp_path, in_memory):
     """The same bytes hold a coarser lattice, and one in memory a coarser one yet."""
     wishes = 10**6, 10**6, using_budget(200 << 20), "align", None if in_memory else tmp_path
     lazy, eager = (plan(*wishes, start_states=kind) for kind in ("lazy", "eager"))
-    cost = 2.5 + (18 if in_memory else 6)
+    cost = BYTES_PER_STORED_CELL + (BYTES_PER_KEPT_START if in_memory else BYTES_PER_STORED_START)
     assert eager.stored_cells * cost <= 200 << 20
     assert eager.stored_cells * cost > 150 << 20
     assert lazy.stored_cells > 2 * eager.stored_cells
