@@ -39,9 +39,13 @@ class StoreLattice:
 
     def chunk(self, i: int, j: int) -> Chunk:
         """The chunk that computes cell (i, j), both at least 1, cut off at that cell."""
-        i0 = self.grid.row_cuts[owner(self.grid.row_cuts, i)]
-        j0 = self.grid.col_cuts[owner(self.grid.col_cuts, j)]
+        i0, j0 = self.corner(i, j)
         return Chunk(i0, j0, self.row(i0, j0, j), self.column(j0, i0, i))
+
+    def corner(self, i: int, j: int) -> tuple[int, int]:
+        """The upper left corner of the chunk that computes cell (i, j), both at least 1."""
+        row_cuts, col_cuts = self.grid.row_cuts, self.grid.col_cuts
+        return row_cuts[owner(row_cuts, i)], col_cuts[owner(col_cuts, j)]
 
     def row(self, i: int, j0: int, j1: int) -> Boundary:
         """The boundary at lattice row i for columns j0..j1 of one tile column."""
@@ -74,6 +78,21 @@ class StoreLattice:
         assert starts is not None
         row, col, state = starts.at(line, cell, gap=gap)
         return tile.i0 + row, tile.j0 + col, state
+
+    def entry(self, corner: tuple[int, int], i: int, j: int, state: State) -> Waypoint:
+        """The start state (i, j, `state`) in the chunk with this upper left corner, with its value.
+
+        On the chunk's upper or left edge that is the stored one. A path that begins inside has none yet.
+        """
+        i0, j0 = corner
+        if i > i0 and j > j0:
+            return Waypoint(i, j, state, 0)
+        if i == i0:
+            before = max(j0, j - 1)
+            line, cell = self.row(i0, before, before + 1), j - before
+        else:
+            line, cell = self.column(j0, i - 1, i), 1
+        return Waypoint(i, j, state, int((line.h if state == State.H else line.gap)[cell]))
 
     def peak(self, i: int, stop: int) -> Waypoint:
         """Where H is high on lattice row i >= 1, up to column `stop`: a guess where an alignment passes."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from longalign.backends.base import Backend, Progress, Rectangle, no_progress
 from longalign.boundary import State, Waypoint, start_parts
-from longalign.lattice import Chunk, StoreLattice
+from longalign.lattice import StoreLattice
 
 
 def walk(
@@ -34,16 +34,15 @@ def walk(
 def _before(lattice: StoreLattice, point: Waypoint, backend: Backend, progress: Progress) -> Waypoint:
     if point.i == 0 or point.j == 0:
         return lattice.problem.corner
-    chunk = lattice.chunk(point.i, point.j)
-    start = lattice.start(point) or _start_within(lattice, chunk, point, backend, progress)
-    return _waypoint(chunk, *start)
+    start = lattice.start(point) or _start_within(lattice, point, backend, progress)
+    return lattice.entry(lattice.corner(point.i, point.j), *start)
 
 
 def _start_within(
-    lattice: StoreLattice, chunk: Chunk, point: Waypoint, backend: Backend, progress: Progress
+    lattice: StoreLattice, point: Waypoint, backend: Backend, progress: Progress
 ) -> tuple[int, int, State]:
     """Where the path to a cell inside a chunk, in H as every end of a path is, enters the chunk."""
-    problem = lattice.problem
+    problem, chunk = lattice.problem, lattice.chunk(point.i, point.j)
     rectangle = Rectangle(
         problem.query[chunk.i0 : point.i],
         problem.target[chunk.j0 : point.j],
@@ -55,11 +54,3 @@ def _start_within(
     [starts] = backend.starts([rectangle], progress)
     row, col, state = start_parts(int(starts.bottom.h[-1]))
     return chunk.i0 + row, chunk.j0 + col, State(state)
-
-
-def _waypoint(chunk: Chunk, i: int, j: int, state: State) -> Waypoint:
-    """A start state with its value: that on the edge of the chunk, or 0 where a path begins inside."""
-    edge, cell = (chunk.top, j - chunk.j0) if i == chunk.i0 else (chunk.left, i - chunk.i0)
-    if i > chunk.i0 and j > chunk.j0:
-        return Waypoint(i, j, state, 0)
-    return Waypoint(i, j, state, int((edge.h if state == State.H else edge.gap)[cell]))
