@@ -213,6 +213,33 @@ def make_strip_starts(geometry: SweepGeometry, local: bool) -> Callable[..., Non
             scratch.left_f[r] = beside.gap[first_row + r + 1]
 
     @inline
+    def end_row(
+        scratch: Any, state: Any, row: int, right: int, right_columns: int, left: Any, costs: Any
+    ) -> None:
+        """Take the right end of a row from the last lane, which lies at `right` and owns so many columns.
+
+        If those are not all, its F has left it beyond the strip: F is followed from what was `left` of the
+        lane's columns through these.
+        """
+        opened, f, start_h, start_f = left
+        if right_columns == columns:
+            f, start_f = load(state, f_at + right), load(state, start_f_at + right)
+        else:
+            for k in range(right_columns):
+                h, e, f_here = cell(opened, opened, f, opened, f, costs[3], _number(0))
+                start_f = rule(
+                    h, opened, e, f_here, opened, opened, _number(0),
+                    start_h, start_h, start_h, start_h, start_f, start_h,
+                )[2]  # fmt: skip
+                f = f_here
+                opened = load(state, k * column_pitch + open_at + right)
+                start_h = load(state, k * column_pitch + start_h_at + right)
+        last_column = (right_columns - 1) * column_pitch + right
+        scratch.right_open[row] = load(state, open_at + last_column)
+        scratch.right_start_h[row] = load(state, start_h_at + last_column)
+        scratch.right_f[row], scratch.right_start_f[row] = f, start_f
+
+    @inline
     def end_lane(scratch: Any, state: Any, lane: int, cols: int) -> None:
         """Take the last row of a lane, whose state this is."""
         for k in range(min(columns, cols - lane * columns)):
@@ -241,9 +268,8 @@ def make_strip_starts(geometry: SweepGeometry, local: bool) -> Callable[..., Non
                 store(state, start_f_at + width, _in_block(step + 1, 0, F))
             if step < used:
                 begin_lane(advance(state, width - 1 - step), step, above, target, first_col, cols, costs)
-            # What the last lane has to its left, for where it owns columns beyond the strip.
-            edge_open, edge_f = load(state, last_open_at + right + 1), load(state, f_at + right + 1)
-            edge_start, edge_start_f = (
+            before_last = (
+                load(state, last_open_at + right + 1), load(state, f_at + right + 1),
                 load(state, last_start_h_at + right + 1), load(state, start_f_at + right + 1),
             )  # fmt: skip
             for g in range((width - 1 - last_lane) // group, (width - 1 - first_lane) // group + 1):
@@ -261,25 +287,7 @@ def make_strip_starts(geometry: SweepGeometry, local: bool) -> Callable[..., Non
                     store(part, f_at + p, carried[2])
                     store(part, start_f_at + p, carried[5])
             if step >= used - 1:
-                row = step - used + 1
-                if right_columns == columns:
-                    edge_f, edge_start_f = load(state, f_at + right), load(state, start_f_at + right)
-                else:
-                    # The last lane's F left it beyond the strip: follow F to the right column.
-                    for k in range(right_columns):
-                        zero, before = _number(0), edge_open
-                        h, e, f = cell(before, before, edge_f, before, edge_f, costs[3], zero)
-                        edge_start_f = rule(
-                            h, before, e, f, before, before, zero,
-                            edge_start, edge_start, edge_start, edge_start, edge_start_f, edge_start,
-                        )[2]  # fmt: skip
-                        edge_f = f
-                        edge_open = load(state, k * column_pitch + open_at + right)
-                        edge_start = load(state, k * column_pitch + start_h_at + right)
-                last_column = (right_columns - 1) * column_pitch + right
-                scratch.right_open[row] = load(state, open_at + last_column)
-                scratch.right_start_h[row] = load(state, start_h_at + last_column)
-                scratch.right_f[row], scratch.right_start_f[row] = edge_f, edge_start_f
+                end_row(scratch, state, step - used + 1, right, right_columns, before_last, costs)
             if step >= rows - 1:
                 end_lane(scratch, advance(state, width - 1 - first_lane), first_lane, cols)
 
