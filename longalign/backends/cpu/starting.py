@@ -1,4 +1,7 @@
-"""Start states by a pool of threads: each takes a rectangle at a time, and sweeps it strip by strip."""
+"""Start states by a pool of threads: each takes a rectangle at a time, and sweeps it strip by strip.
+
+Rectangles are chunks, of which a tile has many: threads are idle only where there are fewer than threads.
+"""
 
 from __future__ import annotations
 
