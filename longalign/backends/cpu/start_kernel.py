@@ -147,13 +147,17 @@ def make_strip_starts(geometry: SweepGeometry, local: bool) -> Callable[..., Non
     rule: Any = fuse(make_start_rule(local))
 
     @fuse
+    def pair_score(state: Any, p: int, letter: Any, costs: Any) -> Any:
+        """What the letter of a lane's row and of its first column after `state` score, plus alpha + beta."""
+        return costs[0] if letter == load(state, letter_at + p) else costs[1]
+
+    @fuse
     def one_column(state: Any, p: int, letter: Any, here: Any, carried: Any, costs: Any) -> Any:
         """The cell of a lane's first column after `state`; `carried` is what those left of it hand on."""
-        match, mismatch, opening, extend = costs
+        _, _, opening, extend = costs
         diagonal_open, left, f_left, start_diagonal, start_left, start_f_left = carried
         up, start_up = load(state, open_at + p), load(state, start_h_at + p)
-        score = match if letter == load(state, letter_at + p) else mismatch
-        diagonal = _number(diagonal_open + score)
+        diagonal = _number(diagonal_open + pair_score(state, p, letter, costs))
         h, e, f = cell(diagonal, up, load(state, e_at + p), left, f_left, extend, _number(0))
         start_h, start_e, start_f = rule(
             h, diagonal, e, f, up, left, _number(0),

@@ -78,6 +78,12 @@ def _read_costs(jobs, job):
 
 
 @cuda.jit(device=True)
+def _pair_score(row_letter, letter, costs):
+    """What a letter pair scores, plus alpha + beta."""
+    return costs.match if letter == row_letter else costs.mismatch
+
+
+@cuda.jit(device=True)
 def _load_columns(opened, e, letters, starts_h, starts_e, jobs, job, target, top, first):
     """The upper edge of a lane's columns, from `first` on; those beyond the rectangle repeat its last."""
     cols = np.int32(jobs[job, COLS])
@@ -136,8 +142,7 @@ def _make_advance(local: bool, ragged: bool) -> Any:
         for k in range(COLUMNS):
             if not ragged or k < width:
                 opened_up, start_up = opened[k], starts_h[k]
-                score = costs.match if letters[k] == left.letter else costs.mismatch
-                paired = np.int32(diagonal + score)
+                paired = np.int32(diagonal + _pair_score(left.letter, letters[k], costs))
                 h, e_here, f = cell(paired, opened_up, e[k], opened_left, f, costs.extend, zero)
                 start_h, start_e, start_f = rule(
                     h, paired, e_here, f, opened_up, opened_left, zero,
