@@ -236,6 +236,21 @@ def test_an_interrupt_in_phase_2_or_3_loses_nothing(tmp_path, finished):
     assert {"stitch", "recompute"} <= phases
 
 
+@pytest.mark.parametrize("at", [2, 8, 14])
+def test_resume_goes_on_as_it_was_begun(tmp_path, finished, at):
+    with pytest.raises(KeyboardInterrupt):
+        small_eager(tmp_path, Interrupts(at))
+    there = tiles_in(tmp_path)
+    assert there < TILES
+    with small_geometry():
+        outcome = pipeline.resume(tmp_path, using(SmallTiles((24, 24), leaf=60)))
+    PAIR.check(outcome)
+    again, before = (DirectoryStore.attach(store) for store in (tmp_path, finished))
+    for tile in before.manifest.grid.tiles():
+        steps = [store.get_tile(tile).row_starts.steps[:] for store in (again, before)]
+        assert (steps[0] == steps[1]).all()
+
+
 @pytest.mark.parametrize("name", ["row_starts/steps", "col_starts/states", "row_starts/anchors"])
 @pytest.mark.parametrize("how", ["a bit on the disk", "rewritten"])
 def test_damaged_start_states_are_noticed_and_computed_again(tmp_path, finished, name, how):
