@@ -49,6 +49,17 @@ class Problem:
     def is_local(self) -> bool:
         return self.entry is None
 
+    def is_start(self, point: Waypoint) -> bool:
+        """Whether a path that has come here, backwards, has come to its start."""
+        if self.is_local:
+            return point.state == State.H and point.value == 0
+        return point.i == point.j == 0
+
+    @property
+    def corner(self) -> Waypoint:
+        """Where a path along an edge of the matrix comes from."""
+        return Waypoint(0, 0, State.H if self.entry is None else self.entry, 0)
+
     def sweep_job(self, rows: tuple[int, ...], cols: tuple[int, ...]) -> SweepJob:
         """The whole problem as one forward sweep."""
         return SweepJob(

@@ -4,8 +4,7 @@ A back end's test subclasses `SweepConformance`, gives it a fixture called `back
 lengths at which that back end changes its ways (the width of a strip, the rows between two
 re-basings). The oracle is `longalign.reference`. A failure prints Python that rebuilds the job.
 
-Only this module, `testing_inputs` and `testing_traces` import hypothesis or pytest; nothing else in the
-package imports them.
+Only the modules `testing*` import hypothesis or pytest; nothing else in the package imports them.
 """
 
 from __future__ import annotations

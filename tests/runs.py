@@ -17,7 +17,9 @@ from longalign.alignment import Alignment, Mode
 from longalign.backends.base import (
     Backend,
     Codes,
+    EdgeStarts,
     Progress,
+    Rectangle,
     Runs,
     SweepJob,
     SweepResult,
@@ -31,10 +33,8 @@ from longalign.plan import Resources
 from longalign.reference import ReferenceBackend
 from longalign.scoring import Scoring
 from longalign.sequence import Sequence as Letters
-from longalign.store.manifest import Command
-from longalign.testing import (
-    whole_matrix,
-)
+from longalign.store.manifest import Command, StartStates
+from longalign.testing import whole_matrix
 
 
 class SmallTiles:
@@ -63,6 +63,9 @@ class SmallTiles:
 
     def trace(self, jobs: Sequence[TraceJob], progress: Progress = no_progress) -> list[Runs]:
         return self.inner.trace(jobs, progress)
+
+    def starts(self, jobs: Sequence[Rectangle], progress: Progress = no_progress) -> list[EdgeStarts]:
+        return self.inner.starts(jobs, progress)
 
     def tile_shape(self, rows: int, cols: int, devices: int = 1) -> tuple[int, int]:
         return self.shape
@@ -112,6 +115,7 @@ class Pair:
         store: Path | None = None,
         emit: Emit = ignore,
         command: Command = "align",
+        start_states: StartStates = "lazy",
     ) -> pipeline.Outcome:
         return pipeline.run(
             *self.sequences(),
@@ -119,6 +123,7 @@ class Pair:
             self.mode,
             resources or using(),
             command=command,
+            start_states=start_states,
             store_path=store,
             emit=emit,
         )

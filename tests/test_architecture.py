@@ -47,8 +47,9 @@ def test_one_module_imports_dask():
 
 
 def test_only_the_suite_imports_test_libraries():
-    assert importers("hypothesis") == {"testing.py", "testing_inputs.py", "testing_traces.py"}
-    assert importers("pytest") == {"testing.py", "testing_traces.py"}
+    suites = {"testing.py", "testing_starts.py", "testing_traces.py"}
+    assert importers("hypothesis") == {*suites, "testing_inputs.py"}
+    assert importers("pytest") == suites
 
 
 @pytest.mark.parametrize("unwanted", ["numba.cuda", "hypothesis", "pytest", "dask", "distributed"])

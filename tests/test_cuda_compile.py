@@ -28,3 +28,5 @@ def test_every_kernel_stays_in_registers(tmp_path):
         assert max(count for name, count in registers.items() if f"_{columns}_" in name) <= most
     # As many blocks of a warp as a multiprocessor runs.
     assert max(registers["trace"], registers["trace_matrix"]) <= 64
+    # Sixteen warps, which hide one another's latency.
+    assert max(count for name, count in registers.items() if name.startswith("starts_")) <= 128

@@ -14,17 +14,9 @@ from longalign.boundary import State, entry_edges, local_edges
 from longalign.errors import BackendError
 from longalign.matrix import SubstitutionMatrix
 from longalign.scoring import Scoring
-from longalign.testing import (
-    SweepConformance,
-    assert_same_result,
-    whole_matrix,
-)
-from longalign.testing_inputs import (
-    QUERY_N,
-    TARGET_N,
-    letters_of,
-    matrix_of,
-)
+from longalign.testing import SweepConformance, assert_same_result, whole_matrix
+from longalign.testing_inputs import QUERY_N, TARGET_N, letters_of, matrix_of
+from longalign.testing_starts import StartConformance
 from longalign.testing_traces import TIES, TraceConformance, assert_same_path
 
 pytestmark = pytest.mark.gpu
@@ -375,6 +367,64 @@ def test_paths_do_not_depend_on_how_warps_are_scheduled(cpu):
     gpu, work = cuda_backend(), [leaf(rng, *rng.integers(1, 600, 2), TIES) for _ in range(2_000)]
     for _ in range(20):
         check_paths(gpu, cpu, work)
+
+
+class TestStarts(StartConformance):
+    """Around the columns of a lane, the rows of a batch, and strips."""
+
+    interesting_lengths = (8, 32, 256)
+    largest_job = 20_000
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def backend(cls):
+        return cuda_backend()
+
+
+def rectangle(rng, rows, cols, scoring=None, local=True):
+    return whole_matrix(*related(rng, rows, cols), scoring or Scoring(), local)
+
+
+def check_starts(gpu, cpu, work):
+    for job, got, want in zip(work, gpu.starts(work), cpu.starts(work), strict=True):
+        for ours, theirs in ((got.bottom, want.bottom), (got.right, want.right)):
+            assert (ours.h == theirs.h).all()
+            assert (ours.gap == theirs.gap).all()
+        assert (got.bottom.h.shape, got.right.h.shape) == ((len(job.target),), (len(job.query),))
+
+
+@pytest.mark.parametrize("local", [True, False])
+@pytest.mark.parametrize("scoring", [Scoring(), TIES, LARGE_SCORES], ids=str)
+def test_starts_of_many_rectangles(cpu, scoring, local):
+    rng = np.random.default_rng(15)
+    work = [rectangle(rng, *rng.integers(1, 900, 2), scoring, local) for _ in range(3_000)]
+    check_starts(cuda_backend(), cpu, work)
+
+
+def test_starts_of_large_rectangles_and_thin_ones(cpu):
+    rng = np.random.default_rng(16)
+    shapes = [(40_000, 40_000), (5_000, 200_001), (1, 1 << 18), (1 << 18, 1), (33, 300_000), (300_000, 33)]
+    check_starts(cuda_backend(), cpu, [rectangle(rng, *shape) for shape in shapes])
+
+
+def test_starts_do_not_depend_on_how_warps_are_scheduled(cpu):
+    """Few rectangles of many strips, which wait for one another."""
+    rng = np.random.default_rng(17)
+    gpu, work = cuda_backend(), [rectangle(rng, 700, 100_003, TIES) for _ in range(3)]
+    for _ in range(20):
+        check_starts(gpu, cpu, work)
+
+
+def test_starts_in_several_launches(cpu, monkeypatch):
+    from longalign.backends.cuda import starting
+
+    monkeypatch.setattr(starting, "_LAUNCH_CELLS", 1 << 22)
+    rng = np.random.default_rng(18)
+    gpu, work = cuda_backend(), [rectangle(rng, *rng.integers(1, 1_500, 2)) for _ in range(100)]
+    counts = []
+    gpu.starts(work, counts.append)
+    assert len(counts) > 3
+    check_starts(gpu, cpu, work)
 
 
 def test_a_lattice_beyond_the_memory_is_refused_with_figures():

@@ -177,12 +177,10 @@ def test_a_store_is_gone_on_with_by_its_matrix_only(tmp_path):
         assert str(caught.value) == f"{store}: the store belongs to another run: {reason}"
 
 
-def test_a_store_without_a_matrix_is_as_it_was(tmp_path):
-    """Programs that know no matrices go on with it."""
+def test_a_store_without_a_matrix_is_not_gone_on_with_by_one(tmp_path):
     pair = Pair("ACGTTACGTACGT", "ACGTACGTACGT")
     pair.run(using(CpuBackend(1)), tmp_path / "store")
     manifest = json.loads((tmp_path / "store" / "manifest.json").read_text())
-    assert manifest["version"] == 1
     assert manifest["scoring"] == {"match": 1, "mismatch": -3, "gap_open": 3, "gap_extend": 2}
     with pytest.raises(
         StoreError, match=r"another run: matrix is none in the store and BLOSUM62 \(\w{12}\) now"

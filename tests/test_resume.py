@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
@@ -255,9 +256,9 @@ def command(*arguments: object, backend: str = "cpu") -> list[str]:
     return [sys.executable, str(HERE / "small_cli.py"), *map(str, arguments), "--backend", backend]
 
 
-def align(store: Path, backend: str = "cpu") -> list[str]:
+def align(store: Path, backend: str = "cpu", extra: Sequence[str] = ()) -> list[str]:
     """Beginning and going on are one command."""
-    arguments = *MITOCHONDRIA, "--store", store, "--progress", "json", "--threads", 2
+    arguments = *MITOCHONDRIA, "--store", store, "--progress", "json", "--threads", 2, *extra
     return command("align", *arguments, backend=backend)
 
 

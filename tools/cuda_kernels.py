@@ -76,11 +76,13 @@ class Kernel:
 
 def every_kernel() -> Iterator[Kernel]:
     """All that the back end launches."""
-    from longalign.backends.cuda import kernel, planning, trace_kernel
+    from longalign.backends.cuda import kernel, planning, start_kernel, trace_kernel
 
     for config in planning.every_configuration():
         build, least = partial(kernel.build_kernel, config), PACKED_ARCH if config.numbers == "packed" else 0
         yield Kernel(sweep_name(config), build, kernel.SIGNATURE, config.max_registers, least)
+    for mode, local in (("local", True), ("global", False)):
+        yield Kernel(f"starts_{mode}", partial(start_kernel.build_kernel, local), start_kernel.SIGNATURE)
     for name, has_matrix in (("trace", False), ("trace_matrix", True)):
         yield Kernel(name, partial(trace_kernel.build_kernel, has_matrix), trace_kernel.SIGNATURE)
 

@@ -66,7 +66,8 @@ def _in_words(report: dict[str, Any]) -> str:
     percent = 100 * report["cells_done"] / report["cells"]
     pieces = "?" if report["pieces"] is None else report["pieces"]
     lines = [
-        f"{report['path']}: longalign {report['program']}, {report['command']}, {report['mode']}",
+        f"{report['path']}: longalign {report['program']}, {report['command']}, {report['mode']}, "
+        f"{report['start_states']} start states",
         f"query    {query['name']}, {query['length']:,} letters, {query['source']}",
         f"target   {target['name']}, {target['length']:,} letters, {target['source']}",
         f"scoring  {report['letter_scores']}, {report['gap_convention']}",

@@ -59,6 +59,14 @@ def build_parser() -> argparse.ArgumentParser:
         command.add_argument("target", metavar="TARGET", help="the same")
         _add_scoring(command)
         command.add_argument("--store", metavar="DIR", help="keep what is finished here, to resume from")
+        command.add_argument(
+            "--start-states",
+            choices=("lazy", "eager"),
+            default="lazy",
+            help="eager: also keep where the path to every boundary cell enters its chunk, for `longalign "
+            "trace`, which finds the alignment that ends in any cell; takes several times as long "
+            "(default: lazy)",
+        )
         _add_resources(command)
         _add_cluster(command)
         _add_output(command)
@@ -68,6 +76,25 @@ def build_parser() -> argparse.ArgumentParser:
     _add_resources(resume, budget=False)
     _add_cluster(resume)
     _add_output(resume, default=None)
+
+    trace = _add(
+        commands,
+        "trace",
+        _lazy("trace", "run_trace"),
+        "the best alignment that ends in a given cell, from an eager store, as PAF",
+    )
+    trace.add_argument("store", metavar="DIR", help="the --store of a run with --start-states eager")
+    trace.add_argument(
+        "--end",
+        type=_cell,
+        required=True,
+        metavar="I,J",
+        help="boundary indices: the cell after the first I letters of the query and the first J of the "
+        "target (of the regions, if the run was of such), 1,1 the first. local: the best path from any "
+        "start; global: from the upper left corner, so these letters are aligned end to end",
+    )
+    _add_resources(trace, budget=False)
+    _add_output(trace)
 
     inspect = _add(commands, "inspect", _lazy("inspect", "run_inspect"), "what a store holds")
     inspect.add_argument("store", metavar="DIR")
@@ -197,6 +224,13 @@ def _number(text: str) -> int:
     if not re.fullmatch(r"\d{1,9}", text, re.ASCII):
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
     return int(text)
+
+
+def _cell(text: str) -> tuple[int, int]:
+    match = re.fullmatch(r"(\d{1,9}),(\d{1,9})", text, re.ASCII)
+    if not match:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a cell such as 1200,1350")
+    return int(match[1]), int(match[2])
 
 
 def _size(text: str) -> int:

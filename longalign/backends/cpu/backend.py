@@ -17,10 +17,20 @@ import numba
 import numpy as np
 from llvmlite import binding
 
-from longalign.backends.base import Progress, Runs, SweepJob, SweepResult, TraceJob, no_progress
-from longalign.backends.cpu import tracing
+from longalign.backends.base import (
+    EdgeStarts,
+    Progress,
+    Rectangle,
+    Runs,
+    SweepJob,
+    SweepResult,
+    TraceJob,
+    no_progress,
+)
+from longalign.backends.cpu import starting, tracing
 from longalign.backends.cpu.config import DEFAULT_GEOMETRY, KernelConfig, SweepGeometry
 from longalign.backends.cpu.plan import Plan, cut_columns
+from longalign.backends.cpu.start_kernel import START_GEOMETRY
 from longalign.backends.cpu.worker import Kernels, Status, kernel_address, strip_sweep
 from longalign.backends.cpu.workspace import (
     ABORT,
@@ -69,9 +79,10 @@ _GENERAL = _Family(local=True, track=True, matrix=False, widths=(16,))
 class CpuBackend:
     """Sweeps and traces on the CPU: `threads` threads (default: all processors), the calling one included.
 
-    `geometry` and `widths`, the number widths in bits that may be used (32 always is), exist for tests
-    and experiments; no result depends on them. By default a back end begins with one kernel for
-    everything, and compiles more when it has swept enough to make that worth while.
+    `geometry`, that of the sweep, `start_geometry`, that of start states, and `widths`, the number widths in
+    bits that may be used (32 always is), exist for tests and experiments; no result depends on them. By
+    default a back end begins with one kernel for everything, and compiles more when it has swept enough to
+    make that worth while.
     """
 
     name = "cpu"
@@ -82,11 +93,13 @@ class CpuBackend:
         threads: int | None = None,
         geometry: SweepGeometry = DEFAULT_GEOMETRY,
         widths: Sequence[int] | None = None,
+        start_geometry: SweepGeometry = START_GEOMETRY,
     ) -> None:
         if threads is not None and threads < 1:
             raise BackendError(f"a sweep needs at least one thread, not {threads}")
         self.threads = threads or os.cpu_count() or 1
         self._geometry = geometry
+        self._start_geometry = start_geometry
         self._widths = (8, 16) if widths is None else tuple(widths)
         self._specialised = widths is not None
         self._cells = 0
@@ -115,6 +128,10 @@ class CpuBackend:
     def trace(self, jobs: Sequence[TraceJob], progress: Progress = no_progress) -> list[Runs]:
         """See `longalign.backends.base.Backend`."""
         return tracing.trace(jobs, self.threads, progress)
+
+    def starts(self, jobs: Sequence[Rectangle], progress: Progress = no_progress) -> list[EdgeStarts]:
+        """See `longalign.backends.base.Backend`: one rectangle for each thread at a time."""
+        return starting.starts(jobs, self.threads, self._start_geometry, progress)
 
     def tile_shape(self, rows: int, cols: int, devices: int = 1) -> tuple[int, int]:
         """See `longalign.backends.base.Backend`: about five seconds of work, as square as may be."""

@@ -8,8 +8,26 @@ from functools import cache
 from typing import Any
 
 from longalign.backends import leaves
-from longalign.backends.base import Progress, Runs, SweepJob, SweepResult, TraceJob, no_progress
-from longalign.backends.cuda import launch, memory, planning, trace_kernel, tracing, worklist
+from longalign.backends.base import (
+    EdgeStarts,
+    Progress,
+    Rectangle,
+    Runs,
+    SweepJob,
+    SweepResult,
+    TraceJob,
+    no_progress,
+)
+from longalign.backends.cuda import (
+    launch,
+    memory,
+    planning,
+    start_kernel,
+    starting,
+    trace_kernel,
+    tracing,
+    worklist,
+)
 from longalign.backends.cuda.api import CUDA_ERRORS, cuda, package_version
 from longalign.backends.cuda.cache import CudaCache
 from longalign.backends.cuda.config import LANES, KernelConfig, Numbers
@@ -34,6 +52,14 @@ def _tracer(has_matrix: bool) -> Any:
     """The kernel that traces, likewise."""
     kernel = trace_kernel.build_kernel(has_matrix)
     kernel._cache = CudaCache(f"trace {has_matrix=}")
+    return kernel
+
+
+@cache
+def _starter(local: bool) -> Any:
+    """The kernel of start states, likewise."""
+    kernel = start_kernel.build_kernel(local)
+    kernel._cache = CudaCache(f"starts {local}")
     return kernel
 
 
@@ -103,6 +129,16 @@ class CudaBackend:
 
         with self._current():
             return leaves.trace_by_kind(jobs, trace_kind)
+
+    def starts(self, jobs: Sequence[Rectangle], progress: Progress = no_progress) -> list[EdgeStarts]:
+        """A few launches for all jobs of a mode, as memory and time allow; see `Backend.starts`."""
+        with self._current():
+            kernels = {
+                mode: _compiled(_starter(mode), start_kernel.SIGNATURE) for mode in {j.local for j in jobs}
+            }
+            return starting.starts(
+                jobs, kernels.__getitem__, self._hardware().multiprocessors, self._kept(), progress
+            )
 
     def tile_shape(self, rows: int, cols: int, devices: int = 1) -> tuple[int, int]:
         """About twenty seconds of work within half of the device's free memory; see `planning`."""
