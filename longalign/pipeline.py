@@ -84,8 +84,6 @@ def run(
     """
     query, target = query.under(scoring.alphabet), target.under(scoring.alphabet)
     scoring.check_range(query.length, target.length)
-    if start_states == "eager" and scoring.matrix is not None:
-        raise UsageError("start states are not there for a matrix yet: leave out --start-states eager")
     if store_path is None:
         if resources.cluster is not None:
             raise UsageError("a cluster's workers share nothing but the store: --cluster needs --store DIR")

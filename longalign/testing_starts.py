@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 from longalign.backends.base import Backend, EdgeStarts, SweepJob
 from longalign.boundary import State, entry_edges, start_parts
+from longalign.matrix import LARGEST_ALPHABET
 from longalign.recurrence import direction, step_back
 from longalign.reference import ReferenceBackend, letter_score, matrices
 from longalign.scoring import UNREACHABLE, Scoring
@@ -27,7 +28,7 @@ from longalign.testing import (
     jobs,
     whole_matrix,
 )
-from longalign.testing_inputs import SCORINGS, entry_range, largest_parameter, mutated
+from longalign.testing_inputs import SCORINGS, entry_range, largest_parameter, matrix_of, mutated
 from longalign.testing_traces import FREE_GAPS, TIES
 
 
@@ -132,6 +133,16 @@ class StartConformance(Conformance):
             top, left = entry_edges(state, rows, cols, scoring, value)
             target = mutated(query, cols, 0.05, rng)
             work.append(SweepJob(query, target, scoring, top, left, False))
+        self.check(backend, work)
+
+    def test_matrices_of_all_sizes(self, backend: Backend) -> None:
+        rng = np.random.default_rng(6)
+        length, work = self.usual_length, []
+        for letters, local in ((2, True), (8, False), (25, True), (LARGEST_ALPHABET, False)):
+            query = rng.integers(0, letters, length, np.uint8)
+            target = mutated(query, length + 2, 0.2, rng, letters)
+            scores = rng.integers(-3, 4, (letters, letters)) + 2 * np.eye(letters, dtype=int)
+            work.append(whole_matrix(query, target, Scoring(gap_open=1, matrix=matrix_of(scores)), local))
         self.check(backend, work)
 
     def test_a_list_of_different_jobs(self, backend: Backend) -> None:

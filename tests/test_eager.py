@@ -13,12 +13,25 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
+from commands import align, finish, start
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from runs import Pair, SmallTiles, score_columns, small_geometry, using
-from test_engine import GRID, run_all
-from test_phases import CPU, geometries, problems, swept_lattice
-from test_resume import Interrupts, align, finish, result, start, swept, tiles_in
+from runs import (
+    CPU,
+    Interrupts,
+    Pair,
+    SmallTiles,
+    geometries,
+    problems,
+    result,
+    run_all,
+    score_columns,
+    small_geometry,
+    swept,
+    swept_lattice,
+    tiles_in,
+    using,
+)
 
 from longalign import pipeline
 from longalign.alignment import Op, format_cigar, split_matches
@@ -29,7 +42,7 @@ from longalign.engines.local import LocalEngine
 from longalign.engines.shared import SharedStoreEngine, sweep_stored_tile
 from longalign.errors import InputError, StoreError, UsageError
 from longalign.events import Notice, PhaseStarted
-from longalign.geometry import BYTES_PER_KEPT_START, BYTES_PER_STORED_CELL, BYTES_PER_STORED_START
+from longalign.geometry import BYTES_PER_KEPT_START, BYTES_PER_STORED_CELL, BYTES_PER_STORED_START, Grid
 from longalign.lattice import StoreLattice
 from longalign.phases.walk import walk
 from longalign.plan import plan
@@ -42,6 +55,7 @@ from longalign.store.codec import ANCHOR_STRIDE
 from longalign.store.manifest import SequenceRecord
 from longalign.store.starts import pack_starts
 from longalign.testing import whole_matrix
+from longalign.testing_inputs import any_scorings
 from longalign.trace_cell import trace_cell
 
 DATA = Path(__file__).parent / "data"
@@ -88,7 +102,7 @@ def walked(pair, i, j):
 
 
 @share_of_examples(0.2)
-@given(problems(), geometries)
+@given(problems(scorings=any_scorings), geometries)
 def test_eager_and_lazy_agree(pair, geometry):
     eager = eager_run(pair, geometry, CPU)
     pair.check(eager)
@@ -96,7 +110,7 @@ def test_eager_and_lazy_agree(pair, geometry):
 
 
 @share_of_examples(0.4)
-@given(problems(), geometries)
+@given(problems(scorings=any_scorings), geometries)
 def test_the_path_is_that_of_the_whole_matrix_wherever_it_is_cut(pair, geometry):
     """Where chunks are small enough to be traced: phase 3 then prefers what start states do."""
     outcome = eager_run(pair, replace(geometry, leaf=10**6), CPU)
@@ -121,7 +135,7 @@ def test_phase_2_sweeps_nothing_but_the_part_of_a_chunk_before_the_end():
 
 
 @share_of_examples(0.15)
-@given(problems(), geometries, st.data())
+@given(problems(scorings=any_scorings), geometries, st.data())
 def test_any_cell_can_be_traced_and_nothing_is_swept_again(tmp_path_factory, pair, geometry, data):
     geometry = replace(geometry, tile=(15 + geometry.tile[0], 15 + geometry.tile[1]))  # few files
     store = tmp_path_factory.mktemp("eager") / "s"
@@ -318,13 +332,7 @@ def test_processes_make_the_same_start_states(tmp_path):
 
 def small_grid():
     rows, cols = len(PAIR.query), len(PAIR.target)
-    return replace(
-        GRID,
-        row_cuts=(0, 9, 30, rows),
-        col_cuts=(0, 20, 41, cols),
-        tile_rows=(0, 30, rows),
-        tile_cols=(0, 41, cols),
-    )
+    return Grid((0, 9, 30, rows), (0, 20, 41, cols), (0, 30, rows), (0, 41, cols))
 
 
 # --- packed, planned, on the command line

@@ -23,15 +23,8 @@ from longalign.matrix import SubstitutionMatrix
 from longalign.reference import ReferenceBackend
 from longalign.scoring import Scoring
 from longalign.store.manifest import Manifest
-from longalign.testing import (
-    whole_matrix,
-)
-from longalign.testing_inputs import (
-    any_scorings,
-    matrix_of,
-    mutated,
-    pairs,
-)
+from longalign.testing import whole_matrix
+from longalign.testing_inputs import any_scorings, matrix_of, mutated, pairs
 
 DATA = Path(__file__).parent / "data"
 HBA, HBB = str(DATA / "hba_human.P69905.fa"), str(DATA / "hbb_human.P68871.fa")
@@ -222,6 +215,26 @@ def test_two_proteins_from_fasta_to_a_verified_paf(capsys, tmp_path):
     assert f"scoring  matrix {PROTEIN.matrix}, a gap of length k costs 10 + k*1\n" in out
     code, out, _ = run(capsys, "resume", tmp_path / "store", "--backend", "cpu", "-o", "-")
     assert (code, out) == (0, paf.read_text())
+
+
+@pytest.mark.parametrize("mode", ["local", "global"])
+def test_any_cell_of_two_proteins_can_be_traced(capsys, tmp_path, mode):
+    store, paf, cpu = tmp_path / "store", tmp_path / "out.paf", ("--backend", "cpu", "-q")
+    options = (*BLOSUM, "--mode", mode)
+    code, out, err = run(
+        capsys, "score", HBA, HBB, *options, "--start-states", "eager", "--store", store, *cpu
+    )
+    assert (code, err) == (0, "")
+    end = ",".join(out.split()[4:])
+    code, out, _ = run(capsys, "trace", store, "--end", end, *cpu)
+    assert (code, out) == run(capsys, "align", HBA, HBB, *options, *cpu)[:2]
+    code, out, _ = run(capsys, "trace", store, "--end", "93,92", "-o", paf, *cpu)
+    assert code == 0
+    assert run(capsys, "verify", paf, HBA, HBB)[0] == 0
+    query, target = (longalign.read_sequence(file, PROTEIN.alphabet) for file in (HBA, HBB))
+    want = whole_matrix(query.as_query()[:93], target.as_target()[:92], PROTEIN, mode == "local")
+    [result] = ReferenceBackend().sweep([want])
+    assert f"AS:i:{result.rows[0].h[-1]}\t" in paf.read_text()
 
 
 def test_the_score_alone_by_a_matrix_in_a_file(capsys, tmp_path):

@@ -56,4 +56,4 @@ class TestCpuStartsAsUsed(StartConformance):
 @pytest.mark.parametrize("geometry", [SweepGeometry(lanes=512, group=64), SweepGeometry(block_rows=1 << 17)])
 def test_blocks_beyond_the_bits_of_a_start_are_refused(geometry):
     with pytest.raises(ValueError, match="does not fit its 32 bits"):
-        make_strip_starts(geometry, True)
+        make_strip_starts(geometry, True, False)

@@ -81,10 +81,12 @@ def every_kernel() -> Iterator[Kernel]:
     for config in planning.every_configuration():
         build, least = partial(kernel.build_kernel, config), PACKED_ARCH if config.numbers == "packed" else 0
         yield Kernel(sweep_name(config), build, kernel.SIGNATURE, config.max_registers, least)
-    for mode, local in (("local", True), ("global", False)):
-        yield Kernel(f"starts_{mode}", partial(start_kernel.build_kernel, local), start_kernel.SIGNATURE)
-    for name, has_matrix in (("trace", False), ("trace_matrix", True)):
-        yield Kernel(name, partial(trace_kernel.build_kernel, has_matrix), trace_kernel.SIGNATURE)
+    for has_matrix, suffix in ((False, ""), (True, "_matrix")):
+        for mode, local in (("local", True), ("global", False)):
+            build = partial(start_kernel.build_kernel, local, has_matrix)
+            yield Kernel(f"starts_{mode}{suffix}", build, start_kernel.SIGNATURE)
+        build = partial(trace_kernel.build_kernel, has_matrix)
+        yield Kernel(f"trace{suffix}", build, trace_kernel.SIGNATURE)
 
 
 def weigh(kernel: Kernel, arch: int, ptxas: str, folder: Path) -> Weight:

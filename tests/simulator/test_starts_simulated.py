@@ -12,7 +12,7 @@ from longalign.backends.cuda.start_kernel import COLUMNS, STRIP_WIDTH
 from longalign.reference import ReferenceBackend
 from longalign.scoring import Scoring
 from longalign.testing import whole_matrix
-from longalign.testing_inputs import mutated
+from longalign.testing_inputs import matrix_of, mutated
 from longalign.testing_starts import StartConformance, assert_same_starts
 from longalign.testing_traces import TIES
 
@@ -30,14 +30,21 @@ class TestStarts(StartConformance):
         return CudaBackend()
 
 
+#: Not symmetric, and with ties.
+MATRIX = Scoring(
+    gap_open=0, gap_extend=1, matrix=matrix_of([[1, -2, 0, -1], [-2, 1, -2, 1], [-1, -2, 2, 0], [1, 0, 1, 1]])
+)
+
+
 @pytest.mark.parametrize("local", [True, False])
-def test_several_strips_and_batches_of_rows(local):
+@pytest.mark.parametrize("scoring", [TIES, MATRIX], ids=["letters", "matrix"])
+def test_several_strips_and_batches_of_rows(scoring, local):
     rng = np.random.default_rng(1)
     shapes = [(1, STRIP_WIDTH - 1), (2, STRIP_WIDTH), (3, STRIP_WIDTH + 1), (LANES, 9), (2 * LANES + 1, 3)]
     work = []
     for rows, cols in shapes:
         query = rng.integers(0, 4, rows, np.uint8)
-        work.append(whole_matrix(query, mutated(query, cols, 0.1, rng), TIES, local))
+        work.append(whole_matrix(query, mutated(query, cols, 0.1, rng), scoring, local))
     for job, got, want in zip(work, CudaBackend().starts(work), ReferenceBackend().starts(work), strict=True):
         assert_same_starts(job, got, want)
 

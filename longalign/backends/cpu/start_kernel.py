@@ -2,7 +2,8 @@
 
 Lanes, their staggering and the layout of state are those of `kernel`: a lane owns neighbouring columns, in
 step t lane l works on row t - l, lanes lie in reverse, and what idle lanes compute flows nowhere. All numbers
-are 32 bits wide, which needs no proof beyond `Scoring.check_range`.
+are 32 bits wide, which needs no proof beyond `Scoring.check_range`. With a matrix, a step first looks up what
+each lane's letters score: that is apart from what vectors can do, as in `trace_kernel`.
 
 A strip is swept in blocks of rows. Inside a block a start is one 32-bit number: row, column and state counted
 from the block's corner, so that handing it on costs as little as a value. On the edges of blocks starts are
@@ -24,6 +25,7 @@ from longalign.backends.cpu.config import SweepGeometry
 from longalign.backends.cpu.jit import compile_entry, fuse, inline, once
 from longalign.backends.cpu.kernel import maximum
 from longalign.backends.cpu.memory import advance, load, pointer, store
+from longalign.backends.cpu.pair_scores import compared, looked_up
 from longalign.boundary import IntArray, start_code
 from longalign.recurrence import E, F, H, make_cell, make_start_rule
 from longalign.scoring import Scoring
@@ -41,7 +43,7 @@ _number = numba.int32
 
 
 class Costs(NamedTuple):
-    """Letter scores plus alpha + beta, alpha + beta, and beta."""
+    """Letter scores plus alpha + beta, alpha + beta, and beta, as in `pair_scores`."""
 
     match: int
     mismatch: int
@@ -84,12 +86,15 @@ class Scratch(NamedTuple):
 
 
 class _Layout:
-    """Where in a strip's state its rows lie, as in `kernel.Layout`: five for each column, then five more."""
+    """Where in a strip's state its rows lie, as in `kernel.Layout`: six for each column, then five more.
+
+    Scores are those of the step in hand, where there is a matrix.
+    """
 
     def __init__(self, geometry: SweepGeometry) -> None:
         pitch = geometry.lanes + geometry.group
-        self.open, self.e, self.letter, self.start_h, self.start_e = (k * pitch for k in range(5))
-        self.column_pitch = 5 * pitch
+        self.open, self.e, self.letter, self.start_h, self.start_e, self.score = (k * pitch for k in range(6))
+        self.column_pitch = 6 * pitch
         lane = geometry.columns * self.column_pitch
         self.f, self.start_f, self.diagonal, self.start_diagonal, self.here = (
             lane + k * pitch for k in range(5)
@@ -132,15 +137,15 @@ def _in_rectangle(code: Any, above: Any, beside: Any, first_row: Any, first_col:
     return start
 
 
-def make_strip_starts(geometry: SweepGeometry, local: bool) -> Callable[..., None]:
-    """The kernel for one geometry and mode, not compiled yet: `strip_starts` below."""
+def make_strip_starts(geometry: SweepGeometry, local: bool, has_matrix: bool) -> Callable[..., None]:
+    """The kernel for one geometry, mode and way to score letters, not compiled yet: `strip_starts` below."""
     columns, group, block_rows = geometry.columns, geometry.group, geometry.block_rows
     if geometry.strip > _COLUMN_MASK or block_rows >= 1 << (31 - _ROW_SHIFT):
         raise ValueError(f"a start in a block of {geometry} does not fit its 32 bits")
     at = _Layout(geometry)
     open_at, e_at, letter_at, start_h_at, start_e_at = at.open, at.e, at.letter, at.start_h, at.start_e
     f_at, start_f_at, diagonal_at, start_diagonal_at = at.f, at.start_f, at.diagonal, at.start_diagonal
-    here_at, column_pitch = at.here, at.column_pitch
+    here_at, score_at, column_pitch = at.here, at.score, at.column_pitch
     last = (columns - 1) * column_pitch
     last_open_at, last_start_h_at = last + open_at, last + start_h_at
     cell: Any = fuse(make_cell(maximum, _subtract, local))
@@ -149,7 +154,9 @@ def make_strip_starts(geometry: SweepGeometry, local: bool) -> Callable[..., Non
     @fuse
     def pair_score(state: Any, p: int, letter: Any, costs: Any) -> Any:
         """What the letter of a lane's row and of its first column after `state` score, plus alpha + beta."""
-        return costs[0] if letter == load(state, letter_at + p) else costs[1]
+        if has_matrix:
+            return load(state, score_at + p)
+        return compared(letter, load(state, letter_at + p), costs)
 
     @fuse
     def one_column(state: Any, p: int, letter: Any, here: Any, carried: Any, costs: Any) -> Any:
@@ -207,6 +214,15 @@ def make_strip_starts(geometry: SweepGeometry, local: bool) -> Callable[..., Non
         store(state, here_at, _in_block(1, lane * columns + 1, H))
 
     @inline
+    def load_scores(state: Any, letters: Any, matrix: Any, costs: Any) -> None:
+        """What the letters of a group of lanes score in this step."""
+        for k in range(columns):
+            column = advance(state, k * column_pitch)
+            for p in range(group):
+                score = looked_up(matrix, load(letters, p), load(column, letter_at + p), costs)
+                store(column, score_at + p, score)
+
+    @inline
     def load_rows(
         scratch: Any, query: Any, beside: Any, first_row: int, rows: int, width: int, costs: Any
     ) -> None:
@@ -255,7 +271,14 @@ def make_strip_starts(geometry: SweepGeometry, local: bool) -> Callable[..., Non
 
     @inline
     def sweep_rows(
-        scratch: Any, above: Any, target: Any, first_col: int, cols: int, rows: int, costs: Any
+        scratch: Any,
+        above: Any,
+        target: Any,
+        matrix: Any,
+        first_col: int,
+        cols: int,
+        rows: int,
+        costs: Any,
     ) -> None:
         """Sweep a block: its right and lower edge come to lie in `scratch`."""
         used = (cols + columns - 1) // columns
@@ -278,6 +301,8 @@ def make_strip_starts(geometry: SweepGeometry, local: bool) -> Callable[..., Non
             )  # fmt: skip
             for g in range((width - 1 - last_lane) // group, (width - 1 - first_lane) // group + 1):
                 part, part_letters = advance(state, g * group), advance(letters, step + g * group)
+                if has_matrix:
+                    load_scores(part, part_letters, matrix, costs)
                 for p in range(group):
                     left, start_left = load(part, last_open_at + p + 1), load(part, last_start_h_at + p + 1)
                     f, start_f = load(part, f_at + p + 1), load(part, start_f_at + p + 1)
@@ -333,11 +358,20 @@ def make_strip_starts(geometry: SweepGeometry, local: bool) -> Callable[..., Non
             above.start_h[k + 1], above.start_gap[k + 1] = scratch.below_start_h[k], scratch.below_start_e[k]
 
     def strip_starts(
-        query: Any, target: Any, first_col: int, cols: int, above: Any, beside: Any, costs: Any, scratch: Any
+        query: Any,
+        target: Any,
+        matrix: Any,
+        first_col: int,
+        cols: int,
+        above: Any,
+        beside: Any,
+        costs: Any,
+        scratch: Any,
     ) -> None:
         """Sweep a strip of so many columns: its lower and right edge replace `above` and `beside`.
 
-        `query` and `target` are those of the rectangle, and so are the starts on the edges. `beside` is as
+        `query` and `target` are those of the rectangle, and so are the starts on the edges; `matrix` is one
+        as `matrices` lays them out, which nobody reads where there is none. `beside` is as
         long as the rectangle is high, and its corner is not read; `above` is as long as the strip is wide.
         """
         used = (cols + columns - 1) // columns
@@ -346,16 +380,17 @@ def make_strip_starts(geometry: SweepGeometry, local: bool) -> Callable[..., Non
         for first_row in range(0, len(query), block_rows):
             rows = min(block_rows, len(query) - first_row)
             load_rows(scratch, query, beside, first_row, rows, width, costs)
-            sweep_rows(scratch, above, target, first_col, cols, rows, numbers)
+            sweep_rows(scratch, above, target, pointer(matrix), first_col, cols, rows, numbers)
             hand_on(scratch, above, beside, first_row, first_col, rows, cols, costs)
 
     return strip_starts
 
 
 @once
-def strip_starts(geometry: SweepGeometry, local: bool) -> Callable[..., None]:
-    """Compile the kernel of a geometry and mode, or load it from disk. Any thread may ask."""
+def strip_starts(geometry: SweepGeometry, local: bool, has_matrix: bool) -> Callable[..., None]:
+    """Compile the kernel of `make_strip_starts`, or load it from disk. Any thread may ask."""
     letters, values, starts = np.zeros(1, np.uint8), np.zeros(2, np.int32), np.zeros(2, np.int64)
     line = Line(values, values, starts, starts)
-    examples = letters, letters, 0, 0, line, line, Costs(0, 0, 0, 0), make_scratch(geometry)
-    return compile_entry(make_strip_starts(geometry, local), f"starts {geometry} {local}", examples)
+    examples = letters, letters, values, 0, 0, line, line, Costs(0, 0, 0, 0), make_scratch(geometry)
+    kernel = make_strip_starts(geometry, local, has_matrix)
+    return compile_entry(kernel, f"starts {geometry} {local=} {has_matrix=}", examples)

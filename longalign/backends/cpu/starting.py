@@ -5,7 +5,7 @@ Rectangles are chunks, of which a tile has many: threads are idle only where the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
 from itertools import pairwise
 from threading import Lock
@@ -15,6 +15,7 @@ import numpy as np
 from longalign.backends.base import EdgeStarts, Progress, Rectangle
 from longalign.backends.cpu.config import SweepGeometry
 from longalign.backends.cpu.start_kernel import Costs, Line, Scratch, make_scratch, strip_starts
+from longalign.backends.matrices import lay_out
 from longalign.boundary import Boundary, StartLine, edge_starts
 
 #: Seconds between two calls of `progress`.
@@ -25,8 +26,8 @@ def starts(
     jobs: Sequence[Rectangle], threads: int, geometry: SweepGeometry, progress: Progress
 ) -> list[EdgeStarts]:
     """See `longalign.backends.base.Backend`."""
-    for local in {job.local for job in jobs}:
-        strip_starts(geometry, local)  # compiled before there are threads to wait for it
+    for job in jobs:
+        _kernel(job, geometry)  # compiled before there are threads to wait for it
     work = _Work(jobs, geometry)
     with ThreadPoolExecutor(threads) as executor:
         pending = {executor.submit(work.run) for _ in range(min(threads, len(jobs)))}
@@ -75,11 +76,10 @@ class _Work:
 
     def _sweep(self, job: Rectangle, scratch: Scratch) -> EdgeStarts:
         rows, cols, strip = len(job.query), len(job.target), self._geometry.strip
-        kernel, costs = strip_starts(self._geometry, job.local), Costs.of(job.scoring)
-        query, target = (
-            np.array(job.query),
-            np.array(job.target),
-        )  # writable and contiguous, whatever they were
+        kernel, costs = _kernel(job, self._geometry), Costs.of(job.scoring)
+        matrix, _ = lay_out([job.scoring])
+        # Writable and contiguous, whatever they were.
+        query, target = np.array(job.query), np.array(job.target)
         top, left = edge_starts(rows, cols)
         beside = _line(job.left, left, 0, rows)
         bottom = StartLine(np.empty(cols, np.int64), np.empty(cols, np.int64))
@@ -87,11 +87,15 @@ class _Work:
             if self.stopped:
                 break
             line = _line(job.top, top, start, stop)  # a copy, because the next strip needs its last cell
-            kernel(query, target, start, stop - start, line, beside, costs, scratch)
+            kernel(query, target, matrix, start, stop - start, line, beside, costs, scratch)
             bottom.h[start:stop], bottom.gap[start:stop] = line.start_h[1:], line.start_gap[1:]
             with self._lock:
                 self._cells += rows * (stop - start)
         return EdgeStarts(bottom, StartLine(beside.start_h[1:], beside.start_gap[1:]))
+
+
+def _kernel(job: Rectangle, geometry: SweepGeometry) -> Callable[..., None]:
+    return strip_starts(geometry, job.local, job.scoring.matrix is not None)
 
 
 def _line(values: Boundary, starts: StartLine, start: int, stop: int) -> Line:

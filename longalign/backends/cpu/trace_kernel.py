@@ -28,7 +28,7 @@ from longalign.backends import leaves
 from longalign.backends.cpu.jit import compile_entry, fuse, inline, once
 from longalign.backends.cpu.kernel import maximum
 from longalign.backends.cpu.memory import advance, load, pointer, store
-from longalign.backends.matrices import PITCH
+from longalign.backends.cpu.pair_scores import compared, looked_up
 from longalign.boundary import IntArray
 from longalign.scoring import NEG_INF
 
@@ -109,7 +109,7 @@ def _advance_lane(state: Any, p: int, score: Any, directions: Any, costs: Any) -
 def _advance_by_letters(state: Any, letters: Any, matrix: Any, directions: Any, costs: Any) -> None:
     """The next cell of each lane of a group: letters match or not."""
     for p in range(GROUP):
-        score = costs[0] if load(state, _LETTER + p) == load(letters, p) else costs[1]
+        score = compared(load(state, _LETTER + p), load(letters, p), costs)
         _advance_lane(state, p, score, directions, costs)
 
 
@@ -117,8 +117,7 @@ def _advance_by_letters(state: Any, letters: Any, matrix: Any, directions: Any, 
 def _advance_by_matrix(state: Any, letters: Any, matrix: Any, directions: Any, costs: Any) -> None:
     """The same with a matrix: its scores are looked up one by one, apart from what vectors can do."""
     for p in range(GROUP):
-        place = load(state, _LETTER + p) * PITCH + load(letters, p)
-        store(state, _SCORE + p, _number(load(matrix, place) + costs[2]))
+        store(state, _SCORE + p, looked_up(matrix, load(state, _LETTER + p), load(letters, p), costs))
     for p in range(GROUP):
         _advance_lane(state, p, load(state, _SCORE + p), directions, costs)
 

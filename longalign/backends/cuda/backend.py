@@ -56,10 +56,10 @@ def _tracer(has_matrix: bool) -> Any:
 
 
 @cache
-def _starter(local: bool) -> Any:
+def _starter(local: bool, has_matrix: bool) -> Any:
     """The kernel of start states, likewise."""
-    kernel = start_kernel.build_kernel(local)
-    kernel._cache = CudaCache(f"starts {local}")
+    kernel = start_kernel.build_kernel(local, has_matrix)
+    kernel._cache = CudaCache(f"starts {local=} {has_matrix=}")
     return kernel
 
 
@@ -131,14 +131,13 @@ class CudaBackend:
             return leaves.trace_by_kind(jobs, trace_kind)
 
     def starts(self, jobs: Sequence[Rectangle], progress: Progress = no_progress) -> list[EdgeStarts]:
-        """A few launches for all jobs of a mode, as memory and time allow; see `Backend.starts`."""
+        """A few launches for all jobs of a kind, as memory and time allow; see `Backend.starts`."""
+
+        def kernel_of(local: bool, has_matrix: bool) -> Any:
+            return _compiled(_starter(local, has_matrix), start_kernel.SIGNATURE)
+
         with self._current():
-            kernels = {
-                mode: _compiled(_starter(mode), start_kernel.SIGNATURE) for mode in {j.local for j in jobs}
-            }
-            return starting.starts(
-                jobs, kernels.__getitem__, self._hardware().multiprocessors, self._kept(), progress
-            )
+            return starting.starts(jobs, kernel_of, self._hardware().multiprocessors, self._kept(), progress)
 
     def tile_shape(self, rows: int, cols: int, devices: int = 1) -> tuple[int, int]:
         """About twenty seconds of work within half of the device's free memory; see `planning`."""

@@ -27,6 +27,7 @@ from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.config import LANES
 from longalign.backends.cuda.layout import high_of, low_of, pack
 from longalign.backends.cuda.numbers import INT32
+from longalign.backends.cuda.pair_scores import SCORES, Costs, load_matrix, pair_score
 from longalign.backends.cuda.sync import ALL_LANES, publish_rows, take_ticket, wait_for_rows
 from longalign.boundary import start_code
 
@@ -35,10 +36,10 @@ COLUMNS = 8
 STRIP_WIDTH = COLUMNS * LANES
 
 # One row a rectangle, int64: its size, where its letters begin, where its part of what lies along the top and
-# along the left edge begins, and its scores: letter scores plus alpha + beta, alpha + beta, and beta.
-ROWS, COLS, QUERY_AT, TARGET_AT, TOP_AT, COLUMN_AT = 0, 1, 2, 3, 4, 5
-MATCH, MISMATCH, OPENING, EXTEND = 6, 7, 8, 9
-JOB_FIELDS = 10
+# along the left edge begins, where its matrix does, and its `Costs`.
+ROWS, COLS, QUERY_AT, TARGET_AT, TOP_AT, COLUMN_AT, MATRIX_AT = 0, 1, 2, 3, 4, 5, 6
+MATCH, MISMATCH, OPENING, EXTEND = 7, 8, 9, 10
+JOB_FIELDS = 11
 
 # One row a strip, int32: its rectangle, its first column, and the ticket of its left neighbour or NO_STRIP.
 JOB, FIRST_COLUMN, LEFT = 0, 1, 2
@@ -47,11 +48,9 @@ NO_STRIP = -1
 
 #: The types of the kernel's arguments, all C-contiguous arrays.
 SIGNATURE = (
-    int64[:, ::1], int32[:, ::1], uint8[::1], uint8[::1], int64[::1], int64[::1], int64[::1], int64[::1],
-    int64[::1], int64[::1], int32[::1], int32[::1],
+    int64[:, ::1], int32[:, ::1], uint8[::1], uint8[::1], int32[::1], int64[::1], int64[::1], int64[::1],
+    int64[::1], int64[::1], int64[::1], int32[::1], int32[::1],
 )  # fmt: skip
-
-_Costs = namedtuple("_Costs", "match mismatch opening extend")
 
 #: What a lane has of a row before its first column: opened H, F, the row's letter, and the starts of H and F.
 _Left = namedtuple("_Left", "opened f letter start_h start_f")
@@ -71,16 +70,10 @@ def _nothing():
 
 @cuda.jit(device=True)
 def _read_costs(jobs, job):
-    return _Costs(
+    return Costs(
         np.int32(jobs[job, MATCH]), np.int32(jobs[job, MISMATCH]),
         np.int32(jobs[job, OPENING]), np.int32(jobs[job, EXTEND]),
     )  # fmt: skip
-
-
-@cuda.jit(device=True)
-def _pair_score(row_letter, letter, costs):
-    """What a letter pair scores, plus alpha + beta."""
-    return costs.match if letter == row_letter else costs.mismatch
 
 
 @cuda.jit(device=True)
@@ -125,24 +118,26 @@ def _from_left(own, loaded, step, lane):
     return edge if lane == 0 else beside
 
 
-def _make_advance(local: bool, ragged: bool) -> Any:
+def _make_advance(local: bool, has_matrix: bool, ragged: bool) -> Any:
     """A device function that takes a lane to its next row; returns what stands right of it then.
 
     If `ragged`, only its first `width` columns are there.
     """
     cell: Any = cuda.jit(device=True)(recurrence.make_cell(INT32.maximum, INT32.subtract, local))
     rule: Any = cuda.jit(device=True)(recurrence.make_start_rule(local))
+    score_of = pair_score(has_matrix)
 
     @cuda.jit(device=True)
     def advance(
-        opened, e, letters, starts_h, starts_e, diagonal, start_diagonal, left, row, first, width, costs
+        opened, e, letters, starts_h, starts_e, matrix, diagonal, start_diagonal,
+        left, row, first, width, costs,
     ):  # fmt: skip
         opened_left, f, start_left, start_f = left.opened, left.f, left.start_h, left.start_f
         zero = np.int32(0)
         for k in range(COLUMNS):
             if not ragged or k < width:
                 opened_up, start_up = opened[k], starts_h[k]
-                paired = np.int32(diagonal + _pair_score(left.letter, letters[k], costs))
+                paired = np.int32(diagonal + score_of(matrix, left.letter, letters[k], costs))
                 h, e_here, f = cell(paired, opened_up, e[k], opened_left, f, costs.extend, zero)
                 start_h, start_e, start_f = rule(
                     h, paired, e_here, f, opened_up, opened_left, zero,
@@ -157,13 +152,14 @@ def _make_advance(local: bool, ragged: bool) -> Any:
     return advance
 
 
-def _make_sweep(local: bool, ragged: bool) -> Any:
+def _make_sweep(local: bool, has_matrix: bool, ragged: bool) -> Any:
     """A device function that sweeps a strip; all lanes of a warp together."""
-    advance = _make_advance(local, ragged)
+    advance = _make_advance(local, has_matrix, ragged)
 
     @cuda.jit(device=True)
     def sweep(
-        strips, ticket, jobs, query, target, top, column, column_h, column_f, bottom_h, bottom_e, flags, lane
+        strips, ticket, jobs, query, target, matrix, top, column, column_h, column_f, bottom_h, bottom_e,
+        flags, lane,
     ):  # fmt: skip
         opened = cuda.local.array(COLUMNS, int32)
         e = cuda.local.array(COLUMNS, int32)
@@ -190,7 +186,7 @@ def _make_sweep(local: bool, ragged: bool) -> Any:
                 row = np.int32(start + step - lane)
                 if row >= 0 and row < rows:
                     right = advance(
-                        opened, e, letters, starts_h, starts_e, diagonal, start_diagonal,
+                        opened, e, letters, starts_h, starts_e, matrix, diagonal, start_diagonal,
                         left, row, first, width, costs,
                     )  # fmt: skip
                     diagonal, start_diagonal = left.opened, left.start_h
@@ -207,34 +203,41 @@ def _make_sweep(local: bool, ragged: bool) -> Any:
 
 
 @cache
-def build_kernel(local: bool) -> Any:
+def build_kernel(local: bool, has_matrix: bool) -> Any:
     """The kernel of a mode, compiled at its first launch: in blocks of one warp, any number of them.
 
-    Its arguments are the tables (rectangles, JOB_FIELDS) and (strips, STRIP_FIELDS), each strip after its
-    left neighbour; query and target letters; along the top edges, corners included, pairs of opened H and E;
-    along the left ones, corners left out, pairs of opened H and F, and room for starts of H and F, which
-    become those of the right edge; room for starts of H and E of the bottom edge, with corners; a flag for
-    each strip, and the ticket counter, all 0.
+    Either all rectangles have a matrix or none has. Its arguments are the tables (rectangles, JOB_FIELDS) and
+    (strips, STRIP_FIELDS), each strip after its left neighbour; query and target letters; matrices; along the
+    top edges, corners included, pairs of opened H and E; along the left ones, corners left out, pairs of
+    opened H and F, and room for starts of H and F, which become those of the right edge; room for starts of H
+    and E of the bottom edge, with corners; a flag for each strip, and the ticket counter, all 0.
     """
-    sweep, sweep_ragged = _make_sweep(local, False), _make_sweep(local, True)
+    sweep, sweep_ragged = (_make_sweep(local, has_matrix, ragged) for ragged in (False, True))
 
     @cuda.jit
     def starts(
-        jobs, strips, query, target, top, column, column_h, column_f, bottom_h, bottom_e, flags, tickets
+        jobs, strips, query, target, matrices, top, column, column_h, column_f, bottom_h, bottom_e, flags,
+        tickets,
     ):  # fmt: skip
-        lane = np.int32(cuda.threadIdx.x)
+        lane, matrix = np.int32(cuda.threadIdx.x), matrices
+        if has_matrix:
+            matrix = cuda.shared.array(SCORES, int32)
         ticket = take_ticket(tickets, lane)
         while ticket < strips.shape[0]:
-            beyond = strips[ticket, FIRST_COLUMN] + STRIP_WIDTH > jobs[strips[ticket, JOB], COLS]
+            job = strips[ticket, JOB]
+            if has_matrix:
+                opening = np.int32(jobs[job, OPENING])
+                load_matrix(matrix, matrices, jobs[job, MATRIX_AT], opening, lane)
+            beyond = strips[ticket, FIRST_COLUMN] + STRIP_WIDTH > jobs[job, COLS]
             if beyond:
                 sweep_ragged(
-                    strips, ticket, jobs, query, target, top, column, column_h, column_f, bottom_h, bottom_e,
-                    flags, lane,
+                    strips, ticket, jobs, query, target, matrix, top, column, column_h, column_f, bottom_h,
+                    bottom_e, flags, lane,
                 )  # fmt: skip
             else:
                 sweep(
-                    strips, ticket, jobs, query, target, top, column, column_h, column_f, bottom_h, bottom_e,
-                    flags, lane,
+                    strips, ticket, jobs, query, target, matrix, top, column, column_h, column_f, bottom_h,
+                    bottom_e, flags, lane,
                 )  # fmt: skip
             ticket = take_ticket(tickets, lane)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, product
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,8 @@ from longalign.backends.cuda import launch
 from longalign.backends.cuda import start_kernel as kernel
 from longalign.backends.cuda.config import LANES
 from longalign.backends.cuda.memory import Arena, Workspace
-from longalign.boundary import Boundary, StartLine
+from longalign.backends.matrices import lay_out
+from longalign.boundary import Boundary, IntArray, StartLine
 
 #: A launch has at most so many cells, or one rectangle: a second or so, between words to the caller.
 _LAUNCH_CELLS = 1 << 39
@@ -33,20 +34,23 @@ _ROUNDING = 1 << 13
 
 def starts(
     jobs: Sequence[Rectangle],
-    kernel_of: Callable[[bool], Any],
+    kernel_of: Callable[[bool, bool], Any],
     multiprocessors: int,
     workspace: Workspace,
     progress: Progress,
 ) -> list[EdgeStarts]:
-    """Start states of all rectangles; `kernel_of` a mode, and `progress` is told after each launch."""
+    """Start states of all rectangles; `progress` is told after each launch.
+
+    `kernel_of` is given whether the rectangles of a launch are local, and whether they have a matrix.
+    """
     found: dict[int, EdgeStarts] = {}
     room = min(_LAUNCH_BYTES, workspace.free_bytes() // _SHARE_OF_FREE)
-    for local in (True, False):
-        members = [k for k, job in enumerate(jobs) if job.local == local]
+    for kind in product((True, False), repeat=2):
+        members = [k for k, job in enumerate(jobs) if (job.local, job.scoring.matrix is not None) == kind]
         for batch in _launches([jobs[k] for k in members], room):
             places = [members[k] for k in batch]
             work = [jobs[k] for k in places]
-            swept = _launch(work, kernel_of(local), multiprocessors * _WARPS, workspace)
+            swept = _launch(work, kernel_of(*kind), multiprocessors * _WARPS, workspace)
             found.update(zip(places, swept, strict=True))
             progress(sum(job.cells for job in work))
     return [found[k] for k in range(len(jobs))]
@@ -76,9 +80,10 @@ def _device_bytes(job: Rectangle) -> int:
 def _launch(
     jobs: Sequence[Rectangle], compiled: Any, most_warps: int, workspace: Workspace
 ) -> list[EdgeStarts]:
-    needed = sum(map(_device_bytes, jobs)) + _ROUNDING
+    matrices = lay_out(job.scoring for job in jobs)[0]
+    needed = sum(map(_device_bytes, jobs)) + matrices.nbytes + _ROUNDING
     what = f"start states of {len(jobs)} rectangle(s) of {sum(job.cells for job in jobs):.3g} cells"
-    buffers = _Buffers(jobs, workspace.block(needed, what), workspace.stream)
+    buffers = _Buffers(jobs, matrices, workspace.block(needed, what), workspace.stream)
     blocks = max(min(buffers.strips, most_warps), launch.LEAST_BLOCKS)
     compiled[blocks, LANES, workspace.stream](*buffers.arguments)
     return buffers.results()
@@ -87,7 +92,7 @@ def _launch(
 class _Buffers(Arena):
     """The arrays of one launch; `arguments` in the kernel's order."""
 
-    def __init__(self, jobs: Sequence[Rectangle], block: Any, stream: Any) -> None:
+    def __init__(self, jobs: Sequence[Rectangle], matrices: IntArray, block: Any, stream: Any) -> None:
         super().__init__(block, stream)
         self._table = table(jobs)
         strips = strip_table(self._table)
@@ -98,6 +103,7 @@ class _Buffers(Arena):
                 strips,
                 np.concatenate([job.query for job in jobs]),
                 np.concatenate([job.target for job in jobs]),
+                matrices,
                 np.concatenate([_opened(job, job.top) for job in jobs]),
                 np.concatenate([_opened(job, job.left)[1:] for job in jobs]),
                 np.zeros(self.strips, np.int32),
@@ -127,13 +133,15 @@ def table(jobs: Sequence[Rectangle]) -> NDArray[np.int64]:
     """The kernel's table of rectangles."""
     rows, cols = [len(job.query) for job in jobs], [len(job.target) for job in jobs]
     down, across = (list(accumulate(lengths, initial=0))[:-1] for lengths in (rows, cols))
+    _, matrix_at = lay_out(job.scoring for job in jobs)
     records = []
     for k, job in enumerate(jobs):
         scoring = job.scoring
         opening = scoring.gap_open + scoring.gap_extend
         costs = scoring.match + opening, scoring.mismatch + opening, opening, scoring.gap_extend
         # A top edge is one longer than the letters, hence the + k.
-        records.append((rows[k], cols[k], down[k], across[k], across[k] + k, down[k], *costs))
+        places = down[k], across[k], across[k] + k, down[k], matrix_at[k]
+        records.append((rows[k], cols[k], *places, *costs))
     return np.array(records, np.int64)
 
 

@@ -24,8 +24,8 @@ from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.config import LANES
 from longalign.backends.cuda.layout import high_of, low_of, pack
 from longalign.backends.cuda.numbers import INT32
+from longalign.backends.cuda.pair_scores import SCORES, Costs, load_matrix, pair_score
 from longalign.backends.cuda.sync import ALL_LANES
-from longalign.backends.matrices import PITCH
 from longalign.scoring import NEG_INF
 
 #: Columns of a lane: as many as a word has room for.
@@ -33,16 +33,10 @@ COLUMNS = 8
 STRIP_WIDTH = COLUMNS * LANES
 _BITS = 4
 
-#: Scores of a matrix.
-_SCORES = PITCH * PITCH
-
 # Columns of the table of leaves after those of `leaves`: where the leaf's parts begin in the buffer between
 # strips and among the words.
 COLUMN_AT, WORDS_AT = leaves.LEAF_FIELDS, leaves.LEAF_FIELDS + 1
 TABLE_FIELDS = leaves.LEAF_FIELDS + 2
-
-#: The scores of a leaf: letter scores plus alpha + beta, alpha + beta, and beta.
-Costs = namedtuple("Costs", "match mismatch opening extend")
 
 #: What a lane has of a leaf's row before its first column.
 Left = namedtuple("Left", "opened f letter")
@@ -131,19 +125,9 @@ def _from_left(own, loaded, step, lane):
     return Left(opened, f, letter)
 
 
-@cuda.jit(device=True)
-def _compared(matrix, row_letter, letter, costs):
-    return costs.match if letter == row_letter else costs.mismatch
-
-
-@cuda.jit(device=True)
-def _looked_up(matrix, row_letter, letter, costs):
-    return np.int32(matrix[row_letter * PITCH + letter] + costs.opening)
-
-
 def make_fill(has_matrix: bool) -> Any:
     """A device function that fills leaves whose letters match or not, or are scored by a matrix."""
-    pair_score = _looked_up if has_matrix else _compared
+    score_of = pair_score(has_matrix)
 
     @cuda.jit(device=True)
     def advance(opened, e, letters, matrix, diagonal, left, costs):
@@ -151,8 +135,7 @@ def make_fill(has_matrix: bool) -> Any:
         opened_left, f, word = left.opened, left.f, np.uint32(0)
         for k in range(COLUMNS):
             opened_up = opened[k]
-            score = pair_score(matrix, left.letter, letters[k], costs)
-            paired = np.int32(diagonal + score)
+            paired = np.int32(diagonal + score_of(matrix, left.letter, letters[k], costs))
             h, e_here, f = _cell(paired, opened_up, e[k], opened_left, f, costs.extend, np.int32(NEG_INF))
             bits = np.uint32(_direction(h, paired, e_here, f, opened_up, opened_left))
             word = np.uint32(word | np.uint32(bits << np.uint32(_BITS * k)))
@@ -167,13 +150,11 @@ def make_fill(has_matrix: bool) -> Any:
         opened = cuda.local.array(COLUMNS, np.int32)
         e = cuda.local.array(COLUMNS, np.int32)
         letters = cuda.local.array(COLUMNS, np.int32)
-        matrix = matrices
-        if has_matrix:
-            matrix = cuda.shared.array(_SCORES, np.int32)
-            for k in range(lane, _SCORES, LANES):
-                matrix[k] = matrices[table[leaf, leaves.MATRIX_AT] + k]
         rows, cols = np.int32(table[leaf, leaves.ROWS]), np.int32(table[leaf, leaves.COLS])
-        costs = _read_costs(table, leaf)
+        costs, matrix = _read_costs(table, leaf), matrices
+        if has_matrix:
+            matrix = cuda.shared.array(SCORES, np.int32)
+            load_matrix(matrix, matrices, table[leaf, leaves.MATRIX_AT], costs.opening, lane)
         steps = _steps(rows)
         word_at, column_at = table[leaf, WORDS_AT] + lane, table[leaf, COLUMN_AT]
         for first_of_strip in range(0, cols, STRIP_WIDTH):
