@@ -85,8 +85,8 @@ def align(
     matrix in `scoring` its letters, which `read_sequence("file.fa", scoring.alphabet)` reads. `backend` is
     "auto", "cpu" or "cuda"; `devices` are CUDA device numbers; `memory` and `store_budget` are bytes.
     With `store`, a directory, a run that was stopped is gone on with; with `start_states` "eager" it also
-    holds what `trace` needs. `cluster`, a Dask scheduler's address
-    or file, has phase 1 done by its workers, which must see `store`. `emit` gets `longalign.events`.
+    holds what `trace` needs. `cluster`, a Dask scheduler's address or file, has phase 1 done by its workers,
+    which must see `store`. `emit` gets `longalign.events`.
 
     Raises InputError, UsageError, StoreError or BackendError.
     """

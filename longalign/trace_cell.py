@@ -24,10 +24,10 @@ from longalign.store.base import DamagedTile
 def trace_cell(path: Path, end: tuple[int, int], resources: Resources, *, emit: Emit = ignore) -> Outcome:
     """The best alignment that ends in the cell `end`: after i query and j target letters, both at least 1.
 
-    In local mode it starts anywhere; in global mode it is that of these letters,
-    end to end, and the outcome's sequences are those. The store at `path` is only read. Raises UsageError for
-    a cell outside the matrix; StoreError if the store has no start states, or not those of the cell's tile,
-    or a tile on the way is damaged; InputError if no local alignment ends in the cell.
+    In local mode it starts anywhere; in global mode it is that of these letters, end to end, and the
+    outcome's sequences are those. The store at `path` is only read. Raises UsageError for a cell outside the
+    matrix; StoreError if the store has no start states, or not those of the cell's tile, or a tile on the
+    way is damaged; InputError if no local alignment ends in the cell.
     """
     store = DirectoryStore.attach(path)
     query, target = store.sequences()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from operator import attrgetter
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from longalign.testing_traces import TIES, TraceConformance, assert_same_path
 
 pytestmark = pytest.mark.gpu
 
+DNA = Scoring()
 LARGE_SCORES = Scoring(match=1000, mismatch=-1500, gap_open=2000, gap_extend=700)
 PROTEIN = Scoring(gap_open=10, gap_extend=1, matrix=SubstitutionMatrix.load("BLOSUM62"))
 LARGE_PROTEIN = Scoring(gap_open=200, gap_extend=20, matrix=matrix_of(20 * np.array(PROTEIN.matrix.scores)))
@@ -328,9 +330,9 @@ class TestTraces(TraceConformance):
         return cuda_backend()
 
 
-def leaf(rng, rows, cols, scoring=None):
+def leaf(rng, rows, cols, scoring=DNA):
     states = rng.choice(list(State), 2) if min(rows, cols) > 1 else (State.H, State.H)
-    return TraceJob(*related(rng, rows, cols), scoring or Scoring(), *map(State, states))
+    return TraceJob(*related(rng, rows, cols, letters_of(scoring)), scoring, *map(State, states))
 
 
 def check_paths(gpu, cpu, work):
@@ -338,7 +340,7 @@ def check_paths(gpu, cpu, work):
         assert_same_path(job, got, want)
 
 
-@pytest.mark.parametrize("scoring", [Scoring(), TIES, LARGE_SCORES], ids=str)
+@pytest.mark.parametrize("scoring", [DNA, TIES, LARGE_SCORES, PROTEIN], ids=attrgetter("letter_scores"))
 def test_many_leaves(cpu, scoring):
     rng = np.random.default_rng(11)
     check_paths(cuda_backend(), cpu, [leaf(rng, *rng.integers(1, 700, 2), scoring) for _ in range(5_000)])
@@ -381,8 +383,8 @@ class TestStarts(StartConformance):
         return cuda_backend()
 
 
-def rectangle(rng, rows, cols, scoring=None, local=True):
-    return whole_matrix(*related(rng, rows, cols), scoring or Scoring(), local)
+def rectangle(rng, rows, cols, scoring=DNA, local=True):
+    return whole_matrix(*related(rng, rows, cols, letters_of(scoring)), scoring, local)
 
 
 def check_starts(gpu, cpu, work):
@@ -394,7 +396,7 @@ def check_starts(gpu, cpu, work):
 
 
 @pytest.mark.parametrize("local", [True, False])
-@pytest.mark.parametrize("scoring", [Scoring(), TIES, LARGE_SCORES], ids=str)
+@pytest.mark.parametrize("scoring", [DNA, TIES, LARGE_SCORES, PROTEIN], ids=attrgetter("letter_scores"))
 def test_starts_of_many_rectangles(cpu, scoring, local):
     rng = np.random.default_rng(15)
     work = [rectangle(rng, *rng.integers(1, 900, 2), scoring, local) for _ in range(3_000)]
@@ -410,7 +412,7 @@ def test_starts_of_large_rectangles_and_thin_ones(cpu):
 def test_starts_do_not_depend_on_how_warps_are_scheduled(cpu):
     """Few rectangles of many strips, which wait for one another."""
     rng = np.random.default_rng(17)
-    gpu, work = cuda_backend(), [rectangle(rng, 700, 100_003, TIES) for _ in range(3)]
+    gpu, work = cuda_backend(), [rectangle(rng, 700, 100_003, scoring) for scoring in (TIES, TIES, PROTEIN)]
     for _ in range(20):
         check_starts(gpu, cpu, work)
 

@@ -42,9 +42,8 @@ def build_kernel(has_matrix: bool) -> Any:
     """The kernel, compiled at its first launch: in blocks of one warp, a block for each leaf.
 
     Either all leaves have a matrix or none has. Its arguments are the table (leaves, TABLE_FIELDS), query and
-    target letters, matrices, room for the edges between
-    strips, for words and for each leaf's runs; and what it returns: all runs, how many, and `found`
-    (leaves, FOUND_FIELDS).
+    target letters, matrices, room for the edges between strips, for words and for each leaf's runs; and what
+    it returns: all runs, how many, and `found` (leaves, FOUND_FIELDS).
     """
 
     fill = make_fill(has_matrix)
