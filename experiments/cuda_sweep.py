@@ -11,7 +11,7 @@ GCUPS are query x target letters by seconds. `--columns` lists columns of a part
 what the back end chooses by itself; for the other ways to sweep see `longalign.backends.cuda.config`.
 
 The pair "ceiling" is one rectangle for every warp that fits on an H200, so that no strip waits for another:
-what the inner loop can do.
+what the inner loop can do. The pair "protein" is scored by BLOSUM62, a gap of k letters costing 10 + k.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from longalign.backends.base import SweepJob
 from longalign.backends.cuda.backend import CudaBackend
 from longalign.boundary import BestCell, State, entry_edges, local_edges
 from longalign.geometry import STRIP_WIDTHS
+from longalign.matrix import SubstitutionMatrix
 from longalign.scoring import Scoring
 
 LATTICE_LINES = 64
@@ -94,10 +95,27 @@ def independent_strips(_: Path) -> list[SweepJob]:
     return [whole(query, target)] * (132 * 16)
 
 
+#: How often each amino acid occurs in UniProtKB/Swiss-Prot, in per cent, in the order of BLOSUM62's letters.
+AMINO_ACIDS = np.array(
+    [8.3, 5.5, 4.1, 5.5, 1.4, 3.9, 6.7, 7.1, 2.3, 5.9, 9.7, 5.8, 2.4, 3.9, 4.7, 6.6, 5.4, 1.1, 2.9, 6.9]
+)
+
+
+def proteins(_: Path) -> list[SweepJob]:
+    """200,000 x 200,000 letters of proteins, half of the second a copy of the first that has diverged."""
+    rng = np.random.default_rng(3)
+    query, target = rng.choice(20, (2, 200_000), p=AMINO_ACIDS / AMINO_ACIDS.sum()).astype(np.uint8)
+    copied = np.where(rng.random(100_000) < 0.4, target[:100_000], query[50_000:150_000])
+    target[60_000:160_000] = copied
+    scoring = Scoring(gap_open=10, gap_extend=1, matrix=SubstitutionMatrix.load("BLOSUM62"))
+    return [replace(whole(query, target), scoring=scoring)]
+
+
 MADE: dict[str, Callable[[Path], list[SweepJob]]] = {
     "random": random_letters,
     "n_runs": runs_of_n,
     "ceiling": independent_strips,
+    "protein": proteins,
 }
 DEFAULT_PAIRS = ["mito", "random", "yeast", "chlamydia", "ecoli", "ecoli_global"]
 

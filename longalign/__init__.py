@@ -19,11 +19,12 @@ from longalign.errors import (
     StoreError,
     UsageError,
 )
+from longalign.matrix import SubstitutionMatrix
 from longalign.scoring import Scoring
 from longalign.sequence import Sequence, read_sequence
 
 if TYPE_CHECKING:
-    from longalign.api import align, resume, score
+    from longalign.api import align, resume, score, trace
 
 __all__ = [
     "Alignment",
@@ -36,19 +37,21 @@ __all__ = [
     "Scoring",
     "Sequence",
     "StoreError",
+    "SubstitutionMatrix",
     "UsageError",
     "__version__",
     "align",
     "read_sequence",
     "resume",
     "score",
+    "trace",
 ]
 
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        """Import `align`, `resume` and `score` when they are first used: they bring a compiler along."""
-        if name in ("align", "resume", "score"):
+        """Import these functions when they are first used: they bring a compiler along."""
+        if name in ("align", "resume", "score", "trace"):
             from longalign import api
 
             return getattr(api, name)

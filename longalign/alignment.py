@@ -36,7 +36,7 @@ class Op(IntEnum):
     DIAGONAL = 0  # M: a letter pair, not yet told apart into = and X
     INSERTION = 1  # I: query letters against a gap
     DELETION = 2  # D: target letters against a gap
-    MATCH = 7  # =: the same unambiguous base twice
+    MATCH = 7  # =: the same letter twice, in DNA an unambiguous one
     MISMATCH = 8  # X: any other letter pair
 
 
@@ -108,7 +108,7 @@ def split_matches(
     """Split the runs of letter pairs (M, = or X) into = and X, by the letters, and merge all runs.
 
     `query` and `target` are the codes (`Sequence.as_query`, `as_target`) that the runs consume, from
-    the first to the last. `=` means the same unambiguous base.
+    the first to the last. `=` means the same letter, whatever that scores.
     """
     runs = merge_runs(ops, lengths)
     parts: list[tuple[Ops, Lengths]] = []
@@ -153,7 +153,8 @@ class Alignment:
     of I, D, = or X; neighbours differ and no run is empty. A run of I or D is one gap, and an I run
     next to a D run is two. The empty alignment, local score 0, has no runs and no extent.
 
-    Make one with `from_runs`. Raises InternalError if runs, coordinates and sequences do not fit.
+    Make one with `from_runs`, of sequences in the alphabet of `scoring`. Raises InternalError if runs,
+    coordinates and sequences do not fit.
     """
 
     query: Sequence
@@ -229,7 +230,7 @@ class Alignment:
 
     @property
     def matches(self) -> int:
-        """Columns with the same unambiguous base twice."""
+        """Columns with the same letter twice, in DNA an unambiguous one."""
         return self._letters(Op.MATCH)
 
     @property
@@ -270,38 +271,38 @@ class Alignment:
         Whether a pair matches is decided by its letters, whatever the CIGAR says. Takes about 30 ns a
         column, and some tens of MB besides the codes of the aligned letters.
         """
-        return self._worth(self._count_matches()[0])
+        return self._pairs_and_fault()[0] - self._gap_costs()
 
     def check(self) -> None:
         """Raises InternalError unless score and CIGAR are what letters and scoring make them."""
-        matches, wrong = self._count_matches()
+        pairs, wrong = self._pairs_and_fault()
         if wrong is not None:
             raise InternalError(f"CIGAR and letters disagree on = or X in column {wrong} of {self!r}")
-        score = self._worth(matches)
+        score = pairs - self._gap_costs()
         if score != self.score:
             raise InternalError(f"the alignment re-scores to {score}, not to the reported score: {self!r}")
 
-    def _worth(self, matches: int) -> int:
-        pairs = self.columns - self.gap_letters
-        scoring = self.scoring
-        return (
-            matches * scoring.match
-            + (pairs - matches) * scoring.mismatch
-            - self.gaps * scoring.gap_open
-            - self.gap_letters * scoring.gap_extend
-        )
+    def _gap_costs(self) -> int:
+        return self.gaps * self.scoring.gap_open + self.gap_letters * self.scoring.gap_extend
 
-    def _count_matches(self) -> tuple[int, int | None]:
-        """Matching columns by the letters, and the first column (from 0) where = or X contradicts them."""
-        matches, column = 0, 0
+    def _pairs_and_fault(self) -> tuple[int, int | None]:
+        """What the letter pairs score, and the first column (from 0) where = or X contradicts the letters."""
+        score, column = 0, 0
         wrong: int | None = None
         for ops, query_row, target_row in self._rows():
-            same = query_row == target_row
-            matches += int(np.count_nonzero(same))
-            if wrong is None and (bad := same != (ops == Op.MATCH)).any():
+            paired = (query_row != _GAP) & (target_row != _GAP)
+            score += self._score_of_pairs(query_row[paired], target_row[paired])
+            if wrong is None and (bad := (query_row == target_row) != (ops == Op.MATCH)).any():
                 wrong = column + int(bad.argmax())
             column += len(ops)
-        return matches, wrong
+        return score, wrong
+
+    def _score_of_pairs(self, query: Codes, target: Codes) -> int:
+        scoring = self.scoring
+        if scoring.matrix is not None:
+            return int(np.array(scoring.matrix.scores, np.int64)[query, target].sum())
+        matches = int(np.count_nonzero(query == target))
+        return matches * scoring.match + (len(query) - matches) * scoring.mismatch
 
     def _rows(self) -> Iterator[tuple[Ops, Codes, Codes]]:
         query = self.query.as_query()[self.query_start : self.query_end]
@@ -319,7 +320,7 @@ class Alignment:
         """A summary and, up to `LONGEST_SHOWN` columns, the rows; coordinates are 0-based and half-open."""
         lines = [
             f"{self.mode} alignment, score {self.score} "
-            f"(match {self.scoring.match}, mismatch {self.scoring.mismatch}, {self.scoring.convention})",
+            f"({self.scoring.letter_scores}, {self.scoring.convention})",
             f"query  {self.query.name} {self.query_start}-{self.query_end} of {self.query.length}",
             f"target {self.target.name} {self.target_start}-{self.target_end} of {self.target.length}",
             f"{self.matches} matches, {self.mismatches} mismatches, {self.gaps} gaps with "

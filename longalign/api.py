@@ -1,4 +1,4 @@
-"""The public functions: align, score, resume."""
+"""The public functions: align, score, resume, trace."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ import psutil
 
 from longalign import pipeline
 from longalign.alignment import Alignment, Mode
+from longalign.alphabet import Alphabet
 from longalign.backends.select import open_backends
 from longalign.boundary import BestCell
 from longalign.errors import BackendError, InputError, UsageError
@@ -22,7 +23,8 @@ from longalign.events import Emit, ignore
 from longalign.plan import Resources
 from longalign.scoring import Scoring
 from longalign.sequence import Letters, Sequence
-from longalign.store.manifest import Command
+from longalign.store.manifest import Command, StartStates
+from longalign.trace_cell import trace_cell
 
 if TYPE_CHECKING:  # it brings Dask along
     from longalign.engines.dask import Cluster
@@ -31,6 +33,7 @@ if TYPE_CHECKING:  # it brings Dask along
 Text = Sequence | str | bytes | bytearray | Letters
 
 _MODES = ("local", "global")
+_START_STATES = ("lazy", "eager")
 
 
 def resources(
@@ -72,20 +75,23 @@ def align(
     memory: int | None = None,
     store: str | PathLike[str] | None = None,
     store_budget: int | None = None,
+    start_states: StartStates = "lazy",
     cluster: str | None = None,
     emit: Emit = ignore,
 ) -> Alignment:
-    """The optimal alignment of two nucleotide sequences, local (Smith-Waterman) or global (Gotoh).
+    """The optimal alignment of two sequences, local (Smith-Waterman) or global (Gotoh).
 
-    Sequences are text, bytes, uint8 arrays of ASCII letters, or `read_sequence("file.fa")`. `backend` is
+    Sequences are text, bytes, uint8 arrays of ASCII letters, or `read_sequence("file.fa")`: DNA, or with a
+    matrix in `scoring` its letters, which `read_sequence("file.fa", scoring.alphabet)` reads. `backend` is
     "auto", "cpu" or "cuda"; `devices` are CUDA device numbers; `memory` and `store_budget` are bytes.
-    With `store`, a directory, a run that was stopped is gone on with. `cluster`, a Dask scheduler's address
-    or file, has phase 1 done by its workers, which must see `store`. `emit` gets `longalign.events`.
+    With `store`, a directory, a run that was stopped is gone on with; with `start_states` "eager" it also
+    holds what `trace` needs. `cluster`, a Dask scheduler's address or file, has phase 1 done by its workers,
+    which must see `store`. `emit` gets `longalign.events`.
 
     Raises InputError, UsageError, StoreError or BackendError.
     """
     using = resources(backend, threads, devices, memory, store_budget, cluster)
-    outcome = _run("align", query, target, scoring, mode, using, store, emit)
+    outcome = _run("align", query, target, scoring, mode, using, start_states, store, emit)
     assert outcome.alignment is not None
     return outcome.alignment
 
@@ -101,6 +107,7 @@ def score(
     devices: Items[int] = (),
     memory: int | None = None,
     store: str | PathLike[str] | None = None,
+    start_states: StartStates = "lazy",
     cluster: str | None = None,
     emit: Emit = ignore,
 ) -> BestCell:
@@ -109,7 +116,7 @@ def score(
     The end is given as the number of query and target letters before it.
     """
     using = resources(backend, threads, devices, memory, cluster=cluster)
-    end = _run("score", query, target, scoring, mode, using, store, emit).end
+    end = _run("score", query, target, scoring, mode, using, start_states, store, emit).end
     return BestCell(end.value, end.i, end.j)
 
 
@@ -132,6 +139,30 @@ def resume(
     return outcome.alignment or BestCell(outcome.end.value, outcome.end.i, outcome.end.j)
 
 
+def trace(
+    store: str | PathLike[str],
+    i: int,
+    j: int,
+    *,
+    backend: str = "auto",
+    threads: int | None = None,
+    devices: Items[int] = (),
+    memory: int | None = None,
+    emit: Emit = ignore,
+) -> Alignment:
+    """The best alignment that ends after `i` query and `j` target letters, from a store with start states.
+
+    Phase 1 is not swept again; the tile of that cell must be finished. In global mode it is the alignment of
+    the first `i` and the first `j` letters. Raises UsageError for a cell outside the matrix, StoreError if
+    the store was made without `start_states="eager"` or lacks the tile, InputError if no local alignment ends
+    there.
+    """
+    using = resources(backend, threads, devices, memory)
+    alignment = trace_cell(Path(store), (i, j), using, emit=emit).alignment
+    assert alignment is not None
+    return alignment
+
+
 def _run(
     command: Command,
     query: Text,
@@ -139,31 +170,36 @@ def _run(
     scoring: Scoring | None,
     mode: Mode,
     using: Resources,
+    start_states: StartStates,
     store: str | PathLike[str] | None,
     emit: Emit,
 ) -> pipeline.Outcome:
     if mode not in _MODES:
         raise UsageError(f"mode must be one of {', '.join(_MODES)}, not {mode!r}")
+    if start_states not in _START_STATES:
+        raise UsageError(f"start_states must be one of {', '.join(_START_STATES)}, not {start_states!r}")
+    scoring = _as_scoring(scoring)
     return pipeline.run(
-        _as_sequence(query, "query"),
-        _as_sequence(target, "target"),
-        _as_scoring(scoring),
+        _as_sequence(query, "query", scoring.alphabet),
+        _as_sequence(target, "target", scoring.alphabet),
+        scoring,
         mode,
         using,
         command=command,
+        start_states=start_states,
         store_path=None if store is None else Path(store),
         emit=emit,
     )
 
 
-def _as_sequence(text: Text, name: str) -> Sequence:
+def _as_sequence(text: Text, name: str, alphabet: Alphabet) -> Sequence:
     if isinstance(text, Sequence):
         return text
     if not isinstance(text, str | bytes | bytearray | np.ndarray):
         raise InputError(
             f"{name}: want text, bytes, an array of uint8 or read_sequence(...), not {type(text).__name__}"
         )
-    return Sequence.from_letters(name, text)
+    return Sequence.from_letters(name, text, alphabet=alphabet)
 
 
 def _as_scoring(scoring: Scoring | None) -> Scoring:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,6 +89,45 @@ class Waypoint:
     j: int
     state: State
     value: int
+
+
+# A start state as one number: the row and the column at which a path enters a rectangle, as boundary indices
+# counted from the rectangle's corner, and its state there.
+START_ROW_SHIFT, START_COLUMN_SHIFT = 32, 2
+
+
+def start_code(row: Any, col: Any, state: Any) -> Any:
+    """Start states as int64; of numbers or arrays. 0 <= row < 2^31, 0 <= col < 2^30."""
+    return (row << START_ROW_SHIFT) | (col << START_COLUMN_SHIFT) | state
+
+
+def start_parts(code: Any) -> tuple[Any, Any, Any]:
+    """Row, column and state of start states."""
+    low = code & ((1 << START_ROW_SHIFT) - 1)
+    return code >> START_ROW_SHIFT, low >> START_COLUMN_SHIFT, low & ((1 << START_COLUMN_SHIFT) - 1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StartLine:
+    """Start states of H and one gap state along a row (gap = E) or a column (gap = F).
+
+    Both arrays are int64 of shape (length,), made by `start_code`. Element k belongs to the cell after
+    k + 1 letters: the corner is computed elsewhere. Where a value is minus infinity its start says nothing.
+    """
+
+    h: NDArray[np.int64]
+    gap: NDArray[np.int64]
+
+
+def edge_starts(rows: int, cols: int) -> tuple[StartLine, StartLine]:
+    """The start states on a rectangle's own top and left edge, from the corner on: each cell is its own.
+
+    Unlike other `StartLine`s these have the corner: shapes (cols + 1,) and (rows + 1,).
+    """
+    across, down = np.arange(cols + 1, dtype=np.int64), np.arange(rows + 1, dtype=np.int64)
+    top = StartLine(start_code(0, across, int(State.H)), start_code(0, across, int(State.E)))
+    left = StartLine(start_code(down, 0, int(State.H)), start_code(down, 0, int(State.F)))
+    return top, left
 
 
 def best_of(cells: list[BestCell]) -> BestCell:

@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
+from dataclasses import replace
 from time import perf_counter
 from typing import Protocol
 
 from longalign.backends.base import Backend, Progress, SweepJob, no_progress
+from longalign.chunks import tile_starts
 from longalign.events import Advanced, Event, TileFinished
 from longalign.geometry import Tile
 from longalign.lattice import StoreLattice
 from longalign.schedule import Wavefront
 from longalign.store import TileRecord
 from longalign.store.codec import pack
+from longalign.store.starts import pack_starts
 
 _POLL_SECONDS = 0.1
 
@@ -49,7 +52,8 @@ class Engine(Protocol):
 def sweep_tile(
     lattice: StoreLattice, backend: Backend, tile: Tile, progress: Progress = no_progress
 ) -> TileFinished:
-    """The tile step: sweep a tile between its stored upper and left edge, and store its lattice.
+    """The tile step: sweep a tile between its stored upper and left edge, and store its lattice, with start
+    states where it is eager.
 
     Raises DamagedTile if a neighbour cannot be read, StoreError if the result cannot be written.
     """
@@ -69,9 +73,16 @@ def sweep_tile(
         cols=cols,
         track_best=problem.is_local,
     )
-    [result] = backend.sweep([job], progress)
+    # Start states take most of an eager step's time, and so they are what progress counts.
+    [result] = backend.sweep([job], (lambda _: progress(0)) if lattice.eager else progress)
     best = result.best.shifted(tile.i0, tile.j0)
-    lattice.store.put_tile(tile, TileRecord(pack(rows, result.rows), pack(cols, result.cols), best))
+    record = TileRecord(pack(rows, result.rows), pack(cols, result.cols), best)
+    if lattice.eager:
+        row_starts, col_starts = tile_starts(job, result, backend, progress)
+        record = replace(
+            record, row_starts=pack_starts(rows, row_starts), col_starts=pack_starts(cols, col_starts)
+        )
+    lattice.store.put_tile(tile, record)
     return TileFinished(tile.row, tile.col, tile.cells, perf_counter() - started)
 
 

@@ -17,8 +17,16 @@ from longalign.errors import UsageError
 #: the anchors and file headers around them. Steep scorings need 16-bit differences, twice as much.
 BYTES_PER_STORED_CELL = 2.5
 
+#: Bytes that the start states of one stored boundary cell take beside it: in a file, where they are
+#: compressed, and in memory, where they are not.
+BYTES_PER_STORED_START = 4.0
+BYTES_PER_KEPT_START = 18.0
+
 #: Bytes of one boundary cell in memory: two int32.
 BYTES_PER_CELL = 8
+
+#: Bytes of its start states there: two int64, and their parts while they are packed.
+BYTES_PER_START = 24
 
 #: Chunks finer than this cost more in bookkeeping than they save in phases 2 and 3.
 SMALLEST_CHUNK = 4096
@@ -123,6 +131,11 @@ def owner(cuts: tuple[int, ...], index: int) -> int:
     return bisect_left(cuts, index) - 1
 
 
+def is_cut(cuts: tuple[int, ...], index: int) -> bool:
+    """Whether a boundary index >= 1 is among the cuts."""
+    return cuts[owner(cuts, index) + 1] == index
+
+
 def parts(length: int, largest: int) -> int:
     """How many nearly equal parts (up to one letter) it takes so that none is longer than `largest`."""
     return max(1, ceil(length / largest))
@@ -191,22 +204,32 @@ def _counts(length: int, largest: int, devices: int) -> list[int]:
     return [count for count in candidates if fewest <= count <= length]
 
 
-def default_budget(rows: int, cols: int, least_chunk: int = 0) -> int:
+def default_budget(
+    rows: int, cols: int, least_chunk: int = 0, bytes_per_cell: float = BYTES_PER_STORED_CELL
+) -> int:
     """Bytes of lattice that make phases 2 and 3 cheap beside phase 1.
 
     `least_chunk` is the side below which a back end sweeps a chunk in no less time.
     """
     chunk = max(SMALLEST_CHUNK, least_chunk, rows * cols // (PATH_SHARE * (rows + cols)))
-    return ceil(2 * rows * cols / chunk * BYTES_PER_STORED_CELL) + (1 << 20)
+    return ceil(2 * rows * cols / chunk * bytes_per_cell) + (1 << 20)
 
 
-def smallest_budget(rows: int, cols: int, tile_shape: tuple[int, int]) -> int:
+def smallest_budget(
+    rows: int, cols: int, tile_shape: tuple[int, int], bytes_per_cell: float = BYTES_PER_STORED_CELL
+) -> int:
     """Bytes of the edges of tiles alone: what any run stores."""
     lines = parts(rows, tile_shape[0]), parts(cols, tile_shape[1])
-    return ceil(stored_cells(rows, cols, *lines) * BYTES_PER_STORED_CELL)
+    return ceil(stored_cells(rows, cols, *lines) * bytes_per_cell)
 
 
-def plan_grid(rows: int, cols: int, tile_shape: tuple[int, int], budget: int | None) -> Grid:
+def plan_grid(
+    rows: int,
+    cols: int,
+    tile_shape: tuple[int, int],
+    budget: int | None,
+    bytes_per_cell: float = BYTES_PER_STORED_CELL,
+) -> Grid:
     """The finest lattice whose stored cells fit `budget` bytes, in tiles of at most `tile_shape`.
 
     Without a budget only the edges of tiles are stored. Raises UsageError, naming the smallest budget
@@ -218,7 +241,7 @@ def plan_grid(rows: int, cols: int, tile_shape: tuple[int, int], budget: int | N
             for length, tile in zip((rows, cols), tile_shape, strict=True)
         )
         return Grid(tile_rows, tile_cols, tile_rows, tile_cols)
-    needed = smallest_budget(rows, cols, tile_shape)
+    needed = smallest_budget(rows, cols, tile_shape, bytes_per_cell)
     if needed > budget:
         raise UsageError(
             f"a budget of {budget} bytes is too small for the boundaries of {rows} x {cols} letters: "
@@ -229,7 +252,7 @@ def plan_grid(rows: int, cols: int, tile_shape: tuple[int, int], budget: int | N
         return _chunks(rows, tile_shape[0], chunk), _chunks(cols, tile_shape[1], chunk)
 
     def spared(chunk: int) -> int:
-        return budget - ceil(stored_cells(rows, cols, *lines(chunk)) * BYTES_PER_STORED_CELL)
+        return budget - ceil(stored_cells(rows, cols, *lines(chunk)) * bytes_per_cell)
 
     # Larger chunks store less, and chunks as large as a tile fit.
     sizes = range(SMALLEST_CHUNK, max(tile_shape))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from longalign.boundary import Boundary, State, Waypoint
-from longalign.geometry import Grid, owner
+from longalign.geometry import Grid, is_cut, owner
 from longalign.problem import Problem
 from longalign.scoring import NEG_INF
 from longalign.store import Store
@@ -27,17 +27,25 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoreLattice:
-    """The lattice of phase 1: a problem, how it is cut, and the store that fills up with its boundaries."""
+    """The lattice of phase 1: a problem, how it is cut, and the store that fills up with its boundaries.
+
+    `eager`: whether it also fills up with the start states on them.
+    """
 
     problem: Problem
     grid: Grid
     store: Store
+    eager: bool = False
 
     def chunk(self, i: int, j: int) -> Chunk:
         """The chunk that computes cell (i, j), both at least 1, cut off at that cell."""
-        i0 = self.grid.row_cuts[owner(self.grid.row_cuts, i)]
-        j0 = self.grid.col_cuts[owner(self.grid.col_cuts, j)]
+        i0, j0 = self.corner(i, j)
         return Chunk(i0, j0, self.row(i0, j0, j), self.column(j0, i0, i))
+
+    def corner(self, i: int, j: int) -> tuple[int, int]:
+        """The upper left corner of the chunk that computes cell (i, j), both at least 1."""
+        row_cuts, col_cuts = self.grid.row_cuts, self.grid.col_cuts
+        return row_cuts[owner(row_cuts, i)], col_cuts[owner(col_cuts, j)]
 
     def row(self, i: int, j0: int, j1: int) -> Boundary:
         """The boundary at lattice row i for columns j0..j1 of one tile column."""
@@ -52,6 +60,39 @@ class StoreLattice:
             return self.problem.left.part(i0, i1)
         tile = self.grid.tile_owning(i1, j)
         return self.store.get_tile(tile).cols.part(j - tile.j0, i0 - tile.i0, i1 - tile.i0)
+
+    def start(self, point: Waypoint) -> tuple[int, int, State] | None:
+        """Where the path to a cell of the lattice enters the chunk that computes it: i, j, state, as stored.
+
+        None if the point lies inside a chunk, or on a line for which its state is not kept.
+        """
+        tile = self.grid.tile_owning(point.i, point.j)
+        record = self.store.get_tile(tile)
+        i, j, gap = point.i - tile.i0, point.j - tile.j0, point.state != State.H
+        if point.state != State.F and is_cut(self.grid.row_cuts, point.i):
+            starts, line, cell = record.row_starts, i, j
+        elif point.state != State.E and is_cut(self.grid.col_cuts, point.j):
+            starts, line, cell = record.col_starts, j, i
+        else:
+            return None
+        assert starts is not None
+        row, col, state = starts.at(line, cell, gap=gap)
+        return tile.i0 + row, tile.j0 + col, state
+
+    def entry(self, corner: tuple[int, int], i: int, j: int, state: State) -> Waypoint:
+        """The start state (i, j, `state`) in the chunk with this upper left corner, with its value.
+
+        On the chunk's upper or left edge that is the stored one. A path that begins inside has none yet.
+        """
+        i0, j0 = corner
+        if i > i0 and j > j0:
+            return Waypoint(i, j, state, 0)
+        if i == i0:
+            before = max(j0, j - 1)
+            line, cell = self.row(i0, before, before + 1), j - before
+        else:
+            line, cell = self.column(j0, i - 1, i), 1
+        return Waypoint(i, j, state, int((line.h if state == State.H else line.gap)[cell]))
 
     def peak(self, i: int, stop: int) -> Waypoint:
         """Where H is high on lattice row i >= 1, up to column `stop`: a guess where an alignment passes."""

@@ -22,13 +22,14 @@ from longalign.lattice import StoreLattice
 from longalign.phases.recompute import groups_of, merge, recompute, segments_of, spans
 from longalign.phases.score import score
 from longalign.phases.stitch import stitch
+from longalign.phases.walk import walk
 from longalign.plan import Resources, check_memory, plan
 from longalign.problem import Problem, Segment
 from longalign.scoring import Scoring
 from longalign.sequence import MEMORY, Sequence, can_read_again, read_sequence
 from longalign.store import DirectoryStore, Manifest, MemoryStore, Piece, Store
 from longalign.store.base import DamagedFile, DamagedTile
-from longalign.store.manifest import Command, SequenceRecord
+from longalign.store.manifest import Command, SequenceRecord, StartStates
 
 if TYPE_CHECKING:  # it brings Dask along
     from longalign.engines.dask import Cluster
@@ -69,22 +70,31 @@ def run(
     resources: Resources,
     *,
     command: Command = "align",
+    start_states: StartStates = "lazy",
     store_path: Path | None = None,
     output: str = "-",
     emit: Emit = ignore,
 ) -> Outcome:
     """Align two sequences, or only score them.
 
-    With `store_path` everything finished is kept there; a store that is there already is gone on with.
+    With `store_path` everything finished is kept there; a store that is there already is gone on with. With
+    `start_states` "eager" phase 1 keeps start states as well: phase 2 then just reads them, and so does
+    `trace_cell`.
     Raises InputError, UsageError, StoreError or BackendError; the store then holds what was finished.
     """
+    query, target = query.under(scoring.alphabet), target.under(scoring.alphabet)
     scoring.check_range(query.length, target.length)
     if store_path is None:
         if resources.cluster is not None:
             raise UsageError("a cluster's workers share nothing but the store: --cluster needs --store DIR")
-        grid = plan(query.length, target.length, resources, command, None)
+        if command == "score" and start_states == "eager":
+            raise UsageError("start states that nobody keeps are of no use to a score: give --store DIR")
+        grid = plan(query.length, target.length, resources, command, None, start_states=start_states)
         lattice = StoreLattice(
-            Problem.of(query, target, scoring, mode), grid, MemoryStore(edges_only=command == "score")
+            Problem.of(query, target, scoring, mode),
+            grid,
+            MemoryStore(edges_only=command == "score"),
+            start_states == "eager",
         )
         engine = LocalEngine(lattice, resources.backends)
         return _run(query, target, mode, lattice, engine, resources, command, emit)
@@ -94,11 +104,11 @@ def run(
             store = DirectoryStore.open(store_path)
         else:
             workers = cluster.workers if cluster else None
-            grid = plan(query.length, target.length, resources, command, store_path, workers)
-            manifest = Manifest(*records, mode, scoring, grid, __version__, command, output)
+            grid = plan(query.length, target.length, resources, command, store_path, workers, start_states)
+            manifest = Manifest(*records, mode, scoring, grid, __version__, command, output, start_states)
             store = DirectoryStore.create(store_path, manifest, query, target)
         with store:
-            store.manifest.refuse_other(store_path, *records, mode, scoring)
+            store.manifest.refuse_other(store_path, *records, mode, scoring, start_states)
             store.continue_as(command, output)
             return _run_stored(query, target, store, resources, cluster, command, emit)
 
@@ -114,7 +124,7 @@ def resume(store_path: Path, resources: Resources, *, emit: Emit = ignore) -> Ou
         query, target = store.sequences()
         now = tuple(_as_it_is_now(sequence, emit) for sequence in (query, target))
         records = SequenceRecord.of(now[0]), SequenceRecord.of(now[1])
-        manifest.refuse_other(store_path, *records, manifest.mode, manifest.scoring)
+        manifest.refuse_other(store_path, *records, manifest.mode, manifest.scoring, manifest.start_states)
         with _connected(resources, query.length, target.length) as cluster:
             return _run_stored(query, target, store, resources, cluster, manifest.command, emit)
 
@@ -125,7 +135,7 @@ def _connected(resources: Resources, rows: int, cols: int) -> AbstractContextMan
 
 def _as_it_is_now(sequence: Sequence, emit: Emit) -> Sequence:
     if can_read_again(sequence.source):
-        return read_sequence(sequence.source)
+        return read_sequence(sequence.source, sequence.alphabet)
     if sequence.source != MEMORY:
         emit(Notice(f"{sequence.source}: cannot be read again; going on with the copy in the store"))
     return sequence
@@ -141,7 +151,8 @@ def _run_stored(
     emit: Emit,
 ) -> Outcome:
     manifest = store.manifest
-    check_memory(manifest.grid, resources, False, cluster.workers if cluster else None)
+    workers = cluster.workers if cluster else None
+    check_memory(manifest.grid, resources, False, workers, manifest.start_states)
     problem = Problem.of(query, target, manifest.scoring, manifest.mode)
     for tile in manifest.grid.tiles():
         if store.has_tile(tile):
@@ -149,7 +160,7 @@ def _run_stored(
                 store.check_tile(tile)
             except DamagedTile as damage:
                 _drop(damage, store, emit)
-    lattice = StoreLattice(problem, manifest.grid, store)
+    lattice = StoreLattice(problem, manifest.grid, store, manifest.is_eager)
     engine: AbstractContextManager[Engine]
     engine = cluster.engine(store, emit) if cluster else LocalEngine(lattice, resources.backends)
     outcome = _run(query, target, manifest.mode, lattice, engine, resources, command, emit)
@@ -210,7 +221,8 @@ def _stitch(lattice: StoreLattice, end: Waypoint, backend: Backend, recorder: Re
             saved = monotonic()
 
     with recorder.phase("stitch"):
-        path = stitch(lattice, found or [end], backend, recorder.advance, report)
+        find = walk if lattice.eager else stitch
+        path = find(lattice, found or [end], backend, recorder.advance, report)
         store.put_path(path, complete=True)
     return path
 

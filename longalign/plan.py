@@ -15,7 +15,10 @@ from longalign.backends.base import Backend, DeviceFacts, Workers
 from longalign.errors import UsageError
 from longalign.geometry import (
     BYTES_PER_CELL,
+    BYTES_PER_KEPT_START,
+    BYTES_PER_START,
     BYTES_PER_STORED_CELL,
+    BYTES_PER_STORED_START,
     Grid,
     Tile,
     default_budget,
@@ -24,7 +27,7 @@ from longalign.geometry import (
     stored_cells,
 )
 from longalign.phases.meeting import CALL_BYTES
-from longalign.store.manifest import Command
+from longalign.store.manifest import Command, StartStates
 
 if TYPE_CHECKING:  # it brings Dask along
     from longalign.engines.dask import Cluster
@@ -68,43 +71,59 @@ def plan(
     command: Command,
     store_path: Path | None,
     workers: Workers | None = None,
+    start_states: StartStates = "lazy",
 ) -> Grid:
     """Cut a matrix of `rows` x `cols` letters so that a run stays inside `resources`.
 
-    `command` "score" keeps no lattice beyond the edges of tiles. `workers`, if there are any, sweep the tiles
-    instead of the devices of `resources`. Raises UsageError, with figures, if a budget is too small.
+    `command` "score" keeps no lattice beyond the edges of tiles, unless it is to hold eager start states.
+    `workers`, if there are any, sweep the tiles instead of the devices of `resources`. Raises UsageError,
+    with figures, if a budget is too small.
     """
     spare = _spare_bytes(rows, cols, resources, workers)
     room = _room(rows, cols, resources, store_path)
     devices = workers.devices if workers else _devices_here(rows, cols, resources)
-    budget = room if command == "score" or resources.store_budget is None else resources.store_budget
-    shape = _tile_shape(rows, cols, devices, budget)
+    edges_only = command == "score" and start_states == "lazy"
+    budget = room if edges_only or resources.store_budget is None else resources.store_budget
+    cell_bytes = _bytes_per_stored_cell(start_states, store_path is None)
+    shape = _tile_shape(rows, cols, devices, budget, cell_bytes)
     least_chunk = max(device.least_chunk for device in devices)
     while True:
-        if command == "score":
+        if edges_only:
             grid = plan_grid(rows, cols, shape, None)
         else:
-            grid = _cut(rows, cols, shape, least_chunk, room, resources.store_budget)
-        if _tile_bytes(grid) <= min(spare // _TILE_SHARE, _LARGEST_TILE):
+            grid = _cut(rows, cols, shape, least_chunk, room, resources.store_budget, cell_bytes)
+        if _tile_bytes(grid, start_states) <= min(spare // _TILE_SHARE, _LARGEST_TILE):
             break
         shape = (ceil(shape[0] / 2), shape[1]) if shape[0] >= shape[1] else (shape[0], ceil(shape[1] / 2))
-    check_memory(grid, resources, store_path is None, workers)
+    check_memory(grid, resources, store_path is None, workers, start_states)
     return grid
 
 
-def check_memory(grid: Grid, resources: Resources, in_memory: bool, workers: Workers | None = None) -> None:
+def _bytes_per_stored_cell(start_states: StartStates, in_memory: bool) -> float:
+    if start_states == "lazy":
+        return BYTES_PER_STORED_CELL
+    return BYTES_PER_STORED_CELL + (BYTES_PER_KEPT_START if in_memory else BYTES_PER_STORED_START)
+
+
+def check_memory(
+    grid: Grid,
+    resources: Resources,
+    in_memory: bool,
+    workers: Workers | None = None,
+    start_states: StartStates = "lazy",
+) -> None:
     """Raise UsageError, with figures, if a run over `grid` needs more memory than it may use.
 
-    `in_memory`: whether the lattice is kept there as well; `workers`: as for `plan`.
+    `in_memory`: whether the lattice is kept there as well; `workers` and `start_states`: as for `plan`.
     """
-    rows, cols, tile = grid.rows, grid.cols, 2 * _tile_bytes(grid)
+    rows, cols, tile = grid.rows, grid.cols, 2 * _tile_bytes(grid, start_states)
     needed = _fixed_bytes(rows, cols) + CALL_BYTES
     if workers is None:
         needed += len(resources.backends) * tile
     else:
         _check_worker(rows, cols, _fixed_bytes(rows, cols) + tile, workers)
     if in_memory:
-        needed += ceil(grid.stored_cells * BYTES_PER_STORED_CELL)
+        needed += ceil(grid.stored_cells * _bytes_per_stored_cell(start_states, in_memory))
     _check_memory(rows, cols, needed, resources.memory)
 
 
@@ -123,10 +142,12 @@ def _devices_here(rows: int, cols: int, resources: Resources) -> list[DeviceFact
     return [DeviceFacts.of(backend, rows, cols, count) for backend in resources.backends]
 
 
-def _tile_shape(rows: int, cols: int, devices: Sequence[DeviceFacts], budget: int) -> tuple[int, int]:
+def _tile_shape(
+    rows: int, cols: int, devices: Sequence[DeviceFacts], budget: int, cell_bytes: float
+) -> tuple[int, int]:
     """Tiles for all devices; as few as may be where their edges would take more than `budget` bytes."""
     shape = _smallest(rows, cols, [device.shared for device in devices])
-    if smallest_budget(rows, cols, shape) > budget:
+    if smallest_budget(rows, cols, shape, cell_bytes) > budget:
         shape = _smallest(rows, cols, [device.largest for device in devices])
     return shape
 
@@ -136,17 +157,23 @@ def _smallest(rows: int, cols: int, shapes: Sequence[tuple[int, int]]) -> tuple[
 
 
 def _cut(
-    rows: int, cols: int, shape: tuple[int, int], least_chunk: int, room: int, wanted: int | None
+    rows: int,
+    cols: int,
+    shape: tuple[int, int],
+    least_chunk: int,
+    room: int,
+    wanted: int | None,
+    cell_bytes: float,
 ) -> Grid:
     """The grid for tiles of `shape`: in `wanted` bytes, else in what is useful and fits in `room` bytes."""
-    least = smallest_budget(rows, cols, shape)
+    least = smallest_budget(rows, cols, shape, cell_bytes)
     if wanted is None and least > room:
         raise UsageError(
             f"the boundaries of {rows} x {cols} letters take at least {least >> 20} MiB, and there is room "
             f"for {room >> 20} MiB: more memory (--mem), or a store on a disk with space (--store), would do"
         )
-    useful = max(default_budget(rows, cols, least_chunk), least)
-    return plan_grid(rows, cols, shape, min(room, useful) if wanted is None else wanted)
+    useful = max(default_budget(rows, cols, least_chunk, cell_bytes), least)
+    return plan_grid(rows, cols, shape, min(room, useful) if wanted is None else wanted, cell_bytes)
 
 
 def _room(rows: int, cols: int, resources: Resources, store_path: Path | None) -> int:
@@ -159,16 +186,17 @@ def _room(rows: int, cols: int, resources: Resources, store_path: Path | None) -
     return int(disk_usage(existing).free * _DISK_SHARE)
 
 
-def _tile_bytes(grid: Grid) -> int:
+def _tile_bytes(grid: Grid, start_states: StartStates) -> int:
     """Bytes of one tile's lattice as a back end returns it."""
-    return max(
-        _lattice_bytes(grid, tile) for tile in (grid.tile(0, 0), grid.tile(*(n - 1 for n in grid.shape)))
+    cell_bytes = BYTES_PER_CELL + (BYTES_PER_START if start_states == "eager" else 0)
+    return cell_bytes * max(
+        _lattice_cells(grid, tile) for tile in (grid.tile(0, 0), grid.tile(*(n - 1 for n in grid.shape)))
     )
 
 
-def _lattice_bytes(grid: Grid, tile: Tile) -> int:
+def _lattice_cells(grid: Grid, tile: Tile) -> int:
     lines = len(grid.rows_in(tile)), len(grid.cols_in(tile))
-    return BYTES_PER_CELL * stored_cells(tile.i1 - tile.i0, tile.j1 - tile.j0, *lines)
+    return stored_cells(tile.i1 - tile.i0, tile.j1 - tile.j0, *lines)
 
 
 def _fixed_bytes(rows: int, cols: int) -> int:

@@ -41,13 +41,24 @@ class Problem:
 
     @classmethod
     def of(cls, query: Sequence, target: Sequence, scoring: Scoring, mode: Mode) -> Problem:
-        """Two whole sequences in `local` or `global` mode."""
+        """Two whole sequences, in the alphabet of `scoring`, in `local` or `global` mode."""
         make = cls.local if mode == "local" else cls.entered
         return make(query.as_query(), target.as_target(), scoring)
 
     @property
     def is_local(self) -> bool:
         return self.entry is None
+
+    def is_start(self, point: Waypoint) -> bool:
+        """Whether a path that has come here, backwards, has come to its start."""
+        if self.is_local:
+            return point.state == State.H and point.value == 0
+        return point.i == point.j == 0
+
+    @property
+    def corner(self) -> Waypoint:
+        """Where a path along an edge of the matrix comes from."""
+        return Waypoint(0, 0, State.H if self.entry is None else self.entry, 0)
 
     def sweep_job(self, rows: tuple[int, ...], cols: tuple[int, ...]) -> SweepJob:
         """The whole problem as one forward sweep."""

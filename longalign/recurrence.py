@@ -1,4 +1,4 @@
-"""The recurrence, stated once: the cell, the order among ties, and how two halves of a path meet.
+"""The recurrence, stated once: the cell, the order among ties, where paths start, how two halves of one meet.
 
     E(i,j) = max(E(i-1,j) - beta, H(i-1,j) - alpha - beta)      vertical gap: a_i against a gap
     F(i,j) = max(F(i,j-1) - beta, H(i,j-1) - alpha - beta)      horizontal gap: b_j against a gap
@@ -71,6 +71,33 @@ def direction(h, diagonal, e, f, open_up, open_left):
     if f != open_left:
         bits |= F_EXTENDS
     return bits
+
+
+def make_start_rule(local):
+    """Where the paths to a cell's three states start, for a back end to compile.
+
+    A *start* is whatever a back end hands on from cell to cell to tell where a path began; nothing is
+    computed with it. `local` is a compile-time constant. The rule takes the values of the cell, (H, E, F) and
+    what they came from, and the starts of H(i-1,j-1), H(i-1,j), E(i-1,j), H(i,j-1) and F(i,j-1), and `here`,
+    the start of a path that begins at (i,j) itself. It returns the starts of H, E and F.
+
+    The order among ties is that of `direction`, so a start is where `step_back` leads in the end. In local
+    mode a path begins where H is `zero`, before anything else.
+    """
+
+    def starts(
+        h, diagonal, e, f, open_up, open_left, zero,
+        start_diagonal, start_up, start_e_up, start_left, start_f_left, here,
+    ):  # fmt: skip
+        start_e = start_up if e == open_up else start_e_up
+        start_f = start_left if f == open_left else start_f_left
+        start_gap = start_e if h == e else start_f
+        start_h = start_diagonal if h == diagonal else start_gap
+        if local:
+            start_h = here if h == zero else start_h
+        return start_h, start_e, start_f
+
+    return starts
 
 
 def step_back(state, bits):

@@ -7,9 +7,19 @@ from collections.abc import Sequence
 import numpy as np
 
 from longalign.alignment import Op, merge_runs
-from longalign.backends.base import Codes, Progress, Runs, SweepJob, SweepResult, TraceJob, no_progress
-from longalign.boundary import BestCell, Boundary, best_of, entry_edges
-from longalign.recurrence import direction, make_cell, step_back
+from longalign.backends.base import (
+    Codes,
+    EdgeStarts,
+    Progress,
+    Rectangle,
+    Runs,
+    SweepJob,
+    SweepResult,
+    TraceJob,
+    no_progress,
+)
+from longalign.boundary import BestCell, Boundary, StartLine, best_of, edge_starts, entry_edges, start_code
+from longalign.recurrence import H, direction, make_cell, make_start_rule, step_back
 from longalign.scoring import NEG_INF, Scoring
 
 
@@ -18,14 +28,17 @@ def _subtract(x: int, y: int) -> int:
 
 
 CELL = {local: make_cell(max, _subtract, local) for local in (True, False)}
+START_RULE = {local: make_start_rule(local) for local in (True, False)}
 
 
 def letter_score(a: int, b: int, scoring: Scoring) -> int:
     """c(a, b) for two codes."""
+    if scoring.matrix is not None:
+        return scoring.matrix.scores[a][b]
     return scoring.match if a == b else scoring.mismatch
 
 
-def matrices(job: SweepJob) -> tuple[list[list[int]], list[list[int]], list[list[int]]]:
+def matrices(job: Rectangle) -> tuple[list[list[int]], list[list[int]], list[list[int]]]:
     """H, E and F of every cell, as lists of m + 1 rows of n + 1 values, boundaries included."""
     cell, scoring = CELL[job.local], job.scoring
     opening = scoring.gap_open + scoring.gap_extend
@@ -73,6 +86,13 @@ class ReferenceBackend:
             progress(job.cells)
         return paths
 
+    def starts(self, jobs: Sequence[Rectangle], progress: Progress = no_progress) -> list[EdgeStarts]:
+        found = []
+        for job in jobs:
+            found.append(_starts(job))
+            progress(job.cells)
+        return found
+
     def tile_shape(self, rows: int, cols: int, devices: int = 1) -> tuple[int, int]:
         return 64, 64
 
@@ -92,6 +112,42 @@ def _sweep(job: SweepJob) -> SweepResult:
 
 def _boundary(h: list[int], gap: list[int]) -> Boundary:
     return Boundary(np.array(h, np.int32), np.array(gap, np.int32))
+
+
+def _starts(job: Rectangle) -> EdgeStarts:
+    rule, scoring = START_RULE[job.local], job.scoring
+    opening = scoring.gap_open + scoring.gap_extend
+    h, e, f = matrices(job)
+    rows, cols = len(job.query), len(job.target)
+    top, left = edge_starts(rows, cols)
+    start_h = [top.h.tolist()] + [[code] + [0] * cols for code in left.h[1:].tolist()]
+    start_e = [top.gap.tolist()] + [[0] * (cols + 1) for _ in range(rows)]
+    start_f = [[0] * (cols + 1)] + [[code] + [0] * cols for code in left.gap[1:].tolist()]
+    for i, a in enumerate(job.query, start=1):
+        for j, b in enumerate(job.target, start=1):
+            start_h[i][j], start_e[i][j], start_f[i][j] = rule(
+                h[i][j],
+                h[i - 1][j - 1] + letter_score(a, b, scoring),
+                e[i][j],
+                f[i][j],
+                h[i - 1][j] - opening,
+                h[i][j - 1] - opening,
+                0,
+                start_h[i - 1][j - 1],
+                start_h[i - 1][j],
+                start_e[i - 1][j],
+                start_h[i][j - 1],
+                start_f[i][j - 1],
+                start_code(i, j, H),
+            )
+    return EdgeStarts(
+        _start_line(start_h[-1], start_e[-1]),
+        _start_line([row[-1] for row in start_h], [row[-1] for row in start_f]),
+    )
+
+
+def _start_line(h: list[int], gap: list[int]) -> StartLine:
+    return StartLine(np.array(h[1:], np.int64), np.array(gap[1:], np.int64))
 
 
 def _best(h: list[list[int]]) -> BestCell:

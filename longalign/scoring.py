@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from operator import index
-from typing import SupportsIndex
+from typing import Any, SupportsIndex
 
+from longalign.alphabet import DNA, Alphabet
 from longalign.errors import InputError
+from longalign.matrix import SubstitutionMatrix
 
 #: Stands for minus infinity on boundaries. One cell may lower it by alpha + beta before a finite
 #: value replaces it; `LARGEST_PARAMETER` keeps that, and every finite value, inside 32 bits.
@@ -19,34 +21,55 @@ UNREACHABLE = NEG_INF + (1 << 26)
 #: Letter scores and gap costs are at most this in size.
 LARGEST_PARAMETER = 1 << 24
 
+_MATCH, _MISMATCH = 1, -3
+
+_COSTS = ("gap_open", "gap_extend")
+_PAIRS = ("match", "mismatch")
+
 _HIGHEST = (1 << 31) - (1 << 27)
 _LOWEST = NEG_INF + (1 << 27)
 
 
 @dataclass(frozen=True, slots=True)
 class Scoring:
-    """Match / mismatch scores with affine gaps: a gap of length k costs gap_open + k * gap_extend.
+    """Letter scores, and affine gaps: a gap of length k costs gap_open + k * gap_extend.
 
     Tools that charge "first base O, each further base E" map to gap_open = O - E, gap_extend = E.
-    gap_open = 0 gives linear gaps. An ambiguous letter scores `mismatch` against every letter,
-    itself included.
+    gap_open = 0 gives linear gaps.
 
-    Raises InputError if the numbers make no sense.
+    Without a `matrix`, sequences are DNA: equal letters score `match`, others `mismatch`, and so does an
+    ambiguous letter against every letter, itself included. With one, it says what letters there are and
+    what each pair scores; `match` and `mismatch` have no meaning then.
+
+    Raises InputError if the numbers make no sense, or if there is a match or a mismatch besides a matrix.
     """
 
-    match: int = 1
-    mismatch: int = -3
+    match: int = _MATCH
+    mismatch: int = _MISMATCH
     gap_open: int = 3
     gap_extend: int = 2
+    matrix: SubstitutionMatrix | None = None
 
     def __post_init__(self) -> None:
-        for name, value in asdict(self).items():
+        for name in (*_PAIRS, *_COSTS):
+            value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, SupportsIndex):
                 raise InputError(f"scoring: {name} must be a whole number, not {value!r}")
-            number = index(value)
-            object.__setattr__(self, name, number)  # NumPy's whole numbers become Python's
-            if abs(number) > LARGEST_PARAMETER:
+            object.__setattr__(self, name, index(value))  # NumPy's whole numbers become Python's
+        if self.matrix is None:
+            self._check_pairs()
+        else:
+            self._check_matrix(self.matrix)
+        for name in (*_PAIRS, *_COSTS):
+            value = getattr(self, name)
+            if abs(value) > LARGEST_PARAMETER:
                 raise InputError(f"scoring: {name} {value} is larger in size than {LARGEST_PARAMETER}")
+        if self.gap_open < 0:
+            raise InputError(f"scoring: gap_open is a cost and cannot be negative, not {self.gap_open}")
+        if self.gap_extend < 0:
+            raise InputError(f"scoring: gap_extend is a cost and cannot be negative, not {self.gap_extend}")
+
+    def _check_pairs(self) -> None:
         if self.match <= 0:
             raise InputError(f"scoring: match must be positive, not {self.match}")
         if self.mismatch >= self.match:
@@ -54,10 +77,45 @@ class Scoring:
                 f"scoring: mismatch {self.mismatch} must be below match {self.match}, "
                 "or letters that differ would score as well as letters that agree"
             )
-        if self.gap_open < 0:
-            raise InputError(f"scoring: gap_open is a cost and cannot be negative, not {self.gap_open}")
-        if self.gap_extend < 0:
-            raise InputError(f"scoring: gap_extend is a cost and cannot be negative, not {self.gap_extend}")
+
+    def _check_matrix(self, matrix: SubstitutionMatrix) -> None:
+        if not isinstance(matrix, SubstitutionMatrix):
+            raise InputError(f"scoring: matrix must be a SubstitutionMatrix, not {matrix!r}")
+        # Were they free, scorings that mean the same would differ.
+        if (self.match, self.mismatch) != (_MATCH, _MISMATCH):
+            raise InputError("scoring: match and mismatch have no meaning beside a matrix: leave them out")
+        size = max(matrix.highest, -matrix.lowest)
+        if size > LARGEST_PARAMETER:
+            raise InputError(
+                f"scoring: matrix {matrix.name} has a score of size {size}, larger than {LARGEST_PARAMETER}"
+            )
+
+    @property
+    def highest(self) -> int:
+        """The most that a pair of letters scores; it is positive."""
+        return self.match if self.matrix is None else self.matrix.highest
+
+    @property
+    def lowest(self) -> int:
+        """The least that a pair of letters scores."""
+        return self.mismatch if self.matrix is None else self.matrix.lowest
+
+    @property
+    def alphabet(self) -> Alphabet:
+        """What sequences are made of."""
+        return DNA if self.matrix is None else self.matrix.alphabet
+
+    @property
+    def letters(self) -> int:
+        """How many letters the matrix has; 0 where there is none."""
+        return 0 if self.matrix is None else len(self.matrix.letters)
+
+    @property
+    def letter_scores(self) -> str:
+        """What letter pairs score, in words."""
+        if self.matrix is None:
+            return f"match {self.match}, mismatch {self.mismatch}"
+        return f"matrix {self.matrix}"
 
     @property
     def convention(self) -> str:
@@ -68,19 +126,37 @@ class Scoring:
         """Refuse lengths at which a score could leave the 32 bits that the kernels compute in.
 
         Raises InputError. Every value of the matrix lies between the cost of a path made of two gaps
-        and `match` times the shorter length.
+        and `highest` times the shorter length.
         """
-        highest = self.match * min(query_length, target_length)
+        highest = self.highest * min(query_length, target_length)
         if highest > _HIGHEST:
+            what = "match" if self.matrix is None else f"the highest score of {self.matrix.name},"
             raise InputError(
-                f"scoring: match {self.match} over {min(query_length, target_length)} letters could "
+                f"scoring: {what} {self.highest} over {min(query_length, target_length)} letters could "
                 f"score {highest}, beyond the 32-bit limit {_HIGHEST}: use smaller scores"
             )
         lowest = -2 * self.gap_open - self.gap_extend * (query_length + target_length)
-        lowest += min(self.mismatch, 0)
+        lowest += min(self.lowest, 0)
         if lowest < _LOWEST:
             raise InputError(
                 f"scoring: gap costs {self.gap_open} + k*{self.gap_extend} over "
                 f"{query_length} + {target_length} letters could score {lowest}, beyond the 32-bit "
                 f"limit {_LOWEST}: use smaller scores"
             )
+
+    def to_json(self) -> dict[str, Any]:
+        """The numbers that have a meaning, as `from_json` takes them."""
+        costs = {name: getattr(self, name) for name in _COSTS}
+        if self.matrix is None:
+            return {**{name: getattr(self, name) for name in _PAIRS}, **costs}
+        matrix = {name: getattr(self.matrix, name) for name in ("name", "letters", "scores")}
+        return {"matrix": matrix, **costs}
+
+    @classmethod
+    def from_json(cls, data: dict[str, Any]) -> Scoring:
+        """The scoring that `to_json` was made of, also after a way through a file."""
+        if "matrix" not in data:
+            return cls(**data)
+        matrix = data["matrix"]
+        scores = tuple(tuple(row) for row in matrix["scores"])
+        return cls(**{**data, "matrix": SubstitutionMatrix(matrix["name"], matrix["letters"], scores)})

@@ -1,54 +1,32 @@
-"""A nucleotide sequence: checked letters, where they came from, and the codes that back ends compare.
+"""A sequence: checked letters, where they came from, and the codes that back ends compare.
 
-The alphabet is A C G T U and the ambiguity letters R Y S W K M B D H V N of IUPAC (Nomenclature
-Committee, Eur. J. Biochem. 150:1, 1985), in either case. Case is not kept. U is kept, and equals T
-wherever letters are compared. An ambiguity letter equals nothing, not even itself.
+Which letters there may be, its alphabet says: that of a scoring, see `longalign.alphabet`. Case is not kept.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from longalign import fasta
+from longalign.alphabet import DNA, Alphabet
 from longalign.errors import InputError
 
 Letters = NDArray[np.uint8]
 Codes = NDArray[np.uint8]
 
-#: Codes of ambiguity letters: one that no target has, and one that no query has.
-AMBIGUOUS_IN_QUERY, AMBIGUOUS_IN_TARGET = 4, 5
-
 #: The source of a sequence that was not read from a file.
 MEMORY = "memory"
-
-_BASES = {"A": 0, "C": 1, "G": 2, "T": 3, "U": 3}
-_AMBIGUITIES = "RYSWKMBDHVN"
-_ALPHABET = "".join(_BASES) + _AMBIGUITIES
-
-
-def _table(values: dict[str, int]) -> bytes:
-    """A table for `bytes.translate`: the letters given, and 0 for every other byte."""
-    table = bytearray(256)
-    for letter, value in values.items():
-        table[ord(letter)] = value
-    return bytes(table)
-
-
-#: Upper case of letters in the alphabet; 0 for what is not in it.
-_UPPER = _table({form: ord(x) for x in _ALPHABET for form in (x, x.lower())})
-_QUERY_CODE = _table(_BASES | dict.fromkeys(_AMBIGUITIES, AMBIGUOUS_IN_QUERY))
-_TARGET_CODE = _table(_BASES | dict.fromkeys(_AMBIGUITIES, AMBIGUOUS_IN_TARGET))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Sequence:
-    """A checked nucleotide sequence; make one with `read_sequence` or `Sequence.from_letters`.
+    """A checked sequence; make one with `read_sequence` or `Sequence.from_letters`.
 
     - `name`: the first word of the FASTA header.
     - `letters`: upper-case ASCII, uint8 of shape (length,), read-only.
@@ -57,6 +35,7 @@ class Sequence:
     - `offset`, `record_length`: where `letters` begin in the whole record, and how long that is. They
       are 0 and `length` unless the sequence is a region. Coordinates inside longalign count from the
       first of `letters`; files that longalign writes count from the start of the record.
+    - `alphabet`: that which the letters were checked by.
     """
 
     name: str
@@ -65,6 +44,7 @@ class Sequence:
     description: str
     offset: int
     record_length: int
+    alphabet: Alphabet = DNA
 
     @classmethod
     def from_letters(
@@ -76,6 +56,7 @@ class Sequence:
         description: str = "",
         offset: int = 0,
         record_length: int | None = None,
+        alphabet: Alphabet = DNA,
     ) -> Sequence:
         """A sequence from text or from a one-dimensional uint8 array of ASCII letters.
 
@@ -84,20 +65,16 @@ class Sequence:
         """
         if len(name.split()) != 1 or name != name.strip() or not name.isprintable():
             raise InputError(f"{source}: a sequence name must be one printable word, not {name!r}")
-        raw = _as_bytes(source, name, data)
-        if not raw:
-            raise InputError(f"{source}: record {name!r} has no letters")
-        upper = raw.translate(_UPPER)
-        bad = upper.find(0)
-        if bad >= 0:
-            raise InputError(
-                f"{source}: record {name!r}: letter {offset + bad + 1} (counting from 1) is "
-                f"{_shown(data, bad)}, not one of {_ALPHABET} in either case"
-            )
-        letters = np.frombuffer(upper, np.uint8)
-        letters.setflags(write=False)
+        letters = _checked(source, name, data, offset, alphabet)
         length = offset + len(letters) if record_length is None else record_length
-        return cls(name, letters, source, description, offset, length)
+        return cls(name, letters, source, description, offset, length, alphabet)
+
+    def under(self, alphabet: Alphabet) -> Sequence:
+        """The same letters as those of another alphabet. Raises InputError if one is not among them."""
+        if alphabet == self.alphabet:
+            return self
+        letters = _checked(self.source, self.name, self.letters, self.offset, alphabet)
+        return replace(self, letters=letters, alphabet=alphabet)
 
     @property
     def length(self) -> int:
@@ -117,16 +94,21 @@ class Sequence:
         return hashlib.sha256(self.letters.data).hexdigest()
 
     def as_query(self) -> Codes:
-        """Codes for the query's side: a new uint8 array of shape (length,), A C G T/U = 0-3, others 4."""
-        return _encode(self.letters, _QUERY_CODE)
+        """Codes for the query's side: a new uint8 array of shape (length,).
+
+        A C G T/U are 0-3 and others 4 in DNA; under a matrix, a code is a place in its letters.
+        """
+        return _encode(self.letters, self.alphabet.query_codes)
 
     def as_target(self) -> Codes:
-        """Codes for the target's side: a new uint8 array of shape (length,), A C G T/U = 0-3, others 5."""
-        return _encode(self.letters, _TARGET_CODE)
+        """Codes for the target's side, likewise, but that others are 5 in DNA."""
+        return _encode(self.letters, self.alphabet.target_codes)
 
 
-def read_sequence(spec: str | os.PathLike[str]) -> Sequence:
+def read_sequence(spec: str | os.PathLike[str], alphabet: Alphabet = DNA) -> Sequence:
     """Read one sequence from a FASTA file (plain, gzip or bgzip) or from stdin.
+
+    `alphabet` is DNA, or that of a scoring with a matrix: `scoring.alphabet`.
 
     `spec` is `FILE`, `FILE:NAME`, `FILE:NAME:START-END` or `FILE:START-END`, and "-" as FILE is stdin.
     START and END are 0-based and half-open, as everywhere in longalign (samtools counts from 1). The
@@ -145,6 +127,7 @@ def read_sequence(spec: str | os.PathLike[str]) -> Sequence:
         description=record.description,
         offset=record.start,
         record_length=record.record_length,
+        alphabet=alphabet,
     )
 
 
@@ -181,6 +164,26 @@ def _as_bytes(source: str, name: str, data: str | bytes | bytearray | Letters) -
             )
         return data.tobytes()
     return data
+
+
+def _checked(
+    source: str, name: str, data: str | bytes | bytearray | Letters, offset: int, alphabet: Alphabet
+) -> Letters:
+    """The letters in upper case. Raises InputError if there are none, or for the first that is not one."""
+    raw = _as_bytes(source, name, data)
+    if not raw:
+        raise InputError(f"{source}: record {name!r} has no letters")
+    upper = raw.translate(alphabet.upper)
+    bad = upper.find(0)
+    if bad >= 0:
+        raise InputError(
+            f"{source}: record {name!r}: letter {offset + bad + 1} (counting from 1) is "
+            f"{_shown(data, bad)}, not one of {alphabet.letters} in either case, "
+            f"the letters of {alphabet.name}"
+        )
+    letters = np.frombuffer(upper, np.uint8)
+    letters.setflags(write=False)
+    return letters
 
 
 def _shown(data: str | bytes | bytearray | Letters, position: int) -> str:

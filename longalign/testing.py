@@ -4,7 +4,7 @@ A back end's test subclasses `SweepConformance`, gives it a fixture called `back
 lengths at which that back end changes its ways (the width of a strip, the rows between two
 re-basings). The oracle is `longalign.reference`. A failure prints Python that rebuilds the job.
 
-Only this module and `testing_traces` import hypothesis and pytest; nothing else in the package imports them.
+Only the modules `testing*` import hypothesis or pytest; nothing else in the package imports them.
 """
 
 from __future__ import annotations
@@ -31,18 +31,21 @@ from longalign.boundary import (
     join_parts,
     local_edges,
 )
-from longalign.errors import InputError
+from longalign.matrix import LARGEST_ALPHABET
 from longalign.reference import ReferenceBackend, encode
-from longalign.scoring import LARGEST_PARAMETER, NEG_INF, UNREACHABLE, Scoring
-from longalign.sequence import AMBIGUOUS_IN_QUERY, AMBIGUOUS_IN_TARGET
+from longalign.scoring import NEG_INF, UNREACHABLE, Scoring
+from longalign.testing_inputs import (
+    QUERY_N,
+    TARGET_N,
+    any_scorings,
+    entry_range,
+    largest_parameter,
+    matrix_of,
+    mutated,
+    pairs,
+)
 
 T = TypeVar("T")
-
-#: The codes of an ambiguous letter: never equal, so that it never matches.
-QUERY_N, TARGET_N = AMBIGUOUS_IN_QUERY, AMBIGUOUS_IN_TARGET
-
-#: `Scoring.check_range` keeps H between these two, and so E and F above LOWEST - alpha - beta.
-LOWEST, HIGHEST = NEG_INF + (1 << 27), -NEG_INF
 
 #: The most letters that `cut_edges` puts before a rectangle on either side.
 MARGIN = 9
@@ -86,7 +89,8 @@ def _boundary_differences(where: str, got: Boundary, want: Boundary) -> Iterator
 
 
 def job_source(job: SweepJob) -> str:
-    """Python that builds the job, given numpy, SweepJob, Scoring, Boundary and `reference.encode`."""
+    """Python that builds the job, given numpy, SweepJob, Scoring, SubstitutionMatrix, Boundary and
+    `reference.encode`."""
     lines = [
         f"query={codes_source(job.query)}",
         f"target={codes_source(job.target)}",
@@ -102,6 +106,8 @@ def job_source(job: SweepJob) -> str:
 
 
 def codes_source(codes: Codes) -> str:
+    if len({*codes.tolist()} - {0, 1, 2, 3}) > 1 or codes.max() > TARGET_N:
+        return f"np.array({codes.tolist()}, np.uint8)"
     text = "".join("ACGTNN"[code] for code in codes)
     return f"encode({text!r}, ambiguous={max(QUERY_N, int(codes.max()))})"
 
@@ -109,118 +115,6 @@ def codes_source(codes: Codes) -> str:
 def _boundary_source(boundary: Boundary) -> str:
     h, gap = (f"np.array({values.tolist()}, np.int32)" for values in (boundary.h, boundary.gap))
     return f"Boundary({h}, {gap})"
-
-
-# --- letters -----------------------------------------------------------------------------------------
-
-
-def generators() -> st.SearchStrategy[np.random.Generator]:
-    """A seeded source of letters: long sequences drawn letter by letter would be too slow."""
-    return st.integers(0, 2**32 - 1).map(np.random.default_rng)
-
-
-@st.composite
-def sequences(draw: st.DrawFn, length: int, ambiguous: int = QUERY_N) -> Codes:
-    """Random, repetitive or low-complexity letters, with runs of N here and there."""
-    kind = draw(st.sampled_from(["spelled", "random", "tandem", "two letters"]))
-    if kind == "spelled" and length <= 16:
-        letters = draw(st.lists(st.integers(0, 3), min_size=length, max_size=length))
-        codes = np.array(letters, np.uint8)
-    elif kind == "tandem":
-        unit = draw(st.lists(st.integers(0, 3), min_size=1, max_size=6))
-        codes = np.resize(np.array(unit, np.uint8), length)
-    else:
-        letters_used = 2 if kind == "two letters" else 4
-        codes = draw(generators()).integers(0, letters_used, length, np.uint8)
-    for _ in range(draw(st.sampled_from([0, 0, 0, 1, 2]))):
-        start = draw(st.integers(0, length - 1))
-        codes[start : start + draw(st.integers(1, length))] = ambiguous
-    return codes
-
-
-@st.composite
-def pairs(draw: st.DrawFn, rows: int, cols: int) -> tuple[Codes, Codes]:
-    """A query and a target, unrelated or related, so that long alignments with gaps exist."""
-    query = draw(sequences(rows, QUERY_N))
-    if draw(st.booleans()):
-        return query, draw(sequences(cols, TARGET_N))
-    start = draw(st.sampled_from([0, rows // 2]))
-    rate = draw(st.sampled_from([0.0, 0.02, 0.2]))
-    return query, mutated(query[start:], cols, rate, draw(generators()))
-
-
-def mutated(query: Codes, length: int, rate: float, rng: np.random.Generator) -> Codes:
-    """A target of `length` letters that copies the query with substitutions, insertions and deletions.
-
-    `rate` is the chance of a change at each letter; after the end of the query come random letters.
-    """
-    letters: list[int] = []
-    position = 0
-    while len(letters) < length and position < len(query):
-        change = rng.choice(["substitute", "insert", "delete"]) if rng.random() < rate else "copy"
-        if change == "delete":
-            position += int(rng.geometric(0.3))
-        elif change == "insert":
-            letters.extend(rng.integers(0, 4, rng.geometric(0.3)))
-        else:
-            letters.append(int(query[position] if change == "copy" else rng.integers(0, 4)))
-            position += 1
-    letters.extend(rng.integers(0, 4, max(0, length - len(letters))))
-    target = np.array(letters[:length], np.uint8)
-    target[target == QUERY_N] = TARGET_N
-    return target
-
-
-# --- numbers -----------------------------------------------------------------------------------------
-
-
-SCORINGS = (
-    Scoring(),
-    Scoring(match=2, mismatch=-3, gap_open=0, gap_extend=2),  # linear gaps
-    Scoring(match=1, mismatch=-1, gap_open=4, gap_extend=0),  # a gap costs the same at any length
-    Scoring(match=1, mismatch=-2, gap_open=0, gap_extend=0),  # gaps for nothing
-    Scoring(match=3, mismatch=0, gap_open=1, gap_extend=1),
-    Scoring(match=5, mismatch=2, gap_open=6, gap_extend=1),  # a mismatch gains
-    Scoring(match=1, mismatch=-30, gap_open=1, gap_extend=1),  # never a mismatch
-    Scoring(match=127, mismatch=-128, gap_open=127, gap_extend=127),
-    Scoring(match=32767, mismatch=-32768, gap_open=32767, gap_extend=32767),
-)
-
-
-@st.composite
-def scorings(draw: st.DrawFn, rows: int, cols: int) -> Scoring:
-    """A scoring that sequences of these lengths may use, up to the largest one."""
-    limit = largest_parameter(rows, cols)
-    presets = [scoring for scoring in SCORINGS if scoring.match <= limit]
-    presets.append(Scoring(match=limit, mismatch=-limit, gap_open=limit, gap_extend=limit))
-    if draw(st.booleans()):
-        return draw(st.sampled_from(presets))
-    size = min(limit, draw(st.sampled_from([5, 200, 1 << 15, limit])))
-    match = draw(st.integers(1, size))
-    return Scoring(
-        match=match,
-        mismatch=draw(st.integers(-size, match - 1)),
-        gap_open=draw(st.integers(0, size)),
-        gap_extend=draw(st.integers(0, size)),
-    )
-
-
-def largest_parameter(rows: int, cols: int) -> int:
-    """The largest power of two that may stand for all four numbers of a scoring at these lengths."""
-    limit = LARGEST_PARAMETER
-    while True:
-        try:
-            Scoring(limit, -limit, limit, limit).check_range(rows, cols)
-        except InputError:
-            limit //= 2
-        else:
-            return limit
-
-
-def entry_range(scoring: Scoring, rows: int, cols: int) -> tuple[int, int]:
-    """The least and the largest value at the corner of a rectangle that keep all of H in range."""
-    fall = 2 * scoring.gap_open + scoring.gap_extend * (rows + cols) - min(scoring.mismatch, 0)
-    return LOWEST + fall, HIGHEST - scoring.match * min(rows, cols)
 
 
 # --- rectangles --------------------------------------------------------------------------------------
@@ -271,7 +165,7 @@ def cut_edges(
     Adding a number to every value of a matrix leaves a matrix that obeys the recurrence; in local mode
     it must not be negative.
     """
-    above, before = draw(pairs(draw(st.integers(1, MARGIN)), draw(st.integers(1, MARGIN))))
+    above, before = draw(pairs(draw(st.integers(1, MARGIN)), draw(st.integers(1, MARGIN)), scoring))
     whole_query, whole_target = np.concatenate([above, query]), np.concatenate([before, target])
     rows, cols = len(whole_query), len(whole_target)
     top, left = local_edges(rows, cols) if local else draw(_entries(rows, cols, scoring, 0, 0))
@@ -310,8 +204,8 @@ def jobs(draw: st.DrawFn, interesting: Sequence[int], cells: int) -> SweepJob:
     """A rectangle of at most `cells` cells, with any letters, scoring, edges and wishes."""
     rows, cols = draw(shapes(interesting, cells))
     local = draw(st.booleans())
-    query, target = draw(pairs(rows, cols))
-    scoring = draw(scorings(rows + MARGIN, cols + MARGIN))
+    scoring = draw(any_scorings(rows + MARGIN, cols + MARGIN))
+    query, target = draw(pairs(rows, cols, scoring))
     top, left = draw(edges(query, target, scoring, local))
     return SweepJob(
         query,
@@ -370,8 +264,12 @@ def sweep_in_tiles(
 
 def transposed(job: SweepJob) -> SweepJob:
     """The same rectangle with query and target, and with them E and F, exchanged."""
+    matrix = job.scoring.matrix
+    if matrix is not None:
+        matrix = dataclasses.replace(matrix, scores=tuple(zip(*matrix.scores, strict=True)))
     return dataclasses.replace(
         job,
+        scoring=dataclasses.replace(job.scoring, matrix=matrix),
         query=job.target,
         target=job.query,
         top=job.left,
@@ -499,6 +397,20 @@ class SweepConformance(Conformance):
         [result] = backend.sweep([job])
         assert result.best == BestCell()
         assert not result.rows[0].h.any()
+
+    def test_matrices_of_all_sizes(self, backend: Backend) -> None:
+        length = max(length for length in self.interesting_lengths if length**2 <= self.largest_job)
+        rng = np.random.default_rng(2)
+        work = []
+        for letters, local in ((2, True), (8, False), (25, True), (LARGEST_ALPHABET, False)):
+            query = rng.integers(0, letters, length, np.uint8)
+            target = mutated(query, length + 1, 0.1, rng, letters)
+            matrix = rng.integers(-5, 2, (letters, letters)) + 7 * np.eye(letters, dtype=int)
+            # The second makes a gap's first letter and a score exceed 8 bits.
+            for gap_open in (3, 118):
+                scoring = Scoring(gap_open=gap_open, gap_extend=2, matrix=matrix_of(matrix))
+                work.append(whole_matrix(query, target, scoring, local))
+        self.check(backend, work)
 
     def test_values_at_both_ends_of_the_range(self, backend: Backend) -> None:
         work = []

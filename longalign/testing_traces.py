@@ -20,18 +20,20 @@ from longalign.boundary import State, entry_edges
 from longalign.reference import ReferenceBackend, encode, letter_score
 from longalign.scoring import Scoring
 from longalign.testing import (
-    QUERY_N,
-    TARGET_N,
     Conformance,
     StopTheWorkError,
     assert_progress_adds_up,
     codes_source,
     edge_lengths,
+    shapes,
+)
+from longalign.testing_inputs import (
+    QUERY_N,
+    TARGET_N,
+    any_scorings,
     largest_parameter,
     mutated,
     pairs,
-    scorings,
-    shapes,
 )
 
 #: A mismatch costs as much as two gaps, and a gap as much as several: many paths are equally good.
@@ -88,7 +90,8 @@ def best_value(job: TraceJob) -> int:
 
 
 def trace_source(job: TraceJob) -> str:
-    """Python that builds the job, given TraceJob, Scoring, State and `reference.encode`."""
+    """Python that builds the job, given numpy, TraceJob, Scoring, SubstitutionMatrix, State and
+    `reference.encode`."""
     lines = [
         f"query={codes_source(job.query)}",
         f"target={codes_source(job.target)}",
@@ -111,8 +114,8 @@ def assert_same_path(job: TraceJob, got: Runs, want: Runs) -> None:
 def trace_jobs(draw: st.DrawFn, interesting: Sequence[int], cells: int) -> TraceJob:
     """A rectangle of at most `cells` cells with a path, with any letters, scoring and states."""
     rows, cols = draw(shapes(interesting, cells))
-    query, target = draw(pairs(rows, cols))
-    scoring = draw(st.one_of(st.sampled_from([TIES, FREE_GAPS]), scorings(rows, cols)))
+    scoring = draw(st.one_of(st.sampled_from([TIES, FREE_GAPS]), any_scorings(rows, cols)))
+    query, target = draw(pairs(rows, cols, scoring))
     states = product(State, repeat=2)
     jobs = [TraceJob(query, target, scoring, *pair) for pair in states]
     return draw(st.sampled_from([job for job in jobs if has_path(job)]))

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from functools import cache
 
+import numpy as np
 import parasail
 from Bio.Align import PairwiseAligner
+from Bio.Align.substitution_matrices import Array
 
 from longalign.backends.base import Codes
 from longalign.scoring import Scoring
@@ -18,33 +20,40 @@ from longalign.scoring import Scoring
 LETTERS = "ACGTNR"
 
 
-def spell(codes: Codes) -> str:
-    """Codes as letters that longalign and both oracles read."""
-    return "".join(LETTERS[code] for code in codes)
+def spell(codes: Codes, scoring: Scoring | None = None) -> str:
+    """Codes as letters that longalign and both oracles read: DNA, or those of a matrix."""
+    letters = LETTERS if scoring is None or scoring.matrix is None else scoring.matrix.letters
+    return "".join(letters[code] for code in codes)
 
 
 def parasail_score(query: Codes, target: Codes, scoring: Scoring, local: bool, kernel: str = "") -> int:
     """The score by a parasail kernel: serial, or "scan_32"."""
     align = getattr(parasail, "_".join(filter(None, ["sw" if local else "nw", kernel])))
     opening = scoring.gap_open + scoring.gap_extend
-    matrix = _parasail_matrix(scoring.match, scoring.mismatch)
-    result = align(spell(query), spell(target), opening, scoring.gap_extend, matrix)
+    matrix = _parasail_matrix(scoring)
+    result = align(spell(query, scoring), spell(target, scoring), opening, scoring.gap_extend, matrix)
     assert not result.saturated
     return result.score
 
 
 @cache
-def _parasail_matrix(match: int, mismatch: int) -> parasail.Matrix:
-    return parasail.matrix_create(LETTERS, match, mismatch)
+def _parasail_matrix(scoring: Scoring) -> parasail.Matrix:
+    """Its own copy of a matrix that comes with Biopython, or match and mismatch."""
+    if scoring.matrix is not None:
+        return parasail.Matrix(scoring.matrix.name.lower())
+    return parasail.matrix_create(LETTERS, scoring.match, scoring.mismatch)
 
 
 def biopython_score(query: Codes, target: Codes, scoring: Scoring, local: bool) -> int:
     """The score by Biopython's PairwiseAligner, which computes in floating point."""
     aligner = PairwiseAligner(
         mode="local" if local else "global",
-        match_score=scoring.match,
-        mismatch_score=scoring.mismatch,
         open_gap_score=-(scoring.gap_open + scoring.gap_extend),
         extend_gap_score=-scoring.gap_extend,
     )
-    return round(aligner.score(spell(target), spell(query)))
+    if scoring.matrix is None:
+        aligner.match_score, aligner.mismatch_score = scoring.match, scoring.mismatch
+    else:  # its rows are letters of the sequence that is given first
+        scores = np.array(scoring.matrix.scores, float).T
+        aligner.substitution_matrix = Array(scoring.matrix.letters, dims=2, data=scores)
+    return round(aligner.score(spell(target, scoring), spell(query, scoring)))

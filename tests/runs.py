@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 
 import pytest
+from hypothesis import strategies as st
 from oracles import spell
 
 from longalign import geometry, pipeline
@@ -17,22 +18,31 @@ from longalign.alignment import Alignment, Mode
 from longalign.backends.base import (
     Backend,
     Codes,
+    EdgeStarts,
     Progress,
+    Rectangle,
     Runs,
     SweepJob,
     SweepResult,
     TraceJob,
     no_progress,
 )
+from longalign.backends.cpu import CpuBackend
 from longalign.boundary import BestCell
-from longalign.events import Emit, ignore
+from longalign.engine import Engine, run_tiles, sweep_tile
+from longalign.events import Advanced, Emit, Event, TileFinished, ignore
+from longalign.geometry import Grid, even_cuts
+from longalign.lattice import StoreLattice
 from longalign.phases import meeting
 from longalign.plan import Resources
+from longalign.problem import Problem
 from longalign.reference import ReferenceBackend
 from longalign.scoring import Scoring
 from longalign.sequence import Sequence as Letters
-from longalign.store.manifest import Command
+from longalign.store import MemoryStore
+from longalign.store.manifest import Command, StartStates
 from longalign.testing import whole_matrix
+from longalign.testing_inputs import pairs, scorings
 
 
 class SmallTiles:
@@ -61,6 +71,9 @@ class SmallTiles:
 
     def trace(self, jobs: Sequence[TraceJob], progress: Progress = no_progress) -> list[Runs]:
         return self.inner.trace(jobs, progress)
+
+    def starts(self, jobs: Sequence[Rectangle], progress: Progress = no_progress) -> list[EdgeStarts]:
+        return self.inner.starts(jobs, progress)
 
     def tile_shape(self, rows: int, cols: int, devices: int = 1) -> tuple[int, int]:
         return self.shape
@@ -95,10 +108,14 @@ class Pair:
 
     @classmethod
     def of_codes(cls, query: Codes, target: Codes, scoring: Scoring, mode: Mode) -> Pair:
-        return cls(spell(query), spell(target), scoring, mode)
+        return cls(spell(query, scoring), spell(target, scoring), scoring, mode)
 
     def sequences(self) -> tuple[Letters, Letters]:
-        return Letters.from_letters("query", self.query), Letters.from_letters("target", self.target)
+        alphabet = self.scoring.alphabet
+        return (
+            Letters.from_letters("query", self.query, alphabet=alphabet),
+            Letters.from_letters("target", self.target, alphabet=alphabet),
+        )
 
     def run(
         self,
@@ -106,6 +123,7 @@ class Pair:
         store: Path | None = None,
         emit: Emit = ignore,
         command: Command = "align",
+        start_states: StartStates = "lazy",
     ) -> pipeline.Outcome:
         return pipeline.run(
             *self.sequences(),
@@ -113,6 +131,7 @@ class Pair:
             self.mode,
             resources or using(),
             command=command,
+            start_states=start_states,
             store_path=store,
             emit=emit,
         )
@@ -134,6 +153,13 @@ class Pair:
         assert score_columns(alignment) == end.value, self
 
 
+def pair_score(query: str, target: str, scoring: Scoring) -> int:
+    """What two letters score."""
+    if scoring.matrix is None:
+        return scoring.match if query == target in "ACGT" else scoring.mismatch
+    return scoring.matrix.scores[scoring.matrix.letters.index(query)][scoring.matrix.letters.index(target)]
+
+
 def score_columns(alignment: Alignment) -> int:
     """What an alignment is worth, one column at a time, from its CIGAR and the letters."""
     query = alignment.query.letters.tobytes().decode()[alignment.query_start : alignment.query_end]
@@ -146,7 +172,99 @@ def score_columns(alignment: Alignment) -> int:
             if op in "ID":
                 score -= scoring.gap_extend
             else:
-                score += scoring.match if query[i] == target[j] in "ACGT" else scoring.mismatch
+                score += pair_score(query[i], target[j], scoring)
             i, j = i + (op != "D"), j + (op != "I")
     assert (i, j) == (len(query), len(target))
     return score
+
+
+# --- runs of any kind
+
+#: For all tests: a CPU back end keeps its working memory.
+CPU = CpuBackend(2)
+
+modes = st.sampled_from(["local", "global"])
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """The largest tile, chunk and leaf, and the bytes for a group of segments."""
+
+    tile: tuple[int, int]
+    chunk: int
+    leaf: int
+    group: int = 256 << 20
+
+    def run(self, pair: Pair, *backends):
+        tiled = [SmallTiles(self.tile, backend, self.leaf) for backend in backends]
+        with small_geometry(self.chunk, self.group):
+            return pair.run(using(*tiled))
+
+
+sides = st.one_of(st.integers(1, 8), st.integers(1, 60))
+geometries = st.builds(
+    Geometry,
+    tile=st.tuples(sides, sides),
+    chunk=sides,
+    leaf=st.integers(1, 100),
+    group=st.sampled_from([1, 2000, 256 << 20]),
+)
+
+
+@st.composite
+def problems(
+    draw: st.DrawFn,
+    longest: int = 45,
+    scorings: Callable[[int, int], st.SearchStrategy[Scoring]] = scorings,
+) -> Pair:
+    """Mutated copies, repeats, runs of N and unrelated letters, under any scoring."""
+    rows, cols = draw(st.integers(1, longest)), draw(st.integers(1, longest))
+    scoring = draw(scorings(rows, cols))
+    return Pair.of_codes(*draw(pairs(rows, cols, scoring)), scoring, draw(modes))
+
+
+def swept_lattice(pair, chunk=10**6):
+    """A whole matrix as one tile, in chunks of at most `chunk` letters a side."""
+    problem = Problem.of(*pair.sequences(), pair.scoring, pair.mode)
+    rows, cols = len(pair.query), len(pair.target)
+    grid = Grid(even_cuts(rows, chunk), even_cuts(cols, chunk), (0, rows), (0, cols))
+    lattice = StoreLattice(problem, grid, MemoryStore())
+    sweep_tile(lattice, CPU, grid.tile(0, 0))
+    return lattice
+
+
+def run_all(lattice: StoreLattice, engine: Engine) -> set[tuple[int, int]]:
+    """Run what is missing: the tiles that were swept."""
+    events = list(run_tiles(lattice, engine))
+    finished = [event for event in events if isinstance(event, TileFinished)]
+    cells = sum(event.cells for event in events if isinstance(event, Advanced))
+    assert cells == sum(event.cells for event in finished)
+    return {(event.row, event.col) for event in finished}
+
+
+# --- what became of a run
+
+
+def result(outcome: pipeline.Outcome) -> tuple[object, ...]:
+    return outcome.end, outcome.alignment.cigar, outcome.alignment.query_start
+
+
+class Interrupts:
+    """Raises KeyboardInterrupt at event number `at`, and keeps those before it."""
+
+    def __init__(self, at: int) -> None:
+        self.at = at
+        self.events: list[Event] = []
+
+    def __call__(self, event: Event) -> None:
+        if len(self.events) == self.at:
+            raise KeyboardInterrupt
+        self.events.append(event)
+
+
+def tiles_in(store: Path) -> int:
+    return len(list((store / "tiles").glob("r*.h5")))
+
+
+def swept(events: list[Event]) -> int:
+    return sum(isinstance(event, TileFinished) for event in events)

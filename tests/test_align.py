@@ -15,7 +15,11 @@ from oracles import parasail_score, spell
 
 import longalign
 from longalign.scoring import Scoring
-from longalign.testing import QUERY_N, SCORINGS, mutated
+from longalign.testing_inputs import (
+    QUERY_N,
+    SCORINGS,
+    mutated,
+)
 
 DATA = Path(__file__).with_name("data")
 

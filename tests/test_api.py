@@ -50,6 +50,17 @@ def test_nothing_aligned_is_an_empty_alignment():
     assert longalign.score("AAAA", "CCCC", backend="cpu") == longalign.BestCell()
 
 
+@pytest.mark.parametrize("mode", ["local", "global"])
+def test_trace_finds_the_alignment_of_a_run_again_and_others(tmp_path, mode):
+    store = tmp_path / "s"
+    options = {"mode": mode, "backend": "cpu"}
+    whole = longalign.align(QUERY, TARGET, store=store, start_states="eager", **options)
+    again = longalign.trace(store, whole.query_end, whole.target_end, backend="cpu")
+    assert (again.score, again.cigar) == (whole.score, whole.cigar)
+    shorter = longalign.trace(str(store), 5, 4, backend="cpu")
+    assert (shorter.query_end, shorter.target_end, shorter.rescore()) == (5, 4, shorter.score)
+
+
 def test_resume_returns_what_the_run_would_have(tmp_path):
     scoring = longalign.Scoring(2, -1, 1, 1)
     options = {"scoring": scoring, "mode": "global", "backend": "cpu"}
@@ -104,6 +115,7 @@ def test_advances_add_up_to_what_a_phase_computed(phase):
     ("call", "error", "text"),
     [
         (lambda: longalign.align("A", "A", mode="glocal"), longalign.UsageError, "one of local, global"),
+        (lambda: longalign.score("A", "A", start_states="both"), longalign.UsageError, "one of lazy, eager"),
         (lambda: longalign.align("", "A", backend="cpu"), longalign.InputError, "'query' has no letters"),
         (lambda: longalign.align("A", "A-", backend="cpu"), longalign.InputError, "letter 2 .* is '-'"),
         (lambda: longalign.align("A", "A", backend="tpu"), longalign.UsageError, "cpu, cuda, not .tpu."),

@@ -46,9 +46,10 @@ def test_one_module_imports_dask():
     assert importers("dask") | importers("distributed") == {"engines/dask.py"}
 
 
-@pytest.mark.parametrize("library", ["hypothesis", "pytest"])
-def test_only_the_suite_imports_test_libraries(library):
-    assert importers(library) == {"testing.py", "testing_traces.py"}
+def test_only_the_suite_imports_test_libraries():
+    suites = {"testing.py", "testing_starts.py", "testing_traces.py"}
+    assert importers("hypothesis") == {*suites, "testing_inputs.py"}
+    assert importers("pytest") == suites
 
 
 @pytest.mark.parametrize("unwanted", ["numba.cuda", "hypothesis", "pytest", "dask", "distributed"])

@@ -19,7 +19,10 @@ from longalign.boundary import (
     local_edges,
 )
 from longalign.scoring import NEG_INF, Scoring
-from longalign.testing import LOWEST, SCORINGS
+from longalign.testing_inputs import (
+    LOWEST,
+    SCORINGS,
+)
 
 SCORING = Scoring(match=1, mismatch=-3, gap_open=3, gap_extend=2)
 

@@ -112,7 +112,7 @@ def test_output_and_summary_go_to_files(run, pair):
     assert run("align", *pair, "-q", "-o", "x.paf", "--json", "x.json") == (0, "", "")
     [record] = read_paf("x.paf")
     summary = json.loads(Path("x.json").read_text())
-    assert summary["schema"] == "longalign.summary/1"
+    assert summary["schema"] == "longalign.summary/2"
     assert summary["score"] == record.score == SCORE
     assert summary["end"] == {"query": record.query_end, "target": record.target_end}
     assert [phase["name"] for phase in summary["phases"]] == ["score", "stitch", "recompute"]
@@ -389,6 +389,7 @@ def test_out_of_memory_is_one_line(refuse, pair, monkeypatch):
             "interrupted; go on with: longalign resume 'it'\"'\"'s' --cluster tcp://host:1",
         ),
         (["verify", "x.paf", "q.fa", "t.fa"], "interrupted"),
+        (["trace", "it's", "--end", "1,1"], "interrupted"),
     ],
 )
 def test_an_interrupt_says_how_to_go_on(refuse, run, pair, monkeypatch, arguments, text):
@@ -399,6 +400,7 @@ def test_an_interrupt_says_how_to_go_on(refuse, run, pair, monkeypatch, argument
 
     monkeypatch.setattr("longalign.cli.align.read_sequence", interrupt)
     monkeypatch.setattr("longalign.cli.verify.verify_paf", interrupt)
+    monkeypatch.setattr("longalign.cli.trace.trace_cell", interrupt)
     assert refuse(*arguments) == (130, text)
 
 

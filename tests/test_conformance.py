@@ -7,7 +7,9 @@ import pytest
 from longalign.backends.cpu import CpuBackend, SweepGeometry
 from longalign.backends.cpu.trace_kernel import GROUP, LANES
 from longalign.reference import ReferenceBackend
-from longalign.testing import SweepConformance
+from longalign.testing import (
+    SweepConformance,
+)
 from longalign.testing_traces import TraceConformance
 
 

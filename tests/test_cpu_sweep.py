@@ -29,7 +29,13 @@ from longalign.boundary import BestCell, State, entry_edges, local_edges
 from longalign.errors import BackendError
 from longalign.reference import ReferenceBackend, matrices
 from longalign.scoring import UNREACHABLE, Scoring
-from longalign.testing import assert_same_result, edge_lengths, jobs, mutated, whole_matrix
+from longalign.testing import (
+    assert_same_result,
+    edge_lengths,
+    jobs,
+    whole_matrix,
+)
+from longalign.testing_inputs import matrix_of, mutated
 
 #: Three columns a lane, so that the halves they are unrolled in differ; strips of up to 24 columns.
 TINY = SweepGeometry(columns=3, lanes=8, group=4, block_rows=16, least_rows=4)
@@ -49,6 +55,16 @@ def random_job(rows: int, cols: int, local: bool, seed: int = 0, state: State = 
     query = rng.integers(0, 4, rows, np.uint8)
     top, left = local_edges(rows, cols) if local else entry_edges(state, rows, cols, Scoring())
     return SweepJob(query, mutated(query, cols, 0.1, rng), Scoring(), top, left, local, (rows,), (cols,))
+
+
+def matrix_job(rows: int, cols: int, letters: int) -> SweepJob:
+    """Letters scored by a matrix, the largest of which may be the last one of all."""
+    rng = np.random.default_rng(rows + cols)
+    matrix = matrix_of(rng.integers(-6, 4, (letters, letters)) + 6 * np.eye(letters, dtype=int))
+    query = rng.integers(0, letters, rows, np.uint8)
+    query[-1] = letters - 1
+    target = mutated(query, cols, 0.1, rng, letters)
+    return whole_matrix(query, target, Scoring(gap_open=7, gap_extend=1, matrix=matrix), letters % 2 == 0)
 
 
 # --- how a rectangle is cut --------------------------------------------------------------------------
@@ -127,6 +143,9 @@ def test_nothing_outside_the_working_arrays_is_touched(monkeypatch):
         random_job(rows, cols, local) for rows, cols in product(lengths, lengths) for local in (True, False)
     ]
     work += [random_job(rows, 25, False, state=state) for rows in lengths for state in State]
+    work += [
+        matrix_job(rows, cols, letters) for rows, cols in product(lengths, lengths) for letters in (2, 32)
+    ]
     cpu.sweep(work)
     assert fences
     assert all((fence == 0xA5).all() for fence in fences)
@@ -140,7 +159,7 @@ def test_every_number_of_a_block_lies_within_the_bounds(job):
     """The proof in `widths.py`, tried on the oracle's matrices."""
     rows, cols = len(job.query), len(job.target)
     record = np.zeros(1, workspace.JOB)[0]
-    for name in ("match", "mismatch", "gap_open", "gap_extend"):
+    for name in ("highest", "lowest", "gap_open", "gap_extend"):
         record[name] = getattr(job.scoring, name)
     record = np.rec.array(record)
     record.local = job.local
@@ -157,7 +176,7 @@ def test_every_number_of_a_block_lies_within_the_bounds(job):
         cols,
         record,
     )
-    assert low < min(h.min(), e[1:, 1:].min() - job.scoring.gap_extend, h.min() + job.scoring.mismatch)
+    assert low < min(h.min(), e[1:, 1:].min() - job.scoring.gap_extend, h.min() + job.scoring.lowest)
     assert low < f[1:, 1:].min() - job.scoring.gap_extend
     assert high >= max(h.max(), e[1:, 1:].max(), f[1:, 1:].max())
 
@@ -278,6 +297,13 @@ def test_a_short_run_compiles_one_kernel(compiled):
     assert narrow(compiled) == {TINY.kernel(16, local=True, track=True)}
 
 
+def test_a_matrix_takes_a_kernel_of_its_own(compiled):
+    check(CpuBackend(2, TINY), [random_job(30, 40, True), matrix_job(30, 40, 5)])
+    assert narrow(compiled) == {
+        TINY.kernel(16, local=True, track=True, matrix=kind) for kind in (True, False)
+    }
+
+
 def test_what_does_not_fit_the_one_kernel_takes_a_wider_one(compiled):
     scoring = Scoring(1 << 20, -(1 << 20), 5, 1 << 19)
     query = np.random.default_rng(3).integers(0, 4, 60, np.uint8)
@@ -308,8 +334,9 @@ def test_a_kernel_that_does_not_compile_ends_as_backend_error(monkeypatch):
 # --- other processors --------------------------------------------------------------------------------
 
 ON_ANOTHER_PROCESSOR = """
-from tests.test_cpu_sweep import TINY, WIDTHS, CpuBackend, State, check, random_job
+from tests.test_cpu_sweep import TINY, WIDTHS, CpuBackend, State, check, matrix_job, random_job
 work = [random_job(40, 70, local, seed, state) for seed, state in enumerate(State) for local in (True, False)]
+work += [matrix_job(40, 70, letters) for letters in (3, 24)]
 check(CpuBackend(2, TINY, WIDTHS), work)
 print(CpuBackend(2).describe()["compiled for"])
 """

@@ -11,7 +11,9 @@ from longalign.backends.cpu import CpuBackend, tracing
 from longalign.boundary import State
 from longalign.reference import ReferenceBackend
 from longalign.scoring import Scoring
-from longalign.testing import mutated
+from longalign.testing_inputs import (
+    mutated,
+)
 from longalign.testing_traces import TIES, assert_same_path
 
 
@@ -38,7 +40,12 @@ def test_progress_that_raises_stops_the_batches_that_have_not_begun(monkeypatch)
     trace_batch = tracing._trace_batch
     monkeypatch.setattr(tracing, "_FEWEST_CELLS", 1)
     monkeypatch.setattr(tracing, "_BATCHES", 1 << 30)
-    monkeypatch.setattr(tracing, "_trace_batch", lambda jobs: begun.append(jobs) or trace_batch(jobs))
+
+    def note(tracer, jobs):
+        begun.append(jobs)
+        return trace_batch(tracer, jobs)
+
+    monkeypatch.setattr(tracing, "_trace_batch", note)
 
     def stop(cells):
         raise KeyboardInterrupt

@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 
 from longalign.scoring import Scoring
-from longalign.testing import assert_same_result, mutated, whole_matrix
+from longalign.testing import (
+    assert_same_result,
+    whole_matrix,
+)
+from longalign.testing_inputs import (
+    mutated,
+)
 
 pytest.importorskip("numba_cuda")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from operator import attrgetter
 
 import numpy as np
 import pytest
@@ -12,13 +13,19 @@ from longalign.backends.base import SweepJob, TraceJob
 from longalign.backends.cpu import CpuBackend
 from longalign.boundary import State, entry_edges, local_edges
 from longalign.errors import BackendError
+from longalign.matrix import SubstitutionMatrix
 from longalign.scoring import Scoring
-from longalign.testing import QUERY_N, TARGET_N, SweepConformance, assert_same_result, whole_matrix
+from longalign.testing import SweepConformance, assert_same_result, whole_matrix
+from longalign.testing_inputs import QUERY_N, TARGET_N, letters_of, matrix_of
+from longalign.testing_starts import StartConformance
 from longalign.testing_traces import TIES, TraceConformance, assert_same_path
 
 pytestmark = pytest.mark.gpu
 
+DNA = Scoring()
 LARGE_SCORES = Scoring(match=1000, mismatch=-1500, gap_open=2000, gap_extend=700)
+PROTEIN = Scoring(gap_open=10, gap_extend=1, matrix=SubstitutionMatrix.load("BLOSUM62"))
+LARGE_PROTEIN = Scoring(gap_open=200, gap_extend=20, matrix=matrix_of(20 * np.array(PROTEIN.matrix.scores)))
 KINDS = [("packed", 8), ("packed", 16), ("packed", 24), ("int32", 8), ("int32", 16)]
 
 
@@ -117,12 +124,12 @@ def test_packed_arithmetic():
     assert (out[2].view(np.uint8).reshape(count, 4) == picked).all()
 
 
-def related(rng, rows, cols):
+def related(rng, rows, cols, letters=4):
     """A query and a target that share long stretches, with substitutions and a few gaps."""
-    query = rng.integers(0, 4, rows, np.uint8)
+    query = rng.integers(0, letters, rows, np.uint8)
     target = np.resize(query, cols)
     at = rng.integers(0, cols, cols // 20)
-    target[at] = rng.integers(0, 4, len(at), np.uint8)
+    target[at] = rng.integers(0, letters, len(at), np.uint8)
     for start in rng.integers(0, cols, 5):
         target[start:] = np.roll(target[start:], int(rng.integers(1, 40)))
     return query, target
@@ -156,12 +163,16 @@ def test_more_batches_than_strips(gpu, cpu):
     check(gpu, cpu, [whole_matrix(*related(rng, 1_500_000, 70), Scoring(), True)])
 
 
-@pytest.mark.parametrize("scoring", [Scoring(), LARGE_SCORES], ids=["bytes", "compare"])
+@pytest.mark.parametrize(
+    "scoring",
+    [Scoring(), LARGE_SCORES, PROTEIN, LARGE_PROTEIN],
+    ids=["bytes", "compare", "profile", "wide profile"],
+)
 @pytest.mark.parametrize("local", [True, False], ids=["local", "global"])
 def test_lattices(gpu, cpu, scoring, local):
     rng = np.random.default_rng(3)
     rows, cols = 9_001, 12_345
-    job = whole_matrix(*related(rng, rows, cols), scoring, local)
+    job = whole_matrix(*related(rng, rows, cols, letters_of(scoring)), scoring, local)
     check(gpu, cpu, [replace(job, rows=lattice(rows, 17), cols=lattice(cols, 23))])
 
 
@@ -240,6 +251,23 @@ def test_no_races(cpu, numbers, columns):
             assert_same_result(job, swept, want)
 
 
+@pytest.mark.parametrize(("numbers", "columns"), [("packed", 8), ("packed", 16), ("int32", 8)])
+def test_no_races_between_profiles(cpu, numbers, columns):
+    """Matrices of different sizes in one launch, and more strips than warps: profiles are written anew."""
+    gpu = cuda_backend(numbers=numbers, columns=columns)
+    rng = np.random.default_rng(11)
+    small = Scoring(gap_open=10, gap_extend=1, matrix=matrix_of(np.array(PROTEIN.matrix.scores)[:5, :5]))
+    work = [
+        whole_matrix(*related(rng, rows, cols, letters_of(scoring)), scoring, True)
+        for scoring in (PROTEIN, small)
+        for rows, cols in ((300, 1_200_000), (1_000, 70_001), (7, 9))
+    ]
+    want = cpu.sweep(work)
+    for _ in range(10):
+        for job, got, one in zip(work, gpu.sweep(work), want, strict=True):
+            assert_same_result(job, got, one)
+
+
 @pytest.mark.parametrize(("numbers", "columns"), KINDS)
 def test_no_races_with_more_strips_than_can_be_resident(cpu, numbers, columns):
     gpu = cuda_backend(numbers=numbers, columns=columns)
@@ -299,9 +327,9 @@ class TestTraces(TraceConformance):
         return cuda_backend()
 
 
-def leaf(rng, rows, cols, scoring=None):
+def leaf(rng, rows, cols, scoring=DNA):
     states = rng.choice(list(State), 2) if min(rows, cols) > 1 else (State.H, State.H)
-    return TraceJob(*related(rng, rows, cols), scoring or Scoring(), *map(State, states))
+    return TraceJob(*related(rng, rows, cols, letters_of(scoring)), scoring, *map(State, states))
 
 
 def check_paths(gpu, cpu, work):
@@ -309,7 +337,7 @@ def check_paths(gpu, cpu, work):
         assert_same_path(job, got, want)
 
 
-@pytest.mark.parametrize("scoring", [Scoring(), TIES, LARGE_SCORES], ids=str)
+@pytest.mark.parametrize("scoring", [DNA, TIES, LARGE_SCORES, PROTEIN], ids=attrgetter("letter_scores"))
 def test_many_leaves(cpu, scoring):
     rng = np.random.default_rng(11)
     check_paths(cuda_backend(), cpu, [leaf(rng, *rng.integers(1, 700, 2), scoring) for _ in range(5_000)])
@@ -338,6 +366,64 @@ def test_paths_do_not_depend_on_how_warps_are_scheduled(cpu):
     gpu, work = cuda_backend(), [leaf(rng, *rng.integers(1, 600, 2), TIES) for _ in range(2_000)]
     for _ in range(20):
         check_paths(gpu, cpu, work)
+
+
+class TestStarts(StartConformance):
+    """Around the columns of a lane, the rows of a batch, and strips."""
+
+    interesting_lengths = (8, 32, 256)
+    largest_job = 20_000
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def backend(cls):
+        return cuda_backend()
+
+
+def rectangle(rng, rows, cols, scoring=DNA, local=True):
+    return whole_matrix(*related(rng, rows, cols, letters_of(scoring)), scoring, local)
+
+
+def check_starts(gpu, cpu, work):
+    for job, got, want in zip(work, gpu.starts(work), cpu.starts(work), strict=True):
+        for ours, theirs in ((got.bottom, want.bottom), (got.right, want.right)):
+            assert (ours.h == theirs.h).all()
+            assert (ours.gap == theirs.gap).all()
+        assert (got.bottom.h.shape, got.right.h.shape) == ((len(job.target),), (len(job.query),))
+
+
+@pytest.mark.parametrize("local", [True, False])
+@pytest.mark.parametrize("scoring", [DNA, TIES, LARGE_SCORES, PROTEIN], ids=attrgetter("letter_scores"))
+def test_starts_of_many_rectangles(cpu, scoring, local):
+    rng = np.random.default_rng(15)
+    work = [rectangle(rng, *rng.integers(1, 900, 2), scoring, local) for _ in range(3_000)]
+    check_starts(cuda_backend(), cpu, work)
+
+
+def test_starts_of_large_rectangles_and_thin_ones(cpu):
+    rng = np.random.default_rng(16)
+    shapes = [(40_000, 40_000), (5_000, 200_001), (1, 1 << 18), (1 << 18, 1), (33, 300_000), (300_000, 33)]
+    check_starts(cuda_backend(), cpu, [rectangle(rng, *shape) for shape in shapes])
+
+
+def test_starts_do_not_depend_on_how_warps_are_scheduled(cpu):
+    """Few rectangles of many strips, which wait for one another."""
+    rng = np.random.default_rng(17)
+    gpu, work = cuda_backend(), [rectangle(rng, 700, 100_003, scoring) for scoring in (TIES, TIES, PROTEIN)]
+    for _ in range(20):
+        check_starts(gpu, cpu, work)
+
+
+def test_starts_in_several_launches(cpu, monkeypatch):
+    from longalign.backends.cuda import starting
+
+    monkeypatch.setattr(starting, "_LAUNCH_CELLS", 1 << 22)
+    rng = np.random.default_rng(18)
+    gpu, work = cuda_backend(), [rectangle(rng, *rng.integers(1, 1_500, 2)) for _ in range(100)]
+    counts = []
+    gpu.starts(work, counts.append)
+    assert len(counts) > 3
+    check_starts(gpu, cpu, work)
 
 
 def test_a_lattice_beyond_the_memory_is_refused_with_figures():

@@ -13,15 +13,22 @@ from longalign.backends.base import SweepJob
 from longalign.backends.cuda.worklist import ALL_ROWS
 from longalign.boundary import Boundary, State, entry_edges, local_edges
 from longalign.geometry import plan_grid
+from longalign.matrix import LARGEST_ALPHABET, SubstitutionMatrix
 from longalign.reference import ReferenceBackend
 from longalign.scoring import NEG_INF, Scoring
-from longalign.testing import mutated, whole_matrix
+from longalign.testing import (
+    whole_matrix,
+)
+from longalign.testing_inputs import (
+    mutated,
+)
 
 pytest.importorskip("numba_cuda")
 
 from longalign.backends.cuda import planning, window
 from longalign.backends.cuda.config import KernelConfig
 from longalign.backends.cuda.planning import Hardware, Wishes, choose
+from longalign.backends.cuda.profile import profile_bytes
 
 H200 = Hardware(132, (9, 0))
 AMPERE = Hardware(108, (8, 0))
@@ -51,6 +58,51 @@ def test_packed_where_exact_and_int32_elsewhere(local):
     assert config_of(plain, AMPERE).numbers == "int32"
     assert config_of(plain, wishes=Wishes(numbers="int32")).numbers == "int32"
     assert config_of(job(300, 200, Scoring(match=125), local)).numbers == "int32"
+
+
+def protein(rows, cols, gap_open=10, local=True):
+    scoring = Scoring(gap_open=gap_open, gap_extend=1, matrix=SubstitutionMatrix.load("BLOSUM62"))
+    rng = np.random.default_rng(rows)
+    return whole_matrix(*(rng.integers(0, 24, side, np.uint8) for side in (rows, cols)), scoring, local)
+
+
+@pytest.mark.parametrize("local", [True, False])
+def test_a_matrix_is_packed_where_scores_and_an_opened_gap_fit_8_bits(local):
+    def kind(work, hardware=H200):
+        config = config_of(work, hardware)
+        return config.letters, config.numbers
+
+    assert kind(protein(300, 200, local=local)) == ("profile", "packed")
+    assert kind(protein(300, 200, 115, local)) == ("profile", "packed")  # 11 + 115 + 1 = 127
+    assert kind(protein(300, 200, 116, local)) == ("profile", "int32")
+    assert kind(protein(300, 200, local=local), AMPERE) == ("profile", "int32")
+
+
+def test_profiles_of_the_largest_matrix_fit_a_block():
+    profiles = [config for config in planning.every_configuration() if config.letters == "profile"]
+    wished = [
+        config_of(protein(300, 200), wishes=Wishes(numbers, columns, warps=warps))
+        for numbers, columns, warps in (
+            ("packed", 4, 4),
+            ("packed", 24, 4),
+            ("int32", 16, 2),
+            ("int32", 2, 9),
+        )
+    ]
+    assert {config.numbers for config in profiles} == {"packed", "int32"}
+    for config in (*profiles, *wished):
+        assert config.letters == "profile"
+        assert config.warps >= 1
+        shared = profile_bytes(config, LARGEST_ALPHABET) + config.warps * config.mailbox_bytes
+        assert shared + 2 * 2 * 8 <= 48 << 10  # and two more slots in either mailbox
+
+
+def test_shared_memory_bounds_the_warps_of_a_profile():
+    config = config_of(protein(300, 200))
+    without, with_it = (planning.resident_warps(config, H200, letters) for letters in (0, 32))
+    assert with_it < without
+    assert planning.resident_warps(config, replace(H200, shared_bytes=64 << 10), 32) < with_it
+    assert planning.resident_warps(config, replace(H200, shared_bytes=1), 32) == config.warps * 132
 
 
 @pytest.mark.parametrize(("state", "numbers"), [(State.H, "packed"), (State.E, "int32"), (State.F, "int32")])

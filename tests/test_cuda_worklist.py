@@ -9,7 +9,13 @@ import pytest
 
 from longalign.boundary import BestCell
 from longalign.scoring import Scoring
-from longalign.testing import QUERY_N, TARGET_N, whole_matrix
+from longalign.testing import (
+    whole_matrix,
+)
+from longalign.testing_inputs import (
+    QUERY_N,
+    TARGET_N,
+)
 
 pytest.importorskip("numba_cuda")
 

@@ -19,14 +19,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from runs import Pair, SmallTiles
+from runs import Pair, SmallTiles, run_all
 
 from longalign.backends.base import Backend
-from longalign.engine import Engine, run_tiles
+from longalign.engine import run_tiles
 from longalign.engines.local import LocalEngine
 from longalign.engines.shared import SharedStoreEngine, sweep_stored_tile
 from longalign.errors import BackendError
-from longalign.events import Advanced, TileFinished
+from longalign.events import TileFinished
 from longalign.geometry import Grid
 from longalign.lattice import StoreLattice
 from longalign.problem import Problem
@@ -66,15 +66,6 @@ def want() -> list[object]:
     with LocalEngine(lattice, [ReferenceBackend()]) as engine:
         list(run_tiles(lattice, engine))
     return content(lattice.store)
-
-
-def run_all(lattice: StoreLattice, engine: Engine) -> set[tuple[int, int]]:
-    """Run what is missing: the tiles that were swept."""
-    events = list(run_tiles(lattice, engine))
-    finished = [event for event in events if isinstance(event, TileFinished)]
-    cells = sum(event.cells for event in events if isinstance(event, Advanced))
-    assert cells == sum(event.cells for event in finished)
-    return {(event.row, event.col) for event in finished}
 
 
 # --- threads

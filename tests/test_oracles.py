@@ -8,7 +8,12 @@ from oracles import parasail_score
 
 from longalign.backends.cpu import CpuBackend
 from longalign.scoring import Scoring
-from longalign.testing import mutated, whole_matrix
+from longalign.testing import (
+    whole_matrix,
+)
+from longalign.testing_inputs import (
+    mutated,
+)
 
 LINEAR = Scoring(match=2, mismatch=-3, gap_open=0, gap_extend=2)
 LONG_GAPS = Scoring(match=1, mismatch=-2, gap_open=10, gap_extend=0)

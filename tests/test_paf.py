@@ -190,7 +190,7 @@ def test_a_summary_of_an_alignment() -> None:
     assert isinstance(versions, dict)
     assert {"longalign", "python", "numpy"} <= set(versions)
     assert summary == {
-        "schema": "longalign.summary/1",
+        "schema": "longalign.summary/2",
         "query": {
             "name": "q",
             "length": 4,

@@ -5,69 +5,41 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
-from runs import Pair, SmallTiles, small_geometry, using
+from runs import (
+    CPU,
+    Geometry,
+    Pair,
+    SmallTiles,
+    geometries,
+    problems,
+    sides,
+    small_geometry,
+    swept_lattice,
+    using,
+)
 
 from longalign.backends.base import TraceJob, no_progress
-from longalign.backends.cpu import CpuBackend
 from longalign.boundary import State, Waypoint
-from longalign.engine import sweep_tile
 from longalign.errors import InternalError
-from longalign.geometry import Grid, even_cuts
-from longalign.lattice import StoreLattice
 from longalign.phases.bisect import bisect
 from longalign.phases.recompute import groups_of, merge, recompute, segments_of
 from longalign.phases.stitch import stitch
 from longalign.problem import Problem, Segment
 from longalign.reference import ReferenceBackend
 from longalign.scoring import UNREACHABLE, Scoring
-from longalign.store import MemoryStore
-from longalign.testing import SCORINGS, pairs, scorings
+from longalign.testing_inputs import (
+    SCORINGS,
+)
 from longalign.testing_traces import path_value
 
-modes = st.sampled_from(["local", "global"])
-
-#: One of each kind of back end for all tests: a CPU back end keeps its working memory.
-CPU = CpuBackend(2)
 BACKENDS = {"reference": ReferenceBackend(), "cpu": CPU}
-
-
-@dataclass(frozen=True)
-class Geometry:
-    """The largest tile, chunk and leaf, and the bytes for a group of segments."""
-
-    tile: tuple[int, int]
-    chunk: int
-    leaf: int
-    group: int = 256 << 20
-
-    def run(self, pair: Pair, *backends):
-        tiled = [SmallTiles(self.tile, backend, self.leaf) for backend in backends]
-        with small_geometry(self.chunk, self.group):
-            return pair.run(using(*tiled))
-
-
-sides = st.one_of(st.integers(1, 8), st.integers(1, 60))
-geometries = st.builds(
-    Geometry,
-    tile=st.tuples(sides, sides),
-    chunk=sides,
-    leaf=st.integers(1, 100),
-    group=st.sampled_from([1, 2000, 256 << 20]),
-)
-
-
-@st.composite
-def problems(draw: st.DrawFn, longest: int = 45) -> Pair:
-    """Mutated copies, repeats, runs of N and unrelated letters, under any scoring."""
-    rows, cols = draw(st.integers(1, longest)), draw(st.integers(1, longest))
-    return Pair.of_codes(*draw(pairs(rows, cols)), draw(scorings(rows, cols)), draw(modes))
 
 
 @pytest.mark.parametrize("backend", BACKENDS.values(), ids=BACKENDS.keys())
@@ -170,16 +142,6 @@ def test_a_lattice_that_contradicts_the_exit_is_an_internal_error():
     lattice = swept_lattice(Pair("ACGT", "ACGT", mode="global"))
     with pytest.raises(InternalError, match=r"no path of value 5 leads to cell \(4, 4\)"):
         stitch(lattice, [Waypoint(4, 4, State.H, 5)], ReferenceBackend())
-
-
-def swept_lattice(pair, chunk=10**6):
-    """A whole matrix as one tile, in chunks of at most `chunk` letters a side."""
-    problem = Problem.of(*pair.sequences(), pair.scoring, pair.mode)
-    rows, cols = len(pair.query), len(pair.target)
-    grid = Grid(even_cuts(rows, chunk), even_cuts(cols, chunk), (0, rows), (0, cols))
-    lattice = StoreLattice(problem, grid, MemoryStore())
-    sweep_tile(lattice, CPU, grid.tile(0, 0))
-    return lattice
 
 
 class Counting(SmallTiles):

@@ -10,7 +10,15 @@ from longalign.backends.base import SweepJob
 from longalign.boundary import BestCell, State, entry_edges, local_edges
 from longalign.reference import ReferenceBackend, encode, matrices
 from longalign.scoring import NEG_INF, Scoring
-from longalign.testing import QUERY_N, SCORINGS, TARGET_N, mutated, whole_matrix
+from longalign.testing import (
+    whole_matrix,
+)
+from longalign.testing_inputs import (
+    QUERY_N,
+    SCORINGS,
+    TARGET_N,
+    mutated,
+)
 
 DEFAULT = Scoring()
 

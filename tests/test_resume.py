@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from runs import Pair, SmallTiles, small_geometry, using
+from commands import align, command, finish, start
+from runs import Interrupts, Pair, SmallTiles, result, small_geometry, swept, tiles_in, using
 
 from longalign import pipeline
 from longalign.backends.cpu import CpuBackend
@@ -38,36 +36,11 @@ def small_run(store: Path | None, emit: Emit = ignore, backend=None) -> pipeline
         return PAIR.run(using(SmallTiles((24, 24), backend, leaf=60)), store, emit)
 
 
-def result(outcome: pipeline.Outcome) -> tuple[object, ...]:
-    return outcome.end, outcome.alignment.cigar, outcome.alignment.query_start
-
-
 @pytest.fixture(scope="module")
 def answer() -> tuple[object, ...]:
     outcome = small_run(None)
     PAIR.check(outcome)
     return result(outcome)
-
-
-class Interrupts:
-    """Raises KeyboardInterrupt at event number `at`, and keeps those before it."""
-
-    def __init__(self, at: int) -> None:
-        self.at = at
-        self.events: list[Event] = []
-
-    def __call__(self, event: Event) -> None:
-        if len(self.events) == self.at:
-            raise KeyboardInterrupt
-        self.events.append(event)
-
-
-def tiles_in(store: Path) -> int:
-    return len(list((store / "tiles").glob("r*.h5")))
-
-
-def swept(events: list[Event]) -> int:
-    return sum(isinstance(event, TileFinished) for event in events)
 
 
 def notices(events: list[Event]) -> list[str]:
@@ -246,33 +219,8 @@ def test_a_smaller_memory_budget_is_refused_on_resume_too(tmp_path, files):
 # --- the command line, killed
 
 
-MITOCHONDRIA = ["human_mito.NC_012920.1.fa.gz", "chimp_mito.NC_001643.1X.fa.gz"]
 MITOCHONDRIA_TILES = 6 * 6
 MITOCHONDRIA_SCORE = 10637
-
-
-def command(*arguments: object, backend: str = "cpu") -> list[str]:
-    return [sys.executable, str(HERE / "small_cli.py"), *map(str, arguments), "--backend", backend]
-
-
-def align(store: Path, backend: str = "cpu") -> list[str]:
-    """Beginning and going on are one command."""
-    arguments = *MITOCHONDRIA, "--store", store, "--progress", "json", "--threads", 2
-    return command("align", *arguments, backend=backend)
-
-
-def start(arguments: list[str]) -> subprocess.Popen[str]:
-    data = HERE / "data"
-    return subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=data)
-
-
-def finish(arguments: list[str]) -> tuple[str, list[dict[str, object]]]:
-    """Run to the end: the PAF line, and the events."""
-    with start(arguments) as process:
-        out, err = process.communicate()
-    assert process.returncode == 0, err
-    events = [json.loads(line) for line in err.splitlines() if line.startswith("{")]
-    return out, events
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 from longalign.errors import InputError
 from longalign.reference import ReferenceBackend, encode
 from longalign.scoring import LARGEST_PARAMETER, NEG_INF, Scoring
-from longalign.testing import LOWEST, pairs, scorings, whole_matrix
+from longalign.testing import (
+    whole_matrix,
+)
+from longalign.testing_inputs import (
+    LOWEST,
+    pairs,
+    scorings,
+)
 
 
 @pytest.mark.parametrize(

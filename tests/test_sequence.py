@@ -17,8 +17,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from longalign.alphabet import AMBIGUOUS_IN_QUERY, AMBIGUOUS_IN_TARGET
 from longalign.errors import InputError
-from longalign.sequence import AMBIGUOUS_IN_QUERY, AMBIGUOUS_IN_TARGET, Sequence, read_sequence
+from longalign.sequence import Sequence, read_sequence
 
 DATA = Path(__file__).parent / "data"
 ALPHABET = "ACGTURYSWKMBDHVN"

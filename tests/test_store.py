@@ -25,8 +25,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from runs import Pair, SmallTiles, small_geometry, using
 
+from longalign import pipeline
 from longalign.boundary import BestCell, Boundary, State, Waypoint, entry_edges
 from longalign.errors import StoreError
+from longalign.events import Event, Notice, TileFinished
 from longalign.geometry import Grid, Tile
 from longalign.lattice import StoreLattice
 from longalign.problem import Problem
@@ -41,6 +43,9 @@ from longalign.testing import whole_matrix
 
 PAIR = Pair("ACGTTACGGATCAGGCATTACGACGATTACAGG", "ACGTACGGATCCAGGATTACGTACGATACAGGCC")
 GRID = Grid((0, 8, 16, 25, 33), (0, 10, 20, 34), (0, 16, 33), (0, 20, 34))
+
+#: What programs that made stores of version 1 called the run of `new_store`.
+RUN_IN_VERSION_1 = "ab88aa99c622493b549fd8e32368e21f87db3aa08f1803151939b186403354f8"
 
 
 def new_store(path: Path, pair: Pair = PAIR) -> DirectoryStore:
@@ -461,18 +466,32 @@ def test_a_mark_tells_a_store_from_another_of_the_same_name(tmp_path):
 
 
 def rewritten(path: Path, **changes: Any) -> None:
-    """A manifest with some fields changed and the right SHA-256 for them."""
+    """A manifest with some fields changed, or gone if None, and the right SHA-256 for them."""
     data = json.loads((path / "manifest.json").read_text())
-    data.pop("sha256")
-    data.update(changes)
+    data = {name: value for name, value in {**data, **changes, "sha256": None}.items() if value is not None}
     digest = hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
     (path / "manifest.json").write_text(json.dumps({**data, "sha256": digest}))
+
+
+def test_stores_of_version_1_are_lazy_ones(tmp_path, finished):
+    """They knew no start states, and their tiles and pieces bear the run that they were made in."""
+    with new_store(tmp_path / "new") as store:
+        assert store.manifest.run == RUN_IN_VERSION_1
+    shutil.copytree(finished, tmp_path / "old")
+    rewritten(tmp_path / "old", version=1, start_states=None)
+    events: list[Event] = []
+    with small_geometry():
+        with pytest.raises(StoreError, match="start states is lazy in the store and eager now"):
+            PAIR.run(store=tmp_path / "old", start_states="eager")
+        outcome = pipeline.resume(tmp_path / "old", using(), emit=events.append)
+    PAIR.check(outcome)
+    assert not [event for event in events if isinstance(event, TileFinished | Notice)]
 
 
 def test_other_formats_and_versions_are_refused(tmp_path):
     new_store(tmp_path).close()
     rewritten(tmp_path, version=99)
-    with pytest.raises(StoreError, match="store version 99, this program reads version 1"):
+    with pytest.raises(StoreError, match="store version 99, this program reads versions 1 and 2"):
         DirectoryStore.open(tmp_path)
     rewritten(tmp_path, format="zarr")
     with pytest.raises(StoreError, match="not the manifest of a longalign store"):
@@ -480,7 +499,7 @@ def test_other_formats_and_versions_are_refused(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", "null", "\udce9", '{"format": "longalign-store", "version": 1}']
+    "text", ["", "{", "[]", "null", "\udce9", '{"format": "longalign-store", "version": 2}']
 )
 def test_what_is_no_manifest_is_refused(tmp_path, text):
     new_store(tmp_path).close()

@@ -11,6 +11,7 @@ from hypothesis import given
 from longalign.alignment import Op
 from longalign.backends.base import TraceJob, no_progress
 from longalign.boundary import State
+from longalign.matrix import SubstitutionMatrix  # noqa: F401 - for the source of a job
 from longalign.reference import ReferenceBackend, encode
 from longalign.scoring import UNREACHABLE, Scoring
 from longalign.testing_traces import (

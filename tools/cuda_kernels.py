@@ -3,8 +3,9 @@
     python tools/cuda_kernels.py [--arch 90 ...] [--json FILE] [--keep DIR]
 
 Prints registers, stack, spills and shared memory of each, as ptxas reports them. Exits with 1 if a kernel
-uses local memory or spills: an array that has left the registers costs most of the speed. Exits with 2
-where the CUDA toolkit's packages are not installed. `--keep` keeps PTX and cubins for a disassembler.
+uses local memory or spills, as an array that has left the registers costs most of the speed; or if on sm_90
+it takes so many registers that a multiprocessor has no room for the warps it should have. Exits with 2 where
+the CUDA toolkit's packages are not installed. `--keep` keeps PTX and cubins for a disassembler.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -26,6 +28,15 @@ from unittest import mock
 
 NO_TOOLKIT = 2
 PACKED_ARCH = 90
+
+#: Where there are limits to registers, of which a multiprocessor has 65,536.
+LIMITED_ARCH = 90
+
+#: Those of a sweep by the columns of a lane: as many blocks of 128 threads as `planning` counts on.
+SWEEP_REGISTERS = {24: 255, 16: 168, 8: 128}
+
+#: As many blocks of a warp as a multiprocessor runs; and sixteen warps, which hide one another's latency.
+TRACE_REGISTERS, START_REGISTERS = 64, 128
 
 _NUMBERS = {
     "registers": r"Used (\d+) registers",
@@ -48,9 +59,14 @@ class Weight:
     spill_load_bytes: int
     shared_bytes: int
 
-    @property
-    def in_registers(self) -> bool:
-        return not (self.stack_bytes or self.spill_store_bytes or self.spill_load_bytes)
+    def faults(self, most_registers: int) -> list[str]:
+        """What is wrong with it, in words."""
+        found = []
+        if self.stack_bytes or self.spill_store_bytes or self.spill_load_bytes:
+            found.append("uses local memory")
+        if self.arch == LIMITED_ARCH and self.registers > most_registers:
+            found.append(f"takes {self.registers} registers, more than {most_registers}")
+        return [f"{self.kernel}, sm_{self.arch}: {fault}" for fault in found]
 
 
 def find_ptxas() -> str | None:
@@ -65,23 +81,30 @@ def find_ptxas() -> str | None:
 
 @dataclass(frozen=True)
 class Kernel:
-    """Something to weigh: its name, what makes it, the types of its arguments, and what it asks for."""
+    """Something to weigh: its name, what makes it, the types of its arguments, and what it may take."""
 
     name: str
     build: Callable[[], Any]
     signature: tuple[Any, ...]
+    most_registers: int
     max_registers: int | None = None
     least_arch: int = 0
 
 
 def every_kernel() -> Iterator[Kernel]:
     """All that the back end launches."""
-    from longalign.backends.cuda import kernel, planning, trace_kernel
+    from longalign.backends.cuda import kernel, planning, start_kernel, trace_kernel
 
     for config in planning.every_configuration():
         build, least = partial(kernel.build_kernel, config), PACKED_ARCH if config.numbers == "packed" else 0
-        yield Kernel(sweep_name(config), build, kernel.SIGNATURE, config.max_registers, least)
-    yield Kernel("trace", trace_kernel.build_kernel, trace_kernel.SIGNATURE)
+        most = SWEEP_REGISTERS[config.columns]
+        yield Kernel(sweep_name(config), build, kernel.SIGNATURE, most, config.max_registers, least)
+    for has_matrix, suffix in ((False, ""), (True, "_matrix")):
+        for mode, local in (("local", True), ("global", False)):
+            build = partial(start_kernel.build_kernel, local, has_matrix)
+            yield Kernel(f"starts_{mode}{suffix}", build, start_kernel.SIGNATURE, START_REGISTERS)
+        build = partial(trace_kernel.build_kernel, has_matrix)
+        yield Kernel(f"trace{suffix}", build, trace_kernel.SIGNATURE, TRACE_REGISTERS)
 
 
 def weigh(kernel: Kernel, arch: int, ptxas: str, folder: Path) -> Weight:
@@ -135,16 +158,20 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as scratch:
         folder = options.keep or Path(scratch)
         folder.mkdir(parents=True, exist_ok=True)
-        weights = []
+        assert len({kernel.name for kernel in kernels}) == len(kernels), "files are named after kernels"
+        work = [(kernel, arch) for arch in options.arch for kernel in kernels if arch >= kernel.least_arch]
+        weights, faults = [], []
         print(f"{'kernel':32} {'arch':>5} {'registers':>9} {'stack':>6} {'spills':>7} {'shared':>7}")
-        for arch in options.arch:
-            for kernel in kernels:
-                if arch >= kernel.least_arch:
-                    weights.append(weigh(kernel, arch, ptxas, folder))
-                    print(_line(weights[-1]), flush=True)
+        with ProcessPoolExecutor() as pool:
+            found = pool.map(partial(weigh, ptxas=ptxas, folder=folder), *zip(*work, strict=True))
+            for (kernel, _), weight in zip(work, found, strict=True):
+                weights.append(weight)
+                faults += weight.faults(kernel.most_registers)
+                print(_line(weight), flush=True)
     if options.json:
         options.json.write_text(json.dumps([asdict(weight) for weight in weights], indent=2) + "\n")
-    return 0 if all(weight.in_registers for weight in weights) else 1
+    print(*faults, sep="\n", end="\n" if faults else "", file=sys.stderr)
+    return 1 if faults else 0
 
 
 def _line(weight: Weight) -> str:

@@ -52,6 +52,7 @@ def steps(genomes: Path, out: Path, columns: Sequence[int]) -> list[Step]:
     python = sys.executable
     pytest = (python, "-m", "pytest", "-q", "-m", "gpu", "-x", "--durations=15", "tests/test_cuda_gpu.py")
     golden = (python, "experiments/golden.py", "--genomes", str(genomes), "--backend", "cuda")
+    starts = (python, "experiments/start_states.py", "--genomes", str(genomes), "--backend", "cuda")
     return [
         Step("device", (python, "-c", _DEVICE), 60, essential=True),
         Step("first", _sweep(genomes, out, "first", "--pairs", "mito", "--repeats", "5"), 60, essential=True),
@@ -60,6 +61,7 @@ def steps(genomes: Path, out: Path, columns: Sequence[int]) -> list[Step]:
         Step("lattice", _sweep(genomes, out, "lattice", "--pairs", *_LATTICE, "--lattice-of", *_LATTICE), 90),
         *_shapes(genomes, out, columns),
         Step("tests", pytest, 560),
+        Step("start_states", (*starts, "--longest", "1.2e6", "--out", str(out / "start_states.json")), 300),
         Step("resume", (*pytest[:-1], "tests/test_resume.py"), 240),
         Step("more", _sweep(genomes, out, "more", "--pairs", "n_runs", "ecoli_large_scores"), 150),
         Step("chr22", _sweep(genomes, out, "chr22", "--pairs", "chr22", "--repeats", "1"), 400),

@@ -1,4 +1,4 @@
-"""What a back end does: sweep rectangles, and trace small ones. The words are those of `recurrence`."""
+"""What a back end does: sweep rectangles, say where paths enter them, trace small ones. See `recurrence`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from longalign.boundary import BestCell, Boundary, State
+from longalign.boundary import BestCell, Boundary, StartLine, State
 from longalign.scoring import Scoring
 
 Codes = NDArray[np.uint8]
@@ -18,7 +18,7 @@ Codes = NDArray[np.uint8]
 #: them 0; neighbouring operations differ.
 Runs = tuple[NDArray[np.uint8], NDArray[np.int64]]
 
-#: Called now and then from the thread that called `sweep` or `trace`, with the number of cells finished
+#: Called now and then from the thread that called a back end, with the number of cells finished
 #: since the last call. It may raise: the call then stops, leaves the device usable, and lets it pass.
 Progress = Callable[[int], None]
 
@@ -28,17 +28,16 @@ def no_progress(cells: int) -> None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class SweepJob:
-    """One rectangle to sweep: letters, scoring, boundary conditions, and what is wanted back.
+class Rectangle:
+    """A rectangle of the matrix: letters, scoring, and boundary conditions.
 
-    `query` (m,) and `target` (n,) are contiguous uint8 codes, m >= 1 and n >= 1. Equal codes score
-    `match`, others `mismatch`; codes 0-3 are A C G T, and ambiguous letters have a code in the query
-    that no target has, and the other way round, so that they never match.
+    `query` (m,) and `target` (n,) are contiguous uint8 codes, m >= 1 and n >= 1. With a matrix in `scoring`
+    they are places in its letters. Without one, equal codes score `match`, others `mismatch`; codes 0-3
+    are A C G T, and ambiguous letters have a code in the query that no target has, and the other way
+    round, so that they never match.
 
     `top` has length n (h, gap = E), `left` length m (h, gap = F), and `top.h[0] == left.h[0]`.
-    `local` sets the floor of 0. `rows` and `cols` are the boundary indices wanted back, strictly
-    increasing within 1..m and 1..n: the lattice, and m and n themselves where the bottom and the
-    right edge are wanted. `track_best` asks for the best cell with a positive score.
+    `local` sets the floor of 0.
 
     A back end that cannot sweep every finite value that `Scoring.check_range` admits is wrong.
     """
@@ -49,14 +48,38 @@ class SweepJob:
     top: Boundary
     left: Boundary
     local: bool
-    rows: tuple[int, ...] = ()
-    cols: tuple[int, ...] = ()
-    track_best: bool = True
 
     @property
     def cells(self) -> int:
         """Number of cell updates."""
         return len(self.query) * len(self.target)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SweepJob(Rectangle):
+    """A rectangle to sweep, and what is wanted back.
+
+    `rows` and `cols` are the boundary indices wanted back, strictly increasing within 1..m and 1..n: the
+    lattice, and m and n themselves where the bottom and the right edge are wanted. `track_best` asks for the
+    best cell with a positive score.
+    """
+
+    rows: tuple[int, ...] = ()
+    cols: tuple[int, ...] = ()
+    track_best: bool = True
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class EdgeStarts:
+    """Where the paths to a rectangle's bottom and right edge enter it, or begin inside it in local mode.
+
+    `bottom` has n elements (gap = E), `right` m (gap = F); rows and columns count from the upper left corner.
+    A path that enters through the top is in H or E there, one that enters through the left in H or F; one
+    that begins inside is in H, with value 0.
+    """
+
+    bottom: StartLine
+    right: StartLine
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -146,6 +169,14 @@ class Backend(Protocol):
         """The optimal paths through independent rectangles that it `can_trace`, in order.
 
         Of equally good paths it is the one by `recurrence.direction`, whatever the back end.
+        Raises BackendError if the device fails, and whatever `progress` raises.
+        """
+        ...
+
+    def starts(self, jobs: Sequence[Rectangle], progress: Progress = no_progress) -> list[EdgeStarts]:
+        """The start states on the edges of independent rectangles, in order.
+
+        Of equally good paths it is the one by `recurrence.make_start_rule`, whatever the back end.
         Raises BackendError if the device fails, and whatever `progress` raises.
         """
         ...

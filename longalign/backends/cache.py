@@ -28,7 +28,10 @@ _PACKAGE = Path(__file__).parents[1]
 
 #: What the kernels of every back end are compiled from, beside the modules of the back end itself: the
 #: cell, the walk, and the numbers that name states, operations and minus infinity.
-_SHARED = ("recurrence", "scoring", "boundary", "alignment", "backends/cache", "backends/leaves")
+_SHARED = (
+    *("recurrence", "scoring", "matrix", "boundary", "alignment"),
+    *("backends/cache", "backends/leaves", "backends/matrices"),
+)
 
 _CHECKSUM_BYTES = sha256().digest_size
 

@@ -15,15 +15,16 @@ from numpy.typing import NDArray
 
 from longalign.alignment import Op
 from longalign.backends.base import Codes, Runs, TraceJob
-from longalign.boundary import State, entry_edges
+from longalign.backends.matrices import lay_out
+from longalign.boundary import IntArray, State, entry_edges
 from longalign.scoring import Scoring
 
 # The columns of the table, int64, a row for each leaf. The names that end in _AT are where the leaf's part
 # of an array begins; RUNS_END is where that of its runs ends, which are written from there down.
-ROWS, COLS, QUERY_AT, TARGET_AT, RUNS_END, EXIT = 0, 1, 2, 3, 4, 5
-MATCH, MISMATCH, OPENING, EXTEND = 6, 7, 8, 9
-CORNER, TOP_FIRST, TOP_STEP, LEFT_FIRST, LEFT_STEP = 10, 11, 12, 13, 14
-LEAF_FIELDS = 15
+ROWS, COLS, QUERY_AT, TARGET_AT, RUNS_END, EXIT, MATRIX_AT = 0, 1, 2, 3, 4, 5, 6
+MATCH, MISMATCH, OPENING, EXTEND = 7, 8, 9, 10  # the first two mean nothing where there is a matrix
+CORNER, TOP_FIRST, TOP_STEP, LEFT_FIRST, LEFT_STEP = 11, 12, 13, 14, 15
+LEAF_FIELDS = 16
 
 _PAIR, _INSERTION, _DELETION = int(Op.DIAGONAL), int(Op.INSERTION), int(Op.DELETION)
 
@@ -41,6 +42,7 @@ def leaf_table(jobs: Sequence[TraceJob]) -> NDArray[np.int64]:
     for side, at in ((ROWS, QUERY_AT), (COLS, TARGET_AT)):
         table[:, at] = np.cumsum(table[:, side]) - table[:, side]
     table[:, EXIT] = [job.exit for job in jobs]
+    table[:, MATRIX_AT] = lay_out(job.scoring for job in jobs)[1]
     table[:, MATCH:] = [_numbers(job.scoring, job.entry) for job in jobs]
     return table
 
@@ -57,10 +59,23 @@ def _numbers(scoring: Scoring, entry: State) -> tuple[int, ...]:
     return (scoring.match, scoring.mismatch, opening, scoring.gap_extend, int(top.h[0]), *lines)
 
 
-def letters_of(jobs: Sequence[TraceJob]) -> tuple[Codes, Codes]:
-    """All query letters and all target letters, as the table says where."""
+def inputs_of(jobs: Sequence[TraceJob]) -> tuple[Codes, Codes, IntArray]:
+    """All query letters, all target letters and all matrices, as the table says where."""
     # Always copies: a reversed array of one element counts as contiguous and still has a negative stride.
-    return np.concatenate([job.query for job in jobs]), np.concatenate([job.target for job in jobs])
+    query, target = np.concatenate([job.query for job in jobs]), np.concatenate([job.target for job in jobs])
+    return query, target, lay_out(job.scoring for job in jobs)[0]
+
+
+def trace_by_kind(
+    jobs: Sequence[TraceJob], trace: Callable[[bool, list[TraceJob]], list[Runs]]
+) -> list[Runs]:
+    """The paths of all jobs, in order: `trace` gets those without a matrix, and those with one."""
+    paths: dict[int, Runs] = {}
+    for has_matrix in (False, True):
+        places = [k for k, job in enumerate(jobs) if (job.scoring.matrix is not None) == has_matrix]
+        if places:
+            paths.update(zip(places, trace(has_matrix, [jobs[k] for k in places]), strict=True))
+    return [paths[k] for k in range(len(jobs))]
 
 
 def make_walk(step_back: Callable[..., Any], direction_at: Callable[..., Any]) -> Callable[..., int]:

@@ -52,7 +52,7 @@ def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
 
 
 def _how_to_resume(options: Namespace) -> str:
-    if not hasattr(options, "backend"):  # not a run
+    if not hasattr(options, "cluster"):  # not a run
         return "interrupted"
     if options.store is None:
         return "interrupted; with --store DIR a run can be resumed"

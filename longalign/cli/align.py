@@ -9,12 +9,12 @@ from argparse import Namespace
 from pathlib import Path
 
 from longalign import api, pipeline
+from longalign.cli.scoring import scoring_of
 from longalign.errors import UsageError
 from longalign.formats.output import STDOUT, check_output, open_output
 from longalign.formats.paf import write_paf
 from longalign.formats.summary import summarize
 from longalign.progress import progress
-from longalign.scoring import Scoring
 from longalign.sequence import is_stdin, read_sequence
 from longalign.store import DirectoryStore
 from longalign.store.manifest import Command
@@ -31,9 +31,9 @@ def run_score(options: Namespace) -> int:
 def _run(command: Command, options: Namespace) -> int:
     if is_stdin(options.query) and is_stdin(options.target):
         raise UsageError("only one of QUERY and TARGET can be stdin (-)")
-    _check_outputs(command, options.output, options.json)
-    scoring = Scoring(options.match, options.mismatch, options.gap_open, options.gap_extend)
-    query, target = read_sequence(options.query), read_sequence(options.target)
+    check_outputs(command, options.output, options.json)
+    scoring = scoring_of(options)
+    query, target = (read_sequence(spec, scoring.alphabet) for spec in (options.query, options.target))
     with progress(options.progress, sys.stderr, options.quiet) as emit:
         outcome = pipeline.run(
             query,
@@ -49,11 +49,12 @@ def _run(command: Command, options: Namespace) -> int:
                 options.cluster,
             ),
             command=command,
+            start_states=options.start_states,
             store_path=Path(options.store) if options.store else None,
             output=options.output if options.output == STDOUT else str(Path(options.output).absolute()),
             emit=emit,
         )
-    _write(outcome, options.output, options)
+    write_outcome(outcome, options.output, options)
     return 0
 
 
@@ -61,17 +62,17 @@ def run_resume(options: Namespace) -> int:
     store = Path(options.store)
     manifest = DirectoryStore.attach(store).manifest
     output = options.output or manifest.output
-    _check_outputs(manifest.command, output, options.json)
+    check_outputs(manifest.command, output, options.json)
     with progress(options.progress, sys.stderr, options.quiet) as emit:
         using = api.resources(
             options.backend, options.threads, options.device, options.mem, cluster=options.cluster
         )
         outcome = pipeline.resume(store, using, emit=emit)
-    _write(outcome, output, options)
+    write_outcome(outcome, output, options)
     return 0
 
 
-def _check_outputs(command: Command, output: str, summary: str | None) -> None:
+def check_outputs(command: Command, output: str, summary: str | None) -> None:
     """Raise UsageError or InputError now for what would go wrong after the run."""
     if command == "align" and output == summary == STDOUT:
         raise UsageError("PAF and JSON cannot both go to stdout: give -o FILE or --json FILE")
@@ -82,7 +83,8 @@ def _check_outputs(command: Command, output: str, summary: str | None) -> None:
             raise UsageError(f"-o and --json name one file, {output}")
 
 
-def _write(outcome: pipeline.Outcome, output: str, options: Namespace) -> None:
+def write_outcome(outcome: pipeline.Outcome, output: str, options: Namespace) -> None:
+    """Write PAF, or the line of a score, and the summary; say on stderr what was found."""
     if outcome.alignment is not None:
         with open_output(output) as file:
             write_paf(outcome.alignment, file)

@@ -11,8 +11,8 @@ from longalign.backends import cuda
 from longalign.backends.base import Backend
 from longalign.backends.cpu import CpuBackend
 from longalign.backends.select import open_backends, processors
+from longalign.cli.scoring import scoring_of
 from longalign.problem import Problem
-from longalign.scoring import Scoring
 from longalign.sequence import read_sequence
 
 SCHEMA = "longalign.devices/1"
@@ -41,8 +41,8 @@ def run_devices(options: Namespace) -> int:
 
 def _plans(backends: Sequence[Backend], options: Namespace) -> dict[str, dict[str, str]]:
     """How each back end would sweep the first tile of a matrix."""
-    scoring = Scoring(options.match, options.mismatch, options.gap_open, options.gap_extend)
-    query, target = (read_sequence(name) for name in options.plan)
+    scoring = scoring_of(options)
+    query, target = (read_sequence(name, scoring.alphabet) for name in options.plan)
     scoring.check_range(len(query), len(target))
     whole = Problem.of(query, target, scoring, options.mode).sweep_job((), ())
     plans = {}

@@ -13,7 +13,7 @@ from longalign.phases.recompute import groups_of, segments_of
 from longalign.store import DirectoryStore
 from longalign.store.base import DamagedFile
 
-SCHEMA = "longalign.store/1"
+SCHEMA = "longalign.store/2"
 
 
 def run_inspect(options: Namespace) -> int:
@@ -45,6 +45,7 @@ def inspect(path: Path) -> dict[str, object]:
         "schema": SCHEMA,
         "path": str(path),
         **{key: value for key, value in manifest.to_json().items() if key != "grid"},
+        "letter_scores": manifest.scoring.letter_scores,
         "chunks": [len(grid.row_cuts) - 1, len(grid.col_cuts) - 1],
         "tiles": list(grid.shape),
         "tiles_done": len(done),
@@ -60,15 +61,16 @@ def inspect(path: Path) -> dict[str, object]:
 
 
 def _in_words(report: dict[str, Any]) -> str:
-    query, target, scoring = report["query"], report["target"], report["scoring"]
+    query, target = report["query"], report["target"]
     rows, cols = report["tiles"]
     percent = 100 * report["cells_done"] / report["cells"]
     pieces = "?" if report["pieces"] is None else report["pieces"]
     lines = [
-        f"{report['path']}: longalign {report['program']}, {report['command']}, {report['mode']}",
+        f"{report['path']}: longalign {report['program']}, {report['command']}, {report['mode']}, "
+        f"{report['start_states']} start states",
         f"query    {query['name']}, {query['length']:,} letters, {query['source']}",
         f"target   {target['name']}, {target['length']:,} letters, {target['source']}",
-        f"scoring  match {scoring['match']}, mismatch {scoring['mismatch']}, {report['gap_convention']}",
+        f"scoring  {report['letter_scores']}, {report['gap_convention']}",
         f"output   {report['output']}",
         f"size     {report['bytes']:,} bytes, {report['chunks'][0]} x {report['chunks'][1]} chunks",
         f"score    {report['tiles_done']} of {rows * cols} tiles ({percent:.1f} % of the cells)",

@@ -17,8 +17,10 @@ _SEQUENCE_HELP = (
 )
 _CONVENTIONS = """\
 A gap of length k costs ALPHA + k*BETA: tools that charge O for the first letter of a gap and E for each
-further one mean ALPHA = O - E, BETA = E. An ambiguous letter (N, R, Y, ...) scores as a mismatch against
-every letter, itself included; U equals T; case is ignored. Coordinates are 0-based and half-open.
+further one mean ALPHA = O - E, BETA = E, so BLOSUM62 with 11 for the first letter of a gap and 1 for each
+further one is --matrix BLOSUM62 --gap-open 10 --gap-extend 1. Without a matrix, letters are DNA: an ambiguous
+letter (N, R, Y, ...) scores as a mismatch against every letter, itself included; U equals T. Case is ignored.
+Coordinates are 0-based and half-open.
 """
 _CLUSTER_HELP = """\
 The workers of a Dask scheduler sweep the matrix (phase 1), one tile at a time each; phases 2 and 3 run
@@ -41,7 +43,7 @@ def build_parser() -> argparse.ArgumentParser:
     """The parser; each command sets `run`, a function of the parsed options that returns an exit code."""
     parser: argparse.ArgumentParser = _Parser(
         prog="longalign",
-        description="Exact pairwise alignment of two very long nucleotide sequences.",
+        description="Exact pairwise alignment of two very long sequences.",
         epilog=_CONVENTIONS,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
@@ -57,6 +59,14 @@ def build_parser() -> argparse.ArgumentParser:
         command.add_argument("target", metavar="TARGET", help="the same")
         _add_scoring(command)
         command.add_argument("--store", metavar="DIR", help="keep what is finished here, to resume from")
+        command.add_argument(
+            "--start-states",
+            choices=("lazy", "eager"),
+            default="lazy",
+            help="eager: also keep where the path to every boundary cell enters its chunk, for `longalign "
+            "trace`, which finds the alignment that ends in any cell; takes several times as long "
+            "(default: lazy)",
+        )
         _add_resources(command)
         _add_cluster(command)
         _add_output(command)
@@ -66,6 +76,25 @@ def build_parser() -> argparse.ArgumentParser:
     _add_resources(resume, budget=False)
     _add_cluster(resume)
     _add_output(resume, default=None)
+
+    trace = _add(
+        commands,
+        "trace",
+        _lazy("trace", "run_trace"),
+        "the best alignment that ends in a given cell, from an eager store, as PAF",
+    )
+    trace.add_argument("store", metavar="DIR", help="the --store of a run with --start-states eager")
+    trace.add_argument(
+        "--end",
+        type=_cell,
+        required=True,
+        metavar="I,J",
+        help="boundary indices: the cell after the first I letters of the query and the first J of the "
+        "target (of the regions, if the run was of such), 1,1 the first. local: the best path from any "
+        "start; global: from the upper left corner, so these letters are aligned end to end",
+    )
+    _add_resources(trace, budget=False)
+    _add_output(trace)
 
     inspect = _add(commands, "inspect", _lazy("inspect", "run_inspect"), "what a store holds")
     inspect.add_argument("store", metavar="DIR")
@@ -127,11 +156,14 @@ def _add_scoring(parser: argparse.ArgumentParser, mode: bool = True, defaults: b
         ("--gap-open", "gap_open", "ALPHA", "cost of opening a gap, 0 for linear gaps"),
         ("--gap-extend", "gap_extend", "BETA", "cost of each letter of a gap, the first included"),
     ):
-        default = getattr(usual, name)
-        shown = f"{meaning} (default: {default})" if defaults else meaning
-        group.add_argument(
-            option, type=int, metavar=metavar, default=default if defaults else None, help=shown
-        )
+        shown = f"{meaning} (default: {getattr(usual, name)})" if defaults else meaning
+        group.add_argument(option, type=int, metavar=metavar, help=shown)
+    group.add_argument(
+        "--matrix",
+        metavar="NAME|FILE",
+        help="score letter pairs by BLOSUM62, PAM250 ... or by a file in NCBI's format, and not by match and "
+        "mismatch; wants --gap-open and --gap-extend",
+    )
 
 
 def _add_resources(parser: argparse.ArgumentParser, budget: bool = True) -> None:
@@ -192,6 +224,13 @@ def _number(text: str) -> int:
     if not re.fullmatch(r"\d{1,9}", text, re.ASCII):
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
     return int(text)
+
+
+def _cell(text: str) -> tuple[int, int]:
+    match = re.fullmatch(r"(\d{1,9}),(\d{1,9})", text, re.ASCII)
+    if not match:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a cell such as 1200,1350")
+    return int(match[1]), int(match[2])
 
 
 def _size(text: str) -> int:

@@ -30,7 +30,7 @@ def _lattice(path: Path, mark: str) -> StoreLattice:
     store = DirectoryStore.attach(path, mark)
     manifest = store.manifest
     problem = Problem.of(*store.sequences(), manifest.scoring, manifest.mode)
-    return StoreLattice(problem, manifest.grid, store)
+    return StoreLattice(problem, manifest.grid, store, manifest.is_eager)
 
 
 @lru_cache(maxsize=1)

@@ -8,7 +8,8 @@ record, also where a region of it was aligned; the length columns give whole rec
 - `NM:i`    mismatches and gap letters
 - `cg:Z`    the CIGAR, of = X I D
 - `tg:Z`    what the score means: `local;match=1;mismatch=-3;gap(k)=3+2k`, where gap(k) is the cost of
-            a gap of length k
+            a gap of length k; or `local;matrix=BLOSUM62:b4d2b6f7b1b6;gap(k)=10+1k`, where the matrix's name
+            is followed by the first 12 digits of the SHA-256 of its letters and scores
 
 The mapping quality is 255, "not available": an exact alignment of two given sequences has none.
 """
@@ -26,6 +27,7 @@ from typing import TextIO, cast
 
 from longalign.alignment import Alignment, Lengths, Mode, Ops, parse_cigar
 from longalign.errors import InputError
+from longalign.matrix import SubstitutionMatrix
 from longalign.scoring import Scoring
 from longalign.sequence import Sequence
 
@@ -38,8 +40,11 @@ _NUMBERS |= {8: "target end", 9: "matches", 10: "block length", 11: "mapping qua
 _NUMBER = re.compile(r"\d{1,18}", re.ASCII)
 _INTEGER = re.compile(r"[-+]?\d{1,18}", re.ASCII)
 _TAG = re.compile(r"([A-Za-z][A-Za-z0-9]):([AifZHB]):(.*)", re.DOTALL)
+_PAIRS = r"match=(?P<match>-?\d{1,18});mismatch=(?P<mismatch>-?\d{1,18})"
+_MATRIX = r"matrix=(?P<name>[A-Za-z0-9._+-]+):(?P<digest>[0-9a-f]{12})"
 _MEANING = re.compile(
-    r"(local|global);match=(-?\d{1,18});mismatch=(-?\d{1,18});gap\(k\)=(\d{1,18})\+(\d{1,18})k", re.ASCII
+    rf"(?P<mode>local|global);(?:{_PAIRS}|{_MATRIX});gap\(k\)=(?P<open>\d{{1,18}})\+(?P<extend>\d{{1,18}})k",
+    re.ASCII,
 )
 
 
@@ -76,18 +81,34 @@ def write_paf(alignment: Alignment, file: TextIO) -> None:
 
 def format_meaning(mode: Mode, scoring: Scoring) -> str:
     """The text of the `tg` tag."""
-    return (
-        f"{mode};match={scoring.match};mismatch={scoring.mismatch};"
-        f"gap(k)={scoring.gap_open}+{scoring.gap_extend}k"
-    )
+    matrix = scoring.matrix
+    pairs = f"match={scoring.match};mismatch={scoring.mismatch}"
+    if matrix is not None:
+        pairs = f"matrix={matrix.name}:{matrix.digest}"
+    return f"{mode};{pairs};gap(k)={scoring.gap_open}+{scoring.gap_extend}k"
 
 
 def parse_meaning(text: str) -> tuple[Mode, Scoring]:
-    """Mode and scoring from the text of a `tg` tag. Raises InputError."""
+    """Mode and scoring from the text of a `tg` tag.
+
+    Raises InputError, also if the scoring has a matrix that does not come with Biopython.
+    """
     found = _MEANING.fullmatch(text)
     if not found:
-        raise InputError(f"tag tg {text!r} is not like 'local;match=1;mismatch=-3;gap(k)=3+2k'")
-    return cast(Mode, found[1]), Scoring(int(found[2]), int(found[3]), int(found[4]), int(found[5]))
+        raise InputError(
+            f"tag tg {text!r} is not like 'local;match=1;mismatch=-3;gap(k)=3+2k' "
+            "or 'local;matrix=NAME:DIGEST;gap(k)=10+1k'"
+        )
+    mode, costs = cast(Mode, found["mode"]), (int(found["open"]), int(found["extend"]))
+    if found["name"] is None:
+        return mode, Scoring(int(found["match"]), int(found["mismatch"]), *costs)
+    matrix = SubstitutionMatrix.known(found["name"])
+    if matrix is None or matrix.digest != found["digest"]:
+        raise InputError(
+            f"tag tg: the matrix {found['name']} ({found['digest']}) does not come with Biopython: "
+            "give it as a file, with the gap costs"
+        )
+    return mode, Scoring(gap_open=costs[0], gap_extend=costs[1], matrix=matrix)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -1,16 +1,18 @@
 """The summary of a run as JSON: what was aligned, how, and what came out.
 
-Schema `longalign.summary/1`. Coordinates are 0-based and half-open and count from the start of the
+Schema `longalign.summary/2`. Coordinates are 0-based and half-open and count from the start of the
 whole record, like those of the PAF output.
 
-    schema      "longalign.summary/1"
+    schema      "longalign.summary/2"
     versions    {program or library: version}
     query       {name, length, sha256, source, offset, record_length}: `length` letters were aligned,
                 from `offset` of a record of `record_length`; sha256 is that of the aligned letters in
                 upper case; source is what the user typed
     target      the same
     mode        "local" or "global"
-    scoring     {match, mismatch, gap_open, gap_extend, convention}: the convention is a sentence
+    scoring     {match, mismatch, gap_open, gap_extend, convention}, or {matrix, gap_open, gap_extend,
+                convention} where `matrix` is {name, letters, scores}, a row for each query letter; the
+                convention is a sentence
     score       the optimal score
     end         {query, target} where the alignment ends, or null if no local score is positive
     alignment   null if only the score was asked for or there is none to show; else
@@ -20,7 +22,8 @@ whole record, like those of the PAF output.
     phases      [{name, cells, seconds, gcups}]: cells computed, wall time, 10^9 cells a second, or null
                 where the time is 0
 
-A later version may add keys; a change of meaning changes the number after the slash.
+In schema 1 there was no matrix. A later version may add keys; a change of meaning changes the number after
+the slash.
 """
 
 from __future__ import annotations
@@ -35,7 +38,7 @@ from longalign.events import PhaseFinished
 from longalign.scoring import Scoring
 from longalign.sequence import Sequence
 
-SCHEMA = "longalign.summary/1"
+SCHEMA = "longalign.summary/2"
 
 _LIBRARIES = ("longalign", "numpy", "numba", "h5py", "pysam")
 
@@ -63,7 +66,7 @@ def summarize(
         "query": _sequence(query),
         "target": _sequence(target),
         "mode": mode,
-        "scoring": {**asdict(scoring), "convention": scoring.convention},
+        "scoring": {**scoring.to_json(), "convention": scoring.convention},
         "score": int(score),
         "end": None if end is None else {"query": query.offset + end[0], "target": target.offset + end[1]},
         "alignment": _alignment(alignment) if alignment is not None and len(alignment.ops) else None,

@@ -10,10 +10,12 @@ from __future__ import annotations
 import operator
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from longalign.alphabet import DNA, Alphabet
 from longalign.formats.paf import STDIN, PafRecord, read_paf
 from longalign.scoring import Scoring
 from longalign.sequence import Sequence, read_sequence
@@ -82,8 +84,9 @@ def verify_paf(paf: str, query: str, target: str, scoring: Scoring | None = None
     find = lru_cache(maxsize=4)(_find)
     result = Verification(paf)
     for record in read_paf(paf):
-        pair = find(query, record.query_name), find(target, record.target_name)
         meaning = record.meaning[1] if scoring is None and "tg" in record.tags else scoring
+        alphabet = meaning.alphabet if meaning is not None else DNA
+        pair = find(query, record.query_name, alphabet), find(target, record.target_name, alphabet)
         runs = [(int(length), op) for length, op in _RUN.findall(record.cigar)]
         result.alignments += 1
         result.columns += sum(length for length, _ in runs)
@@ -92,10 +95,10 @@ def verify_paf(paf: str, query: str, target: str, scoring: Scoring | None = None
     return result
 
 
-def _find(spec: str, name: str) -> Sequence:
+def _find(spec: str, name: str, alphabet: Alphabet) -> Sequence:
     """The record called `name` of a file, or the one sequence that `spec` chooses."""
     whole_file = spec == STDIN or os.path.isfile(spec)  # noqa: PTH113 - Path.is_file raises EACCES
-    return read_sequence(f"{spec}:{name}" if whole_file else spec)
+    return read_sequence(f"{spec}:{name}" if whole_file else spec, alphabet)
 
 
 def _problems(
@@ -117,10 +120,13 @@ def _problems(
         ),
     )
     misplaced = [text for side in sides for text in side.problems(runs)]
+    matrix = None if scoring is None else scoring.matrix
+    if matrix is not None and record.strand == "-":
+        misplaced.append(f"column 5 (strand): '-' is a reverse complement, which {matrix.name} does not have")
     if misplaced:
         yield from misplaced
         return
-    tally = _walk(record, runs, *sides)
+    tally = _walk(record, runs, *sides, is_dna=matrix is None)
     yield from tally.contradictions
     yield from _differs("column 10 (matches)", record.matches, tally.matches)
     yield from _differs("column 11 (block length)", record.block_length, tally.columns)
@@ -167,10 +173,11 @@ class _Side:
 
 @dataclass(slots=True)
 class _Tally:
-    """What the letters say about an alignment."""
+    """What the letters say about an alignment; `pairs` counts each pair of letters, query's first."""
 
     matches: int = 0
     mismatches: int = 0
+    pairs: Counter[tuple[int, int]] = field(default_factory=Counter)
     gaps: int = 0
     gap_letters: int = 0
     contradictions: list[str] = field(default_factory=list)
@@ -180,17 +187,19 @@ class _Tally:
         return self.matches + self.mismatches + self.gap_letters
 
     def score(self, scoring: Scoring) -> int:
-        return (
-            scoring.match * self.matches
-            + scoring.mismatch * self.mismatches
-            - scoring.gap_open * self.gaps
-            - scoring.gap_extend * self.gap_letters
-        )
+        costs = scoring.gap_open * self.gaps + scoring.gap_extend * self.gap_letters
+        if scoring.matrix is None:
+            return scoring.match * self.matches + scoring.mismatch * self.mismatches - costs
+        rows = dict(zip(scoring.matrix.letters.encode(), scoring.matrix.scores, strict=True))
+        place = scoring.matrix.letters.encode().index
+        return sum(count * rows[a][place(b)] for (a, b), count in self.pairs.items()) - costs
 
 
-def _walk(record: PafRecord, runs: Runs, query: _Side, target: _Side) -> _Tally:
+def _walk(record: PafRecord, runs: Runs, query: _Side, target: _Side, *, is_dna: bool) -> _Tally:
     """Count along the CIGAR; the first = or X that the letters contradict is described."""
-    a, b = query.letters().translate(_QUERY_BASE), target.letters().translate(_TARGET_BASE)
+    a, b = query.letters(), target.letters()
+    if is_dna:
+        a, b = a.translate(_QUERY_BASE), b.translate(_TARGET_BASE)
     if record.strand == "-":
         a = a[::-1].translate(_COMPLEMENT)
     tally = _Tally()
@@ -206,6 +215,8 @@ def _walk(record: PafRecord, runs: Runs, query: _Side, target: _Side) -> _Tally:
             same = length if pair[0] == pair[1] else sum(map(operator.eq, *pair))
             tally.matches += same
             tally.mismatches += length - same
+            if not is_dna:
+                tally.pairs.update(zip(*pair, strict=True))
             claimed = {"=": length, "X": 0, "M": same}[op]
             if same != claimed and not tally.contradictions:
                 at = [x == y for x, y in zip(*pair, strict=True)].index(op == "X")

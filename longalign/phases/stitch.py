@@ -1,4 +1,4 @@
-"""Phase 2: from the end cell back, find the state in which the path enters each chunk on its way.
+"""Phase 2, lazy: from the end cell back, find the state in which the path enters each chunk on its way.
 
 A chunk is swept in reverse from its known exit; where a stored edge holds forward + backward = value of
 the exit, an optimal path enters. The choice by chunks is that of Li, Ranka and Sahni's ChunkedAlignment.
@@ -46,7 +46,7 @@ def stitch(
     preceding: dict[Waypoint, Waypoint] = {}
     front: list[Waypoint] = []
     room = meeting.jobs_at_once(*lattice.grid.chunk_shape)
-    while not _at_start(problem, path[-1]):
+    while not problem.is_start(path[-1]):
         front = _front(problem, path[-1], front, guesses, preceding, room)
         preceding.update(zip(front, _go_back(lattice, front, backend, progress), strict=True))
         while path[-1] in preceding:
@@ -54,12 +54,6 @@ def stitch(
         report(path)
         front = [preceding[point] for point in front]
     return path
-
-
-def _at_start(problem: Problem, point: Waypoint) -> bool:
-    if problem.is_local:
-        return point.state == State.H and point.value == 0
-    return point.i == point.j == 0
 
 
 def _guesses(lattice: StoreLattice, end: Waypoint, backend: Backend) -> list[Waypoint]:
@@ -85,7 +79,7 @@ def _front(
     front = {tip: None}
 
     def add(point: Waypoint) -> None:
-        if point.i <= tip.i and point.j <= tip.j and point not in known and not _at_start(problem, point):
+        if point.i <= tip.i and point.j <= tip.j and point not in known and not problem.is_start(point):
             front[point] = None
 
     for point in reached:
@@ -105,13 +99,7 @@ def _go_back(
     jobs = [_reverse_job(problem, chunk, point) for chunk, point in zip(chunks, inside, strict=True)]
     swept = zip(chunks, inside, jobs, backend.sweep(jobs, progress), strict=True)
     before = {point: _entry(problem, chunk, point, job, result) for chunk, point, job, result in swept}
-    return [before[point] if point in before else _corner(problem) for point in points]
-
-
-def _corner(problem: Problem) -> Waypoint:
-    """Where a path comes from along an edge of the matrix; in local mode every cell there is a start."""
-    assert problem.entry is not None
-    return Waypoint(0, 0, problem.entry, 0)
+    return [before.get(point, problem.corner) for point in points]
 
 
 def _reverse_job(problem: Problem, chunk: Chunk, exit_: Waypoint) -> SweepJob:

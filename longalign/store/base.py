@@ -13,6 +13,7 @@ from longalign.boundary import BestCell, Waypoint
 from longalign.errors import StoreError
 from longalign.geometry import Tile
 from longalign.store.codec import PackedLines
+from longalign.store.starts import PackedStarts
 
 
 class DamagedFile(StoreError):
@@ -34,7 +35,8 @@ class DamagedTile(DamagedFile):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TileRecord:
-    """What phase 1 keeps of a tile: its lattice rows and columns, and its best cell.
+    """What phase 1 keeps of a tile: its lattice rows and columns, its best cell, and where it is eager, the
+    start states on those rows and columns.
 
     Indices of lines count from the tile's own corner and the last ones are its bottom and right
     edges; `best` is in whole-matrix indices.
@@ -43,6 +45,8 @@ class TileRecord:
     rows: PackedLines
     cols: PackedLines
     best: BestCell
+    row_starts: PackedStarts | None = None
+    col_starts: PackedStarts | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

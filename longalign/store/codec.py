@@ -78,8 +78,8 @@ def pack(index: Sequence[int], lines: Sequence[Boundary]) -> PackedLines:
     if not lines:
         return NO_LINES
     with ThreadPoolExecutor(min(len(lines), os.cpu_count() or 1)) as executor:
-        steps = list(executor.map(lambda line: _narrow(np.diff(line.h)), lines))
-        gaps = list(executor.map(lambda line: _narrow(line.h[1:] - line.gap[1:]), lines))
+        steps = list(executor.map(lambda line: narrow(np.diff(line.h)), lines))
+        gaps = list(executor.map(lambda line: narrow(line.h[1:] - line.gap[1:]), lines))
     return PackedLines(
         index=np.array(index, np.int64),
         anchors=np.stack([line.h[::ANCHOR_STRIDE] for line in lines]),
@@ -88,8 +88,8 @@ def pack(index: Sequence[int], lines: Sequence[Boundary]) -> PackedLines:
     )
 
 
-def _narrow(values: NDArray[np.int32]) -> NDArray[np.signedinteger[Any]]:
+def narrow(values: NDArray[np.int32]) -> NDArray[np.signedinteger[Any]]:
     """The same in the narrowest integers that hold them."""
-    low, high = int(values.min()), int(values.max())
+    low, high = (int(values.min()), int(values.max())) if values.size else (0, 0)
     types = (np.int8, np.int16, np.int32)
     return values.astype(next(t for t in types if np.iinfo(t).min <= low and high <= np.iinfo(t).max))

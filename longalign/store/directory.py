@@ -2,7 +2,7 @@
 
     manifest.json            what the run is; written last, so a directory with it is a whole store
     sequences.h5             the letters, so that a worker needs nothing but the store
-    tiles/r00000c00000.h5    lattice rows and columns, best cell
+    tiles/r00000c00000.h5    lattice rows and columns, best cell; where eager, start states on the lattice
     path.h5                  start states found by phase 2
     pieces/p000000.h5        stretches of the alignment from phase 3
     lock                     held by the one process that runs
@@ -39,8 +39,12 @@ from longalign.store.base import DamagedFile, DamagedTile, Piece, TileRecord
 from longalign.store.codec import ANCHOR_STRIDE, PackedLines
 from longalign.store.files import TEMPORARY_PREFIX, Lock, new_hdf5
 from longalign.store.manifest import Command, Manifest, SequenceRecord
+from longalign.store.starts import PackedStarts
 
 T = TypeVar("T")
+
+#: The groups of a tile's file: boundaries, and the start states on them.
+_LINES, _STARTS = ("rows", "cols"), ("row_starts", "col_starts")
 
 #: HDF5 chunks along a line: a part of a line costs at most this many cells more than it holds.
 _HDF5_CHUNK = 1 << 16
@@ -50,6 +54,20 @@ _LINE_DATASETS = {
     "anchors": (f"H at every {ANCHOR_STRIDE}-th cell of each line, from index 0", "score"),
     "steps": ("H[x+1] - H[x] along each line, modulo 2^32", "score"),
     "gaps": ("H[x+1] - gap[x+1] along each line (gap = E in rows, F in columns), modulo 2^32", "score"),
+}
+_START_DATASETS = {
+    "index": ("boundary index of each line, counted from the tile's corner", "letters"),
+    "anchors": (
+        f"start of every {ANCHOR_STRIDE}-th cell of each line, from cell 1: row and column of H's, row and "
+        "column of the gap state's, boundary indices counted from the tile's corner",
+        "letters",
+    ),
+    "steps": ("those of cell x + 2 less those of cell x + 1, in the order of anchors", "letters"),
+    "states": (
+        "the state in which H starts, and in which the gap state (E in rows, F in columns) does: 0 = H, "
+        "1 = E, 2 = F",
+        "enum",
+    ),
 }
 _PATH_DATASETS = {
     "i": ("row boundary index", "letters"),
@@ -177,6 +195,7 @@ class DirectoryStore:
             source=record.source,
             offset=record.offset,
             record_length=record.record_length,
+            alphabet=self.manifest.scoring.alphabet,
         )
         if sequence.sha256 != record.sha256:
             raise DamagedFile(f"{path}: damaged: the {name} has another SHA-256 than the manifest says")
@@ -198,9 +217,11 @@ class DirectoryStore:
                 file.attrs[name] = getattr(tile, name)
             for name in ("score", "i", "j"):
                 file.attrs[f"best_{name}"] = getattr(record.best, name)
-            for side, lines in (("rows", record.rows), ("cols", record.cols)):
-                for name, (description, units) in _LINE_DATASETS.items():
-                    _write(file, f"{side}/{name}", getattr(lines, name), description, units)
+            for group, datasets in ((_LINES, _LINE_DATASETS), (_STARTS, _START_DATASETS)):
+                for side in group:
+                    packed = getattr(record, side)
+                    for name, (description, units) in datasets.items() if packed is not None else ():
+                        _write(file, f"{side}/{name}", getattr(packed, name), description, units)
 
     def get_tile(self, tile: Tile) -> TileRecord:
         path = self.tile_path(tile.row, tile.col)
@@ -213,18 +234,22 @@ class DirectoryStore:
             return BestCell(*(int(file.attrs[f"best_{name}"]) for name in ("score", "i", "j")))
 
         best = self._read(path, read, damaged)
-        rows, cols = (
-            PackedLines(
-                **{name: _LazyDataset(self, path, f"{side}/{name}", damaged) for name in _LINE_DATASETS}
-            )
-            for side in ("rows", "cols")
-        )
-        return TileRecord(rows, cols, best)
+
+        def datasets(side: str, names: Iterable[str]) -> dict[str, _LazyDataset]:
+            return {name: _LazyDataset(self, path, f"{side}/{name}", damaged) for name in names}
+
+        rows, cols = (PackedLines(**datasets(side, _LINE_DATASETS)) for side in _LINES)
+        if not self.manifest.is_eager:
+            return TileRecord(rows, cols, best)
+        row_starts, col_starts = (PackedStarts(**datasets(side, _START_DATASETS)) for side in _STARTS)
+        return TileRecord(rows, cols, best, row_starts, col_starts)
 
     def check_tile(self, tile: Tile) -> BestCell:
         """Read a tile's file from end to end; its best cell. Raises DamagedTile, naming the file."""
         best = self.get_tile(tile).best
-        names = [f"{side}/{name}" for side in ("rows", "cols") for name in _LINE_DATASETS]
+        names = [f"{side}/{name}" for side in _LINES for name in _LINE_DATASETS]
+        if self.manifest.is_eager:
+            names += [f"{side}/{name}" for side in _STARTS for name in _START_DATASETS]
 
         def read(file: h5py.File) -> None:
             for name in names:

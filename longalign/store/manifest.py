@@ -17,8 +17,14 @@ from longalign.store.files import atomic_path
 
 Command = Literal["align", "score"]
 
+#: Whether phase 1 stores start states, or phase 2 finds those on the path.
+StartStates = Literal["lazy", "eager"]
+
 FORMAT = "longalign-store"
-VERSION = 1
+#: Version 1 knew neither matrices nor start states: its stores are lazy ones.
+VERSION, READABLE_VERSIONS = 2, (1, 2)
+
+_DNA = "DNA with IUPAC codes; an ambiguous letter never matches"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +47,8 @@ class SequenceRecord:
 class Manifest:
     """The identity of a run, with the geometry that its tiles follow.
 
-    `command` ("align" or "score") and `output` tell a resumed run what was asked for; `program` is the
-    version that made the store.
+    `start_states` says whether tiles hold those as well; `command` ("align" or "score") and `output` tell a
+    resumed run what was asked for; `program` is the version that made the store.
     """
 
     query: SequenceRecord
@@ -53,12 +59,22 @@ class Manifest:
     program: str
     command: Command = "align"
     output: str = "-"
+    start_states: StartStates = "lazy"
 
     @property
     def run(self) -> str:
-        """Names the results that belong here: the same for equal input, scoring, mode and geometry."""
+        """Names the results that belong here: the same for equal input, scoring, mode, start states and
+        geometry, and for lazy runs the same as in version 1."""
         fields = self._fields()
-        return _digest({name: fields[name] for name in ("query", "target", "mode", "scoring", "grid")})
+        names = ["query", "target", "mode", "scoring", "grid"]
+        if self.is_eager:
+            names.append("start_states")
+        return _digest({name: fields[name] for name in names})
+
+    @property
+    def is_eager(self) -> bool:
+        """Whether tiles hold start states."""
+        return self.start_states == "eager"
 
     def to_json(self) -> dict[str, Any]:
         """The manifest as it stands in its file, `sha256` (of everything else) last."""
@@ -66,6 +82,7 @@ class Manifest:
         return {**data, "sha256": _digest(data)}
 
     def _fields(self) -> dict[str, Any]:
+        matrix = self.scoring.matrix
         return {
             "format": FORMAT,
             "version": VERSION,
@@ -73,8 +90,9 @@ class Manifest:
             "command": self.command,
             "output": self.output,
             "mode": self.mode,
-            "alphabet": "DNA with IUPAC codes; an ambiguous letter never matches",
-            "scoring": asdict(self.scoring),
+            "start_states": self.start_states,
+            "alphabet": _DNA if matrix is None else f"the letters of {matrix.name}",
+            "scoring": self.scoring.to_json(),
             "gap_convention": self.scoring.convention,
             "coordinates": "0-based, half-open",
             "query": asdict(self.query),
@@ -88,11 +106,12 @@ class Manifest:
             query=SequenceRecord(**data["query"]),
             target=SequenceRecord(**data["target"]),
             mode=data["mode"],
-            scoring=Scoring(**data["scoring"]),
+            scoring=Scoring.from_json(data["scoring"]),
             grid=Grid(**{name: tuple(cuts) for name, cuts in data["grid"].items()}),
             program=data["program"],
             command=data["command"],
             output=data["output"],
+            start_states=data.get("start_states", "lazy"),
         )
 
     def write(self, path: Path) -> None:
@@ -110,9 +129,10 @@ class Manifest:
             raise StoreError(f"{path}: damaged manifest: {error}") from error
         if not isinstance(data, dict) or data.get("format") != FORMAT:
             raise StoreError(f"{path}: not the manifest of a longalign store")
-        if data.get("version") != VERSION:
+        if data.get("version") not in READABLE_VERSIONS:
+            known = " and ".join(map(str, READABLE_VERSIONS))
             raise StoreError(
-                f"{path}: store version {data.get('version')}, this program reads version {VERSION}"
+                f"{path}: store version {data.get('version')}, this program reads versions {known}"
             )
         digest = data.pop("sha256", None)
         if digest != _digest(data):
@@ -120,7 +140,13 @@ class Manifest:
         return cls.from_json(data)
 
     def refuse_other(
-        self, store: Path, query: SequenceRecord, target: SequenceRecord, mode: str, scoring: Scoring
+        self,
+        store: Path,
+        query: SequenceRecord,
+        target: SequenceRecord,
+        mode: str,
+        scoring: Scoring,
+        start_states: StartStates,
     ) -> None:
         """Raise StoreError, naming every field that differs, if the store belongs to another run."""
         pairs = [
@@ -129,7 +155,8 @@ class Manifest:
             ("target sequence (SHA-256)", self.target.sha256, target.sha256),
             ("target length", self.target.length, target.length),
             ("mode", self.mode, mode),
-            *((name, value, getattr(scoring, name)) for name, value in asdict(self.scoring).items()),
+            ("start states", self.start_states, start_states),
+            *_scoring_pairs(self.scoring, scoring),
         ]
         differing = [
             f"{name} is {stored} in the store and {given} now"
@@ -138,6 +165,15 @@ class Manifest:
         ]
         if differing:
             raise StoreError(f"{store}: the store belongs to another run: {'; '.join(differing)}")
+
+
+def _scoring_pairs(stored: Scoring, given: Scoring) -> list[tuple[str, object, object]]:
+    """What is to agree of two scorings: each name, with both values."""
+    names = ["gap_open", "gap_extend"]
+    if stored.matrix is None and given.matrix is None:
+        names = ["match", "mismatch", *names]
+    numbers = [(name, getattr(stored, name), getattr(given, name)) for name in names]
+    return [("matrix", str(stored.matrix or "none"), str(given.matrix or "none")), *numbers]
 
 
 def _digest(data: dict[str, Any]) -> str:

@@ -158,6 +158,15 @@ def _store_shared(array, address, value):
     array[address // array.itemsize] = value
 
 
+def _load_shared_words(count):
+    def load(array, address):
+        assert address % (count * array.itemsize) == 0
+        first = address // array.itemsize
+        return tuple(array[first : first + count])
+
+    return load
+
+
 def _ptx() -> ModuleType:
     module = ModuleType("longalign.backends.cuda.ptx")
     module.load_acquire = module.load_relaxed = lambda array, index: array[index]
@@ -165,6 +174,8 @@ def _ptx() -> ModuleType:
     module.store_pair = _store_pair
     module.store_release = _store
     module.here = lambda value: value
+    for name, count in (("single", 1), ("pair", 2), ("quad", 4)):
+        setattr(module, f"load_shared_{name}", _load_shared_words(count))
     # Addresses in shared memory count from the beginning of each array.
     module.shared_address = lambda array: 0
     module.load_shared = lambda array, address: array[address // array.itemsize]
@@ -195,11 +206,13 @@ def install() -> None:
     kernel.BlockManager = Block
     kernel.FakeCUDAKernel.__call__ = _call(kernel.FakeCUDAKernel.__call__)
     kernel.FakeCUDAKernel.compile = lambda self, signature: None
+    kernel.FakeOverload.max_cooperative_grid_blocks = lambda self, threads, shared_bytes: 1
     cuda.Event.query = lambda self: True
     cuda.Event.elapsed_time = lambda self, end: 0.0
     cuda.Event.__init__ = cuda.event.__init__ = lambda self, timing=True: None
     devices.FakeCUDADevice.name = "simulator"
     devices.FakeCUDADevice.MULTIPROCESSOR_COUNT = 2
+    devices.FakeCUDADevice.MAX_SHARED_MEMORY_PER_MULTIPROCESSOR = 228 << 10
     devices.FakeCUDADevice.compute_capability = (9, 0)
     devices.FakeCUDAContext.name = "simulator"
     devices.FakeCUDAContext.compute_capability = (9, 0)

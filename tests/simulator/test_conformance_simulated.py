@@ -15,12 +15,15 @@ from longalign.boundary import State, entry_edges
 from longalign.reference import ReferenceBackend
 from longalign.scoring import Scoring
 from longalign.testing import (
-    QUERY_N,
-    TARGET_N,
     SweepConformance,
     assert_same_result,
-    mutated,
     whole_matrix,
+)
+from longalign.testing_inputs import (
+    QUERY_N,
+    TARGET_N,
+    matrix_of,
+    mutated,
 )
 
 
@@ -102,3 +105,19 @@ def test_steep_scores_at_the_limit_of_16_bits(local: bool):
     target = np.concatenate([shared, rng.integers(0, 4, 460, np.uint8)])
     job = whole_matrix(shared, target, Scoring(20, -20, 3, extend), local)
     check_packed([job], columns=8)
+
+
+@pytest.mark.parametrize(
+    ("highest", "wishes"), [(122, {"band_rows": 14}), (20, {"columns": 12}), (20, {"columns": 16})], ids=str
+)
+def test_matrices_at_the_edge_of_8_bits(highest: int, wishes: dict[str, int]):
+    """Of 3 and 32 letters in one launch, with wanted rows, in strips that end inside a part."""
+    rng = np.random.default_rng(3)
+    work = []
+    for letters, local in ((3, True), (32, True)):
+        matrix = matrix_of(np.where(rng.random((letters, letters)) < 0.8 - np.eye(letters), -133, highest))
+        query = rng.integers(0, letters, 20, np.uint8)
+        target = mutated(query, 133, 0.1, rng, letters)
+        job = whole_matrix(query, target, Scoring(gap_open=3, gap_extend=2, matrix=matrix), local)
+        work.append(replace(job, rows=(1, 12, 19), cols=(3, 128, 133)))
+    check_packed(work, **wishes)

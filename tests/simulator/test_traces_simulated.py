@@ -13,7 +13,9 @@ from longalign.backends.cuda.trace_fill import COLUMNS, STRIP_WIDTH
 from longalign.boundary import State
 from longalign.reference import ReferenceBackend
 from longalign.scoring import Scoring
-from longalign.testing import mutated
+from longalign.testing_inputs import (
+    mutated,
+)
 from longalign.testing_traces import TIES, TraceConformance, assert_same_path
 
 

@@ -17,10 +17,20 @@ import numba
 import numpy as np
 from llvmlite import binding
 
-from longalign.backends.base import Progress, Runs, SweepJob, SweepResult, TraceJob, no_progress
-from longalign.backends.cpu import tracing
+from longalign.backends.base import (
+    EdgeStarts,
+    Progress,
+    Rectangle,
+    Runs,
+    SweepJob,
+    SweepResult,
+    TraceJob,
+    no_progress,
+)
+from longalign.backends.cpu import starting, tracing
 from longalign.backends.cpu.config import DEFAULT_GEOMETRY, KernelConfig, SweepGeometry
 from longalign.backends.cpu.plan import Plan, cut_columns
+from longalign.backends.cpu.start_kernel import START_GEOMETRY
 from longalign.backends.cpu.worker import Kernels, Status, kernel_address, strip_sweep
 from longalign.backends.cpu.workspace import (
     ABORT,
@@ -54,23 +64,25 @@ _CELLS_WORTH_COMPILING = 1 << 31
 
 
 class _Family(NamedTuple):
-    """Jobs that run the same kernels: with a floor of 0, with a best cell, in numbers of so many bits."""
+    """Jobs that run the same kernels: with a floor of 0, a best cell, a matrix, numbers of so many bits."""
 
     local: bool
     track: bool
+    matrix: bool
     widths: tuple[int, ...]
 
 
 #: One kernel for everything, and its 32-bit sibling if a block asks for it: a short run compiles no more.
-_GENERAL = _Family(local=True, track=True, widths=(16,))
+_GENERAL = _Family(local=True, track=True, matrix=False, widths=(16,))
 
 
 class CpuBackend:
     """Sweeps and traces on the CPU: `threads` threads (default: all processors), the calling one included.
 
-    `geometry` and `widths`, the number widths in bits that may be used (32 always is), exist for tests
-    and experiments; no result depends on them. By default a back end begins with one kernel for
-    everything, and compiles more when it has swept enough to make that worth while.
+    `geometry`, that of the sweep, `start_geometry`, that of start states, and `widths`, the number widths in
+    bits that may be used (32 always is), exist for tests and experiments; no result depends on them. By
+    default a back end begins with one kernel for everything, and compiles more when it has swept enough to
+    make that worth while.
     """
 
     name = "cpu"
@@ -81,11 +93,13 @@ class CpuBackend:
         threads: int | None = None,
         geometry: SweepGeometry = DEFAULT_GEOMETRY,
         widths: Sequence[int] | None = None,
+        start_geometry: SweepGeometry = START_GEOMETRY,
     ) -> None:
         if threads is not None and threads < 1:
             raise BackendError(f"a sweep needs at least one thread, not {threads}")
         self.threads = threads or os.cpu_count() or 1
         self._geometry = geometry
+        self._start_geometry = start_geometry
         self._widths = (8, 16) if widths is None else tuple(widths)
         self._specialised = widths is not None
         self._cells = 0
@@ -115,6 +129,10 @@ class CpuBackend:
         """See `longalign.backends.base.Backend`."""
         return tracing.trace(jobs, self.threads, progress)
 
+    def starts(self, jobs: Sequence[Rectangle], progress: Progress = no_progress) -> list[EdgeStarts]:
+        """See `longalign.backends.base.Backend`: one rectangle for each thread at a time."""
+        return starting.starts(jobs, self.threads, self._start_geometry, progress)
+
     def tile_shape(self, rows: int, cols: int, devices: int = 1) -> tuple[int, int]:
         """See `longalign.backends.base.Backend`: about five seconds of work, as square as may be."""
         return share(rows, cols, self._largest_tile(rows, cols), devices, self._tile_seconds)
@@ -136,6 +154,7 @@ class CpuBackend:
         strips = len(cut_columns(len(job.target), job.cols, geometry, self.threads))
         return {
             "kernel": f"SIMD lanes of {geometry.columns} columns",
+            "letters": "match or mismatch" if job.scoring.matrix is None else "a profile of each strip",
             "numbers": f"{', '.join(map(str, widths))} bits: of each block, the fewest that hold its values",
             "strips": f"{strips} of at most {geometry.strip} columns",
             "batch": f"blocks of at most {geometry.block_rows} rows",
@@ -153,19 +172,20 @@ class CpuBackend:
         }
 
     def _family(self, job: SweepJob) -> _Family:
+        matrix = job.scoring.matrix is not None
         if not self._specialised and self._cells < _CELLS_WORTH_COMPILING:
-            return _GENERAL
+            return _GENERAL._replace(matrix=matrix)
         # Without the floor of 0 the values of a block spread too far for 8 bits.
         widths = tuple(bits for bits in self._widths if bits > 8 or job.local)
         # In local mode the best cell is always tracked: the 8-bit kernel needs it.
-        return _Family(job.local, job.local or job.track_best, widths)
+        return _Family(job.local, job.local or job.track_best, matrix, widths)
 
     def _run(self, work: Work, family: _Family, progress: Progress) -> None:
         """Sweep all strips: the calling thread is one of the workers, so one thread costs no more."""
-        local, track, widths = family
-        addresses = {f"block_{b}": kernel_address(self._geometry.kernel(b, local, track)) for b in widths}
+        *kind, widths = family
+        addresses = {f"block_{b}": kernel_address(self._geometry.kernel(b, *kind)) for b in widths}
         kernels = Kernels(self._geometry.columns, self._geometry.least_rows, **addresses)
-        wide = self._geometry.kernel(32, local, track)
+        wide = self._geometry.kernel(32, *kind)
         count = min(self.threads, len(work.strips))
         while len(self._workers) < count:
             self._workers.append(_Worker(self._geometry))
@@ -238,6 +258,8 @@ class _Worker:
         Raises BackendError if the compiled code fails, and whatever `report` raises.
         """
         self._position["ticket"] = self._position["job"] = NOTHING
+        for lanes in self._lanes:
+            lanes.profiled[0] = NOTHING
         while True:
             try:
                 status = self._sweep(work, self._position, self._edges, self._lanes, kernels, _CELLS_A_CALL)

@@ -34,9 +34,9 @@ class SweepGeometry:
         """Columns of the widest strip."""
         return self.columns * self.lanes
 
-    def kernel(self, bits: int, local: bool, track: bool) -> KernelConfig:
-        """The kernel of this geometry for numbers of so many bits, a mode, and with a best cell or not."""
-        return KernelConfig(bits, local, track, self.columns, self.lanes, self.group)
+    def kernel(self, bits: int, local: bool, track: bool, matrix: bool = False) -> KernelConfig:
+        """The kernel of this geometry for numbers of so many bits, a mode, and with what else is asked."""
+        return KernelConfig(bits, local, track, matrix, self.columns, self.lanes, self.group)
 
 
 #: W = 256 lanes of K = 8 columns: four 64-byte vectors of 8-bit lanes hide the latency of a cell, and
@@ -50,12 +50,13 @@ class KernelConfig:
 
     `bits` of the numbers in its lanes; `local` for the floor of 0, in the rectangles that have one;
     `track` for the best cell; the rest as in `SweepGeometry`. So one with both sweeps any rectangle, but
-    others may be faster.
+    others may be faster. `matrix` for letter pairs scored by a matrix, instead of by match and mismatch.
     """
 
     bits: int
     local: bool
     track: bool
+    matrix: bool
     columns: int
     lanes: int
     group: int

@@ -9,6 +9,9 @@ do so,
   neighbour is at p + 1, which an ascending loop reads before it overwrites it. The block's own left
   edge is put at p = W, where lane 0 looks for its neighbour;
 - all state is one allocation addressed with constant offsets, so no two accesses need an alias check;
+- with a matrix, what a letter scores against the columns of a lane lies side by side in the *profile* of the
+  strip: as each lane is at another row, a step first copies a piece of it for each lane, and turns them, so
+  that the scores of column k of all lanes lie side by side, where else the letters of its columns do;
 - every sum is cast back to the narrow type, and every maximum is a conditional expression.
 
 Instead of H the state holds H - alpha - beta, which E below and F to the right both need; a letter
@@ -31,7 +34,8 @@ import numba
 
 from longalign.backends.cpu.config import KernelConfig
 from longalign.backends.cpu.jit import fuse, inline
-from longalign.backends.cpu.memory import advance, load, pointer, store
+from longalign.backends.cpu.memory import advance, load, make_copy, pointer, store
+from longalign.backends.matrices import PITCH
 from longalign.recurrence import make_cell
 
 #: The letter of columns right of the rectangle: no query letter equals it.
@@ -62,7 +66,8 @@ class Layout:
 
     def __init__(self, columns: int, lanes: int, group: int) -> None:
         pitch = lanes + group
-        self.h_open, self.e, self.letter = 0, pitch, 2 * pitch
+        self.h_open, self.e = 0, pitch
+        self.letter = 2 * pitch  # with a matrix, what it scores in the step in hand
         self.column_pitch = 3 * pitch
         self.last_h_open = (columns - 1) * self.column_pitch
         self.f_out = columns * self.column_pitch
@@ -75,6 +80,7 @@ class Layout:
 def make_block_sweep(config: KernelConfig) -> Callable[..., bool]:
     """The kernel for one configuration, not compiled yet: `sweep_block` below."""
     bits, columns, group, tracks = config.bits, config.columns, config.group, config.track
+    has_matrix, profile_pitch, copy = config.matrix, config.lanes * columns, make_copy(columns)
     number = getattr(numba.types, f"int{bits}")
     lowest, highest_number = -(1 << (bits - 1)), (1 << (bits - 1)) - 1
     at = Layout(columns, config.lanes, group)
@@ -89,13 +95,20 @@ def make_block_sweep(config: KernelConfig) -> Callable[..., bool]:
     cell = fuse(make_cell(maximum, subtract, config.local))
 
     @fuse
+    def pair_score(state: Any, p: int, letter: Any, costs: Any) -> Any:
+        """What the letter of a lane's row and of its first column after `state` score, plus alpha + beta."""
+        if has_matrix:
+            return load(state, letter_at + p)
+        return costs[0] if letter == load(state, letter_at + p) else costs[1]
+
+    @fuse
     def one_column(
         state: Any, p: int, letter: Any, diagonal: Any, left: Any, f: Any, highest: Any, costs: Any
     ) -> Any:
         """The cell of a lane's first column after `state`; returns what the column to its right needs."""
-        match, mismatch, opening, extend, zero = costs
+        _, _, opening, extend, zero = costs
         up = load(state, h_open_at + p)
-        paired = number(diagonal + (match if letter == load(state, letter_at + p) else mismatch))
+        paired = number(diagonal + pair_score(state, p, letter, costs))
         h, e, f = cell(paired, up, load(state, e_at + p), left, f, extend, zero)
         h_open = number(h - opening)
         store(state, h_open_at + p, h_open)
@@ -160,10 +173,11 @@ def make_block_sweep(config: KernelConfig) -> Callable[..., bool]:
             column = lane * columns + k
             above = min(column, frame.cols - 1) + 1
             h = load(top_h, above)
-            letter = number(load(target, column)) if column < frame.cols else number(NO_LETTER)
             store(state, h_open_at + k * column_pitch, number(h - opening - frame.base))
             store(state, e_at + k * column_pitch, number(max(load(top_e, above), h - gap_open) - frame.base))
-            store(state, letter_at + k * column_pitch, letter)
+            if not has_matrix:
+                letter = number(load(target, column)) if column < frame.cols else number(NO_LETTER)
+                store(state, letter_at + k * column_pitch, letter)
         store(state, diagonal_at, number(load(top_h, lane * columns) - opening - frame.base))
 
     @inline
@@ -206,6 +220,32 @@ def make_block_sweep(config: KernelConfig) -> Callable[..., bool]:
         return True
 
     @inline
+    def make_profile(profile: Any, matrices: Any, target: Any, width: int, frame: Any, job: Any) -> None:
+        """The profile of a strip: of each letter, the lanes as they lie, and of each the columns in order.
+
+        Beyond the rectangle any score will do that a matrix might have.
+        """
+        opening = job.gap_open + job.gap_extend
+        for p in range(width):
+            for k in range(columns):
+                column, at = (width - 1 - p) * columns + k, p * columns + k
+                for letter in range(job.letters):
+                    score = job.lowest
+                    if column < frame.cols:
+                        score = matrices[job.matrix + letter * PITCH + load(target, column)]
+                    store(profile, letter * profile_pitch + at, number(score + opening))
+
+    @inline
+    def load_scores(state: Any, letters: Any, profile: Any, scores: Any) -> None:
+        """What the letters of a group of lanes score in this step, from its part of the profile."""
+        for p in range(group):
+            row = advance(profile, numba.int64(load(letters, p)) * profile_pitch + p * columns)
+            copy(advance(scores, p * columns), row)
+        for p in range(group):
+            for k in range(columns):
+                store(state, letter_at + k * column_pitch + p, load(scores, p * columns + k))
+
+    @inline
     def load_letters_and_left_edge(
         lanes: Any, edges: Any, query: Any, width: int, frame: Any, job: Any
     ) -> None:
@@ -224,17 +264,20 @@ def make_block_sweep(config: KernelConfig) -> Callable[..., bool]:
             edges.right_h[r + 1] = lanes.right_h[r] + opening + frame.base
             edges.right_f[r + 1] = lanes.right_f[r] + frame.base
 
-    def sweep_block(lanes: Any, edges: Any, query: Any, target: Any, frame: Any, job: Any, best: Any) -> bool:
+    def sweep_block(lanes: Any, edges: Any, given: Any, frame: Any, job: Any, best: Any) -> bool:
         """Sweep the block `frame` says: bottom and right of `edges` from top and left of them.
+
+        `given` are the query, the target and the matrices of all jobs.
 
         `best` (score, i, j) becomes the best cell if this block holds a better one. Returns False,
         with bottom and right undefined, if a value rose above `frame.limit`; `best` is true even
         then, because every cell seen before that was exact.
         """
+        query, target, matrices = given
         gap_open, opening = job.gap_open, job.gap_open + job.gap_extend
         costs = (
-            number(job.match + opening),
-            number(job.mismatch + opening),
+            number(job.highest + opening),  # match and mismatch where there is no matrix
+            number(job.lowest + opening),
             number(opening),
             number(job.gap_extend),
             # The floor; without one in this rectangle, what is below every value (see `widths.py`).
@@ -251,6 +294,10 @@ def make_block_sweep(config: KernelConfig) -> Callable[..., bool]:
         bottom_h, bottom_e = pointer(edges.bottom_h), pointer(edges.bottom_e)
         letters_above = advance(pointer(target), frame.target)
         load_letters_and_left_edge(lanes, edges, query, width, frame, job)
+        profile, scores = pointer(lanes.profile), pointer(lanes.scores)
+        if has_matrix and lanes.profiled[0] != best.ticket:
+            make_profile(profile, matrices, letters_above, width, frame, job)
+            lanes.profiled[0] = best.ticket
         if tracks:
             for p in range(width):
                 store(state, threshold_at + p, number(highest_number))
@@ -268,6 +315,8 @@ def make_block_sweep(config: KernelConfig) -> Callable[..., bool]:
             exceeded = number(0)
             for g in range((width - 1 - last) // group, (width - 1 - first) // group + 1):
                 part, part_letters = advance(state, g * group), advance(letters, step + g * group)
+                if has_matrix:
+                    load_scores(part, part_letters, advance(profile, g * group * columns), scores)
                 for p in range(group):
                     left, f = load(part, last_h_open_at + p + 1), load(part, f_out_at + p + 1)
                     diagonal_h = load(part, diagonal_at + p)

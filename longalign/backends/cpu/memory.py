@@ -10,8 +10,10 @@ The atomics are those of LLVM, so they hold on any architecture. All of them are
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
+from llvmlite import ir
 from numba import types
 
 from longalign.backends.cpu.jit import intrinsic
@@ -27,6 +29,23 @@ def pointer(typing: Any, array: Any) -> Emitted:
         return context.make_array(signature.args[0])(context, builder, args[0]).data
 
     return types.CPointer(array.dtype)(array), emit
+
+
+def make_copy(count: int) -> Callable[..., None]:
+    """A function that copies `count` elements from one address to another, by loads and stores of all."""
+
+    @intrinsic
+    def copy(typing: Any, target: Any, source: Any) -> Emitted:
+        def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            vector = ir.VectorType(context.get_data_type(target.dtype), count).as_pointer()
+            to, of = (builder.bitcast(address, vector) for address in args)
+            size = context.get_abi_sizeof(context.get_data_type(target.dtype))
+            builder.store(builder.load(of, align=size), to, align=size)
+            return context.get_dummy_value()
+
+        return types.void(target, source), emit
+
+    return copy
 
 
 @intrinsic

@@ -10,6 +10,7 @@ import numpy as np
 from longalign.backends.base import SweepJob, SweepResult
 from longalign.backends.cpu.config import SweepGeometry
 from longalign.backends.cpu.workspace import JOB, NOTHING, STRIP, Records, Work
+from longalign.backends.matrices import lay_out
 from longalign.boundary import BestCell, Boundary, IntArray, best_of
 from longalign.scoring import NEG_INF
 
@@ -25,11 +26,13 @@ class Plan:
         self._row_outputs = _starts(len(job.rows) * (len(job.target) + 1) for job in jobs)
         self._col_outputs = _starts(len(job.cols) * (len(job.query) + 1) for job in jobs)
         strips = _strips(jobs, cuts, self._col_outputs)
+        matrices, begins = lay_out(job.scoring for job in jobs)
         self.work = Work(
-            jobs=_job_records(jobs, cuts, self._row_outputs, geometry, share),
+            jobs=_job_records(jobs, cuts, begins, self._row_outputs, geometry, share),
             strips=strips,
             query=np.concatenate([job.query for job in jobs]),
             target=np.concatenate([job.target for job in jobs]),
+            matrices=matrices,
             top_h=np.concatenate([job.top.h for job in jobs]),
             top_e=np.concatenate([job.top.gap for job in jobs]),
             column_h=np.concatenate([job.left.h for job in jobs]),
@@ -111,6 +114,7 @@ def _strips(jobs: Sequence[SweepJob], cuts: list[list[int]], col_outputs: list[i
 def _job_records(
     jobs: Sequence[SweepJob],
     cuts: list[list[int]],
+    matrices: list[int],
     row_outputs: list[int],
     geometry: SweepGeometry,
     share: int,
@@ -125,10 +129,11 @@ def _job_records(
             # A strip starts a block behind its left neighbour: blocks few, and threads stand idle.
             block_rows = min(block_rows, max(geometry.least_rows, rows // (4 * share)))
         size = rows, len(job.target), int(job.local)
-        costs = scoring.match, scoring.mismatch, scoring.gap_open, scoring.gap_extend
+        costs = scoring.highest, scoring.lowest, scoring.gap_open, scoring.gap_extend
+        pairs = scoring.letters, matrices[k]
         # Boundaries are one longer than the letters, hence the + k.
         places = queries[k], targets[k], targets[k] + k, queries[k] + k
-        records.append((*size, *costs, *places, block_rows, wanted[k], wanted[k + 1], row_outputs[k]))
+        records.append((*size, *costs, *pairs, *places, block_rows, wanted[k], wanted[k + 1], row_outputs[k]))
     return np.array(records, JOB)
 
 

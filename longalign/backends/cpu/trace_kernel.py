@@ -28,6 +28,7 @@ from longalign.backends import leaves
 from longalign.backends.cpu.jit import compile_entry, fuse, inline, once
 from longalign.backends.cpu.kernel import maximum
 from longalign.backends.cpu.memory import advance, load, pointer, store
+from longalign.backends.cpu.pair_scores import compared, looked_up
 from longalign.boundary import IntArray
 from longalign.scoring import NEG_INF
 
@@ -36,7 +37,7 @@ LANES, GROUP = 256, 32
 
 # Where the rows of a band's state begin; each has room for what is above the band.
 _PITCH = LANES + GROUP
-_OPEN, _E, _F, _DIAGONAL, _LETTER = (k * _PITCH for k in range(5))
+_OPEN, _E, _F, _DIAGONAL, _LETTER, _SCORE = (k * _PITCH for k in range(6))
 
 _number = numba.int32
 _byte = numba.uint8
@@ -59,8 +60,8 @@ def make_scratch(table: NDArray[np.int64]) -> Scratch:
     cols = int(table[:, leaves.COLS].max())
     size = max(_direction_bytes(*shape) for shape in table[:, [leaves.ROWS, leaves.COLS]].tolist())
     return Scratch(
-        state=np.empty(5 * _PITCH, np.int32),
-        letters=np.empty(cols + 2 * LANES, np.int32),
+        state=np.zeros(6 * _PITCH, np.int32),  # lanes outside the leaf look up scores of their letters, too
+        letters=np.zeros(cols + 2 * LANES, np.int32),
         above_open=np.empty(cols + 1, np.int32),
         above_e=np.empty(cols + 1, np.int32),
         directions=np.empty(size, np.uint8),
@@ -90,11 +91,10 @@ _direction: Any = fuse(recurrence.direction)
 
 
 @fuse
-def _advance_lane(state: Any, p: int, letter: Any, directions: Any, costs: Any) -> None:
-    """The next cell of the lane at p."""
-    match, mismatch, opening, extend = costs
+def _advance_lane(state: Any, p: int, score: Any, directions: Any, costs: Any) -> None:
+    """The next cell of the lane at p, where the letters score so much."""
+    _, _, opening, extend = costs
     up, left = load(state, _OPEN + p + 1), load(state, _OPEN + p)
-    score = match if load(state, _LETTER + p) == letter else mismatch
     diagonal = _number(load(state, _DIAGONAL + p) + score)
     e_up, f_left = load(state, _E + p + 1), load(state, _F + p)
     h, e, f = _cell(diagonal, up, e_up, left, f_left, extend, _LOWEST)
@@ -103,6 +103,23 @@ def _advance_lane(state: Any, p: int, letter: Any, directions: Any, costs: Any) 
     store(state, _OPEN + p, _number(h - opening))
     store(state, _E + p, e)
     store(state, _F + p, f)
+
+
+@fuse
+def _advance_by_letters(state: Any, letters: Any, matrix: Any, directions: Any, costs: Any) -> None:
+    """The next cell of each lane of a group: letters match or not."""
+    for p in range(GROUP):
+        score = compared(load(state, _LETTER + p), load(letters, p), costs)
+        _advance_lane(state, p, score, directions, costs)
+
+
+@fuse
+def _advance_by_matrix(state: Any, letters: Any, matrix: Any, directions: Any, costs: Any) -> None:
+    """The same with a matrix: its scores are looked up one by one, apart from what vectors can do."""
+    for p in range(GROUP):
+        store(state, _SCORE + p, looked_up(matrix, load(state, _LETTER + p), load(letters, p), costs))
+    for p in range(GROUP):
+        _advance_lane(state, p, load(state, _SCORE + p), directions, costs)
 
 
 @inline
@@ -122,52 +139,63 @@ def _load_target(target: Any, leaf: Any, scratch: Any) -> None:
         scratch.above_e[j] = _LOWEST
 
 
-@inline
-def _fill_band(query: Any, leaf: Any, scratch: Any, first: int, lanes: int, costs: Any) -> None:
-    """Directions of the band that begins after `first` rows; its lower edge replaces the upper one."""
-    cols, rows = leaf[leaves.COLS], min(lanes, leaf[leaves.ROWS] - first)
-    state, above_open, above_e = pointer(scratch.state), pointer(scratch.above_open), pointer(scratch.above_e)
-    directions = advance(pointer(scratch.directions), first * (cols + lanes - 1))
-    letters = advance(pointer(scratch.letters), LANES - (lanes - 1))
-    for lane in range(rows):
-        store(state, _LETTER + lanes - 1 - lane, _number(query[leaf[leaves.QUERY_AT] + first + lane]))
-    corner = load(above_open, 0)
-    for step in range(cols + rows - 1):
-        if step < cols:
-            store(state, _OPEN + lanes, load(above_open, step + 1))
-            store(state, _E + lanes, load(above_e, step + 1))
-        if step < rows:
-            left = _opened_edge(leaf, leaves.LEFT_FIRST, leaves.LEFT_STEP, first + step + 1)
-            p = lanes - 1 - step
-            store(state, _DIAGONAL + p, corner)
-            store(state, _OPEN + p, left)
-            store(state, _F + p, _LOWEST)
-            corner = left
-        highest_lane, lowest_lane = min(step, rows - 1), max(0, step - cols + 1)
-        for group in range((lanes - 1 - highest_lane) // GROUP, (lanes - 1 - lowest_lane) // GROUP + 1):
-            part, at = advance(state, group * GROUP), advance(directions, step * lanes + group * GROUP)
-            part_letters = advance(letters, step + group * GROUP)
-            for p in range(GROUP):
-                _advance_lane(part, p, load(part_letters, p), at, costs)
-        if step >= rows - 1:
-            store(above_open, step - rows + 2, load(state, _OPEN + lanes - rows))
-            store(above_e, step - rows + 2, load(state, _E + lanes - rows))
-    store(above_open, 0, corner)
+def _make_fill(has_matrix: bool) -> Callable[..., None]:
+    """What fills the directions of a leaf, with a matrix or without."""
+    advance_group = _advance_by_matrix if has_matrix else _advance_by_letters
 
+    @inline
+    def fill_band(
+        query: Any, matrix: Any, leaf: Any, scratch: Any, first: int, lanes: int, costs: Any
+    ) -> None:
+        """Directions of the band that begins after `first` rows; its lower edge replaces the upper one."""
+        cols, rows = leaf[leaves.COLS], min(lanes, leaf[leaves.ROWS] - first)
+        state, above_open, above_e = (
+            pointer(scratch.state),
+            pointer(scratch.above_open),
+            pointer(scratch.above_e),
+        )
+        directions = advance(pointer(scratch.directions), first * (cols + lanes - 1))
+        letters = advance(pointer(scratch.letters), LANES - (lanes - 1))
+        for lane in range(rows):
+            store(state, _LETTER + lanes - 1 - lane, _number(query[leaf[leaves.QUERY_AT] + first + lane]))
+        corner = load(above_open, 0)
+        for step in range(cols + rows - 1):
+            if step < cols:
+                store(state, _OPEN + lanes, load(above_open, step + 1))
+                store(state, _E + lanes, load(above_e, step + 1))
+            if step < rows:
+                left = _opened_edge(leaf, leaves.LEFT_FIRST, leaves.LEFT_STEP, first + step + 1)
+                p = lanes - 1 - step
+                store(state, _DIAGONAL + p, corner)
+                store(state, _OPEN + p, left)
+                store(state, _F + p, _LOWEST)
+                corner = left
+            highest_lane, lowest_lane = min(step, rows - 1), max(0, step - cols + 1)
+            for group in range((lanes - 1 - highest_lane) // GROUP, (lanes - 1 - lowest_lane) // GROUP + 1):
+                part, at = advance(state, group * GROUP), advance(directions, step * lanes + group * GROUP)
+                part_letters = advance(letters, step + group * GROUP)
+                advance_group(part, part_letters, matrix, at, costs)
+            if step >= rows - 1:
+                store(above_open, step - rows + 2, load(state, _OPEN + lanes - rows))
+                store(above_e, step - rows + 2, load(state, _E + lanes - rows))
+        store(above_open, 0, corner)
 
-@inline
-def _fill(query: Any, target: Any, leaf: Any, scratch: Any) -> None:
-    opening = leaf[leaves.OPENING]
-    costs = (
-        _number(leaf[leaves.MATCH] + opening),
-        _number(leaf[leaves.MISMATCH] + opening),
-        _number(opening),
-        _number(leaf[leaves.EXTEND]),
-    )
-    lanes = _lanes_of(leaf[leaves.ROWS], leaf[leaves.COLS])
-    _load_target(target, leaf, scratch)
-    for first in range(0, leaf[leaves.ROWS], lanes):
-        _fill_band(query, leaf, scratch, first, lanes, costs)
+    @inline
+    def fill(query: Any, target: Any, matrices: Any, leaf: Any, scratch: Any) -> None:
+        opening = leaf[leaves.OPENING]
+        costs = (
+            _number(leaf[leaves.MATCH] + opening),
+            _number(leaf[leaves.MISMATCH] + opening),
+            _number(opening),
+            _number(leaf[leaves.EXTEND]),
+        )
+        matrix = advance(pointer(matrices), leaf[leaves.MATRIX_AT] if has_matrix else 0)
+        lanes = _lanes_of(leaf[leaves.ROWS], leaf[leaves.COLS])
+        _load_target(target, leaf, scratch)
+        for first in range(0, leaf[leaves.ROWS], lanes):
+            fill_band(query, matrix, leaf, scratch, first, lanes, costs)
+
+    return fill
 
 
 @fuse
@@ -181,21 +209,27 @@ def _direction_at(filled: Any, i: int, j: int) -> Any:
 _walk: Any = inline(leaves.make_walk(fuse(recurrence.step_back), _direction_at))
 
 
-def _trace_leaves(query: Any, target: Any, table: Any, scratch: Any, runs: Any, counts: Any) -> None:
-    """Trace the leaves of a table one after the other; `counts` becomes how many runs each has."""
-    for k in range(len(table)):
-        leaf = table[k]
-        rows, cols = leaf[leaves.ROWS], leaf[leaves.COLS]
-        _fill(query, target, leaf, scratch)
-        filled = scratch.directions, cols, _lanes_of(rows, cols)
-        counts[k] = _walk(filled, rows, cols, leaf[leaves.EXIT], runs, leaf[leaves.RUNS_END])
+def _make_trace_leaves(has_matrix: bool) -> Callable[..., None]:
+    fill = _make_fill(has_matrix)
+
+    def trace_leaves(
+        query: Any, target: Any, matrices: Any, table: Any, scratch: Any, runs: Any, counts: Any
+    ) -> None:
+        """Trace the leaves of a table one after the other; `counts` becomes how many runs each has."""
+        for k in range(len(table)):
+            leaf = table[k]
+            rows, cols = leaf[leaves.ROWS], leaf[leaves.COLS]
+            fill(query, target, matrices, leaf, scratch)
+            filled = scratch.directions, cols, _lanes_of(rows, cols)
+            counts[k] = _walk(filled, rows, cols, leaf[leaves.EXIT], runs, leaf[leaves.RUNS_END])
+
+    return trace_leaves
 
 
 @once
-def leaf_tracer() -> Callable[..., None]:
-    """Compile `_trace_leaves`, or load it from disk. Any thread may ask."""
+def leaf_tracer(has_matrix: bool) -> Callable[..., None]:
+    """Compile what traces leaves, or load it from disk. Any thread may ask."""
     letters, table = np.zeros(1, np.uint8), np.zeros((1, leaves.LEAF_FIELDS), np.int64)
     runs, counts = np.zeros(1, np.int32), np.zeros(1, np.int64)
-    return compile_entry(
-        _trace_leaves, "trace", [letters, letters, table, make_scratch(table + 1), runs, counts]
-    )
+    examples = [letters, letters, runs, table, make_scratch(table + 1), runs, counts]
+    return compile_entry(_make_trace_leaves(has_matrix), f"trace {has_matrix=}", examples)

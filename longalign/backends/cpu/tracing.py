@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 import numpy as np
 
@@ -28,12 +29,23 @@ def can_trace(rows: int, cols: int) -> bool:
 
 def trace(jobs: Sequence[TraceJob], threads: int, progress: Progress) -> list[Runs]:
     """See `longalign.backends.base.Backend`."""
-    leaf_tracer()  # compiled before there are threads to wait for it
+
+    def trace_kind(has_matrix: bool, jobs: list[TraceJob]) -> list[Runs]:
+        return _trace_kind(has_matrix, jobs, threads, progress)
+
+    return leaves.trace_by_kind(jobs, trace_kind)
+
+
+def _trace_kind(has_matrix: bool, jobs: Sequence[TraceJob], threads: int, progress: Progress) -> list[Runs]:
+    """The paths of jobs that all have a matrix, or all have none."""
+    tracer = leaf_tracer(has_matrix)  # compiled before there are threads to wait for it
     paths: list[Runs] = []
     with ThreadPoolExecutor(threads) as executor:
         batches = list(_batches(jobs, threads))
         try:
-            for batch, found in zip(batches, executor.map(_trace_batch, batches), strict=True):
+            for batch, found in zip(
+                batches, executor.map(partial(_trace_batch, tracer), batches), strict=True
+            ):
                 paths += found
                 progress(sum(job.cells for job in batch))
         except BaseException:
@@ -58,9 +70,9 @@ def _batches(jobs: Sequence[TraceJob], threads: int) -> Iterator[list[TraceJob]]
         yield batch
 
 
-def _trace_batch(jobs: Sequence[TraceJob]) -> list[Runs]:
+def _trace_batch(tracer: Callable[..., None], jobs: Sequence[TraceJob]) -> list[Runs]:
     table = leaves.leaf_table(jobs)
     ends = table[:, leaves.RUNS_END]
     runs, counts = np.empty(ends[-1], np.int32), np.empty(len(jobs), np.int64)
-    leaf_tracer()(*leaves.letters_of(jobs), table, make_scratch(table), runs, counts)
+    tracer(*leaves.inputs_of(jobs), table, make_scratch(table), runs, counts)
     return leaves.paths_of(runs, ends.tolist(), counts.tolist())

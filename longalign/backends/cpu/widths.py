@@ -2,13 +2,13 @@
 
 Let every H on the block's top and left edge, and every gap value there, lie in lo..hi, and let s be
 the smaller of its rows and columns. Any cell is reached from an edge by a path that is one gap of at
-most s letters, and no path gains more than `match` for each of at most s diagonal steps, so inside
-the block
+most s letters, and no path gains more than the highest score of a letter pair for each of at most s
+diagonal steps, so inside the block
 
-    lo - alpha - s*beta  <=  H  <=  hi + s*match          (from below also 0 <= H, in local mode)
+    lo - alpha - s*beta  <=  H  <=  hi + s*highest         (from below also 0 <= H, in local mode)
 
 E and F are at most H, and at least alpha + beta below an H; E - beta is computed on the way, and so
-is H + mismatch. (Gap values on the edges that lie further down are raised first, which changes
+is H + lowest. (Gap values on the edges that lie further down are raised first, which changes
 nothing: see `begin_lane` in `kernel.py`.) One more number is kept free below all of these, as the
 kernel's "less than everything". That is `low`; the base puts it at the lowest number of the type.
 
@@ -54,5 +54,5 @@ def bounds(low: int, high: int, rows: int, cols: int, job: Any) -> tuple[int, in
     if job.local:
         least_h = min(low, max(least_h, 0))
         high = max(high, 0)
-    below_h = max(job.gap_open + 2 * job.gap_extend, -job.mismatch)
-    return least_h - below_h - 1, high + steps * job.match
+    below_h = max(job.gap_open + 2 * job.gap_extend, -job.lowest)
+    return least_h - below_h - 1, high + steps * job.highest

@@ -149,26 +149,26 @@ def _frame(own: Any, job: Any, strip: Any, base: int, limit: int) -> Frame:
 def _sweep_in_hand(work: Any, own: Any, edges: Any, lanes: Any, kernels: Any) -> bool:
     """Sweep the block in hand, or its first rows, in the narrowest numbers; False if its kernel is absent."""
     strip, job = work.strips[own.ticket], work.jobs[own.job]
-    query, target, cols = work.query, work.target, strip.stop - strip.start
+    given, cols = (work.query, work.target, work.matrices), strip.stop - strip.start
     padded = (cols + kernels.columns - 1) // kernels.columns * kernels.columns
     while True:
         rows = own.stop - own.row
         lowest, highest = extremes(edges, rows, cols)
         low, high = bounds(lowest, highest, rows, padded, job)
-        limit = LARGEST_8 - job.match
+        limit = LARGEST_8 - job.highest
         if kernels.block_8 and highest - (low - SMALLEST_8) <= limit:
             frame = _frame(own, job, strip, low - SMALLEST_8, limit)
-            if call_address(kernels.block_8, (lanes[0], edges, query, target, frame, job, own)):
+            if call_address(kernels.block_8, (lanes[0], edges, given, frame, job, own)):
                 return True
         if kernels.block_16 and high - low <= LARGEST_16 - SMALLEST_16:
             frame = _frame(own, job, strip, low - SMALLEST_16, LARGEST_16)
-            return bool(call_address(kernels.block_16, (lanes[1], edges, query, target, frame, job, own)))
+            return bool(call_address(kernels.block_16, (lanes[1], edges, given, frame, job, own)))
         # Fewer rows may fit 16 bits, unless the edges alone are too far apart, as at a cliff of NEG_INF.
         if kernels.block_16 and highest - lowest <= LARGEST_16 and rows >= 2 * kernels.least_rows:
             own.stop = own.row + rows // 2
         elif kernels.block_32:
             frame = _frame(own, job, strip, 0, LARGEST_32)
-            return bool(call_address(kernels.block_32, (lanes[2], edges, query, target, frame, job, own)))
+            return bool(call_address(kernels.block_32, (lanes[2], edges, given, frame, job, own)))
         else:
             return False
 
@@ -213,7 +213,8 @@ def kernel_address(config: KernelConfig) -> int:
     letters, job, position = np.zeros(1, np.uint8), np.zeros(1, JOB)[0], np.zeros(1, POSITION)[0]
     frame = Frame(*(0 for _ in Frame._fields))
     edges, lanes = make_edges(_SMALLEST), make_lanes(_SMALLEST, config.bits)
-    examples = lanes, edges, letters, letters, frame, job, position
+    given = letters, letters, np.zeros(1, np.int32)
+    examples = lanes, edges, given, frame, job, position
     return compile_callee(make_block_sweep(config), f"block {config}", examples)
 
 

@@ -11,15 +11,19 @@ from longalign.backends.base import Codes
 from longalign.backends.cpu.config import SweepGeometry
 from longalign.backends.cpu.kernel import Layout
 from longalign.boundary import IntArray
+from longalign.matrix import LARGEST_ALPHABET
 
 LongArray = NDArray[np.int64]
 Records = NDArray[Any]
 
 #: A job as the kernels see it: its size, mode and scoring, and where its letters and edges lie in `Work`.
+#: The highest and the lowest score of a letter pair are match and mismatch where there is no matrix; a matrix
+#: has so many letters, and begins at that place of `Work.matrices`.
 JOB = np.dtype(
     [
         *[(name, np.int64) for name in ("rows", "cols", "local")],
-        *[(name, np.int64) for name in ("match", "mismatch", "gap_open", "gap_extend")],
+        *[(name, np.int64) for name in ("highest", "lowest", "gap_open", "gap_extend")],
+        *[(name, np.int64) for name in ("letters", "matrix")],
         *[(name, np.int64) for name in ("query", "target", "top", "left")],
         # The most rows a block may have; rows wanted: place of the first in `wanted` and in the output.
         *[(name, np.int64) for name in ("block_rows", "wanted", "wanted_stop", "row_output")],
@@ -55,6 +59,7 @@ class Work(NamedTuple):
     strips: Records
     query: Codes
     target: Codes
+    matrices: IntArray
     top_h: IntArray
     top_e: IntArray
     column_h: IntArray
@@ -77,6 +82,7 @@ def empty_work() -> Work:
         strips=np.zeros(0, STRIP),
         query=letters,
         target=letters,
+        matrices=values,
         top_h=values,
         top_e=values,
         column_h=values,
@@ -106,7 +112,11 @@ class Edges(NamedTuple):
 
 
 class Lanes(NamedTuple):
-    """The arrays of a kernel, all in its own numbers: state of the lanes, letters and edges by row."""
+    """The arrays of a kernel, all in its own numbers: state of the lanes, letters and edges by row.
+
+    For a matrix also `profile`, what each letter scores against the columns of a strip, as `kernel` has it;
+    `profiled`, whose ticket that strip has; and the `scores` of a step on their way into the state.
+    """
 
     state: NDArray[Any]
     letters: NDArray[Any]
@@ -114,11 +124,14 @@ class Lanes(NamedTuple):
     left_f: NDArray[Any]
     right_h: NDArray[Any]
     right_f: NDArray[Any]
+    profile: NDArray[Any]
+    scores: NDArray[Any]
+    profiled: LongArray
 
 
 class Frame(NamedTuple):
     """A block: how many rows and columns lie before it in its rectangle, its size, where its letters
-    begin in `Work`, and the numbers it is swept in (base; no value may rise above limit + match)."""
+    begin in `Work`, and the numbers it is swept in (base; no value may rise above limit + highest score)."""
 
     row: int
     col: int
@@ -139,8 +152,10 @@ def make_edges(geometry: SweepGeometry) -> Edges:
 def make_lanes(geometry: SweepGeometry, bits: int) -> Lanes:
     layout = Layout(geometry.columns, geometry.lanes, geometry.group)
     rows = geometry.block_rows
-    lengths = (layout.size, rows + 2 * geometry.lanes, rows, rows, rows, rows)
-    return Lanes(*(_aligned(length, np.dtype(f"int{bits}")) for length in lengths))
+    profile = LARGEST_ALPHABET * geometry.strip
+    lengths = layout.size, rows + 2 * geometry.lanes, rows, rows, rows, rows, profile, geometry.strip
+    numbers = [_aligned(length, np.dtype(f"int{bits}")) for length in lengths]
+    return Lanes(*numbers, np.array([NOTHING]))  # type: ignore[call-arg]
 
 
 def _aligned(length: int, dtype: np.dtype[Any]) -> NDArray[Any]:

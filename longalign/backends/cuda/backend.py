@@ -7,8 +7,27 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any
 
-from longalign.backends.base import Progress, Runs, SweepJob, SweepResult, TraceJob, no_progress
-from longalign.backends.cuda import launch, memory, planning, trace_kernel, tracing, worklist
+from longalign.backends import leaves
+from longalign.backends.base import (
+    EdgeStarts,
+    Progress,
+    Rectangle,
+    Runs,
+    SweepJob,
+    SweepResult,
+    TraceJob,
+    no_progress,
+)
+from longalign.backends.cuda import (
+    launch,
+    memory,
+    planning,
+    start_kernel,
+    starting,
+    trace_kernel,
+    tracing,
+    worklist,
+)
 from longalign.backends.cuda.api import CUDA_ERRORS, cuda, package_version
 from longalign.backends.cuda.cache import CudaCache
 from longalign.backends.cuda.config import LANES, KernelConfig, Numbers
@@ -16,6 +35,7 @@ from longalign.backends.cuda.devices import available, one_line, why_unavailable
 from longalign.backends.cuda.download import Download
 from longalign.backends.cuda.kernel import SIGNATURE, build_kernel
 from longalign.backends.cuda.planning import Choice, Hardware, Wishes
+from longalign.backends.cuda.profile import profile_bytes
 from longalign.errors import BackendError
 
 
@@ -28,10 +48,18 @@ def _kernel(config: KernelConfig) -> Any:
 
 
 @cache
-def _tracer() -> Any:
+def _tracer(has_matrix: bool) -> Any:
     """The kernel that traces, likewise."""
-    kernel = trace_kernel.build_kernel()
-    kernel._cache = CudaCache("trace")
+    kernel = trace_kernel.build_kernel(has_matrix)
+    kernel._cache = CudaCache(f"trace {has_matrix=}")
+    return kernel
+
+
+@cache
+def _starter(local: bool, has_matrix: bool) -> Any:
+    """The kernel of start states, likewise."""
+    kernel = start_kernel.build_kernel(local, has_matrix)
+    kernel._cache = CudaCache(f"starts {local=} {has_matrix=}")
     return kernel
 
 
@@ -73,7 +101,7 @@ class CudaBackend:
         self.kernel_seconds = 0.0
         self._device = devices[device]
         self._workspace: memory.Workspace | None = None
-        self._blocks: dict[KernelConfig, int] = {}
+        self._blocks: dict[tuple[KernelConfig, int], int] = {}
         self._wishes = Wishes(numbers, columns, batch, warps, max_registers, band_rows)
 
     def sweep(self, jobs: Sequence[SweepJob], progress: Progress = no_progress) -> list[SweepResult]:
@@ -94,8 +122,22 @@ class CudaBackend:
 
     def trace(self, jobs: Sequence[TraceJob], progress: Progress = no_progress) -> list[Runs]:
         """A few launches for all jobs, as memory allows; see `Backend.trace`."""
+
+        def trace_kind(has_matrix: bool, jobs: list[TraceJob]) -> list[Runs]:
+            kernel = _compiled(_tracer(has_matrix), trace_kernel.SIGNATURE)
+            return tracing.trace(jobs, kernel, self._kept(), progress)
+
         with self._current():
-            return tracing.trace(jobs, _compiled(_tracer(), trace_kernel.SIGNATURE), self._kept(), progress)
+            return leaves.trace_by_kind(jobs, trace_kind)
+
+    def starts(self, jobs: Sequence[Rectangle], progress: Progress = no_progress) -> list[EdgeStarts]:
+        """A few launches for all jobs of a kind, as memory and time allow; see `Backend.starts`."""
+
+        def kernel_of(local: bool, has_matrix: bool) -> Any:
+            return _compiled(_starter(local, has_matrix), start_kernel.SIGNATURE)
+
+        with self._current():
+            return starting.starts(jobs, kernel_of, self._hardware().multiprocessors, self._kept(), progress)
 
     def tile_shape(self, rows: int, cols: int, devices: int = 1) -> tuple[int, int]:
         """About twenty seconds of work within half of the device's free memory; see `planning`."""
@@ -108,13 +150,13 @@ class CudaBackend:
         config = choice.config
         strips = worklist.count_strips(job, config)
         with self._current():
-            resident = planning.resident_warps(config, self._hardware())
+            resident = planning.resident_warps(config, self._hardware(), job.scoring.letters)
         band_rows = planning.band_rows([job], config, resident, self._wishes)
         bands = len(worklist.bands_of(job, band_rows))
         return {
             "kernel": "local" if config.local else "global",
             "numbers": f"{config.numbers}: {choice.why_numbers}",
-            "letters": config.letters,
+            "letters": planning.LETTERS_IN_WORDS[config.letters],
             "strips": f"{strips} of at most {config.strip_width} columns, {config.columns} a part",
             "bands": f"{bands}, in which {resident} warps take the strips in turn",
             "batch": f"{config.batch} rows",
@@ -152,14 +194,16 @@ class CudaBackend:
 
     def _hardware(self) -> Hardware:
         """What planning needs to know; the device's context must be current."""
-        multiprocessors = cuda.current_context().device.MULTIPROCESSOR_COUNT
-        return Hardware(multiprocessors, self._device.compute_capability)
+        device = cuda.current_context().device
+        shared_bytes = device.MAX_SHARED_MEMORY_PER_MULTIPROCESSOR
+        return Hardware(device.MULTIPROCESSOR_COUNT, self._device.compute_capability, shared_bytes)
 
     def _sweep_group(
         self, config: KernelConfig, jobs: list[SweepJob], progress: Progress
     ) -> list[SweepResult]:
         workspace = self._kept()
-        resident = self._resident_blocks(config)
+        shared_bytes = profile_bytes(config, max(job.scoring.letters for job in jobs))
+        resident = self._resident_blocks(config, shared_bytes)
         band_rows = planning.band_rows(jobs, config, resident * config.warps, self._wishes)
         cells = sum(job.cells for job in jobs)
         what = f"sweeping {len(jobs)} rectangle(s) of {cells:.3g} cells with the requested boundaries"
@@ -169,7 +213,7 @@ class CudaBackend:
         kernel = _kernel(config)
         blocks = min(resident, -(-len(work.strips) // config.warps))
         download = Download(jobs, work, buffers.lines, buffers.flags, workspace.talk)
-        reported = launch.run(kernel, config, blocks, buffers, workspace, download, progress)
+        reported = launch.run(kernel, config, blocks, shared_bytes, buffers, workspace, download, progress)
         self.kernel_seconds += workspace.kernel_seconds()
         swept = worklist.results(jobs, work, download.finish(), buffers.best())
         progress(cells - reported)
@@ -180,10 +224,10 @@ class CudaBackend:
             self._workspace = memory.Workspace()
         return self._workspace
 
-    def _resident_blocks(self, config: KernelConfig) -> int:
+    def _resident_blocks(self, config: KernelConfig, shared_bytes: int) -> int:
         """How many blocks the device runs at a time; compiles the kernel if need be."""
-        if config not in self._blocks:
-            kernel = _compiled(_kernel(config), SIGNATURE)
-            threads = config.warps * LANES
-            self._blocks[config] = int(kernel.overloads[SIGNATURE].max_cooperative_grid_blocks(threads))
-        return self._blocks[config]
+        if (config, shared_bytes) not in self._blocks:
+            compiled = _compiled(_kernel(config), SIGNATURE).overloads[SIGNATURE]
+            blocks = compiled.max_cooperative_grid_blocks(config.warps * LANES, shared_bytes)
+            self._blocks[config, shared_bytes] = int(blocks)
+        return self._blocks[config, shared_bytes]

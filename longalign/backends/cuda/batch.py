@@ -19,6 +19,7 @@ from longalign.backends.cuda.best import make_note_best, make_threshold
 from longalign.backends.cuda.config import STEP_ROWS, KernelConfig
 from longalign.backends.cuda.events import make_at_work
 from longalign.backends.cuda.layout import high_of, low_of, pack
+from longalign.backends.cuda.letters import letter_scores
 from longalign.backends.cuda.numbers import NUMBERS
 from longalign.backends.cuda.ptx import load_shared, store_shared
 from longalign.backends.cuda.row import Edge, make_row
@@ -34,10 +35,10 @@ Carry = namedtuple("Carry", "upper lower diagonal")
 Place = namedtuple("Place", "job above lane first width last_lane final last_column ragged")
 
 #: Where a warp's batch stands in shared memory: addresses of the next slot to read, the next to write, and of
-#: a lane's next row letter.
-Desk = namedtuple("Desk", "inbox outbox letter")
+#: a lane's next row letter; and the strip's profile, if there is one, with the address of the lane's part.
+Desk = namedtuple("Desk", "inbox outbox letter profile lane_at")
 
-#: What stands left of a row's next cells, and the row's letter.
+#: What stands left of a row's next cells, and what a lane has read of the row's letter.
 Incoming = namedtuple("Incoming", "left letter")
 
 #: What goes from step to step.
@@ -49,18 +50,17 @@ _UNROLLED = 2
 SLOT_BYTES, LETTER_BYTES = 8, 4
 
 
-def make_fetch(config: KernelConfig) -> Any:
-    """A device function that gets what a row needs, so that its latency and other work overlap."""
+def _make_fetch(config: KernelConfig) -> Any:
+    """A device function that gets what stands left of a row, so that its latency and other work overlap."""
     from_left = NUMBERS[config.numbers].from_left
 
     @cuda.jit(device=True)
-    def fetch(inbox, row_letters, desk, offset, right, place):
-        """What the row `offset` rows after where the desk is has to its left, and its letter.
+    def fetch(inbox, desk, offset, right, place, letter):
+        """For the row `offset` rows after where the desk is, whose `letter` has been read.
 
         `right` is the edge that the parts have handed on; the first part's comes from the strip to the left.
         """
         from_strip = load_shared(inbox, np.int32(desk.inbox + SLOT_BYTES * offset))
-        letter = load_shared(row_letters, np.int32(desk.letter + LETTER_BYTES * offset))
         open_left = cuda.shfl_up_sync(ALL_LANES, right.open, 1)
         f_left = cuda.shfl_up_sync(ALL_LANES, right.gap, 1)
         if place.lane == 0:
@@ -68,6 +68,56 @@ def make_fetch(config: KernelConfig) -> Any:
         return Incoming(Edge(from_left(open_left, right.open), from_left(f_left, right.gap)), letter)
 
     return fetch
+
+
+@cuda.jit(device=True)
+def _load_letter(row_letters, desk, offset):
+    return load_shared(row_letters, np.int32(desk.letter + LETTER_BYTES * offset))
+
+
+@cuda.jit(device=True)
+def _not_yet(some, desk, other):
+    return np.int32(0)
+
+
+@cuda.jit(device=True)
+def _load_after_all(row_letters, desk, offset, read):
+    return _load_letter(row_letters, desk, offset)
+
+
+@cuda.jit(device=True)
+def _already(row_letters, desk, offset, read):
+    return read
+
+
+def _make_letters(config: KernelConfig) -> tuple[Any, Any, Any]:
+    """Device functions that read a letter of the next step: before this step, in it, and at its end.
+
+    What is read of a profile depends on another load. Begun early, both take no time of their own; a letter
+    alone is loaded late, so that no register has to hold it.
+    """
+    read = letter_scores(config).read
+    if read is None:
+        return _not_yet, _not_yet, _load_after_all
+
+    @cuda.jit(device=True)
+    def look_up(letter, desk, offset):
+        return read(desk.profile, letter, desk.lane_at)
+
+    return _load_letter, look_up, _already
+
+
+def make_fetch_all(config: KernelConfig) -> Any:
+    """A device function that gets what a row needs, its letter as well, where nothing has been read early."""
+    fetch, (letter_early, read_early, read_late) = _make_fetch(config), _make_letters(config)
+
+    @cuda.jit(device=True)
+    def fetch_all(inbox, row_letters, desk, offset, right, place):
+        """For the row `offset` rows after where the desk is; `right` is the edge that the parts handed on."""
+        read = read_early(letter_early(row_letters, desk, offset), desk, offset)
+        return fetch(inbox, desk, offset, right, place, read_late(row_letters, desk, offset, read))
+
+    return fetch_all
 
 
 @cuda.jit(device=True)
@@ -86,7 +136,8 @@ def make_step(config: KernelConfig, offset: int = 0, at_ends: bool = False) -> A
     columns, halves, track_best = config.columns, config.halves, config.track_best
     numbers = NUMBERS[config.numbers]
     maximum, select, halves_if = numbers.maximum, numbers.select, numbers.halves
-    advance, fetch = make_row(config), make_fetch(config)
+    advance, fetch = make_row(config), _make_fetch(config)
+    letter_early, read_early, read_late = _make_letters(config)
     note_best, threshold_of, at_work = make_note_best(config), make_threshold(config), make_at_work(config)
 
     @cuda.jit(device=True)
@@ -97,6 +148,9 @@ def make_step(config: KernelConfig, offset: int = 0, at_ends: bool = False) -> A
         between = cuda.local.array(columns, int32)
         best, threshold, (upper, lower, diagonal) = state.best, state.threshold, state.carry
         row, high, higher = np.int32(first_row + offset), threshold, threshold
+        first_letter = letter_early(row_letters, desk, offset + 2)
+        second_letter = letter_early(row_letters, desk, offset + 3)
+        first_read = read_early(first_letter, desk, offset)
         if not at_ends or at_work(row, rows):
             left, below = state.upper.left, state.lower.left
             upper, high = advance(
@@ -106,10 +160,13 @@ def make_step(config: KernelConfig, offset: int = 0, at_ends: bool = False) -> A
                 between, opened, e, letters, state.lower.letter, left.open, below, threshold, costs
             )
             diagonal = below.open
+        second_read = read_early(second_letter, desk, offset)
         hand_on(outbox, desk, offset, upper, place)
         hand_on(outbox, desk, offset + 1, lower, place)
-        next_upper = fetch(inbox, row_letters, desk, offset + 2, upper, place)
-        next_lower = fetch(inbox, row_letters, desk, offset + 3, lower, place)
+        letter = read_late(row_letters, desk, offset + 2, first_read)
+        next_upper = fetch(inbox, desk, offset + 2, upper, place, letter)
+        letter = read_late(row_letters, desk, offset + 3, second_read)
+        next_lower = fetch(inbox, desk, offset + 3, lower, place, letter)
         if at_ends:
             high = select(at_work(row, rows), high, threshold)
             higher = select(at_work(np.int32(row + 1), rows), higher, threshold)
@@ -154,7 +211,7 @@ def advance_desk(desk, rows):
     """The desk so many rows further on."""
     return Desk(
         np.int32(desk.inbox + SLOT_BYTES * rows), np.int32(desk.outbox + SLOT_BYTES * rows),
-        np.int32(desk.letter + LETTER_BYTES * rows),
+        np.int32(desk.letter + LETTER_BYTES * rows), desk.profile, desk.lane_at,
     )  # fmt: skip
 
 
@@ -165,7 +222,7 @@ def make_sweep_batch(config: KernelConfig) -> Any:
     """
     batch = config.batch
     count = _UNROLLED if batch % (_UNROLLED * STEP_ROWS) == 0 else 1
-    steps, stride, fetch = _make_steps(config, count), count * STEP_ROWS, make_fetch(config)
+    steps, stride, fetch = _make_steps(config, count), count * STEP_ROWS, make_fetch_all(config)
 
     @cuda.jit(device=True)
     def sweep_batch(

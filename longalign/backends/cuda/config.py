@@ -16,8 +16,9 @@ STEP_ROWS = 2
 Numbers = Literal["packed", "int32"]
 
 #: How letter pairs are scored. "bytes": from a target letter's four 8-bit scores against A C G T.
-#: "compare": any codes and any scores, in 32 bits only.
-Letters = Literal["bytes", "compare"]
+#: "compare": any codes and any scores, in 32 bits only. "profile": by a matrix, from what every letter scores
+#: against the columns of the strip; in 8 bits where numbers are packed.
+Letters = Literal["bytes", "compare", "profile"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +45,7 @@ class KernelConfig:
                 f"a lane loads at most two rows, and a step takes {STEP_ROWS}: {STEP_ROWS} <= batch <= "
                 f"{2 * LANES} and even, not {self.batch}"
             )
-        if self.numbers == "packed" and self.letters != "bytes":
+        if self.numbers == "packed" and self.letters == "compare":
             raise ValueError("packed numbers need 8-bit letter scores")
 
     @property
@@ -74,6 +75,11 @@ class KernelConfig:
         The neighbour has swept a batch, and its last part has come as far only almost a `span` later.
         """
         return -(-(self.batch + self.span - STEP_ROWS) // self.batch) * self.batch
+
+    @property
+    def mailbox_bytes(self) -> int:
+        """Shared memory of a warp: two slots for every row of a batch, and row letters, each twice."""
+        return 2 * 8 * self.batch + 2 * 4 * self.ring
 
     @property
     def ring(self) -> int:

@@ -14,7 +14,7 @@ from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.batch import LETTER_BYTES, SLOT_BYTES, Carry
 from longalign.backends.cuda.config import LANES, STEP_ROWS, KernelConfig
 from longalign.backends.cuda.layout import high_of, low_of, pack
-from longalign.backends.cuda.letters import LETTER_SCORES, UNAMBIGUOUS
+from longalign.backends.cuda.letters import UNAMBIGUOUS, letter_scores
 from longalign.backends.cuda.numbers import NUMBERS
 from longalign.backends.cuda.ptx import load_shared, store_shared
 from longalign.backends.cuda.row import Costs, Edge
@@ -136,7 +136,7 @@ def make_receive(config: KernelConfig) -> Any:
 def make_load_rows(config: KernelConfig) -> Any:
     """A device function that puts a batch's left edge and row letters into shared memory."""
     batch, ring, loads = config.batch, config.ring, -(-config.batch // LANES)
-    numbers, scores = NUMBERS[config.numbers], LETTER_SCORES[config.numbers, config.letters]
+    numbers, scores = NUMBERS[config.numbers], letter_scores(config)
     number, raised, row_letter = numbers.number, numbers.raised, scores.row
     ambiguity, minds_ambiguous = scores.ambiguity, scores.masked is not None
 

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from longalign.backends.cuda.api import cuda
-from longalign.backends.cuda.batch import Carry, State, advance_desk, hand_on, make_fetch, make_step
+from longalign.backends.cuda.batch import Carry, State, advance_desk, hand_on, make_fetch_all, make_step
 from longalign.backends.cuda.best import make_note_best, make_threshold
 from longalign.backends.cuda.config import STEP_ROWS, KernelConfig
 from longalign.backends.cuda.events import (
@@ -39,7 +39,7 @@ def make_sweep_eventful_batch(config: KernelConfig) -> Any:
     row goes in `top`, -1 if nobody needs it. See `batch.make_sweep_batch` for the others.
     """
     batch, based = config.batch, config.numbers == "packed"
-    step, fetch, happen = make_step(config, at_ends=True), make_fetch(config), make_happen(config)
+    step, fetch, happen = make_step(config, at_ends=True), make_fetch_all(config), make_happen(config)
     (read_habits, write_habits), next_due = make_habits(config), make_next_due(config)
     rebase_memory, begin_high, halves = make_rebase_memory(config), make_begin_high(config), config.halves
 
@@ -86,7 +86,7 @@ def make_sweep_rows(config: KernelConfig) -> Any:
     halves_if, select = NUMBERS[config.numbers].halves, NUMBERS[config.numbers].select
     advance, inner_edge, exchange = make_row(config), make_inner_edge(config), make_exchange(config)
     note_best, threshold_of, at_work = make_note_best(config), make_threshold(config), make_at_work(config)
-    fetch, happen, rebase_memory = make_fetch(config), make_happen(config), make_rebase_memory(config)
+    fetch, happen, rebase_memory = make_fetch_all(config), make_happen(config), make_rebase_memory(config)
     begin_high = make_begin_high(config)
     (read_habits, write_habits), next_due = make_habits(config), make_next_due(config)
 

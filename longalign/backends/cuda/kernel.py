@@ -51,9 +51,10 @@ from longalign.backends.cuda.edges import (
 from longalign.backends.cuda.eventful import make_sweep_eventful_batch, make_sweep_rows
 from longalign.backends.cuda.events import make_begin, memory_slots
 from longalign.backends.cuda.layout import low_of, pack
-from longalign.backends.cuda.letters import LETTER_SCORES
+from longalign.backends.cuda.letters import letter_scores
 from longalign.backends.cuda.masks import make_load_letters
 from longalign.backends.cuda.numbers import NUMBERS
+from longalign.backends.cuda.profile import ALIGNMENT, ProfileLayout
 from longalign.backends.cuda.ptx import load_relaxed, shared_address
 from longalign.backends.cuda.row import Edge
 from longalign.backends.cuda.sync import (
@@ -74,7 +75,7 @@ _PROGRESS_EVERY = 32
 
 #: The types of a kernel's arguments, all C-contiguous arrays.
 SIGNATURE = (
-    int64[:, ::1], int32[:, ::1], uint8[::1], uint8[::1], int64[::1], int64[::1], int32[::1],
+    int64[:, ::1], int32[:, ::1], uint8[::1], uint8[::1], int32[::1], int64[::1], int64[::1], int32[::1],
     int32[::1], int32[::1], int32[::1], int64[::1], int32[::1], int32[::1], int32[:, ::1],
 )  # fmt: skip
 
@@ -100,8 +101,8 @@ def _top_of_band(jobs, job, band):
 def build_kernel(config: KernelConfig) -> Any:
     """The kernel of a configuration, compiled at its first launch.
 
-    Launch it with blocks of 32 x `config.warps` threads, as many as are resident, and the arguments of
-    `worklist.WorkList` and `memory.DeviceBuffers`.
+    Launch it with blocks of 32 x `config.warps` threads, as many as are resident, with `profile_bytes` of
+    dynamic shared memory, and the arguments of `worklist.WorkList` and `memory.DeviceBuffers`.
     """
     columns, halves, span, batch, ring = (
         config.columns, config.halves, config.span, config.batch, config.ring,
@@ -109,7 +110,9 @@ def build_kernel(config: KernelConfig) -> Any:
     track_best, letter_slots = config.track_best, config.warps * 2 * ring
     remembered, all_remembered = memory_slots(config), config.warps * memory_slots(config)
     slots = config.warps * batch + STEP_ROWS  # more than are filled: the last step fetches what none needs
-    target_letters = columns * LETTER_SCORES[config.numbers, config.letters].words
+    scores = letter_scores(config)
+    target_letters, fill, has_profile = scores.words, scores.fill, scores.fill is not None
+    row_bytes, lane_bytes = ProfileLayout.of(config).row_bytes, ProfileLayout.of(config).lane_bytes
     based, lead = config.numbers == "packed", config.lag + LEAD * batch
     numbers = NUMBERS[config.numbers]
     cost, halves_if, origin_below = numbers.cost, numbers.halves, numbers.origin
@@ -125,7 +128,7 @@ def build_kernel(config: KernelConfig) -> Any:
 
     @cuda.jit(max_registers=config.max_registers)
     def sweep(
-        jobs, strips, query, target, top, column, wanted_rows,
+        jobs, strips, query, target, matrices, top, column, wanted_rows,
         flags, tickets, stop, progress, best_scores, lines, best_out,
     ):  # fmt: skip
         lane = np.int32(cuda.threadIdx.x % LANES)
@@ -143,6 +146,16 @@ def build_kernel(config: KernelConfig) -> Any:
         ring_at = cuda.shfl_sync(
             ALL_LANES, np.int32(shared_address(row_letters) + LETTER_BYTES * warp * 2 * ring), 0
         )
+        profile, lane_at = row_letters, np.int32(0)
+        if has_profile:
+            profile = cuda.shared.array(0, int32)
+            aligned = np.int32(shared_address(profile) + ALIGNMENT - 1 & -ALIGNMENT)
+            before = np.int32(warp * jobs[0, layout.LETTERS] * row_bytes + lane * lane_bytes)
+            lane_at = cuda.shfl_sync(ALL_LANES, np.int32(aligned + before), lane)
+            # A lane reads of the profile by letters that may not be there yet: they must be of some row.
+            for slot in range(lane, 2 * ring, LANES):
+                row_letters[warp * 2 * ring + slot] = 0
+            cuda.syncwarp()
         opened = cuda.local.array(columns, int32)
         e = cuda.local.array(columns, int32)
         letters = cuda.local.array(target_letters, int32)
@@ -181,11 +194,14 @@ def build_kernel(config: KernelConfig) -> Any:
             costs = read_costs(jobs, job, origin)
             diagonal = load_columns(opened, e, first, end, top, top_at, jobs, job, costs, origin)
             next_wanted = strips[strip, layout.WANTED_ABOVE]
-            for half in range(halves):
-                load_letters(
-                    letters, half, 0, first, width, target, jobs[job, layout.TARGET_AT], costs.match,
-                    costs.mismatch,
-                )  # fmt: skip
+            if has_profile:
+                fill(profile, lane_at, matrices, target, jobs, job, first, end)
+            else:
+                for half in range(halves):
+                    load_letters(
+                        letters, half, 0, first, width, target, jobs[job, layout.TARGET_AT], costs.match,
+                        costs.mismatch,
+                    )  # fmt: skip
             begin(opened, e, memory, memory_at, diagonal, place, next_wanted, wanted_rows, jobs)
             nothing = Edge(np.int32(0), np.int32(0))
             carry = Carry(nothing, nothing, diagonal)
@@ -246,7 +262,8 @@ def build_kernel(config: KernelConfig) -> Any:
                 threshold = threshold_of(
                     best, elsewhere, first_row + 1 - STEP_ROWS * (halves - 1), first + 1, costs, origin, used
                 )
-                desk = Desk(inbox_at, outbox_at, np.int32(ring_at + LETTER_BYTES * (first_row & (ring - 1))))
+                letter_at = np.int32(ring_at + LETTER_BYTES * (first_row & (ring - 1)))
+                desk = Desk(inbox_at, outbox_at, letter_at, profile, lane_at)
                 below_at = np.int64(-1)
                 if _continues(jobs, job, band):
                     below_at = _top_of_band(jobs, job, strips[strip, layout.BAND] + 1)

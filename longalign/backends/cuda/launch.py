@@ -31,18 +31,21 @@ def run(
     kernel: Any,
     config: KernelConfig,
     blocks: int,
+    shared_bytes: int,
     buffers: DeviceBuffers,
     workspace: Workspace,
     download: Download,
     progress: Progress,
 ) -> int:
-    """Launch and wait; returns the number of cells reported to `progress`.
+    """Launch, and wait; returns the number of cells reported to `progress`.
+
+    `shared_bytes` is dynamic shared memory of a block.
 
     Lets pass what `progress` raises, and KeyboardInterrupt, after the kernel has left the device.
     """
     stream, finished = workspace.stream, workspace.finished
     workspace.started.record(stream)
-    kernel[max(blocks, LEAST_BLOCKS), config.warps * LANES, stream](*buffers.arguments)
+    kernel[max(blocks, LEAST_BLOCKS), config.warps * LANES, stream, shared_bytes](*buffers.arguments)
     try:
         finished.record(stream)
         with cuda.defer_cleanup():  # giving memory back would wait for the kernel

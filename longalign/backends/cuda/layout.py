@@ -12,9 +12,10 @@ from longalign.backends.cuda.api import cuda
 ROWS, COLS = 0, 1
 QUERY_AT, TARGET_AT, TOP_AT, COLUMN_AT = 2, 3, 4, 5
 WANTED_AT, ROW_OUT_AT, COL_OUT_AT = 6, 7, 8
-MATCH, MISMATCH, OPENING, EXTEND = 9, 10, 11, 12
+MATCH, MISMATCH, OPENING, EXTEND = 9, 10, 11, 12  # the first two mean nothing where there is a matrix
 BELOW = 13  # how far the origin of packed numbers lies below the left edge
-JOB_FIELDS = 14
+MATRIX_AT, LETTERS = 14, 15  # where the matrix begins; how many letters the largest of all jobs has
+JOB_FIELDS = 16
 
 # One row a strip of a band, int32: its rectangle, first column and width; its number in the band, from the
 # left; which of the wanted columns its right edge is, or -1; the flag that says how far it has come; its

@@ -2,8 +2,10 @@
 
 - `column(code, match, mismatch)`: what a lane keeps of a target letter, and `background` what else, if
   anything;
-- `row(code, above)`: what a lane reads of the query letter of its row and the one above on which the other
-  half of a packed number is at work, a step behind;
+- `row(code, above)`: what stands for the query letter of a row and the one above on which the other half of a
+  packed number is at work, a step behind;
+- `read(profile, row, lane_at)`: what a lane makes of that, a step before it is at the row;
+- `begin(letters, row)`: what it does with that at the row, before its first column;
 - `add(total, letters, k, columns, row, match, mismatch)`: `total` plus the score in column k, given what is
   kept of the target letters, those of the other half's columns after the first `columns`;
 - `ambiguity(row)`: bit 0 if the query letter of what `row` gave is ambiguous, bit 1 if that of the other half
@@ -12,6 +14,9 @@
 Letters come with four scores, against A C G T, and an ambiguous query letter has none of its own. As such
 letters come in runs, a lane exchanges what it keeps for mismatches where a run begins, and back where it
 ends (see `masks`). Strategies that compare codes have no need of it, and no `masked`.
+
+With a matrix a lane keeps nothing of target letters: `fill` writes a profile of the strip (see `profile`) to
+shared memory, and of that a row is read. There are no ambiguous letters then.
 
 A target goes on with the code NO_LETTER beyond its end, which scores 0 with any other. As the kernel adds
 alpha + beta to every score, a letter pair there is worth no more than opening a gap: see `kernel` for why
@@ -23,14 +28,17 @@ that keeps such columns from being best.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
 
 from longalign.backends.base import SweepJob
+from longalign.backends.cuda import profile
 from longalign.backends.cuda.api import cuda
-from longalign.backends.cuda.config import Letters, Numbers
+from longalign.backends.cuda.config import KernelConfig, Letters, Numbers
 from longalign.backends.cuda.ptx import add_pairs, dot_bytes, permute_bytes
+from longalign.scoring import Scoring
 
 UNAMBIGUOUS = 4
 
@@ -40,18 +48,31 @@ _ALL_HOT = 0x01010101
 NO_LETTER = 255
 
 
+@cuda.jit(device=True)
+def _nothing(letters, row):
+    pass
+
+
+@cuda.jit(device=True)
+def _never(row):
+    return np.int32(0)
+
+
 @dataclass(frozen=True, slots=True)
 class LetterScores:
-    """The device functions of one strategy."""
+    """The device functions of one strategy, for one kernel; None where it has none."""
 
-    #: Words that a lane keeps for each of its columns.
+    #: Words that a lane keeps.
     words: int
-    column: Any
-    background: Any
     row: Any
     add: Any
-    ambiguity: Any
-    masked: Any
+    column: Any = None
+    background: Any = None
+    ambiguity: Any = _never
+    masked: Any = None
+    read: Any = None
+    begin: Any = _nothing
+    fill: Any = None
 
 
 @cuda.jit(device=True)
@@ -62,11 +83,6 @@ def _column_code(code, match, mismatch):
 @cuda.jit(device=True)
 def _row_code(code, above):
     return np.int32(code)
-
-
-@cuda.jit(device=True)
-def _never(row):
-    return np.int32(0)
 
 
 @cuda.jit(device=True)
@@ -144,23 +160,63 @@ def _add_selected(total, letters, k, columns, row, match, mismatch):
     return add_pairs(total, permute_bytes(letters[k], letters[columns + k], row))
 
 
-LETTER_SCORES: dict[tuple[Numbers, Letters], LetterScores] = {
-    ("int32", "compare"): LetterScores(2, _column_code, _mismatch_of, _row_code, _add_compared, _never, None),
-    ("int32", "bytes"): LetterScores(1, _column_bytes, None, _one_hot, _add_dot, _all_hot, _one_byte),
-    ("packed", "bytes"): LetterScores(
-        2, _column_bytes, None, _selector, _add_selected, _bits_above_selector, _four_bytes
-    ),
+@cuda.jit(device=True)
+def _add_word(total, letters, k, columns, row, match, mismatch):
+    return np.int32(total + letters[k])
+
+
+@cuda.jit(device=True)
+def _add_bytes(total, letters, k, columns, row, match, mismatch):
+    """Byte k % 4 of a low half's word and of a high half's, extended."""
+    words = (columns + 3) // 4
+    selector = np.int32(0xC480 + k % 4 * 0x1111)
+    return add_pairs(total, permute_bytes(letters[k // 4], letters[words + k // 4], selector))
+
+
+#: The strategies that there are for each kind of numbers.
+STRATEGIES: dict[Numbers, tuple[Letters, ...]] = {
+    "int32": ("compare", "bytes", "profile"),
+    "packed": ("bytes", "profile"),
 }
+
+
+@cache
+def letter_scores(config: KernelConfig) -> LetterScores:
+    """The strategy of a kernel."""
+    columns = config.columns
+    match config.numbers, config.letters:
+        case "int32", "compare":
+            return LetterScores(2 * columns, _row_code, _add_compared, _column_code, _mismatch_of)
+        case "int32", "bytes":
+            return LetterScores(
+                columns, _one_hot, _add_dot, _column_bytes, ambiguity=_all_hot, masked=_one_byte
+            )
+        case "packed", "bytes":
+            return LetterScores(
+                2 * columns, _selector, _add_selected, _column_bytes, ambiguity=_bits_above_selector,
+                masked=_four_bytes,
+            )  # fmt: skip
+    where, add = profile.ProfileLayout.of(config), _add_bytes if config.numbers == "packed" else _add_word
+    return LetterScores(
+        where.words * where.halves, profile.make_row_offset(config), add,
+        read=profile.make_read(config), begin=profile.make_spread(config), fill=profile.make_fill(config),
+    )  # fmt: skip
+
+
+def fits_bytes(scoring: Scoring) -> bool:
+    """Whether 8 bits hold every score and the cost of a gap's first letter, which the kernel adds."""
+    opening = scoring.gap_open + scoring.gap_extend
+    return scoring.lowest + opening >= -128 and scoring.highest + opening <= 127
 
 
 def letters_for(job: SweepJob) -> Letters:
     """The fastest strategy that is exact for a rectangle.
 
-    Bytes hold scores of 8 bits, to which the kernel adds the cost of a gap's first letter (see `kernel`),
-    and letters beyond A C G T must match nothing.
+    Bytes hold scores of 8 bits, and letters beyond A C G T must match nothing.
     """
-    opening = job.scoring.gap_open + job.scoring.gap_extend
-    if job.scoring.mismatch + opening < -128 or job.scoring.match + opening > 127:
+    if job.scoring.matrix is not None:
+        return "profile"
+    if not fits_bytes(job.scoring):
         return "compare"
     if job.query.max() < UNAMBIGUOUS or job.target.max() < UNAMBIGUOUS:
         return "bytes"

@@ -11,14 +11,14 @@ import numpy as np
 from longalign.backends.cuda import layout
 from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.config import STEP_ROWS, KernelConfig
-from longalign.backends.cuda.letters import LETTER_SCORES, NO_LETTER
+from longalign.backends.cuda.letters import NO_LETTER, letter_scores
 from longalign.backends.cuda.ptx import here
 
 
 def make_load_letters(config: KernelConfig) -> Any:
     """A device function that loads what a lane keeps of the target letters of one half's columns."""
     columns = config.columns
-    scores = LETTER_SCORES[config.numbers, config.letters]
+    scores = letter_scores(config)
     column_letter, background, masked_letter = scores.column, scores.background, scores.masked
 
     @cuda.jit(device=True)
@@ -28,10 +28,11 @@ def make_load_letters(config: KernelConfig) -> Any:
         for k in range(columns):
             column = half * columns + k
             code = target[np.uint64(target_at + first + column)] if column < width else np.uint8(NO_LETTER)
-            letter = column_letter(code, match, mismatch)
-            if masked_letter is not None and masked and column < width:
-                letter = masked_letter(mismatch)
-            letters[column] = letter
+            if column_letter is not None:
+                letter = column_letter(code, match, mismatch)
+                if masked_letter is not None and masked and column < width:
+                    letter = masked_letter(mismatch)
+                letters[column] = letter
             if background is not None:
                 letters[columns + k] = background(code, mismatch)
 
@@ -41,7 +42,7 @@ def make_load_letters(config: KernelConfig) -> Any:
 def make_exchange(config: KernelConfig) -> Any:
     """A device function that fits what a lane keeps of the target to the query letter of a row."""
     halves = config.halves
-    ambiguity = LETTER_SCORES[config.numbers, config.letters].ambiguity
+    ambiguity = letter_scores(config).ambiguity
     load_letters = make_load_letters(config)
 
     @cuda.jit(device=True)

@@ -12,6 +12,7 @@ from longalign.backends.base import SweepJob
 from longalign.backends.cuda import layout
 from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.worklist import ALL_ROWS, WorkList, bands_of
+from longalign.backends.matrices import lay_out
 from longalign.boundary import IntArray
 from longalign.errors import BackendError
 
@@ -31,7 +32,7 @@ _RESERVE = 256 << 20
 
 def bytes_needed(jobs: Sequence[SweepJob], strip_width: int, band_rows: int = ALL_ROWS) -> int:
     """Device bytes of a launch, rounded up a little: O(m + n) and the requested boundaries."""
-    total = 20 * _ALIGNMENT
+    total = 20 * _ALIGNMENT + lay_out(job.scoring for job in jobs)[0].nbytes
     for job in jobs:
         rows, cols = len(job.query), len(job.target)
         bands = len(bands_of(job, band_rows))
@@ -119,10 +120,12 @@ class DeviceBuffers(Arena):
     def __init__(self, work: WorkList, block: Any, stream: Any) -> None:
         super().__init__(block, stream)
         control = np.zeros(4, np.int32)  # the ticket counter, the stop word, and progress in 64 bits
-        jobs, strips, query, target, top, column, wanted_rows, flags, best_scores, words = self._upload(
+        (
+            jobs, strips, query, target, matrices, top, column, wanted_rows, flags, best_scores, words,
+        ) = self._upload(
             [
-                work.jobs, work.strips, work.query, work.target, work.top, work.column, work.wanted_rows,
-                work.flags, np.zeros(len(work.jobs), np.int32), control,
+                work.jobs, work.strips, work.query, work.target, work.matrices, work.top, work.column,
+                work.wanted_rows, work.flags, np.zeros(len(work.jobs), np.int32), control,
             ]
         )  # fmt: skip
         self.stop = words[1:2]
@@ -131,7 +134,7 @@ class DeviceBuffers(Arena):
         self.lines = self._place((max(1, work.line_values),), np.dtype(np.int32))
         self._best = self._place((len(work.strips), layout.BEST_FIELDS), np.dtype(np.int32))
         self.arguments = (
-            jobs, strips, query, target, top, column, wanted_rows, flags, words[0:1], self.stop,
+            jobs, strips, query, target, matrices, top, column, wanted_rows, flags, words[0:1], self.stop,
             self.progress, best_scores, self.lines, self._best,
         )  # fmt: skip
 

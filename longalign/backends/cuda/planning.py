@@ -10,7 +10,8 @@ from itertools import product
 from longalign.backends.base import SweepJob
 from longalign.backends.cuda import window
 from longalign.backends.cuda.config import LANES, KernelConfig, Letters, Numbers
-from longalign.backends.cuda.letters import LETTER_SCORES, letters_for
+from longalign.backends.cuda.letters import STRATEGIES, fits_bytes, letters_for
+from longalign.backends.cuda.profile import most_warps, profile_bytes, warp_bytes
 from longalign.backends.cuda.worklist import ALL_ROWS
 from longalign.geometry import share
 
@@ -29,6 +30,20 @@ class Shape:
 SHAPES: dict[Numbers, tuple[Shape, ...]] = {
     "packed": (Shape(24, 64, 255), Shape(20, 64, 255), Shape(16, 64, 168), Shape(8, 64, 168)),
     "int32": (Shape(16, 32, 168), Shape(8, 32, 128)),
+}
+
+#: With a matrix, shared memory bounds how many warps there is room for, and how wide strips can be: no wider
+#: than the widest here.
+PROFILE_SHAPES: dict[Numbers, tuple[Shape, ...]] = {
+    "packed": (Shape(16, 64, 168), Shape(8, 64, 168)),
+    "int32": (Shape(8, 32, 128),),
+}
+
+#: How letter pairs are scored: for people.
+LETTERS_IN_WORDS: dict[Letters, str] = {
+    "bytes": "bytes: a target letter's four scores in a register",
+    "compare": "compare: match or mismatch, in 32 bits",
+    "profile": "profile: what each letter of the matrix scores against a strip, in shared memory",
 }
 
 #: What packed arithmetic needs: Hopper's instructions.
@@ -51,6 +66,13 @@ class Hardware:
 
     multiprocessors: int
     compute_capability: tuple[int, int]
+    #: Shared memory of a multiprocessor.
+    shared_bytes: int = 228 << 10
+
+
+def shapes_of(numbers: Numbers, letters: Letters) -> tuple[Shape, ...]:
+    """The shapes that there are for a kind of numbers and a strategy for letters."""
+    return (PROFILE_SHAPES if letters == "profile" else SHAPES)[numbers]
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,11 +86,14 @@ class Wishes:
     max_registers: int | None = None
     band_rows: int | None = None
 
-    def shapes(self, numbers: Numbers) -> list[Shape]:
+    def shapes(self, numbers: Numbers, letters: Letters) -> list[Shape]:
         """The shapes that are left to choose from."""
-        shapes = [shape for shape in SHAPES[numbers] if self.columns in (None, shape.columns)]
-        if self.columns and not shapes:
-            shapes = [Shape(self.columns, 64 if numbers == "packed" else 32)]
+        there, columns = shapes_of(numbers, letters), self.columns
+        if columns and letters == "profile":
+            columns = min(columns, max(shape.columns for shape in there))
+        shapes = [shape for shape in there if columns in (None, shape.columns)]
+        if columns and not shapes:
+            shapes = [Shape(columns, 64 if numbers == "packed" else 32)]
         wished = {
             replace(
                 shape,
@@ -93,17 +118,19 @@ def every_configuration() -> list[KernelConfig]:
     """Every kernel that `CudaBackend` may choose by itself."""
     return [
         _config(local, track_best, numbers, letters, shape)
-        for local, track_best, (numbers, letters) in product((True, False), (True, False), LETTER_SCORES)
-        for shape in SHAPES[numbers]
+        for local, track_best, numbers in product((True, False), (True, False), STRATEGIES)
+        for letters in STRATEGIES[numbers]
+        for shape in shapes_of(numbers, letters)
     ]
 
 
 def _config(
     local: bool, track_best: bool, numbers: Numbers, letters: Letters, shape: Shape, warps: int = 4
 ) -> KernelConfig:
-    return KernelConfig(
+    config = KernelConfig(
         local, track_best, shape.columns, letters, shape.batch, warps, numbers, shape.max_registers,
     )  # fmt: skip
+    return replace(config, warps=min(warps, most_warps(config))) if letters == "profile" else config
 
 
 def choose(jobs: Sequence[SweepJob], hardware: Hardware, wishes: Wishes = Wishes()) -> list[Choice]:
@@ -127,7 +154,7 @@ def _numbers(job: SweepJob, letters: Letters, hardware: Hardware, wishes: Wishes
         return "int32", "32 bits were asked for"
     if hardware.compute_capability < _PACKED_CAPABILITY:
         return "int32", "packed arithmetic needs compute capability 9.0"
-    if letters != "bytes":
+    if letters == "compare" or not fits_bytes(job.scoring):
         return "int32", "a score and the cost of a gap's first letter exceed 8 bits, or letters are not DNA"
     if not _fitting([job], "packed", letters, wishes):
         return "int32", "neighbouring values can differ by more than 16 bits hold"
@@ -142,7 +169,7 @@ def _fitting(
     """The kernels that are exact for all these rectangles."""
     configs = [
         _config(jobs[0].local, jobs[0].track_best, numbers, letters, shape, wishes.warps)
-        for shape in wishes.shapes(numbers)
+        for shape in wishes.shapes(numbers, letters)
     ]
     scorings = {job.scoring for job in jobs}
     return [
@@ -157,8 +184,9 @@ def _strips(
 ) -> tuple[KernelConfig, str]:
     """The shape that takes the least time."""
     sizes = [(len(job.query), len(job.target)) for job in jobs]
+    alphabet = max(job.scoring.letters for job in jobs)
     times = {
-        config: expected_seconds(sizes, config, hardware)
+        config: expected_seconds(sizes, config, hardware, alphabet)
         for config in _fitting(jobs, numbers, letters, wishes)
     }
     best = min(times, key=times.__getitem__)
@@ -173,23 +201,28 @@ def _strips(
 # only rank them.
 _CLOCK = 1.98e9
 _QUARTERS, _REGISTERS = 4, 65536
+_BLOCK_SHARED = 1 << 10  # shared memory that a block takes beside what it asks for
 _ROW_LATENCY, _COLUMN_LATENCY, _BATCH_LATENCY = 90, 10, 1_500
 _ROW_ISSUE, _COLUMN_ISSUE, _BATCH_ISSUE = 20, 13, 800
 _GUARDED, _STRIP_LATENCY = 1.4, 20_000
 
 
-def resident_warps(config: KernelConfig, hardware: Hardware) -> int:
-    """How many warps the device runs at a time, by its registers."""
+def resident_warps(config: KernelConfig, hardware: Hardware, alphabet: int = 0) -> int:
+    """How many warps the device runs at a time: by its registers, and by its shared memory for a matrix of so
+    many letters."""
     threads = config.warps * LANES
     blocks = _REGISTERS // (threads * (config.max_registers or _REGISTERS // threads))
-    return blocks * config.warps * hardware.multiprocessors
+    shared = _BLOCK_SHARED + config.warps * warp_bytes(config) + profile_bytes(config, alphabet)
+    return max(1, min(blocks, hardware.shared_bytes // shared)) * config.warps * hardware.multiprocessors
 
 
-def expected_seconds(sizes: Sequence[tuple[int, int]], config: KernelConfig, hardware: Hardware) -> float:
+def expected_seconds(
+    sizes: Sequence[tuple[int, int]], config: KernelConfig, hardware: Hardware, alphabet: int = 0
+) -> float:
     """How long the kernel will take for rectangles of these sizes (rows, columns), roughly."""
     columns, batch = config.columns, config.batch
     strips = [-(-cols // config.strip_width) for _, cols in sizes]
-    warps = min(sum(strips), resident_warps(config, hardware))
+    warps = min(sum(strips), resident_warps(config, hardware, alphabet))
     latency = _ROW_LATENCY + _COLUMN_LATENCY * columns + _BATCH_LATENCY / batch
     issue = _ROW_ISSUE + _COLUMN_ISSUE * columns + _BATCH_ISSUE / batch
     row = max(latency, -(-warps // (_QUARTERS * hardware.multiprocessors)) * issue)

@@ -132,6 +132,27 @@ def load_shared(typing_context: Any, array: Any, address: Any) -> Any:
     return array.dtype(array, types.int32), generate
 
 
+def _load_shared_words(count: int) -> Any:
+    pointer_type = ir.PointerType(ir.VectorType(_I32, count), 3)
+
+    def load(typing_context: Any, array: Any, address: Any) -> Any:
+        def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+            words = builder.load(builder.inttoptr(args[1], pointer_type), align=4 * count)
+            found = [builder.extract_element(words, ir.Constant(_I32, k)) for k in range(count)]
+            return context.make_tuple(builder, signature.return_type, found)
+
+        return types.containers.UniTuple(types.int32, count)(array, types.int32), generate
+
+    return intrinsic(load)
+
+
+#: `load_shared_single(array, address)`, `load_shared_pair`, `load_shared_quad`: one, two or four neighbouring
+#: int32 of shared memory as a tuple, by one instruction. The address is a multiple of their size.
+load_shared_single = _load_shared_words(1)
+load_shared_pair = _load_shared_words(2)
+load_shared_quad = _load_shared_words(4)
+
+
 @intrinsic
 def store_shared(typing_context: Any, array: Any, address: Any, value: Any) -> Any:
     """Store an element of an array in shared memory at an address."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.config import KernelConfig
-from longalign.backends.cuda.letters import LETTER_SCORES
+from longalign.backends.cuda.letters import letter_scores
 from longalign.backends.cuda.numbers import NUMBERS
 from longalign.recurrence import make_cell
 
@@ -28,12 +28,13 @@ def make_row(config: KernelConfig) -> Any:
     what opened value of the row is higher.
     """
     columns = config.columns
-    numbers, scores = NUMBERS[config.numbers], LETTER_SCORES[config.numbers, config.letters]
+    numbers, scores = NUMBERS[config.numbers], letter_scores(config)
     cell = cuda.jit(device=True)(make_cell(numbers.maximum, numbers.subtract, config.local))
-    maximum, lower, add_score = numbers.maximum, numbers.lower, scores.add
+    maximum, lower, add_score, begin = numbers.maximum, numbers.lower, scores.add, scores.begin
 
     @cuda.jit(device=True)
     def advance(above, here, e, letters, letter, diagonal, left, highest, costs):
+        begin(letters, letter)
         open_left, f = left.open, left.gap
         for k in range(columns):
             open_up, e_up = above[k], e[k]

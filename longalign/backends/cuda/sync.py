@@ -23,6 +23,11 @@ below waits with *acquire* until the strip above it and those beside that one ar
 one and the upper one have stored (its corner is the left one's last column); and the right one has read its
 corner, so this one may write there: bands take turns with two buffers. All three have earlier tickets.
 
+**Rows.** In the kernel of start states, strips have flags as well, and no tags: before each batch a strip
+waits, with *acquire*, for the rows of its left neighbour that it is about to read. All go through one buffer.
+A strip overwrites a row of it after it has read the row, and so after its left neighbour has done with it for
+good; its right neighbour reads it after it has been published.
+
 **Rests.** A multiprocessor favours some of its warps. A strip that runs far ahead of its right neighbour
 takes time from strips that others wait for, and gains nothing: the last strip decides. So now and then it
 rests while its neighbour, if a warp has taken that, is more than `LEAD` batches behind what it could be.
@@ -149,8 +154,16 @@ def wait_for_band(flags, above, rows, has_left, has_right, stop):
 
 
 @cuda.jit(device=True)
+def wait_for_rows(flags, index, rows):
+    """Wait until a strip has published so many rows; all lanes together."""
+    while load_acquire(flags, index) < rows:
+        cuda.nanosleep(_POLL_NANOSECONDS)
+    cuda.syncwarp()
+
+
+@cuda.jit(device=True)
 def publish_rows(flags, index, rows, lane):
-    """Release what the warp has stored of its first `rows` rows, to the host and to the band below."""
+    """Release what the warp has stored of its first `rows` rows, to whoever waits for them."""
     cuda.syncwarp()
     if lane == 0:
         store_release(flags, index, rows)

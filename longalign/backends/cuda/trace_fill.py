@@ -24,6 +24,7 @@ from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.config import LANES
 from longalign.backends.cuda.layout import high_of, low_of, pack
 from longalign.backends.cuda.numbers import INT32
+from longalign.backends.cuda.pair_scores import SCORES, Costs, load_matrix, pair_score
 from longalign.backends.cuda.sync import ALL_LANES
 from longalign.scoring import NEG_INF
 
@@ -36,9 +37,6 @@ _BITS = 4
 # strips and among the words.
 COLUMN_AT, WORDS_AT = leaves.LEAF_FIELDS, leaves.LEAF_FIELDS + 1
 TABLE_FIELDS = leaves.LEAF_FIELDS + 2
-
-#: The scores of a leaf: letter scores plus alpha + beta, alpha + beta, and beta.
-Costs = namedtuple("Costs", "match mismatch opening extend")
 
 #: What a lane has of a leaf's row before its first column.
 Left = namedtuple("Left", "opened f letter")
@@ -127,50 +125,57 @@ def _from_left(own, loaded, step, lane):
     return Left(opened, f, letter)
 
 
-@cuda.jit(device=True)
-def _advance(opened, e, letters, diagonal, left, costs):
-    """The next row of a lane; returns what stands right of it, and its word."""
-    opened_left, f, word = left.opened, left.f, np.uint32(0)
-    for k in range(COLUMNS):
-        opened_up = opened[k]
-        score = costs.match if letters[k] == left.letter else costs.mismatch
-        paired = np.int32(diagonal + score)
-        h, e_here, f = _cell(paired, opened_up, e[k], opened_left, f, costs.extend, np.int32(NEG_INF))
-        bits = np.uint32(_direction(h, paired, e_here, f, opened_up, opened_left))
-        word = np.uint32(word | np.uint32(bits << np.uint32(_BITS * k)))
-        diagonal, e[k] = opened_up, e_here
-        opened_left = np.int32(h - costs.opening)
-        opened[k] = opened_left
-    return Left(opened_left, f, left.letter), word
+def make_fill(has_matrix: bool) -> Any:
+    """A device function that fills leaves whose letters match or not, or are scored by a matrix."""
+    score_of = pair_score(has_matrix)
 
+    @cuda.jit(device=True)
+    def advance(opened, e, letters, matrix, diagonal, left, costs):
+        """The next row of a lane; returns what stands right of it, and its word."""
+        opened_left, f, word = left.opened, left.f, np.uint32(0)
+        for k in range(COLUMNS):
+            opened_up = opened[k]
+            paired = np.int32(diagonal + score_of(matrix, left.letter, letters[k], costs))
+            h, e_here, f = _cell(paired, opened_up, e[k], opened_left, f, costs.extend, np.int32(NEG_INF))
+            bits = np.uint32(_direction(h, paired, e_here, f, opened_up, opened_left))
+            word = np.uint32(word | np.uint32(bits << np.uint32(_BITS * k)))
+            diagonal, e[k] = opened_up, e_here
+            opened_left = np.int32(h - costs.opening)
+            opened[k] = opened_left
+        return Left(opened_left, f, left.letter), word
 
-@cuda.jit(device=True)
-def fill(table, leaf, query, target, column, words, lane):
-    """Fill the directions of a leaf; all lanes of a warp together."""
-    opened = cuda.local.array(COLUMNS, np.int32)
-    e = cuda.local.array(COLUMNS, np.int32)
-    letters = cuda.local.array(COLUMNS, np.int32)
-    rows, cols = np.int32(table[leaf, leaves.ROWS]), np.int32(table[leaf, leaves.COLS])
-    costs = _read_costs(table, leaf)
-    steps = _steps(rows)
-    word_at, column_at = table[leaf, WORDS_AT] + lane, table[leaf, COLUMN_AT]
-    for first_of_strip in range(0, cols, STRIP_WIDTH):
-        cuda.syncwarp()  # what the last lane has left of the strip before is now to be seen by all
-        first = first_of_strip + lane * COLUMNS
-        diagonal = _load_columns(opened, e, letters, table, leaf, target, first)
-        right = Left(np.int32(0), np.int32(0), np.int32(0))
-        for start in range(0, steps, LANES):
-            loaded = _load_row(table, leaf, query, column, start + lane, first_of_strip == 0)
-            for step in range(LANES):
-                left = _from_left(right, loaded, step, lane)
-                row = np.int32(start + step - lane)
-                if row >= 0 and row < rows:
-                    right, word = _advance(opened, e, letters, diagonal, left, costs)
-                    diagonal = left.opened
-                    words[word_at + (start + step) * LANES] = word
-                    if lane == LANES - 1:
-                        column[column_at + row] = pack(right.opened, right.f)
-        word_at += steps * LANES
+    @cuda.jit(device=True)
+    def fill(table, leaf, query, target, matrices, column, words, lane):
+        """Fill the directions of a leaf; all lanes of a warp together."""
+        opened = cuda.local.array(COLUMNS, np.int32)
+        e = cuda.local.array(COLUMNS, np.int32)
+        letters = cuda.local.array(COLUMNS, np.int32)
+        rows, cols = np.int32(table[leaf, leaves.ROWS]), np.int32(table[leaf, leaves.COLS])
+        costs, matrix = _read_costs(table, leaf), matrices
+        if has_matrix:
+            matrix = cuda.shared.array(SCORES, np.int32)
+            load_matrix(matrix, matrices, table[leaf, leaves.MATRIX_AT], costs.opening, lane)
+        steps = _steps(rows)
+        word_at, column_at = table[leaf, WORDS_AT] + lane, table[leaf, COLUMN_AT]
+        for first_of_strip in range(0, cols, STRIP_WIDTH):
+            cuda.syncwarp()  # what the last lane has left of the strip before is now to be seen by all
+            first = first_of_strip + lane * COLUMNS
+            diagonal = _load_columns(opened, e, letters, table, leaf, target, first)
+            right = Left(np.int32(0), np.int32(0), np.int32(0))
+            for start in range(0, steps, LANES):
+                loaded = _load_row(table, leaf, query, column, start + lane, first_of_strip == 0)
+                for step in range(LANES):
+                    left = _from_left(right, loaded, step, lane)
+                    row = np.int32(start + step - lane)
+                    if row >= 0 and row < rows:
+                        right, word = advance(opened, e, letters, matrix, diagonal, left, costs)
+                        diagonal = left.opened
+                        words[word_at + (start + step) * LANES] = word
+                        if lane == LANES - 1:
+                            column[column_at + row] = pack(right.opened, right.f)
+            word_at += steps * LANES
+
+    return fill
 
 
 @cuda.jit(device=True)

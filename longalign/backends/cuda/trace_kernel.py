@@ -20,7 +20,7 @@ from longalign.backends import leaves
 from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.config import LANES
 from longalign.backends.cuda.sync import ALL_LANES
-from longalign.backends.cuda.trace_fill import WORDS_AT, Filled, direction_at, fill, strip_steps
+from longalign.backends.cuda.trace_fill import WORDS_AT, Filled, direction_at, make_fill, strip_steps
 
 # The columns of what is found out about each leaf, int32: where its runs begin, and how many there are.
 FOUND_AT, FOUND_RUNS = 0, 1
@@ -28,8 +28,8 @@ FOUND_FIELDS = 2
 
 #: The types of the kernel's arguments, all C-contiguous arrays.
 SIGNATURE = (
-    int64[:, ::1], uint8[::1], uint8[::1], int64[::1], uint32[::1], int32[::1], int32[::1], int32[::1],
-    int32[:, ::1],
+    int64[:, ::1], uint8[::1], uint8[::1], int32[::1], int64[::1], uint32[::1], int32[::1], int32[::1],
+    int32[::1], int32[:, ::1],
 )  # fmt: skip
 
 _step_back: Any = cuda.jit(device=True)(recurrence.step_back)
@@ -38,21 +38,23 @@ _steps: Any = cuda.jit(device=True)(strip_steps)
 
 
 @cache
-def build_kernel() -> Any:
+def build_kernel(has_matrix: bool) -> Any:
     """The kernel, compiled at its first launch: in blocks of one warp, a block for each leaf.
 
-    Its arguments are the table (leaves, TABLE_FIELDS), query and target letters, room for the edges between
-    strips, for words and for each leaf's runs; and what it returns: all runs, how many, and `found`
-    (leaves, FOUND_FIELDS).
+    Either all leaves have a matrix or none has. Its arguments are the table (leaves, TABLE_FIELDS), query and
+    target letters, matrices, room for the edges between strips, for words and for each leaf's runs; and what
+    it returns: all runs, how many, and `found` (leaves, FOUND_FIELDS).
     """
 
+    fill = make_fill(has_matrix)
+
     @cuda.jit
-    def trace(table, query, target, column, words, runs, packed_runs, used, found):
+    def trace(table, query, target, matrices, column, words, runs, packed_runs, used, found):
         leaf = cuda.blockIdx.x
         if leaf >= table.shape[0]:
             return
         lane = np.int32(cuda.threadIdx.x)
-        fill(table, leaf, query, target, column, words, lane)
+        fill(table, leaf, query, target, matrices, column, words, lane)
         cuda.syncwarp()
         rows, end = table[leaf, leaves.ROWS], table[leaf, leaves.RUNS_END]
         count, at = np.int32(0), np.int32(0)

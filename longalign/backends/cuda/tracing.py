@@ -15,6 +15,7 @@ from longalign.backends.cuda.config import LANES
 from longalign.backends.cuda.memory import Arena, Workspace
 from longalign.backends.cuda.trace_fill import COLUMN_AT, TABLE_FIELDS, WORDS_AT, words_of
 from longalign.backends.cuda.trace_kernel import FOUND_AT, FOUND_FIELDS, FOUND_RUNS
+from longalign.backends.matrices import lay_out
 
 #: The largest leaf: warps that have one each fill a GPU, and take some milliseconds. The walk back takes its
 #: letters one by one.
@@ -75,7 +76,7 @@ class _Buffers(Arena):
         letters = int(table[-1, leaves.RUNS_END])
         rows, words = (int(sizes.sum()) for sizes in (table[:, leaves.ROWS], _words(table)))
         counter = np.zeros(1, np.int32)
-        *inputs, used = self._upload([table, *leaves.letters_of(jobs), counter])
+        *inputs, used = self._upload([table, *leaves.inputs_of(jobs), counter])
         column = self._place((rows,), np.dtype(np.int64))
         filled = self._place((words,), np.dtype(np.uint32))
         runs, self._runs = (self._place((letters,), np.dtype(np.int32)) for _ in range(2))
@@ -107,7 +108,9 @@ def _words(table: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _launch(jobs: Sequence[TraceJob], kernel: Any, workspace: Workspace) -> list[Runs]:
-    needed = sum(_device_bytes(len(job.query), len(job.target)) for job in jobs) + _ROUNDING
+    matrices, _ = lay_out(job.scoring for job in jobs)
+    needed = sum(_device_bytes(len(job.query), len(job.target)) for job in jobs)
+    needed += matrices.nbytes + _ROUNDING
     what = f"tracing {len(jobs)} rectangle(s) of {sum(job.cells for job in jobs):.3g} cells"
     buffers = _Buffers(jobs, workspace.block(needed, what), workspace.stream)
     kernel[max(len(jobs), launch.LEAST_BLOCKS), LANES, workspace.stream](*buffers.arguments)

@@ -5,23 +5,24 @@ of a batch, S = the span of the strip's parts, each a step behind its left neigh
 width, and h the value of H on the strip's left edge at row boundary `start`. For any cells of the matrix,
 
     H(i, j+w) >= H(i, j) - alpha - w*beta            by a gap, and so downwards;
-    H(i, j+w) <= H(i, j) + alpha + w*(beta + match)  and so downwards.
+    H(i, j+w) <= H(i, j) + alpha + w*(beta + top)    and so downwards,
 
-The second holds because a path to (i, j+w) crosses column j somewhere above, at (i-d, j): from there it gains
-at most `match` for each of min(d, w) letters and pays for the gap of |d - w| others, while
+where `top` and `least` are the highest and the lowest score of a letter pair: match and mismatch, if there is
+no matrix. The second holds because a path to (i, j+w) crosses column j somewhere above, at (i-d, j): from
+there it gains at most `top` for each of min(d, w) letters and pays for the gap of |d - w| others, while
 H(i, j) >= H(i-d, j) - alpha - d*beta. A path that starts from 0, in local mode, gains no more, and
 H(i, j) >= 0. In a rectangle, values come from its edges as well. If the edges obey both lines with 2*alpha
 for alpha, which `has_smooth_edges` checks and every part of a matrix does, then two legs, one along the
 strip's left edge and one across the strip, differ from h by no more than
 
-    down to   h - 8*alpha - W*beta - max(B*beta, S*(beta + match))
-    up to     h + 8*alpha + W*(beta + match) + max(S*beta, B*(beta + match))
+    down to   h - 8*alpha - W*beta - max(B*beta, S*(beta + top))
+    up to     h + 8*alpha + W*(beta + top) + max(S*beta, B*(beta + top))
 
 Columns beyond a strip's end count too: the top value goes on there, and a pair is worth no more than opening
 a gap, so H(i, end) - alpha - k*beta <= H(i, end+k) <= H(i, end), by induction with E(i, end+k) <= E(i, end).
 
-Sums that are computed on the way lie at most alpha + 2*beta or -mismatch below an H, or `match` above. A half
-that has swept its part of a band goes on for up to two rows, with any left edge (see `events`). There E is at
+Sums that are computed on the way lie at most alpha + 2*beta or -least below an H, or `top` above. A half that
+has swept its part of a band goes on for up to two rows, with any left edge (see `events`). There E is at
 least opened H of the row above it, so opened H falls by alpha + beta at most in the first of these rows, and
 by beta more in the second: 2*alpha + 3*beta below an H. So the low half never borrows from the high one.
 """
@@ -43,15 +44,15 @@ def below(scoring: Scoring, config: KernelConfig) -> int:
     """How far the origin of a batch must lie below the H on its upper left corner."""
     alpha, beta = scoring.gap_open, scoring.gap_extend
     legs = 8 * alpha + config.strip_width * beta
-    legs += max(config.batch * beta, config.span * (beta + scoring.match))
-    return legs + max(2 * alpha + 3 * beta, -scoring.mismatch) + 1
+    legs += max(config.batch * beta, config.span * (beta + scoring.highest))
+    return legs + max(2 * alpha + 3 * beta, -scoring.lowest) + 1
 
 
 def above(scoring: Scoring, config: KernelConfig) -> int:
     """How far above that H a value of the batch can lie, sums on the way included."""
-    alpha, beta, gain = scoring.gap_open, scoring.gap_extend, scoring.gap_extend + scoring.match
+    alpha, beta, gain = scoring.gap_open, scoring.gap_extend, scoring.gap_extend + scoring.highest
     legs = 8 * alpha + config.strip_width * gain + max(config.span * beta, config.batch * gain)
-    return legs + scoring.match
+    return legs + scoring.highest
 
 
 def wide_enough(scoring: Scoring, config: KernelConfig) -> bool:
@@ -73,7 +74,7 @@ def _smooth(edge: Boundary, scoring: Scoring) -> bool:
     h, steps = edge.h.astype(np.int64), np.arange(len(edge.h))
     return (
         _deepest_fall(h + steps * scoring.gap_extend) <= 2 * scoring.gap_open
-        and _deepest_fall(steps * (scoring.gap_extend + scoring.match) - h) <= 2 * scoring.gap_open
+        and _deepest_fall(steps * (scoring.gap_extend + scoring.highest) - h) <= 2 * scoring.gap_open
     )
 
 

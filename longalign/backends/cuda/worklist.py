@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from longalign.backends.base import Codes, SweepJob, SweepResult
 from longalign.backends.cuda import layout, window
 from longalign.backends.cuda.config import KernelConfig
+from longalign.backends.matrices import lay_out
 from longalign.boundary import BestCell, Boundary, IntArray
 from longalign.scoring import NEG_INF
 
@@ -29,7 +30,8 @@ class WorkList:
     """The kernel's input for several rectangles (the field tables are in `layout`).
 
     `jobs` (rectangles, JOB_FIELDS) int64; `strips` (strips, STRIP_FIELDS) int32, each after its left
-    neighbour and after the strips above; `query` and `target` uint8; `top` int64, H and E as pairs, and as
+    neighbour and after the strips above; `query` and `target` uint8; `matrices` int32, as in
+    `backends.matrices`, of at most `letters` letters; `top` int64, H and E as pairs, and as
     much room again for a rectangle of several bands; `column` int64, H and F of each row with their tags,
     overwritten by each strip in turn; `wanted_rows` int32, each rectangle's list ended by -1; `flags`
     (strips,) int32, for the kernel to say how far each strip has come. `line_values` is the size of the
@@ -40,11 +42,13 @@ class WorkList:
     strips: IntArray
     query: Codes
     target: Codes
+    matrices: IntArray
     top: Packed
     column: Packed
     wanted_rows: IntArray
     flags: IntArray
     line_values: int
+    letters: int
 
 
 def build(jobs: Sequence[SweepJob], config: KernelConfig, band_rows: int = ALL_ROWS) -> WorkList:
@@ -68,6 +72,8 @@ def build(jobs: Sequence[SweepJob], config: KernelConfig, band_rows: int = ALL_R
     col_values = [len(job.cols) * layout.line_size(len(job.query)) for job in jobs]
     lines_at = _starts([*chain.from_iterable(zip(row_values, col_values, strict=True))])
     table[:, layout.ROW_OUT_AT], table[:, layout.COL_OUT_AT] = lines_at[::2], lines_at[1::2]
+    matrices, table[:, layout.MATRIX_AT] = lay_out(job.scoring for job in jobs)
+    table[:, layout.LETTERS] = letters = max(job.scoring.letters for job in jobs)
     table[:, layout.MATCH] = [job.scoring.match for job in jobs]
     table[:, layout.MISMATCH] = [job.scoring.mismatch for job in jobs]
     table[:, layout.OPENING] = [job.scoring.gap_open + job.scoring.gap_extend for job in jobs]
@@ -90,11 +96,13 @@ def build(jobs: Sequence[SweepJob], config: KernelConfig, band_rows: int = ALL_R
         _round_robin(strips_of, table[:, layout.COLS]),
         _joined([job.query for job in jobs]),
         _joined([job.target for job in jobs]),
+        matrices,
         _joined(tops),
         _joined([_untagged(job.left) for job in jobs]),
         np.array([*chain.from_iterable((*job.rows, _END_OF_WANTED_ROWS) for job in jobs)], np.int32),
         np.zeros(sum(map(len, strips_of)), np.int32),
         sum(row_values) + sum(col_values),
+        letters,
     )
 
 

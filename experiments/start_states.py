@@ -1,0 +1,160 @@
+"""What eager start states cost against lazy ones: seconds of each phase, bytes of the store.
+
+    python experiments/start_states.py --genomes DIR [--backend cpu] [--threads N] [--repeats 3]
+                                       [--longest 1200000] [--out experiments/results/start_states_cpu.json]
+
+DIR holds NAME.fa.gz files. Each pair of PAIRS that is there, and no longer than `--longest`, is aligned with
+a store, lazily and eagerly by turns, each time by a whole `longalign` process; the median over the repeats is
+kept. Both kinds have the same lattice, and must agree on score and end cell. From the last eager store, the
+alignments that end in some cells are traced. Runs of the first pair, which compile the kernels, come before.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median
+
+from hardware import describe_machine
+
+from longalign import read_sequence
+
+PAIRS = (
+    ("human_mito.NC_012920.1", "chimp_mito.NC_001643.1X"),
+    ("human_LPA_locus.chm13", "human_LPA_locus.HG002_hap0"),
+    ("yeast_chrV.S288C", "yeast_paradoxus_chrV.CBS432"),
+    ("chlamydia_trachomatis_A_HAR13.CP000051.1", "chlamydia_muridarum_Nigg.AE002160.2"),
+    ("ecoli_K12_MG1655.NC_000913.2", "ecoli_O157H7_Sakai.BA000007.2"),
+)
+KINDS = ("lazy", "eager")
+
+#: Where traced alignments end: in these parts of both lengths.
+ENDS = (0.5, 0.75, 1.0)
+
+
+def main() -> int:
+    options = _parse()
+    pairs = [[options.genomes / f"{name}.fa.gz" for name in pair] for pair in PAIRS]
+    pairs = [files for files in pairs if all(file.exists() for file in files)]
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        for mode in ("local", "global"):
+            for kind in KINDS:
+                _align(pairs[0], mode, kind, Path(folder), options)
+            for files in pairs:
+                lengths = [read_sequence(file).length for file in files]
+                if max(lengths) <= options.longest:
+                    rows.append(_compare(files, lengths, mode, Path(folder), options))
+                    print(_line(rows[-1]), flush=True)
+    report = {**describe_machine(), "backend": options.backend, "threads": options.threads, "pairs": rows}
+    if options.out:
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        options.out.write_text(json.dumps(report, indent=2) + "\n")
+    wrong = [row for row in rows if not row["agree"]]
+    print(f"{len(rows) - len(wrong)} of {len(rows)} pairs agree on score and end cell")
+    return 1 if wrong or not rows else 0
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--genomes", type=Path, required=True)
+    parser.add_argument("--backend", default="cpu")
+    parser.add_argument("--threads", type=int)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument(
+        "--longest", type=float, default=1.2e6, help="letters of the longer sequence, at most"
+    )
+    parser.add_argument("--out", type=Path)
+    return parser.parse_args()
+
+
+def _compare(
+    files: list[Path], lengths: list[int], mode: str, folder: Path, options: argparse.Namespace
+) -> dict[str, object]:
+    runs: dict[str, list[dict[str, object]]] = {kind: [] for kind in KINDS}
+    for _ in range(options.repeats):
+        for kind in KINDS:
+            runs[kind].append(_align(files, mode, kind, folder, options))
+    lazy, eager = (_summary(runs[kind]) for kind in KINDS)
+    answers = {json.dumps([run["score"], run["end"]]) for kind in KINDS for run in runs[kind]}
+    return {
+        "query": files[0].name,
+        "target": files[1].name,
+        "mode": mode,
+        "cells": lengths[0] * lengths[1],
+        "score": runs["lazy"][0]["score"],
+        "agree": len(answers) == 1,
+        "lazy": lazy,
+        "eager": eager,
+        "hardware": runs["eager"][0]["backend"],
+        "traces": [_trace(lengths, part, mode, folder / "store", options) for part in ENDS],
+    }
+
+
+def _align(
+    files: list[Path], mode: str, kind: str, folder: Path, options: argparse.Namespace
+) -> dict[str, object]:
+    """The summary of a run, with the bytes of its store, which is left in `folder`."""
+    store = folder / "store"
+    shutil.rmtree(store, ignore_errors=True)
+    names = [*map(str, files), "--mode", mode, "--start-states", kind, "--store", str(store)]
+    summary = _run(["align", *names], folder, options)
+    summary["bytes"] = sum(file.stat().st_size for file in (store / "tiles").iterdir())
+    return summary
+
+
+def _trace(
+    lengths: list[int], part: float, mode: str, store: Path, options: argparse.Namespace
+) -> dict[str, object]:
+    """What it takes to trace the alignment that ends in a cell, if any does."""
+    cell = [max(1, int(length * part)) for length in lengths]
+    summary = _run(
+        ["trace", str(store), "--end", ",".join(map(str, cell))], store.parent, options, fails=True
+    )
+    phases = summary.get("phases", [])
+    return {"cell": cell, "score": summary.get("score"), "seconds": {p["name"]: p["seconds"] for p in phases}}
+
+
+def _run(
+    arguments: list[str], folder: Path, options: argparse.Namespace, fails: bool = False
+) -> dict[str, object]:
+    """The summary of a `longalign` process; with `fails`, empty if it ends with an error."""
+    summary = folder / "summary.json"
+    command = [sys.executable, "-m", "longalign", *arguments, "--backend", options.backend, "--quiet"]
+    command += ["-o", str(folder / "out.paf"), "--json", str(summary)]
+    command += ["--threads", str(options.threads)] if options.threads else []
+    done = subprocess.run(command, check=not fails)
+    return json.loads(summary.read_text()) if done.returncode == 0 else {}
+
+
+def _summary(runs: list[dict[str, object]]) -> dict[str, object]:
+    """Medians over the repeats; bytes are the same each time."""
+    seconds = [{phase["name"]: phase["seconds"] for phase in run["phases"]} for run in runs]
+    return {
+        "seconds": {name: median(one[name] for one in seconds) for name in seconds[0]},
+        "store_bytes": runs[0]["bytes"],
+    }
+
+
+def _line(row: dict[str, object]) -> str:
+    def kind(name: str) -> str:
+        found = row[name]
+        words = ", ".join(f"{phase} {seconds:.3f} s" for phase, seconds in found["seconds"].items())
+        return f"{name}: {words}, {found['store_bytes']:,} bytes"
+
+    ends = ", ".join(f"{sum(trace['seconds'].values()):.3f} s" for trace in row["traces"])
+    return (
+        f"{row['query']} x {row['target']} {row['mode']}, {row['score']}: {kind('lazy')}; {kind('eager')}; "
+        f"traces {ends}"
+    )
+
+
+if __name__ == "__main__":
+    sys.exit(main())

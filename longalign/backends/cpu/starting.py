@@ -1,0 +1,106 @@
+"""Start states by a pool of threads: each takes a rectangle at a time, and sweeps it strip by strip.
+
+Rectangles are chunks, of which a tile has many: threads are idle only where there are fewer than threads.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from itertools import pairwise
+from threading import Lock
+
+import numpy as np
+
+from longalign.backends.base import EdgeStarts, Progress, Rectangle
+from longalign.backends.cpu.config import SweepGeometry
+from longalign.backends.cpu.start_kernel import Costs, Line, Scratch, make_scratch, strip_starts
+from longalign.backends.matrices import lay_out
+from longalign.boundary import Boundary, StartLine, edge_starts
+
+#: Seconds between two calls of `progress`.
+_PROGRESS_INTERVAL = 0.1
+
+
+def starts(
+    jobs: Sequence[Rectangle], threads: int, geometry: SweepGeometry, progress: Progress
+) -> list[EdgeStarts]:
+    """See `longalign.backends.base.Backend`."""
+    for job in jobs:
+        _kernel(job, geometry)  # compiled before there are threads to wait for it
+    work = _Work(jobs, geometry)
+    with ThreadPoolExecutor(threads) as executor:
+        pending = {executor.submit(work.run) for _ in range(min(threads, len(jobs)))}
+        try:
+            while pending:
+                done, pending = wait(pending, _PROGRESS_INTERVAL)
+                progress(work.news())
+                for future in done:
+                    future.result()
+        except BaseException:
+            work.stopped = True
+            raise
+    return [work.found[k] for k in range(len(jobs))]
+
+
+class _Work:
+    """Rectangles that threads take one after the other, what they find, and the cells they have swept.
+
+    When it is `stopped`, they leave after the strip in hand.
+    """
+
+    def __init__(self, jobs: Sequence[Rectangle], geometry: SweepGeometry) -> None:
+        self.found: dict[int, EdgeStarts] = {}
+        self.stopped = False
+        self._jobs = iter(enumerate(jobs))
+        self._geometry = geometry
+        self._cells = 0
+        self._lock = Lock()
+
+    def news(self) -> int:
+        """The cells swept since this was last asked."""
+        with self._lock:
+            cells, self._cells = self._cells, 0
+        return cells
+
+    def run(self) -> None:
+        """What each thread does."""
+        scratch = make_scratch(self._geometry)
+        while (taken := self._take()) is not None:
+            k, job = taken
+            self.found[k] = self._sweep(job, scratch)
+
+    def _take(self) -> tuple[int, Rectangle] | None:
+        with self._lock:
+            return None if self.stopped else next(self._jobs, None)
+
+    def _sweep(self, job: Rectangle, scratch: Scratch) -> EdgeStarts:
+        rows, cols, strip = len(job.query), len(job.target), self._geometry.strip
+        kernel, costs = _kernel(job, self._geometry), Costs.of(job.scoring)
+        matrix, _ = lay_out([job.scoring])
+        # Writable and contiguous, whatever they were.
+        query, target = np.array(job.query), np.array(job.target)
+        top, left = edge_starts(rows, cols)
+        beside = _line(job.left, left, 0, rows)
+        bottom = StartLine(np.empty(cols, np.int64), np.empty(cols, np.int64))
+        for start, stop in pairwise([*range(0, cols, strip), cols]):
+            if self.stopped:
+                break
+            line = _line(job.top, top, start, stop)  # a copy, because the next strip needs its last cell
+            kernel(query, target, matrix, start, stop - start, line, beside, costs, scratch)
+            bottom.h[start:stop], bottom.gap[start:stop] = line.start_h[1:], line.start_gap[1:]
+            with self._lock:
+                self._cells += rows * (stop - start)
+        return EdgeStarts(bottom, StartLine(beside.start_h[1:], beside.start_gap[1:]))
+
+
+def _kernel(job: Rectangle, geometry: SweepGeometry) -> Callable[..., None]:
+    return strip_starts(geometry, job.local, job.scoring.matrix is not None)
+
+
+def _line(values: Boundary, starts: StartLine, start: int, stop: int) -> Line:
+    """A copy of a part of an edge, its corner included."""
+    part = slice(start, stop + 1)
+    return Line(
+        values.h[part].copy(), values.gap[part].copy(), starts.h[part].copy(), starts.gap[part].copy()
+    )

@@ -1,0 +1,244 @@
+"""The kernel of start states: warps take strips of many rectangles and carry start states along.
+
+As in the sweep's kernel, a lane owns neighbouring columns and works a row behind the lane to its left, from
+which it gets opened H (H - alpha - beta), F and their starts by a shuffle; warps take strips in the order of
+their tickets. Strips of a rectangle hand their right edges on through one buffer, which each of them reads,
+a batch of rows at a time, and overwrites row by row; `sync` says what keeps them in step. After the last
+strip, that buffer is the right edge of the rectangle.
+
+All values are 32 bits wide, and a start is one of `boundary.start_code`. In the last strip of a rectangle,
+columns beyond its end hand on what stands left of them, so that its right edge, too, leaves through the last
+lane.
+"""
+
+# mypy: allow-untyped-defs
+# Device functions have the types that numba infers.
+from __future__ import annotations
+
+from collections import namedtuple
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numba import int32, int64, uint8
+
+from longalign import recurrence
+from longalign.backends.cuda.api import cuda
+from longalign.backends.cuda.config import LANES
+from longalign.backends.cuda.layout import high_of, low_of, pack
+from longalign.backends.cuda.numbers import INT32
+from longalign.backends.cuda.pair_scores import SCORES, Costs, load_matrix, pair_score
+from longalign.backends.cuda.sync import ALL_LANES, publish_rows, take_ticket, wait_for_rows
+from longalign.boundary import start_code
+
+#: Columns of a lane: more would take more registers than leave room for warps.
+COLUMNS = 8
+STRIP_WIDTH = COLUMNS * LANES
+
+# One row a rectangle, int64: its size, where its letters begin, where its part of what lies along the top and
+# along the left edge begins, where its matrix does, and its `Costs`.
+ROWS, COLS, QUERY_AT, TARGET_AT, TOP_AT, COLUMN_AT, MATRIX_AT = 0, 1, 2, 3, 4, 5, 6
+MATCH, MISMATCH, OPENING, EXTEND = 7, 8, 9, 10
+JOB_FIELDS = 11
+
+# One row a strip, int32: its rectangle, its first column, and the ticket of its left neighbour or NO_STRIP.
+JOB, FIRST_COLUMN, LEFT = 0, 1, 2
+STRIP_FIELDS = 3
+NO_STRIP = -1
+
+#: The types of the kernel's arguments, all C-contiguous arrays.
+SIGNATURE = (
+    int64[:, ::1], int32[:, ::1], uint8[::1], uint8[::1], int32[::1], int64[::1], int64[::1], int64[::1],
+    int64[::1], int64[::1], int64[::1], int32[::1], int32[::1],
+)  # fmt: skip
+
+#: What a lane has of a row before its first column: opened H, F, the row's letter, and the starts of H and F.
+_Left = namedtuple("_Left", "opened f letter start_h start_f")
+
+_start_code: Any = cuda.jit(device=True)(start_code)
+
+
+@cuda.jit(device=True)
+def _code(row, col, state):
+    return _start_code(np.int64(row), np.int64(col), np.int64(state))
+
+
+@cuda.jit(device=True)
+def _nothing():
+    return _Left(np.int32(0), np.int32(0), np.int32(0), np.int64(0), np.int64(0))
+
+
+@cuda.jit(device=True)
+def _read_costs(jobs, job):
+    return Costs(
+        np.int32(jobs[job, MATCH]), np.int32(jobs[job, MISMATCH]),
+        np.int32(jobs[job, OPENING]), np.int32(jobs[job, EXTEND]),
+    )  # fmt: skip
+
+
+@cuda.jit(device=True)
+def _load_columns(opened, e, letters, starts_h, starts_e, jobs, job, target, top, first):
+    """The upper edge of a lane's columns, from `first` on; those beyond the rectangle repeat its last."""
+    cols = np.int32(jobs[job, COLS])
+    for k in range(COLUMNS):
+        column = min(np.int32(first + k), np.int32(cols - 1))
+        letters[k] = np.int32(target[jobs[job, TARGET_AT] + column])
+        value = top[jobs[job, TOP_AT] + column + 1]
+        opened[k], e[k] = low_of(value), high_of(value)
+        starts_h[k] = _code(0, column + 1, recurrence.H)
+        starts_e[k] = _code(0, column + 1, recurrence.E)
+
+
+@cuda.jit(device=True)
+def _load_row(jobs, job, query, column, column_h, column_f, row, in_first_strip):
+    """What stands left of a row of the strip, and the row's letter."""
+    if row >= jobs[job, ROWS]:
+        return _nothing()
+    at = jobs[job, COLUMN_AT] + row
+    value, letter = column[at], np.int32(query[jobs[job, QUERY_AT] + row])
+    start_h, start_f = _code(row + 1, 0, recurrence.H), _code(row + 1, 0, recurrence.F)
+    if not in_first_strip:
+        start_h, start_f = column_h[at], column_f[at]
+    return _Left(low_of(value), high_of(value), letter, start_h, start_f)
+
+
+@cuda.jit(device=True)
+def _from_left(own, loaded, step, lane):
+    """What stands left of a lane's next row: what lane - 1 has, or for the first lane what `step` loaded."""
+    up, first = cuda.shfl_up_sync, cuda.shfl_sync
+    beside = _Left(
+        up(ALL_LANES, own.opened, 1), up(ALL_LANES, own.f, 1), up(ALL_LANES, own.letter, 1),
+        up(ALL_LANES, own.start_h, 1), up(ALL_LANES, own.start_f, 1),
+    )  # fmt: skip
+    edge = _Left(
+        first(ALL_LANES, loaded.opened, step), first(ALL_LANES, loaded.f, step),
+        first(ALL_LANES, loaded.letter, step),
+        first(ALL_LANES, loaded.start_h, step), first(ALL_LANES, loaded.start_f, step),
+    )  # fmt: skip
+    return edge if lane == 0 else beside
+
+
+def _make_advance(local: bool, has_matrix: bool, ragged: bool) -> Any:
+    """A device function that takes a lane to its next row; returns what stands right of it then.
+
+    If `ragged`, only its first `width` columns are there.
+    """
+    cell: Any = cuda.jit(device=True)(recurrence.make_cell(INT32.maximum, INT32.subtract, local))
+    rule: Any = cuda.jit(device=True)(recurrence.make_start_rule(local))
+    score_of = pair_score(has_matrix)
+
+    @cuda.jit(device=True)
+    def advance(
+        opened, e, letters, starts_h, starts_e, matrix, diagonal, start_diagonal,
+        left, row, first, width, costs,
+    ):  # fmt: skip
+        opened_left, f, start_left, start_f = left.opened, left.f, left.start_h, left.start_f
+        zero = np.int32(0)
+        for k in range(COLUMNS):
+            if not ragged or k < width:
+                opened_up, start_up = opened[k], starts_h[k]
+                paired = np.int32(diagonal + score_of(matrix, left.letter, letters[k], costs))
+                h, e_here, f = cell(paired, opened_up, e[k], opened_left, f, costs.extend, zero)
+                start_h, start_e, start_f = rule(
+                    h, paired, e_here, f, opened_up, opened_left, zero,
+                    start_diagonal, start_up, starts_e[k], start_left, start_f,
+                    _code(row + 1, first + k + 1, recurrence.H),
+                )  # fmt: skip
+                diagonal, start_diagonal = opened_up, start_up
+                opened_left, start_left = np.int32(h - costs.opening), start_h
+                opened[k], e[k], starts_h[k], starts_e[k] = opened_left, e_here, start_h, start_e
+        return _Left(opened_left, f, left.letter, start_left, start_f)
+
+    return advance
+
+
+def _make_sweep(local: bool, has_matrix: bool, ragged: bool) -> Any:
+    """A device function that sweeps a strip; all lanes of a warp together."""
+    advance = _make_advance(local, has_matrix, ragged)
+
+    @cuda.jit(device=True)
+    def sweep(
+        strips, ticket, jobs, query, target, matrix, top, column, column_h, column_f, bottom_h, bottom_e,
+        flags, lane,
+    ):  # fmt: skip
+        opened = cuda.local.array(COLUMNS, int32)
+        e = cuda.local.array(COLUMNS, int32)
+        letters = cuda.local.array(COLUMNS, int32)
+        starts_h = cuda.local.array(COLUMNS, int64)
+        starts_e = cuda.local.array(COLUMNS, int64)
+        job, left_strip = strips[ticket, JOB], strips[ticket, LEFT]
+        rows, cols, costs = np.int32(jobs[job, ROWS]), np.int32(jobs[job, COLS]), _read_costs(jobs, job)
+        first = np.int32(strips[ticket, FIRST_COLUMN] + lane * COLUMNS)
+        width = min(np.int32(COLUMNS), max(np.int32(0), np.int32(cols - first)))
+        top_at, column_at = jobs[job, TOP_AT], jobs[job, COLUMN_AT]
+        _load_columns(opened, e, letters, starts_h, starts_e, jobs, job, target, top, first)
+        corner = min(first, cols)
+        diagonal, start_diagonal = low_of(top[top_at + corner]), _code(0, corner, recurrence.H)
+        right, steps = _nothing(), np.int32(rows + LANES - 1)
+        for start in range(0, steps, LANES):
+            if left_strip != NO_STRIP:
+                wait_for_rows(flags, left_strip, min(np.int32(start + LANES), rows))
+            loaded = _load_row(
+                jobs, job, query, column, column_h, column_f, np.int32(start + lane), left_strip == NO_STRIP
+            )
+            for step in range(LANES):
+                left = _from_left(right, loaded, step, lane)
+                row = np.int32(start + step - lane)
+                if row >= 0 and row < rows:
+                    right = advance(
+                        opened, e, letters, starts_h, starts_e, matrix, diagonal, start_diagonal,
+                        left, row, first, width, costs,
+                    )  # fmt: skip
+                    diagonal, start_diagonal = left.opened, left.start_h
+                    if lane == LANES - 1:
+                        column[column_at + row] = pack(right.opened, right.f)
+                        column_h[column_at + row], column_f[column_at + row] = right.start_h, right.start_f
+            publish_rows(flags, ticket, min(np.int32(start + 1), rows), lane)
+        for k in range(COLUMNS):
+            if k < width:
+                bottom_h[top_at + first + k + 1] = starts_h[k]
+                bottom_e[top_at + first + k + 1] = starts_e[k]
+
+    return sweep
+
+
+@cache
+def build_kernel(local: bool, has_matrix: bool) -> Any:
+    """The kernel of a mode, compiled at its first launch: in blocks of one warp, any number of them.
+
+    Either all rectangles have a matrix or none has. Its arguments are the tables (rectangles, JOB_FIELDS) and
+    (strips, STRIP_FIELDS), each strip after its left neighbour; query and target letters; matrices; along the
+    top edges, corners included, pairs of opened H and E; along the left ones, corners left out, pairs of
+    opened H and F, and room for starts of H and F, which become those of the right edge; room for starts of H
+    and E of the bottom edge, with corners; a flag for each strip, and the ticket counter, all 0.
+    """
+    sweep, sweep_ragged = (_make_sweep(local, has_matrix, ragged) for ragged in (False, True))
+
+    @cuda.jit
+    def starts(
+        jobs, strips, query, target, matrices, top, column, column_h, column_f, bottom_h, bottom_e, flags,
+        tickets,
+    ):  # fmt: skip
+        lane, matrix = np.int32(cuda.threadIdx.x), matrices
+        if has_matrix:
+            matrix = cuda.shared.array(SCORES, int32)
+        ticket = take_ticket(tickets, lane)
+        while ticket < strips.shape[0]:
+            job = strips[ticket, JOB]
+            if has_matrix:
+                opening = np.int32(jobs[job, OPENING])
+                load_matrix(matrix, matrices, jobs[job, MATRIX_AT], opening, lane)
+            beyond = strips[ticket, FIRST_COLUMN] + STRIP_WIDTH > jobs[job, COLS]
+            if beyond:
+                sweep_ragged(
+                    strips, ticket, jobs, query, target, matrix, top, column, column_h, column_f, bottom_h,
+                    bottom_e, flags, lane,
+                )  # fmt: skip
+            else:
+                sweep(
+                    strips, ticket, jobs, query, target, matrix, top, column, column_h, column_f, bottom_h,
+                    bottom_e, flags, lane,
+                )  # fmt: skip
+            ticket = take_ticket(tickets, lane)
+
+    return starts

@@ -1,0 +1,168 @@
+"""Start states of lists of rectangles on the GPU: in each launch as many as memory and patience allow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from itertools import accumulate, product
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longalign.backends.base import EdgeStarts, Progress, Rectangle
+from longalign.backends.cuda import launch
+from longalign.backends.cuda import start_kernel as kernel
+from longalign.backends.cuda.config import LANES
+from longalign.backends.cuda.memory import Arena, Workspace
+from longalign.backends.matrices import lay_out
+from longalign.boundary import Boundary, IntArray, StartLine
+
+#: A launch has at most so many cells, or one rectangle: a second or so, between words to the caller.
+_LAUNCH_CELLS = 1 << 39
+
+#: Device memory that a launch takes, at most, and at most the part of what is free.
+_LAUNCH_BYTES = 8 << 30
+_SHARE_OF_FREE = 2
+
+#: Blocks of one warp that a multiprocessor runs, at most.
+_WARPS = 32
+
+# Bytes of a letter on an edge, of a strip, and of a rectangle; and what rounding adds to a launch.
+_EDGE, _STRIP, _JOB = 1 + 3 * 8, 4 * kernel.STRIP_FIELDS + 4, 8 * kernel.JOB_FIELDS + 3 * 8
+_ROUNDING = 1 << 13
+
+
+def starts(
+    jobs: Sequence[Rectangle],
+    kernel_of: Callable[[bool, bool], Any],
+    multiprocessors: int,
+    workspace: Workspace,
+    progress: Progress,
+) -> list[EdgeStarts]:
+    """Start states of all rectangles; `progress` is told after each launch.
+
+    `kernel_of` is given whether the rectangles of a launch are local, and whether they have a matrix.
+    """
+    found: dict[int, EdgeStarts] = {}
+    room = min(_LAUNCH_BYTES, workspace.free_bytes() // _SHARE_OF_FREE)
+    for kind in product((True, False), repeat=2):
+        members = [k for k, job in enumerate(jobs) if (job.local, job.scoring.matrix is not None) == kind]
+        for batch in _launches([jobs[k] for k in members], room):
+            places = [members[k] for k in batch]
+            work = [jobs[k] for k in places]
+            swept = _launch(work, kernel_of(*kind), multiprocessors * _WARPS, workspace)
+            found.update(zip(places, swept, strict=True))
+            progress(sum(job.cells for job in work))
+    return [found[k] for k in range(len(jobs))]
+
+
+def _launches(jobs: Sequence[Rectangle], room: int) -> Iterator[list[int]]:
+    """Which jobs share a launch. The highest go first: the last warps at work have a short way."""
+    batch: list[int] = []
+    bytes_left, cells_left = room, _LAUNCH_CELLS
+    for k in sorted(range(len(jobs)), key=lambda k: len(jobs[k].query), reverse=True):
+        size = _device_bytes(jobs[k])
+        if batch and (size > bytes_left or jobs[k].cells > cells_left):
+            yield batch
+            batch, bytes_left, cells_left = [], room, _LAUNCH_CELLS
+        batch.append(k)
+        bytes_left, cells_left = bytes_left - size, cells_left - jobs[k].cells
+    if batch:
+        yield batch
+
+
+def _device_bytes(job: Rectangle) -> int:
+    """What a rectangle takes on the device."""
+    rows, cols = len(job.query), len(job.target)
+    return (rows + cols) * _EDGE + _JOB + -(-cols // kernel.STRIP_WIDTH) * _STRIP
+
+
+def _launch(
+    jobs: Sequence[Rectangle], compiled: Any, most_warps: int, workspace: Workspace
+) -> list[EdgeStarts]:
+    matrices = lay_out(job.scoring for job in jobs)[0]
+    needed = sum(map(_device_bytes, jobs)) + matrices.nbytes + _ROUNDING
+    what = f"start states of {len(jobs)} rectangle(s) of {sum(job.cells for job in jobs):.3g} cells"
+    buffers = _Buffers(jobs, matrices, workspace.block(needed, what), workspace.stream)
+    blocks = max(min(buffers.strips, most_warps), launch.LEAST_BLOCKS)
+    compiled[blocks, LANES, workspace.stream](*buffers.arguments)
+    return buffers.results()
+
+
+class _Buffers(Arena):
+    """The arrays of one launch; `arguments` in the kernel's order."""
+
+    def __init__(self, jobs: Sequence[Rectangle], matrices: IntArray, block: Any, stream: Any) -> None:
+        super().__init__(block, stream)
+        self._table = table(jobs)
+        strips = strip_table(self._table)
+        self.strips = len(strips)
+        *inputs, flags, tickets = self._upload(
+            [
+                self._table,
+                strips,
+                np.concatenate([job.query for job in jobs]),
+                np.concatenate([job.target for job in jobs]),
+                matrices,
+                np.concatenate([_opened(job, job.top) for job in jobs]),
+                np.concatenate([_opened(job, job.left)[1:] for job in jobs]),
+                np.zeros(self.strips, np.int32),
+                np.zeros(1, np.int32),
+            ]
+        )
+        rows, cols = (int(self._table[:, side].sum()) for side in (kernel.ROWS, kernel.COLS))
+        self._right = [self._place((rows,), np.dtype(np.int64)) for _ in range(2)]
+        self._bottom = [self._place((cols + len(jobs),), np.dtype(np.int64)) for _ in range(2)]
+        self.arguments = (*inputs, *self._right, *self._bottom, flags, tickets)
+
+    def results(self) -> list[EdgeStarts]:
+        """What the kernel has found, once it is done."""
+        edges = [array.copy_to_host(stream=self._stream) for array in (*self._bottom, *self._right)]
+        self._stream.synchronize()
+        bottom_h, bottom_e, right_h, right_f = edges
+        found = []
+        for fields in self._table.tolist():
+            across = slice(fields[kernel.TOP_AT] + 1, fields[kernel.TOP_AT] + 1 + fields[kernel.COLS])
+            down = slice(fields[kernel.COLUMN_AT], fields[kernel.COLUMN_AT] + fields[kernel.ROWS])
+            bottom, right = (bottom_h[across], bottom_e[across]), (right_h[down], right_f[down])
+            found.append(EdgeStarts(StartLine(*bottom), StartLine(*right)))
+        return found
+
+
+def table(jobs: Sequence[Rectangle]) -> NDArray[np.int64]:
+    """The kernel's table of rectangles."""
+    rows, cols = [len(job.query) for job in jobs], [len(job.target) for job in jobs]
+    down, across = (list(accumulate(lengths, initial=0))[:-1] for lengths in (rows, cols))
+    _, matrix_at = lay_out(job.scoring for job in jobs)
+    records = []
+    for k, job in enumerate(jobs):
+        scoring = job.scoring
+        opening = scoring.gap_open + scoring.gap_extend
+        costs = scoring.match + opening, scoring.mismatch + opening, opening, scoring.gap_extend
+        # A top edge is one longer than the letters, hence the + k.
+        places = down[k], across[k], across[k] + k, down[k], matrix_at[k]
+        records.append((rows[k], cols[k], *places, *costs))
+    return np.array(records, np.int64)
+
+
+def strip_table(rectangles: NDArray[np.int64]) -> NDArray[np.int32]:
+    """The kernel's table of strips: first the first of every rectangle, then the second...
+
+    So a warp rarely waits, and with few rectangles their strips follow one another closely.
+    """
+    counts = -(-rectangles[:, kernel.COLS] // kernel.STRIP_WIDTH)
+    numbers = np.concatenate([np.arange(count) for count in counts])
+    jobs = np.repeat(np.arange(len(counts)), counts)
+    order = np.lexsort((jobs, numbers))
+    tickets = np.empty(len(order), np.int64)
+    tickets[order] = np.arange(len(order))
+    before = np.where(numbers > 0, np.roll(tickets, 1), kernel.NO_STRIP)
+    strips = np.stack([jobs, numbers * kernel.STRIP_WIDTH, before], axis=1)
+    return np.ascontiguousarray(strips[order], np.int32)
+
+
+def _opened(job: Rectangle, edge: Boundary) -> NDArray[np.int64]:
+    """An edge as pairs of opened H and the gap state."""
+    opening = np.int32(job.scoring.gap_open + job.scoring.gap_extend)
+    pairs = np.stack([edge.h - opening, edge.gap], axis=1)
+    return np.ascontiguousarray(pairs, np.int32).view(np.int64).reshape(-1)

@@ -1,0 +1,32 @@
+"""The substitution matrices of several scorings, laid out for compiled code."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from longalign.boundary import IntArray
+from longalign.matrix import LARGEST_ALPHABET
+from longalign.scoring import Scoring
+
+#: From the scores of a query letter to those of the next one; a matrix has as many rows.
+PITCH = LARGEST_ALPHABET
+
+#: Where the matrix of a scoring without one begins.
+NO_MATRIX = -1
+
+
+def lay_out(scorings: Iterable[Scoring]) -> tuple[IntArray, list[int]]:
+    """All matrices end to end, each of them once, and where that of each scoring begins.
+
+    The first is int32 of shape (PITCH * PITCH * matrices,), never empty, and 0 where there are no letters.
+    """
+    scorings = list(scorings)
+    places = {scoring.matrix: 0 for scoring in scorings if scoring.matrix is not None}
+    flat = np.zeros((max(1, len(places)), PITCH, PITCH), np.int32)
+    for number, matrix in enumerate(places):
+        places[matrix] = number * PITCH * PITCH
+        flat[number, : len(matrix.letters), : len(matrix.letters)] = matrix.scores
+    begins = [NO_MATRIX if scoring.matrix is None else places[scoring.matrix] for scoring in scorings]
+    return flat.reshape(-1), begins

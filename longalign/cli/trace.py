@@ -1,0 +1,22 @@
+"""`longalign trace`: the best alignment that ends in a given cell."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+from longalign import api
+from longalign.cli.align import check_outputs, write_outcome
+from longalign.progress import progress
+from longalign.trace_cell import trace_cell
+
+
+def run_trace(options: Namespace) -> int:
+    """Write the alignment as PAF; the store is only read, and may be in use."""
+    check_outputs("align", options.output, options.json)
+    with progress(options.progress, sys.stderr, options.quiet) as emit:
+        using = api.resources(options.backend, options.threads, options.device, options.mem)
+        outcome = trace_cell(Path(options.store), options.end, using, emit=emit)
+    write_outcome(outcome, options.output, options)
+    return 0

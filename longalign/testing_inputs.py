@@ -1,0 +1,182 @@
+"""Hard letters and scorings for property tests: what `testing` and `testing_traces` make jobs of."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import strategies as st
+from numpy.typing import ArrayLike
+
+from longalign.alphabet import AMBIGUOUS_IN_QUERY, AMBIGUOUS_IN_TARGET
+from longalign.backends.base import Codes
+from longalign.errors import InputError
+from longalign.matrix import LARGEST_ALPHABET, SubstitutionMatrix
+from longalign.scoring import LARGEST_PARAMETER, NEG_INF, Scoring
+
+#: Letters for a matrix of any size.
+MATRIX_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ*+&%$!"
+
+_USUAL = Scoring()
+
+#: The codes of an ambiguous letter: never equal, so that it never matches.
+QUERY_N, TARGET_N = AMBIGUOUS_IN_QUERY, AMBIGUOUS_IN_TARGET
+
+#: `Scoring.check_range` keeps H between these two, and so E and F above LOWEST - alpha - beta.
+LOWEST, HIGHEST = NEG_INF + (1 << 27), -NEG_INF
+
+
+# --- letters -----------------------------------------------------------------------------------------
+
+
+def generators() -> st.SearchStrategy[np.random.Generator]:
+    """A seeded source of letters: long sequences drawn letter by letter would be too slow."""
+    return st.integers(0, 2**32 - 1).map(np.random.default_rng)
+
+
+def letters_of(scoring: Scoring) -> int:
+    """How many letters there are, ambiguous ones aside."""
+    return 4 if scoring.matrix is None else len(scoring.matrix.letters)
+
+
+@st.composite
+def sequences(draw: st.DrawFn, length: int, ambiguous: int = QUERY_N, letters: int = 4) -> Codes:
+    """Random, repetitive or low-complexity letters; of DNA's four, with runs of N here and there."""
+    kind = draw(st.sampled_from(["spelled", "random", "tandem", "two letters"]))
+    if kind == "spelled" and length <= 16:
+        spelled = draw(st.lists(st.integers(0, letters - 1), min_size=length, max_size=length))
+        codes = np.array(spelled, np.uint8)
+    elif kind == "tandem":
+        unit = draw(st.lists(st.integers(0, letters - 1), min_size=1, max_size=6))
+        codes = np.resize(np.array(unit, np.uint8), length)
+    else:
+        letters_used = 2 if kind == "two letters" else letters
+        codes = draw(generators()).integers(0, letters_used, length, np.uint8)
+    for _ in range(draw(st.sampled_from([0, 0, 0, 1, 2])) if ambiguous >= letters else 0):
+        start = draw(st.integers(0, length - 1))
+        codes[start : start + draw(st.integers(1, length))] = ambiguous
+    return codes
+
+
+@st.composite
+def pairs(draw: st.DrawFn, rows: int, cols: int, scoring: Scoring = _USUAL) -> tuple[Codes, Codes]:
+    """A query and a target, unrelated or related, so that long alignments with gaps exist.
+
+    Their letters are those of the scoring.
+    """
+    letters, ambiguous = letters_of(scoring), (QUERY_N, TARGET_N) if scoring.matrix is None else (0, 0)
+    query = draw(sequences(rows, ambiguous[0], letters))
+    if draw(st.booleans()):
+        return query, draw(sequences(cols, ambiguous[1], letters))
+    start = draw(st.sampled_from([0, rows // 2]))
+    rate = draw(st.sampled_from([0.0, 0.02, 0.2]))
+    return query, mutated(query[start:], cols, rate, draw(generators()), letters)
+
+
+def mutated(query: Codes, length: int, rate: float, rng: np.random.Generator, letters_used: int = 4) -> Codes:
+    """A target of `length` letters that copies the query with substitutions, insertions and deletions.
+
+    There are `letters_used` different ones. `rate` is the chance of a change at each letter; after the end of
+    the query come random letters.
+    """
+    letters: list[int] = []
+    position = 0
+    while len(letters) < length and position < len(query):
+        change = rng.choice(["substitute", "insert", "delete"]) if rng.random() < rate else "copy"
+        if change == "delete":
+            position += int(rng.geometric(0.3))
+        elif change == "insert":
+            letters.extend(rng.integers(0, letters_used, rng.geometric(0.3)))
+        else:
+            letters.append(int(query[position] if change == "copy" else rng.integers(0, letters_used)))
+            position += 1
+    letters.extend(rng.integers(0, letters_used, max(0, length - len(letters))))
+    target = np.array(letters[:length], np.uint8)
+    if letters_used <= QUERY_N:
+        target[target == QUERY_N] = TARGET_N
+    return target
+
+
+# --- numbers -----------------------------------------------------------------------------------------
+
+
+SCORINGS = (
+    Scoring(),
+    Scoring(match=2, mismatch=-3, gap_open=0, gap_extend=2),  # linear gaps
+    Scoring(match=1, mismatch=-1, gap_open=4, gap_extend=0),  # a gap costs the same at any length
+    Scoring(match=1, mismatch=-2, gap_open=0, gap_extend=0),  # gaps for nothing
+    Scoring(match=3, mismatch=0, gap_open=1, gap_extend=1),
+    Scoring(match=5, mismatch=2, gap_open=6, gap_extend=1),  # a mismatch gains
+    Scoring(match=1, mismatch=-30, gap_open=1, gap_extend=1),  # never a mismatch
+    Scoring(match=127, mismatch=-128, gap_open=127, gap_extend=127),
+    Scoring(match=32767, mismatch=-32768, gap_open=32767, gap_extend=32767),
+)
+
+
+@st.composite
+def scorings(draw: st.DrawFn, rows: int, cols: int) -> Scoring:
+    """A scoring that sequences of these lengths may use, up to the largest one."""
+    limit = largest_parameter(rows, cols)
+    presets = [scoring for scoring in SCORINGS if scoring.match <= limit]
+    presets.append(Scoring(match=limit, mismatch=-limit, gap_open=limit, gap_extend=limit))
+    if draw(st.booleans()):
+        return draw(st.sampled_from(presets))
+    size = min(limit, draw(st.sampled_from([5, 200, 1 << 15, limit])))
+    match = draw(st.integers(1, size))
+    return Scoring(
+        match=match,
+        mismatch=draw(st.integers(-size, match - 1)),
+        gap_open=draw(st.integers(0, size)),
+        gap_extend=draw(st.integers(0, size)),
+    )
+
+
+@st.composite
+def matrix_scorings(draw: st.DrawFn, rows: int, cols: int) -> Scoring:
+    """A scoring with a matrix of any size that sequences of these lengths may use.
+
+    Also one whose scores just fit 8 bits with the cost of a gap's first letter added, or just do not.
+    """
+    limit = largest_parameter(rows, cols)
+    if limit >= 128 and draw(st.booleans()):
+        opening = draw(st.integers(0, 60))
+        highest, lowest = 127 - opening + draw(st.integers(0, 1)), -128 - opening - draw(st.integers(0, 1))
+        gap_extend = draw(st.integers(0, opening))
+        gap_open = opening - gap_extend
+    else:
+        size = min(limit, draw(st.sampled_from([5, 200, 1 << 15, limit])))
+        gap_open, gap_extend, highest = (draw(st.integers(low, size)) for low in (0, 0, 1))
+        lowest = draw(st.integers(-size, highest))
+    letters = draw(st.sampled_from([2, 3, 4, 5, 9, 24, LARGEST_ALPHABET]))
+    scores = draw(generators()).integers(lowest, highest + 1, (letters, letters))
+    if draw(st.booleans()):
+        scores = np.maximum(scores, scores.T)
+    scores[0, -1], scores[-1, -1] = lowest, highest
+    return Scoring(gap_open=gap_open, gap_extend=gap_extend, matrix=matrix_of(scores))
+
+
+def matrix_of(scores: ArrayLike) -> SubstitutionMatrix:
+    """A matrix (letters, letters) with letters of no importance."""
+    rows = np.asarray(scores).tolist()
+    return SubstitutionMatrix("made", MATRIX_LETTERS[: len(rows)], tuple(map(tuple, rows)))
+
+
+def any_scorings(rows: int, cols: int) -> st.SearchStrategy[Scoring]:
+    """A scoring with a matrix or without, for sequences of these lengths."""
+    return st.one_of(scorings(rows, cols), matrix_scorings(rows, cols))
+
+
+def largest_parameter(rows: int, cols: int) -> int:
+    """The largest power of two that may stand for all four numbers of a scoring at these lengths."""
+    limit = LARGEST_PARAMETER
+    while True:
+        try:
+            Scoring(limit, -limit, limit, limit).check_range(rows, cols)
+        except InputError:
+            limit //= 2
+        else:
+            return limit
+
+
+def entry_range(scoring: Scoring, rows: int, cols: int) -> tuple[int, int]:
+    """The least and the largest value at the corner of a rectangle that keep all of H in range."""
+    fall = 2 * scoring.gap_open + scoring.gap_extend * (rows + cols) - min(scoring.lowest, 0)
+    return LOWEST + fall, HIGHEST - scoring.highest * min(rows, cols)

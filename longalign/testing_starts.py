@@ -1,0 +1,200 @@
+"""The conformance suite for `Backend.starts`: of equally good paths, every back end follows the same one.
+
+Used as `longalign.testing` is, with the same rectangles. What the oracle says is checked here as well: its
+start states are where a walk back through the whole matrices leaves them, letter by letter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+
+import numpy as np
+import pytest
+from hypothesis import strategies as st
+
+from longalign.backends.base import Backend, EdgeStarts, SweepJob
+from longalign.boundary import State, entry_edges, start_parts
+from longalign.matrix import LARGEST_ALPHABET
+from longalign.recurrence import direction, step_back
+from longalign.reference import ReferenceBackend, letter_score, matrices
+from longalign.scoring import UNREACHABLE, Scoring
+from longalign.testing import (
+    Conformance,
+    StopTheWorkError,
+    assert_progress_adds_up,
+    edge_lengths,
+    job_source,
+    jobs,
+    whole_matrix,
+)
+from longalign.testing_inputs import SCORINGS, entry_range, largest_parameter, matrix_of, mutated
+from longalign.testing_traces import FREE_GAPS, TIES
+
+
+def assert_same_starts(job: SweepJob, got: EdgeStarts, want: EdgeStarts) -> None:
+    """Both are right if one is. Where a value is minus infinity, its start says nothing."""
+    [swept] = ReferenceBackend().sweep([_with_edges(job)])
+    for side, values in (("bottom", swept.rows[0]), ("right", swept.cols[0])):
+        for name in ("h", "gap"):
+            ours, theirs = (getattr(getattr(starts, side), name) for starts in (got, want))
+            assert (ours.dtype, ours.shape) == (np.int64, theirs.shape)
+            wrong = np.flatnonzero((ours != theirs) & (getattr(values, name)[1:] >= UNREACHABLE))
+            if len(wrong):
+                k = int(wrong[0])
+                here, there = (tuple(map(int, start_parts(codes[k]))) for codes in (ours, theirs))
+                raise AssertionError(
+                    f"{side} edge, cell {k + 1}: the start of {name} is {here}, not {there} "
+                    f"({len(wrong)} starts differ), for\n{job_source(job)}"
+                )
+
+
+def _with_edges(job: SweepJob) -> SweepJob:
+    rows, cols = (len(job.query),), (len(job.target),)
+    return SweepJob(job.query, job.target, job.scoring, job.top, job.left, job.local, rows, cols)
+
+
+def walked_start(
+    job: SweepJob, values: tuple[list[list[int]], ...], i: int, j: int, state: int
+) -> tuple[int, int, int]:
+    """Where a path to (i, j) in this state starts, one step back at a time; `values` are the `matrices`."""
+    h, e, f = values
+    opening = job.scoring.gap_open + job.scoring.gap_extend
+    while i > 0 and j > 0 and not (job.local and state == State.H and h[i][j] == 0):
+        pair = h[i - 1][j - 1] + letter_score(job.query[i - 1], job.target[j - 1], job.scoring)
+        bits = direction(h[i][j], pair, e[i][j], f[i][j], h[i - 1][j] - opening, h[i][j - 1] - opening)
+        down, right, state = step_back(state, bits)
+        i, j = i - down, j - right
+    return i, j, state
+
+
+def assert_walked(job: SweepJob, starts: EdgeStarts) -> None:
+    """The start states are those of walks back from the edges."""
+    values = matrices(job)
+    rows, cols = len(job.query), len(job.target)
+    ends = [
+        *((rows, j, State.H, code) for j, code in enumerate(starts.bottom.h.tolist(), start=1)),
+        *((rows, j, State.E, code) for j, code in enumerate(starts.bottom.gap.tolist(), start=1)),
+        *((i, cols, State.H, code) for i, code in enumerate(starts.right.h.tolist(), start=1)),
+        *((i, cols, State.F, code) for i, code in enumerate(starts.right.gap.tolist(), start=1)),
+    ]
+    for i, j, state, code in ends:
+        if values[state][i][j] >= UNREACHABLE:
+            walked = walked_start(job, values, i, j, int(state))
+            assert start_parts(code) == walked, f"from {(i, j, state)} of\n{job_source(job)}"
+
+
+class StartConformance(Conformance):
+    """What every back end must pass. A subclass, named Test..., adds a fixture `backend`."""
+
+    def test_finds_the_starts_of_the_reference(self, backend: Backend) -> None:
+        self.for_all(self.start_jobs(), lambda job: self.check(backend, [job]))
+
+    def test_every_pair_of_edge_lengths(self, backend: Backend) -> None:
+        rng = np.random.default_rng(0)
+        work = []
+        for number, (rows, cols) in enumerate(product(edge_lengths(self.interesting_lengths), repeat=2)):
+            if rows * cols <= self.largest_job:
+                query = rng.integers(0, 4, rows, np.uint8)
+                scoring = (Scoring(), TIES)[number // 2 % 2]
+                work.append(whole_matrix(query, mutated(query, cols, 0.1, rng), scoring, bool(number % 2)))
+        self.check(backend, work)
+
+    @pytest.mark.parametrize("local", [True, False])
+    def test_ties_in_repeats(self, backend: Backend, local: bool) -> None:
+        length = self.usual_length
+        query = np.resize(np.array([0, 1], np.uint8), length)
+        target = np.resize(np.array([1, 0, 0], np.uint8), length + 3)
+        shapes = [(query, target), (query, target[:5]), (query[:5], target)]
+        self.check(
+            backend,
+            [whole_matrix(*pair, s, local) for pair in shapes for s in (Scoring(), TIES, FREE_GAPS)],
+        )
+
+    def test_every_state_on_entry(self, backend: Backend) -> None:
+        rng = np.random.default_rng(1)
+        length = self.usual_length
+        query = rng.integers(0, 4, length, np.uint8)
+        target = mutated(query, length + 2, 0.2, rng)
+        work = []
+        for scoring, state in product((*SCORINGS[:4], TIES), State):
+            top, left = entry_edges(state, length, length + 2, scoring)
+            work.append(SweepJob(query, target, scoring, top, left, False))
+        self.check(backend, work)
+
+    def test_values_at_both_ends_of_the_range(self, backend: Backend) -> None:
+        rows, cols = 40, 20
+        limit = largest_parameter(rows, cols)
+        rng = np.random.default_rng(2)
+        query = rng.integers(0, 4, rows, np.uint8)
+        scoring = Scoring(match=limit, mismatch=-limit, gap_open=limit, gap_extend=limit)
+        work = []
+        for value, state in product(entry_range(scoring, rows, cols), State):
+            top, left = entry_edges(state, rows, cols, scoring, value)
+            target = mutated(query, cols, 0.05, rng)
+            work.append(SweepJob(query, target, scoring, top, left, False))
+        self.check(backend, work)
+
+    def test_matrices_of_all_sizes(self, backend: Backend) -> None:
+        rng = np.random.default_rng(6)
+        length, work = self.usual_length, []
+        for letters, local in ((2, True), (8, False), (25, True), (LARGEST_ALPHABET, False)):
+            query = rng.integers(0, letters, length, np.uint8)
+            target = mutated(query, length + 2, 0.2, rng, letters)
+            scores = rng.integers(-3, 4, (letters, letters)) + 2 * np.eye(letters, dtype=int)
+            work.append(whole_matrix(query, target, Scoring(gap_open=1, matrix=matrix_of(scores)), local))
+        self.check(backend, work)
+
+    def test_a_list_of_different_jobs(self, backend: Backend) -> None:
+        lists = st.lists(self.start_jobs(self.largest_job // 4), min_size=2, max_size=6)
+        self.for_all(lists, lambda work: self.check(backend, work), share=0.5)
+
+    def test_an_empty_list(self, backend: Backend) -> None:
+        assert backend.starts([]) == []
+
+    def test_progress_adds_up_to_the_cells(self, backend: Backend) -> None:
+        work = self.some_work()
+        assert_progress_adds_up(
+            lambda progress: backend.starts(work, progress), sum(job.cells for job in work)
+        )
+
+    def test_progress_may_stop_the_work(self, backend: Backend) -> None:
+        def progress(_: int) -> None:
+            raise StopTheWorkError
+
+        with pytest.raises(StopTheWorkError):
+            backend.starts(self.some_work(), progress)
+        self.check(backend, self.some_work())
+
+    def test_it_leaves_its_input_and_earlier_results_alone(self, backend: Backend) -> None:
+        first, second = self.some_work()[:2]
+        before = job_source(first)
+        [starts] = backend.starts([first])
+        backend.starts([second])
+        assert job_source(first) == before
+        assert_same_starts(first, starts, ReferenceBackend().starts([first])[0])
+
+    # What the tests above share.
+
+    @property
+    def usual_length(self) -> int:
+        """The largest interesting length of which a square is not too large."""
+        return max(length for length in self.interesting_lengths if (length + 3) ** 2 <= self.largest_job)
+
+    def start_jobs(self, cells: int | None = None) -> st.SearchStrategy[SweepJob]:
+        """Jobs around the back end's interesting lengths."""
+        return jobs(self.interesting_lengths, cells or self.largest_job)
+
+    def some_work(self) -> list[SweepJob]:
+        """A few jobs of fixed content."""
+        rng = np.random.default_rng(5)
+        query = rng.integers(0, 4, self.usual_length, np.uint8)
+        targets = [mutated(query, self.usual_length + step, 0.1, rng) for step in (0, 1, 3)]
+        return [whole_matrix(query, target, Scoring(), True) for target in targets]
+
+    def check(self, backend: Backend, work: Sequence[SweepJob]) -> None:
+        """One call for all the work gives, for each job, the start states of the oracle."""
+        found = backend.starts(work)
+        assert len(found) == len(work)
+        for job, got, want in zip(work, found, ReferenceBackend().starts(work), strict=True):
+            assert_same_starts(job, got, want)

@@ -1,0 +1,110 @@
+"""The best alignment that ends in any cell of a matrix that was swept with eager start states."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from longalign.alignment import Alignment, Mode
+from longalign.backends.base import Backend, SweepJob
+from longalign.boundary import State, Waypoint
+from longalign.errors import InputError, StoreError, UsageError
+from longalign.events import Emit, ignore
+from longalign.lattice import StoreLattice
+from longalign.phases.recompute import groups_of, merge, recompute, segments_of
+from longalign.phases.walk import walk
+from longalign.pipeline import Outcome, Recorder
+from longalign.plan import Resources
+from longalign.problem import Problem
+from longalign.sequence import Sequence
+from longalign.store import DirectoryStore
+from longalign.store.base import DamagedTile
+
+
+def trace_cell(path: Path, end: tuple[int, int], resources: Resources, *, emit: Emit = ignore) -> Outcome:
+    """The best alignment that ends in the cell `end`: after i query and j target letters, both at least 1.
+
+    In local mode it starts anywhere; in global mode it is that of these letters, end to end, and the
+    outcome's sequences are those. The store at `path` is only read. Raises UsageError for a cell outside the
+    matrix; StoreError if the store has no start states, or not those of the cell's tile, or a tile on the
+    way is damaged; InputError if no local alignment ends in the cell.
+    """
+    store = DirectoryStore.attach(path)
+    query, target = store.sequences()
+    lattice = _open_lattice(store, query, target, *end)
+    try:
+        return _trace(lattice, query, target, store.manifest.mode, end, resources.backends[0], emit)
+    except DamagedTile as damage:
+        raise StoreError(f"{damage}; longalign resume {path} computes this tile again") from damage
+
+
+def _trace(
+    lattice: StoreLattice,
+    query: Sequence,
+    target: Sequence,
+    mode: Mode,
+    end: tuple[int, int],
+    backend: Backend,
+    emit: Emit,
+) -> Outcome:
+    problem, recorder, (i, j) = lattice.problem, Recorder(emit), end
+    with recorder.phase("stitch"):
+        last = Waypoint(i, j, State.H, _value(lattice, i, j, backend))
+        if problem.is_start(last):
+            raise InputError(f"no alignment ends there: H is 0 in cell ({i}, {j})")
+        waypoints = walk(lattice, [last], backend, recorder.advance)
+    with recorder.phase("recompute"):
+        groups = groups_of(segments_of(waypoints))
+        piece = merge([recompute(problem, group, backend, recorder.advance) for group in groups])
+    if mode == "global":
+        query, target = _first(query, i), _first(target, j)
+    start = waypoints[-1].i, waypoints[-1].j
+    alignment = Alignment.from_runs(
+        query, target, problem.scoring, mode, last.value, start, piece.ops, piece.lengths
+    )
+    alignment.check()
+    finished = tuple(recorder.finished)
+    return Outcome(query, target, problem.scoring, mode, last, alignment, finished, backend.describe())
+
+
+def _open_lattice(store: DirectoryStore, query: Sequence, target: Sequence, i: int, j: int) -> StoreLattice:
+    """The lattice in a store. Raises UsageError or StoreError if the cell's path cannot be read from it."""
+    manifest, path = store.manifest, store.path
+    if not manifest.is_eager:
+        raise StoreError(f"{path}: no start states are stored: the run was made without --start-states eager")
+    if not (1 <= i <= query.length and 1 <= j <= target.length):
+        raise UsageError(
+            f"cell ({i}, {j}) lies outside the matrix: "
+            f"rows are 1 to {query.length}, columns 1 to {target.length}"
+        )
+    problem = Problem.of(query, target, manifest.scoring, manifest.mode)
+    tile = manifest.grid.tile_owning(i, j)
+    # Whatever a finished tile depends on was finished before it.
+    if not store.has_tile(tile):
+        raise StoreError(
+            f"{path}: tile ({tile.row}, {tile.col}), which holds cell ({i}, {j}), is not finished: "
+            f"longalign resume {path}"
+        )
+    return StoreLattice(problem, manifest.grid, store, manifest.is_eager)
+
+
+def _value(lattice: StoreLattice, i: int, j: int, backend: Backend) -> int:
+    """H of a cell: its chunk is swept up to there."""
+    problem, chunk = lattice.problem, lattice.chunk(i, j)
+    job = SweepJob(
+        problem.query[chunk.i0 : i],
+        problem.target[chunk.j0 : j],
+        problem.scoring,
+        chunk.top,
+        chunk.left,
+        problem.is_local,
+        rows=(i - chunk.i0,),
+        track_best=False,
+    )
+    [result] = backend.sweep([job])
+    return int(result.rows[0].h[-1])
+
+
+def _first(sequence: Sequence, letters: int) -> Sequence:
+    """The beginning of a sequence, as a region of its record."""
+    return replace(sequence, letters=sequence.letters[:letters])

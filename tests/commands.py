@@ -1,0 +1,36 @@
+"""Runs of the command line in processes of their own, over the small tiles of `small_cli.py`."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+HERE = Path(__file__).parent
+MITOCHONDRIA = ["human_mito.NC_012920.1.fa.gz", "chimp_mito.NC_001643.1X.fa.gz"]
+
+
+def command(*arguments: object, backend: str = "cpu") -> list[str]:
+    return [sys.executable, str(HERE / "small_cli.py"), *map(str, arguments), "--backend", backend]
+
+
+def align(store: Path, backend: str = "cpu", extra: Sequence[str] = ()) -> list[str]:
+    """Beginning and going on are one command."""
+    arguments = *MITOCHONDRIA, "--store", store, "--progress", "json", "--threads", 2, *extra
+    return command("align", *arguments, backend=backend)
+
+
+def start(arguments: list[str]) -> subprocess.Popen[str]:
+    data = HERE / "data"
+    return subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=data)
+
+
+def finish(arguments: list[str]) -> tuple[str, list[dict[str, object]]]:
+    """Run to the end: the PAF line, and the events."""
+    with start(arguments) as process:
+        out, err = process.communicate()
+    assert process.returncode == 0, err
+    events = [json.loads(line) for line in err.splitlines() if line.startswith("{")]
+    return out, events

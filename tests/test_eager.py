@@ -1,0 +1,429 @@
+"""Eager start states: the same answers as lazy, the path of the whole matrix, and the path to any cell."""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import shutil
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from commands import align, finish, start
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from runs import (
+    CPU,
+    Interrupts,
+    Pair,
+    SmallTiles,
+    geometries,
+    problems,
+    result,
+    run_all,
+    score_columns,
+    small_geometry,
+    swept,
+    swept_lattice,
+    tiles_in,
+    using,
+)
+
+from longalign import pipeline
+from longalign.alignment import Op, format_cigar, split_matches
+from longalign.boundary import StartLine, State, Waypoint, start_code
+from longalign.cli import main
+from longalign.engine import sweep_tile
+from longalign.engines.local import LocalEngine
+from longalign.engines.shared import SharedStoreEngine, sweep_stored_tile
+from longalign.errors import InputError, StoreError, UsageError
+from longalign.events import Notice, PhaseStarted
+from longalign.geometry import BYTES_PER_KEPT_START, BYTES_PER_STORED_CELL, BYTES_PER_STORED_START, Grid
+from longalign.lattice import StoreLattice
+from longalign.phases.walk import walk
+from longalign.plan import plan
+from longalign.problem import Problem
+from longalign.recurrence import direction, step_back
+from longalign.reference import ReferenceBackend, letter_score, matrices
+from longalign.scoring import Scoring
+from longalign.store import DirectoryStore, Manifest, MemoryStore
+from longalign.store.codec import ANCHOR_STRIDE
+from longalign.store.manifest import SequenceRecord
+from longalign.store.starts import pack_starts
+from longalign.testing import whole_matrix
+from longalign.testing_inputs import any_scorings
+from longalign.trace_cell import trace_cell
+
+DATA = Path(__file__).parent / "data"
+BODY = "ACGGTCATTGCAGGATCCATCAGTTAGC"
+PAIR = Pair(BODY + "TTTTT" + BODY, BODY + BODY[:9] + "G" + BODY[10:])
+TILES = 3 * 3
+
+
+def share_of_examples(share):
+    """So much of the hypothesis profile's examples: each is a run or two."""
+    return settings(max_examples=round(settings().max_examples * share))
+
+
+def eager_run(pair, geometry, *backends, store=None):
+    tiled = [SmallTiles(geometry.tile, backend, geometry.leaf) for backend in backends]
+    with small_geometry(geometry.chunk, geometry.group):
+        return pair.run(using(*tiled), store, start_states="eager")
+
+
+def whole_matrices(pair):
+    query, target = pair.sequences()
+    job = whole_matrix(query.as_query(), target.as_target(), pair.scoring, pair.mode == "local")
+    return job, matrices(job)
+
+
+def walked(pair, i, j):
+    """The path to a cell in H by a walk back through the whole matrix: its start and its CIGAR."""
+    job, (h, e, f) = whole_matrices(pair)
+    opening, state, ops, end = pair.scoring.gap_open + pair.scoring.gap_extend, State.H, [], (i, j)
+    while i > 0 and j > 0 and not (job.local and state == State.H and h[i][j] == 0):
+        paired = h[i - 1][j - 1] + letter_score(job.query[i - 1], job.target[j - 1], pair.scoring)
+        bits = direction(h[i][j], paired, e[i][j], f[i][j], h[i - 1][j] - opening, h[i][j - 1] - opening)
+        down, right, state = step_back(state, bits)
+        ops.append(Op.DIAGONAL if down and right else Op.INSERTION if down else Op.DELETION)
+        i, j = i - down, j - right
+    if not job.local:
+        ops += [Op.INSERTION] * i + [Op.DELETION] * j
+        i = j = 0
+    letters = job.query[i : end[0]], job.target[j : end[1]]
+    return (i, j), format_cigar(*split_matches(*letters, ops[::-1], [1] * len(ops)))
+
+
+# --- the same answers
+
+
+@share_of_examples(0.2)
+@given(problems(scorings=any_scorings), geometries)
+def test_eager_and_lazy_agree(pair, geometry):
+    eager = eager_run(pair, geometry, CPU)
+    pair.check(eager)
+    assert eager.end == geometry.run(pair, CPU).end
+
+
+@share_of_examples(0.4)
+@given(problems(scorings=any_scorings), geometries)
+def test_the_path_is_that_of_the_whole_matrix_wherever_it_is_cut(pair, geometry):
+    """Where chunks are small enough to be traced: phase 3 then prefers what start states do."""
+    outcome = eager_run(pair, replace(geometry, leaf=10**6), CPU)
+    alignment = outcome.alignment
+    found = (alignment.query_start, alignment.target_start), alignment.cigar
+    assert found == walked(pair, outcome.end.i, outcome.end.j), pair
+
+
+def test_phase_2_sweeps_nothing_but_the_part_of_a_chunk_before_the_end():
+    lattice = swept_lattice(PAIR, chunk=8)
+    eager = StoreLattice(lattice.problem, lattice.grid, MemoryStore(), eager=True)
+    sweep_tile(eager, CPU, lattice.grid.tile(0, 0))
+    end = PAIR.truth()
+    counts = []
+    path = walk(eager, [Waypoint(end.i, end.j, State.H, end.score)], ReferenceBackend(), counts.append)
+    assert len(path) > 5
+    assert sum(counts) <= 8 * 8
+    assert walk(eager, path[:3], ReferenceBackend(), counts.append) == path
+
+
+# --- any cell
+
+
+@share_of_examples(0.15)
+@given(problems(scorings=any_scorings), geometries, st.data())
+def test_any_cell_can_be_traced_and_nothing_is_swept_again(tmp_path_factory, pair, geometry, data):
+    geometry = replace(geometry, tile=(15 + geometry.tile[0], 15 + geometry.tile[1]))  # few files
+    store = tmp_path_factory.mktemp("eager") / "s"
+    command = data.draw(st.sampled_from(["align", "score"]))
+    with small_geometry(geometry.chunk, geometry.group):
+        pair.run(
+            using(SmallTiles(geometry.tile, CPU, geometry.leaf)), store, command=command, start_states="eager"
+        )
+        _, (h, _, _) = whole_matrices(pair)
+        cells = st.tuples(st.integers(1, len(pair.query)), st.integers(1, len(pair.target)))
+        for i, j in data.draw(st.lists(cells, min_size=1, max_size=5)):
+            backend = SmallTiles(geometry.tile, CPU, leaf=10**6)
+            if pair.mode == "local" and h[i][j] == 0:
+                with pytest.raises(
+                    InputError, match=rf"no alignment ends there: H is 0 in cell \({i}, {j}\)"
+                ):
+                    trace_cell(store, (i, j), using(backend))
+                continue
+            alignment = trace_cell(store, (i, j), using(backend)).alignment
+            assert backend.swept == 1, "only the part of a chunk, for the value"
+            assert alignment.score == h[i][j] == score_columns(alignment), (pair, i, j)
+            assert (alignment.query_end, alignment.target_end) == (i, j)
+            starts = alignment.query_start, alignment.target_start
+            assert (starts, alignment.cigar) == walked(pair, i, j), (pair, i, j)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory) -> Path:
+    store = tmp_path_factory.mktemp("finished") / "s"
+    small_eager(store)
+    return store
+
+
+def small_eager(store, emit=lambda _: None, backend=None, command="align"):
+    """A run of 3 x 3 tiles whose path passes through many chunks, several groups of segments."""
+    with small_geometry(chunk=8), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pipeline, "_PATH_INTERVAL", 0.0)
+        patch.setattr("longalign.phases.recompute.GROUP_SEGMENTS", 2)
+        resources = using(SmallTiles((24, 24), backend, leaf=60))
+        return PAIR.run(resources, store, emit, command, start_states="eager")
+
+
+@pytest.mark.parametrize("cell", [(0, 5), (5, 0), (62, 5), (5, 57), (10**8, 1)])
+def test_a_cell_outside_the_matrix_is_refused(finished, cell):
+    with pytest.raises(UsageError, match=r"outside the matrix: rows are 1 to 61, columns 1 to 56"):
+        trace_cell(finished, cell, using())
+
+
+def test_a_lazy_store_is_refused(tmp_path):
+    with small_geometry():
+        PAIR.run(using(), tmp_path / "s")
+    with pytest.raises(StoreError, match="no start states are stored"):
+        trace_cell(tmp_path / "s", (5, 5), using())
+
+
+def test_an_unfinished_tile_is_refused_and_a_finished_one_is_not(tmp_path, finished):
+    shutil.copytree(finished, tmp_path / "s")
+    store = DirectoryStore.attach(tmp_path / "s")
+    store.drop_tile(2, 2)
+    last = store.manifest.grid.tile(2, 2)
+    with pytest.raises(
+        StoreError, match=rf"tile \(2, 2\), which holds cell \({last.i1}, {last.j1}\), is not"
+    ):
+        trace_cell(tmp_path / "s", (last.i1, last.j1), using())
+    before = store.manifest.grid.tile(1, 2)
+    assert trace_cell(tmp_path / "s", (before.i1, before.j1), using()).alignment.query_end == before.i1
+
+
+def test_a_damaged_tile_on_the_way_is_named(tmp_path, finished):
+    shutil.copytree(finished, tmp_path / "s")
+    store = DirectoryStore.attach(tmp_path / "s")
+    store.tile_path(1, 1).write_bytes(b"rubbish")
+    end = PAIR.truth()
+    with pytest.raises(
+        StoreError, match=r"r00001c00001\.h5: damaged: .*; longalign resume .* this tile again"
+    ):
+        trace_cell(tmp_path / "s", (end.i, end.j), using())
+
+
+def test_eager_scores_need_a_store():
+    with pytest.raises(UsageError, match="give --store DIR"):
+        PAIR.run(command="score", start_states="eager")
+
+
+def test_a_store_of_one_kind_is_not_gone_on_with_as_the_other(finished):
+    with small_geometry(), pytest.raises(StoreError, match="start states is eager in the store and lazy now"):
+        PAIR.run(using(), finished)
+
+
+# --- stopped and damaged
+
+
+def test_an_interrupt_in_phase_2_or_3_loses_nothing(tmp_path, finished):
+    """Every second time, another back end goes on; a score becomes an alignment."""
+    answer = result(small_eager(finished))
+    phases = set()
+    scored = tmp_path / "scored"
+    small_eager(scored, command="score")
+    for at in range(1, 1000):
+        store, first, again = tmp_path / str(at), Interrupts(at), []
+        shutil.copytree(scored, store)
+        try:
+            small_eager(store, first)
+        except KeyboardInterrupt:
+            pass
+        else:
+            break
+        phases |= {event.name for event in first.events[-1:] if isinstance(event, PhaseStarted)}
+        assert result(small_eager(store, again.append, CPU if at % 2 else None)) == answer, at
+        assert swept(again) == 0
+        assert not [event for event in again if isinstance(event, Notice)]
+    assert {"stitch", "recompute"} <= phases
+
+
+@pytest.mark.parametrize("at", [2, 8, 14])
+def test_resume_goes_on_as_it_was_begun(tmp_path, finished, at):
+    with pytest.raises(KeyboardInterrupt):
+        small_eager(tmp_path, Interrupts(at))
+    there = tiles_in(tmp_path)
+    assert there < TILES
+    with small_geometry():
+        outcome = pipeline.resume(tmp_path, using(SmallTiles((24, 24), leaf=60)))
+    PAIR.check(outcome)
+    again, before = (DirectoryStore.attach(store) for store in (tmp_path, finished))
+    for tile in before.manifest.grid.tiles():
+        steps = [store.get_tile(tile).row_starts.steps[:] for store in (again, before)]
+        assert (steps[0] == steps[1]).all()
+
+
+@pytest.mark.parametrize("name", ["row_starts/steps", "col_starts/states", "row_starts/anchors"])
+@pytest.mark.parametrize("how", ["a bit on the disk", "rewritten"])
+def test_damaged_start_states_are_noticed_and_computed_again(tmp_path, finished, name, how):
+    store, events = tmp_path / "s", []
+    shutil.copytree(finished, store)
+    (store / "path.h5").unlink()
+    file = DirectoryStore.attach(store).tile_path(1, 1)
+    with h5py.File(file, "r+") as content:
+        dataset = content[name]
+        if how == "rewritten":
+            dataset[...] = dataset[...] + 1
+        chunk = dataset.id.get_chunk_info(0)
+    if how != "rewritten":
+        image = bytearray(file.read_bytes())
+        image[chunk.byte_offset] ^= 4
+        file.write_bytes(image)
+    assert result(small_eager(store, events.append)) == result(small_eager(finished))
+    assert swept(events) == 1
+    [notice] = [event.text for event in events if isinstance(event, Notice)]
+    assert str(file) in notice
+
+
+@pytest.mark.slow
+def test_kill_9_in_phase_2_or_3_is_gone_on_with(tmp_path):
+    """By the command line, over many small tiles; the store then traces the end of the alignment again."""
+    eager = partial(align, extra=["--start-states", "eager"])
+    line, _ = finish(eager(tmp_path / "whole"))
+    for number, moment in enumerate(["stitch", "recompute"]):
+        store = tmp_path / str(number)
+        with start(eager(store)) as process:
+            next((event for event in process.stderr if f'"{moment}"' in event), None)
+            process.kill()
+            process.communicate()
+        there = tiles_in(store)
+        assert there == 36
+        again, events = finish(eager(store))
+        assert again == line
+        assert not [event for event in events if event["event"] in ("tile_finished", "notice")]
+
+
+@pytest.mark.cluster
+def test_processes_make_the_same_start_states(tmp_path):
+    local = StoreLattice(
+        Problem.of(*PAIR.sequences(), PAIR.scoring, PAIR.mode), small_grid(), MemoryStore(), True
+    )
+    with LocalEngine(local, [ReferenceBackend()]) as engine:
+        run_all(local, engine)
+    records = map(SequenceRecord.of, PAIR.sequences())
+    manifest = Manifest(*records, PAIR.mode, PAIR.scoring, small_grid(), "0", start_states="eager")
+    with (
+        DirectoryStore.create(tmp_path, manifest, *PAIR.sequences()) as store,
+        store.marked() as mark,
+        ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool,
+    ):
+        step = partial(sweep_stored_tile, tmp_path, mark, ReferenceBackend)
+        run_all(replace(local, store=store), SharedStoreEngine(store, pool, 2, step))
+        for tile in small_grid().tiles():
+            ours, theirs = store.get_tile(tile), local.store.get_tile(tile)
+            for side in ("row_starts", "col_starts"):
+                for name in ("index", "anchors", "steps", "states"):
+                    here, there = (getattr(getattr(record, side), name)[:] for record in (ours, theirs))
+                    assert here.dtype == there.dtype
+                    assert (here == there).all()
+
+
+def small_grid():
+    rows, cols = len(PAIR.query), len(PAIR.target)
+    return Grid((0, 9, 30, rows), (0, 20, 41, cols), (0, 30, rows), (0, 41, cols))
+
+
+# --- packed, planned, on the command line
+
+
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 2**31 - 1), st.integers(0, 2**30 - 1), st.sampled_from(State)), min_size=1
+    ),
+    st.integers(1, 3),
+)
+def test_start_states_come_back_from_any_cell(monkeypatch_stride, cells, lines):
+    row, col, state = (np.array(values, np.int64) for values in zip(*cells, strict=True))
+    h, gap = start_code(row, col, state), start_code(row[::-1], col[::-1], state[::-1])
+    packed = pack_starts(range(3, 3 + lines), [StartLine(h, gap)] * lines)
+    for k, want in enumerate(cells):
+        assert packed.at(2 + lines, k + 1, gap=False) == want
+        assert packed.at(2 + lines, len(cells) - k, gap=True) == want
+
+
+@pytest.fixture(scope="module", params=[4, ANCHOR_STRIDE])
+def monkeypatch_stride(request):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("longalign.store.starts.ANCHOR_STRIDE", request.param)
+        yield
+
+
+@pytest.mark.parametrize("in_memory", [True, False])
+def test_start_states_count_in_the_budget(tmp_path, in_memory):
+    """The same bytes hold a coarser lattice, and one in memory a coarser one yet."""
+    wishes = 10**6, 10**6, using_budget(200 << 20), "align", None if in_memory else tmp_path
+    lazy, eager = (plan(*wishes, start_states=kind) for kind in ("lazy", "eager"))
+    cost = BYTES_PER_STORED_CELL + (BYTES_PER_KEPT_START if in_memory else BYTES_PER_STORED_START)
+    assert eager.stored_cells * cost <= 200 << 20
+    assert eager.stored_cells * cost > 150 << 20
+    assert lazy.stored_cells > 2 * eager.stored_cells
+
+
+def using_budget(budget):
+    return replace(using(SmallTiles((10**6, 10**6))), store_budget=budget)
+
+
+def test_an_eager_score_keeps_the_lattice(tmp_path):
+    grids = [
+        plan(10**6, 10**6, using_budget(200 << 20), "score", tmp_path, start_states=kind)
+        for kind in ("lazy", "eager")
+    ]
+    assert [len(grid.row_cuts) > 2 for grid in grids] == [False, True]
+
+
+def test_trace_on_the_command_line(tmp_path, capsys):
+    query, target = tmp_path / "q.fa", tmp_path / "t.fa"
+    query.write_text(f">q\nTT{PAIR.query}\n")
+    target.write_text(f">t\n{PAIR.target}\n")
+    store = str(tmp_path / "s")
+    run = ["--backend", "cpu", "--quiet"]
+    names = f"{query}:q:2-63", str(target)
+    assert main(["score", *names, "--store", store, "--start-states", "eager", *run]) == 0
+    assert main(["inspect", store, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out.partition("\n")[2])["start_states"] == "eager"
+    paf = tmp_path / "o.paf"
+    assert main(["trace", store, "--end", "20,20", "-o", str(paf), "--json", "-", *run]) == 0
+    summary = json.loads(capsys.readouterr().out)
+    assert summary["end"] == {"query": 22, "target": 20}
+    assert summary["score"] == 20
+    fields = paf.read_text().split("\t")
+    assert fields[:4] == ["q", "63", "2", "22"]
+    assert fields[5:9] == ["t", "56", "0", "20"]
+    assert main(["verify", str(paf), *names]) == 0
+    capsys.readouterr()
+    for arguments, code in ((["62,1"], 2), (["1,2"], 1)):
+        assert main(["trace", store, "--end", *arguments, *run]) == code
+        out, err = capsys.readouterr()
+        assert out == ""
+        assert err.startswith("longalign: ")
+        assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize("text", ["5", "5,", "-1,5", "5,5,5", "a,b", "5, 5"])
+def test_a_cell_that_is_none_is_refused(tmp_path, capsys, text):
+    with pytest.raises(SystemExit) as caught:
+        main(["trace", str(tmp_path), f"--end={text}"])
+    assert caught.value.code == 2
+    assert "is not a cell such as 1200,1350" in capsys.readouterr().err
+
+
+def test_a_global_trace_aligns_the_letters_before_the_cell(tmp_path):
+    pair = replace(PAIR, mode="global", scoring=Scoring(match=2))
+    with small_geometry():
+        pair.run(using(SmallTiles((24, 24))), tmp_path / "s", start_states="eager")
+    alignment = trace_cell(tmp_path / "s", (30, 25), using(SmallTiles((24, 24)))).alignment
+    shorter = replace(pair, query=pair.query[:30], target=pair.target[:25])
+    assert alignment.score == shorter.truth().score
+    assert (alignment.query.length, alignment.query.record_length) == (30, 61)
