@@ -86,20 +86,21 @@ class Scratch(NamedTuple):
 
 
 class _Layout:
-    """Where in a strip's state its rows lie, as in `kernel.Layout`: six for each column, then five more.
+    """Where in a strip's state its rows lie, as in `kernel.Layout`: five for each column, then five more.
 
-    Scores are those of the step in hand, where there is a matrix.
+    With a matrix, `letter` has what the letters of a column score in the step in hand, and their codes are in
+    rows behind all others, where no other kernel leaves what is no letter.
     """
 
     def __init__(self, geometry: SweepGeometry) -> None:
-        pitch = geometry.lanes + geometry.group
-        self.open, self.e, self.letter, self.start_h, self.start_e, self.score = (k * pitch for k in range(6))
-        self.column_pitch = 6 * pitch
+        self.pitch = pitch = geometry.lanes + geometry.group
+        self.open, self.e, self.letter, self.start_h, self.start_e = (k * pitch for k in range(5))
+        self.column_pitch = 5 * pitch
         lane = geometry.columns * self.column_pitch
-        self.f, self.start_f, self.diagonal, self.start_diagonal, self.here = (
-            lane + k * pitch for k in range(5)
+        self.f, self.start_f, self.diagonal, self.start_diagonal, self.here, self.codes = (
+            lane + k * pitch for k in range(6)
         )
-        self.size = lane + 5 * pitch
+        self.size = self.codes + geometry.columns * pitch
 
 
 def make_scratch(geometry: SweepGeometry) -> Scratch:
@@ -145,7 +146,8 @@ def make_strip_starts(geometry: SweepGeometry, local: bool, has_matrix: bool) ->
     at = _Layout(geometry)
     open_at, e_at, letter_at, start_h_at, start_e_at = at.open, at.e, at.letter, at.start_h, at.start_e
     f_at, start_f_at, diagonal_at, start_diagonal_at = at.f, at.start_f, at.diagonal, at.start_diagonal
-    here_at, score_at, column_pitch = at.here, at.score, at.column_pitch
+    here_at, column_pitch = at.here, at.column_pitch
+    codes_at, code_pitch = (at.codes, at.pitch) if has_matrix else (at.letter, at.column_pitch)
     last = (columns - 1) * column_pitch
     last_open_at, last_start_h_at = last + open_at, last + start_h_at
     cell: Any = fuse(make_cell(maximum, _subtract, local))
@@ -155,7 +157,7 @@ def make_strip_starts(geometry: SweepGeometry, local: bool, has_matrix: bool) ->
     def pair_score(state: Any, p: int, letter: Any, costs: Any) -> Any:
         """What the letter of a lane's row and of its first column after `state` score, plus alpha + beta."""
         if has_matrix:
-            return load(state, score_at + p)
+            return load(state, letter_at + p)
         return compared(letter, load(state, letter_at + p), costs)
 
     @fuse
@@ -206,7 +208,7 @@ def make_strip_starts(geometry: SweepGeometry, local: bool, has_matrix: bool) ->
             at = k * column_pitch
             store(state, open_at + at, _number(above.h[column + 1] - costs[2]))
             store(state, e_at + at, _number(above.gap[column + 1]))
-            store(state, letter_at + at, _number(target[first_col + column]))
+            store(state, codes_at + k * code_pitch, _number(target[first_col + column]))
             store(state, start_h_at + at, _in_block(0, column + 1, H))
             store(state, start_e_at + at, _in_block(0, column + 1, E))
         store(state, diagonal_at, _number(above.h[lane * columns] - costs[2]))
@@ -217,10 +219,10 @@ def make_strip_starts(geometry: SweepGeometry, local: bool, has_matrix: bool) ->
     def load_scores(state: Any, letters: Any, matrix: Any, costs: Any) -> None:
         """What the letters of a group of lanes score in this step."""
         for k in range(columns):
-            column = advance(state, k * column_pitch)
             for p in range(group):
-                score = looked_up(matrix, load(letters, p), load(column, letter_at + p), costs)
-                store(column, score_at + p, score)
+                code = load(state, codes_at + k * code_pitch + p)
+                score = looked_up(matrix, load(letters, p), code, costs)
+                store(state, letter_at + k * column_pitch + p, score)
 
     @inline
     def load_rows(
