@@ -6,7 +6,7 @@ from itertools import pairwise, product
 
 import numpy as np
 
-from longalign.backends.base import Backend, EdgeStarts, Progress, Rectangle, SweepJob, SweepResult
+from longalign.backends.base import Backend, Progress, Rectangle, SweepJob, SweepResult
 from longalign.boundary import StartLine, start_code
 
 
@@ -15,34 +15,40 @@ def tile_starts(
 ) -> tuple[list[StartLine], list[StartLine]]:
     """Start states along the rows and the columns of a swept tile's lattice, counted from the tile's corner.
 
-    `job.rows` and `job.cols` are the lattice, bottom and right edge included. A path to a cell of it starts
-    where it enters the chunk that computes the cell.
+    `job.rows` and `job.cols` are the lattice, with or without the tile's bottom and right edge. A path to a
+    cell of it starts where it enters the chunk that computes the cell.
     """
-    across, down = list(pairwise((0, *job.cols))), list(pairwise((0, *job.rows)))
+    across, down = _spans(job.cols, len(job.target)), _spans(job.rows, len(job.query))
     tops, lefts = (job.top, *result.rows), (job.left, *result.cols)
+    rows_of, cols_of = range(len(job.rows)), range(len(job.cols))  # spans that end at a line of the lattice
+    places = [
+        (row, col) for row, col in product(range(len(down)), range(len(across)))
+        if row in rows_of or col in cols_of
+    ]  # fmt: skip
     chunks = [
         Rectangle(
-            job.query[i0:i1],
-            job.target[j0:j1],
+            job.query[slice(*down[row])],
+            job.target[slice(*across[col])],
             job.scoring,
-            tops[row].part(j0, j1),
-            lefts[col].part(i0, i1),
+            tops[row].part(*across[col]),
+            lefts[col].part(*down[row]),
             job.local,
         )
-        for (row, (i0, i1)), (col, (j0, j1)) in product(enumerate(down), enumerate(across))
+        for row, col in places
     ]
-    found = dict(zip(product(down, across), backend.starts(chunks, progress), strict=True))
-    rows = [_joined([_bottom(found[part, span], part[0], span[0]) for span in across]) for part in down]
-    cols = [_joined([_right(found[part, span], part[0], span[0]) for part in down]) for span in across]
+    found = dict(zip(places, backend.starts(chunks, progress), strict=True))
+
+    def shifted(row: int, col: int, line: StartLine) -> StartLine:
+        return _shifted(line, down[row][0], across[col][0])
+
+    rows = [_joined([shifted(r, c, found[r, c].bottom) for c in range(len(across))]) for r in rows_of]
+    cols = [_joined([shifted(r, c, found[r, c].right) for r in range(len(down))]) for c in cols_of]
     return rows, cols
 
 
-def _bottom(starts: EdgeStarts, i0: int, j0: int) -> StartLine:
-    return _shifted(starts.bottom, i0, j0)
-
-
-def _right(starts: EdgeStarts, i0: int, j0: int) -> StartLine:
-    return _shifted(starts.right, i0, j0)
+def _spans(lines: tuple[int, ...], length: int) -> list[tuple[int, int]]:
+    """What lies between lines, and after the last one."""
+    return list(pairwise((0, *lines) if lines and lines[-1] == length else (0, *lines, length)))
 
 
 def _shifted(line: StartLine, i0: int, j0: int) -> StartLine:

@@ -33,7 +33,7 @@ PACKED_ARCH = 90
 LIMITED_ARCH = 90
 
 #: Those of a sweep by the columns of a lane: as many blocks of 128 threads as `planning` counts on.
-SWEEP_REGISTERS = {24: 255, 16: 168, 8: 128}
+SWEEP_REGISTERS = {24: 255, 20: 255, 16: 168, 8: 168}
 
 #: As many blocks of a warp as a multiprocessor runs; and sixteen warps, which hide one another's latency.
 TRACE_REGISTERS, START_REGISTERS = 64, 128

@@ -46,8 +46,14 @@ class PackedStarts:
         return row, col, State(int(self.states[line, int(gap), cell - 1]))
 
 
+#: No line at all.
+NO_STARTS = PackedStarts(*(np.empty((0, 0), np.int8) for _ in range(4)))
+
+
 def pack_starts(index: Sequence[int], lines: Sequence[StartLine]) -> PackedStarts:
     """Pack start states by the tile's corner, on lines of equal length in increasing order of index."""
+    if not lines:
+        return NO_STARTS
     with ThreadPoolExecutor(min(len(lines), os.cpu_count() or 1)) as executor:
         anchors, steps, states = zip(*executor.map(_packed, lines), strict=True)
     return PackedStarts(
