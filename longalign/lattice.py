@@ -69,9 +69,12 @@ class StoreLattice:
         tile = self.grid.tile_owning(point.i, point.j)
         record = self.store.get_tile(tile)
         i, j, gap = point.i - tile.i0, point.j - tile.j0, point.state != State.H
-        if point.state != State.F and is_cut(self.grid.row_cuts, point.i):
+        # The last column is not kept, nor is a local problem's last row.
+        last_row = self.problem.is_local and point.i == self.grid.rows
+        last_col = point.j == self.grid.cols
+        if point.state != State.F and is_cut(self.grid.row_cuts, point.i) and not last_row:
             starts, line, cell = record.row_starts, i, j
-        elif point.state != State.E and is_cut(self.grid.col_cuts, point.j):
+        elif point.state != State.E and is_cut(self.grid.col_cuts, point.j) and not last_col:
             starts, line, cell = record.col_starts, j, i
         else:
             return None
