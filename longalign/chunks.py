@@ -21,10 +21,7 @@ def tile_starts(
     across, down = _spans(job.cols, len(job.target)), _spans(job.rows, len(job.query))
     tops, lefts = (job.top, *result.rows), (job.left, *result.cols)
     rows_of, cols_of = range(len(job.rows)), range(len(job.cols))  # spans that end at a line of the lattice
-    places = [
-        (row, col) for row, col in product(range(len(down)), range(len(across)))
-        if row in rows_of or col in cols_of
-    ]  # fmt: skip
+    places = list(product(range(len(down)), range(len(across))))
     chunks = [
         Rectangle(
             job.query[slice(*down[row])],
