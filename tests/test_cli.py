@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -365,6 +366,17 @@ def test_an_internal_error_is_one_line(refuse, pair, monkeypatch):
         3,
         "internal error: ZeroDivisionError: division by zero (LONGALIGN_DEBUG=1 shows where)",
     )
+
+
+def test_an_interrupt_that_comes_out_of_a_library_as_an_error_is_one_all_the_same(refuse, pair, monkeypatch):
+    def interrupted(*_, **__):
+        try:
+            signal.raise_signal(signal.SIGTERM)
+        except KeyboardInterrupt:
+            raise ValueError("something else") from None
+
+    monkeypatch.setattr("longalign.pipeline.run", interrupted)
+    assert refuse("align", *pair) == (130, "interrupted; with --store DIR a run can be resumed")
 
 
 def test_out_of_memory_is_one_line(refuse, pair, monkeypatch):

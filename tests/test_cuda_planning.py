@@ -221,6 +221,13 @@ def test_strips_are_wide_where_there_is_work_for_all_warps(numbers):
     assert config_of(job(30_000, 20_000), H200, wishes).columns < widest.columns
 
 
+@pytest.mark.parametrize("unit", [8, 16, 20, 24, 48, 240])
+def test_strips_end_with_a_part_at_wanted_columns_where_some_kernel_has_such_parts(unit):
+    columns = config_of(replace(job(3, 600_000), cols=(1_001 * unit, 2_003 * unit))).columns
+    assert unit % columns == 0
+    assert config_of(replace(job(3, 600_000), cols=(1_001, 2_003))).columns in (8, 16, 20, 24)
+
+
 def test_bands_keep_all_warps_busy_where_strips_are_more_than_warps():
     config = packed(16)
     work, width = job(10_000, 100 * config.strip_width), config.strip_width

@@ -25,30 +25,46 @@ _INTERRUPTED = 130
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code. argparse exits by itself, with 2, on bad usage."""
     options = build_parser().parse_args(arguments)
-    previous = signal.signal(signal.SIGTERM, _interrupt)
+    interrupts: list[int] = []
+
+    def interrupt(number: int, frame: FrameType | None) -> NoReturn:
+        interrupts.append(number)
+        raise KeyboardInterrupt
+
+    previous = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        return _run(options, interrupts)
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def _run(options: Namespace, interrupts: list[int]) -> int:
+    """Run a command; `interrupts` fills with the signals that ask it to end."""
     try:
         return int(options.run(options))
-    except LongalignError as error:
-        return _fail(str(error), error.exit_code)
     except KeyboardInterrupt:
         return _fail(_how_to_resume(options), _INTERRUPTED)
-    except BrokenPipeError:
-        # Whoever read our output has gone; keep the interpreter from complaining when it flushes.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
-    except MemoryError:
-        return _fail("out of memory: a smaller --mem or --store-budget needs less", 1)
     except Exception as error:
-        if os.environ.get("LONGALIGN_DEBUG"):
-            traceback.print_exc()
-        text = f"internal error: {type(error).__name__}: {error} (LONGALIGN_DEBUG=1 shows where)"
-        return _fail(text, InternalError.exit_code)
-    finally:
-        signal.signal(signal.SIGTERM, previous)
+        # An interrupt that strikes inside a library can come out of it as another error.
+        return _fail(_how_to_resume(options), _INTERRUPTED) if interrupts else _failed(error)
 
 
-def _interrupt(number: int, frame: FrameType | None) -> NoReturn:
-    raise KeyboardInterrupt
+def _failed(error: Exception) -> int:
+    """Say what is wrong; returns the exit code."""
+    match error:
+        case LongalignError():
+            return _fail(str(error), error.exit_code)
+        case BrokenPipeError():
+            # Whoever read our output has gone; keep the interpreter from complaining when it flushes.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            return 1
+        case MemoryError():
+            return _fail("out of memory: a smaller --mem or --store-budget needs less", 1)
+    if os.environ.get("LONGALIGN_DEBUG"):
+        traceback.print_exception(error)
+    text = f"internal error: {type(error).__name__}: {error} (LONGALIGN_DEBUG=1 shows where)"
+    return _fail(text, InternalError.exit_code)
 
 
 def _how_to_resume(options: Namespace) -> str:

@@ -182,13 +182,17 @@ def _fitting(
 def _strips(
     jobs: Sequence[SweepJob], numbers: Numbers, letters: Letters, hardware: Hardware, wishes: Wishes
 ) -> tuple[KernelConfig, str]:
-    """The shape that takes the least time."""
+    """The shape that takes the least time; if one will do, one with whole parts between wanted columns.
+
+    Where a wanted column lies inside a part, its strip is swept row by row, and all that follow wait for it.
+    """
     sizes = [(len(job.query), len(job.target)) for job in jobs]
     alphabet = max(job.scoring.letters for job in jobs)
-    times = {
-        config: expected_seconds(sizes, config, hardware, alphabet)
-        for config in _fitting(jobs, numbers, letters, wishes)
-    }
+    fitting = _fitting(jobs, numbers, letters, wishes)
+    whole = [
+        config for config in fitting if all(col % config.columns == 0 for job in jobs for col in job.cols)
+    ]
+    times = {config: expected_seconds(sizes, config, hardware, alphabet) for config in whole or fitting}
     best = min(times, key=times.__getitem__)
     others = [f"{config.columns} columns: {time:.3g} s" for config, time in times.items() if config != best]
     why = f"expected to take {times[best]:.3g} s"
@@ -197,14 +201,14 @@ def _strips(
 
 # The model behind the choice of columns, in cycles. A row of a lane takes so long however few warps there
 # are, and so much of the pipes that the warps of a multiprocessor's quarter share; so do batches. A strip
-# starts when its left neighbour is a `lag` ahead, in batches with guards. Measured on an NVIDIA H200: it need
+# starts when its left neighbour is a `lag` ahead, in batches with events. Measured on an NVIDIA H200: it need
 # only rank them.
 _CLOCK = 1.98e9
 _QUARTERS, _REGISTERS = 4, 65536
 _BLOCK_SHARED = 1 << 10  # shared memory that a block takes beside what it asks for
-_ROW_LATENCY, _COLUMN_LATENCY, _BATCH_LATENCY = 90, 10, 1_500
+_ROW_LATENCY, _COLUMN_LATENCY, _BATCH_LATENCY = 66, 12.6, 2_000
 _ROW_ISSUE, _COLUMN_ISSUE, _BATCH_ISSUE = 20, 13, 800
-_GUARDED, _STRIP_LATENCY = 1.4, 20_000
+_EVENTFUL, _STRIP_LATENCY = 1.6, 10_000
 
 
 def resident_warps(config: KernelConfig, hardware: Hardware, alphabet: int = 0) -> int:
@@ -227,7 +231,7 @@ def expected_seconds(
     issue = _ROW_ISSUE + _COLUMN_ISSUE * columns + _BATCH_ISSUE / batch
     row = max(latency, -(-warps // (_QUARTERS * hardware.multiprocessors)) * issue)
     work = sum(count * rows for count, (rows, _) in zip(strips, sizes, strict=True))
-    start = _GUARDED * config.lag * row + _STRIP_LATENCY
+    start = _EVENTFUL * config.lag * row + _STRIP_LATENCY
     return (work / warps * row + min(max(strips), warps) * start) / _CLOCK
 
 
