@@ -58,10 +58,8 @@ def sweep_tile(
     Raises DamagedTile if a neighbour cannot be read, StoreError if the result cannot be written.
     """
     started = perf_counter()
-    problem, grid = lattice.problem, lattice.grid
-    rows, cols = grid.rows_in(tile), grid.cols_in(tile)
-    if problem.is_local and tile.i1 == grid.rows:
-        rows = rows[:-1]  # nobody asks for the matrix's last row, unless it holds the end
+    problem = lattice.problem
+    rows, cols = lattice.rows_in(tile), lattice.cols_in(tile)
     job = SweepJob(
         query=problem.query[tile.i0 : tile.i1],
         target=problem.target[tile.j0 : tile.j1],

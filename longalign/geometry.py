@@ -118,7 +118,7 @@ class Grid:
 
     @property
     def stored_cells(self) -> int:
-        """Boundary cells that the whole lattice holds."""
+        """Boundary cells that the whole lattice holds at most: the matrix's own far edges are not kept."""
         return stored_cells(self.rows, self.cols, len(self.row_cuts) - 1, len(self.col_cuts) - 1)
 
 
@@ -129,11 +129,6 @@ def stored_cells(rows: int, cols: int, lattice_rows: int, lattice_cols: int) -> 
 def owner(cuts: tuple[int, ...], index: int) -> int:
     """Which interval between cuts computes boundary index `index` >= 1: cuts[k] < index <= cuts[k+1]."""
     return bisect_left(cuts, index) - 1
-
-
-def is_cut(cuts: tuple[int, ...], index: int) -> bool:
-    """Whether a boundary index >= 1 is among the cuts."""
-    return cuts[owner(cuts, index) + 1] == index
 
 
 def parts(length: int, largest: int) -> int:

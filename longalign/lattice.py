@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from longalign.boundary import Boundary, State, Waypoint
-from longalign.geometry import Grid, is_cut, owner
+from longalign.geometry import Grid, Tile, owner
 from longalign.problem import Problem
 from longalign.scoring import NEG_INF
 from longalign.store import Store
@@ -61,6 +61,16 @@ class StoreLattice:
         tile = self.grid.tile_owning(i1, j)
         return self.store.get_tile(tile).cols.part(j - tile.j0, i0 - tile.i0, i1 - tile.i0)
 
+    def rows_in(self, tile: Tile) -> tuple[int, ...]:
+        """The lattice rows that a tile keeps, from its top edge: nobody asks for a local problem's last one,
+        unless it holds the end."""
+        rows = self.grid.rows_in(tile)
+        return rows[:-1] if self.problem.is_local and tile.i1 == self.grid.rows else rows
+
+    def cols_in(self, tile: Tile) -> tuple[int, ...]:
+        """The lattice columns that a tile keeps, from its left edge."""
+        return self.grid.cols_in(tile)
+
     def start(self, point: Waypoint) -> tuple[int, int, State] | None:
         """Where the path to a cell of the lattice enters the chunk that computes it: i, j, state, as stored.
 
@@ -69,12 +79,9 @@ class StoreLattice:
         tile = self.grid.tile_owning(point.i, point.j)
         record = self.store.get_tile(tile)
         i, j, gap = point.i - tile.i0, point.j - tile.j0, point.state != State.H
-        # The last column is not kept, nor is a local problem's last row.
-        last_row = self.problem.is_local and point.i == self.grid.rows
-        last_col = point.j == self.grid.cols
-        if point.state != State.F and is_cut(self.grid.row_cuts, point.i) and not last_row:
+        if point.state != State.F and i in self.rows_in(tile):
             starts, line, cell = record.row_starts, i, j
-        elif point.state != State.E and is_cut(self.grid.col_cuts, point.j) and not last_col:
+        elif point.state != State.E and j in self.cols_in(tile):
             starts, line, cell = record.col_starts, j, i
         else:
             return None

@@ -144,9 +144,10 @@ def _parse(path: Path, text: str) -> tuple[str, tuple[tuple[int, ...], ...]]:
         raise InputError(f"{path}: line {number}: want the letters of the columns, one by one")
     letters = "".join(columns).upper()
     rows: dict[str, tuple[int, ...]] = {}
+    columns_there = set(letters)
     for number, (letter, *words) in lines:
         row = letter.upper()
-        if row not in letters or row in rows:
+        if row not in columns_there or row in rows:
             again = "a second time" if row in rows else "which is not among the columns"
             raise InputError(f"{path}: line {number}: a row for {letter!r}, {again}")
         if len(words) != len(letters):

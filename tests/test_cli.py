@@ -379,6 +379,21 @@ def test_an_interrupt_that_comes_out_of_a_library_as_an_error_is_one_all_the_sam
     assert refuse("align", *pair) == (130, "interrupted; with --store DIR a run can be resumed")
 
 
+def test_a_signal_that_is_ignored_stays_ignored(refuse, pair, monkeypatch):
+    """As it is for a job that a script has put into the background."""
+    seen = []
+    monkeypatch.setattr(
+        "longalign.pipeline.run", lambda *_, **__: seen.append(signal.getsignal(signal.SIGINT))
+    )
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        refuse("align", *pair)
+        assert seen == [signal.SIG_IGN]
+        assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def test_out_of_memory_is_one_line(refuse, pair, monkeypatch):
     def too_much(*_, **__):
         raise MemoryError

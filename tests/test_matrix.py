@@ -65,6 +65,7 @@ def test_a_matrix_from_a_file_has_its_rows_in_the_order_of_its_columns(tmp_path)
         ("A C\nA 1 0\nC 1\n", "line 3: 1 scores for 2 columns"),
         ("A C\nA 1 0\nG 1 0\n", "line 3: a row for 'G', which is not among the columns"),
         ("A C\nA 1 0\nA 1 0\n", "line 3: a row for 'A', a second time"),
+        ("A C\nA 1 0\nC 0 1\nAC 9 9\n", "line 4: a row for 'AC', which is not among the columns"),
         ("A C\nA 1 0.5\nC 0 1\n", "line 2: the score '0.5' is not a whole number"),
         ("AA C\nAA 1 0\nC 0 1\n", "line 1: want the letters of the columns, one by one"),
         ("A a\nA 1 0\n", "the letter 'A' stands there twice"),

@@ -32,8 +32,8 @@ PACKED_ARCH = 90
 #: Where there are limits to registers, of which a multiprocessor has 65,536.
 LIMITED_ARCH = 90
 
-#: Those of a sweep by the columns of a lane: as many blocks of 128 threads as `planning` counts on.
-SWEEP_REGISTERS = {24: 255, 20: 255, 16: 168, 8: 168}
+#: What a thread can have.
+MOST_REGISTERS = 255
 
 #: As many blocks of a warp as a multiprocessor runs; and sixteen warps, which hide one another's latency.
 TRACE_REGISTERS, START_REGISTERS = 64, 128
@@ -97,8 +97,8 @@ def every_kernel() -> Iterator[Kernel]:
 
     for config in planning.every_configuration():
         build, least = partial(kernel.build_kernel, config), PACKED_ARCH if config.numbers == "packed" else 0
-        most = SWEEP_REGISTERS[config.columns]
-        yield Kernel(sweep_name(config), build, kernel.SIGNATURE, most, config.max_registers, least)
+        most = config.max_registers or MOST_REGISTERS  # the assembler is held to it, and spills otherwise
+        yield Kernel(sweep_name(config), build, kernel.SIGNATURE, most, most, least)
     for has_matrix, suffix in ((False, ""), (True, "_matrix")):
         for mode, local in (("local", True), ("global", False)):
             build = partial(start_kernel.build_kernel, local, has_matrix)

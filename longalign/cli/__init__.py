@@ -31,11 +31,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         interrupts.append(number)
         raise KeyboardInterrupt
 
-    previous = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
+    # What is ignored, as Ctrl-C is by a job in the background of a script, stays ignored.
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    handlers = {number: old for number, old in handlers.items() if old not in (None, signal.SIG_IGN)}
+    for number in handlers:
+        signal.signal(number, interrupt)
     try:
         return _run(options, interrupts)
     finally:
-        for number, handler in previous.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler)
 
 

@@ -42,6 +42,7 @@ def _start_within(
     lattice: StoreLattice, point: Waypoint, backend: Backend, progress: Progress
 ) -> tuple[int, int, State]:
     """Where the path to a cell inside a chunk, in H as every end of a path is, enters the chunk."""
+    assert point.state == State.H, point
     problem, chunk = lattice.problem, lattice.chunk(point.i, point.j)
     rectangle = Rectangle(
         problem.query[chunk.i0 : point.i],

@@ -38,8 +38,8 @@ class TileRecord:
     """What phase 1 keeps of a tile: its lattice rows and columns, its best cell, and where it is eager, the
     start states on those rows and columns.
 
-    Indices of lines count from the tile's own corner and the last ones are its bottom and right
-    edges; `best` is in whole-matrix indices.
+    Indices of lines count from the tile's own corner, and the last ones are its bottom and right edges, but
+    for those of the whole matrix that nobody asks for; `best` is in whole-matrix indices.
     """
 
     rows: PackedLines

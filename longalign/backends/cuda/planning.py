@@ -155,7 +155,7 @@ def _numbers(job: SweepJob, letters: Letters, hardware: Hardware, wishes: Wishes
     if hardware.compute_capability < _PACKED_CAPABILITY:
         return "int32", "packed arithmetic needs compute capability 9.0"
     if letters == "compare" or not fits_bytes(job.scoring):
-        return "int32", "a score and the cost of a gap's first letter exceed 8 bits, or letters are not DNA"
+        return "int32", "a score and the cost of a gap's first letter exceed 8 bits"
     if not _fitting([job], "packed", letters, wishes):
         return "int32", "neighbouring values can differ by more than 16 bits hold"
     if not window.has_smooth_edges(job):
@@ -196,6 +196,8 @@ def _strips(
     best = min(times, key=times.__getitem__)
     others = [f"{config.columns} columns: {time:.3g} s" for config, time in times.items() if config != best]
     why = f"expected to take {times[best]:.3g} s"
+    if len(times) < len(fitting):
+        why += ", of those with whole parts between wanted columns"
     return best, f"{why} ({'; '.join(others)})" if others else why
 
 
