@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import argparse
 import gzip
-import json
 import statistics
 import sys
 import time
@@ -28,7 +27,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-from hardware import describe_machine
+from hardware import save_report
 
 from longalign.backends.base import SweepJob
 from longalign.backends.cuda.backend import CudaBackend
@@ -130,10 +129,7 @@ def main() -> int:
         if name in options.lattice_of:
             runs.append(measure(name, options.columns[0], options, lattice=True))
             print(_line(runs[-1]), flush=True)
-    report = {**describe_machine(), "device": CudaBackend().describe(), "runs": runs}
-    if options.out:
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        options.out.write_text(json.dumps(report, indent=2) + "\n")
+    save_report(options.out, device=CudaBackend().describe(), runs=runs)
     return 0 if all(run["ok"] for run in runs) else 1
 
 

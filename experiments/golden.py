@@ -22,7 +22,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from hardware import DeviceMemory, describe_machine
+from hardware import DeviceMemory, save_report
 
 from longalign import read_sequence
 
@@ -41,10 +41,7 @@ def main() -> int:
             continue
         results.append(_run(row, files, options))
         print(_line(results[-1]), flush=True)
-    report = {**describe_machine(), "command": options.command, "backend": options.backend, "pairs": results}
-    if options.out:
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        options.out.write_text(json.dumps(report, indent=2) + "\n")
+    save_report(options.out, command=options.command, backend=options.backend, pairs=results)
     wrong = [result for result in results if not result["ok"]]
     print(f"{len(results) - len(wrong)} of {len(results)} pairs as they should be")
     return 1 if wrong or not results else 0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import subprocess
@@ -17,14 +18,21 @@ def describe_machine() -> dict[str, object]:
     """JSON-ready facts about this machine and checkout."""
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
-        # A copy of a checkout without its history is told which commit it is.
-        "commit": _output("git", "rev-parse", "--short", "HEAD") or os.environ.get("LONGALIGN_COMMIT"),
+        # A copy of a checkout, without its history or with another one, is told which commit it is.
+        "commit": os.environ.get("LONGALIGN_COMMIT") or _output("git", "rev-parse", "--short", "HEAD"),
         "cpu": _cpu(),
         "processors": len(os.sched_getaffinity(0)),
         "gpu": _output("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"),
         "python": platform.python_version(),
         "packages": {name: _version(name) for name in _PACKAGES},
     }
+
+
+def save_report(file: Path | None, **measured: object) -> None:
+    """Write what was measured as JSON, with the facts about this machine, if there is a file to write to."""
+    if file is not None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps({**describe_machine(), **measured}, indent=2) + "\n")
 
 
 class DeviceMemory:

@@ -20,7 +20,7 @@ import tempfile
 from pathlib import Path
 from statistics import median
 
-from hardware import describe_machine
+from hardware import save_report
 
 from longalign import read_sequence
 
@@ -51,10 +51,7 @@ def main() -> int:
                 if max(lengths) <= options.longest:
                     rows.append(_compare(files, lengths, mode, Path(folder), options))
                     print(_line(rows[-1]), flush=True)
-    report = {**describe_machine(), "backend": options.backend, "threads": options.threads, "pairs": rows}
-    if options.out:
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        options.out.write_text(json.dumps(report, indent=2) + "\n")
+    save_report(options.out, backend=options.backend, threads=options.threads, pairs=rows)
     wrong = [row for row in rows if not row["agree"]]
     print(f"{len(rows) - len(wrong)} of {len(rows)} pairs agree on score and end cell")
     return 1 if wrong or not rows else 0

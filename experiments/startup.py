@@ -11,7 +11,6 @@ ended. Cold runs have an empty cache directory each, for the kernels and for the
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import statistics
 import subprocess
@@ -20,7 +19,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from hardware import describe_machine
+from hardware import save_report
 
 ROOT = Path(__file__).resolve().parents[1]
 PAIR = [
@@ -112,7 +111,7 @@ def main() -> None:
         for command in ("score", "align")
         for row in measure(command, backend, options.repeats)
     ]
-    options.out.write_text(json.dumps({**describe_machine(), "runs": rows}, indent=2) + "\n")
+    save_report(options.out, runs=rows)
 
 
 if __name__ == "__main__":

@@ -62,13 +62,15 @@ class StoreLattice:
         return self.store.get_tile(tile).cols.part(j - tile.j0, i0 - tile.i0, i1 - tile.i0)
 
     def rows_in(self, tile: Tile) -> tuple[int, ...]:
-        """The lattice rows that a tile keeps, from its top edge: nobody asks for a local problem's last one,
-        unless it holds the end."""
+        """The lattice rows that a tile keeps, counted from its top edge.
+
+        Nobody asks for a local problem's last one: where an alignment ends there, its chunk is swept.
+        """
         rows = self.grid.rows_in(tile)
         return rows[:-1] if self.problem.is_local and tile.i1 == self.grid.rows else rows
 
     def cols_in(self, tile: Tile) -> tuple[int, ...]:
-        """The lattice columns that a tile keeps, from its left edge."""
+        """The lattice columns that a tile keeps, counted from its left edge."""
         return self.grid.cols_in(tile)
 
     def start(self, point: Waypoint) -> tuple[int, int, State] | None:

@@ -9,9 +9,12 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 from longalign.errors import InputError
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
 
 STDIN = "-"
 GZIP_MAGIC = b"\x1f\x8b"
@@ -82,9 +85,10 @@ class _Source(io.RawIOBase):
     def readable(self) -> bool:
         return True
 
-    def readinto(self, buffer: memoryview) -> int:  # type: ignore[override]
-        data = self._pending or self._stream.read(len(buffer))
-        data, self._pending = data[: len(buffer)], data[len(buffer) :]
-        buffer[: len(data)] = data
+    def readinto(self, buffer: WriteableBuffer) -> int:
+        view = memoryview(buffer).cast("B")
+        data = self._pending or self._stream.read(len(view))
+        data, self._pending = data[: len(view)], data[len(view) :]
+        view[: len(data)] = data
         self.tail = (self.tail + data)[-len(_BGZF_END) :]
         return len(data)

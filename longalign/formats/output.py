@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TextIO
+from typing import Literal, TextIO
 
 from longalign.errors import InputError
 
@@ -100,8 +100,8 @@ def _create_beside(target: Path, temporary: Path) -> TextIO:
     return file
 
 
-def _open_text(path: Path, mode: str) -> TextIO:
-    return path.open(mode, encoding="utf-8", newline="\n")  # type: ignore[return-value]
+def _open_text(path: Path, mode: Literal["w", "x"]) -> TextIO:
+    return path.open(mode, encoding="utf-8", newline="\n")
 
 
 def _cannot_write(path: str | os.PathLike[str], error: OSError) -> InputError:

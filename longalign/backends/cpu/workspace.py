@@ -155,7 +155,7 @@ def make_lanes(geometry: SweepGeometry, bits: int) -> Lanes:
     profile = LARGEST_ALPHABET * geometry.strip
     lengths = layout.size, rows + 2 * geometry.lanes, rows, rows, rows, rows, profile, geometry.strip
     numbers = [_aligned(length, np.dtype(f"int{bits}")) for length in lengths]
-    return Lanes(*numbers, np.array([NOTHING]))  # type: ignore[call-arg]
+    return Lanes._make([*numbers, np.array([NOTHING])])
 
 
 def _aligned(length: int, dtype: np.dtype[Any]) -> NDArray[Any]:
