@@ -81,6 +81,7 @@ class CudaBackend:
 
     #: A warp takes as long for a strip, and the next one starts a little later: the length of a side counts.
     least_chunk = 32_768
+    line_bytes = 6  # packed at once, and on its way into a file
 
     def __init__(
         self,
@@ -115,6 +116,11 @@ class CudaBackend:
                 swept = self._sweep_group(config, [jobs[k] for k in members], progress)
                 results.update(zip(members, swept, strict=True))
         return [results[k] for k in range(len(jobs))]
+
+    def line_cells(self) -> int:
+        """See `longalign.backends.base.Backend`."""
+        with self._current():
+            return memory.line_cells(self._kept().free_bytes())
 
     def can_trace(self, rows: int, cols: int) -> bool:
         """See `longalign.backends.base.Backend`."""
@@ -212,10 +218,13 @@ class CudaBackend:
         buffers = memory.DeviceBuffers(work, block, workspace.stream)
         kernel = _kernel(config)
         blocks = min(resident, -(-len(work.strips) // config.warps))
-        download = Download(jobs, work, buffers.lines, buffers.flags, workspace.talk)
-        reported = launch.run(kernel, config, blocks, shared_bytes, buffers, workspace, download, progress)
+        with Download(jobs, work, buffers.lines, buffers.flags, workspace) as download:
+            reported = launch.run(
+                kernel, config, blocks, shared_bytes, buffers, workspace, download, progress
+            )
+            lines = download.finish()
         self.kernel_seconds += workspace.kernel_seconds()
-        swept = worklist.results(jobs, work, download.finish(), buffers.best())
+        swept = worklist.results(jobs, work, lines, buffers.best())
         progress(cells - reported)
         return swept
 

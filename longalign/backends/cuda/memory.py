@@ -26,6 +26,9 @@ _ALIGNMENT = 256
 #: Arrays of fewer bytes are uploaded together.
 _SMALL = 1 << 20
 
+#: Values in pinned memory that are copied before others are waited for.
+_STAGED = 1 << 23
+
 #: Left free for the driver, the kernels' code and the rounding of allocations.
 _RESERVE = 256 << 20
 
@@ -43,6 +46,11 @@ def bytes_needed(jobs: Sequence[SweepJob], strip_width: int, band_rows: int = AL
     return total
 
 
+def line_cells(free_bytes: int) -> int:
+    """Cells of wanted boundaries in a quarter of the device memory: a half is for letters and their edges."""
+    return free_bytes // (4 * _VALUE)
+
+
 class Workspace:
     """What a device keeps from sweep to sweep, because it takes long to get: streams, and a block of memory.
 
@@ -58,6 +66,13 @@ class Workspace:
         self.yes[0] = 1
         self._block: Any = None
         self._size = 0
+        self._staging: Any = None
+
+    def staging(self, half: int) -> Any:
+        """One of two arrays of int32 in pinned memory, for boundaries on their way."""
+        if self._staging is None:
+            self._staging = cuda.pinned_array((2, _STAGED), np.int32)
+        return self._staging[half]
 
     def free_bytes(self) -> int:
         """Device bytes that may be planned with, in the current context: this block's are among them."""

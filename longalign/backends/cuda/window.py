@@ -30,14 +30,16 @@ by beta more in the second: 2*alpha + 3*beta below an H. So the low half never b
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from longalign.backends.base import SweepJob
 from longalign.backends.cuda.config import KernelConfig
-from longalign.boundary import Boundary
+from longalign.boundary import Boundary, IntArray
 from longalign.scoring import Scoring
 
 _SIZE = 1 << 16
+
+#: Values of an edge that are looked at together.
+_PIECE = 1 << 14
 
 
 def below(scoring: Scoring, config: KernelConfig) -> int:
@@ -62,21 +64,40 @@ def wide_enough(scoring: Scoring, config: KernelConfig) -> bool:
 
 def has_smooth_edges(job: SweepJob) -> bool:
     """Whether the values on a rectangle's edges are those of a matrix without cliffs."""
-    return _smooth(job.top, job.scoring) and _smooth(job.left, job.scoring)
+    return is_smooth(job.top, job.scoring) and is_smooth(job.left, job.scoring)
 
 
-def _smooth(edge: Boundary, scoring: Scoring) -> bool:
-    lowest, highest = edge.h.min(), edge.h.max()
+def is_smooth(edge: Boundary, scoring: Scoring) -> bool:
+    """Whether the values along an edge neither fall nor rise faster than along a row of a matrix."""
+    lowest, highest = int(edge.h.min()), int(edge.h.max())
     if edge.gap.max() > lowest and (edge.gap > edge.h).any():
         return False
-    if lowest == highest:
+    falls, rises, room = scoring.gap_extend, scoring.gap_extend + scoring.highest, 2 * scoring.gap_open
+    if highest - lowest <= room:
         return True
-    h, steps = edge.h.astype(np.int64), np.arange(len(edge.h))
-    return (
-        _deepest_fall(h + steps * scoring.gap_extend) <= 2 * scoring.gap_open
-        and _deepest_fall(steps * (scoring.gap_extend + scoring.highest) - h) <= 2 * scoring.gap_open
+    return _is_gentle(edge.h, lowest, highest, falls, rises, room) or (
+        _deepest_fall(edge.h, falls) <= room and _deepest_fall(-edge.h, rises) <= room
     )
 
 
-def _deepest_fall(values: NDArray[np.int64]) -> int:
-    return int((np.maximum.accumulate(values) - values).max())
+def _is_gentle(h: IntArray, lowest: int, highest: int, falls: int, rises: int, room: int) -> bool:
+    """Whether no step is too steep, but perhaps the first: so it is along a gap, and this is quickly seen."""
+    if highest - lowest > np.iinfo(np.int32).max:
+        return False
+    first, steps = int(h[1]) - int(h[0]), np.diff(h[1:])
+    gentle = len(steps) == 0 or (steps.min() >= -falls and steps.max() <= rises)
+    return bool(gentle) and -falls - room <= first <= rises + room
+
+
+def _deepest_fall(values: IntArray, slope: int) -> int:
+    """How far values[k] + k * slope falls from any k to a later one; in pieces that stay in the cache."""
+    deepest, peak = 0, None
+    ramp = np.arange(min(len(values), _PIECE), dtype=np.int64) * slope
+    for start in range(0, len(values), _PIECE):
+        piece = values[start : start + _PIECE] + ramp[: len(values) - start] + start * slope
+        peaks = np.maximum.accumulate(piece)
+        if peak is not None:
+            np.maximum(peaks, peak, out=peaks)
+        deepest = max(deepest, int((peaks - piece).max()))
+        peak = peaks[-1]
+    return deepest

@@ -158,14 +158,6 @@ def _round_robin(strips_of: list[IntArray], cols: NDArray[np.int64]) -> IntArray
     return strips
 
 
-def _packed(boundary: Boundary) -> Packed:
-    """One int64 a value, H in the low half (as `layout.pack` does on the device)."""
-    halves = np.empty((len(boundary.h), 2), np.dtype("<i4"))
-    halves[:, 0] = boundary.h
-    halves[:, 1] = boundary.gap
-    return halves.view(np.dtype("<i8"))[:, 0]
-
-
 def _untagged(left: Boundary) -> Packed:
     """H and the gap state of each row, as a strip hands them on, with the tag 0 (see `sync`)."""
     words = np.zeros((len(left.h) - 1, 4), np.dtype("<i4"))
@@ -175,9 +167,12 @@ def _untagged(left: Boundary) -> Packed:
 
 
 def _tops(job: SweepJob, bands: IntArray) -> Packed:
-    """The top boundary, and room for those of lower bands, which take turns with it."""
-    top = _packed(job.top)
-    return top if len(bands) == 1 else np.concatenate([top, np.zeros_like(top)])
+    """The top boundary, H in the low half of an int64 (as `layout.pack` does on the device), and room for
+    those of lower bands, which take turns with it."""
+    length = len(job.top.h)
+    halves = np.empty((min(len(bands), 2) * length, 2), np.dtype("<i4"))
+    halves[:length, 0], halves[:length, 1] = job.top.h, job.top.gap
+    return halves.view(np.dtype("<i8"))[:, 0]
 
 
 def bands_of(job: SweepJob, band_rows: int) -> IntArray:
@@ -200,21 +195,27 @@ def _in_bands(strips: IntArray, job: SweepJob, bands: IntArray) -> IntArray:
     return strips
 
 
-def results(jobs: Sequence[SweepJob], work: WorkList, lines: IntArray, best: IntArray) -> list[SweepResult]:
+def results(
+    jobs: Sequence[SweepJob], work: WorkList, lines: IntArray | None, best: IntArray
+) -> list[SweepResult]:
     """What the kernel has left in its outputs, a result for each rectangle.
 
-    `lines` (line_values,) becomes the memory of the boundaries; `best` (strips, BEST_FIELDS) holds the best
-    cell of each strip.
+    `lines` (line_values,) becomes the memory of the boundaries, or goes to the jobs' sinks; None if that has
+    been done. `best` (strips, BEST_FIELDS) holds the best cell of each strip.
     """
     cells = _best_cells(work.strips[:, layout.JOB], best)
     return [
-        SweepResult(
-            _boundaries(lines, int(fields[layout.ROW_OUT_AT]), len(job.target), job.left.h[list(job.rows)]),
-            _boundaries(lines, int(fields[layout.COL_OUT_AT]), len(job.query), job.top.h[list(job.cols)]),
-            cell if job.track_best else BestCell(),
-        )
+        _result(job, fields, lines, cell if job.track_best else BestCell())
         for job, fields, cell in zip(jobs, work.jobs, cells, strict=True)
     ]
+
+
+def _result(job: SweepJob, fields: NDArray[np.int64], lines: IntArray | None, best: BestCell) -> SweepResult:
+    if lines is None:
+        return SweepResult((), (), best)
+    rows = _boundaries(lines, int(fields[layout.ROW_OUT_AT]), len(job.target), job.left.h[list(job.rows)])
+    cols = _boundaries(lines, int(fields[layout.COL_OUT_AT]), len(job.query), job.top.h[list(job.cols)])
+    return SweepResult(rows, cols, best).delivered(job)
 
 
 def _boundaries(lines: IntArray, start: int, length: int, corners: IntArray) -> tuple[Boundary, ...]:
