@@ -17,7 +17,7 @@ from numba import int32
 from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.best import make_note_best, make_threshold
 from longalign.backends.cuda.config import STEP_ROWS, KernelConfig
-from longalign.backends.cuda.events import make_at_work
+from longalign.backends.cuda.events import make_at_work, make_begun
 from longalign.backends.cuda.layout import high_of, low_of, pack
 from longalign.backends.cuda.letters import letter_scores
 from longalign.backends.cuda.numbers import NUMBERS
@@ -127,18 +127,21 @@ def hand_on(outbox, desk, offset, right, place):
         store_shared(outbox, np.int32(desk.outbox + SLOT_BYTES * offset), pack(right.open, right.gap))
 
 
-def make_step(config: KernelConfig, offset: int = 0, at_ends: bool = False) -> Any:
+def make_step(config: KernelConfig, offset: int = 0, eventful: bool = False) -> Any:
     """A device function that sweeps two rows, `offset` rows after where the loop stands.
 
-    Without branches between the rows and what they hand on, the assembler overlaps the two. `at_ends` of a
-    band, idle lanes do nothing, and what idle halves find is not noted.
+    Without branches between the rows and what they hand on, the assembler overlaps the two. If `eventful`,
+    rows may lie above or below the band: a half keeps its columns until it begins, and nothing that a half
+    finds outside is noted; and query letters may be any.
     """
     columns, halves, track_best = config.columns, config.halves, config.track_best
     numbers = NUMBERS[config.numbers]
     maximum, select, halves_if = numbers.maximum, numbers.select, numbers.halves
-    advance, fetch = make_row(config), _make_fetch(config)
+    advance, fetch = make_row(config, any_letters=eventful, guard_e=eventful), _make_fetch(config)
+    advance_again = make_row(config, any_letters=eventful, guard_opened=eventful, guard_e=eventful)
     letter_early, read_early, read_late = _make_letters(config)
-    note_best, threshold_of, at_work = make_note_best(config), make_threshold(config), make_at_work(config)
+    note_best, threshold_of = make_note_best(config), make_threshold(config)
+    begun_at, at_work = make_begun(config), make_at_work(config)
 
     @cuda.jit(device=True)
     def step(
@@ -146,20 +149,20 @@ def make_step(config: KernelConfig, offset: int = 0, at_ends: bool = False) -> A
         elsewhere, state,
     ):  # fmt: skip
         between = cuda.local.array(columns, int32)
-        best, threshold, (upper, lower, diagonal) = state.best, state.threshold, state.carry
-        row, high, higher = np.int32(first_row + offset), threshold, threshold
+        best, threshold = state.best, state.threshold
+        left, below, diagonal = state.upper.left, state.lower.left, state.carry.diagonal
+        row = np.int32(first_row + offset)
+        begun = begun_at(row)
         first_letter = letter_early(row_letters, desk, offset + 2)
         second_letter = letter_early(row_letters, desk, offset + 3)
         first_read = read_early(first_letter, desk, offset)
-        if not at_ends or at_work(row, rows):
-            left, below = state.upper.left, state.lower.left
-            upper, high = advance(
-                opened, between, e, letters, state.upper.letter, diagonal, left, threshold, costs
-            )
-            lower, higher = advance(
-                between, opened, e, letters, state.lower.letter, left.open, below, threshold, costs
-            )
-            diagonal = below.open
+        upper, high = advance(
+            opened, between, e, letters, state.upper.letter, diagonal, left, threshold, costs, begun
+        )  # fmt: skip
+        lower, higher = advance_again(
+            between, opened, e, letters, state.lower.letter, left.open, below, threshold, costs, begun
+        )  # fmt: skip
+        diagonal = select(begun, below.open, diagonal) if eventful else below.open
         second_read = read_early(second_letter, desk, offset)
         hand_on(outbox, desk, offset, upper, place)
         hand_on(outbox, desk, offset + 1, lower, place)
@@ -167,7 +170,7 @@ def make_step(config: KernelConfig, offset: int = 0, at_ends: bool = False) -> A
         next_upper = fetch(inbox, desk, offset + 2, upper, place, letter)
         letter = read_late(row_letters, desk, offset + 3, second_read)
         next_lower = fetch(inbox, desk, offset + 3, lower, place, letter)
-        if at_ends:
+        if eventful:
             high = select(at_work(row, rows), high, threshold)
             higher = select(at_work(np.int32(row + 1), rows), higher, threshold)
         if track_best and maximum(high, higher) != threshold:

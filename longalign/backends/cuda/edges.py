@@ -14,7 +14,7 @@ from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.batch import LETTER_BYTES, SLOT_BYTES, Carry
 from longalign.backends.cuda.config import LANES, STEP_ROWS, KernelConfig
 from longalign.backends.cuda.layout import high_of, low_of, pack
-from longalign.backends.cuda.letters import UNAMBIGUOUS, letter_scores
+from longalign.backends.cuda.letters import NO_LETTER, UNAMBIGUOUS, letter_scores
 from longalign.backends.cuda.numbers import NUMBERS
 from longalign.backends.cuda.ptx import load_shared, store_shared
 from longalign.backends.cuda.row import Costs, Edge
@@ -84,6 +84,26 @@ def make_load_columns(config: KernelConfig) -> Any:
     return load_columns
 
 
+def make_load_letters(config: KernelConfig) -> Any:
+    """A device function that loads what a lane keeps of the target letters of one half's columns."""
+    columns = config.columns
+    scores = letter_scores(config)
+    column_letter, background = scores.column, scores.background
+
+    @cuda.jit(device=True)
+    def load_letters(letters, half, first, width, target, target_at, match, mismatch):
+        """The lane has `width` columns from `first` on."""
+        for k in range(columns):
+            column = half * columns + k
+            code = target[np.uint64(target_at + first + column)] if column < width else np.uint8(NO_LETTER)
+            if column_letter is not None:
+                letters[column] = column_letter(code, match, mismatch)
+            if background is not None:
+                letters[columns + k] = background(code, mismatch)
+
+    return load_letters
+
+
 def make_read_ahead(config: KernelConfig) -> Any:
     """A device function that reads a batch's left edge and letters, in a lane's registers until they are
     needed.
@@ -138,7 +158,7 @@ def make_load_rows(config: KernelConfig) -> Any:
     batch, ring, loads = config.batch, config.ring, -(-config.batch // LANES)
     numbers, scores = NUMBERS[config.numbers], letter_scores(config)
     number, raised, row_letter = numbers.number, numbers.raised, scores.row
-    ambiguity, minds_ambiguous = scores.ambiguity, scores.masked is not None
+    minds_ambiguous = scores.add_any is not None
 
     @cuda.jit(device=True)
     def load_row(
@@ -167,22 +187,21 @@ def make_load_rows(config: KernelConfig) -> Any:
         inbox, inbox_at, row_letters, ring_at, edge, first, second, query, jobs, job, band, start, lane,
         origin,
     ):  # fmt: skip
-        """Returns H on the edge of the batch's last row, and whether ambiguous letters begin or end in it."""
-        above = load_shared(row_letters, np.int32(ring_at + LETTER_BYTES * ((start - 1) & (ring - 1))))
-        ambiguous = start > 0 and (ambiguity(above) & 1) != 0
+        """Returns H on the edge of the batch's last row, and whether there are ambiguous letters in it that
+        the kernel must mind."""
         edge = load_row(
             inbox, inbox_at, row_letters, ring_at, edge, first, query, jobs, job, band, start, lane, origin
         )
-        differs = lane < batch and (first.code >= UNAMBIGUOUS) != ambiguous
+        ambiguous = lane < batch and first.code >= UNAMBIGUOUS
         if loads > 1:
             slot = np.int32(lane + LANES)
             edge = load_row(
                 inbox, inbox_at, row_letters, ring_at, edge, second, query, jobs, job, band, start, slot,
                 origin,
             )  # fmt: skip
-            differs = differs or (slot < batch and (second.code >= UNAMBIGUOUS) != ambiguous)
+            ambiguous = ambiguous or (slot < batch and second.code >= UNAMBIGUOUS)
         edge = cuda.shfl_sync(ALL_LANES, edge, (batch - 1) % LANES)
-        return edge, minds_ambiguous and cuda.any_sync(ALL_LANES, differs)
+        return edge, minds_ambiguous and cuda.any_sync(ALL_LANES, ambiguous)
 
     return load_rows
 

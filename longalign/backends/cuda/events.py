@@ -1,10 +1,8 @@
 """What happens after some rows of a part: it begins, it meets a wanted row, it ends.
 
-The first and the last steps of a strip find most of its parts idle. Lanes without a part at work take no part
-in a row. The two halves of a packed number are at work together but for a step at either end of the band, and
-then one of them computes garbage, which nobody looks at: the second half finds the columns that it begins
-with in shared memory, the *memory* of the warp, which follows the origin from batch to batch; and what the
-first half ends with has been stored by then.
+The first and the last steps of a strip find most of its parts idle. They compute all the same, garbage that
+nobody looks at: a branch would take longer. A half keeps its columns until it *begins*, and what it ends with
+has been stored before it goes on.
 """
 
 # mypy: allow-untyped-defs
@@ -23,23 +21,32 @@ from longalign.backends.cuda.layout import pack
 from longalign.backends.cuda.numbers import NUMBERS
 from longalign.backends.cuda.ptx import here, load_shared, store_shared
 
-#: What a lane knows from one eventful batch to the next: which halves' letters are masked, as two bits; the
-#: next wanted row that each half meets, its number from 0 and its index in the band.
-Habits = namedtuple("Habits", "masked number row number_of_high row_of_high")
+#: What a lane knows from one eventful batch to the next: the next wanted row that each half meets, its number
+#: from 0 and its index in the band.
+Habits = namedtuple("Habits", "number row number_of_high row_of_high")
+
+#: int32 in shared memory that a warp needs for the habits of its lanes: its *memory*.
+MEMORY_SLOTS = LANES * len(Habits._fields)
 
 _SLOT_BYTES = 4
 _NEVER = np.int32((1 << 31) - 1)
-
-
-def memory_slots(config: KernelConfig) -> int:
-    """int32 in shared memory that a warp needs: a lane's columns, the diagonal, and `Habits`."""
-    return LANES * (2 * config.columns + 1 + len(Habits._fields))
 
 
 @cuda.jit(device=True)
 def _slot(at, number, lane):
     """The address of a lane's slot of this number, in the memory that begins at `at`."""
     return np.int32(at + _SLOT_BYTES * (LANES * number + lane))
+
+
+def make_begun(config: KernelConfig) -> Any:
+    """A device function for bits of the halves that have begun by a row, that of the first part."""
+    halves_if = NUMBERS[config.numbers].halves
+
+    @cuda.jit(device=True)
+    def begun(row):
+        return halves_if(row >= 0, row >= STEP_ROWS)
+
+    return begun
 
 
 def make_at_work(config: KernelConfig) -> Any:
@@ -54,71 +61,27 @@ def make_at_work(config: KernelConfig) -> Any:
     return at_work
 
 
-def make_habits(config: KernelConfig) -> tuple[Any, Any]:
-    """Device functions that read and write a lane's habits."""
-    first = 2 * config.columns + 1
-
-    @cuda.jit(device=True)
-    def read_habits(memory, at, lane):
-        return Habits(
-            load_shared(memory, _slot(at, first, lane)), load_shared(memory, _slot(at, first + 1, lane)),
-            load_shared(memory, _slot(at, first + 2, lane)), load_shared(memory, _slot(at, first + 3, lane)),
-            load_shared(memory, _slot(at, first + 4, lane)),
-        )  # fmt: skip
-
-    @cuda.jit(device=True)
-    def write_habits(memory, at, lane, habits):
-        store_shared(memory, _slot(at, first, lane), habits.masked)
-        store_shared(memory, _slot(at, first + 1, lane), habits.number)
-        store_shared(memory, _slot(at, first + 2, lane), habits.row)
-        store_shared(memory, _slot(at, first + 3, lane), habits.number_of_high)
-        store_shared(memory, _slot(at, first + 4, lane), habits.row_of_high)
-
-    return read_habits, write_habits
+@cuda.jit(device=True)
+def read_habits(memory, at, lane):
+    return Habits(
+        load_shared(memory, _slot(at, 0, lane)), load_shared(memory, _slot(at, 1, lane)),
+        load_shared(memory, _slot(at, 2, lane)), load_shared(memory, _slot(at, 3, lane)),
+    )  # fmt: skip
 
 
-def make_begin(config: KernelConfig) -> Any:
-    """A device function for the start of a strip: remembers how the lane's columns begin."""
-    columns, (_, write_habits) = config.columns, make_habits(config)
-
-    @cuda.jit(device=True)
-    def begin(opened, e, memory, at, diagonal, place, wanted_above, wanted_rows, jobs):
-        for k in range(columns):
-            store_shared(memory, _slot(at, k, place.lane), opened[k])
-            store_shared(memory, _slot(at, columns + k, place.lane), e[k])
-        store_shared(memory, _slot(at, 2 * columns, place.lane), diagonal)
-        row = np.int32(wanted_rows[jobs[place.job, layout.WANTED_AT] + wanted_above] - place.above)
-        write_habits(memory, at, place.lane, Habits(np.int32(0), wanted_above, row, wanted_above, row))
-
-    return begin
+@cuda.jit(device=True)
+def write_habits(memory, at, lane, habits):
+    store_shared(memory, _slot(at, 0, lane), habits.number)
+    store_shared(memory, _slot(at, 1, lane), habits.row)
+    store_shared(memory, _slot(at, 2, lane), habits.number_of_high)
+    store_shared(memory, _slot(at, 3, lane), habits.row_of_high)
 
 
-def make_rebase_memory(config: KernelConfig) -> Any:
-    """A device function that moves what a lane remembers to another origin."""
-    numbers, subtract = 2 * config.columns + 1, NUMBERS[config.numbers].subtract
-
-    @cuda.jit(device=True)
-    def rebase_memory(memory, at, lane, by):
-        for k in range(numbers):
-            slot = _slot(at, k, lane)
-            store_shared(memory, slot, subtract(load_shared(memory, slot), by))
-
-    return rebase_memory
-
-
-def make_begin_high(config: KernelConfig) -> Any:
-    """A device function that gives a lane's second half the columns that it begins with."""
-    columns, join = config.columns, NUMBERS[config.numbers].join
-
-    @cuda.jit(device=True)
-    def begin_high(opened, e, memory, at, lane, diagonal):
-        """Returns opened above and left of the next cells."""
-        for k in range(columns):
-            opened[k] = join(opened[k], load_shared(memory, _slot(at, k, lane)))
-            e[k] = join(e[k], load_shared(memory, _slot(at, columns + k, lane)))
-        return join(diagonal, load_shared(memory, _slot(at, 2 * columns, lane)))
-
-    return begin_high
+@cuda.jit(device=True)
+def begin(memory, at, place, wanted_above, wanted_rows, jobs):
+    """At the start of a strip: which wanted row a lane meets first."""
+    row = np.int32(wanted_rows[jobs[place.job, layout.WANTED_AT] + wanted_above] - place.above)
+    write_habits(memory, at, place.lane, Habits(wanted_above, row, wanted_above, row))
 
 
 def _make_store_row(config: KernelConfig) -> tuple[Any, Any]:
@@ -199,6 +162,6 @@ def make_happen(config: KernelConfig) -> Any:
             store_below(top, below_at, opened, e, 0, jobs, place, origin)
         if halves == 2 and below_at >= 0 and row == rows - 1 + STEP_ROWS:
             store_below(top, below_at, opened, e, 1, jobs, place, origin)
-        return Habits(habits.masked, number, wanted, number_of_high, wanted_of_high)
+        return Habits(number, wanted, number_of_high, wanted_of_high)
 
     return happen

@@ -41,6 +41,7 @@ from longalign.backends.cuda.config import LANES, STEP_ROWS, KernelConfig
 from longalign.backends.cuda.edges import (
     Band,
     make_load_columns,
+    make_load_letters,
     make_load_rows,
     make_read_ahead,
     make_read_costs,
@@ -49,10 +50,9 @@ from longalign.backends.cuda.edges import (
     make_store_edge,
 )  # fmt: skip
 from longalign.backends.cuda.eventful import make_sweep_eventful_batch, make_sweep_rows
-from longalign.backends.cuda.events import make_begin, memory_slots
+from longalign.backends.cuda.events import MEMORY_SLOTS, begin
 from longalign.backends.cuda.layout import low_of, pack
 from longalign.backends.cuda.letters import letter_scores
-from longalign.backends.cuda.masks import make_load_letters
 from longalign.backends.cuda.numbers import NUMBERS
 from longalign.backends.cuda.profile import ALIGNMENT, ProfileLayout
 from longalign.backends.cuda.ptx import load_relaxed, shared_address
@@ -108,7 +108,7 @@ def build_kernel(config: KernelConfig) -> Any:
         config.columns, config.halves, config.span, config.batch, config.ring,
     )  # fmt: skip
     track_best, letter_slots = config.track_best, config.warps * 2 * ring
-    remembered, all_remembered = memory_slots(config), config.warps * memory_slots(config)
+    all_remembered = config.warps * MEMORY_SLOTS
     slots = config.warps * batch + STEP_ROWS  # more than are filled: the last step fetches what none needs
     scores = letter_scores(config)
     target_letters, fill, has_profile = scores.words, scores.fill, scores.fill is not None
@@ -121,7 +121,7 @@ def build_kernel(config: KernelConfig) -> Any:
     )  # fmt: skip
     read_ahead, receive, load_rows = make_read_ahead(config), make_receive(config), make_load_rows(config)
     rebase, threshold_of = make_rebase(config), make_threshold(config)
-    load_letters, begin = make_load_letters(config), make_begin(config)
+    load_letters = make_load_letters(config)
     sweep_batch, sweep_eventful_batch, sweep_rows = (
         make_sweep_batch(config), make_sweep_eventful_batch(config), make_sweep_rows(config),
     )  # fmt: skip
@@ -140,7 +140,7 @@ def build_kernel(config: KernelConfig) -> Any:
         outbox = cuda.shared.array(slots, int64)
         row_letters = cuda.shared.array(letter_slots, int32)
         memory = cuda.shared.array(all_remembered, int32)
-        memory_at = np.int32(shared_address(memory) + LETTER_BYTES * warp * remembered)
+        memory_at = np.int32(shared_address(memory) + LETTER_BYTES * warp * MEMORY_SLOTS)
         inbox_at = cuda.shfl_sync(ALL_LANES, np.int32(shared_address(inbox) + SLOT_BYTES * warp * batch), 0)
         outbox_at = cuda.shfl_sync(ALL_LANES, np.int32(shared_address(outbox) + SLOT_BYTES * warp * batch), 0)
         ring_at = cuda.shfl_sync(
@@ -199,15 +199,15 @@ def build_kernel(config: KernelConfig) -> Any:
             else:
                 for half in range(halves):
                     load_letters(
-                        letters, half, 0, first, width, target, jobs[job, layout.TARGET_AT], costs.match,
+                        letters, half, first, width, target, jobs[job, layout.TARGET_AT], costs.match,
                         costs.mismatch,
                     )  # fmt: skip
-            begin(opened, e, memory, memory_at, diagonal, place, next_wanted, wanted_rows, jobs)
+            begin(memory, memory_at, place, next_wanted, wanted_rows, jobs)
             nothing = Edge(np.int32(0), np.int32(0))
             carry = Carry(nothing, nothing, diagonal)
             best = no_best()
             used = halves_if(width > 0, width > columns)
-            mixed_until = np.int32(0)
+            ambiguous_until = np.int32(0)
             first_row_read, second_row_read = read_ahead(
                 query, column, jobs, job, band, tag, np.int32(0), lane
             )
@@ -230,15 +230,15 @@ def build_kernel(config: KernelConfig) -> Any:
                 elsewhere = load_relaxed(best_scores, job) if track_best else np.int32(0)
                 # What a rectangle is worth is read once a batch rather than kept: registers are scarce.
                 costs = read_costs(jobs, job, origin)
-                edge, mixed = load_rows(
+                edge, ambiguous = load_rows(
                     inbox, inbox_at, row_letters, ring_at, edge, one, other, query, jobs, job, band, start,
                     lane, origin,
                 )  # fmt: skip
                 first_row_read, second_row_read = read_ahead(
                     query, column, jobs, job, band, tag, np.int32(start + batch), lane
                 )
-                if mixed:
-                    mixed_until = np.int32(start + batch + span)
+                if ambiguous:
+                    ambiguous_until = np.int32(start + batch + span)
                 cuda.syncwarp()
 
                 wanted_at = jobs[job, layout.WANTED_AT]
@@ -254,8 +254,7 @@ def build_kernel(config: KernelConfig) -> Any:
                 ends = start + batch >= rows
                 # What row by row alone can do: `eventful` says why.
                 by_rows = (
-                    start < mixed_until or place.ragged
-                    or at_odd_rows
+                    place.ragged or at_odd_rows
                     or (ends and rows % STEP_ROWS != 0 and _continues(jobs, job, band))
                 )  # fmt: skip
                 first_row = np.int32(start - part * STEP_ROWS)
@@ -270,14 +269,14 @@ def build_kernel(config: KernelConfig) -> Any:
                 if by_rows:
                     carry, best = sweep_rows(
                         opened, e, letters, inbox, outbox, row_letters, memory, memory_at, desk, first_row,
-                        rows, by, costs, origin, place, elsewhere, carry, best, threshold, wanted_rows,
-                        target, jobs, lines, top, below_at,
+                        rows, costs, origin, place, elsewhere, carry, best, threshold, wanted_rows, jobs,
+                        lines, top, below_at,
                     )  # fmt: skip
-                elif start < behind or meets or ends:
+                elif start < behind or meets or ends or start < ambiguous_until:
                     carry, best = sweep_eventful_batch(
                         opened, e, letters, inbox, outbox, row_letters, memory, memory_at, desk, first_row,
-                        rows, by, costs, origin, place, elsewhere, carry, best, threshold, wanted_rows,
-                        jobs, lines, top, below_at,
+                        rows, costs, origin, place, elsewhere, carry, best, threshold, wanted_rows, jobs,
+                        lines, top, below_at,
                     )  # fmt: skip
                 else:
                     carry, best = sweep_batch(

@@ -49,8 +49,8 @@ LETTERS_IN_WORDS: dict[Letters, str] = {
 #: What packed arithmetic needs: Hopper's instructions.
 _PACKED_CAPABILITY = (9, 0)
 
-#: About twenty seconds at 4 TCUPS: long beside a launch and its transfers, short enough to lose.
-TILE_CELLS = 1 << 46
+#: About half a minute at 4 TCUPS: long beside a launch and its transfers, short enough to lose.
+TILE_CELLS = 1 << 47
 
 #: Seconds that a tile takes beside its kernel, at least: its edges, its file.
 _TILE_OVERHEAD = 0.1

@@ -24,10 +24,15 @@ a gap, so H(i, end) - alpha - k*beta <= H(i, end+k) <= H(i, end), by induction w
 Sums that are computed on the way lie at most alpha + 2*beta or -least below an H, or `top` above. A half that
 has swept its part of a band goes on for up to two rows, with any left edge (see `events`). There E is at
 least opened H of the row above it, so opened H falls by alpha + beta at most in the first of these rows, and
-by beta more in the second: 2*alpha + 3*beta below an H. So the low half never borrows from the high one.
+by beta more in the second: 2*alpha + 3*beta below an H. So the low half never borrows from the high one while
+that is at work.
 """
 
 from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from itertools import accumulate
 
 import numpy as np
 
@@ -38,8 +43,8 @@ from longalign.scoring import Scoring
 
 _SIZE = 1 << 16
 
-#: Values of an edge that are looked at together.
-_PIECE = 1 << 14
+#: Values of an edge that are looked at together; so many pieces are looked at by several threads.
+_PIECE, _FEW_PIECES = 1 << 16, 16
 
 
 def below(scoring: Scoring, config: KernelConfig) -> int:
@@ -90,14 +95,17 @@ def _is_gentle(h: IntArray, lowest: int, highest: int, falls: int, rises: int, r
 
 
 def _deepest_fall(values: IntArray, slope: int) -> int:
-    """How far values[k] + k * slope falls from any k to a later one; in pieces that stay in the cache."""
-    deepest, peak = 0, None
+    """How far values[k] + k * slope falls from any k to a later one."""
     ramp = np.arange(min(len(values), _PIECE), dtype=np.int64) * slope
-    for start in range(0, len(values), _PIECE):
+
+    def look_at(start: int) -> tuple[int, int, int]:
+        """The deepest fall within a piece, its highest and its lowest value."""
         piece = values[start : start + _PIECE] + ramp[: len(values) - start] + start * slope
         peaks = np.maximum.accumulate(piece)
-        if peak is not None:
-            np.maximum(peaks, peak, out=peaks)
-        deepest = max(deepest, int((peaks - piece).max()))
-        peak = peaks[-1]
-    return deepest
+        return int((peaks - piece).max()), int(peaks[-1]), int(piece.min())
+
+    starts = range(0, len(values), _PIECE)
+    with ThreadPoolExecutor(min(len(starts), os.cpu_count() or 1)) as threads:
+        pieces = list((threads.map if len(starts) > _FEW_PIECES else map)(look_at, starts))
+    peaks_before = accumulate((peak for _, peak, _ in pieces), max, initial=pieces[0][2])
+    return max(max(fall, before - low) for (fall, _, low), before in zip(pieces, peaks_before, strict=False))
