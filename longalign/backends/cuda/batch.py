@@ -127,18 +127,20 @@ def hand_on(outbox, desk, offset, right, place):
         store_shared(outbox, np.int32(desk.outbox + SLOT_BYTES * offset), pack(right.open, right.gap))
 
 
-def make_step(config: KernelConfig, offset: int = 0, eventful: bool = False) -> Any:
+def make_step(
+    config: KernelConfig, offset: int = 0, any_letters: bool = False, eventful: bool = False
+) -> Any:
     """A device function that sweeps two rows, `offset` rows after where the loop stands.
 
-    Without branches between the rows and what they hand on, the assembler overlaps the two. If `eventful`,
-    rows may lie above or below the band: a half keeps its columns until it begins, and nothing that a half
-    finds outside is noted; and query letters may be any.
+    Without branches between the rows and what they hand on, the assembler overlaps the two. `any_letters`:
+    not only A C G T in the query. If `eventful`, rows may lie above or below the rectangle: a half keeps its
+    columns until it begins, and nothing that a half finds outside is noted.
     """
     columns, halves, track_best = config.columns, config.halves, config.track_best
     numbers = NUMBERS[config.numbers]
     maximum, select, halves_if = numbers.maximum, numbers.select, numbers.halves
-    advance, fetch = make_row(config, any_letters=eventful, guard_e=eventful), _make_fetch(config)
-    advance_again = make_row(config, any_letters=eventful, guard_opened=eventful, guard_e=eventful)
+    advance, fetch = make_row(config, any_letters), _make_fetch(config)
+    advance_again = make_row(config, any_letters, guarded=eventful)
     letter_early, read_early, read_late = _make_letters(config)
     note_best, threshold_of = make_note_best(config), make_threshold(config)
     begun_at, at_work = make_begun(config), make_at_work(config)
@@ -149,6 +151,7 @@ def make_step(config: KernelConfig, offset: int = 0, eventful: bool = False) -> 
         elsewhere, state,
     ):  # fmt: skip
         between = cuda.local.array(columns, int32)
+        e_between = cuda.local.array(columns, int32)
         best, threshold = state.best, state.threshold
         left, below, diagonal = state.upper.left, state.lower.left, state.carry.diagonal
         row = np.int32(first_row + offset)
@@ -157,10 +160,12 @@ def make_step(config: KernelConfig, offset: int = 0, eventful: bool = False) -> 
         second_letter = letter_early(row_letters, desk, offset + 3)
         first_read = read_early(first_letter, desk, offset)
         upper, high = advance(
-            opened, between, e, letters, state.upper.letter, diagonal, left, threshold, costs, begun
+            opened, between, e, e_between, letters, state.upper.letter, diagonal, left, threshold, costs,
+            begun,
         )  # fmt: skip
         lower, higher = advance_again(
-            between, opened, e, letters, state.lower.letter, left.open, below, threshold, costs, begun
+            between, opened, e_between, e, letters, state.lower.letter, left.open, below, threshold, costs,
+            begun,
         )  # fmt: skip
         diagonal = select(begun, below.open, diagonal) if eventful else below.open
         second_read = read_early(second_letter, desk, offset)
@@ -185,12 +190,12 @@ def make_step(config: KernelConfig, offset: int = 0, eventful: bool = False) -> 
     return step
 
 
-def _make_steps(config: KernelConfig, count: int, offset: int = 0) -> Any:
+def _make_steps(config: KernelConfig, any_letters: bool, count: int, offset: int = 0) -> Any:
     """A device function that sweeps `count` steps, without a loop."""
-    step = make_step(config, offset)
+    step = make_step(config, offset, any_letters)
     if count == 1:
         return step
-    others = _make_steps(config, count - 1, offset + STEP_ROWS)
+    others = _make_steps(config, any_letters, count - 1, offset + STEP_ROWS)
 
     @cuda.jit(device=True)
     def steps(
@@ -218,14 +223,15 @@ def advance_desk(desk, rows):
     )  # fmt: skip
 
 
-def make_sweep_batch(config: KernelConfig) -> Any:
+def make_sweep_batch(config: KernelConfig, any_letters: bool = False) -> Any:
     """A device function that sweeps the rows of a batch in which nothing happens (see `eventful` for others).
 
     It takes left edge and letters from shared memory, and leaves the right edge there: `desk` says where.
+    `any_letters`: not only A C G T in the query, which is rare.
     """
     batch = config.batch
-    count = _UNROLLED if batch % (_UNROLLED * STEP_ROWS) == 0 else 1
-    steps, stride, fetch = _make_steps(config, count), count * STEP_ROWS, make_fetch_all(config)
+    count = _UNROLLED if batch % (_UNROLLED * STEP_ROWS) == 0 and not any_letters else 1
+    steps, stride, fetch = _make_steps(config, any_letters, count), count * STEP_ROWS, make_fetch_all(config)
 
     @cuda.jit(device=True)
     def sweep_batch(

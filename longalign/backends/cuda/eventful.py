@@ -2,8 +2,8 @@
 
 A right neighbour waits for the first and the last batches of a strip, so they must not be slow: a lane only
 asks after each step whether something is due, and two rows overlap as in other batches. After the first row
-of a step nothing can happen there but the end of a band whose last row nobody wants. For anything else, and
-in ragged strips, there is the way row by row.
+of a step nothing can happen there but the end of a rectangle whose last row nobody wants. For anything else,
+in ragged strips and where something happens among ambiguous letters, there is the way row by row.
 """
 
 # mypy: allow-untyped-defs
@@ -73,8 +73,7 @@ def make_sweep_rows(config: KernelConfig) -> Any:
     """A device function that sweeps a batch row by row, whatever happens."""
     batch, columns, halves, track_best = config.batch, config.columns, config.halves, config.track_best
     halves_if, select = NUMBERS[config.numbers].halves, NUMBERS[config.numbers].select
-    advance = make_row(config, any_letters=True, guard_opened=True, guard_e=True)
-    inner_edge = make_inner_edge(config)
+    advance, inner_edge = make_row(config, any_letters=True, guarded=True), make_inner_edge(config)
     note_best, threshold_of = make_note_best(config), make_threshold(config)
     begun_at, at_work = make_begun(config), make_at_work(config)
     fetch, happen, next_due = make_fetch_all(config), make_happen(config), make_next_due(config)
@@ -92,7 +91,7 @@ def make_sweep_rows(config: KernelConfig) -> Any:
         while row < first_row + batch:
             begun, left = begun_at(row), here.left
             right, high = advance(
-                opened, opened, e, letters, here.letter, carry.diagonal, left, threshold, costs, begun
+                opened, opened, e, e, letters, here.letter, carry.diagonal, left, threshold, costs, begun
             )
             if place.ragged:
                 right = inner_edge(opened, left, right, costs.extend_cost, place.final, place.last_column)

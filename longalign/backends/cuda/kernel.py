@@ -122,9 +122,9 @@ def build_kernel(config: KernelConfig) -> Any:
     read_ahead, receive, load_rows = make_read_ahead(config), make_receive(config), make_load_rows(config)
     rebase, threshold_of = make_rebase(config), make_threshold(config)
     load_letters = make_load_letters(config)
-    sweep_batch, sweep_eventful_batch, sweep_rows = (
-        make_sweep_batch(config), make_sweep_eventful_batch(config), make_sweep_rows(config),
-    )  # fmt: skip
+    sweep_batch, sweep_any_batch = make_sweep_batch(config), make_sweep_batch(config, any_letters=True)
+    sweep_eventful_batch, sweep_rows = make_sweep_eventful_batch(config), make_sweep_rows(config)
+    minds_ambiguous = scores.add_any is not None
 
     @cuda.jit(max_registers=config.max_registers)
     def sweep(
@@ -253,8 +253,9 @@ def build_kernel(config: KernelConfig) -> Any:
                 meets = met > next_wanted
                 ends = start + batch >= rows
                 # What row by row alone can do: `eventful` says why.
+                happens = start < behind or meets or ends
                 by_rows = (
-                    place.ragged or at_odd_rows
+                    place.ragged or at_odd_rows or (happens and start < ambiguous_until)
                     or (ends and rows % STEP_ROWS != 0 and _continues(jobs, job, band))
                 )  # fmt: skip
                 first_row = np.int32(start - part * STEP_ROWS)
@@ -272,11 +273,16 @@ def build_kernel(config: KernelConfig) -> Any:
                         rows, costs, origin, place, elsewhere, carry, best, threshold, wanted_rows, jobs,
                         lines, top, below_at,
                     )  # fmt: skip
-                elif start < behind or meets or ends or start < ambiguous_until:
+                elif happens:
                     carry, best = sweep_eventful_batch(
                         opened, e, letters, inbox, outbox, row_letters, memory, memory_at, desk, first_row,
                         rows, costs, origin, place, elsewhere, carry, best, threshold, wanted_rows, jobs,
                         lines, top, below_at,
+                    )  # fmt: skip
+                elif minds_ambiguous and start < ambiguous_until:
+                    carry, best = sweep_any_batch(
+                        opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, origin,
+                        place, elsewhere, carry, best, threshold,
                     )  # fmt: skip
                 else:
                     carry, best = sweep_batch(

@@ -21,14 +21,13 @@ Costs = namedtuple("Costs", "match mismatch amount opening extend_cost floor")
 Edge = namedtuple("Edge", "open gap")
 
 
-def make_row(
-    config: KernelConfig, any_letters: bool = False, guard_opened: bool = False, guard_e: bool = False
-) -> Any:
-    """A device function that advances a lane by one row, from opened values (H - alpha - beta) in `above`.
+def make_row(config: KernelConfig, any_letters: bool = False, guarded: bool = False) -> Any:
+    """A device function that advances a lane by one row, from opened values (H - alpha - beta) in `above` and
+    E in `e_above`.
 
-    Those of the row go to `here`, which may be the same array, and E stays in `e`; where it is guarded, only
-    halves with bits in `begun` change. It returns the right edge, and `highest` or what opened value of the
-    row is higher. `any_letters`: not only A C G T in the query.
+    Those of the row go to `here` and `e_here`, which may be the same arrays; where `guarded`, only in halves
+    with bits in `begun`. It returns the right edge, and `highest` or what opened value of the row is higher.
+    `any_letters`: not only A C G T in the query.
     """
     columns = config.columns
     numbers, scores = NUMBERS[config.numbers], letter_scores(config)
@@ -37,17 +36,17 @@ def make_row(
     add_score = scores.add_any if any_letters and scores.add_any else scores.add
 
     @cuda.jit(device=True)
-    def advance(above, here, e, letters, letter, diagonal, left, highest, costs, begun):
+    def advance(above, here, e_above, e_here, letters, letter, diagonal, left, highest, costs, begun):
         begin(letters, letter)
         open_left, f = left.open, left.gap
         for k in range(columns):
-            open_up, e_up = above[k], e[k]
+            open_up, e_up = above[k], e_above[k]
             paired = add_score(diagonal, letters, k, columns, letter, costs.match, costs.mismatch)
-            h, e_here, f = cell(paired, open_up, e_up, open_left, f, costs.extend_cost, costs.floor)
+            h, e, f = cell(paired, open_up, e_up, open_left, f, costs.extend_cost, costs.floor)
             diagonal = open_up
             open_left = lower(h, costs.opening)
-            here[k] = select(begun, open_left, here[k]) if guard_opened else open_left
-            e[k] = select(begun, e_here, e_up) if guard_e else e_here
+            here[k] = select(begun, open_left, here[k]) if guarded else open_left
+            e_here[k] = select(begun, e, e_here[k]) if guarded else e
             highest = maximum(highest, open_left)
         return Edge(open_left, f), highest
 
