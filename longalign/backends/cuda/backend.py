@@ -158,7 +158,7 @@ class CudaBackend:
         with self._current():
             resident = planning.resident_warps(config, self._hardware(), job.scoring.letters)
         band_rows = planning.band_rows([job], config, resident, self._wishes)
-        bands = len(worklist.bands_of(job, band_rows))
+        bands = worklist.count_bands(len(job.query), strips, config, band_rows)
         return {
             "kernel": "local" if config.local else "global",
             "numbers": f"{config.numbers}: {choice.why_numbers}",
@@ -166,7 +166,7 @@ class CudaBackend:
             "strips": f"{strips} of at most {config.strip_width} columns, {config.columns} a part",
             "bands": f"{bands}, in which {resident} warps take the strips in turn",
             "batch": f"{config.batch} rows",
-            "device memory": f"{memory.bytes_needed([job], config.strip_width, band_rows) / 1e9:.3f} GB",
+            "device memory": f"{memory.bytes_needed([job], config, band_rows) / 1e9:.3f} GB",
             "shape": choice.why_shape,
         }
 
@@ -213,7 +213,7 @@ class CudaBackend:
         band_rows = planning.band_rows(jobs, config, resident * config.warps, self._wishes)
         cells = sum(job.cells for job in jobs)
         what = f"sweeping {len(jobs)} rectangle(s) of {cells:.3g} cells with the requested boundaries"
-        block = workspace.block(memory.bytes_needed(jobs, config.strip_width, band_rows), what)
+        block = workspace.block(memory.bytes_needed(jobs, config, band_rows), what)
         work = worklist.build(jobs, config, band_rows)
         buffers = memory.DeviceBuffers(work, block, workspace.stream)
         kernel = _kernel(config)

@@ -22,17 +22,17 @@ from longalign.backends.cuda.layout import high_of, low_of, pack
 from longalign.backends.cuda.letters import letter_scores
 from longalign.backends.cuda.numbers import NUMBERS
 from longalign.backends.cuda.ptx import load_shared, store_shared
-from longalign.backends.cuda.row import Edge, make_row
+from longalign.backends.cuda.row import Edge, make_inner_edge, make_row
 from longalign.backends.cuda.sync import ALL_LANES
 
 #: What a lane hands from batch to batch: the right edges of its parts' last two rows, and opened above and
 #: left of their next cells.
 Carry = namedtuple("Carry", "upper lower diagonal")
 
-#: Where a lane stands: its rectangle, the rows above its band, its number, its first column and how many
-#: columns it has; the lane that holds the strip's last part, which half that is, and its last column; and
-#: whether the strip ends inside that part and its right edge counts.
-Place = namedtuple("Place", "job above lane first width last_lane final last_column ragged")
+#: Where a lane stands: its rectangle, its number, its first column and how many columns it has; the lane that
+#: holds the strip's last part, which half that is, and its last column; and whether the strip ends inside
+#: that part and its right edge counts.
+Place = namedtuple("Place", "job lane first width last_lane final last_column ragged")
 
 #: Where a warp's batch stands in shared memory: addresses of the next slot to read, the next to write, and of
 #: a lane's next row letter; and the strip's profile, if there is one, with the address of the lane's part.
@@ -134,7 +134,7 @@ def make_step(
 
     Without branches between the rows and what they hand on, the assembler overlaps the two. `any_letters`:
     not only A C G T in the query. If `eventful`, rows may lie above or below the rectangle: a half keeps its
-    columns until it begins, and nothing that a half finds outside is noted.
+    columns until it begins, and nothing that a half finds outside is noted; and the strip may be ragged.
     """
     columns, halves, track_best = config.columns, config.halves, config.track_best
     numbers = NUMBERS[config.numbers]
@@ -143,7 +143,7 @@ def make_step(
     advance_again = make_row(config, any_letters, guarded=eventful)
     letter_early, read_early, read_late = _make_letters(config)
     note_best, threshold_of = make_note_best(config), make_threshold(config)
-    begun_at, at_work = make_begun(config), make_at_work(config)
+    begun_at, at_work, inner_edge = make_begun(config), make_at_work(config), make_inner_edge(config)
 
     @cuda.jit(device=True)
     def step(
@@ -168,6 +168,10 @@ def make_step(
             begun,
         )  # fmt: skip
         diagonal = select(begun, below.open, diagonal) if eventful else below.open
+        if eventful and place.ragged:
+            cost, final, last = costs.extend_cost, place.final, place.last_column
+            upper = inner_edge(between, left, upper, cost, final, last)
+            lower = inner_edge(opened, below, lower, cost, final, last)
         second_read = read_early(second_letter, desk, offset)
         hand_on(outbox, desk, offset, upper, place)
         hand_on(outbox, desk, offset + 1, lower, place)

@@ -63,19 +63,22 @@ class _Rectangle:
             (row, _Line(job.sinks.rows, k, row_at + k * layout.line_size(cols), cols))
             for k, row in enumerate(job.rows)
         ]
-        first_band = strips[strips[:, layout.BAND] == 0]
-        wanted = np.flatnonzero(first_band[:, layout.WANTED_COLUMN] >= 0)
+        _, firsts = np.unique(strips[:, layout.NUMBER], return_index=True)
+        each = strips[firsts]  # once, in whatever band
+        wanted = np.flatnonzero(each[:, layout.WANTED_COLUMN] >= 0)
         self.cols = [
             (int(strip), _Line(job.sinks.cols, k, col_at + k * layout.line_size(rows), rows))
             for k, strip in enumerate(wanted)
         ]
-        self._flags = strips[:, layout.FLAG].reshape(-1, len(first_band))
-        self._ends = np.concatenate([[0], first_band[:, layout.FIRST_COLUMN] + first_band[:, layout.WIDTH]])
+        self._numbers, self._flags = strips[:, layout.NUMBER], strips[:, layout.FLAG]
+        self._behind, self._length = each[:, layout.BEHIND], rows
+        self._ends = np.concatenate([[0], each[:, layout.FIRST_COLUMN] + each[:, layout.WIDTH]])
 
     def final(self, flags: IntArray) -> Iterator[tuple[_Line, int]]:
         """Every line, and how many of its values are final."""
-        # Rows that the strips of all bands have done: never more than their left neighbours.
-        done = np.minimum.accumulate(flags[self._flags].sum(axis=0))
+        # Rows of their right edges that strips have done, in all bands: no more than their left neighbours.
+        begun = np.bincount(self._numbers, weights=flags[self._flags]).astype(np.int64)
+        done = np.minimum.accumulate(np.clip(begun - self._behind, 0, self._length))
         for row, line in self.rows:
             yield line, int(self._ends[np.count_nonzero(done >= row)])
         for strip, line in self.cols:

@@ -3,7 +3,7 @@
 A right neighbour waits for the first and the last batches of a strip, so they must not be slow: a lane only
 asks after each step whether something is due, and two rows overlap as in other batches. After the first row
 of a step nothing can happen there but the end of a rectangle whose last row nobody wants. For anything else,
-in ragged strips and where something happens among ambiguous letters, there is the way row by row.
+and where something happens among ambiguous letters, there is the way row by row.
 """
 
 # mypy: allow-untyped-defs
@@ -31,11 +31,7 @@ from longalign.backends.cuda.row import make_inner_edge, make_row
 
 
 def make_sweep_eventful_batch(config: KernelConfig) -> Any:
-    """A device function that sweeps a batch step by step.
-
-    `below_at` says where a band's last row goes in `top`, -1 if nobody needs it. See `batch.make_sweep_batch`
-    for the others.
-    """
+    """A device function that sweeps a batch step by step; see `batch.make_sweep_batch`."""
     batch = config.batch
     step, fetch, happen = make_step(config, eventful=True), make_fetch_all(config), make_happen(config)
     next_due = make_next_due(config)
@@ -43,14 +39,14 @@ def make_sweep_eventful_batch(config: KernelConfig) -> Any:
     @cuda.jit(device=True)
     def sweep_eventful_batch(
         opened, e, letters, inbox, outbox, row_letters, memory, memory_at, desk, first_row, rows, costs,
-        origin, place, elsewhere, carry, best, threshold, wanted_rows, jobs, lines, top, below_at,
+        origin, place, elsewhere, carry, best, threshold, wanted_rows, jobs, lines,
     ):  # fmt: skip
         habits = read_habits(memory, memory_at, place.lane)
         upper = fetch(inbox, row_letters, desk, 0, carry.upper, place)
         lower = fetch(inbox, row_letters, desk, 1, carry.lower, place)
         state = State(carry, upper, lower, best, threshold)
         row, end = first_row, np.int32(first_row + batch)
-        due = next_due(np.int32(row - 1), rows, habits)
+        due = next_due(np.int32(row - 1), habits)
         while row < end:
             state = step(
                 opened, e, letters, inbox, outbox, row_letters, desk, row, rows, costs, origin, place,
@@ -58,10 +54,8 @@ def make_sweep_eventful_batch(config: KernelConfig) -> Any:
             )  # fmt: skip
             row = np.int32(row + STEP_ROWS)
             while due < row:
-                habits = happen(
-                    opened, e, due, rows, habits, origin, place, wanted_rows, jobs, lines, top, below_at
-                )
-                due = next_due(due, rows, habits)
+                habits = happen(opened, e, due, habits, origin, place, wanted_rows, jobs, lines)
+                due = next_due(due, habits)
             desk = advance_desk(desk, STEP_ROWS)
         write_habits(memory, memory_at, place.lane, habits)
         return state.carry, state.best
@@ -81,13 +75,13 @@ def make_sweep_rows(config: KernelConfig) -> Any:
     @cuda.jit(device=True)
     def sweep_rows(
         opened, e, letters, inbox, outbox, row_letters, memory, memory_at, desk, first_row, rows, costs,
-        origin, place, elsewhere, carry, best, threshold, wanted_rows, jobs, lines, top, below_at,
+        origin, place, elsewhere, carry, best, threshold, wanted_rows, jobs, lines,
     ):  # fmt: skip
         habits = read_habits(memory, memory_at, place.lane)
         here = fetch(inbox, row_letters, desk, 0, carry.upper, place)
         below = fetch(inbox, row_letters, desk, 1, carry.lower, place)
         row, j = first_row, np.int32(place.first + 1)
-        due = next_due(np.int32(row - 1), rows, habits)
+        due = next_due(np.int32(row - 1), habits)
         while row < first_row + batch:
             begun, left = begun_at(row), here.left
             right, high = advance(
@@ -104,10 +98,8 @@ def make_sweep_rows(config: KernelConfig) -> Any:
                 i = np.int32(row + 2 - STEP_ROWS * (halves - 1))
                 threshold = threshold_of(best, elsewhere, i, j, costs, origin, used)
             if row == due:
-                habits = happen(
-                    opened, e, row, rows, habits, origin, place, wanted_rows, jobs, lines, top, below_at
-                )
-                due = next_due(row, rows, habits)
+                habits = happen(opened, e, row, habits, origin, place, wanted_rows, jobs, lines)
+                due = next_due(row, habits)
             carry = Carry(carry.lower, right, select(begun, left.open, carry.diagonal))
             row = np.int32(row + 1)
             desk = advance_desk(desk, 1)

@@ -17,12 +17,11 @@ import numpy as np
 from longalign.backends.cuda import layout
 from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.config import LANES, STEP_ROWS, KernelConfig
-from longalign.backends.cuda.layout import pack
 from longalign.backends.cuda.numbers import NUMBERS
 from longalign.backends.cuda.ptx import here, load_shared, store_shared
 
 #: What a lane knows from one eventful batch to the next: the next wanted row that each half meets, its number
-#: from 0 and its index in the band.
+#: from 0 and its index.
 Habits = namedtuple("Habits", "number row number_of_high row_of_high")
 
 #: int32 in shared memory that a warp needs for the habits of its lanes: its *memory*.
@@ -78,14 +77,14 @@ def write_habits(memory, at, lane, habits):
 
 
 @cuda.jit(device=True)
-def begin(memory, at, place, wanted_above, wanted_rows, jobs):
-    """At the start of a strip: which wanted row a lane meets first."""
-    row = np.int32(wanted_rows[jobs[place.job, layout.WANTED_AT] + wanted_above] - place.above)
-    write_habits(memory, at, place.lane, Habits(wanted_above, row, wanted_above, row))
+def first_habits(wanted_rows, jobs, job):
+    """At the top of a strip, where the first wanted row is the next."""
+    row = np.int32(wanted_rows[jobs[job, layout.WANTED_AT]])
+    return Habits(np.int32(0), row, np.int32(0), row)
 
 
-def _make_store_row(config: KernelConfig) -> tuple[Any, Any]:
-    """Device functions that write one half of a lane's row: as a wanted row, and for the band below."""
+def _make_store_wanted(config: KernelConfig) -> Any:
+    """A device function that writes one half of a lane's row as a wanted row."""
     columns = config.columns
     value_of = NUMBERS[config.numbers].value
 
@@ -101,23 +100,17 @@ def _make_store_row(config: KernelConfig) -> tuple[Any, Any]:
                 lines[np.uint64(at + half * columns + k)] = h
                 lines[np.uint64(at + length + half * columns + k)] = value_of(e[k], half, origin)
 
-    @cuda.jit(device=True)
-    def store_below(top, below_at, opened, e, half, jobs, place, origin):
-        opening = np.int32(jobs[place.job, layout.OPENING])
-        first, width = here(place.first), here(place.width)
-        for k in range(columns):
-            if half * columns + k < width:
-                h = np.int32(value_of(opened[k], half, origin) + opening)
-                at = below_at + first + half * columns + k + 1
-                top[np.uint64(at)] = pack(h, value_of(e[k], half, origin))
-
-    return store_wanted, store_below
+    return store_wanted
 
 
 @cuda.jit(device=True)
-def _sooner(due, candidate, row):
-    """The sooner of two rows after `row`."""
-    return candidate if row < candidate < due else due
+def _sooner(due, wanted, behind, row):
+    """The sooner of `due` and the last row above a wanted one, for a half `behind`, if after `row`.
+
+    After the last wanted row comes one that is not positive.
+    """
+    candidate = np.int32(wanted - 1 + behind)
+    return candidate if wanted > 0 and row < candidate < due else due
 
 
 def make_next_due(config: KernelConfig) -> Any:
@@ -125,12 +118,10 @@ def make_next_due(config: KernelConfig) -> Any:
     halves = config.halves
 
     @cuda.jit(device=True)
-    def next_due(row, rows, habits):
-        due = _sooner(_NEVER, np.int32(rows - 1), row)
-        due = _sooner(due, np.int32(habits.row - 1), row)
+    def next_due(row, habits):
+        due = _sooner(_NEVER, habits.row, 0, row)
         if halves == 2:
-            due = _sooner(due, np.int32(STEP_ROWS + rows - 1), row)
-            due = _sooner(due, np.int32(STEP_ROWS + habits.row_of_high - 1), row)
+            due = _sooner(due, habits.row_of_high, STEP_ROWS, row)
         return due
 
     return next_due
@@ -138,30 +129,22 @@ def make_next_due(config: KernelConfig) -> Any:
 
 def make_happen(config: KernelConfig) -> Any:
     """A device function for what happens after a row that is due."""
-    halves, (store_wanted, store_below) = config.halves, _make_store_row(config)
+    halves, store_wanted = config.halves, _make_store_wanted(config)
 
     @cuda.jit(device=True)
-    def after(wanted_rows, jobs, place, number):
-        """The wanted row of this number, as an index in the band."""
-        return np.int32(wanted_rows[jobs[place.job, layout.WANTED_AT] + number] - place.above)
-
-    @cuda.jit(device=True)
-    def happen(opened, e, row, rows, habits, origin, place, wanted_rows, jobs, lines, top, below_at):
+    def happen(opened, e, row, habits, origin, place, wanted_rows, jobs, lines):
         """After `row` of the first part; returns the lane's habits."""
+        wanted_at = jobs[place.job, layout.WANTED_AT]
         number, wanted = habits.number, habits.row
-        if row + 1 == wanted and 0 < wanted <= rows:
+        if row + 1 == wanted and wanted > 0:
             store_wanted(lines, opened, e, 0, number, jobs, place, origin)
             number = np.int32(number + 1)
-            wanted = after(wanted_rows, jobs, place, number)
+            wanted = np.int32(wanted_rows[wanted_at + number])
         number_of_high, wanted_of_high = habits.number_of_high, habits.row_of_high
-        if halves == 2 and row + 1 - STEP_ROWS == wanted_of_high and 0 < wanted_of_high <= rows:
+        if halves == 2 and row + 1 - STEP_ROWS == wanted_of_high and wanted_of_high > 0:
             store_wanted(lines, opened, e, 1, number_of_high, jobs, place, origin)
             number_of_high = np.int32(number_of_high + 1)
-            wanted_of_high = after(wanted_rows, jobs, place, number_of_high)
-        if below_at >= 0 and row == rows - 1:
-            store_below(top, below_at, opened, e, 0, jobs, place, origin)
-        if halves == 2 and below_at >= 0 and row == rows - 1 + STEP_ROWS:
-            store_below(top, below_at, opened, e, 1, jobs, place, origin)
+            wanted_of_high = np.int32(wanted_rows[wanted_at + number_of_high])
         return Habits(number, wanted, number_of_high, wanted_of_high)
 
     return happen

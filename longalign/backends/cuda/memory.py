@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from longalign.backends.base import SweepJob
 from longalign.backends.cuda import layout
 from longalign.backends.cuda.api import cuda
-from longalign.backends.cuda.worklist import ALL_ROWS, WorkList, bands_of
+from longalign.backends.cuda.config import LANES, KernelConfig
+from longalign.backends.cuda.worklist import ALL_ROWS, WorkList, count_bands
 from longalign.backends.matrices import lay_out
 from longalign.boundary import IntArray
 from longalign.errors import BackendError
@@ -33,15 +34,17 @@ _STAGED = 1 << 23
 _RESERVE = 256 << 20
 
 
-def bytes_needed(jobs: Sequence[SweepJob], strip_width: int, band_rows: int = ALL_ROWS) -> int:
+def bytes_needed(jobs: Sequence[SweepJob], config: KernelConfig, band_rows: int = ALL_ROWS) -> int:
     """Device bytes of a launch, rounded up a little: O(m + n) and the requested boundaries."""
     total = 20 * _ALIGNMENT + lay_out(job.scoring for job in jobs)[0].nbytes
     for job in jobs:
         rows, cols = len(job.query), len(job.target)
-        bands = len(bands_of(job, band_rows))
-        total += (rows + cols) * _LETTER + (2 * rows + min(bands, 2) * (cols + 1)) * _VALUE
+        strips = -(-cols // config.strip_width) + len(job.cols) + 1
+        bands = count_bands(rows, strips, config, band_rows)
+        total += (bands > 1) * strips * config.state_words * LANES * 4
+        total += (rows + cols) * _LETTER + (2 * rows + cols + 1) * _VALUE
         total += (len(job.rows) * (cols + 1) + len(job.cols) * (rows + 1)) * _VALUE
-        total += bands * (cols // strip_width + len(job.cols) + 2) * _STRIP
+        total += bands * strips * _STRIP
         total += layout.JOB_FIELDS * 8 + 4 + (len(job.rows) + 1) * 4
     return total
 
@@ -148,9 +151,10 @@ class DeviceBuffers(Arena):
         self.flags = flags
         self.lines = self._place((max(1, work.line_values),), np.dtype(np.int32))
         self._best = self._place((len(work.strips), layout.BEST_FIELDS), np.dtype(np.int32))
+        state = self._place((max(1, work.state_values),), np.dtype(np.int32))
         self.arguments = (
             jobs, strips, query, target, matrices, top, column, wanted_rows, flags, words[0:1], self.stop,
-            self.progress, best_scores, self.lines, self._best,
+            self.progress, best_scores, self.lines, self._best, state,
         )  # fmt: skip
 
     def best(self) -> IntArray:
