@@ -42,7 +42,7 @@ def make_cell(maximum, subtract, local):
     def local_cell(diagonal, open_up, e_up, open_left, f_left, beta, zero):
         e = maximum(subtract(e_up, beta), open_up)
         f = maximum(subtract(f_left, beta), open_left)
-        h = maximum(maximum(diagonal, e), maximum(f, zero))
+        h = maximum(maximum(maximum(diagonal, e), f), zero)
         return h, e, f
 
     def global_cell(diagonal, open_up, e_up, open_left, f_left, beta, zero):
