@@ -39,7 +39,7 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "tools"))
 from cubins import compile_kernel, find_program, sweep_kernel, sweep_name
 
 RESULTS = Path(__file__).parent / "results"
-NO_TOOLKIT = 2
+NO_TOOLKIT = USAGE = 2
 ARCH, MULTIPROCESSORS, QUARTERS, CLOCK = 90, 132, 4, 1.98e9
 MEASURED = ("cuda_ceiling.json", "cuda_sweep.json")
 
@@ -129,6 +129,9 @@ def main() -> int:
         for config in every_configuration()
         if any(fnmatch(sweep_name(config), pattern) for pattern in options.kernels)
     ]
+    if not configs:
+        print(f"no kernel is named like {' or '.join(options.kernels)}", file=sys.stderr)
+        return USAGE
     print(HEADER)
     save_report(
         options.out,

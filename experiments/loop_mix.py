@@ -75,7 +75,7 @@ def purposes(loop: list[Instruction]) -> list[str]:
             found.append("edges")
         elif instruction.name in _LOOKUPS or (instruction.name == "ISETP" and "SEL" in fed):
             found.append("score")
-        elif instruction.name == "MOV" or "MOV" in instruction.modifiers:
+        elif _is_copy(instruction):
             found.append("copies")
         else:
             found.append("loop")
@@ -86,11 +86,19 @@ def _is_addition(instruction: Instruction) -> bool:
     return instruction.name in ("IADD3", "VIADD") or "IADD" in instruction.modifiers
 
 
+def _is_copy(instruction: Instruction) -> bool:
+    return instruction.name == "MOV" or "MOV" in instruction.modifiers
+
+
 def _best(loop: list[Instruction], feeds: list[set[int]]) -> set[int]:
-    """Maxima that nothing reads but each other and comparisons, and these comparisons."""
+    """Maxima that nothing reads but each other, comparisons, and copies for when one succeeds; and those."""
     chosen = {at for at, instruction in enumerate(loop) if instruction.name in ("VIMNMX", "VIMNMX3")}
-    comparisons = {at for at, instruction in enumerate(loop) if instruction.name == "ISETP"}
-    while others := {at for at in chosen if not feeds[at] <= chosen | comparisons}:
+    ends = {
+        at
+        for at, instruction in enumerate(loop)
+        if instruction.name == "ISETP" or (_is_copy(instruction) and not feeds[at])
+    }
+    while others := {at for at in chosen if not feeds[at] <= chosen | ends}:
         chosen -= others
     return chosen | {reader for at in chosen for reader in feeds[at]}
 

@@ -136,6 +136,16 @@ def test_purposes():
     ]
 
 
+def test_a_best_value_may_be_kept_for_what_seldom_happens():
+    loop = loop_of(
+        "VIMNMX3.U16x2 R1, R2, R3, R4, !PT",
+        "IMAD.MOV.U32 R5, RZ, RZ, R1",
+        "ISETP.NE.AND P0, PT, R1, R2, PT",
+    )
+    assert purposes(loop) == ["best", "best", "best"]
+    assert purposes([*loop, *loop_of("IADD3 R5, R5, R6, RZ", "STS [R7], R5")])[0] == "recurrence"
+
+
 def test_letters_that_are_compared_are_scored():
     loop = loop_of(
         "ISETP.NE.AND P1, PT, R1, R2, PT",
