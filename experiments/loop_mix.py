@@ -92,7 +92,7 @@ def _is_copy(instruction: Instruction) -> bool:
 
 def _best(loop: list[Instruction], feeds: list[set[int]]) -> set[int]:
     """Maxima that nothing reads but each other, comparisons, and copies for when one succeeds; and those."""
-    chosen = {at for at, instruction in enumerate(loop) if instruction.name in ("VIMNMX", "VIMNMX3")}
+    chosen = {at for at, instruction in enumerate(loop) if instruction.name in MAXIMA}
     ends = {
         at
         for at, instruction in enumerate(loop)

@@ -151,9 +151,10 @@ def test_letters_that_are_compared_are_scored():
         "ISETP.NE.AND P1, PT, R1, R2, PT",
         "SEL R3, R4, R5, !P1",
         "VIADDMNMX R6, R3, R7, R8, !PT",
+        "IMAD.IADD R8, R6, 0x1, -R10",
         "ISETP.GE.AND P0, PT, R9, 0x20, PT",
     )
-    assert purposes(loop) == ["score", "score", "recurrence", "loop"]
+    assert purposes(loop) == ["score", "score", "recurrence", "recurrence", "loop"]
 
 
 def test_every_instruction_is_issued_and_keeps_its_pipe_busy():
