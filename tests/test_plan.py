@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from itertools import pairwise
 from pathlib import Path
 
@@ -75,7 +76,7 @@ def test_tiles_are_few_where_there_is_no_room_for_the_edges_of_many(tmp_path, co
     """The user's budget for a lattice, or the disk."""
     largest, shared = (10**6, 10**6), (10**5, 10**5)
     alone, all_of_them = (smallest_budget(10**6, 10**6, shape) for shape in (largest, shared))
-    workers = Workers([DeviceFacts(largest, shared, 1)] * 2, 16 << 30)
+    workers = Workers([DeviceFacts(largest, shared, 1, 16, sys.maxsize)] * 2, 16 << 30)
 
     def tiles(room):
         budget = room if command == "align" else None
@@ -89,7 +90,7 @@ def test_tiles_are_few_where_there_is_no_room_for_the_edges_of_many(tmp_path, co
 def test_workers_bring_their_own_memory():
     """This process then keeps nothing but letters, and the least worker decides how large a tile is."""
     rows = cols = 10**7
-    whole = DeviceFacts((rows, cols), (rows, cols), 1)
+    whole = DeviceFacts((rows, cols), (rows, cols), 1, 16, sys.maxsize)
 
     def tiles(memory):
         workers = Workers([whole] * 3, memory)
@@ -107,7 +108,8 @@ def test_workers_bring_their_own_memory():
 def test_a_resumed_run_on_smaller_workers_is_refused():
     grid = plan(10**7, 10**7, resources((10**7, 10**7), 1 << 40), "score", None)
     needed = memory_needed(grid, in_memory=False) - CALL_BYTES + (400 << 20)
-    enough, too_little = (Workers([], int(needed) + more) for more in (0, -1))
+    one = DeviceFacts((1, 1), (1, 1), 1, 16, sys.maxsize)
+    enough, too_little = (Workers([one], int(needed) + more) for more in (0, -1))
     check_memory(grid, resources((1, 1), 2 << 30), False, enough)
     with pytest.raises(UsageError, match="on every worker"):
         check_memory(grid, resources((1, 1), 2 << 30), False, too_little)
