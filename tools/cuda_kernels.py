@@ -13,30 +13,19 @@ from __future__ import annotations
 import argparse
 import json
 import re
-import shutil
-import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
-from unittest import mock
+
+from cubins import Kernel, compile_kernel, every_kernel, find_program
 
 NO_TOOLKIT = 2
-PACKED_ARCH = 90
 
 #: Where there are limits to registers, of which a multiprocessor has 65,536.
 LIMITED_ARCH = 90
-
-#: What a thread can have.
-MOST_REGISTERS = 255
-
-#: As many blocks of a warp as a multiprocessor runs; and sixteen warps, which hide one another's latency.
-TRACE_REGISTERS, START_REGISTERS = 64, 128
 
 _NUMBERS = {
     "registers": r"Used (\d+) registers",
@@ -69,67 +58,10 @@ class Weight:
         return [f"{self.kernel}, sm_{self.arch}: {fault}" for fault in found]
 
 
-def find_ptxas() -> str | None:
-    """The assembler of the CUDA toolkit's Python packages, or of an installed toolkit."""
-    try:
-        import nvidia
-    except ImportError:
-        return shutil.which("ptxas")
-    found = [file for folder in nvidia.__path__ for file in Path(folder).glob("*/bin/ptxas")]
-    return str(found[0]) if found else shutil.which("ptxas")
-
-
-@dataclass(frozen=True)
-class Kernel:
-    """Something to weigh: its name, what makes it, the types of its arguments, and what it may take."""
-
-    name: str
-    build: Callable[[], Any]
-    signature: tuple[Any, ...]
-    most_registers: int
-    max_registers: int | None = None
-    least_arch: int = 0
-
-
-def every_kernel() -> Iterator[Kernel]:
-    """All that the back end launches."""
-    from longalign.backends.cuda import kernel, planning, start_kernel, trace_kernel
-
-    for config in planning.every_configuration():
-        build, least = partial(kernel.build_kernel, config), PACKED_ARCH if config.numbers == "packed" else 0
-        most = config.max_registers or MOST_REGISTERS  # the assembler is held to it, and spills otherwise
-        yield Kernel(sweep_name(config), build, kernel.SIGNATURE, most, most, least)
-    for has_matrix, suffix in ((False, ""), (True, "_matrix")):
-        for mode, local in (("local", True), ("global", False)):
-            build = partial(start_kernel.build_kernel, local, has_matrix)
-            yield Kernel(f"starts_{mode}{suffix}", build, start_kernel.SIGNATURE, START_REGISTERS)
-        build = partial(trace_kernel.build_kernel, has_matrix)
-        yield Kernel(f"trace{suffix}", build, trace_kernel.SIGNATURE, TRACE_REGISTERS)
-
-
 def weigh(kernel: Kernel, arch: int, ptxas: str, folder: Path) -> Weight:
     """Compile one kernel to `folder` and read the assembler's report."""
-    from longalign.backends.cuda.api import cuda
-
-    capability = divmod(arch, 10)
-    # Numba asks the current device what to compile a device function for; there is none here.
-    device = SimpleNamespace(compute_capability=capability)
-    with mock.patch("numba.cuda.dispatcher.get_current_device", return_value=device):
-        ptx, _ = cuda.compile_ptx(kernel.build().py_func, kernel.signature, cc=capability)
-    source = folder / f"{kernel.name}.sm_{arch}.ptx"
-    source.write_text(ptx)
-    command = [ptxas, f"-arch=sm_{arch}", "-v", str(source), "-o", str(source.with_suffix(".cubin"))]
-    if kernel.max_registers:
-        command.append(f"-maxrregcount={kernel.max_registers}")
-    report = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    _, report = compile_kernel(kernel, arch, ptxas, folder)
     return Weight(arch, kernel.name, **{key: _number(pattern, report) for key, pattern in _NUMBERS.items()})
-
-
-def sweep_name(config) -> str:
-    """Such as local_best_packed_16_bytes."""
-    mode = "local" if config.local else "global"
-    best = "best" if config.track_best else "plain"
-    return f"{mode}_{best}_{config.numbers}_{config.columns}_{config.letters}"
 
 
 def _number(pattern: str, report: str) -> int:
@@ -145,7 +77,7 @@ def main() -> int:
     parser.add_argument("--keep", type=Path, help="folder for PTX and cubins")
     options = parser.parse_args()
 
-    ptxas = find_ptxas()
+    ptxas = find_program("ptxas")
     try:
         kernels = list(every_kernel())
     except ImportError as error:

@@ -227,15 +227,20 @@ def advance_desk(desk, rows):
     )  # fmt: skip
 
 
+def rows_of_turn(config: KernelConfig, any_letters: bool = False) -> int:
+    """Rows that one turn of the loop over a batch sweeps; see `make_sweep_batch`."""
+    steps = _UNROLLED if config.batch % (_UNROLLED * STEP_ROWS) == 0 and not any_letters else 1
+    return steps * STEP_ROWS
+
+
 def make_sweep_batch(config: KernelConfig, any_letters: bool = False) -> Any:
     """A device function that sweeps the rows of a batch in which nothing happens (see `eventful` for others).
 
     It takes left edge and letters from shared memory, and leaves the right edge there: `desk` says where.
     `any_letters`: not only A C G T in the query, which is rare.
     """
-    batch = config.batch
-    count = _UNROLLED if batch % (_UNROLLED * STEP_ROWS) == 0 and not any_letters else 1
-    steps, stride, fetch = _make_steps(config, any_letters, count), count * STEP_ROWS, make_fetch_all(config)
+    batch, stride = config.batch, rows_of_turn(config, any_letters)
+    steps, fetch = _make_steps(config, any_letters, stride // STEP_ROWS), make_fetch_all(config)
 
     @cuda.jit(device=True)
     def sweep_batch(
