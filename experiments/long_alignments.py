@@ -5,8 +5,8 @@
 The alignment is made up: random letters with substitutions, insertions and deletions of a few letters each,
 so that it has about that many runs of =, X, I and D. In each repeat the runs of letter pairs are split by the
 letters into = and X (build), the alignment is scored again and its CIGAR held against the letters (check), it
-is written as PAF (write), and PAF and FASTA are read and compared as `longalign verify` does (verify). Seconds
-are the best of the repeats.
+is written as PAF (write), and PAF and FASTA are read and compared as `longalign verify` does (verify).
+Seconds are the best of the repeats.
 """
 
 from __future__ import annotations
