@@ -37,6 +37,12 @@ def resources(tile, memory=16 << 30, budget=None):
     return Resources([SmallTiles(tile)], memory, budget)
 
 
+@pytest.fixture
+def free(monkeypatch):
+    """Sets how many bytes of the disk are free."""
+    return lambda size: monkeypatch.setattr("longalign.plan.disk_usage", lambda _: SimpleNamespace(free=size))
+
+
 def memory_needed(grid, in_memory):
     """Letters, edges and codes; two tiles' boundaries; phase 3's lattices; phase 1's, where kept."""
     tile_bytes = BYTES_PER_CELL * max(
@@ -95,8 +101,9 @@ def test_tiles_are_few_where_there_is_no_room_for_the_edges_of_many(tmp_path, co
     assert tiles(all_of_them - 1) == tiles(alone) == (1, 1)
 
 
-def test_workers_bring_their_own_memory():
+def test_workers_bring_their_own_memory(free):
     """This process then keeps nothing but letters, and the least worker decides how large a tile is."""
+    free(1 << 40)
     rows = cols = 10**7
     whole = DeviceFacts((rows, cols), (rows, cols), 1)
 
@@ -164,12 +171,6 @@ def test_memory_that_would_do_without_the_boundaries_points_to_a_store():
 
 
 # --- disk
-
-
-@pytest.fixture
-def free(monkeypatch):
-    """Sets how many bytes of the disk are free."""
-    return lambda size: monkeypatch.setattr("longalign.plan.disk_usage", lambda _: SimpleNamespace(free=size))
 
 
 @pytest.mark.parametrize(
