@@ -7,8 +7,9 @@
 
 DIR holds NAME.fa.gz files. A time is that of a whole `CudaBackend.sweep` call, transfers included, after
 the kernel has been compiled, and beside it that of the kernel alone; the median of the repeats counts.
-GCUPS are query x target letters by seconds. `--columns` lists columns of a part of a strip to try, 0 being
-what the back end chooses by itself; for the other ways to sweep see `longalign.backends.cuda.config`.
+GCUPS are query x target letters by seconds. The time of a lattice is that until all of it is packed.
+`--columns` lists columns of a part of a strip to try, 0 being what the back end chooses by itself; for the
+other ways to sweep see `longalign.backends.cuda.config`.
 
 The pair "ceiling" is one rectangle for every warp that fits on an H200, so that no strip waits for another:
 what the inner loop can do. The pair "protein" is scored by BLOSUM62, a gap of k letters costing 10 + k.
@@ -29,12 +30,13 @@ from pathlib import Path
 import numpy as np
 from hardware import save_report
 
-from longalign.backends.base import SweepJob
+from longalign.backends.base import Sinks, SweepJob
 from longalign.backends.cuda.backend import CudaBackend
 from longalign.boundary import BestCell, State, entry_edges, local_edges
 from longalign.geometry import STRIP_WIDTHS
 from longalign.matrix import SubstitutionMatrix
 from longalign.scoring import Scoring
+from longalign.store.codec import Packer
 
 LATTICE_LINES = 64
 QUERY_N, TARGET_N = 4, 5
@@ -169,7 +171,7 @@ def measure(name: str, columns: int, options: argparse.Namespace, lattice: bool)
     for _ in range(options.repeats):
         kernel_before = backend.kernel_seconds
         started = time.perf_counter()
-        swept = backend.sweep(jobs)[0]
+        swept = backend.sweep([_packing(job) for job in jobs] if lattice else jobs)[0]
         seconds.append(time.perf_counter() - started)
         kernel_seconds.append(backend.kernel_seconds - kernel_before)
     median = statistics.median(seconds)
@@ -185,6 +187,13 @@ def measure(name: str, columns: int, options: argparse.Namespace, lattice: bool)
         "compile_seconds": compilation, "score": swept.best.score, "end": [swept.best.i, swept.best.j],
         "ok": known is None or swept.best == known,
     }  # fmt: skip
+
+
+def _packing(job: SweepJob) -> SweepJob:
+    """The job with its boundaries packed while they come, as a tile's are."""
+    rows = Packer(job.rows, job.left.h[list(job.rows)], len(job.target))
+    cols = Packer(job.cols, job.top.h[list(job.cols)], len(job.query))
+    return replace(job, sinks=Sinks(rows, cols))
 
 
 def _small(job: SweepJob) -> list[SweepJob]:

@@ -12,14 +12,14 @@ from dataclasses import replace
 from time import perf_counter
 from typing import Protocol
 
-from longalign.backends.base import Backend, Progress, SweepJob, no_progress
+from longalign.backends.base import Backend, Progress, Sinks, SweepJob, no_progress
 from longalign.chunks import tile_starts
 from longalign.events import Advanced, Event, TileFinished
 from longalign.geometry import Tile
 from longalign.lattice import StoreLattice
 from longalign.schedule import Wavefront
 from longalign.store import TileRecord
-from longalign.store.codec import pack
+from longalign.store.codec import Packer, pack
 from longalign.store.starts import pack_starts
 
 _POLL_SECONDS = 0.1
@@ -59,7 +59,6 @@ def sweep_tile(
     """
     started = perf_counter()
     problem = lattice.problem
-    rows, cols = lattice.rows_in(tile), lattice.cols_in(tile)
     job = SweepJob(
         query=problem.query[tile.i0 : tile.i1],
         target=problem.target[tile.j0 : tile.j1],
@@ -67,21 +66,35 @@ def sweep_tile(
         top=lattice.row(tile.i0, tile.j0, tile.j1),
         left=lattice.column(tile.j0, tile.i0, tile.i1),
         local=problem.is_local,
-        rows=rows,
-        cols=cols,
+        rows=lattice.rows_in(tile),
+        cols=lattice.cols_in(tile),
         track_best=problem.is_local,
     )
-    # Start states take most of an eager step's time, and so they are what progress counts.
-    [result] = backend.sweep([job], (lambda _: progress(0)) if lattice.eager else progress)
-    best = result.best.shifted(tile.i0, tile.j0)
-    record = TileRecord(pack(rows, result.rows), pack(cols, result.cols), best)
-    if lattice.eager:
-        row_starts, col_starts = tile_starts(job, result, backend, progress)
-        record = replace(
-            record, row_starts=pack_starts(rows, row_starts), col_starts=pack_starts(cols, col_starts)
-        )
-    lattice.store.put_tile(tile, record)
+    sweep = _swept_with_starts if lattice.eager else _swept
+    record = sweep(job, backend, progress)
+    lattice.store.put_tile(tile, replace(record, best=record.best.shifted(tile.i0, tile.j0)))
     return TileFinished(tile.row, tile.col, tile.cells, perf_counter() - started)
+
+
+def _swept(job: SweepJob, backend: Backend, progress: Progress) -> TileRecord:
+    """A tile's record, its lines packed while they come; `best` counts from the tile's corner."""
+    rows = Packer(job.rows, job.left.h[list(job.rows)], len(job.target))
+    cols = Packer(job.cols, job.top.h[list(job.cols)], len(job.query))
+    [result] = backend.sweep([replace(job, sinks=Sinks(rows, cols))], progress)
+    return TileRecord(rows.packed(), cols.packed(), result.best)
+
+
+def _swept_with_starts(job: SweepJob, backend: Backend, progress: Progress) -> TileRecord:
+    """The same with start states. They take most of the time, and so they are what progress counts."""
+    [result] = backend.sweep([job], lambda _: progress(0))
+    rows, cols = tile_starts(job, result, backend, progress)
+    return TileRecord(
+        pack(job.rows, result.rows),
+        pack(job.cols, result.cols),
+        result.best,
+        pack_starts(job.rows, rows),
+        pack_starts(job.cols, cols),
+    )
 
 
 def run_tiles(lattice: StoreLattice, engine: Engine) -> Generator[Event, None, None]:

@@ -29,6 +29,7 @@ from longalign.scoring import Scoring
 from longalign.sequence import MEMORY, Sequence, can_read_again, read_sequence
 from longalign.store import DirectoryStore, Manifest, MemoryStore, Piece, Store
 from longalign.store.base import DamagedFile, DamagedTile
+from longalign.store.behind import WriteBehind
 from longalign.store.manifest import Command, SequenceRecord, StartStates
 
 if TYPE_CHECKING:  # it brings Dask along
@@ -163,11 +164,14 @@ def _run_stored(
     missing = sum(tile.cells for tile in manifest.grid.tiles() if not store.has_tile(tile))
     check_disk(manifest.grid, store.path, manifest.start_states, missing / (query.length * target.length))
     lattice = StoreLattice(problem, manifest.grid, store, manifest.is_eager)
-    engine: AbstractContextManager[Engine]
-    engine = cluster.engine(store, emit) if cluster else LocalEngine(lattice, resources.backends)
-    outcome = _run(query, target, manifest.mode, lattice, engine, resources, command, emit)
     if cluster is None:
-        return outcome
+        with WriteBehind(store, len(resources.backends)) as behind:
+            lattice = replace(lattice, store=behind)
+            engine = LocalEngine(lattice, resources.backends)
+            return _run(query, target, manifest.mode, lattice, engine, resources, command, emit)
+    outcome = _run(
+        query, target, manifest.mode, lattice, cluster.engine(store, emit), resources, command, emit
+    )
     return replace(outcome, backend={**outcome.backend, "workers": cluster.description})
 
 

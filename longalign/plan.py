@@ -45,8 +45,12 @@ _BYTES_PER_LETTER = 48
 _LATTICE_SHARE = 4
 _TILE_SHARE = 4
 
-#: Bytes of boundaries that one tile returns, at most: they pass through memory a few times.
-_LARGEST_TILE = 1 << 30
+#: Bytes of boundaries that one tile returns, at most: what a crash may cost, and a file may hold.
+_LARGEST_TILE = 6 << 30
+
+#: Tiles of fewer rows than columns are cut in width, not in height, from this ratio on: the fewer tiles stand
+#: side by side, the fewer pipelines of strips are filled.
+_FLATTEST = 8
 
 #: Of the free space of a disk, the part that a store plans to fill.
 _DISK_SHARE = 0.8
@@ -151,14 +155,20 @@ def _plan(
     cell_bytes = _bytes_per_stored_cell(start_states, store_path is None)
     shape = _tile_shape(rows, cols, devices, budget, cell_bytes)
     least_chunk = max(device.least_chunk for device in devices)
+    line_bytes = max(device.line_bytes for device in devices)
+    line_cells = min(device.line_cells for device in devices)
     while True:
         if edges_only:
             grid = plan_grid(rows, cols, shape, None)
         else:
             grid = _cut(rows, cols, shape, least_chunk, room, resources.store_budget, cell_bytes)
-        if _tile_bytes(grid, start_states) <= min(spare // _TILE_SHARE, _LARGEST_TILE):
+        if (
+            _most_line_cells(grid) <= line_cells
+            and _tile_bytes(grid, start_states, line_bytes) <= min(spare // _TILE_SHARE, _LARGEST_TILE)
+        ):  # fmt: skip
             break
-        shape = (ceil(shape[0] / 2), shape[1]) if shape[0] >= shape[1] else (shape[0], ceil(shape[1] / 2))
+        tall = shape[0] * _FLATTEST >= shape[1]
+        shape = (ceil(shape[0] / 2), shape[1]) if tall else (shape[0], ceil(shape[1] / 2))
     check_memory(grid, resources, store_path is None, workers, start_states)
     return grid
 
@@ -180,7 +190,9 @@ def check_memory(
 
     `in_memory`: whether the lattice is kept there as well; `workers` and `start_states`: as for `plan`.
     """
-    rows, cols, tile = grid.rows, grid.cols, 2 * _tile_bytes(grid, start_states)
+    rows, cols = grid.rows, grid.cols
+    line_bytes = max(device.line_bytes for device in (workers.devices if workers else resources.backends))
+    tile = _tile_bytes(grid, start_states, line_bytes)
     needed = _fixed_bytes(rows, cols) + CALL_BYTES
     if workers is None:
         needed += len(resources.backends) * tile
@@ -270,10 +282,19 @@ def _existing(path: Path) -> Path:
     return next(folder for folder in folders if os.path.exists(folder))  # noqa: PTH110 - Path.exists raises EACCES
 
 
-def _tile_bytes(grid: Grid, start_states: StartStates) -> int:
-    """Bytes of one tile's lattice as a back end returns it."""
-    cell_bytes = BYTES_PER_CELL + (BYTES_PER_START if start_states == "eager" else 0)
-    return cell_bytes * max(
+def _tile_bytes(grid: Grid, start_states: StartStates, line_bytes: int) -> int:
+    """Bytes of host memory for one tile's lattice, from its sweep to its file.
+
+    Where it is eager, the lattice is there as a whole before it is packed, start states as well.
+    """
+    if start_states == "eager":
+        line_bytes = 2 * (BYTES_PER_CELL + BYTES_PER_START)
+    return line_bytes * _most_line_cells(grid)
+
+
+def _most_line_cells(grid: Grid) -> int:
+    """Boundary cells of a tile, at most."""
+    return max(
         _lattice_cells(grid, tile) for tile in (grid.tile(0, 0), grid.tile(*(n - 1 for n in grid.shape)))
     )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 
 import numpy as np
@@ -68,13 +69,17 @@ class ReferenceBackend:
 
     name = "reference"
     least_chunk = 1
+    line_bytes = 16
 
     def sweep(self, jobs: Sequence[SweepJob], progress: Progress = no_progress) -> list[SweepResult]:
         results = []
         for job in jobs:
-            results.append(_sweep(job))
+            results.append(_sweep(job).delivered(job))
             progress(job.cells)
         return results
+
+    def line_cells(self) -> int:
+        return sys.maxsize
 
     def can_trace(self, rows: int, cols: int) -> bool:
         return rows * cols <= 4096

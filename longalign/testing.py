@@ -20,7 +20,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from longalign.backends.base import Backend, Codes, Progress, SweepJob, SweepResult
+from longalign.backends.base import Backend, Codes, Progress, Sinks, SweepJob, SweepResult
 from longalign.boundary import (
     BestCell,
     Boundary,
@@ -279,6 +279,28 @@ def transposed(job: SweepJob) -> SweepJob:
     )
 
 
+class CollectedLines:
+    """A `LineSink` that keeps copies of all it gets."""
+
+    def __init__(self) -> None:
+        self._pieces: dict[int, list[tuple[IntArray, IntArray]]] = {}
+
+    def put(self, line: int, h: IntArray, gap: IntArray) -> None:
+        self._pieces.setdefault(line, []).append((h.copy(), gap.copy()))
+
+    def boundaries(self, corners: list[int]) -> tuple[Boundary, ...]:
+        """What has come, given H at the corner of each line."""
+        lines = [zip(*self._pieces[line], strict=True) for line in sorted(self._pieces)]
+        return tuple(
+            Boundary(_joined(corner, h), _joined(NEG_INF, gap))
+            for corner, (h, gap) in zip(corners, lines, strict=True)
+        )
+
+
+def _joined(corner: int, pieces: Sequence[IntArray]) -> IntArray:
+    return np.concatenate([[corner], *pieces], dtype=np.int32)
+
+
 class StopTheWorkError(Exception):
     """What a progress callback raises in these tests."""
 
@@ -350,6 +372,22 @@ class SweepConformance(Conformance):
     def test_a_work_list_of_different_jobs(self, backend: Backend) -> None:
         lists = st.lists(self.jobs(self.largest_job // 4), min_size=2, max_size=5)
         self.for_all(lists, lambda work: self.check(backend, work), share=0.5)
+
+    def test_what_goes_to_sinks_is_what_a_result_would_hold(self, backend: Backend) -> None:
+        def check(work: list[SweepJob]) -> None:
+            sinks = [(CollectedLines(), CollectedLines()) for _ in work]
+            streamed = [
+                dataclasses.replace(job, sinks=Sinks(*pair)) for job, pair in zip(work, sinks, strict=True)
+            ]
+            found = zip(work, backend.sweep(streamed), sinks, backend.sweep(work), strict=True)
+            for job, result, (of_rows, of_cols), whole in found:
+                assert result.rows == result.cols == ()
+                rows = of_rows.boundaries([line.h[0] for line in whole.rows])
+                cols = of_cols.boundaries([line.h[0] for line in whole.cols])
+                assert_same_result(job, SweepResult(rows, cols, result.best), whole)
+
+        lists = st.lists(self.jobs(self.largest_job // 4), min_size=1, max_size=3)
+        self.for_all(lists, check, share=0.3)
 
     def test_an_empty_work_list(self, backend: Backend) -> None:
         assert backend.sweep([]) == []

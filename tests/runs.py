@@ -60,11 +60,15 @@ class SmallTiles:
         self.swept = 0
         self.name = self.inner.name
         self.least_chunk = self.inner.least_chunk
+        self.line_bytes = self.inner.line_bytes
 
     def sweep(self, jobs: Sequence[SweepJob], progress: Progress = no_progress) -> list[SweepResult]:
         results = self.inner.sweep(jobs, progress)
         self.swept += len(jobs)
         return results
+
+    def line_cells(self) -> int:
+        return self.inner.line_cells()
 
     def can_trace(self, rows: int, cols: int) -> bool:
         return rows * cols <= self.leaf

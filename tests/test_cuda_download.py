@@ -7,8 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from longalign.backends.base import Sinks, SweepResult
 from longalign.scoring import Scoring
 from longalign.testing import (
+    CollectedLines,
     assert_same_result,
     whole_matrix,
 )
@@ -47,6 +49,17 @@ class Stream:
         pass
 
 
+class Space:
+    """Of a workspace, what a download uses; `staged` values go at a time."""
+
+    def __init__(self, staged=1 << 10):
+        self.talk = Stream()
+        self._staged = np.empty((2, staged), np.int32)
+
+    def staging(self, half):
+        return self._staged[half]
+
+
 def job(length, width, **lines):
     rng = np.random.default_rng(length)
     query = rng.integers(0, 4, length, np.uint8)
@@ -60,14 +73,20 @@ WORK = [
 ]
 
 
+def right_edges(work, number, flags):
+    """The strips of a rectangle, each once, and how many rows of their right edges are done."""
+    of_rectangle = work.strips[work.strips[:, layout.JOB] == number]
+    strips = [of_rectangle[of_rectangle[:, layout.NUMBER] == k] for k in set(of_rectangle[:, layout.NUMBER])]
+    begun = np.array([flags[strip[:, layout.FLAG]].sum() for strip in strips])
+    once = np.array([strip[0] for strip in strips])
+    return once, np.clip(begun - once[:, layout.BEHIND], 0, work.jobs[number, layout.ROWS])
+
+
 def finished_lines(work, jobs, flags):
     """The output as it is when strips have come as far as `flags` say, POISON elsewhere; and all of it."""
     lines, everything = (np.full(work.line_values, POISON, np.int32) for _ in range(2))
     for number, (one, swept) in enumerate(zip(jobs, ReferenceBackend().sweep(jobs), strict=True)):
-        strips = work.strips[work.strips[:, layout.JOB] == number]
-        strips = strips[np.argsort(strips[:, layout.FLAG])]
-        done = flags[strips[:, layout.FLAG]].reshape(strips[-1, layout.BAND] + 1, -1).sum(axis=0)
-        strips = strips[: len(done)]
+        strips, done = right_edges(work, number, flags)
         for kind, boundaries, at in (
             ("row", swept.rows, layout.ROW_OUT_AT),
             ("col", swept.cols, layout.COL_OUT_AT),
@@ -88,51 +107,75 @@ def finished_lines(work, jobs, flags):
     return lines, everything
 
 
-def beside_above(work, strip):
-    """The flags of the strip above and of those beside that one."""
-    count = sum((work.strips[:, layout.JOB] == strip[layout.JOB]) & (work.strips[:, layout.BAND] == 0))
-    beside = [offset for offset in (-1, 0, 1) if 0 <= strip[layout.NUMBER] + offset < count]
-    return [strip[layout.FLAG_ABOVE] + offset for offset in beside]
-
-
 def progress(work, steps):
-    """Flags that grow, each strip never ahead of its left neighbour, each band after the one above."""
+    """Flags that grow, no right edge ever ahead of its left neighbour's, each band after the one above."""
     rng = np.random.default_rng(0)
     flags = work.flags.copy()
     for _ in range(steps):
         yield flags.copy()
-        for strip in work.strips[np.argsort(work.strips[:, layout.FLAG])]:
-            at = strip[layout.FLAG]
-            limit = strip[layout.BAND_ROWS] if strip[layout.NUMBER] == 0 else flags[at - 1]
-            above = beside_above(work, strip)
-            if strip[layout.BAND] == 0 or all(flags[above] == strip[layout.ROWS_ABOVE]):
-                flags[at] = rng.integers(flags[at], limit + 1)
+        for strip in work.strips:
+            at, number = strip[layout.FLAG], strip[layout.NUMBER]
+            most = strip[layout.LAST_START] - strip[layout.FIRST_START]
+            if strip[layout.FIRST_START] == 0 or flags[strip[layout.FLAG_ABOVE]] == strip[layout.DONE_ABOVE]:
+                before = flags[at]
+                flags[at] = rng.integers(flags[at], most + 1)
+                _, done = right_edges(work, strip[layout.JOB], flags)
+                if number and done[number] > done[number - 1]:
+                    flags[at] = before
+
+
+def with_sinks(jobs):
+    return [replace(one, sinks=Sinks(CollectedLines(), CollectedLines())) for one in jobs]
 
 
 @pytest.mark.parametrize("looks", [0, 1, 80])
 @pytest.mark.parametrize("slice_size", [1, 20])
-@pytest.mark.parametrize("band_rows", [12, worklist.ALL_ROWS])
-def test_only_final_values_are_fetched_and_in_the_end_all(monkeypatch, looks, slice_size, band_rows):
+@pytest.mark.parametrize("band_rows", [32, worklist.ALL_ROWS])
+@pytest.mark.parametrize("staged", [40, 1 << 10])
+def test_only_final_values_are_fetched_and_in_the_end_all(monkeypatch, looks, slice_size, band_rows, staged):
     monkeypatch.setattr(download, "_SLICE", slice_size)
-    monkeypatch.setattr(download, "_WORTH_FETCHING", 0)
-    work = worklist.build(WORK, CONFIG, band_rows)
+    monkeypatch.setattr(download, "_LARGEST_SLICE", slice_size)
+    monkeypatch.setattr(download, "_WORTH_STREAMING", 0)
+    work, jobs = worklist.build(WORK, CONFIG, band_rows), with_sinks(WORK)
     out, flags = OnDevice(np.full(work.line_values, POISON, np.int32)), OnDevice(work.flags)
-    fetching = download.Download(WORK, work, out, flags, Stream())
-    for now in progress(work, looks):
-        flags.values = now
-        out.values, _ = finished_lines(work, WORK, now)
-        fetching.advance()
-    if looks > 1:
-        assert now[work.strips[work.strips[:, layout.BAND].argmax(), layout.FLAG]] > 0
-    out.values = finished_lines(work, WORK, now if looks else work.flags)[1]
-    lines = fetching.finish()
-    best = np.zeros((len(work.strips), layout.BEST_FIELDS), np.int32)
-    for one, got, want in zip(
-        WORK, worklist.results(WORK, work, lines, best), ReferenceBackend().sweep(WORK), strict=True
-    ):
-        assert_same_result(one, replace(got, best=want.best), want)
+    with download.Download(jobs, work, out, flags, Space(staged)) as fetching:
+        for now in progress(work, looks):
+            flags.values = now
+            out.values, _ = finished_lines(work, WORK, now)
+            fetching.advance()
+        if looks > 1:
+            assert now[work.strips[work.strips[:, layout.BAND].argmax(), layout.FLAG]] > 0
+        out.values = finished_lines(work, WORK, now if looks else work.flags)[1]
+        assert fetching.finish() is None
+    for one, want in zip(jobs, ReferenceBackend().sweep(WORK), strict=True):
+        rows = one.sinks.rows.boundaries(one.left.h[list(one.rows)])
+        cols = one.sinks.cols.boundaries(one.top.h[list(one.cols)])
+        assert_same_result(one, SweepResult(rows, cols, want.best), want)
 
 
-def test_a_few_values_wait_for_the_end():
+@pytest.mark.parametrize("least", [0, 1 << 20])
+def test_boundaries_nobody_waits_for_come_in_one_piece(monkeypatch, least):
+    """Because the jobs have no sinks, or because they are few."""
+    monkeypatch.setattr(download, "_WORTH_STREAMING", least)
+    work, jobs = worklist.build(WORK, CONFIG), with_sinks(WORK) if least else WORK
+    everything = finished_lines(work, WORK, work.flags)[1]
+    with download.Download(jobs, work, OnDevice(everything), None, Space()) as fetching:
+        assert not fetching.streams
+        assert (fetching.finish() == everything).all()
+
+
+def test_what_a_sink_raises_is_raised(monkeypatch):
+    monkeypatch.setattr(download, "_WORTH_STREAMING", 0)
+
+    class Refuses:
+        def put(self, line, h, gap):
+            raise MemoryError(line)
+
     work = worklist.build(WORK, CONFIG)
-    assert not download.Download(WORK, work, None, None, Stream()).worth_an_early_start
+    jobs = [replace(one, sinks=Sinks(Refuses(), Refuses())) for one in WORK]
+    everything = finished_lines(work, WORK, work.flags)[1]
+    with (
+        pytest.raises(MemoryError),
+        download.Download(jobs, work, OnDevice(everything), None, Space()) as fetching,
+    ):
+        fetching.finish()

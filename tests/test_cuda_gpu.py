@@ -97,7 +97,7 @@ def test_packed_arithmetic():
     """The machine's instructions, fused as the assembler likes, do what the simulator's stand-ins do."""
     pytest.importorskip("numba_cuda")
     from longalign.backends.cuda.api import cuda
-    from longalign.backends.cuda.ptx import add_pairs, maximum_pairs, permute_bytes
+    from longalign.backends.cuda.ptx import add_pairs, maximum_pairs, minimum_signed_pairs, permute_bytes
 
     @cuda.jit
     def fused(x, y, z, w, out):
@@ -106,17 +106,19 @@ def test_packed_arithmetic():
             out[0, k] = maximum_pairs(add_pairs(x[k], y[k]), z[k])
             out[1, k] = maximum_pairs(maximum_pairs(x[k], y[k]), z[k])
             out[2, k] = permute_bytes(x[k], y[k], w[k])
+            out[3, k] = minimum_signed_pairs(x[k], y[k])
 
     rng = np.random.default_rng(0)
     count = 1 << 16
     x, y, z, w = rng.integers(-(1 << 31), 1 << 31, (4, count)).astype(np.int32)
     on_device = [cuda.to_device(np.ascontiguousarray(values)) for values in (x, y, z, w)]
-    result = cuda.device_array((3, count), np.int32)
+    result = cuda.device_array((4, count), np.int32)
     fused[count // 128, 128](*on_device, result)
     out = result.copy_to_host()
     xs, ys, zs = (values.view(np.uint16) for values in (x, y, z))
     assert (out[0].view(np.uint16) == np.maximum(xs + ys, zs)).all()
     assert (out[1].view(np.uint16) == np.maximum(np.maximum(xs, ys), zs)).all()
+    assert (out[3].view(np.int16) == np.minimum(x.view(np.int16), y.view(np.int16))).all()
     source = np.stack([x, y], 1).view(np.uint8).reshape(count, 8)
     nibbles = w[:, None] >> np.arange(0, 16, 4) & 15
     picked = np.take_along_axis(source, nibbles & 7, 1)

@@ -205,6 +205,26 @@ def test_a_jump_on_an_edge_is_seen(jump, at):
     assert not window.has_smooth_edges(replace(plain, top=level, left=jumps))
 
 
+@given(
+    st.lists(st.integers(-12, 12), min_size=1, max_size=30),
+    st.sampled_from([-(2**30), 0, 2**30]),
+    st.booleans(),
+)
+def test_an_edge_is_smooth_if_no_fall_and_no_rise_is_too_deep(steps, begin, pieces):
+    h = np.array([begin, *steps]).cumsum()
+    scoring = Scoring()
+    top, least, room = scoring.match + scoring.gap_extend, -scoring.gap_extend, 2 * scoring.gap_open
+    smooth = all(
+        least * (k - i) - room <= h[k] - h[i] <= top * (k - i) + room
+        for i in range(len(h))
+        for k in range(i, len(h))
+    )
+    edge = Boundary(h.astype(np.int32), np.full(len(h), NEG_INF, np.int32))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(window, "_PIECE", 4 if pieces else 1 << 14)
+        assert window.is_smooth(edge, scoring) == smooth
+
+
 def test_a_gap_value_above_its_h_is_seen():
     plain = job(9, 9)
     high = Boundary(np.zeros(10, np.int32), np.full(10, 1, np.int32))

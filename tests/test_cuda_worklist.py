@@ -60,29 +60,47 @@ def test_a_strip_comes_after_its_left_neighbour_and_rectangles_take_turns():
         assert (np.diff(strips[:, layout.FIRST_COLUMN]) > 0).all()
 
 
-def test_bands_cover_the_rows_and_come_after_what_they_need():
-    work = worklist.build([job(50, 300, rows=(2, 20, 22, 50)), job(7, 100)], CONFIG, 20)
-    strips = strips_of(work, 0)
-    per_band = len(strips) // 3
-    rows = np.unique(strips[:, [layout.BAND, layout.FIRST_ROW, layout.BAND_ROWS]], axis=0)
-    assert rows.tolist() == [[0, 0, 20], [1, 20, 20], [2, 40, 10]]
-    assert list(strips[::per_band, layout.WANTED_ABOVE]) == [0, 2, 3]
-    order = {int(strip[layout.FLAG]): place for place, strip in enumerate(work.strips)}
-    for strip in strips[per_band:]:
-        above = int(strip[layout.FLAG_ABOVE])
-        beside = [above + step for step in (-1, 0, 1) if 0 <= strip[layout.NUMBER] + step < per_band]
-        assert max(order[flag] for flag in beside) < order[int(strip[layout.FLAG])]
-    assert len(strips_of(work, 1)) == len(strips_of(worklist.build([job(7, 100)], CONFIG), 0))
+@pytest.mark.parametrize("shape", [(50, 300), (7, 100), (1, 1), (400, 10), (20, 2_000)])
+@pytest.mark.parametrize("band_rows", [1, 32, 70, 100, worklist.ALL_ROWS])
+def test_bands_of_a_strip_follow_one_another_and_what_they_need_comes_first(shape, band_rows):
+    rows, cols = shape
+    work = worklist.build([job(9, 70), job(rows, cols, cols=(cols,))], CONFIG, band_rows)
+    strips = strips_of(work, 1)
+    ticket = {int(strip[layout.FLAG]): k for k, strip in enumerate(work.strips)}
+    for number in range(worklist.count_strips(job(rows, cols), CONFIG)):
+        of_strip = strips[strips[:, layout.NUMBER] == number]
+        first, last = of_strip[:, layout.FIRST_START], of_strip[:, layout.LAST_START]
+        assert first[0] == 0
+        assert list(first[1:]) == list(last[:-1])
+        assert last[-1] == rows + of_strip[0, layout.BEHIND]
+        assert (first % CONFIG.batch == 0).all()
+        assert (first < last).all()
+        assert list(of_strip[1:, layout.FLAG_ABOVE]) == list(of_strip[:-1, layout.FLAG])
+        assert list(of_strip[1:, layout.DONE_ABOVE]) == list((last - first)[:-1])
+        assert sorted(tickets := [ticket[flag] for flag in of_strip[:, layout.FLAG]]) == tickets
+        # Rows that the left neighbour must have done when the strip is interrupted or ends.
+        left = strips[strips[:, layout.NUMBER] == number - 1]
+        for strip in of_strip if number else ():
+            done_before = left[
+                [ticket[flag] < ticket[int(strip[layout.FLAG])] for flag in left[:, layout.FLAG]]
+            ]
+            done = done_before[:, layout.LAST_START].max() - left[0, layout.BEHIND]
+            assert done >= min(rows, strip[layout.LAST_START])
 
 
-@pytest.mark.parametrize("rows", [(), (1,), (3, 4, 9), (50,), (7, 20, 21, 49), tuple(range(1, 51))])
-def test_bands_follow_one_another_whatever_rows_are_wanted(rows):
-    strips = strips_of(worklist.build([job(50, 10, rows=rows)], CONFIG, 20), 0)
-    bands = [(strip[layout.FIRST_ROW], strip[layout.FIRST_ROW] + strip[layout.BAND_ROWS]) for strip in strips]
-    assert [first for first, _ in bands[1:]] == [end for _, end in bands[:-1]]
-    assert (bands[0][0], bands[-1][1]) == (0, 50)
-    above = [strip[layout.ROWS_ABOVE] for strip in strips[1:]]
-    assert above == [strip[layout.BAND_ROWS] for strip in strips[:-1]]
+def test_a_strip_knows_the_ticket_of_its_right_neighbour():
+    work = worklist.build([job(50, 300), job(90, 100)], CONFIG, 32)
+    place = {tuple(strip[[layout.JOB, layout.BAND, layout.NUMBER]]): k for k, strip in enumerate(work.strips)}
+    for (rectangle, band, number), k in place.items():
+        assert work.strips[k, layout.NEXT] == place.get((rectangle, band, number + 1), layout.NO_TICKET)
+
+
+def test_only_interrupted_strips_keep_a_state():
+    assert worklist.build([job(5, 300), job(6, 10)], CONFIG).state_values == 0
+    work = worklist.build([job(5, 70), job(200, 70), job(200, 70)], CONFIG, 32)
+    size = 32 * CONFIG.state_words
+    assert work.state_values == 6 * size
+    assert list(work.jobs[:, layout.STATE_AT]) == [0, 2 * size, 4 * size]
 
 
 def test_every_strip_has_a_flag_of_its_own_and_none_is_up():
@@ -132,11 +150,11 @@ def test_a_tile_is_inside_the_matrix_and_not_too_long(shape, free):
 
 
 def test_device_memory_grows_with_the_sides_and_the_lattice_only():
-    plain = memory.bytes_needed([job(1_000, 2_000)], 512)
-    assert memory.bytes_needed([job(2_000, 4_000)], 512) == pytest.approx(2 * plain, rel=0.1)
+    plain = memory.bytes_needed([job(1_000, 2_000)], CONFIG)
+    assert memory.bytes_needed([job(2_000, 4_000)], CONFIG) == pytest.approx(2 * plain, rel=0.1)
     rows = tuple(range(2, 202, 2))
-    with_rows = memory.bytes_needed([job(1_000, 2_000, rows=rows, cols=())], 512)
-    without = memory.bytes_needed([job(1_000, 2_000, rows=(), cols=())], 512)
+    with_rows = memory.bytes_needed([job(1_000, 2_000, rows=rows, cols=())], CONFIG)
+    without = memory.bytes_needed([job(1_000, 2_000, rows=(), cols=())], CONFIG)
     assert with_rows - without == pytest.approx(100 * 2_000 * 8, rel=0.01)
 
 

@@ -15,6 +15,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -36,7 +37,7 @@ from longalign.reference import matrices
 from longalign.scoring import NEG_INF, Scoring
 from longalign.store import DirectoryStore, Manifest, MemoryStore, Piece, TileRecord, codec
 from longalign.store.base import DamagedTile
-from longalign.store.codec import pack
+from longalign.store.codec import Packer, pack
 from longalign.store.files import atomic_path
 from longalign.store.manifest import SequenceRecord
 from longalign.testing import whole_matrix
@@ -98,6 +99,24 @@ def test_every_part_of_every_packed_line_comes_back(length, stride, data):
             for start in range(length + 1):
                 for stop in range(start, length + 1):
                     assert same(packed.part(place, start, stop), line.part(start, stop)), (line, start, stop)
+
+
+@given(st.integers(1, 30), st.integers(1, 8), st.data())
+def test_lines_that_come_in_pieces_are_packed_as_whole_ones(length, stride, data):
+    lines = data.draw(st.lists(boundaries(length), min_size=1, max_size=3))
+    index = range(1, len(lines) + 1)
+    cuts = [sorted({0, length, *data.draw(st.lists(st.integers(1, length), max_size=5))}) for _ in lines]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(codec, "ANCHOR_STRIDE", stride)
+        packer = Packer(index, np.array([line.h[0] for line in lines], np.int32), length)
+        for number, line in enumerate(lines):
+            for start, stop in pairwise(cuts[number]):
+                packer.put(number, line.h[start + 1 : stop + 1], line.gap[start + 1 : stop + 1])
+        pieces, whole = packer.packed(), pack(index, lines)
+    for field in dataclasses.fields(whole):
+        got, want = getattr(pieces, field.name), getattr(whole, field.name)
+        assert got.dtype == want.dtype
+        assert np.array_equal(got, want), (field.name, lines, cuts)
 
 
 def test_parts_around_the_anchors_of_a_long_line():

@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from longalign.boundary import BestCell, Boundary, StartLine, State
+from longalign.boundary import BestCell, Boundary, IntArray, StartLine, State
 from longalign.scoring import Scoring
 
 Codes = NDArray[np.uint8]
@@ -55,18 +55,39 @@ class Rectangle:
         return len(self.query) * len(self.target)
 
 
+class LineSink(Protocol):
+    """Takes boundaries of equal length piece by piece, each from its beginning on."""
+
+    def put(self, line: int, h: IntArray, gap: IntArray) -> None:
+        """The next cells of the line of this number, without the corner.
+
+        The arrays are those of the caller, who uses them again. Different lines may come from different
+        threads.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Sinks:
+    """Where wanted boundaries go while a rectangle is swept, numbered as in its job."""
+
+    rows: LineSink
+    cols: LineSink
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class SweepJob(Rectangle):
     """A rectangle to sweep, and what is wanted back.
 
     `rows` and `cols` are the boundary indices wanted back, strictly increasing within 1..m and 1..n: the
-    lattice, and m and n themselves where the bottom and the right edge are wanted. `track_best` asks for the
-    best cell with a positive score.
+    lattice, and m and n themselves where the bottom and the right edge are wanted. With `sinks` they go there
+    as they become known, and the result has none. `track_best` asks for the best cell with a positive score.
     """
 
     rows: tuple[int, ...] = ()
     cols: tuple[int, ...] = ()
     track_best: bool = True
+    sinks: Sinks | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -95,6 +116,15 @@ class SweepResult:
     cols: tuple[Boundary, ...]
     best: BestCell
 
+    def delivered(self, job: SweepJob) -> SweepResult:
+        """The same without boundaries, which have gone to the job's sinks; itself if it has none."""
+        if job.sinks is None:
+            return self
+        for sink, lines in ((job.sinks.rows, self.rows), (job.sinks.cols, self.cols)):
+            for number, line in enumerate(lines):
+                sink.put(number, line.h[1:], line.gap[1:])
+        return SweepResult((), (), self.best)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TraceJob:
@@ -120,18 +150,21 @@ class TraceJob:
 class DeviceFacts:
     """What a planner must know of a device: plain values, so that another process can tell them of its own.
 
-    `largest` and `shared` are the `tile_shape` of its back end, alone and among all devices of the run.
+    `largest` and `shared` are the `tile_shape` of its back end, alone and among all devices of the run; the
+    others are those of `Backend`.
     """
 
     largest: tuple[int, int]
     shared: tuple[int, int]
     least_chunk: int
+    line_bytes: int
+    line_cells: int
 
     @classmethod
     def of(cls, backend: Backend, rows: int, cols: int, devices: int) -> DeviceFacts:
         """The facts about one of so many `devices` that share a matrix of `rows` x `cols` letters."""
         largest, shared = (backend.tile_shape(rows, cols, count) for count in (1, devices))
-        return cls(largest, shared, backend.least_chunk)
+        return cls(largest, shared, backend.least_chunk, backend.line_bytes, backend.line_cells())
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,6 +183,13 @@ class Backend(Protocol):
 
     #: The side below which a square rectangle, swept by itself, takes hardly less time.
     least_chunk: int
+
+    #: Bytes of host memory that a boundary cell takes from when it is swept until it is stored, packed.
+    line_bytes: int
+
+    def line_cells(self) -> int:
+        """How many boundary cells of one sweep there is room for on the device."""
+        ...
 
     def sweep(self, jobs: Sequence[SweepJob], progress: Progress = no_progress) -> list[SweepResult]:
         """Sweep independent rectangles in one go (a CUDA back end: in one launch); results in order.

@@ -8,16 +8,14 @@ ANCHOR_STRIDE-th cell so that a part of a line is read without the rest. All ari
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from longalign.boundary import Boundary
+from longalign.boundary import Boundary, IntArray
 from longalign.scoring import NEG_INF
 
 ANCHOR_STRIDE = 4096
@@ -70,26 +68,84 @@ class PackedLines:
 NO_LINES = PackedLines(*(np.empty((0, 0), np.int8) for _ in range(4)))
 
 
-def pack(index: Sequence[int], lines: Sequence[Boundary]) -> PackedLines:
-    """Pack boundaries of equal length, in increasing order of index.
+class Packer:
+    """Packs boundaries of equal length that come piece by piece, each from its beginning on.
 
-    Threads share the lines: on a GPU's host this takes longer than the sweep would, else.
+    `index` is that of `PackedLines`, increasing; `corners` (k,) holds H at index 0 of each line. Different
+    lines may come from different threads.
     """
+
+    def __init__(self, index: Sequence[int], corners: IntArray, length: int) -> None:
+        self._index = np.array(index, np.int64)
+        self._anchors = np.empty((len(index), length // ANCHOR_STRIDE + 1), np.int32)
+        self._anchors[:, 0] = corners
+        self._last = self._anchors[:, 0].copy()
+        self._filled = [0] * len(index)
+        self._steps, self._gaps = (_NarrowTable(len(index), length) for _ in range(2))
+
+    def put(self, line: int, h: IntArray, gap: IntArray) -> None:
+        """The next cells of the line of this number: H and the gap state, int32 of equal length."""
+        start = self._filled[line]
+        stop = start + len(h)
+        self._steps.put(line, start, np.diff(h, prepend=self._last[line]))
+        self._gaps.put(line, start, h - gap)
+        first = start // ANCHOR_STRIDE + 1
+        anchors = h[first * ANCHOR_STRIDE - 1 - start :: ANCHOR_STRIDE]
+        self._anchors[line, first : first + len(anchors)] = anchors
+        self._last[line], self._filled[line] = h[-1], stop
+
+    def packed(self) -> PackedLines:
+        """All lines, once they are complete."""
+        if not len(self._index):
+            return NO_LINES
+        return PackedLines(self._index, self._anchors, self._steps.values(), self._gaps.values())
+
+
+class _NarrowTable:
+    """Lines of integers in 8 bits, as long as they fit; those that do not are kept aside."""
+
+    def __init__(self, lines: int, length: int) -> None:
+        self._table = np.empty((lines, length), np.int8)
+        self._wide: dict[int, IntArray] = {}
+
+    def put(self, line: int, start: int, values: IntArray) -> None:
+        place = slice(start, start + len(values))
+        if line not in self._wide:
+            if _narrowest(values) == np.int8:
+                self._table[line, place] = values
+                return
+            wide = np.empty(self._table.shape[1], np.int32)
+            wide[:start] = self._table[line, :start]
+            self._wide[line] = wide
+        self._wide[line][place] = values
+
+    def values(self) -> NDArray[np.signedinteger[Any]]:
+        """All lines in the narrowest integers that hold them."""
+        if not self._wide:
+            return self._table
+        widest = np.result_type(*map(_narrowest, self._wide.values()))
+        table: NDArray[np.signedinteger[Any]] = self._table.astype(widest)
+        for line, values in self._wide.items():
+            table[line] = values
+        return table
+
+
+def pack(index: Sequence[int], lines: Sequence[Boundary]) -> PackedLines:
+    """Pack boundaries of equal length, in increasing order of index."""
     if not lines:
         return NO_LINES
-    with ThreadPoolExecutor(min(len(lines), os.cpu_count() or 1)) as executor:
-        steps = list(executor.map(lambda line: narrow(np.diff(line.h)), lines))
-        gaps = list(executor.map(lambda line: narrow(line.h[1:] - line.gap[1:]), lines))
-    return PackedLines(
-        index=np.array(index, np.int64),
-        anchors=np.stack([line.h[::ANCHOR_STRIDE] for line in lines]),
-        steps=np.stack(steps, dtype=np.result_type(*steps)),
-        gaps=np.stack(gaps, dtype=np.result_type(*gaps)),
-    )
+    packer = Packer(index, np.array([line.h[0] for line in lines], np.int32), len(lines[0]))
+    for number, line in enumerate(lines):
+        packer.put(number, line.h[1:], line.gap[1:])
+    return packer.packed()
+
+
+def _narrowest(values: NDArray[np.int32]) -> np.dtype[np.signedinteger[Any]]:
+    low, high = (int(values.min()), int(values.max())) if values.size else (0, 0)
+    types = (np.int8, np.int16, np.int32)
+    return np.dtype(next(t for t in types if np.iinfo(t).min <= low and high <= np.iinfo(t).max))
 
 
 def narrow(values: NDArray[np.int32]) -> NDArray[np.signedinteger[Any]]:
     """The same in the narrowest integers that hold them."""
-    low, high = (int(values.min()), int(values.max())) if values.size else (0, 0)
-    types = (np.int8, np.int16, np.int32)
-    return values.astype(next(t for t in types if np.iinfo(t).min <= low and high <= np.iinfo(t).max))
+    return values.astype(_narrowest(values))

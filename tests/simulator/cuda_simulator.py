@@ -146,6 +146,10 @@ def _maximum_pairs(x, y):
     return np.maximum(_halves(x), _halves(y)).view(np.int32)[0]
 
 
+def _minimum_signed_pairs(x, y):
+    return np.minimum(_halves(x).view(np.int16), _halves(y).view(np.int16)).view(np.int32)[0]
+
+
 def _store(array, index, value):
     array[index] = value
 
@@ -184,6 +188,7 @@ def _ptx() -> ModuleType:
     module.dot_bytes = _dot_bytes
     module.add_pairs = _add_pairs
     module.maximum_pairs = _maximum_pairs
+    module.minimum_signed_pairs = _minimum_signed_pairs
     return module
 
 

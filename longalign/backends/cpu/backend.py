@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -87,6 +88,7 @@ class CpuBackend:
 
     name = "cpu"
     least_chunk = 1024
+    line_bytes = 16  # as it is swept, as two int32, and packed and on its way into a file
 
     def __init__(
         self,
@@ -119,7 +121,11 @@ class CpuBackend:
             plan = Plan([jobs[k] for k in places], self._geometry, self.threads)
             self._run(plan.work, family, progress)
             results.update(zip(places, plan.results(), strict=True))
-        return [results[k] for k in range(len(jobs))]
+        return [results[k].delivered(job) for k, job in enumerate(jobs)]
+
+    def line_cells(self) -> int:
+        """See `longalign.backends.base.Backend`: as many as there is host memory for."""
+        return sys.maxsize
 
     def can_trace(self, rows: int, cols: int) -> bool:
         """See `longalign.backends.base.Backend`."""

@@ -81,6 +81,7 @@ class CudaBackend:
 
     #: A warp takes as long for a strip, and the next one starts a little later: the length of a side counts.
     least_chunk = 32_768
+    line_bytes = 6  # packed at once, and on its way into a file
 
     def __init__(
         self,
@@ -115,6 +116,11 @@ class CudaBackend:
                 swept = self._sweep_group(config, [jobs[k] for k in members], progress)
                 results.update(zip(members, swept, strict=True))
         return [results[k] for k in range(len(jobs))]
+
+    def line_cells(self) -> int:
+        """See `longalign.backends.base.Backend`."""
+        with self._current():
+            return memory.line_cells(self._kept().free_bytes())
 
     def can_trace(self, rows: int, cols: int) -> bool:
         """See `longalign.backends.base.Backend`."""
@@ -152,7 +158,7 @@ class CudaBackend:
         with self._current():
             resident = planning.resident_warps(config, self._hardware(), job.scoring.letters)
         band_rows = planning.band_rows([job], config, resident, self._wishes)
-        bands = len(worklist.bands_of(job, band_rows))
+        bands = worklist.count_bands(len(job.query), strips, config, band_rows)
         return {
             "kernel": "local" if config.local else "global",
             "numbers": f"{config.numbers}: {choice.why_numbers}",
@@ -160,7 +166,7 @@ class CudaBackend:
             "strips": f"{strips} of at most {config.strip_width} columns, {config.columns} a part",
             "bands": f"{bands}, in which {resident} warps take the strips in turn",
             "batch": f"{config.batch} rows",
-            "device memory": f"{memory.bytes_needed([job], config.strip_width, band_rows) / 1e9:.3f} GB",
+            "device memory": f"{memory.bytes_needed([job], config, band_rows) / 1e9:.3f} GB",
             "shape": choice.why_shape,
         }
 
@@ -207,15 +213,18 @@ class CudaBackend:
         band_rows = planning.band_rows(jobs, config, resident * config.warps, self._wishes)
         cells = sum(job.cells for job in jobs)
         what = f"sweeping {len(jobs)} rectangle(s) of {cells:.3g} cells with the requested boundaries"
-        block = workspace.block(memory.bytes_needed(jobs, config.strip_width, band_rows), what)
+        block = workspace.block(memory.bytes_needed(jobs, config, band_rows), what)
         work = worklist.build(jobs, config, band_rows)
         buffers = memory.DeviceBuffers(work, block, workspace.stream)
         kernel = _kernel(config)
         blocks = min(resident, -(-len(work.strips) // config.warps))
-        download = Download(jobs, work, buffers.lines, buffers.flags, workspace.talk)
-        reported = launch.run(kernel, config, blocks, shared_bytes, buffers, workspace, download, progress)
+        with Download(jobs, work, buffers.lines, buffers.flags, workspace) as download:
+            reported = launch.run(
+                kernel, config, blocks, shared_bytes, buffers, workspace, download, progress
+            )
+            lines = download.finish()
         self.kernel_seconds += workspace.kernel_seconds()
-        swept = worklist.results(jobs, work, download.finish(), buffers.best())
+        swept = worklist.results(jobs, work, lines, buffers.best())
         progress(cells - reported)
         return swept
 

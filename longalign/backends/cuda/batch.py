@@ -17,22 +17,22 @@ from numba import int32
 from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.best import make_note_best, make_threshold
 from longalign.backends.cuda.config import STEP_ROWS, KernelConfig
-from longalign.backends.cuda.events import make_at_work
+from longalign.backends.cuda.events import make_at_work, make_begun
 from longalign.backends.cuda.layout import high_of, low_of, pack
 from longalign.backends.cuda.letters import letter_scores
 from longalign.backends.cuda.numbers import NUMBERS
 from longalign.backends.cuda.ptx import load_shared, store_shared
-from longalign.backends.cuda.row import Edge, make_row
+from longalign.backends.cuda.row import Edge, make_inner_edge, make_row
 from longalign.backends.cuda.sync import ALL_LANES
 
 #: What a lane hands from batch to batch: the right edges of its parts' last two rows, and opened above and
 #: left of their next cells.
 Carry = namedtuple("Carry", "upper lower diagonal")
 
-#: Where a lane stands: its rectangle, the rows above its band, its number, its first column and how many
-#: columns it has; the lane that holds the strip's last part, which half that is, and its last column; and
-#: whether the strip ends inside that part and its right edge counts.
-Place = namedtuple("Place", "job above lane first width last_lane final last_column ragged")
+#: Where a lane stands: its rectangle, its number, its first column and how many columns it has; the lane that
+#: holds the strip's last part, which half that is, and its last column; and whether the strip ends inside
+#: that part and its right edge counts.
+Place = namedtuple("Place", "job lane first width last_lane final last_column ragged")
 
 #: Where a warp's batch stands in shared memory: addresses of the next slot to read, the next to write, and of
 #: a lane's next row letter; and the strip's profile, if there is one, with the address of the lane's part.
@@ -127,18 +127,23 @@ def hand_on(outbox, desk, offset, right, place):
         store_shared(outbox, np.int32(desk.outbox + SLOT_BYTES * offset), pack(right.open, right.gap))
 
 
-def make_step(config: KernelConfig, offset: int = 0, at_ends: bool = False) -> Any:
+def make_step(
+    config: KernelConfig, offset: int = 0, any_letters: bool = False, eventful: bool = False
+) -> Any:
     """A device function that sweeps two rows, `offset` rows after where the loop stands.
 
-    Without branches between the rows and what they hand on, the assembler overlaps the two. `at_ends` of a
-    band, idle lanes do nothing, and what idle halves find is not noted.
+    Without branches between the rows and what they hand on, the assembler overlaps the two. `any_letters`:
+    not only A C G T in the query. If `eventful`, rows may lie above or below the rectangle: a half keeps its
+    columns until it begins, and nothing that a half finds outside is noted; and the strip may be ragged.
     """
     columns, halves, track_best = config.columns, config.halves, config.track_best
     numbers = NUMBERS[config.numbers]
     maximum, select, halves_if = numbers.maximum, numbers.select, numbers.halves
-    advance, fetch = make_row(config), _make_fetch(config)
+    advance, fetch = make_row(config, any_letters), _make_fetch(config)
+    advance_again = make_row(config, any_letters, guarded=eventful)
     letter_early, read_early, read_late = _make_letters(config)
-    note_best, threshold_of, at_work = make_note_best(config), make_threshold(config), make_at_work(config)
+    note_best, threshold_of = make_note_best(config), make_threshold(config)
+    begun_at, at_work, inner_edge = make_begun(config), make_at_work(config), make_inner_edge(config)
 
     @cuda.jit(device=True)
     def step(
@@ -146,20 +151,27 @@ def make_step(config: KernelConfig, offset: int = 0, at_ends: bool = False) -> A
         elsewhere, state,
     ):  # fmt: skip
         between = cuda.local.array(columns, int32)
-        best, threshold, (upper, lower, diagonal) = state.best, state.threshold, state.carry
-        row, high, higher = np.int32(first_row + offset), threshold, threshold
+        e_between = cuda.local.array(columns, int32)
+        best, threshold = state.best, state.threshold
+        left, below, diagonal = state.upper.left, state.lower.left, state.carry.diagonal
+        row = np.int32(first_row + offset)
+        begun = begun_at(row)
         first_letter = letter_early(row_letters, desk, offset + 2)
         second_letter = letter_early(row_letters, desk, offset + 3)
         first_read = read_early(first_letter, desk, offset)
-        if not at_ends or at_work(row, rows):
-            left, below = state.upper.left, state.lower.left
-            upper, high = advance(
-                opened, between, e, letters, state.upper.letter, diagonal, left, threshold, costs
-            )
-            lower, higher = advance(
-                between, opened, e, letters, state.lower.letter, left.open, below, threshold, costs
-            )
-            diagonal = below.open
+        upper, high = advance(
+            opened, between, e, e_between, letters, state.upper.letter, diagonal, left, threshold, costs,
+            begun,
+        )  # fmt: skip
+        lower, higher = advance_again(
+            between, opened, e_between, e, letters, state.lower.letter, left.open, below, threshold, costs,
+            begun,
+        )  # fmt: skip
+        diagonal = select(begun, below.open, diagonal) if eventful else below.open
+        if eventful and place.ragged:
+            cost, final, last = costs.extend_cost, place.final, place.last_column
+            upper = inner_edge(between, left, upper, cost, final, last)
+            lower = inner_edge(opened, below, lower, cost, final, last)
         second_read = read_early(second_letter, desk, offset)
         hand_on(outbox, desk, offset, upper, place)
         hand_on(outbox, desk, offset + 1, lower, place)
@@ -167,7 +179,7 @@ def make_step(config: KernelConfig, offset: int = 0, at_ends: bool = False) -> A
         next_upper = fetch(inbox, desk, offset + 2, upper, place, letter)
         letter = read_late(row_letters, desk, offset + 3, second_read)
         next_lower = fetch(inbox, desk, offset + 3, lower, place, letter)
-        if at_ends:
+        if eventful:
             high = select(at_work(row, rows), high, threshold)
             higher = select(at_work(np.int32(row + 1), rows), higher, threshold)
         if track_best and maximum(high, higher) != threshold:
@@ -182,12 +194,12 @@ def make_step(config: KernelConfig, offset: int = 0, at_ends: bool = False) -> A
     return step
 
 
-def _make_steps(config: KernelConfig, count: int, offset: int = 0) -> Any:
+def _make_steps(config: KernelConfig, any_letters: bool, count: int, offset: int = 0) -> Any:
     """A device function that sweeps `count` steps, without a loop."""
-    step = make_step(config, offset)
+    step = make_step(config, offset, any_letters)
     if count == 1:
         return step
-    others = _make_steps(config, count - 1, offset + STEP_ROWS)
+    others = _make_steps(config, any_letters, count - 1, offset + STEP_ROWS)
 
     @cuda.jit(device=True)
     def steps(
@@ -215,14 +227,15 @@ def advance_desk(desk, rows):
     )  # fmt: skip
 
 
-def make_sweep_batch(config: KernelConfig) -> Any:
+def make_sweep_batch(config: KernelConfig, any_letters: bool = False) -> Any:
     """A device function that sweeps the rows of a batch in which nothing happens (see `eventful` for others).
 
     It takes left edge and letters from shared memory, and leaves the right edge there: `desk` says where.
+    `any_letters`: not only A C G T in the query, which is rare.
     """
     batch = config.batch
-    count = _UNROLLED if batch % (_UNROLLED * STEP_ROWS) == 0 else 1
-    steps, stride, fetch = _make_steps(config, count), count * STEP_ROWS, make_fetch_all(config)
+    count = _UNROLLED if batch % (_UNROLLED * STEP_ROWS) == 0 and not any_letters else 1
+    steps, stride, fetch = _make_steps(config, any_letters, count), count * STEP_ROWS, make_fetch_all(config)
 
     @cuda.jit(device=True)
     def sweep_batch(

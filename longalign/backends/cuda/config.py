@@ -77,6 +77,19 @@ class KernelConfig:
         return -(-(self.batch + self.span - STEP_ROWS) // self.batch) * self.batch
 
     @property
+    def slope(self) -> int:
+        """Rows by which bands begin higher up in a strip than in its left neighbour.
+
+        The neighbour's last part then stands where the strip begins when it is interrupted as well.
+        """
+        return -(-self.span // self.batch) * self.batch
+
+    @property
+    def state_words(self) -> int:
+        """What a lane keeps while its strip is interrupted (see `interrupt`)."""
+        return 2 * self.columns + 13
+
+    @property
     def mailbox_bytes(self) -> int:
         """Shared memory of a warp: two slots for every row of a batch, and row letters, each twice."""
         return 2 * 8 * self.batch + 2 * 4 * self.ring

@@ -2,107 +2,178 @@
 
 The flags say how far each strip has come, and what a strip has published is final (see `sync`): a wanted
 column as far down as its strip has come, a wanted row as far right as strips have passed it. What has become
-final since the last look is copied, unless it is too little to be worth a copy.
+final since the last look goes by pinned memory to the sinks of its job, unless it is too little to be worth a
+copy. Threads feed the sinks from one half of the pinned memory while the other is filled.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from os import cpu_count
+from types import TracebackType
 from typing import Any
 
 import numpy as np
 
-from longalign.backends.base import SweepJob
+from longalign.backends.base import LineSink, SweepJob
 from longalign.backends.cuda import layout
+from longalign.backends.cuda.memory import Workspace
 from longalign.backends.cuda.worklist import WorkList
 from longalign.boundary import IntArray
 
-#: Values of one boundary array in a copy, at least, until the kernel has finished.
-_SLICE = 1 << 17
+#: Values of one boundary array in a copy: at least, until the kernel has finished, and at most.
+_SLICE, _LARGEST_SLICE = 1 << 17, 1 << 18
 
-#: Boundaries of fewer values in all are not fetched before the kernel has finished.
-_WORTH_FETCHING = 1 << 22
+#: Boundaries of fewer values in all are fetched in one go when the kernel has finished.
+_WORTH_STREAMING = 1 << 22
+
+#: Threads that feed sinks: they keep up with a copy engine.
+_MOST_THREADS = 8
 
 
+@dataclass(slots=True)
 class _Line:
-    """A wanted row or column: where its two arrays begin, how long they are, and how much is on the host."""
+    """A wanted row or column: where its two arrays begin on the device, their length, how much is fetched."""
 
-    def __init__(self, at: int, length: int) -> None:
-        self.starts = (at, at + length + 1)
-        self.length = length
-        self.fetched = 0
+    sink: LineSink
+    number: int
+    at: int
+    length: int
+    fetched: int = 0
+
+    def slices(self, final: int) -> Iterator[tuple[int, int, int]]:
+        """What is to be fetched now, without the corner: where H and the gap state begin, and how many."""
+        while self.fetched < final:
+            count = min(_LARGEST_SLICE, final - self.fetched)
+            first = self.at + 1 + self.fetched
+            yield first, first + self.length + 1, count
+            self.fetched += count
 
 
 class _Rectangle:
     """The wanted lines of one rectangle, and where its strips' flags and right edges are."""
 
     def __init__(self, job: SweepJob, fields: IntArray, strips: IntArray) -> None:
+        assert job.sinks is not None
         rows, cols = len(job.query), len(job.target)
         row_at, col_at = int(fields[layout.ROW_OUT_AT]), int(fields[layout.COL_OUT_AT])
         self.rows = [
-            (row, _Line(row_at + k * layout.line_size(cols), cols)) for k, row in enumerate(job.rows)
+            (row, _Line(job.sinks.rows, k, row_at + k * layout.line_size(cols), cols))
+            for k, row in enumerate(job.rows)
         ]
-        first_band = strips[strips[:, layout.BAND] == 0]
-        wanted = np.flatnonzero(first_band[:, layout.WANTED_COLUMN] >= 0)
+        _, firsts = np.unique(strips[:, layout.NUMBER], return_index=True)
+        each = strips[firsts]  # once, in whatever band
+        wanted = np.flatnonzero(each[:, layout.WANTED_COLUMN] >= 0)
         self.cols = [
-            (int(number), _Line(col_at + k * layout.line_size(rows), rows)) for k, number in enumerate(wanted)
+            (int(strip), _Line(job.sinks.cols, k, col_at + k * layout.line_size(rows), rows))
+            for k, strip in enumerate(wanted)
         ]
-        self._flags = strips[:, layout.FLAG].reshape(-1, len(first_band))
-        self._ends = np.concatenate([[0], first_band[:, layout.FIRST_COLUMN] + first_band[:, layout.WIDTH]])
+        self._numbers, self._flags = strips[:, layout.NUMBER], strips[:, layout.FLAG]
+        self._behind, self._length = each[:, layout.BEHIND], rows
+        self._ends = np.concatenate([[0], each[:, layout.FIRST_COLUMN] + each[:, layout.WIDTH]])
 
     def final(self, flags: IntArray) -> Iterator[tuple[_Line, int]]:
         """Every line, and how many of its values are final."""
-        # Rows that the strips of all bands have done: never more than their left neighbours.
-        done = np.minimum.accumulate(flags[self._flags].sum(axis=0))
+        # Rows of their right edges that strips have done, in all bands: no more than their left neighbours.
+        begun = np.bincount(self._numbers, weights=flags[self._flags]).astype(np.int64)
+        done = np.minimum.accumulate(np.clip(begun - self._behind, 0, self._length))
         for row, line in self.rows:
             yield line, int(self._ends[np.count_nonzero(done >= row)])
-        for number, line in self.cols:
-            yield line, int(done[number])
+        for strip, line in self.cols:
+            yield line, int(done[strip])
+
+    def all(self) -> Iterator[tuple[_Line, int]]:
+        for _, line in (*self.rows, *self.cols):
+            yield line, line.length
+
+
+#: Values in pinned memory that belong to a line: H and the gap state.
+_Fetched = tuple[IntArray, IntArray]
 
 
 class Download:
-    """Fetches the wanted boundaries of a launch from `out` on the device, guided by `flags` there."""
+    """Fetches the wanted boundaries of a launch from `out` on the device, guided by `flags` there.
 
-    def __init__(self, jobs: Sequence[SweepJob], work: WorkList, out: Any, flags: Any, stream: Any) -> None:
-        self._out, self._flags, self._stream = out, flags, stream
-        self._host = np.empty(work.line_values, np.int32)
+    Boundaries that are not streamed are an array in the end. Use as a context manager.
+    """
+
+    def __init__(
+        self, jobs: Sequence[SweepJob], work: WorkList, out: Any, flags: Any, space: Workspace
+    ) -> None:
+        self.streams = work.line_values >= _WORTH_STREAMING and all(job.sinks for job in jobs)
+        self._out, self._flags, self._space = out, flags, space
+        self._values = work.line_values
+        self._half = 0
         self._rectangles: list[_Rectangle] = []
-        self._begun = False
-        self.worth_an_early_start = work.line_values >= _WORTH_FETCHING
-        if self.worth_an_early_start:
+        self._feeding: list[Future[None]] = []
+        self._threads = ThreadPoolExecutor(min(_MOST_THREADS, cpu_count() or 1), "lines")
+        if self.streams:
             in_order = work.strips[np.argsort(work.strips[:, layout.FLAG], kind="stable")]
             cuts = np.searchsorted(in_order[:, layout.JOB], np.arange(1, len(jobs)))
             for job, fields, strips in zip(jobs, work.jobs, np.split(in_order, cuts), strict=True):
                 self._rectangles.append(_Rectangle(job, fields, strips))
 
+    def __enter__(self) -> Download:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._threads.shutdown(cancel_futures=True)
+
     def advance(self) -> None:
         """Fetch what has become final, while the kernel runs."""
-        self._begun = True
-        flags = self._flags.copy_to_host(stream=self._stream)
-        self._stream.synchronize()
-        for line, final in self._final(flags):
-            if final - line.fetched >= _SLICE:
-                self._fetch(line, final)
-
-    def finish(self) -> IntArray:
-        """All values of all lines, after the kernel has finished."""
-        if not self._begun and len(self._host):
-            self._out[: len(self._host)].copy_to_host(self._host, stream=self._stream)
-        for rectangle in self._rectangles if self._begun else ():
-            for _, line in (*rectangle.rows, *rectangle.cols):
-                self._fetch(line, line.length)
-        self._stream.synchronize()
-        return self._host
-
-    def _final(self, flags: IntArray) -> Iterator[tuple[_Line, int]]:
+        flags = self._flags.copy_to_host(stream=self._space.talk)
+        self._space.talk.synchronize()
         for rectangle in self._rectangles:
-            yield from rectangle.final(flags)
+            self._fetch((line, end) for line, end in rectangle.final(flags) if end - line.fetched >= _SLICE)
 
-    def _fetch(self, line: _Line, final: int) -> None:
-        """Values are those after the corner, which the host knows."""
-        if final == line.fetched:
-            return
-        for start in line.starts:
-            part = slice(start + 1 + line.fetched, start + 1 + final)
-            self._out[part].copy_to_host(self._host[part], stream=self._stream)
-        line.fetched = final
+    def finish(self) -> IntArray | None:
+        """After the kernel has finished: all values of all lines, or None if they have gone to sinks."""
+        if self.streams:
+            for rectangle in self._rectangles:
+                self._fetch(rectangle.all())
+            self._wait()
+            return None
+        host = np.empty(self._values, np.int32)
+        if self._values:
+            self._out[: self._values].copy_to_host(host, stream=self._space.talk)
+            self._space.talk.synchronize()
+        return host
+
+    def _fetch(self, lines: Iterator[tuple[_Line, int]]) -> None:
+        """Fetch lines up to their ends, as many values at a time as there is room for."""
+        batch: dict[int, tuple[_Line, list[_Fetched]]] = {}
+        room = self._space.staging(self._half)
+        used = 0
+        for line, end in lines:
+            for *starts, count in line.slices(end):
+                if used + 2 * count > len(room):
+                    self._feed(batch)
+                    batch, room, used = {}, self._space.staging(self._half), 0
+                parts = [room[used : used + count], room[used + count : used + 2 * count]]
+                for start, part in zip(starts, parts, strict=True):
+                    self._out[start : start + count].copy_to_host(part, stream=self._space.talk)
+                batch.setdefault(id(line), (line, []))[1].append((parts[0], parts[1]))
+                used += 2 * count
+        self._feed(batch)
+
+    def _feed(self, batch: dict[int, tuple[_Line, list[_Fetched]]]) -> None:
+        """Hand on what has been copied, once the sinks have taken what was before."""
+        if batch:
+            self._space.talk.synchronize()
+            self._wait()
+            self._feeding = [self._threads.submit(_put, *item) for item in batch.values()]
+            self._half = 1 - self._half
+
+    def _wait(self) -> None:
+        for future in self._feeding:
+            future.result()
+        self._feeding = []
+
+
+def _put(line: _Line, fetched: list[_Fetched]) -> None:
+    for h, gap in fetched:
+        line.sink.put(line.number, h, gap)

@@ -14,7 +14,7 @@ from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.batch import LETTER_BYTES, SLOT_BYTES, Carry
 from longalign.backends.cuda.config import LANES, STEP_ROWS, KernelConfig
 from longalign.backends.cuda.layout import high_of, low_of, pack
-from longalign.backends.cuda.letters import UNAMBIGUOUS, letter_scores
+from longalign.backends.cuda.letters import NO_LETTER, UNAMBIGUOUS, letter_scores
 from longalign.backends.cuda.numbers import NUMBERS
 from longalign.backends.cuda.ptx import load_shared, store_shared
 from longalign.backends.cuda.row import Costs, Edge
@@ -28,9 +28,6 @@ from longalign.backends.cuda.sync import (
 
 #: What a lane reads of a row: its left edge and its letter.
 Row = namedtuple("Row", "tagged code")
-
-#: The rows of a rectangle that a strip sweeps: the first, and how many.
-Band = namedtuple("Band", "first rows")
 
 
 def make_read_costs(config: KernelConfig) -> Any:
@@ -60,12 +57,12 @@ def make_load_columns(config: KernelConfig) -> Any:
     join, number, raised = numbers.join, numbers.number, numbers.raised
 
     @cuda.jit(device=True)
-    def load_columns(opened, e, first, end, top, top_at, jobs, job, costs, origin):
+    def load_columns(opened, e, first, end, top, jobs, job, costs, origin):
         """Returns opened above and left of the first cells.
 
-        Beyond the strip's end, the last value goes on: what follows in a band above may not be there yet.
+        Beyond the strip's end, the last value goes on: `kernel` says why that does no harm.
         """
-        opening = costs.amount
+        opening, top_at = costs.amount, jobs[job, layout.TOP_AT]
         gap_open = np.int32(opening - jobs[job, layout.EXTEND])
         diagonal = np.int32(0)
         for half in range(halves):
@@ -84,6 +81,26 @@ def make_load_columns(config: KernelConfig) -> Any:
     return load_columns
 
 
+def make_load_letters(config: KernelConfig) -> Any:
+    """A device function that loads what a lane keeps of the target letters of one half's columns."""
+    columns = config.columns
+    scores = letter_scores(config)
+    column_letter, background = scores.column, scores.background
+
+    @cuda.jit(device=True)
+    def load_letters(letters, half, first, width, target, target_at, match, mismatch):
+        """The lane has `width` columns from `first` on."""
+        for k in range(columns):
+            column = half * columns + k
+            code = target[np.uint64(target_at + first + column)] if column < width else np.uint8(NO_LETTER)
+            if column_letter is not None:
+                letters[column] = column_letter(code, match, mismatch)
+            if background is not None:
+                letters[columns + k] = background(code, mismatch)
+
+    return load_letters
+
+
 def make_read_ahead(config: KernelConfig) -> Any:
     """A device function that reads a batch's left edge and letters, in a lane's registers until they are
     needed.
@@ -93,19 +110,18 @@ def make_read_ahead(config: KernelConfig) -> Any:
     batch, loads = config.batch, -(-config.batch // LANES)
 
     @cuda.jit(device=True)
-    def read_row(query, column, jobs, job, band, tag, start, slot):
-        rows, row = band.rows, np.int32(start + slot)
-        query_at = jobs[job, layout.QUERY_AT] + band.first
+    def read_row(query, column, jobs, job, rows, tag, start, slot):
+        row, query_at = np.int32(start + slot), jobs[job, layout.QUERY_AT]
         wanted = slot < batch and row < rows
-        tagged = read_tagged(column, jobs[job, layout.COLUMN_AT] + band.first + row, wanted, tag)
+        tagged = read_tagged(column, jobs[job, layout.COLUMN_AT] + row, wanted, tag)
         return Row(tagged, query[np.uint64(query_at + row)] if wanted else np.uint8(0))
 
     @cuda.jit(device=True)
-    def read_ahead(query, column, jobs, job, band, tag, start, lane):
-        first = read_row(query, column, jobs, job, band, tag, start, lane)
+    def read_ahead(query, column, jobs, job, rows, tag, start, lane):
+        first = read_row(query, column, jobs, job, rows, tag, start, lane)
         second = first
         if loads > 1:
-            second = read_row(query, column, jobs, job, band, tag, start, np.int32(lane + LANES))
+            second = read_row(query, column, jobs, job, rows, tag, start, np.int32(lane + LANES))
         return first, second
 
     return read_ahead
@@ -116,12 +132,12 @@ def make_receive(config: KernelConfig) -> Any:
     batch, loads = config.batch, -(-config.batch // LANES)
 
     @cuda.jit(device=True)
-    def receive(first, second, column, jobs, job, band, tag, start, lane, stop):
+    def receive(first, second, column, jobs, job, rows, tag, start, lane, stop):
         """Both rows of the lane as they should be, and whether the host says stop instead."""
         upper, lower = first.tagged, second.tagged
         stopped = False
         while not stopped and any_missing(upper, lower, tag):
-            rows, column_at = band.rows, jobs[job, layout.COLUMN_AT] + band.first + start
+            column_at = jobs[job, layout.COLUMN_AT] + start
             stopped = wait_for_row(column, column_at + min(batch, np.int32(rows - start)) - 1, tag, stop)
             upper = read_tagged(column, column_at + lane, lane < batch and start + lane < rows, tag)
             lower = upper
@@ -133,29 +149,34 @@ def make_receive(config: KernelConfig) -> Any:
     return receive
 
 
-def make_load_rows(config: KernelConfig) -> Any:
-    """A device function that puts a batch's left edge and row letters into shared memory."""
-    batch, ring, loads = config.batch, config.ring, -(-config.batch // LANES)
+def make_load_rows(config: KernelConfig) -> tuple[Any, Any]:
+    """A device function that puts a batch's left edge and row letters into shared memory, and one that puts
+    the letters before a batch there."""
+    batch, ring, span, loads = config.batch, config.ring, config.span, -(-config.batch // LANES)
     numbers, scores = NUMBERS[config.numbers], letter_scores(config)
     number, raised, row_letter = numbers.number, numbers.raised, scores.row
-    ambiguity, minds_ambiguous = scores.ambiguity, scores.masked is not None
+    minds_ambiguous = scores.add_any is not None
+
+    @cuda.jit(device=True)
+    def store_letter(row_letters, ring_at, row, code, query, jobs, job, rows):
+        in_ring = np.int32(ring_at + LETTER_BYTES * (row & (ring - 1)))
+        # The other half of a packed number is a step behind.
+        above = np.uint8(0)
+        if STEP_ROWS <= row < rows + STEP_ROWS:
+            above = query[np.uint64(jobs[job, layout.QUERY_AT] + row - STEP_ROWS)]
+        letter = row_letter(code, above)
+        store_shared(row_letters, in_ring, letter)
+        store_shared(row_letters, np.int32(in_ring + LETTER_BYTES * ring), letter)
 
     @cuda.jit(device=True)
     def load_row(
-        inbox, inbox_at, row_letters, ring_at, edge, read, query, jobs, job, band, start, slot, origin
+        inbox, inbox_at, row_letters, ring_at, edge, read, query, jobs, job, rows, start, slot, origin
     ):
         row, opening = np.int32(start + slot), np.int32(jobs[job, layout.OPENING])
         gap_open = np.int32(opening - jobs[job, layout.EXTEND])
         if slot < batch:
-            in_ring = np.int32(ring_at + LETTER_BYTES * (row & (ring - 1)))
-            # The other half of a packed number is a step behind.
-            above = np.uint8(0)
-            if STEP_ROWS <= row < band.rows + STEP_ROWS:
-                above = query[np.uint64(jobs[job, layout.QUERY_AT] + band.first + row - STEP_ROWS)]
-            letter = row_letter(read.code, above)
-            store_shared(row_letters, in_ring, letter)
-            store_shared(row_letters, np.int32(in_ring + LETTER_BYTES * ring), letter)
-            if row < band.rows:
+            store_letter(row_letters, ring_at, row, read.code, query, jobs, job, rows)
+            if row < rows:
                 edge = low_of(read.tagged.h)
                 gap = raised(low_of(read.tagged.gap), edge, gap_open)
                 opened = number(np.int32(edge - opening), origin)
@@ -164,27 +185,33 @@ def make_load_rows(config: KernelConfig) -> Any:
 
     @cuda.jit(device=True)
     def load_rows(
-        inbox, inbox_at, row_letters, ring_at, edge, first, second, query, jobs, job, band, start, lane,
+        inbox, inbox_at, row_letters, ring_at, edge, first, second, query, jobs, job, rows, start, lane,
         origin,
     ):  # fmt: skip
-        """Returns H on the edge of the batch's last row, and whether ambiguous letters begin or end in it."""
-        above = load_shared(row_letters, np.int32(ring_at + LETTER_BYTES * ((start - 1) & (ring - 1))))
-        ambiguous = start > 0 and (ambiguity(above) & 1) != 0
+        """Returns H on the edge of the batch's last row, and whether there are ambiguous letters in it that
+        the kernel must mind."""
         edge = load_row(
-            inbox, inbox_at, row_letters, ring_at, edge, first, query, jobs, job, band, start, lane, origin
+            inbox, inbox_at, row_letters, ring_at, edge, first, query, jobs, job, rows, start, lane, origin
         )
-        differs = lane < batch and (first.code >= UNAMBIGUOUS) != ambiguous
+        ambiguous = lane < batch and first.code >= UNAMBIGUOUS
         if loads > 1:
             slot = np.int32(lane + LANES)
             edge = load_row(
-                inbox, inbox_at, row_letters, ring_at, edge, second, query, jobs, job, band, start, slot,
+                inbox, inbox_at, row_letters, ring_at, edge, second, query, jobs, job, rows, start, slot,
                 origin,
             )  # fmt: skip
-            differs = differs or (slot < batch and (second.code >= UNAMBIGUOUS) != ambiguous)
+            ambiguous = ambiguous or (slot < batch and second.code >= UNAMBIGUOUS)
         edge = cuda.shfl_sync(ALL_LANES, edge, (batch - 1) % LANES)
-        return edge, minds_ambiguous and cuda.any_sync(ALL_LANES, differs)
+        return edge, minds_ambiguous and cuda.any_sync(ALL_LANES, ambiguous)
 
-    return load_rows
+    @cuda.jit(device=True)
+    def load_letters_above(row_letters, ring_at, query, jobs, job, rows, start, lane):
+        """The letters above row `start`, at which parts are still at work there."""
+        for row in range(max(np.int32(0), np.int32(start - span)) + lane, start, LANES):
+            code = query[np.uint64(jobs[job, layout.QUERY_AT] + row)] if row < rows else np.uint8(0)
+            store_letter(row_letters, ring_at, np.int32(row), code, query, jobs, job, rows)
+
+    return load_rows, load_letters_above
 
 
 def make_store_edge(config: KernelConfig) -> Any:
@@ -194,13 +221,12 @@ def make_store_edge(config: KernelConfig) -> Any:
 
     @cuda.jit(device=True)
     def store_edge(
-        outbox, outbox_at, column, lines, jobs, job, band, tag, wanted_column, first, lane, half, origin
+        outbox, outbox_at, column, lines, jobs, job, rows, tag, wanted_column, first, lane, half, origin
     ):
         """The slots hold rows from `first` on, which may be negative; their values are in that `half`."""
-        rows, opening = band.rows, np.int32(jobs[job, layout.OPENING])
-        column_at = jobs[job, layout.COLUMN_AT] + band.first
-        length = jobs[job, layout.ROWS] + 1
-        line_at = jobs[job, layout.COL_OUT_AT] + wanted_column * 2 * length + 1 + band.first
+        opening, column_at = np.int32(jobs[job, layout.OPENING]), jobs[job, layout.COLUMN_AT]
+        length = rows + 1
+        line_at = jobs[job, layout.COL_OUT_AT] + wanted_column * 2 * length + 1
         for load in range(loads):
             slot = np.int32(load * LANES + lane)
             row = np.int32(first + slot)

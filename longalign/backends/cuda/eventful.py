@@ -2,8 +2,8 @@
 
 A right neighbour waits for the first and the last batches of a strip, so they must not be slow: a lane only
 asks after each step whether something is due, and two rows overlap as in other batches. After the first row
-of a step nothing can happen there but the end of a band whose last row nobody wants. For anything else, and
-where ambiguous letters begin or end and in ragged strips, there is the way row by row.
+of a step nothing can happen there but the end of a rectangle whose last row nobody wants. For anything else,
+and where something happens among ambiguous letters, there is the way row by row.
 """
 
 # mypy: allow-untyped-defs
@@ -19,58 +19,43 @@ from longalign.backends.cuda.batch import Carry, State, advance_desk, hand_on, m
 from longalign.backends.cuda.best import make_note_best, make_threshold
 from longalign.backends.cuda.config import STEP_ROWS, KernelConfig
 from longalign.backends.cuda.events import (
-    Habits,
     make_at_work,
-    make_begin_high,
-    make_habits,
+    make_begun,
     make_happen,
     make_next_due,
-    make_rebase_memory,
+    read_habits,
+    write_habits,
 )
-from longalign.backends.cuda.masks import make_exchange
 from longalign.backends.cuda.numbers import NUMBERS
 from longalign.backends.cuda.row import make_inner_edge, make_row
 
 
 def make_sweep_eventful_batch(config: KernelConfig) -> Any:
-    """A device function that sweeps a batch step by step.
-
-    `by` is the cost by which the origin has moved since the last batch; `below_at` says where a band's last
-    row goes in `top`, -1 if nobody needs it. See `batch.make_sweep_batch` for the others.
-    """
-    batch, based = config.batch, config.numbers == "packed"
-    step, fetch, happen = make_step(config, at_ends=True), make_fetch_all(config), make_happen(config)
-    (read_habits, write_habits), next_due = make_habits(config), make_next_due(config)
-    rebase_memory, begin_high, halves = make_rebase_memory(config), make_begin_high(config), config.halves
+    """A device function that sweeps a batch step by step; see `batch.make_sweep_batch`."""
+    batch = config.batch
+    step, fetch, happen = make_step(config, eventful=True), make_fetch_all(config), make_happen(config)
+    next_due = make_next_due(config)
 
     @cuda.jit(device=True)
     def sweep_eventful_batch(
-        opened, e, letters, inbox, outbox, row_letters, memory, memory_at, desk, first_row, rows, by, costs,
-        origin, place, elsewhere, carry, best, threshold, wanted_rows, jobs, lines, top, below_at,
+        opened, e, letters, inbox, outbox, row_letters, memory, memory_at, desk, first_row, rows, costs,
+        origin, place, elsewhere, carry, best, threshold, wanted_rows, jobs, lines,
     ):  # fmt: skip
-        if based:
-            rebase_memory(memory, memory_at, place.lane, by)
         habits = read_habits(memory, memory_at, place.lane)
         upper = fetch(inbox, row_letters, desk, 0, carry.upper, place)
         lower = fetch(inbox, row_letters, desk, 1, carry.lower, place)
         state = State(carry, upper, lower, best, threshold)
         row, end = first_row, np.int32(first_row + batch)
-        due = next_due(np.int32(row - 1), rows, habits)
+        due = next_due(np.int32(row - 1), habits)
         while row < end:
             state = step(
                 opened, e, letters, inbox, outbox, row_letters, desk, row, rows, costs, origin, place,
                 elsewhere, state,
             )  # fmt: skip
-            if halves == 2 and row == 0:
-                diagonal = begin_high(opened, e, memory, memory_at, place.lane, state.carry.diagonal)
-                carry = Carry(state.carry.upper, state.carry.lower, diagonal)
-                state = State(carry, state.upper, state.lower, state.best, state.threshold)
             row = np.int32(row + STEP_ROWS)
             while due < row:
-                habits = happen(
-                    opened, e, due, rows, habits, origin, place, wanted_rows, jobs, lines, top, below_at
-                )
-                due = next_due(due, rows, habits)
+                habits = happen(opened, e, due, habits, origin, place, wanted_rows, jobs, lines)
+                due = next_due(due, habits)
             desk = advance_desk(desk, STEP_ROWS)
         write_habits(memory, memory_at, place.lane, habits)
         return state.carry, state.best
@@ -80,41 +65,31 @@ def make_sweep_eventful_batch(config: KernelConfig) -> Any:
 
 def make_sweep_rows(config: KernelConfig) -> Any:
     """A device function that sweeps a batch row by row, whatever happens."""
-    batch, columns, halves, track_best, based = (
-        config.batch, config.columns, config.halves, config.track_best, config.numbers == "packed",
-    )  # fmt: skip
+    batch, columns, halves, track_best = config.batch, config.columns, config.halves, config.track_best
     halves_if, select = NUMBERS[config.numbers].halves, NUMBERS[config.numbers].select
-    advance, inner_edge, exchange = make_row(config), make_inner_edge(config), make_exchange(config)
-    note_best, threshold_of, at_work = make_note_best(config), make_threshold(config), make_at_work(config)
-    fetch, happen, rebase_memory = make_fetch_all(config), make_happen(config), make_rebase_memory(config)
-    begin_high = make_begin_high(config)
-    (read_habits, write_habits), next_due = make_habits(config), make_next_due(config)
+    advance, inner_edge = make_row(config, any_letters=True, guarded=True), make_inner_edge(config)
+    note_best, threshold_of = make_note_best(config), make_threshold(config)
+    begun_at, at_work = make_begun(config), make_at_work(config)
+    fetch, happen, next_due = make_fetch_all(config), make_happen(config), make_next_due(config)
 
     @cuda.jit(device=True)
     def sweep_rows(
-        opened, e, letters, inbox, outbox, row_letters, memory, memory_at, desk, first_row, rows, by, costs,
-        origin, place, elsewhere, carry, best, threshold, wanted_rows, target, jobs, lines, top, below_at,
+        opened, e, letters, inbox, outbox, row_letters, memory, memory_at, desk, first_row, rows, costs,
+        origin, place, elsewhere, carry, best, threshold, wanted_rows, jobs, lines,
     ):  # fmt: skip
-        if based:
-            rebase_memory(memory, memory_at, place.lane, by)
         habits = read_habits(memory, memory_at, place.lane)
         here = fetch(inbox, row_letters, desk, 0, carry.upper, place)
         below = fetch(inbox, row_letters, desk, 1, carry.lower, place)
         row, j = first_row, np.int32(place.first + 1)
-        due = next_due(np.int32(row - 1), rows, habits)
+        due = next_due(np.int32(row - 1), habits)
         while row < first_row + batch:
-            right, diagonal, high = carry.upper, carry.diagonal, threshold
-            working = at_work(row, rows)
-            if working:
-                masked = exchange(letters, here.letter, row, rows, habits.masked, place, target, jobs, costs)
-                habits = Habits(masked, habits.number, habits.row, habits.number_of_high, habits.row_of_high)
-                left = here.left
-                right, high = advance(
-                    opened, opened, e, letters, here.letter, carry.diagonal, left, threshold, costs
-                )
-                if place.ragged:
-                    right = inner_edge(opened, left, right, costs.extend_cost, place.final, place.last_column)
-                diagonal, high = left.open, select(working, high, threshold)
+            begun, left = begun_at(row), here.left
+            right, high = advance(
+                opened, opened, e, e, letters, here.letter, carry.diagonal, left, threshold, costs, begun
+            )
+            if place.ragged:
+                right = inner_edge(opened, left, right, costs.extend_cost, place.final, place.last_column)
+            high = select(at_work(row, rows), high, threshold)
             hand_on(outbox, desk, 0, right, place)
             here, below = below, fetch(inbox, row_letters, desk, 2, right, place)
             if track_best and high != threshold:
@@ -122,14 +97,10 @@ def make_sweep_rows(config: KernelConfig) -> Any:
                 used = halves_if(place.width > 0, place.width > columns)
                 i = np.int32(row + 2 - STEP_ROWS * (halves - 1))
                 threshold = threshold_of(best, elsewhere, i, j, costs, origin, used)
-            if halves == 2 and row == STEP_ROWS - 1:
-                diagonal = begin_high(opened, e, memory, memory_at, place.lane, diagonal)
             if row == due:
-                habits = happen(
-                    opened, e, row, rows, habits, origin, place, wanted_rows, jobs, lines, top, below_at
-                )
-                due = next_due(row, rows, habits)
-            carry = Carry(carry.lower, right, diagonal)
+                habits = happen(opened, e, row, habits, origin, place, wanted_rows, jobs, lines)
+                due = next_due(row, habits)
+            carry = Carry(carry.lower, right, select(begun, left.open, carry.diagonal))
             row = np.int32(row + 1)
             desk = advance_desk(desk, 1)
         write_habits(memory, memory_at, place.lane, habits)

@@ -1,10 +1,8 @@
 """What happens after some rows of a part: it begins, it meets a wanted row, it ends.
 
-The first and the last steps of a strip find most of its parts idle. Lanes without a part at work take no part
-in a row. The two halves of a packed number are at work together but for a step at either end of the band, and
-then one of them computes garbage, which nobody looks at: the second half finds the columns that it begins
-with in shared memory, the *memory* of the warp, which follows the origin from batch to batch; and what the
-first half ends with has been stored by then.
+The first and the last steps of a strip find most of its parts idle. They compute all the same, garbage that
+nobody looks at: a branch would take longer. A half keeps its columns until it *begins*, and what it ends with
+has been stored before it goes on.
 """
 
 # mypy: allow-untyped-defs
@@ -19,27 +17,35 @@ import numpy as np
 from longalign.backends.cuda import layout
 from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.config import LANES, STEP_ROWS, KernelConfig
-from longalign.backends.cuda.layout import pack
 from longalign.backends.cuda.numbers import NUMBERS
 from longalign.backends.cuda.ptx import here, load_shared, store_shared
 
-#: What a lane knows from one eventful batch to the next: which halves' letters are masked, as two bits; the
-#: next wanted row that each half meets, its number from 0 and its index in the band.
-Habits = namedtuple("Habits", "masked number row number_of_high row_of_high")
+#: What a lane knows from one eventful batch to the next: the next wanted row that each half meets, its number
+#: from 0 and its index.
+Habits = namedtuple("Habits", "number row number_of_high row_of_high")
+
+#: int32 in shared memory that a warp needs for the habits of its lanes: its *memory*.
+MEMORY_SLOTS = LANES * len(Habits._fields)
 
 _SLOT_BYTES = 4
 _NEVER = np.int32((1 << 31) - 1)
-
-
-def memory_slots(config: KernelConfig) -> int:
-    """int32 in shared memory that a warp needs: a lane's columns, the diagonal, and `Habits`."""
-    return LANES * (2 * config.columns + 1 + len(Habits._fields))
 
 
 @cuda.jit(device=True)
 def _slot(at, number, lane):
     """The address of a lane's slot of this number, in the memory that begins at `at`."""
     return np.int32(at + _SLOT_BYTES * (LANES * number + lane))
+
+
+def make_begun(config: KernelConfig) -> Any:
+    """A device function for bits of the halves that have begun by a row, that of the first part."""
+    halves_if = NUMBERS[config.numbers].halves
+
+    @cuda.jit(device=True)
+    def begun(row):
+        return halves_if(row >= 0, row >= STEP_ROWS)
+
+    return begun
 
 
 def make_at_work(config: KernelConfig) -> Any:
@@ -54,75 +60,31 @@ def make_at_work(config: KernelConfig) -> Any:
     return at_work
 
 
-def make_habits(config: KernelConfig) -> tuple[Any, Any]:
-    """Device functions that read and write a lane's habits."""
-    first = 2 * config.columns + 1
-
-    @cuda.jit(device=True)
-    def read_habits(memory, at, lane):
-        return Habits(
-            load_shared(memory, _slot(at, first, lane)), load_shared(memory, _slot(at, first + 1, lane)),
-            load_shared(memory, _slot(at, first + 2, lane)), load_shared(memory, _slot(at, first + 3, lane)),
-            load_shared(memory, _slot(at, first + 4, lane)),
-        )  # fmt: skip
-
-    @cuda.jit(device=True)
-    def write_habits(memory, at, lane, habits):
-        store_shared(memory, _slot(at, first, lane), habits.masked)
-        store_shared(memory, _slot(at, first + 1, lane), habits.number)
-        store_shared(memory, _slot(at, first + 2, lane), habits.row)
-        store_shared(memory, _slot(at, first + 3, lane), habits.number_of_high)
-        store_shared(memory, _slot(at, first + 4, lane), habits.row_of_high)
-
-    return read_habits, write_habits
+@cuda.jit(device=True)
+def read_habits(memory, at, lane):
+    return Habits(
+        load_shared(memory, _slot(at, 0, lane)), load_shared(memory, _slot(at, 1, lane)),
+        load_shared(memory, _slot(at, 2, lane)), load_shared(memory, _slot(at, 3, lane)),
+    )  # fmt: skip
 
 
-def make_begin(config: KernelConfig) -> Any:
-    """A device function for the start of a strip: remembers how the lane's columns begin."""
-    columns, (_, write_habits) = config.columns, make_habits(config)
-
-    @cuda.jit(device=True)
-    def begin(opened, e, memory, at, diagonal, place, wanted_above, wanted_rows, jobs):
-        for k in range(columns):
-            store_shared(memory, _slot(at, k, place.lane), opened[k])
-            store_shared(memory, _slot(at, columns + k, place.lane), e[k])
-        store_shared(memory, _slot(at, 2 * columns, place.lane), diagonal)
-        row = np.int32(wanted_rows[jobs[place.job, layout.WANTED_AT] + wanted_above] - place.above)
-        write_habits(memory, at, place.lane, Habits(np.int32(0), wanted_above, row, wanted_above, row))
-
-    return begin
+@cuda.jit(device=True)
+def write_habits(memory, at, lane, habits):
+    store_shared(memory, _slot(at, 0, lane), habits.number)
+    store_shared(memory, _slot(at, 1, lane), habits.row)
+    store_shared(memory, _slot(at, 2, lane), habits.number_of_high)
+    store_shared(memory, _slot(at, 3, lane), habits.row_of_high)
 
 
-def make_rebase_memory(config: KernelConfig) -> Any:
-    """A device function that moves what a lane remembers to another origin."""
-    numbers, subtract = 2 * config.columns + 1, NUMBERS[config.numbers].subtract
-
-    @cuda.jit(device=True)
-    def rebase_memory(memory, at, lane, by):
-        for k in range(numbers):
-            slot = _slot(at, k, lane)
-            store_shared(memory, slot, subtract(load_shared(memory, slot), by))
-
-    return rebase_memory
+@cuda.jit(device=True)
+def first_habits(wanted_rows, jobs, job):
+    """At the top of a strip, where the first wanted row is the next."""
+    row = np.int32(wanted_rows[jobs[job, layout.WANTED_AT]])
+    return Habits(np.int32(0), row, np.int32(0), row)
 
 
-def make_begin_high(config: KernelConfig) -> Any:
-    """A device function that gives a lane's second half the columns that it begins with."""
-    columns, join = config.columns, NUMBERS[config.numbers].join
-
-    @cuda.jit(device=True)
-    def begin_high(opened, e, memory, at, lane, diagonal):
-        """Returns opened above and left of the next cells."""
-        for k in range(columns):
-            opened[k] = join(opened[k], load_shared(memory, _slot(at, k, lane)))
-            e[k] = join(e[k], load_shared(memory, _slot(at, columns + k, lane)))
-        return join(diagonal, load_shared(memory, _slot(at, 2 * columns, lane)))
-
-    return begin_high
-
-
-def _make_store_row(config: KernelConfig) -> tuple[Any, Any]:
-    """Device functions that write one half of a lane's row: as a wanted row, and for the band below."""
+def _make_store_wanted(config: KernelConfig) -> Any:
+    """A device function that writes one half of a lane's row as a wanted row."""
     columns = config.columns
     value_of = NUMBERS[config.numbers].value
 
@@ -138,23 +100,17 @@ def _make_store_row(config: KernelConfig) -> tuple[Any, Any]:
                 lines[np.uint64(at + half * columns + k)] = h
                 lines[np.uint64(at + length + half * columns + k)] = value_of(e[k], half, origin)
 
-    @cuda.jit(device=True)
-    def store_below(top, below_at, opened, e, half, jobs, place, origin):
-        opening = np.int32(jobs[place.job, layout.OPENING])
-        first, width = here(place.first), here(place.width)
-        for k in range(columns):
-            if half * columns + k < width:
-                h = np.int32(value_of(opened[k], half, origin) + opening)
-                at = below_at + first + half * columns + k + 1
-                top[np.uint64(at)] = pack(h, value_of(e[k], half, origin))
-
-    return store_wanted, store_below
+    return store_wanted
 
 
 @cuda.jit(device=True)
-def _sooner(due, candidate, row):
-    """The sooner of two rows after `row`."""
-    return candidate if row < candidate < due else due
+def _sooner(due, wanted, behind, row):
+    """The sooner of `due` and the last row above a wanted one, for a half `behind`, if after `row`.
+
+    After the last wanted row comes one that is not positive.
+    """
+    candidate = np.int32(wanted - 1 + behind)
+    return candidate if wanted > 0 and row < candidate < due else due
 
 
 def make_next_due(config: KernelConfig) -> Any:
@@ -162,12 +118,10 @@ def make_next_due(config: KernelConfig) -> Any:
     halves = config.halves
 
     @cuda.jit(device=True)
-    def next_due(row, rows, habits):
-        due = _sooner(_NEVER, np.int32(rows - 1), row)
-        due = _sooner(due, np.int32(habits.row - 1), row)
+    def next_due(row, habits):
+        due = _sooner(_NEVER, habits.row, 0, row)
         if halves == 2:
-            due = _sooner(due, np.int32(STEP_ROWS + rows - 1), row)
-            due = _sooner(due, np.int32(STEP_ROWS + habits.row_of_high - 1), row)
+            due = _sooner(due, habits.row_of_high, STEP_ROWS, row)
         return due
 
     return next_due
@@ -175,30 +129,22 @@ def make_next_due(config: KernelConfig) -> Any:
 
 def make_happen(config: KernelConfig) -> Any:
     """A device function for what happens after a row that is due."""
-    halves, (store_wanted, store_below) = config.halves, _make_store_row(config)
+    halves, store_wanted = config.halves, _make_store_wanted(config)
 
     @cuda.jit(device=True)
-    def after(wanted_rows, jobs, place, number):
-        """The wanted row of this number, as an index in the band."""
-        return np.int32(wanted_rows[jobs[place.job, layout.WANTED_AT] + number] - place.above)
-
-    @cuda.jit(device=True)
-    def happen(opened, e, row, rows, habits, origin, place, wanted_rows, jobs, lines, top, below_at):
+    def happen(opened, e, row, habits, origin, place, wanted_rows, jobs, lines):
         """After `row` of the first part; returns the lane's habits."""
+        wanted_at = jobs[place.job, layout.WANTED_AT]
         number, wanted = habits.number, habits.row
-        if row + 1 == wanted and 0 < wanted <= rows:
+        if row + 1 == wanted and wanted > 0:
             store_wanted(lines, opened, e, 0, number, jobs, place, origin)
             number = np.int32(number + 1)
-            wanted = after(wanted_rows, jobs, place, number)
+            wanted = np.int32(wanted_rows[wanted_at + number])
         number_of_high, wanted_of_high = habits.number_of_high, habits.row_of_high
-        if halves == 2 and row + 1 - STEP_ROWS == wanted_of_high and 0 < wanted_of_high <= rows:
+        if halves == 2 and row + 1 - STEP_ROWS == wanted_of_high and wanted_of_high > 0:
             store_wanted(lines, opened, e, 1, number_of_high, jobs, place, origin)
             number_of_high = np.int32(number_of_high + 1)
-            wanted_of_high = after(wanted_rows, jobs, place, number_of_high)
-        if below_at >= 0 and row == rows - 1:
-            store_below(top, below_at, opened, e, 0, jobs, place, origin)
-        if halves == 2 and below_at >= 0 and row == rows - 1 + STEP_ROWS:
-            store_below(top, below_at, opened, e, 1, jobs, place, origin)
-        return Habits(habits.masked, number, wanted, number_of_high, wanted_of_high)
+            wanted_of_high = np.int32(wanted_rows[wanted_at + number_of_high])
+        return Habits(number, wanted, number_of_high, wanted_of_high)
 
     return happen

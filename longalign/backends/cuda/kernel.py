@@ -14,7 +14,7 @@ The parts take no notice of a narrow strip's end: they go on beyond it, where th
 scores no more than -alpha - beta. No cell there outranks all the true ones: the best path to it leaves the
 strip at some (i, j), and each step from there on, a gap or such a pair, takes it no higher than H(i', j) in
 the row i' it has come to, on a lower anti-diagonal. If a strip ends inside a part and its right edge counts,
-it is *ragged*: the edge is found after each row. In most batches no more happens; `eventful` has the others.
+it is *ragged*: the edge is found after each row. In most batches nothing happens; `eventful` has the others.
 """
 
 # mypy: allow-untyped-defs
@@ -39,8 +39,8 @@ from longalign.backends.cuda.batch import (
 from longalign.backends.cuda.best import best_of_warp, make_threshold, no_best
 from longalign.backends.cuda.config import LANES, STEP_ROWS, KernelConfig
 from longalign.backends.cuda.edges import (
-    Band,
     make_load_columns,
+    make_load_letters,
     make_load_rows,
     make_read_ahead,
     make_read_costs,
@@ -49,10 +49,10 @@ from longalign.backends.cuda.edges import (
     make_store_edge,
 )  # fmt: skip
 from longalign.backends.cuda.eventful import make_sweep_eventful_batch, make_sweep_rows
-from longalign.backends.cuda.events import make_begin, memory_slots
-from longalign.backends.cuda.layout import low_of, pack
+from longalign.backends.cuda.events import MEMORY_SLOTS, first_habits, read_habits, write_habits
+from longalign.backends.cuda.interrupt import Kept, make_keep
+from longalign.backends.cuda.layout import low_of
 from longalign.backends.cuda.letters import letter_scores
-from longalign.backends.cuda.masks import make_load_letters
 from longalign.backends.cuda.numbers import NUMBERS
 from longalign.backends.cuda.profile import ALIGNMENT, ProfileLayout
 from longalign.backends.cuda.ptx import load_relaxed, shared_address
@@ -68,7 +68,6 @@ from longalign.backends.cuda.sync import (
     told_to_stop,
     wait_for_band,
 )  # fmt: skip
-from longalign.scoring import NEG_INF
 
 #: Batches between two words to the host: often enough for a display, rare for the memory.
 _PROGRESS_EVERY = 32
@@ -76,26 +75,14 @@ _PROGRESS_EVERY = 32
 #: The types of a kernel's arguments, all C-contiguous arrays.
 SIGNATURE = (
     int64[:, ::1], int32[:, ::1], uint8[::1], uint8[::1], int32[::1], int64[::1], int64[::1], int32[::1],
-    int32[::1], int32[::1], int32[::1], int64[::1], int32[::1], int32[::1], int32[:, ::1],
+    int32[::1], int32[::1], int32[::1], int64[::1], int32[::1], int32[::1], int32[:, ::1], int32[::1],
 )  # fmt: skip
 
 
 @cuda.jit(device=True)
-def _published(begun, behind, rows):
-    """Rows whose right edge a strip has published when its first part has done `begun` rows."""
+def _right_edge(begun, behind, rows):
+    """Rows of a strip's right edge that are done when its first part has done `begun` rows."""
     return min(rows, max(np.int32(0), np.int32(begun - behind)))
-
-
-@cuda.jit(device=True)
-def _continues(jobs, job, band):
-    """Whether there are rows of the rectangle below a band."""
-    return band.first + band.rows < jobs[job, layout.ROWS]
-
-
-@cuda.jit(device=True)
-def _top_of_band(jobs, job, band):
-    """Where the values above a band stand: bands take turns with two parts of the array."""
-    return jobs[job, layout.TOP_AT] + band % 2 * (jobs[job, layout.COLS] + 1)
 
 
 def build_kernel(config: KernelConfig) -> Any:
@@ -108,7 +95,7 @@ def build_kernel(config: KernelConfig) -> Any:
         config.columns, config.halves, config.span, config.batch, config.ring,
     )  # fmt: skip
     track_best, letter_slots = config.track_best, config.warps * 2 * ring
-    remembered, all_remembered = memory_slots(config), config.warps * memory_slots(config)
+    all_remembered = config.warps * MEMORY_SLOTS
     slots = config.warps * batch + STEP_ROWS  # more than are filled: the last step fetches what none needs
     scores = letter_scores(config)
     target_letters, fill, has_profile = scores.words, scores.fill, scores.fill is not None
@@ -116,20 +103,20 @@ def build_kernel(config: KernelConfig) -> Any:
     based, lead = config.numbers == "packed", config.lag + LEAD * batch
     numbers = NUMBERS[config.numbers]
     cost, halves_if, origin_below = numbers.cost, numbers.halves, numbers.origin
-    load_columns, read_costs, store_edge = (
-        make_load_columns(config), make_read_costs(config), make_store_edge(config),
+    load_columns, load_letters, read_costs = (
+        make_load_columns(config), make_load_letters(config), make_read_costs(config),
     )  # fmt: skip
-    read_ahead, receive, load_rows = make_read_ahead(config), make_receive(config), make_load_rows(config)
-    rebase, threshold_of = make_rebase(config), make_threshold(config)
-    load_letters, begin = make_load_letters(config), make_begin(config)
-    sweep_batch, sweep_eventful_batch, sweep_rows = (
-        make_sweep_batch(config), make_sweep_eventful_batch(config), make_sweep_rows(config),
-    )  # fmt: skip
+    read_ahead, receive, store_edge = make_read_ahead(config), make_receive(config), make_store_edge(config)
+    (load_rows, load_letters_above), (store_kept, load_kept) = make_load_rows(config), make_keep(config)
+    rebase, threshold_of, state_words = make_rebase(config), make_threshold(config), config.state_words
+    sweep_batch, sweep_any_batch = make_sweep_batch(config), make_sweep_batch(config, any_letters=True)
+    sweep_eventful_batch, sweep_rows = make_sweep_eventful_batch(config), make_sweep_rows(config)
+    minds_ambiguous = scores.add_any is not None
 
     @cuda.jit(max_registers=config.max_registers)
     def sweep(
         jobs, strips, query, target, matrices, top, column, wanted_rows,
-        flags, tickets, stop, progress, best_scores, lines, best_out,
+        flags, tickets, stop, progress, best_scores, lines, best_out, state,
     ):  # fmt: skip
         lane = np.int32(cuda.threadIdx.x % LANES)
         # Each warp has its own part of the mailboxes, a slot for every row of a batch, and a ring of row
@@ -140,7 +127,7 @@ def build_kernel(config: KernelConfig) -> Any:
         outbox = cuda.shared.array(slots, int64)
         row_letters = cuda.shared.array(letter_slots, int32)
         memory = cuda.shared.array(all_remembered, int32)
-        memory_at = np.int32(shared_address(memory) + LETTER_BYTES * warp * remembered)
+        memory_at = np.int32(shared_address(memory) + LETTER_BYTES * warp * MEMORY_SLOTS)
         inbox_at = cuda.shfl_sync(ALL_LANES, np.int32(shared_address(inbox) + SLOT_BYTES * warp * batch), 0)
         outbox_at = cuda.shfl_sync(ALL_LANES, np.int32(shared_address(outbox) + SLOT_BYTES * warp * batch), 0)
         ring_at = cuda.shfl_sync(
@@ -163,14 +150,14 @@ def build_kernel(config: KernelConfig) -> Any:
         strip = take_ticket(tickets, lane)
         while strip < strips.shape[0]:
             job = strips[strip, layout.JOB]
-            band = Band(strips[strip, layout.FIRST_ROW], strips[strip, layout.BAND_ROWS])
-            rows, tag = band.rows, strips[strip, layout.NUMBER]
+            rows, tag = np.int32(jobs[job, layout.ROWS]), strips[strip, layout.NUMBER]
+            first_start, last_start = strips[strip, layout.FIRST_START], strips[strip, layout.LAST_START]
 
             # This lane's columns: `width` of them, after the first `first` columns of the rectangle.
             strip_width = np.int32(strips[strip, layout.WIDTH])
             first_of_strip = strips[strip, layout.FIRST_COLUMN]
-            last_part = np.int32((strip_width - 1) // columns)
-            behind = np.int32(last_part * STEP_ROWS)
+            behind = strips[strip, layout.BEHIND]
+            last_part = np.int32(behind // STEP_ROWS)
             part = np.int32(lane * halves)
             first = np.int32(first_of_strip + part * columns)
             width = min(max(np.int32(strip_width - part * columns), np.int32(0)), np.int32(halves * columns))
@@ -178,50 +165,53 @@ def build_kernel(config: KernelConfig) -> Any:
             last_column = np.int32((strip_width - 1) % columns)
             inner = end < jobs[job, layout.COLS]
             place = Place(
-                job, band.first, lane, first, width, np.int32(last_part // halves),
+                job, lane, first, width, np.int32(last_part // halves),
                 halves_if(part == last_part, part + 1 == last_part), last_column,
                 last_column < columns - 1 and (strips[strip, layout.WANTED_COLUMN] >= 0 or inner),
             )  # fmt: skip
 
-            if band.first > 0 and wait_for_band(
-                flags, strips[strip, layout.FLAG_ABOVE], strips[strip, layout.ROWS_ABOVE], tag > 0, inner,
-                stop,
-            ):  # fmt: skip
-                return
-            top_at = _top_of_band(jobs, job, strips[strip, layout.BAND])
-            edge = low_of(top[top_at + first_of_strip])
-            origin = origin_below(edge, np.int32(jobs[job, layout.BELOW]))
-            costs = read_costs(jobs, job, origin)
-            diagonal = load_columns(opened, e, first, end, top, top_at, jobs, job, costs, origin)
-            next_wanted = strips[strip, layout.WANTED_ABOVE]
             if has_profile:
                 fill(profile, lane_at, matrices, target, jobs, job, first, end)
             else:
+                costs = read_costs(jobs, job, np.int32(0))
                 for half in range(halves):
                     load_letters(
-                        letters, half, 0, first, width, target, jobs[job, layout.TARGET_AT], costs.match,
+                        letters, half, first, width, target, jobs[job, layout.TARGET_AT], costs.match,
                         costs.mismatch,
                     )  # fmt: skip
-            begin(opened, e, memory, memory_at, diagonal, place, next_wanted, wanted_rows, jobs)
-            nothing = Edge(np.int32(0), np.int32(0))
-            carry = Carry(nothing, nothing, diagonal)
+            state_at = jobs[job, layout.STATE_AT] + np.int64(tag) * state_words * LANES
+            if first_start == 0:
+                edge = low_of(top[jobs[job, layout.TOP_AT] + first_of_strip])
+                origin = origin_below(edge, np.int32(jobs[job, layout.BELOW]))
+                costs = read_costs(jobs, job, origin)
+                diagonal = load_columns(opened, e, first, end, top, jobs, job, costs, origin)
+                nothing = Edge(np.int32(0), np.int32(0))
+                kept = Kept(
+                    Carry(nothing, nothing, diagonal), first_habits(wanted_rows, jobs, job), edge, origin,
+                    np.int32(0), np.int32(0),
+                )  # fmt: skip
+            else:
+                if wait_for_band(
+                    flags, strips[strip, layout.FLAG_ABOVE], strips[strip, layout.DONE_ABOVE], stop
+                ):
+                    return
+                kept = load_kept(state, state_at, lane, opened, e)
+                load_letters_above(row_letters, ring_at, query, jobs, job, rows, first_start, lane)
+            carry, edge, origin = kept.carry, kept.edge, kept.origin
+            ambiguous_until, next_wanted = kept.ambiguous_until, kept.next_wanted
+            write_habits(memory, memory_at, lane, kept.habits)
             best = no_best()
             used = halves_if(width > 0, width > columns)
-            mixed_until = np.int32(0)
             first_row_read, second_row_read = read_ahead(
-                query, column, jobs, job, band, tag, np.int32(0), lane
+                query, column, jobs, job, rows, tag, first_start, lane
             )
-            start = np.int32(0)
-            while start < rows + behind:
+            start = first_start
+            while start < last_start:
                 one, other, stopped = receive(
-                    first_row_read, second_row_read, column, jobs, job, band, tag, start, lane, stop
+                    first_row_read, second_row_read, column, jobs, job, rows, tag, start, lane, stop
                 )
                 if stopped or (start % (LOOK_EVERY * batch) == 0 and told_to_stop(stop)):
                     return
-                last = np.int32(rows - 1 - start)
-                if tag == 0 and 0 <= last < batch and lane == last % LANES and _continues(jobs, job, band):
-                    corner = low_of(one.tagged.h if last < LANES else other.tagged.h)
-                    top[_top_of_band(jobs, job, strips[strip, layout.BAND] + 1)] = pack(corner, NEG_INF)
                 moved = origin_below(edge, np.int32(jobs[job, layout.BELOW]))
                 by = cost(np.int32(moved - origin))
                 if based:
@@ -230,54 +220,53 @@ def build_kernel(config: KernelConfig) -> Any:
                 elsewhere = load_relaxed(best_scores, job) if track_best else np.int32(0)
                 # What a rectangle is worth is read once a batch rather than kept: registers are scarce.
                 costs = read_costs(jobs, job, origin)
-                edge, mixed = load_rows(
-                    inbox, inbox_at, row_letters, ring_at, edge, one, other, query, jobs, job, band, start,
+                edge, ambiguous = load_rows(
+                    inbox, inbox_at, row_letters, ring_at, edge, one, other, query, jobs, job, rows, start,
                     lane, origin,
                 )  # fmt: skip
                 first_row_read, second_row_read = read_ahead(
-                    query, column, jobs, job, band, tag, np.int32(start + batch), lane
+                    query, column, jobs, job, rows, tag, np.int32(start + batch), lane
                 )
-                if mixed:
-                    mixed_until = np.int32(start + batch + span)
+                if ambiguous:
+                    ambiguous_until = np.int32(start + batch + span)
                 cuda.syncwarp()
 
                 wanted_at = jobs[job, layout.WANTED_AT]
-                while band.first < wanted_rows[wanted_at + next_wanted] <= band.first + start - behind:
+                while 0 < wanted_rows[wanted_at + next_wanted] <= start - behind:
                     next_wanted = np.int32(next_wanted + 1)
                 met = next_wanted
                 at_odd_rows = False
-                while 0 < wanted_rows[wanted_at + met] - band.first <= start + batch:
-                    if (wanted_rows[wanted_at + met] - band.first) % STEP_ROWS != 0:
+                while 0 < wanted_rows[wanted_at + met] <= start + batch:
+                    if wanted_rows[wanted_at + met] % STEP_ROWS != 0:
                         at_odd_rows = True
                     met = np.int32(met + 1)
                 meets = met > next_wanted
                 ends = start + batch >= rows
+                happens = start < behind or meets or ends or place.ragged
                 # What row by row alone can do: `eventful` says why.
-                by_rows = (
-                    start < mixed_until or place.ragged
-                    or at_odd_rows
-                    or (ends and rows % STEP_ROWS != 0 and _continues(jobs, job, band))
-                )  # fmt: skip
+                by_rows = at_odd_rows or (happens and start < ambiguous_until)
                 first_row = np.int32(start - part * STEP_ROWS)
                 threshold = threshold_of(
                     best, elsewhere, first_row + 1 - STEP_ROWS * (halves - 1), first + 1, costs, origin, used
                 )
                 letter_at = np.int32(ring_at + LETTER_BYTES * (first_row & (ring - 1)))
                 desk = Desk(inbox_at, outbox_at, letter_at, profile, lane_at)
-                below_at = np.int64(-1)
-                if _continues(jobs, job, band):
-                    below_at = _top_of_band(jobs, job, strips[strip, layout.BAND] + 1)
                 if by_rows:
                     carry, best = sweep_rows(
                         opened, e, letters, inbox, outbox, row_letters, memory, memory_at, desk, first_row,
-                        rows, by, costs, origin, place, elsewhere, carry, best, threshold, wanted_rows,
-                        target, jobs, lines, top, below_at,
+                        rows, costs, origin, place, elsewhere, carry, best, threshold, wanted_rows, jobs,
+                        lines,
                     )  # fmt: skip
-                elif start < behind or meets or ends:
+                elif happens:
                     carry, best = sweep_eventful_batch(
                         opened, e, letters, inbox, outbox, row_letters, memory, memory_at, desk, first_row,
-                        rows, by, costs, origin, place, elsewhere, carry, best, threshold, wanted_rows,
-                        jobs, lines, top, below_at,
+                        rows, costs, origin, place, elsewhere, carry, best, threshold, wanted_rows, jobs,
+                        lines,
+                    )  # fmt: skip
+                elif minds_ambiguous and start < ambiguous_until:
+                    carry, best = sweep_any_batch(
+                        opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, origin,
+                        place, elsewhere, carry, best, threshold,
                     )  # fmt: skip
                 else:
                     carry, best = sweep_batch(
@@ -289,34 +278,38 @@ def build_kernel(config: KernelConfig) -> Any:
                 cuda.syncwarp()
 
                 store_edge(
-                    outbox, outbox_at, column, lines, jobs, job, band, np.int32(tag + 1),
+                    outbox, outbox_at, column, lines, jobs, job, rows, np.int32(tag + 1),
                     strips[strip, layout.WANTED_COLUMN], np.int32(start - behind), lane,
-                    behind // STEP_ROWS % halves,
-                    origin,
+                    last_part % halves, origin,
                 )  # fmt: skip
                 start = np.int32(start + batch)
                 passed = np.int32(start - behind - lead)
                 if start % (REST_EVERY * batch) == 0 and 0 < passed < rows:
                     let_catch_up(
-                        column, jobs[job, layout.COLUMN_AT] + band.first + passed, np.int32(tag + 1),
+                        column, jobs[job, layout.COLUMN_AT] + passed, np.int32(tag + 1),
                         strips[strip, layout.NEXT], tickets, lane,
                     )  # fmt: skip
-                if start % (_PROGRESS_EVERY * batch) == 0 or start >= rows + behind:
-                    done = _published(start, behind, rows)
-                    if done < rows:
-                        publish_rows(flags, strips[strip, layout.FLAG], done, lane)
+                if start % (_PROGRESS_EVERY * batch) == 0 or start >= last_start:
+                    if start < last_start:
+                        publish_rows(flags, strips[strip, layout.FLAG], np.int32(start - first_start), lane)
                     if lane == 0:
                         since = (start - 1) // (_PROGRESS_EVERY * batch) * (_PROGRESS_EVERY * batch)
-                        before = _published(since, behind, rows)
-                        cuda.atomic.add(progress, 0, np.int64(done - before) * strips[strip, layout.WIDTH])
+                        before = _right_edge(max(since, first_start), behind, rows)
+                        done = np.int64(_right_edge(start, behind, rows) - before)
+                        cuda.atomic.add(progress, 0, done * strip_width)
 
-            publish_rows(flags, strips[strip, layout.FLAG], rows, lane)
+            if last_start < rows + behind:
+                kept = Kept(
+                    carry, read_habits(memory, memory_at, lane), edge, origin, ambiguous_until, next_wanted
+                )
+                store_kept(state, state_at, lane, opened, e, kept)
+            publish_rows(flags, strips[strip, layout.FLAG], np.int32(last_start - first_start), lane)
 
             if track_best:
                 best = best_of_warp(best)
                 if lane == 0:
                     best_out[strip, layout.BEST_SCORE] = best.score
-                    best_out[strip, layout.BEST_I] = band.first + best.i
+                    best_out[strip, layout.BEST_I] = best.i
                     best_out[strip, layout.BEST_J] = best.j
             strip = take_ticket(tickets, lane)
 

@@ -65,7 +65,7 @@ def _watch(buffers: DeviceBuffers, workspace: Workspace, download: Download, pro
         so_far = time.monotonic() - started
         if so_far > _ATTENTION:
             time.sleep(min(so_far / 50, _LONGEST_WAIT))
-        if download.worth_an_early_start and time.monotonic() >= next_fetch:
+        if download.streams and time.monotonic() >= next_fetch:
             download.advance()
             next_fetch = time.monotonic() + _FETCH_SECONDS
         if time.monotonic() >= next_report:

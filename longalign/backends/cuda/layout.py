@@ -15,14 +15,16 @@ WANTED_AT, ROW_OUT_AT, COL_OUT_AT = 6, 7, 8
 MATCH, MISMATCH, OPENING, EXTEND = 9, 10, 11, 12  # the first two mean nothing where there is a matrix
 BELOW = 13  # how far the origin of packed numbers lies below the left edge
 MATRIX_AT, LETTERS = 14, 15  # where the matrix begins; how many letters the largest of all jobs has
-JOB_FIELDS = 16
+STATE_AT = 16  # where the states of its strips begin, if bands interrupt them
+JOB_FIELDS = 17
 
-# One row a strip of a band, int32: its rectangle, first column and width; its number in the band, from the
-# left; which of the wanted columns its right edge is, or -1; the flag that says how far it has come; its
-# band's number, first row and rows; how many wanted rows lie above the band; of the strip above it the flag
-# and the rows; and the ticket of its right neighbour, or NO_TICKET.
+# One row a strip of a band, int32: its rectangle, first column and width; its number from the left; which of
+# the wanted columns its right edge is, or -1; the flag that says how far it has come; its band; the row at
+# which its first part begins in the band, and that at which it ends there; by how many rows its last part is
+# behind; of the same strip in the band above the flag, and what that says in the end; and the ticket of its
+# right neighbour, or NO_TICKET.
 JOB, FIRST_COLUMN, WIDTH, NUMBER, WANTED_COLUMN, FLAG = 0, 1, 2, 3, 4, 5
-BAND, FIRST_ROW, BAND_ROWS, WANTED_ABOVE, FLAG_ABOVE, ROWS_ABOVE = 6, 7, 8, 9, 10, 11
+BAND, FIRST_START, LAST_START, BEHIND, FLAG_ABOVE, DONE_ABOVE = 6, 7, 8, 9, 10, 11
 NEXT = 12
 STRIP_FIELDS = 13
 NO_TICKET = (1 << 31) - 1

@@ -8,12 +8,10 @@
 - `begin(letters, row)`: what it does with that at the row, before its first column;
 - `add(total, letters, k, columns, row, match, mismatch)`: `total` plus the score in column k, given what is
   kept of the target letters, those of the other half's columns after the first `columns`;
-- `ambiguity(row)`: bit 0 if the query letter of what `row` gave is ambiguous, bit 1 if that of the other half
-  is; and `masked(mismatch)`: what a lane keeps of a target letter instead while the query's is ambiguous.
+- `add_any`, if `add` is exact for query letters A C G T only: the same for all.
 
-Letters come with four scores, against A C G T, and an ambiguous query letter has none of its own. As such
-letters come in runs, a lane exchanges what it keeps for mismatches where a run begins, and back where it
-ends (see `masks`). Strategies that compare codes have no need of it, and no `masked`.
+Letters come with four scores, against A C G T, and an ambiguous query letter has none of its own. It is worth
+the lower of those against A and against C: a target letter equals one of these at most.
 
 With a matrix a lane keeps nothing of target letters: `fill` writes a profile of the strip (see `profile`) to
 shared memory, and of that a row is read. There are no ambiguous letters then.
@@ -37,12 +35,12 @@ from longalign.backends.base import SweepJob
 from longalign.backends.cuda import profile
 from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.config import KernelConfig, Letters, Numbers
-from longalign.backends.cuda.ptx import add_pairs, dot_bytes, permute_bytes
+from longalign.backends.cuda.ptx import add_pairs, dot_bytes, minimum_signed_pairs, permute_bytes
 from longalign.scoring import Scoring
 
 UNAMBIGUOUS = 4
 
-_ALL_HOT = 0x01010101
+_ALL_HOT, _TWO_HOT = 0x01010101, 0x00000101
 
 #: A code that stands for no letter, and that no letter has.
 NO_LETTER = 255
@@ -51,11 +49,6 @@ NO_LETTER = 255
 @cuda.jit(device=True)
 def _nothing(letters, row):
     pass
-
-
-@cuda.jit(device=True)
-def _never(row):
-    return np.int32(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +61,7 @@ class LetterScores:
     add: Any
     column: Any = None
     background: Any = None
-    ambiguity: Any = _never
-    masked: Any = None
+    add_any: Any = None
     read: Any = None
     begin: Any = _nothing
     fill: Any = None
@@ -109,19 +101,8 @@ def _column_bytes(code, match, mismatch):
 
 @cuda.jit(device=True)
 def _one_hot(code, above):
-    """A one in byte `code`, or in all if ambiguous."""
-    return np.int32(np.int64(1) << np.int64(8 * code) if code < UNAMBIGUOUS else np.int64(_ALL_HOT))
-
-
-@cuda.jit(device=True)
-def _all_hot(row):
-    return np.int32(row == _ALL_HOT)
-
-
-@cuda.jit(device=True)
-def _one_byte(mismatch):
-    """All bytes of a row of ones make the mismatch."""
-    return np.int32(mismatch & 255)
+    """A one in byte `code`, or in two bytes if ambiguous."""
+    return np.int32(np.int64(1) << np.int64(8 * code) if code < UNAMBIGUOUS else np.int64(_TWO_HOT))
 
 
 @cuda.jit(device=True)
@@ -131,33 +112,39 @@ def _add_dot(total, letters, k, columns, row, match, mismatch):
 
 
 @cuda.jit(device=True)
+def _add_dot_any(total, letters, k, columns, row, match, mismatch):
+    first = np.int32(row & -row)
+    second = np.int32(row ^ first) if row != first else first
+    return min(dot_bytes(letters[k], first, total), dot_bytes(letters[k], second, total))
+
+
+@cuda.jit(device=True)
 def _selector(code, above):
     """Nibbles that pick byte `code` of the low half's column and byte `above` of the high half's, extended.
 
-    An ambiguous letter picks any byte, and leaves a bit above the nibbles.
+    An ambiguous letter picks two, one in the lower 16 bits and one in the upper; others the same in both.
     """
-    low, high, ambiguous = np.int32(code), np.int32(above), np.int32(0)
+    low, low_too = np.int32(code), np.int32(code)
+    high, high_too = np.int32(above), np.int32(above)
     if code >= UNAMBIGUOUS:
-        low, ambiguous = np.int32(0), np.int32(1)
+        low, low_too = np.int32(0), np.int32(1)
     if above >= UNAMBIGUOUS:
-        high, ambiguous = np.int32(0), np.int32(ambiguous | 2)
-    return np.int32(low * 0x11 + 0x80 + (high * 0x11 + 0xC4 << 8) | ambiguous << 16)
-
-
-@cuda.jit(device=True)
-def _bits_above_selector(row):
-    return np.int32(row >> 16)
-
-
-@cuda.jit(device=True)
-def _four_bytes(mismatch):
-    """Whatever byte a selector picks, it is the mismatch."""
-    return np.int32(np.int64(mismatch & 255) * np.int64(_ALL_HOT))
+        high, high_too = np.int32(0), np.int32(1)
+    first = np.int32(low * 0x11 + 0x80 + (high * 0x11 + 0xC4 << 8))
+    second = np.int32(low_too * 0x11 + 0x80 + (high_too * 0x11 + 0xC4 << 8))
+    return np.int32(first | second << 16)
 
 
 @cuda.jit(device=True)
 def _add_selected(total, letters, k, columns, row, match, mismatch):
     return add_pairs(total, permute_bytes(letters[k], letters[columns + k], row))
+
+
+@cuda.jit(device=True)
+def _add_selected_any(total, letters, k, columns, row, match, mismatch):
+    first = permute_bytes(letters[k], letters[columns + k], row)
+    second = permute_bytes(letters[k], letters[columns + k], np.int32(row >> 16))
+    return add_pairs(total, minimum_signed_pairs(first, second))
 
 
 @cuda.jit(device=True)
@@ -188,14 +175,11 @@ def letter_scores(config: KernelConfig) -> LetterScores:
         case "int32", "compare":
             return LetterScores(2 * columns, _row_code, _add_compared, _column_code, _mismatch_of)
         case "int32", "bytes":
-            return LetterScores(
-                columns, _one_hot, _add_dot, _column_bytes, ambiguity=_all_hot, masked=_one_byte
-            )
+            return LetterScores(columns, _one_hot, _add_dot, _column_bytes, add_any=_add_dot_any)
         case "packed", "bytes":
             return LetterScores(
-                2 * columns, _selector, _add_selected, _column_bytes, ambiguity=_bits_above_selector,
-                masked=_four_bytes,
-            )  # fmt: skip
+                2 * columns, _selector, _add_selected, _column_bytes, add_any=_add_selected_any
+            )
     where, add = profile.ProfileLayout.of(config), _add_bytes if config.numbers == "packed" else _add_word
     return LetterScores(
         where.words * where.halves, profile.make_row_offset(config), add,

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from longalign.backends.base import SweepJob
 from longalign.backends.cuda import layout
 from longalign.backends.cuda.api import cuda
-from longalign.backends.cuda.worklist import ALL_ROWS, WorkList, bands_of
+from longalign.backends.cuda.config import LANES, KernelConfig
+from longalign.backends.cuda.worklist import ALL_ROWS, WorkList, count_bands
 from longalign.backends.matrices import lay_out
 from longalign.boundary import IntArray
 from longalign.errors import BackendError
@@ -26,21 +27,31 @@ _ALIGNMENT = 256
 #: Arrays of fewer bytes are uploaded together.
 _SMALL = 1 << 20
 
+#: Values in pinned memory that are copied before others are waited for.
+_STAGED = 1 << 23
+
 #: Left free for the driver, the kernels' code and the rounding of allocations.
 _RESERVE = 256 << 20
 
 
-def bytes_needed(jobs: Sequence[SweepJob], strip_width: int, band_rows: int = ALL_ROWS) -> int:
+def bytes_needed(jobs: Sequence[SweepJob], config: KernelConfig, band_rows: int = ALL_ROWS) -> int:
     """Device bytes of a launch, rounded up a little: O(m + n) and the requested boundaries."""
     total = 20 * _ALIGNMENT + lay_out(job.scoring for job in jobs)[0].nbytes
     for job in jobs:
         rows, cols = len(job.query), len(job.target)
-        bands = len(bands_of(job, band_rows))
-        total += (rows + cols) * _LETTER + (2 * rows + min(bands, 2) * (cols + 1)) * _VALUE
+        strips = -(-cols // config.strip_width) + len(job.cols) + 1
+        bands = count_bands(rows, strips, config, band_rows)
+        total += (bands > 1) * strips * config.state_words * LANES * 4
+        total += (rows + cols) * _LETTER + (2 * rows + cols + 1) * _VALUE
         total += (len(job.rows) * (cols + 1) + len(job.cols) * (rows + 1)) * _VALUE
-        total += bands * (cols // strip_width + len(job.cols) + 2) * _STRIP
+        total += bands * strips * _STRIP
         total += layout.JOB_FIELDS * 8 + 4 + (len(job.rows) + 1) * 4
     return total
+
+
+def line_cells(free_bytes: int) -> int:
+    """Cells of wanted boundaries in a quarter of the device memory: a half is for letters and their edges."""
+    return free_bytes // (4 * _VALUE)
 
 
 class Workspace:
@@ -58,6 +69,13 @@ class Workspace:
         self.yes[0] = 1
         self._block: Any = None
         self._size = 0
+        self._staging: Any = None
+
+    def staging(self, half: int) -> Any:
+        """One of two arrays of int32 in pinned memory, for boundaries on their way."""
+        if self._staging is None:
+            self._staging = cuda.pinned_array((2, _STAGED), np.int32)
+        return self._staging[half]
 
     def free_bytes(self) -> int:
         """Device bytes that may be planned with, in the current context: this block's are among them."""
@@ -133,9 +151,10 @@ class DeviceBuffers(Arena):
         self.flags = flags
         self.lines = self._place((max(1, work.line_values),), np.dtype(np.int32))
         self._best = self._place((len(work.strips), layout.BEST_FIELDS), np.dtype(np.int32))
+        state = self._place((max(1, work.state_values),), np.dtype(np.int32))
         self.arguments = (
             jobs, strips, query, target, matrices, top, column, wanted_rows, flags, words[0:1], self.stop,
-            self.progress, best_scores, self.lines, self._best,
+            self.progress, best_scores, self.lines, self._best, state,
         )  # fmt: skip
 
     def best(self) -> IntArray:

@@ -49,15 +49,15 @@ LETTERS_IN_WORDS: dict[Letters, str] = {
 #: What packed arithmetic needs: Hopper's instructions.
 _PACKED_CAPABILITY = (9, 0)
 
-#: About twenty seconds at 4 TCUPS: long beside a launch and its transfers, short enough to lose.
-TILE_CELLS = 1 << 46
+#: About half a minute at 4 TCUPS: long beside a launch and its transfers, short enough to lose.
+TILE_CELLS = 1 << 47
 
 #: Seconds that a tile takes beside its kernel, at least: its edges, its file.
 _TILE_OVERHEAD = 0.1
 
-#: What a tile takes on the device for a letter of either side: the letter, the boundary beside it with its
-#: tags, or twice above it, and the boundaries of a lattice of 64 lines each way.
-_BYTES_A_LETTER = 1 + 16 + 64 * 8
+#: What a tile takes on the device for a letter of either side: the letter, and the boundary beside it with
+#: its tags, or twice above it.
+_BYTES_A_LETTER = 1 + 16
 
 
 @dataclass(frozen=True, slots=True)

@@ -192,3 +192,5 @@ add_pairs = _arithmetic("add.u16x2 $0, $1, $2;", 2)
 #: `maximum_pairs(x, y)`: the larger of each of two pairs of unsigned 16-bit numbers. The assembler makes one
 #: instruction of a sum and a maximum, and one of two maxima.
 maximum_pairs = _arithmetic("max.u16x2 $0, $1, $2;", 2)
+#: `minimum_signed_pairs(x, y)`: the smaller of each of two pairs of signed 16-bit numbers.
+minimum_signed_pairs = _arithmetic("min.s16x2 $0, $1, $2;", 2)

@@ -21,29 +21,32 @@ Costs = namedtuple("Costs", "match mismatch amount opening extend_cost floor")
 Edge = namedtuple("Edge", "open gap")
 
 
-def make_row(config: KernelConfig) -> Any:
-    """A device function that advances a lane by one row, from opened values (H - alpha - beta) in `above`.
+def make_row(config: KernelConfig, any_letters: bool = False, guarded: bool = False) -> Any:
+    """A device function that advances a lane by one row, from opened values (H - alpha - beta) in `above` and
+    E in `e_above`.
 
-    Those of the row go to `here`, which may be the same array. It returns the right edge, and `highest` or
-    what opened value of the row is higher.
+    Those of the row go to `here` and `e_here`, which may be the same arrays; where `guarded`, only in halves
+    with bits in `begun`. It returns the right edge, and `highest` or what opened value of the row is higher.
+    `any_letters`: not only A C G T in the query.
     """
     columns = config.columns
     numbers, scores = NUMBERS[config.numbers], letter_scores(config)
     cell = cuda.jit(device=True)(make_cell(numbers.maximum, numbers.subtract, config.local))
-    maximum, lower, add_score, begin = numbers.maximum, numbers.lower, scores.add, scores.begin
+    maximum, lower, select, begin = numbers.maximum, numbers.lower, numbers.select, scores.begin
+    add_score = scores.add_any if any_letters and scores.add_any else scores.add
 
     @cuda.jit(device=True)
-    def advance(above, here, e, letters, letter, diagonal, left, highest, costs):
+    def advance(above, here, e_above, e_here, letters, letter, diagonal, left, highest, costs, begun):
         begin(letters, letter)
         open_left, f = left.open, left.gap
         for k in range(columns):
-            open_up, e_up = above[k], e[k]
+            open_up, e_up = above[k], e_above[k]
             paired = add_score(diagonal, letters, k, columns, letter, costs.match, costs.mismatch)
-            h, e_here, f = cell(paired, open_up, e_up, open_left, f, costs.extend_cost, costs.floor)
+            h, e, f = cell(paired, open_up, e_up, open_left, f, costs.extend_cost, costs.floor)
             diagonal = open_up
             open_left = lower(h, costs.opening)
-            here[k] = open_left
-            e[k] = e_here
+            here[k] = select(begun, open_left, here[k]) if guarded else open_left
+            e_here[k] = select(begun, e, e_here[k]) if guarded else e
             highest = maximum(highest, open_left)
         return Edge(open_left, f), highest
 

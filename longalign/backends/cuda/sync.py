@@ -1,7 +1,7 @@
 """Tickets, tagged values and flags, and the order of memory between warps: all synchronisation of the kernel.
 
 **Tickets.** Strips are listed so that each stands after its left neighbour, and warps take them in that order
-from one atomic counter. A warp waits only for strips of earlier tickets, its left neighbour and three of the
+from one atomic counter. A warp waits only for strips of earlier tickets, its left neighbour and itself in the
 band above: a warp that runs already holds such a strip (or has finished it). The warp with the earliest
 unfinished strip never waits; hence there is always progress, whatever blocks are resident.
 
@@ -15,13 +15,12 @@ written it. Strip number s (from 0) waits until it reads the tag s. No fence is 
    and the write; so no one reads a value that is too new, and tags only rise;
 4. every tag met before is smaller than s, and nobody but strip s writes a greater one.
 
-**Flags.** flags[k] counts the rows whose right edge strip k has published. The lanes of the warp store wanted
-rows and columns, and at its end what the band below begins with, plainly; `syncwarp` orders that before lane
-0's next step, and lane 0 stores the count with *release*, which covers by cumulativity all that it has seen,
-the other lanes' stores included. The host fetches what it wants while the kernel runs. A strip of the band
-below waits with *acquire* until the strip above it and those beside that one are done. It reads what the left
-one and the upper one have stored (its corner is the left one's last column); and the right one has read its
-corner, so this one may write there: bands take turns with two buffers. All three have earlier tickets.
+**Flags.** A strip's flag in a band counts the rows that its first part has done there; its right edge, and so
+all that its lanes have stored of wanted rows and columns, is behind by as many rows as the last part is. The
+lanes of the warp store these, and what the strip goes on with in the next band, plainly; `syncwarp` orders
+that before lane 0's next step, and lane 0 stores the count with *release*, which covers by cumulativity all
+that it has seen, the other lanes' stores included. The host fetches what it wants while the kernel runs. In
+the next band the strip waits with *acquire* until it is done in this one, which has an earlier ticket.
 
 **Rows.** In the kernel of start states, strips have flags as well, and no tags: before each batch a strip
 waits, with *acquire*, for the rows of its left neighbour that it is about to read. All go through one buffer.
@@ -137,17 +136,10 @@ def let_catch_up(column, row, tag, next_ticket, tickets, lane):
 
 
 @cuda.jit(device=True)
-def wait_for_band(flags, above, rows, has_left, has_right, stop):
-    """Wait until a strip of the band above, of so many rows, and its neighbours are done.
-
-    Returns whether the host says stop instead.
-    """
+def wait_for_band(flags, above, done, stop):
+    """Wait until a strip is done in the band above; whether the host says stop instead."""
     stopped = np.int32(0)
-    while stopped == 0 and (
-        load_acquire(flags, above) < rows
-        or (has_left and load_acquire(flags, above - 1) < rows)
-        or (has_right and load_acquire(flags, above + 1) < rows)
-    ):
+    while stopped == 0 and load_acquire(flags, above) < done:
         cuda.nanosleep(_POLL_NANOSECONDS)
         stopped = load_relaxed(stop, 0)
     return cuda.any_sync(ALL_LANES, stopped != 0)

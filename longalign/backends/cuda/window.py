@@ -24,20 +24,27 @@ a gap, so H(i, end) - alpha - k*beta <= H(i, end+k) <= H(i, end), by induction w
 Sums that are computed on the way lie at most alpha + 2*beta or -least below an H, or `top` above. A half that
 has swept its part of a band goes on for up to two rows, with any left edge (see `events`). There E is at
 least opened H of the row above it, so opened H falls by alpha + beta at most in the first of these rows, and
-by beta more in the second: 2*alpha + 3*beta below an H. So the low half never borrows from the high one.
+by beta more in the second: 2*alpha + 3*beta below an H. So the low half never borrows from the high one while
+that is at work.
 """
 
 from __future__ import annotations
 
+import os
+from concurrent.futures import ThreadPoolExecutor
+from itertools import accumulate
+
 import numpy as np
-from numpy.typing import NDArray
 
 from longalign.backends.base import SweepJob
 from longalign.backends.cuda.config import KernelConfig
-from longalign.boundary import Boundary
+from longalign.boundary import Boundary, IntArray
 from longalign.scoring import Scoring
 
 _SIZE = 1 << 16
+
+#: Values of an edge that are looked at together; so many pieces are looked at by several threads.
+_PIECE, _FEW_PIECES = 1 << 16, 16
 
 
 def below(scoring: Scoring, config: KernelConfig) -> int:
@@ -62,21 +69,43 @@ def wide_enough(scoring: Scoring, config: KernelConfig) -> bool:
 
 def has_smooth_edges(job: SweepJob) -> bool:
     """Whether the values on a rectangle's edges are those of a matrix without cliffs."""
-    return _smooth(job.top, job.scoring) and _smooth(job.left, job.scoring)
+    return is_smooth(job.top, job.scoring) and is_smooth(job.left, job.scoring)
 
 
-def _smooth(edge: Boundary, scoring: Scoring) -> bool:
-    lowest, highest = edge.h.min(), edge.h.max()
+def is_smooth(edge: Boundary, scoring: Scoring) -> bool:
+    """Whether the values along an edge neither fall nor rise faster than along a row of a matrix."""
+    lowest, highest = int(edge.h.min()), int(edge.h.max())
     if edge.gap.max() > lowest and (edge.gap > edge.h).any():
         return False
-    if lowest == highest:
+    falls, rises, room = scoring.gap_extend, scoring.gap_extend + scoring.highest, 2 * scoring.gap_open
+    if highest - lowest <= room:
         return True
-    h, steps = edge.h.astype(np.int64), np.arange(len(edge.h))
-    return (
-        _deepest_fall(h + steps * scoring.gap_extend) <= 2 * scoring.gap_open
-        and _deepest_fall(steps * (scoring.gap_extend + scoring.highest) - h) <= 2 * scoring.gap_open
+    return _is_gentle(edge.h, lowest, highest, falls, rises, room) or (
+        _deepest_fall(edge.h, falls) <= room and _deepest_fall(-edge.h, rises) <= room
     )
 
 
-def _deepest_fall(values: NDArray[np.int64]) -> int:
-    return int((np.maximum.accumulate(values) - values).max())
+def _is_gentle(h: IntArray, lowest: int, highest: int, falls: int, rises: int, room: int) -> bool:
+    """Whether no step is too steep, but perhaps the first: so it is along a gap, and this is quickly seen."""
+    if highest - lowest > np.iinfo(np.int32).max:
+        return False
+    first, steps = int(h[1]) - int(h[0]), np.diff(h[1:])
+    gentle = len(steps) == 0 or (steps.min() >= -falls and steps.max() <= rises)
+    return bool(gentle) and -falls - room <= first <= rises + room
+
+
+def _deepest_fall(values: IntArray, slope: int) -> int:
+    """How far values[k] + k * slope falls from any k to a later one."""
+    ramp = np.arange(min(len(values), _PIECE), dtype=np.int64) * slope
+
+    def look_at(start: int) -> tuple[int, int, int]:
+        """The deepest fall within a piece, its highest and its lowest value."""
+        piece = values[start : start + _PIECE] + ramp[: len(values) - start] + start * slope
+        peaks = np.maximum.accumulate(piece)
+        return int((peaks - piece).max()), int(peaks[-1]), int(piece.min())
+
+    starts = range(0, len(values), _PIECE)
+    with ThreadPoolExecutor(min(len(starts), os.cpu_count() or 1)) as threads:
+        pieces = list((threads.map if len(starts) > _FEW_PIECES else map)(look_at, starts))
+    peaks_before = accumulate((peak for _, peak, _ in pieces), max, initial=pieces[0][2])
+    return max(max(fall, before - low) for (fall, _, low), before in zip(pieces, peaks_before, strict=False))

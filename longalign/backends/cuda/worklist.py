@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from longalign.backends.base import Codes, SweepJob, SweepResult
 from longalign.backends.cuda import layout, window
-from longalign.backends.cuda.config import KernelConfig
+from longalign.backends.cuda.config import LANES, STEP_ROWS, KernelConfig
 from longalign.backends.matrices import lay_out
 from longalign.boundary import BestCell, Boundary, IntArray
 from longalign.scoring import NEG_INF
@@ -30,12 +30,11 @@ class WorkList:
     """The kernel's input for several rectangles (the field tables are in `layout`).
 
     `jobs` (rectangles, JOB_FIELDS) int64; `strips` (strips, STRIP_FIELDS) int32, each after its left
-    neighbour and after the strips above; `query` and `target` uint8; `matrices` int32, as in
-    `backends.matrices`, of at most `letters` letters; `top` int64, H and E as pairs, and as
-    much room again for a rectangle of several bands; `column` int64, H and F of each row with their tags,
-    overwritten by each strip in turn; `wanted_rows` int32, each rectangle's list ended by -1; `flags`
-    (strips,) int32, for the kernel to say how far each strip has come. `line_values` is the size of the
-    output for wanted rows and columns.
+    neighbour and after itself in the band above; `query` and `target` uint8; `matrices` int32, as in
+    `backends.matrices`, of at most `letters` letters; `top` int64, H and E as pairs; `column` int64, H and F
+    of each row with their tags, overwritten by each strip in turn; `wanted_rows` int32, each rectangle's list
+    ended by -1; `flags` (strips,) int32, for the kernel to say how far each strip has come. `line_values` is
+    the size of the output for wanted rows and columns, `state_values` of what interrupted strips keep.
     """
 
     jobs: NDArray[np.int64]
@@ -48,24 +47,24 @@ class WorkList:
     wanted_rows: IntArray
     flags: IntArray
     line_values: int
+    state_values: int
     letters: int
 
 
 def build(jobs: Sequence[SweepJob], config: KernelConfig, band_rows: int = ALL_ROWS) -> WorkList:
-    """The work list of one launch; `jobs` is not empty. Bands have `band_rows` rows, the last ones what is
-    left.
+    """The work list of one launch; `jobs` is not empty. Bands have `band_rows` rows, or a little less.
 
-    Warps take the strips of a band from left to right, band by band. Where a band has more strips than warps
-    fit on the device, lower bands spare the device from idling while the last few strips are swept.
+    Warps take the strips of a band from left to right, band by band. Where there are more strips than warps
+    fit on the device, lower bands spare the device from idling while the last few strips are swept. Bands
+    slope: each strip is interrupted a `KernelConfig.slope` higher up than its left neighbour, while all its
+    parts are at work, and goes on without having to fill and drain them.
     """
     table = np.zeros((len(jobs), layout.JOB_FIELDS), np.int64)
     table[:, layout.ROWS] = [len(job.query) for job in jobs]
     table[:, layout.COLS] = [len(job.target) for job in jobs]
     table[:, layout.QUERY_AT] = _starts([len(job.query) for job in jobs])
     table[:, layout.TARGET_AT] = _starts([len(job.target) for job in jobs])
-    bands = [bands_of(job, band_rows) for job in jobs]
-    tops = [_tops(job, firsts) for job, firsts in zip(jobs, bands, strict=True)]
-    table[:, layout.TOP_AT] = _starts([len(top) for top in tops])
+    table[:, layout.TOP_AT] = _starts([len(job.top.h) for job in jobs])
     table[:, layout.COLUMN_AT] = _starts([len(job.query) for job in jobs])
     table[:, layout.WANTED_AT] = _starts([len(job.rows) + 1 for job in jobs])
     row_values = [len(job.rows) * layout.line_size(len(job.target)) for job in jobs]
@@ -81,34 +80,34 @@ def build(jobs: Sequence[SweepJob], config: KernelConfig, band_rows: int = ALL_R
     if config.numbers == "packed":
         table[:, layout.BELOW] = [window.below(job.scoring, config) for job in jobs]
 
-    strips_of = [
-        _in_bands(_strips(job, config.strip_width), job, firsts)
-        for job, firsts in zip(jobs, bands, strict=True)
-    ]
+    strips_of = [_in_bands(_strips(job, config), len(job.query), config, band_rows) for job in jobs]
     flags_at = _starts([len(strips) for strips in strips_of])
     for job, (strips, flag) in enumerate(zip(strips_of, flags_at, strict=True)):
         strips[:, layout.JOB] = job
         strips[:, layout.FLAG] += flag
         strips[:, layout.FLAG_ABOVE] += flag
+    states = [_state_values(strips, config) for strips in strips_of]
+    table[:, layout.STATE_AT] = _starts(states)
 
     return WorkList(
         table,
-        _round_robin(strips_of, table[:, layout.COLS]),
+        _round_robin(strips_of),
         _joined([job.query for job in jobs]),
         _joined([job.target for job in jobs]),
         matrices,
-        _joined(tops),
+        _joined([_packed(job.top) for job in jobs]),
         _joined([_untagged(job.left) for job in jobs]),
         np.array([*chain.from_iterable((*job.rows, _END_OF_WANTED_ROWS) for job in jobs)], np.int32),
         np.zeros(sum(map(len, strips_of)), np.int32),
         sum(row_values) + sum(col_values),
+        sum(states),
         letters,
     )
 
 
 def count_strips(job: SweepJob, config: KernelConfig) -> int:
     """How many strips a rectangle is cut into."""
-    return len(_strips(job, config.strip_width))
+    return len(_strips(job, config))
 
 
 def _starts(lengths: list[int]) -> list[int]:
@@ -123,7 +122,7 @@ def _joined(parts: list[NDArray[T]]) -> NDArray[T]:
     return np.concatenate(parts)
 
 
-def _strips(job: SweepJob, width: int) -> IntArray:
+def _strips(job: SweepJob, config: KernelConfig) -> IntArray:
     """The strips of a rectangle from left to right: every wanted column is the right edge of a strip.
 
     Between two wanted columns the strips are full and one, the last, is narrower.
@@ -131,18 +130,21 @@ def _strips(job: SweepJob, width: int) -> IntArray:
     ends = [0, *job.cols] if job.cols and job.cols[-1] == len(job.target) else [0, *job.cols, len(job.target)]
     parts = []
     for number, (start, end) in enumerate(pairwise(ends)):
-        first = np.arange(start, end, width)
+        first = np.arange(start, end, config.strip_width)
         part = np.zeros((len(first), layout.STRIP_FIELDS), np.int32)
         part[:, layout.FIRST_COLUMN] = first
-        part[:, layout.WIDTH] = np.minimum(width, end - first)
+        part[:, layout.WIDTH] = np.minimum(config.strip_width, end - first)
+        part[:, layout.BEHIND] = (part[:, layout.WIDTH] - 1) // config.columns * STEP_ROWS
         part[:, layout.WANTED_COLUMN] = -1
         if number < len(job.cols):
             part[-1, layout.WANTED_COLUMN] = number
         parts.append(part)
-    return np.concatenate(parts)
+    strips = np.concatenate(parts)
+    strips[:, layout.NUMBER] = np.arange(len(strips))
+    return strips
 
 
-def _round_robin(strips_of: list[IntArray], cols: NDArray[np.int64]) -> IntArray:
+def _round_robin(strips_of: list[IntArray]) -> IntArray:
     """Band by band all first strips, then all second ones, and so on: as many rectangles as possible at a
     time.
 
@@ -151,10 +153,11 @@ def _round_robin(strips_of: list[IntArray], cols: NDArray[np.int64]) -> IntArray
     """
     strips = np.concatenate(strips_of)
     strips = np.ascontiguousarray(strips[np.lexsort((strips[:, layout.NUMBER], strips[:, layout.BAND]))])
-    ticket_of_flag = np.empty(len(strips) + 1, np.int32)
-    ticket_of_flag[strips[:, layout.FLAG]] = np.arange(len(strips))
-    last = strips[:, layout.FIRST_COLUMN] + strips[:, layout.WIDTH] == cols[strips[:, layout.JOB]]
-    strips[:, layout.NEXT] = np.where(last, layout.NO_TICKET, ticket_of_flag[strips[:, layout.FLAG] + 1])
+    place = strips[:, [layout.JOB, layout.BAND, layout.NUMBER]]
+    order = np.lexsort(place.T[::-1])
+    beside = (np.diff(place[order], axis=0) == [0, 0, 1]).all(axis=1)
+    strips[:, layout.NEXT] = layout.NO_TICKET
+    strips[order[:-1][beside], layout.NEXT] = order[1:][beside]
     return strips
 
 
@@ -174,47 +177,65 @@ def _untagged(left: Boundary) -> Packed:
     return words.view(np.dtype("<i8")).reshape(-1)
 
 
-def _tops(job: SweepJob, bands: IntArray) -> Packed:
-    """The top boundary, and room for those of lower bands, which take turns with it."""
-    top = _packed(job.top)
-    return top if len(bands) == 1 else np.concatenate([top, np.zeros_like(top)])
+def _in_bands(strips: IntArray, rows: int, config: KernelConfig, band_rows: int) -> IntArray:
+    """The strips of all bands, those that have rows there, given each strip once; flags count from the first.
 
-
-def bands_of(job: SweepJob, band_rows: int) -> IntArray:
-    """The first row of each band of a rectangle."""
-    return np.arange(0, max(1, len(job.query)), band_rows, dtype=np.int32)
-
-
-def _in_bands(strips: IntArray, job: SweepJob, bands: IntArray) -> IntArray:
-    """The strips of all bands, given those of one; flags count from the rectangle's first."""
-    count = len(strips)
-    number, band = np.tile(np.arange(count), len(bands)), np.repeat(np.arange(len(bands)), count)
-    strips = np.tile(strips, (len(bands), 1))
-    strips[:, layout.NUMBER], strips[:, layout.BAND] = number, band
-    strips[:, layout.FLAG] = band * count + number
-    strips[:, layout.FLAG_ABOVE] = strips[:, layout.FLAG] - count
-    strips[:, layout.FIRST_ROW] = bands[band]
-    heights = np.diff(bands, append=len(job.query))
-    strips[:, layout.BAND_ROWS], strips[:, layout.ROWS_ABOVE] = heights[band], heights[band - 1]
-    strips[:, layout.WANTED_ABOVE] = np.searchsorted(job.rows, bands, side="right")[band]
+    A strip's first part sweeps `rows` rows and as many more as its last part is behind.
+    """
+    height, count = _height(config, band_rows), count_bands(rows, len(strips), config, band_rows)
+    ends, above = rows + strips[:, layout.BEHIND], strips[:, layout.NUMBER] * config.slope
+    number, band = np.tile(np.arange(len(strips)), count), np.repeat(np.arange(count), len(strips))
+    # A band may have more rows than an int32 can count twice.
+    first, last = (np.clip((band + more) * height - above[number], 0, ends[number]) for more in (0, 1))
+    strips = strips[number]
+    strips[:, layout.BAND], strips[:, layout.FIRST_START], strips[:, layout.LAST_START] = band, first, last
+    strips = strips[first < last]
+    flag_of = np.zeros((count + 1, int(number[-1]) + 1), np.int64)
+    place = strips[:, layout.BAND], strips[:, layout.NUMBER]
+    flag_of[place] = strips[:, layout.FLAG] = np.arange(len(strips))
+    strips[:, layout.FLAG_ABOVE] = flag_of[place[0] - 1, place[1]]
+    above_it = strips[strips[:, layout.FLAG_ABOVE]]
+    strips[:, layout.DONE_ABOVE] = above_it[:, layout.LAST_START] - above_it[:, layout.FIRST_START]
     return strips
 
 
-def results(jobs: Sequence[SweepJob], work: WorkList, lines: IntArray, best: IntArray) -> list[SweepResult]:
+def count_bands(rows: int, strips: int, config: KernelConfig, band_rows: int) -> int:
+    """How many bands so many strips of a rectangle make, at most."""
+    return -(-(rows + config.span + (strips - 1) * config.slope) // _height(config, band_rows))
+
+
+def _height(config: KernelConfig, band_rows: int) -> int:
+    """Rows of a band: whole batches."""
+    return max(config.batch, band_rows // config.batch * config.batch)
+
+
+def _state_values(strips: IntArray, config: KernelConfig) -> int:
+    """int32 for what the strips of a rectangle keep, if any of them is interrupted."""
+    interrupted = (strips[:, layout.FIRST_START] > 0).any()
+    return (int(strips[:, layout.NUMBER].max()) + 1) * config.state_words * LANES if interrupted else 0
+
+
+def results(
+    jobs: Sequence[SweepJob], work: WorkList, lines: IntArray | None, best: IntArray
+) -> list[SweepResult]:
     """What the kernel has left in its outputs, a result for each rectangle.
 
-    `lines` (line_values,) becomes the memory of the boundaries; `best` (strips, BEST_FIELDS) holds the best
-    cell of each strip.
+    `lines` (line_values,) becomes the memory of the boundaries, or goes to the jobs' sinks; None if that has
+    been done. `best` (strips, BEST_FIELDS) holds the best cell of each strip.
     """
     cells = _best_cells(work.strips[:, layout.JOB], best)
     return [
-        SweepResult(
-            _boundaries(lines, int(fields[layout.ROW_OUT_AT]), len(job.target), job.left.h[list(job.rows)]),
-            _boundaries(lines, int(fields[layout.COL_OUT_AT]), len(job.query), job.top.h[list(job.cols)]),
-            cell if job.track_best else BestCell(),
-        )
+        _result(job, fields, lines, cell if job.track_best else BestCell())
         for job, fields, cell in zip(jobs, work.jobs, cells, strict=True)
     ]
+
+
+def _result(job: SweepJob, fields: NDArray[np.int64], lines: IntArray | None, best: BestCell) -> SweepResult:
+    if lines is None:
+        return SweepResult((), (), best)
+    rows = _boundaries(lines, int(fields[layout.ROW_OUT_AT]), len(job.target), job.left.h[list(job.rows)])
+    cols = _boundaries(lines, int(fields[layout.COL_OUT_AT]), len(job.query), job.top.h[list(job.cols)])
+    return SweepResult(rows, cols, best).delivered(job)
 
 
 def _boundaries(lines: IntArray, start: int, length: int, corners: IntArray) -> tuple[Boundary, ...]:

@@ -1,0 +1,75 @@
+"""What a strip keeps from band to band: all that its lanes hold, as it is.
+
+Whichever warp takes the strip in the next band goes on with it, as if nothing had been between. The flag that
+says that a band is done is published after this has been stored, and waited for before it is loaded.
+"""
+
+# mypy: allow-untyped-defs
+# Device functions have the types that numba infers.
+from __future__ import annotations
+
+from collections import namedtuple
+from typing import Any
+
+import numpy as np
+
+from longalign.backends.cuda.api import cuda
+from longalign.backends.cuda.batch import Carry
+from longalign.backends.cuda.config import LANES, KernelConfig
+from longalign.backends.cuda.events import Habits
+from longalign.backends.cuda.row import Edge
+
+#: Beside its columns: what a lane carries and its habits; H on the left edge above the next row; the origin;
+#: up to where ambiguous letters are at work; and the number of the next wanted row.
+Kept = namedtuple("Kept", "carry habits edge origin ambiguous_until next_wanted")
+
+
+def make_keep(config: KernelConfig) -> tuple[Any, Any]:
+    """Device functions that store what a lane holds in `state`, from `at` on, and load it again."""
+    columns = config.columns
+
+    @cuda.jit(device=True)
+    def slot(at, number, lane):
+        return np.uint64(at + LANES * number + lane)
+
+    @cuda.jit(device=True)
+    def store(state, at, lane, opened, e, kept):
+        for k in range(columns):
+            state[slot(at, k, lane)] = opened[k]
+            state[slot(at, columns + k, lane)] = e[k]
+        carry, habits, first = kept.carry, kept.habits, 2 * columns
+        state[slot(at, first, lane)] = carry.upper.open
+        state[slot(at, first + 1, lane)] = carry.upper.gap
+        state[slot(at, first + 2, lane)] = carry.lower.open
+        state[slot(at, first + 3, lane)] = carry.lower.gap
+        state[slot(at, first + 4, lane)] = carry.diagonal
+        state[slot(at, first + 5, lane)] = habits.number
+        state[slot(at, first + 6, lane)] = habits.row
+        state[slot(at, first + 7, lane)] = habits.number_of_high
+        state[slot(at, first + 8, lane)] = habits.row_of_high
+        state[slot(at, first + 9, lane)] = kept.edge
+        state[slot(at, first + 10, lane)] = kept.origin
+        state[slot(at, first + 11, lane)] = kept.ambiguous_until
+        state[slot(at, first + 12, lane)] = kept.next_wanted
+
+    @cuda.jit(device=True)
+    def load(state, at, lane, opened, e):
+        for k in range(columns):
+            opened[k] = state[slot(at, k, lane)]
+            e[k] = state[slot(at, columns + k, lane)]
+        first = 2 * columns
+        carry = Carry(
+            Edge(state[slot(at, first, lane)], state[slot(at, first + 1, lane)]),
+            Edge(state[slot(at, first + 2, lane)], state[slot(at, first + 3, lane)]),
+            state[slot(at, first + 4, lane)],
+        )  # fmt: skip
+        habits = Habits(
+            state[slot(at, first + 5, lane)], state[slot(at, first + 6, lane)],
+            state[slot(at, first + 7, lane)], state[slot(at, first + 8, lane)],
+        )  # fmt: skip
+        return Kept(
+            carry, habits, state[slot(at, first + 9, lane)], state[slot(at, first + 10, lane)],
+            state[slot(at, first + 11, lane)], state[slot(at, first + 12, lane)],
+        )  # fmt: skip
+
+    return store, load

@@ -1,0 +1,83 @@
+"""A store that writes a tile while the next one is swept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from threading import Lock
+from types import TracebackType
+
+from longalign.boundary import Waypoint
+from longalign.geometry import Tile
+from longalign.store.base import Piece, Store, TileRecord
+
+
+class WriteBehind:
+    """Hands tiles to one thread, which writes them to `store`; reads them from memory until they are there.
+
+    At most one tile is on its way for each of `devices` that sweep. What writing raises is raised by the next
+    `put_tile`, or by `flush`; leaving the context waits for what is on its way, and raises it as well, unless
+    something else has been raised.
+    """
+
+    def __init__(self, store: Store, devices: int) -> None:
+        self._store, self._devices = store, devices
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix="store")
+        self._lock = Lock()
+        self._on_their_way: dict[tuple[int, int], tuple[TileRecord, Future[None]]] = {}
+
+    def __enter__(self) -> WriteBehind:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._executor.shutdown()
+        if error is None:
+            self.flush()
+
+    def put_tile(self, tile: Tile, record: TileRecord) -> None:
+        self._settle(self._devices - 1)
+        with self._lock:
+            future = self._executor.submit(self._store.put_tile, tile, record)
+            self._on_their_way[tile.row, tile.col] = record, future
+
+    def flush(self) -> None:
+        """Wait until all tiles are written. Raises StoreError if one cannot be."""
+        self._settle(0)
+
+    def _settle(self, most: int) -> None:
+        """Wait until no more than so many tiles are on their way, the first of them first."""
+        with self._lock:
+            writes = list(self._on_their_way.items())
+        for number, (key, (_, future)) in enumerate(writes):
+            if future.done() or len(writes) - number > most:
+                try:
+                    future.result()
+                finally:
+                    with self._lock:
+                        self._on_their_way.pop(key, None)
+
+    def has_tile(self, tile: Tile) -> bool:
+        return (tile.row, tile.col) in self._on_their_way or self._store.has_tile(tile)
+
+    def get_tile(self, tile: Tile) -> TileRecord:
+        with self._lock:
+            on_its_way = self._on_their_way.get((tile.row, tile.col))
+        return self._store.get_tile(tile) if on_its_way is None else on_its_way[0]
+
+    def drop_tile(self, row: int, col: int) -> None:
+        self.flush()
+        self._store.drop_tile(row, col)
+
+    def put_path(self, waypoints: Iterable[Waypoint], complete: bool) -> None:
+        self._store.put_path(waypoints, complete)
+
+    def get_path(self) -> tuple[list[Waypoint], bool]:
+        return self._store.get_path()
+
+    def put_piece(self, number: int, piece: Piece) -> None:
+        self._store.put_piece(number, piece)
+
+    def get_piece(self, number: int) -> Piece | None:
+        return self._store.get_piece(number)

@@ -1,0 +1,95 @@
+"""Tiles that are written while others are swept: read from memory meanwhile, and none is lost in silence."""
+
+from __future__ import annotations
+
+from threading import Event
+
+import numpy as np
+import pytest
+
+from longalign.boundary import BestCell, Boundary
+from longalign.errors import StoreError
+from longalign.geometry import Grid
+from longalign.store import MemoryStore, TileRecord
+from longalign.store.behind import WriteBehind
+from longalign.store.codec import pack
+
+GRID = Grid((0, 4, 8, 12), (0, 4), (0, 4, 8, 12), (0, 4))
+TILES = GRID.tiles()
+
+
+def record(tile):
+    line = Boundary(np.full(5, tile.row, np.int32), np.full(5, -tile.row, np.int32))
+    return TileRecord(pack([4], [line]), pack([4], [line]), BestCell(1, tile.i1, tile.j1))
+
+
+class Slow(MemoryStore):
+    """Begins no write before it is told to; fails where it is told to."""
+
+    def __init__(self, failing=()):
+        super().__init__()
+        self.may_write = Event()
+        self.failing = failing
+
+    def put_tile(self, tile, record):
+        self.may_write.wait()
+        if tile.row in self.failing:
+            raise StoreError(f"disk full at {tile.row}")
+        super().put_tile(tile, record)
+
+
+def test_a_tile_is_read_from_memory_until_it_is_written():
+    store, tile = Slow(), TILES[0]
+    with WriteBehind(store, devices=1) as behind:
+        assert not behind.has_tile(tile)
+        behind.put_tile(tile, swept := record(tile))
+        assert behind.has_tile(tile)
+        assert not store.has_tile(tile)
+        assert behind.get_tile(tile) is swept
+        store.may_write.set()
+        behind.flush()
+        assert store.get_tile(tile) is behind.get_tile(tile) is swept
+
+
+def test_leaving_waits_for_what_is_on_its_way_whatever_was_raised():
+    store = Slow()
+    store.may_write.set()
+    behind = WriteBehind(store, devices=3)
+    for tile in TILES:
+        behind.put_tile(tile, record(tile))
+    behind.__exit__(KeyboardInterrupt, KeyboardInterrupt(), None)
+    assert all(store.has_tile(tile) for tile in TILES)
+
+
+def test_one_tile_a_device_is_on_its_way():
+    store = Slow()
+    store.may_write.set()
+    with WriteBehind(store, devices=1) as behind:
+        for before, tile in zip([None, *TILES], TILES, strict=False):
+            behind.put_tile(tile, record(tile))
+            assert before is None or store.has_tile(before)
+
+
+@pytest.mark.parametrize("row", [0, 1, 2])
+def test_a_write_that_fails_is_reported_once_and_its_tile_is_missing(row):
+    store = Slow(failing=[row])
+    store.may_write.set()
+    with WriteBehind(store, devices=1) as behind:
+        with pytest.raises(StoreError, match=f"disk full at {row}"):
+            put_all(behind)
+        assert not behind.has_tile(TILES[row])
+
+
+def put_all(behind):
+    for tile in TILES:
+        behind.put_tile(tile, record(tile))
+    behind.flush()
+
+
+def test_a_tile_that_is_dropped_on_its_way_is_gone():
+    store, tile = Slow(), TILES[0]
+    store.may_write.set()
+    with WriteBehind(store, devices=1) as behind:
+        behind.put_tile(tile, record(tile))
+        behind.drop_tile(tile.row, tile.col)
+        assert not behind.has_tile(tile)
