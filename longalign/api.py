@@ -49,10 +49,15 @@ def resources(
     Raises BackendError if the back end or, for a cluster, Dask is not to be had; UsageError for an unknown
     back end.
     """
-    memory = int(psutil.virtual_memory().available * 0.8) if memory is None else memory
+    memory = default_memory() if memory is None else memory
     backends = open_backends(backend, threads, devices)
     workers = None if cluster is None else _workers_at(cluster, backend)
     return Resources(backends, memory, store_budget, workers)
+
+
+def default_memory() -> int:
+    """Bytes of memory that a run may take if nobody says how many."""
+    return int(psutil.virtual_memory().available * 0.8)
 
 
 def _workers_at(address: str, backend: str) -> Callable[[int, int], AbstractContextManager[Cluster]]:

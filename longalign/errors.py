@@ -23,6 +23,14 @@ class UsageError(LongalignError):
     exit_code = 2
 
 
+class BudgetTooSmall(UsageError):
+    """A budget that holds not even the edges of tiles; with `needed` bytes it would."""
+
+    def __init__(self, text: str, needed: int) -> None:
+        super().__init__(text)
+        self.needed = needed
+
+
 class BackendError(LongalignError):
     """A back end that is missing, cannot run this input, or failed while running."""
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from itertools import pairwise, product
 from math import ceil
 
-from longalign.errors import UsageError
+from longalign.errors import BudgetTooSmall
+from longalign.size import format_size, round_size
 
 #: Bytes that one stored boundary cell takes, H and a gap state together: two 8-bit differences, and
 #: the anchors and file headers around them. Steep scorings need 16-bit differences, twice as much.
@@ -218,6 +219,15 @@ def smallest_budget(
     return ceil(stored_cells(rows, cols, *lines) * bytes_per_cell)
 
 
+def too_small(rows: int, cols: int, budget: int, needed: int) -> BudgetTooSmall:
+    """What is wrong with a `budget` of fewer bytes than `needed`."""
+    return BudgetTooSmall(
+        f"--store-budget {format_size(budget)} is too small for {rows:,} x {cols:,} letters: "
+        f"at least {format_size(round_size(needed))} are needed",
+        needed,
+    )
+
+
 def plan_grid(
     rows: int,
     cols: int,
@@ -227,8 +237,7 @@ def plan_grid(
 ) -> Grid:
     """The finest lattice whose stored cells fit `budget` bytes, in tiles of at most `tile_shape`.
 
-    Without a budget only the edges of tiles are stored. Raises UsageError, naming the smallest budget
-    that works, if those edges alone need more.
+    Without a budget only the edges of tiles are stored. Raises BudgetTooSmall if those edges alone need more.
     """
     if budget is None:
         (_, tile_rows), (_, tile_cols) = (
@@ -238,10 +247,7 @@ def plan_grid(
         return Grid(tile_rows, tile_cols, tile_rows, tile_cols)
     needed = smallest_budget(rows, cols, tile_shape, bytes_per_cell)
     if needed > budget:
-        raise UsageError(
-            f"a budget of {budget} bytes is too small for the boundaries of {rows} x {cols} letters: "
-            f"at least {needed} bytes are needed (--store-budget)"
-        )
+        raise too_small(rows, cols, budget, needed)
 
     def lines(chunk: int) -> tuple[int, int]:
         return _chunks(rows, tile_shape[0], chunk), _chunks(cols, tile_shape[1], chunk)

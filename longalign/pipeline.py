@@ -23,7 +23,7 @@ from longalign.phases.recompute import groups_of, merge, recompute, segments_of,
 from longalign.phases.score import score
 from longalign.phases.stitch import stitch
 from longalign.phases.walk import walk
-from longalign.plan import Resources, check_memory, plan
+from longalign.plan import Resources, check_disk, check_memory, plan
 from longalign.problem import Problem, Segment
 from longalign.scoring import Scoring
 from longalign.sequence import MEMORY, Sequence, can_read_again, read_sequence
@@ -161,6 +161,8 @@ def _run_stored(
                 store.check_tile(tile)
             except DamagedTile as damage:
                 _drop(damage, store, emit)
+    missing = sum(tile.cells for tile in manifest.grid.tiles() if not store.has_tile(tile))
+    check_disk(manifest.grid, store.path, manifest.start_states, missing / (query.length * target.length))
     lattice = StoreLattice(problem, manifest.grid, store, manifest.is_eager)
     if cluster is None:
         with WriteBehind(store, len(resources.backends)) as behind:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import ceil
 from pathlib import Path
 from shutil import disk_usage
 from typing import TYPE_CHECKING
 
 from longalign.backends.base import Backend, DeviceFacts, Workers
-from longalign.errors import UsageError
+from longalign.budgets import Budget, Cut, budgets_worth_knowing, in_words
+from longalign.errors import BudgetTooSmall, UsageError
 from longalign.geometry import (
     BYTES_PER_CELL,
     BYTES_PER_KEPT_START,
@@ -25,8 +26,10 @@ from longalign.geometry import (
     plan_grid,
     smallest_budget,
     stored_cells,
+    too_small,
 )
 from longalign.phases.meeting import CALL_BYTES
+from longalign.size import format_size, round_size
 from longalign.store.manifest import Command, StartStates
 
 if TYPE_CHECKING:  # it brings Dask along
@@ -81,8 +84,69 @@ def plan(
 
     `command` "score" keeps no lattice beyond the edges of tiles, unless it is to hold eager start states.
     `workers`, if there are any, sweep the tiles instead of the devices of `resources`. Raises UsageError,
-    with figures, if a budget is too small.
+    with figures, if a budget is too small, or memory, or the space on the store's disk.
     """
+    cut = _cutter(rows, cols, resources, command, store_path, workers, start_states)
+    try:
+        return cut(resources.store_budget)
+    except BudgetTooSmall:
+        assert resources.store_budget is not None
+        others = _worth_knowing(cut, store_path, start_states)
+        refused = too_small(rows, cols, resources.store_budget, others[0].size)
+        raise UsageError(f"{refused}; {in_words(others)}") from None
+
+
+def store_budgets(
+    rows: int,
+    cols: int,
+    resources: Resources,
+    store_path: Path | None,
+    workers: Workers | None = None,
+    start_states: StartStates = "lazy",
+) -> list[Budget]:
+    """Some store budgets for an alignment, from the smallest that works on, and what each costs.
+
+    Raises UsageError, with figures, if there is too little memory or disk for any.
+    """
+    cut = _cutter(rows, cols, resources, "align", store_path, workers, start_states)
+    return _worth_knowing(cut, store_path, start_states)
+
+
+def _worth_knowing(cut: Cut, store_path: Path | None, start_states: StartStates) -> list[Budget]:
+    cell_bytes = _bytes_per_stored_cell(start_states, store_path is None)
+    return budgets_worth_knowing(cut, cell_bytes, start_states == "eager")
+
+
+def _cutter(
+    rows: int,
+    cols: int,
+    resources: Resources,
+    command: Command,
+    store_path: Path | None,
+    workers: Workers | None,
+    start_states: StartStates,
+) -> Cut:
+    """How a matrix is cut for a store budget, whatever that in `resources` is."""
+
+    def cut(budget: int | None) -> Grid:
+        using = replace(resources, store_budget=budget)
+        grid = _plan(rows, cols, using, command, store_path, workers, start_states)
+        if store_path is not None:
+            check_disk(grid, store_path, start_states)
+        return grid
+
+    return cut
+
+
+def _plan(
+    rows: int,
+    cols: int,
+    resources: Resources,
+    command: Command,
+    store_path: Path | None,
+    workers: Workers | None,
+    start_states: StartStates,
+) -> Grid:
     spare = _spare_bytes(rows, cols, resources, workers)
     room = _room(rows, cols, resources, store_path)
     devices = workers.devices if workers else _devices_here(rows, cols, resources)
@@ -134,9 +198,24 @@ def check_memory(
         needed += len(resources.backends) * tile
     else:
         _check_worker(rows, cols, _fixed_bytes(rows, cols) + tile, workers)
-    if in_memory:
-        needed += ceil(grid.stored_cells * _bytes_per_stored_cell(start_states, in_memory))
-    _check_memory(rows, cols, needed, resources.memory)
+    kept = ceil(grid.stored_cells * _bytes_per_stored_cell(start_states, in_memory)) if in_memory else 0
+    _check_memory(rows, cols, needed + kept, resources.memory, kept)
+
+
+def check_disk(grid: Grid, store_path: Path, start_states: StartStates, missing: float = 1.0) -> None:
+    """Raise UsageError, with figures, if a disk has too little space for the boundaries of a store.
+
+    `missing` is the share of the matrix of which it does not hold them yet.
+    """
+    needed = ceil(missing * grid.stored_cells * _bytes_per_stored_cell(start_states, in_memory=False))
+    free = disk_usage(_existing(store_path)).free
+    if needed > free:
+        coarser = (grid.row_cuts, grid.col_cuts) != (grid.tile_rows, grid.tile_cols)
+        raise UsageError(
+            f"{store_path}: the boundaries of {grid.rows:,} x {grid.cols:,} letters take about "
+            f"{_about(needed)}, and {_no_more_than(free)} of the disk are free: make room, or begin a store "
+            f"{'with a smaller --store-budget, or ' * coarser}on another disk"
+        )
 
 
 def _spare_bytes(rows: int, cols: int, resources: Resources, workers: Workers | None) -> int:
@@ -181,8 +260,9 @@ def _cut(
     least = smallest_budget(rows, cols, shape, cell_bytes)
     if wanted is None and least > room:
         raise UsageError(
-            f"the boundaries of {rows} x {cols} letters take at least {least >> 20} MiB, and there is room "
-            f"for {room >> 20} MiB: more memory (--mem), or a store on a disk with space (--store), would do"
+            f"the boundaries of {rows:,} x {cols:,} letters take at least {_about(least)}, and there is room "
+            f"for {_no_more_than(room)}: "
+            "more memory (--mem), or a store on a disk with space (--store), would do"
         )
     useful = max(default_budget(rows, cols, least_chunk, cell_bytes), least)
     return plan_grid(rows, cols, shape, min(room, useful) if wanted is None else wanted, cell_bytes)
@@ -193,9 +273,13 @@ def _room(rows: int, cols: int, resources: Resources, store_path: Path | None) -
     if store_path is None:
         spare = resources.memory - _fixed_bytes(rows, cols) - CALL_BYTES
         return spare // _LATTICE_SHARE
-    folders = (store_path, *store_path.absolute().parents)
-    existing = next(folder for folder in folders if os.path.exists(folder))  # noqa: PTH110 - Path.exists raises EACCES
-    return int(disk_usage(existing).free * _DISK_SHARE)
+    return int(disk_usage(_existing(store_path)).free * _DISK_SHARE)
+
+
+def _existing(path: Path) -> Path:
+    """The path, or the folder above it in which it would be made."""
+    folders = (path, *path.absolute().parents)
+    return next(folder for folder in folders if os.path.exists(folder))  # noqa: PTH110 - Path.exists raises EACCES
 
 
 def _tile_bytes(grid: Grid, start_states: StartStates, line_bytes: int) -> int:
@@ -225,17 +309,27 @@ def _fixed_bytes(rows: int, cols: int) -> int:
     return _PROGRAM_BYTES + _BYTES_PER_LETTER * (rows + cols)
 
 
-def _check_memory(rows: int, cols: int, needed: int, memory: int) -> None:
+def _check_memory(rows: int, cols: int, needed: int, memory: int, kept: int = 0) -> None:
+    """`kept` of the bytes needed are boundaries, which can be elsewhere."""
     if needed > memory:
+        would_do = f"; --store DIR would keep {_about(kept)} of it on disk" if needed - kept <= memory else ""
         raise UsageError(
-            f"{rows} x {cols} letters need about {ceil(needed / (1 << 20))} MiB of memory, "
-            f"and the budget is {memory >> 20} MiB (--mem)"
+            f"{rows:,} x {cols:,} letters need about {_about(needed)} of memory, "
+            f"and the budget is {_no_more_than(memory)} (--mem){would_do}"
         )
 
 
 def _check_worker(rows: int, cols: int, needed: int, workers: Workers) -> None:
     if needed > workers.memory:
         raise UsageError(
-            f"{rows} x {cols} letters need about {ceil(needed / (1 << 20))} MiB of memory on every worker, "
-            f"and one can spare {workers.memory >> 20} MiB"
+            f"{rows:,} x {cols:,} letters need about {_about(needed)} of memory on every worker, "
+            f"and one can spare {_no_more_than(workers.memory)}"
         )
+
+
+def _about(needed: int) -> str:
+    return format_size(round_size(needed))
+
+
+def _no_more_than(size: int) -> str:
+    return format_size(round_size(size, up=False))

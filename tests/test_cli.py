@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -304,11 +306,29 @@ def test_scorings_that_make_no_sense(refuse, pair):
 def test_budgets_that_are_too_small(refuse, pair):
     code, text = refuse("align", *pair, "--mem", "10M")
     assert code == 2
-    assert text.endswith("MiB of memory, and the budget is 10 MiB (--mem)")
-    code, text = refuse("align", *pair, "--store-budget", "1")
+    assert text.endswith("M of memory, and the budget is 10M (--mem)")
+    code, text = refuse("align", *pair, "--store-budget", "1", "--store", "s")
     assert code == 2
-    smallest = int(text.split("at least ")[1].split()[0])
-    assert main(["align", *pair, "-q", "-o", "x.paf", "--store-budget", str(smallest)]) == 0
+    assert re.fullmatch(
+        r"--store-budget 1 is too small for \d+ x \d+ letters: at least \d+ are needed; "
+        r"phases 2 and 3 then sweep about 233% as many cells as phase 1",
+        text,
+    )
+    assert not Path("s").exists()
+    smallest = text.split("at least ")[1].split()[0]
+    assert main(["align", *pair, "-q", "-o", "x.paf", "--store-budget", smallest]) == 0
+
+
+def test_a_disk_that_is_too_small(refuse, pair, monkeypatch):
+    monkeypatch.setattr("longalign.plan.disk_usage", lambda _: SimpleNamespace(free=100))
+    code, text = refuse("align", *pair, "--store", "s", "--store-budget", "1M")
+    assert code == 2
+    assert re.fullmatch(
+        r"s: the boundaries of \d+ x \d+ letters take about \d+, and 100 of the disk are free: "
+        r"make room, or begin a store on another disk",
+        text,
+    )
+    assert not Path("s").exists()
 
 
 def test_cuda_where_there_is_none(refuse, monkeypatch):
@@ -459,8 +479,29 @@ def test_devices_say_how_they_would_sweep_two_sequences(run, tmp_path):
     code, out, err = run("devices", "--plan", *map(str, files), "--mode", "global")
     assert (code, err) == (0, "")
     assert "tile: 150 x 120" in out
+    assert "with --store-budget: 675 (the default) 233%" in out
     report = json.loads(run("devices", "--json", "--plan", *map(str, files))[1])
-    assert report["plans"]["cpu"]["tile"] == "150 x 120"
+    cpu = report["plans"]["cpu"]
+    assert [cpu[word] for word in ("tile", "chunk", "boundaries")] == ["150 x 120", "150 x 120", "675"]
+    assert cpu["phases 2 and 3"] == "about 233% as many cells as phase 1"
+
+
+@pytest.mark.parametrize(
+    ("given", "text"),
+    [
+        (["--mem", "10M"], "x 120 letters need about 657M of memory, and the budget is 10M (--mem)"),
+        (["--store-budget", "1"], "--store-budget 1 is too small for 150 x 120 letters"),
+        (["--store-budget", "1", "--store", "s"], "--store-budget 1 is too small for 150 x 120 letters"),
+    ],
+)
+def test_a_plan_that_would_be_refused_says_so(run, given, text):
+    for name, letters in (("q", "ACGTN" * 30), ("t", "ACG" * 40)):
+        Path(f"{name}.fa").write_text(f">{name}\n{letters}\n")
+    code, out, err = run("devices", "--plan", "q.fa", "t.fa", *given)
+    assert (code, err) == (0, "")
+    assert "    refused: " in out
+    assert text in out
+    assert not Path("s").exists()
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from longalign import geometry
-from longalign.errors import UsageError
+from longalign.errors import BudgetTooSmall
 from longalign.geometry import (
     BYTES_PER_STORED_CELL,
     SMALLEST_CHUNK,
@@ -109,9 +109,11 @@ def test_no_chunk_is_empty_however_small_chunks_are(rows, cols, shape, smallest,
 @given(lengths, lengths, tile_shapes)
 def test_too_small_a_budget_is_refused_with_the_smallest_that_works(rows, cols, shape):
     smallest = smallest_budget(rows, cols, shape)
-    with pytest.raises(UsageError) as caught:
+    with pytest.raises(
+        BudgetTooSmall, match=rf"--store-budget \S+ is too small for {rows:,} x {cols:,}"
+    ) as caught:
         plan_grid(rows, cols, shape, smallest - 1)
-    assert f"at least {smallest} bytes are needed" in str(caught.value)
+    assert caught.value.needed == smallest
 
 
 @pytest.mark.parametrize("budget", [1 << 26, 1 << 28, None])

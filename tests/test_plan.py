@@ -3,21 +3,30 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from itertools import pairwise
+from math import ceil
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
-from runs import SmallTiles
+from runs import CPU, SmallTiles, small_geometry
 
+from longalign import pipeline
 from longalign.backends.base import DeviceFacts, Workers
 from longalign.backends.cpu import CpuBackend
+from longalign.budgets import path_share
 from longalign.errors import UsageError
-from longalign.geometry import BYTES_PER_CELL, BYTES_PER_STORED_CELL, smallest_budget
+from longalign.geometry import BYTES_PER_CELL, BYTES_PER_STORED_CELL, Grid, smallest_budget
 from longalign.phases.meeting import CALL_BYTES
-from longalign.plan import Resources, check_memory, plan
+from longalign.plan import Resources, check_disk, check_memory, plan, store_budgets
+from longalign.scoring import Scoring
+from longalign.sequence import read_sequence
+from longalign.size import format_size, parse_size, round_size
 
+DATA = Path(__file__).with_name("data")
 MB = 1 << 20
 lengths = st.one_of(st.integers(1, 10**4), st.integers(1, 10**8))
 commands = st.sampled_from(["align", "score"])
@@ -27,6 +36,12 @@ tiles = st.tuples(st.integers(10**5, 10**8), st.integers(10**5, 10**8))
 
 def resources(tile, memory=16 << 30, budget=None):
     return Resources([SmallTiles(tile)], memory, budget)
+
+
+@pytest.fixture
+def free(monkeypatch):
+    """Sets how many bytes of the disk are free."""
+    return lambda size: monkeypatch.setattr("longalign.plan.disk_usage", lambda _: SimpleNamespace(free=size))
 
 
 def memory_needed(grid, in_memory):
@@ -87,8 +102,9 @@ def test_tiles_are_few_where_there_is_no_room_for_the_edges_of_many(tmp_path, co
     assert tiles(all_of_them - 1) == tiles(alone) == (1, 1)
 
 
-def test_workers_bring_their_own_memory():
+def test_workers_bring_their_own_memory(free):
     """This process then keeps nothing but letters, and the least worker decides how large a tile is."""
+    free(1 << 40)
     rows = cols = 10**7
     whole = DeviceFacts((rows, cols), (rows, cols), 1, 16, sys.maxsize)
 
@@ -100,7 +116,7 @@ def test_workers_bring_their_own_memory():
 
     assert tiles(4 << 30) < tiles(2 << 30)
     with pytest.raises(
-        UsageError, match=r"need about \d+ MiB of memory on every worker, and one can spare 1000 MiB"
+        UsageError, match=r"need about \S+ of memory on every worker, and one can spare 1000M"
     ):
         tiles(1000 * MB)
 
@@ -118,7 +134,8 @@ def test_a_resumed_run_on_smaller_workers_is_refused():
 def test_too_small_a_store_budget_names_the_smallest_and_that_one_works(tmp_path):
     shape = (10**5, 10**6), 10**6
     smallest = smallest_budget(10**6, 10**6, shape[0])
-    with pytest.raises(UsageError, match=f"at least {smallest} bytes are needed"):
+    about = format_size(round_size(smallest))
+    with pytest.raises(UsageError, match=f"1,000,000 letters: at least {about} are needed; phases 2 and 3"):
         plan(10**6, 10**6, resources(shape[0], budget=smallest - 1), "align", tmp_path)
     grid = plan(10**6, 10**6, resources(shape[0], budget=smallest), "align", tmp_path)
     assert grid.stored_cells * BYTES_PER_STORED_CELL <= smallest
@@ -136,16 +153,112 @@ def test_small_tiles_never_need_a_budget_that_nobody_set():
 
 @pytest.mark.parametrize("memory", [1, 100 * MB])
 def test_little_memory_is_refused_before_anything_is_cut(memory):
-    with pytest.raises(UsageError, match=r"need about \d+ MiB of memory, and the budget is"):
+    with pytest.raises(UsageError, match=r"need about \S+ of memory, and the budget is"):
         plan(10**8, 10**8, resources((10**8, 10**8), memory), "score", None)
 
 
 def test_the_memory_that_a_refusal_asks_for_is_enough_for_the_same_grid():
     grid = plan(10**7, 10**7, resources((10**7, 10**7), 1 << 40), "score", None)
-    with pytest.raises(UsageError, match=r"need about (\d+) MiB") as caught:
+    with pytest.raises(UsageError, match="letters need about") as caught:
         check_memory(grid, resources((1, 1), MB), in_memory=True)
-    asked_for = int(str(caught.value).split("about ")[1].split()[0])
-    check_memory(grid, resources((1, 1), asked_for * MB), in_memory=True)
+    asked_for = parse_size(str(caught.value).split("about ")[1].split()[0])
+    check_memory(grid, resources((1, 1), asked_for), in_memory=True)
+
+
+def test_memory_that_would_do_without_the_boundaries_points_to_a_store():
+    with pytest.raises(
+        UsageError, match=r"the budget is 2\.9G \(--mem\); --store DIR would keep 4\.\dG of it"
+    ):
+        plan(10**7, 10**7, resources((10**7, 10**7), 3000 * MB, 5 << 30), "align", None)
+
+
+# --- disk
+
+
+@pytest.mark.parametrize(
+    ("command", "budget", "instead"),
+    [
+        ("align", 1 << 30, "begin a store with a smaller --store-budget, or on another disk"),
+        ("score", None, "begin a store on another disk"),
+    ],
+)
+def test_a_store_that_does_not_fit_on_its_disk_is_refused(tmp_path, free, command, budget, instead):
+    using = resources((10**6, 10**6), budget=budget)
+    grid = plan(10**7, 10**7, using, command, tmp_path)
+    needed = ceil(BYTES_PER_STORED_CELL * grid.stored_cells)
+    free(needed)
+    assert plan(10**7, 10**7, using, command, tmp_path / "new" / "store") == grid
+    free(needed - 1)
+    check_disk(grid, tmp_path, "lazy", missing=0.99)
+    with pytest.raises(UsageError, match=rf"new/store: the boundaries of 10,000,000 x .* {instead}"):
+        plan(10**7, 10**7, using, command, tmp_path / "new" / "store")
+
+
+def test_no_room_on_the_disk_for_any_lattice_is_refused(tmp_path, free):
+    free(100 * MB)
+    with pytest.raises(
+        UsageError, match=r"letters take at least 477M, and there is room for 80M: more memory"
+    ):
+        plan(10**7, 10**7, resources((10**6, 10**6)), "align", tmp_path)
+
+
+# --- what budgets cost
+
+
+def test_the_smallest_budget_that_is_named_works_even_where_tiles_must_shrink(monkeypatch):
+    """The boundaries of a tile as wide as the matrix are too large to be returned at once."""
+    monkeypatch.setattr("longalign.plan._LARGEST_TILE", 1 << 30)
+    using = resources((10**8, 10**8), 1 << 40, budget=1)
+    with pytest.raises(UsageError, match="is too small for 100,000,000 x 100,000,000") as caught:
+        plan(10**8, 10**8, using, "align", None)
+    named = parse_size(str(caught.value).split("at least ")[1].split()[0])
+    grid = plan(10**8, 10**8, replace(using, store_budget=named), "align", None)
+    assert named > smallest_budget(10**8, 10**8, (10**8, 10**8))
+    assert grid.stored_cells * BYTES_PER_STORED_CELL <= named
+
+
+@given(lengths, lengths, tiles)
+def test_budgets_worth_knowing_work_and_the_larger_they_are_the_less_there_is_to_do(rows, cols, tile):
+    using = resources(tile, 1 << 50)
+    budgets = store_budgets(rows, cols, using, None)
+    sizes, shares = [budget.size for budget in budgets], [budget.share for budget in budgets]
+    assert sizes == sorted(set(sizes))
+    assert shares == sorted(shares, reverse=True)
+    assert len(sizes) <= 3
+    assert [budget.is_default for budget in budgets] == [False] * (len(budgets) - 1) + [True]
+    for budget in budgets:
+        grid = plan(rows, cols, replace(using, store_budget=budget.size), "align", None)
+        assert budget.is_default or path_share(grid) == budget.share
+
+
+@pytest.mark.parametrize(
+    ("grid", "share"),
+    [
+        (Grid((0, 9), (0, 9), (0, 9), (0, 9)), 1 + 4 / 3),
+        (Grid((0, 4, 8), (0, 4, 8), (0, 8), (0, 8)), (2 + 8 / 3) / 4),
+        (Grid((0, 9), (0, 3, 6, 9), (0, 9), (0, 9)), (2 + 2 * 8 / 9) / 3),
+    ],
+    ids=["1 x 1", "2 x 2", "1 x 3"],
+)
+def test_what_a_path_costs(grid, share):
+    assert path_share(grid) == pytest.approx(share)
+    rows, cols = len(grid.row_cuts) - 1, len(grid.col_cuts) - 1
+    assert path_share(grid, eager=True) == pytest.approx(share - (rows + cols) / 2 / (rows * cols))
+
+
+@pytest.mark.parametrize("mode", ["local", "global"])
+@pytest.mark.parametrize("chunk", [20_000, 5_000, 1_200, 300])
+def test_phases_2_and_3_sweep_about_as_much_as_was_said(mode, chunk):
+    pair = [
+        read_sequence(DATA / f"{name}.fa.gz") for name in ("human_mito.NC_012920.1", "orang_mito.NC_002083")
+    ]
+    using = Resources([CPU], 1 << 40, 1 << 30)
+    with small_geometry(chunk):
+        grid = plan(pair[0].length, pair[1].length, using, "align", None)
+        outcome = pipeline.run(*pair, Scoring(), mode, using)
+    cells = {phase.name: phase.cells for phase in outcome.phases}
+    share = (cells["stitch"] + cells["recompute"]) / cells["score"]
+    assert 1 / 2 < share / path_share(grid) < 2
 
 
 @pytest.mark.parametrize("memory", [4 << 30, 1 << 40])

@@ -9,6 +9,7 @@ import signal
 import time
 from contextlib import nullcontext, suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from commands import align, command, finish, start
@@ -213,8 +214,26 @@ def test_sequences_damaged_in_the_store_are_noticed(tmp_path, files):
 def test_a_smaller_memory_budget_is_refused_on_resume_too(tmp_path, files):
     begin(files, tmp_path / "s")
     small = Resources([SmallTiles()], memory=1 << 20)
-    with pytest.raises(UsageError, match="the budget is 1 MiB"):
+    with pytest.raises(UsageError, match="the budget is 1M"):
         pipeline.resume(tmp_path / "s", small)
+
+
+def test_a_disk_that_lacks_room_for_the_missing_tiles_is_refused_and_a_finished_phase_needs_none(
+    tmp_path, answer, monkeypatch
+):
+    monkeypatch.setattr("longalign.plan.disk_usage", lambda _: SimpleNamespace(free=10**6))
+    with pytest.raises(KeyboardInterrupt):
+        small_run(tmp_path, Interrupts(5))
+    there = tiles_in(tmp_path)
+    assert 0 < there < TILES
+    monkeypatch.setattr("longalign.plan.disk_usage", lambda _: SimpleNamespace(free=10))
+    with pytest.raises(UsageError, match="and 10 of the disk are free"):
+        small_run(tmp_path)
+    assert tiles_in(tmp_path) == there
+    monkeypatch.undo()
+    assert result(small_run(tmp_path)) == answer
+    monkeypatch.setattr("longalign.plan.disk_usage", lambda _: SimpleNamespace(free=0))
+    assert result(small_run(tmp_path)) == answer
 
 
 # --- the command line, killed

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from alignments import Case, cases
 from hypothesis import given
+from oracles import spell
 
 from longalign.alignment import Alignment, Op
 from longalign.errors import InputError
-from longalign.formats.paf import format_paf
+from longalign.formats.paf import format_paf, read_paf, write_paf
 from longalign.formats.verify import Verification, verify_paf
 from longalign.scoring import Scoring
-from longalign.sequence import read_sequence
+from longalign.sequence import Sequence, read_sequence
+from longalign.testing_inputs import edited
 
 DATA = Path(__file__).parent / "data"
 
@@ -47,6 +50,32 @@ def test_whatever_longalign_writes_passes(tmp_path_factory: pytest.TempPathFacto
     result = verify_paf(*(str(folder / name) for name in ("any.paf", "query.fa", "target.fa")))
     assert result.ok, str(result)
     assert (result.alignments, result.columns, result.scores) == (1, len(case.columns()), 1)
+
+
+def test_an_alignment_of_millions_of_columns_and_hundreds_of_thousands_of_runs(tmp_path: Path) -> None:
+    """Written, read back and verified; its score and runs are those by which it was made."""
+    query, target, ops, lengths = edited(4_000_000, 100_000, np.random.default_rng(0))
+    columns = {op: int(lengths[ops == op].sum()) for op in Op}
+    gaps = int(np.isin(ops, (Op.INSERTION, Op.DELETION)).sum())
+    gap_letters = columns[Op.INSERTION] + columns[Op.DELETION]
+    score = columns[Op.MATCH] - 3 * columns[Op.MISMATCH] - 3 * gaps - 2 * gap_letters
+    sequences = [Sequence.from_letters(*side) for side in (("q", spell(query)), ("t", spell(target)))]
+    runs = np.where(np.isin(ops, (Op.MATCH, Op.MISMATCH)), Op.DIAGONAL, ops), lengths
+    alignment = Alignment.from_runs(*sequences, Scoring(), "global", score, (0, 0), *runs)
+    alignment.check()
+    assert (alignment.ops == ops).all()
+    assert (alignment.lengths == lengths).all()
+    for sequence in sequences:
+        (tmp_path / f"{sequence.name}.fa").write_bytes(
+            b">%s\n%s\n" % (sequence.name.encode(), sequence.letters)
+        )
+    with (tmp_path / "x.paf").open("w") as file:
+        write_paf(alignment, file)
+    (record,) = read_paf(tmp_path / "x.paf")
+    assert (record.ops == ops).all()
+    assert (record.lengths == lengths).all()
+    result = verify_paf(*(str(tmp_path / name) for name in ("x.paf", "q.fa", "t.fa")))
+    assert str(result).endswith("OK: 1 alignments, 4000000 columns, 1 scores checked")
 
 
 @given(cases())

@@ -6,14 +6,22 @@ import json
 from argparse import Namespace
 from collections.abc import Sequence
 from dataclasses import replace
+from math import ceil
+from pathlib import Path
 
+from longalign.api import default_memory
 from longalign.backends import cuda
-from longalign.backends.base import Backend
+from longalign.backends.base import Backend, SweepJob
 from longalign.backends.cpu import CpuBackend
 from longalign.backends.select import open_backends, processors
+from longalign.budgets import format_share, path_share
 from longalign.cli.scoring import scoring_of
+from longalign.errors import UsageError
+from longalign.geometry import BYTES_PER_STORED_CELL
+from longalign.plan import Resources, plan, store_budgets
 from longalign.problem import Problem
 from longalign.sequence import read_sequence
+from longalign.size import format_size, round_size
 
 SCHEMA = "longalign.devices/1"
 
@@ -40,17 +48,37 @@ def run_devices(options: Namespace) -> int:
 
 
 def _plans(backends: Sequence[Backend], options: Namespace) -> dict[str, dict[str, str]]:
-    """How each back end would sweep the first tile of a matrix."""
+    """How each back end would cut a matrix and sweep the first tile of it, and what other budgets cost."""
     scoring = scoring_of(options)
     query, target = (read_sequence(name, scoring.alphabet) for name in options.plan)
     scoring.check_range(len(query), len(target))
     whole = Problem.of(query, target, scoring, options.mode).sweep_job((), ())
-    plans = {}
-    for backend in backends:
-        rows, cols = backend.tile_shape(len(query), len(target))
-        tile = replace(
-            whole, query=whole.query[:rows], target=whole.target[:cols], rows=(rows,), cols=(cols,),
-            top=whole.top.part(0, cols), left=whole.left.part(0, rows),
-        )  # fmt: skip
-        plans[backend.name] = {"tile": f"{rows} x {cols}", **backend.explain(tile)}
-    return plans
+    memory = default_memory() if options.mem is None else options.mem
+    store = Path(options.store) if options.store else None
+    return {
+        backend.name: _plan(Resources([backend], memory, options.store_budget), store, whole)
+        for backend in backends
+    }
+
+
+def _plan(using: Resources, store: Path | None, whole: SweepJob) -> dict[str, str]:
+    size = len(whole.query), len(whole.target)
+    try:
+        grid, budgets = plan(*size, using, "align", store), store_budgets(*size, using, store)
+    except UsageError as refused:
+        return {"refused": str(refused)}
+    tile = grid.tile(0, 0)
+    job = replace(
+        whole, query=whole.query[: tile.i1], target=whole.target[: tile.j1],
+        rows=grid.rows_in(tile), cols=grid.cols_in(tile),
+        top=whole.top.part(0, tile.j1), left=whole.left.part(0, tile.i1),
+    )  # fmt: skip
+    [backend] = using.backends
+    return {
+        "tile": f"{tile.i1} x {tile.j1}",
+        "chunk": "{} x {}".format(*grid.chunk_shape),
+        "boundaries": format_size(round_size(ceil(grid.stored_cells * BYTES_PER_STORED_CELL))),
+        "phases 2 and 3": f"about {format_share(path_share(grid))} as many cells as phase 1",
+        "with --store-budget": ", ".join(f"{b.name} {format_share(b.share)}" for b in budgets),
+        **backend.explain(job),
+    }

@@ -11,6 +11,7 @@ from longalign._version import __version__
 from longalign.backends.select import CHOICES
 from longalign.progress import STYLES
 from longalign.scoring import Scoring
+from longalign.size import parse_size
 
 _SEQUENCE_HELP = (
     "FASTA: FILE (plain, gzip, bgzip, or - for stdin), FILE:NAME or FILE:NAME:START-END (0-based, half-open)"
@@ -28,8 +29,6 @@ in this process. All of them must see the store, under the same path. A worker o
 --backend says; on a CPU it uses the threads that Dask gave it. --threads, --device and --mem are about
 this process alone.
 """
-
-_UNITS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 
 
 class _Parser(argparse.ArgumentParser):
@@ -109,9 +108,16 @@ def build_parser() -> argparse.ArgumentParser:
     devices = _add(commands, "devices", _lazy("devices", "run_devices"), "which back ends work here")
     devices.add_argument("--json", action="store_true", help="as JSON")
     devices.add_argument(
-        "--plan", nargs=2, metavar=("QUERY", "TARGET"), help="also how each would sweep these two, and why"
+        "--plan",
+        nargs=2,
+        metavar=("QUERY", "TARGET"),
+        help="also how each would cut the matrix of these two and sweep it, and why",
     )
     _add_scoring(devices)
+    planned = devices.add_argument_group("resources of a plan")
+    _add_memory(planned)
+    planned.add_argument("--store", metavar="DIR", help="plan for a new store here, not for memory")
+    _add_store_budget(planned)
     return parser
 
 
@@ -180,14 +186,23 @@ def _add_resources(parser: argparse.ArgumentParser, budget: bool = True) -> None
         metavar="N",
         help="CUDA device; may be repeated",
     )
-    group.add_argument("--mem", type=_size, metavar="SIZE", help="host memory to stay within, such as 8G")
+    _add_memory(group)
     if budget:
-        group.add_argument(
-            "--store-budget",
-            type=_size,
-            metavar="SIZE",
-            help="bytes of boundaries to keep, on disk or in memory",
-        )
+        _add_store_budget(group)
+
+
+def _add_memory(group: argparse._ArgumentGroup) -> None:
+    group.add_argument("--mem", type=_size, metavar="SIZE", help="host memory to stay within, such as 8G")
+
+
+def _add_store_budget(group: argparse._ArgumentGroup) -> None:
+    group.add_argument(
+        "--store-budget",
+        type=_size,
+        metavar="SIZE",
+        help="bytes of boundaries to keep, on disk or in memory, such as 1.3G: the more, the less work are "
+        "phases 2 and 3 (default: as many as make it little; `longalign devices --plan` shows others)",
+    )
 
 
 def _add_cluster(parser: argparse.ArgumentParser) -> None:
@@ -234,7 +249,7 @@ def _cell(text: str) -> tuple[int, int]:
 
 
 def _size(text: str) -> int:
-    match = re.fullmatch(r"(\d{1,15}(?:\.\d{1,6})?)([KMGT]?)(?:i?B)?", text, re.IGNORECASE | re.ASCII)
-    if not match:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a size such as 512M or 8G (powers of 1024)")
-    return int(float(match[1]) * (1 << _UNITS[match[2].upper()]))
+    try:
+        return parse_size(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error

@@ -1,0 +1,36 @@
+"""Numbers of bytes as people write them: 512M, 1.3G. K, M, G and T are powers of 1024."""
+
+from __future__ import annotations
+
+import re
+
+_UNITS = {"T": 1 << 40, "G": 1 << 30, "M": 1 << 20, "K": 1 << 10}
+_SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)([KMGT]?)(?:i?B)?", re.IGNORECASE | re.ASCII)
+
+
+def parse_size(text: str) -> int:
+    """The number of bytes, a fraction of one dropped. Raises ValueError for anything that is not a size."""
+    match = _SIZE.fullmatch(text)
+    if not match:
+        raise ValueError(f"{text!r} is not a size such as 512M or 8G (powers of 1024)")
+    return int(float(match[1]) * _UNITS.get(match[2].upper(), 1))
+
+
+def format_size(size: int) -> str:
+    """The shortest text from which `parse_size` makes this very number again."""
+    for unit, factor in _UNITS.items():
+        tenths = -(-size * 10 // factor)
+        text = f"{tenths // 10}.{tenths % 10}".removesuffix(".0") + unit
+        if tenths >= 10 and parse_size(text) == size:
+            return text
+    return str(size)
+
+
+def round_size(size: int, *, up: bool = True) -> int:
+    """The next size, this one or one above (below if not `up`), that is two digits and a unit, or three."""
+    for factor in _UNITS.values():
+        if size >= factor:
+            step = 1 if size < 10 * factor else 10  # tenths of a unit
+            steps = -(-size * 10 // (factor * step)) if up else size * 10 // (factor * step)
+            return steps * step * factor // 10
+    return size

@@ -1,0 +1,55 @@
+"""Phases 2 and 3 on the CUDA back end, in numba's simulator: all kinds of entries, ties, next to nothing."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from crossings import CROSSINGS, entries, regular, run_on
+from runs import CPU, Geometry, Pair
+
+from longalign.backends.cuda.backend import CudaBackend
+from longalign.scoring import Scoring
+from longalign.testing_inputs import SCORINGS, matrix_of
+from longalign.testing_traces import FREE_GAPS, TIES
+
+
+@pytest.fixture(scope="module")
+def backend() -> CudaBackend:
+    return CudaBackend(columns=2, batch=16, warps=1)
+
+
+@pytest.mark.parametrize("crossing", CROSSINGS, ids=str)
+def test_a_path_enters_where_it_should(crossing, backend):
+    grid = regular(crossing.pair, 8, 16)
+    outcome, path = run_on(grid, crossing.pair, backend, leaf=30)
+    crossing.pair.check(outcome)
+    assert (crossing.place, crossing.state) in entries(grid, path)
+    assert outcome.alignment.cigar == run_on(grid, crossing.pair, CPU, leaf=30)[0].alignment.cigar
+
+
+MATRIX = Scoring(gap_open=0, gap_extend=1, matrix=matrix_of([[2, -2, 1], [-1, 2, -2], [0, -1, 3]]))
+
+
+@pytest.mark.parametrize(
+    "pair",
+    [
+        Pair("A", "A"),
+        Pair("CAC", "GAG"),
+        Pair("AAAA", "CCCC"),
+        Pair("A", "C", mode="global"),
+        Pair("A", "CCCA", mode="global"),
+        Pair("ACAC" * 3, "CACA" * 3, TIES),
+        Pair("ACAC" * 3, "CACA" * 3, FREE_GAPS, "global"),
+        Pair("AAC" * 4, "CAA" * 4, SCORINGS[2], "global"),
+        Pair("AAC" * 4, "CAA" * 4, SCORINGS[-1], "global"),
+        Pair("ABCAABBC", "CABBACAB", MATRIX, "global"),
+    ],
+    ids=str,
+)
+def test_ties_and_next_to_nothing(pair, backend):
+    pair.check(Geometry((9, 9), chunk=5, leaf=6).run(pair, backend))

@@ -1,0 +1,143 @@
+"""Phases 2 and 3 on lattices of all kinds: where paths enter chunks, gaps along and across lines, ties."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import numpy as np
+import pytest
+from crossings import CROSSINGS, entries, grids, planned, regular, run_on
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles import parasail_score
+from runs import CPU, Geometry, Pair, SmallTiles, problems, score_columns, small_geometry
+
+from longalign.boundary import State
+from longalign.geometry import smallest_budget
+from longalign.plan import Resources, plan
+from longalign.reference import ReferenceBackend
+from longalign.scoring import Scoring
+from longalign.testing_inputs import SCORINGS, any_scorings
+from longalign.testing_traces import FREE_GAPS, TIES
+
+BACKENDS = {"reference": ReferenceBackend(), "cpu": CPU}
+backends = pytest.mark.parametrize("backend", BACKENDS.values(), ids=BACKENDS.keys())
+
+
+# --- any lattice, any budget
+
+
+@given(st.data())
+def test_any_problem_on_any_lattice(data):
+    pair = data.draw(problems(scorings=any_scorings))
+    outcome, _ = run_on(data.draw(grids(pair)), pair, CPU, data.draw(st.integers(1, 100)))
+    pair.check(outcome)
+
+
+@given(
+    problems(scorings=any_scorings),
+    st.tuples(st.integers(3, 30), st.integers(3, 30)),
+    st.floats(1, 20),
+    st.sampled_from(["lazy", "eager"]),
+)
+def test_any_problem_in_any_budget(pair, tile, times, start_states):
+    lengths = len(pair.query), len(pair.target)
+    budget = int(
+        smallest_budget(*lengths, tile, bytes_per_cell=2.5 if start_states == "lazy" else 20.5) * times
+    )
+    using = Resources([SmallTiles(tile, CPU)], 1 << 40, budget)
+    with small_geometry(chunk=1):
+        pair.check(pair.run(using, start_states=start_states))
+
+
+# --- every kind of entry
+
+
+@backends
+@pytest.mark.parametrize("start_states", ["lazy", "eager"])
+@pytest.mark.parametrize("leaf", [1, 20, 10**4])
+@pytest.mark.parametrize("crossing", CROSSINGS, ids=str)
+def test_a_path_enters_where_it_should(crossing, leaf, start_states, backend):
+    grid = regular(crossing.pair, 8, 16)
+    outcome, path = run_on(grid, crossing.pair, backend, leaf, start_states)
+    crossing.pair.check(outcome)
+    assert (crossing.place, crossing.state) in entries(grid, path)
+
+
+def test_no_kind_of_entry_is_left_out():
+    """A gap state passes from one side of a line to the other: E through a row, F through a column."""
+    places = {(crossing.place, crossing.state) for crossing in CROSSINGS}
+    corners = [("upper right corner", State.E), ("lower left corner", State.F)]
+    in_h = ["upper left corner", "upper right corner", "lower left corner", "top", "left", "inside"]
+    assert places == {("top", State.E), ("left", State.F), *corners, *((place, State.H) for place in in_h)}
+
+
+# --- long gaps
+
+
+@given(planned())
+def test_gaps_along_lines_and_across_tiles(made):
+    outcome, _ = run_on(made.grid, made.pair, CPU)
+    assert outcome.end.value == score_columns(outcome.alignment) == made.score, made
+    assert outcome.alignment.cigar == made.cigar, made
+
+
+FLANK, GAP = 20_000, 300_000
+
+
+@cache
+def flanks_and_gap() -> tuple[str, str]:
+    """Letters around a gap, and those in it; at its ends they differ, so that it cannot be moved."""
+    rng = np.random.default_rng(0)
+    flanks, gap = ("".join(rng.choice(list("ACGT"), length)) for length in (2 * FLANK, GAP))
+    first = "A" if flanks[FLANK] != "A" else "C"
+    last = "A" if flanks[FLANK - 1] != "A" else "C"
+    return flanks, first + gap[1:-1] + last
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("op", ["D", "I"])
+@pytest.mark.parametrize("on_a_line", [True, False])
+@pytest.mark.parametrize(
+    ("mode", "scoring"),
+    [("global", Scoring()), ("local", Scoring(gap_open=50, gap_extend=0))],
+    ids=["global", "local, cheap gaps"],
+)
+def test_a_gap_of_300_000_letters_across_tiles(mode, scoring, on_a_line, op):
+    """Along a line of the lattice or between two; all letters around it match, so other paths are worse."""
+    tile, lengths = (15_000, 70_000), (2 * FLANK, 2 * FLANK + GAP)
+    if op == "I":
+        tile, lengths = tile[::-1], lengths[::-1]
+    using = Resources([SmallTiles(tile, CPU, leaf=1 << 20)], 1 << 40, 40 << 20)
+    grid = plan(*lengths, using, "align", None)
+    cuts = grid.row_cuts if op == "D" else grid.col_cuts
+    line = min(cuts, key=lambda cut: abs(cut - FLANK))
+    assert 0 < line < 2 * FLANK
+    assert sorted(grid.shape) == [3, 5]
+    at = line if on_a_line else line + 777
+    flanks, gap = flanks_and_gap()
+    flanks = flanks[FLANK - at :] + flanks[: FLANK - at]
+    longer = flanks[:at] + gap + flanks[at:]
+    pair = Pair(*((flanks, longer) if op == "D" else (longer, flanks)), scoring, mode)
+    outcome = pair.run(using)
+    assert outcome.alignment.cigar == f"{at}={GAP}{op}{2 * FLANK - at}="
+    worth = 2 * FLANK * scoring.match - scoring.gap_open - GAP * scoring.gap_extend
+    assert outcome.end.value == score_columns(outcome.alignment) == worth
+
+
+# --- ties
+
+
+@pytest.mark.parametrize("mode", ["local", "global"])
+@pytest.mark.parametrize("scoring", [*SCORINGS, TIES, FREE_GAPS], ids=str)
+@pytest.mark.parametrize("unit", ["A", "AC", "AAC", "ACGT"])
+def test_tandem_repeats_with_ties(unit, scoring, mode):
+    """Of many equally good paths each geometry takes one, which is worth what parasail says."""
+    query, target = np.resize(list(unit), 37), np.resize(list(unit[::-1]), 45)
+    pair = Pair("".join(query), "".join(target), scoring, mode)
+    codes = (np.array(["ACGT".index(letter) for letter in letters], np.uint8) for letters in (query, target))
+    want = parasail_score(*codes, scoring, mode == "local")
+    for geometry in (Geometry((9, 11), 3, 4), Geometry((16, 16), 8, 30), Geometry((37, 45), 1, 1)):
+        outcome = geometry.run(pair, CPU)
+        assert outcome.end.value == want
+        pair.check(outcome)
