@@ -171,7 +171,8 @@ def measure(name: str, columns: int, options: argparse.Namespace, lattice: bool)
     for _ in range(options.repeats):
         kernel_before = backend.kernel_seconds
         started = time.perf_counter()
-        swept = backend.sweep([_packing(job) for job in jobs] if lattice else jobs)[0]
+        work = [_packing(job) for job in jobs] if lattice else jobs
+        swept = backend.sweep(work)[0]
         seconds.append(time.perf_counter() - started)
         kernel_seconds.append(backend.kernel_seconds - kernel_before)
     median = statistics.median(seconds)

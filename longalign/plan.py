@@ -28,7 +28,6 @@ from longalign.geometry import (
     stored_cells,
     too_small,
 )
-from longalign.phases.meeting import CALL_BYTES
 from longalign.size import format_size, round_size
 from longalign.store.manifest import Command, StartStates
 
@@ -193,7 +192,7 @@ def check_memory(
     rows, cols = grid.rows, grid.cols
     line_bytes = max(device.line_bytes for device in (workers.devices if workers else resources.backends))
     tile = _tile_bytes(grid, start_states, line_bytes)
-    needed = _fixed_bytes(rows, cols) + CALL_BYTES
+    needed = _fixed_bytes(rows, cols) + _call_bytes(resources)
     if workers is None:
         needed += len(resources.backends) * tile
     else:
@@ -221,9 +220,9 @@ def check_disk(grid: Grid, store_path: Path, start_states: StartStates, missing:
 def _spare_bytes(rows: int, cols: int, resources: Resources, workers: Workers | None) -> int:
     """Bytes of memory that a device has for its tile. Raises UsageError if not even the letters fit."""
     fixed = _fixed_bytes(rows, cols)
-    _check_memory(rows, cols, fixed + CALL_BYTES, resources.memory)
+    _check_memory(rows, cols, fixed + _call_bytes(resources), resources.memory)
     if workers is None:
-        return (resources.memory - fixed - CALL_BYTES) // len(resources.backends)
+        return (resources.memory - fixed - _call_bytes(resources)) // len(resources.backends)
     _check_worker(rows, cols, fixed, workers)
     return workers.memory - fixed
 
@@ -271,7 +270,7 @@ def _cut(
 def _room(rows: int, cols: int, resources: Resources, store_path: Path | None) -> int:
     """Bytes of memory or disk that a lattice may take if nobody says how many."""
     if store_path is None:
-        spare = resources.memory - _fixed_bytes(rows, cols) - CALL_BYTES
+        spare = resources.memory - _fixed_bytes(rows, cols) - _call_bytes(resources)
         return spare // _LATTICE_SHARE
     return int(disk_usage(_existing(store_path)).free * _DISK_SHARE)
 
@@ -302,6 +301,11 @@ def _most_line_cells(grid: Grid) -> int:
 def _lattice_cells(grid: Grid, tile: Tile) -> int:
     lines = len(grid.rows_in(tile)), len(grid.cols_in(tile))
     return stored_cells(tile.i1 - tile.i0, tile.j1 - tile.j0, *lines)
+
+
+def _call_bytes(resources: Resources) -> int:
+    """Bytes of memory that phases 2 and 3 need beside the lattice; they run on the first device."""
+    return resources.backends[0].call_bytes
 
 
 def _fixed_bytes(rows: int, cols: int) -> int:

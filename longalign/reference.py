@@ -69,6 +69,7 @@ class ReferenceBackend:
 
     name = "reference"
     least_chunk = 1
+    call_bytes = 256 << 20
     line_bytes = 16
 
     def sweep(self, jobs: Sequence[SweepJob], progress: Progress = no_progress) -> list[SweepResult]:

@@ -33,7 +33,7 @@ from longalign.engine import Engine, run_tiles, sweep_tile
 from longalign.events import Advanced, Emit, Event, TileFinished, ignore
 from longalign.geometry import Grid, even_cuts
 from longalign.lattice import StoreLattice
-from longalign.phases import meeting
+from longalign.phases import recompute
 from longalign.plan import Resources
 from longalign.problem import Problem
 from longalign.reference import ReferenceBackend
@@ -67,6 +67,10 @@ class SmallTiles:
         self.swept += len(jobs)
         return results
 
+    @property
+    def call_bytes(self) -> int:
+        return min(self.inner.call_bytes, recompute.GROUP_BYTES)
+
     def line_cells(self) -> int:
         return self.inner.line_cells()
 
@@ -92,7 +96,7 @@ def small_geometry(chunk: int = 5, group: int = 256 << 20) -> Iterator[None]:
     short sequences then take every turn of the program."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(geometry, "SMALLEST_CHUNK", chunk)
-        patch.setattr(meeting, "CALL_BYTES", group)
+        patch.setattr(recompute, "GROUP_BYTES", group)
         yield
 
 

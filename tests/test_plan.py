@@ -20,14 +20,15 @@ from longalign.backends.cpu import CpuBackend
 from longalign.budgets import path_share
 from longalign.errors import UsageError
 from longalign.geometry import BYTES_PER_CELL, BYTES_PER_STORED_CELL, Grid, smallest_budget
-from longalign.phases.meeting import CALL_BYTES
 from longalign.plan import Resources, check_disk, check_memory, plan, store_budgets
+from longalign.reference import ReferenceBackend
 from longalign.scoring import Scoring
 from longalign.sequence import read_sequence
 from longalign.size import format_size, parse_size, round_size
 
 DATA = Path(__file__).with_name("data")
 MB = 1 << 20
+CALL_BYTES = ReferenceBackend.call_bytes
 lengths = st.one_of(st.integers(1, 10**4), st.integers(1, 10**8))
 commands = st.sampled_from(["align", "score"])
 memories = st.integers(700 * MB, 1 << 40)

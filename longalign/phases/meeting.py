@@ -6,17 +6,18 @@ worth, it passes. D. Hirschberg, Comm. ACM 18:341 (1975); E. Myers and W. Miller
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from longalign.backends.base import Codes, SweepJob
 from longalign.boundary import Boundary, State, entry_edges
-from longalign.problem import reachable
+from longalign.problem import Segment, reachable
 from longalign.recurrence import join
 from longalign.scoring import Scoring
 
-#: Bytes that the sweeps of one call may take on the host, and what they take for each letter of a rectangle:
-#: its place on the edges and the last lines, in a back end's copies as well.
-CALL_BYTES = 256 << 20
+#: What a sweep takes on the host for each letter of a rectangle: its place on the edges and the last lines,
+#: in a back end's copies as well.
 _BYTES_PER_LETTER = 64
 
 
@@ -25,9 +26,23 @@ def bytes_needed(rows: int, cols: int) -> int:
     return _BYTES_PER_LETTER * (rows + cols)
 
 
-def jobs_at_once(rows: int, cols: int) -> int:
+def jobs_at_once(rows: int, cols: int, call_bytes: int) -> int:
     """How many such rectangles one call may have, at least one."""
-    return max(1, CALL_BYTES // bytes_needed(rows, cols))
+    return max(1, call_bytes // bytes_needed(rows, cols))
+
+
+def calls_of(segments: Sequence[Segment], call_bytes: int, most: int) -> list[list[Segment]]:
+    """Consecutive segments that take at most so many bytes together, and are at most so many."""
+    calls: list[list[Segment]] = []
+    room = 0
+    for segment in segments:
+        needed = bytes_needed(segment.rows, segment.cols)
+        if not calls or needed > room or len(calls[-1]) == most:
+            calls.append([])
+            room = call_bytes
+        calls[-1].append(segment)
+        room -= needed
+    return calls
 
 
 def backward_job(

@@ -20,8 +20,9 @@ from longalign.phases.bisect import bisect
 from longalign.problem import Problem, Segment
 from longalign.store import Piece
 
-#: Segments in a group, at most; a group is what one step of phase 3 computes and stores.
-GROUP_SEGMENTS = 256
+#: Segments in a group, at most, and bytes that they would take in one call; a group is what one step of phase
+#: 3 computes and stores.
+GROUP_SEGMENTS, GROUP_BYTES = 256, 1 << 30
 
 
 def segments_of(path: Sequence[Waypoint]) -> list[Segment]:
@@ -31,20 +32,11 @@ def segments_of(path: Sequence[Waypoint]) -> list[Segment]:
 
 
 def groups_of(segments: Sequence[Segment]) -> list[list[Segment]]:
-    """Consecutive segments that fit in memory together.
+    """Consecutive segments whose piece is computed and stored in one step.
 
     Depends on the segments alone, so a resumed run finds the same groups.
     """
-    groups: list[list[Segment]] = []
-    room = 0
-    for segment in segments:
-        needed = meeting.bytes_needed(segment.rows, segment.cols)
-        if not groups or needed > room or len(groups[-1]) == GROUP_SEGMENTS:
-            groups.append([])
-            room = meeting.CALL_BYTES
-        groups[-1].append(segment)
-        room -= needed
-    return groups
+    return meeting.calls_of(segments, GROUP_BYTES, GROUP_SEGMENTS)
 
 
 def spans(piece: Piece, segments: Sequence[Segment]) -> bool:
@@ -80,7 +72,8 @@ def _cut_large(
     large = [segment for segment in segments if _is_large(segment, backend)]
     halves = {
         segment: segment.cut(middle)
-        for segment, middle in zip(large, bisect(problem, large, backend, progress), strict=True)
+        for call in meeting.calls_of(large, backend.call_bytes, len(large))
+        for segment, middle in zip(call, bisect(problem, call, backend, progress), strict=True)
     }
     return [half for segment in segments for half in halves.get(segment, (segment,))]
 

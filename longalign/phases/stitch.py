@@ -45,7 +45,7 @@ def stitch(
     guesses = _guesses(lattice, path[-1], backend)
     preceding: dict[Waypoint, Waypoint] = {}
     front: list[Waypoint] = []
-    room = meeting.jobs_at_once(*lattice.grid.chunk_shape)
+    room = meeting.jobs_at_once(*lattice.grid.chunk_shape, backend.call_bytes)
     while not problem.is_start(path[-1]):
         front = _front(problem, path[-1], front, guesses, preceding, room)
         preceding.update(zip(front, _go_back(lattice, front, backend, progress), strict=True))

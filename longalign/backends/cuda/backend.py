@@ -81,6 +81,7 @@ class CudaBackend:
 
     #: A warp takes as long for a strip, and the next one starts a little later: the length of a side counts.
     least_chunk = 32_768
+    call_bytes = 1 << 30
     line_bytes = 6  # packed at once, and on its way into a file
 
     def __init__(

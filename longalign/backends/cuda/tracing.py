@@ -17,12 +17,12 @@ from longalign.backends.cuda.trace_fill import COLUMN_AT, TABLE_FIELDS, WORDS_AT
 from longalign.backends.cuda.trace_kernel import FOUND_AT, FOUND_FIELDS, FOUND_RUNS
 from longalign.backends.matrices import lay_out
 
-#: The largest leaf: warps that have one each fill a GPU, and take some milliseconds. The walk back takes its
-#: letters one by one.
-_LEAF_CELLS, _LEAF_LETTERS = 1 << 24, 1 << 16
+#: The largest leaf: a warp takes some hundredths of a second for it, less than the rounds that would cut it.
+#: The walk back takes its letters one by one.
+_LEAF_CELLS, _LEAF_LETTERS = 1 << 26, 1 << 16
 
 #: Device memory that a launch takes, at most, and at most the part of what is free.
-_LAUNCH_BYTES = 4 << 30
+_LAUNCH_BYTES = 16 << 30
 _SHARE_OF_FREE = 2
 
 # Bytes of a word of directions, of a run, and of a value between strips; and what rounding adds to a launch.

@@ -1,0 +1,122 @@
+"""Time whole alignments, phase by phase, in a process that has aligned before, and see what they take.
+
+    python experiments/phases.py --genomes DIR [--pairs chlamydia ecoli ...] [--backend auto] [--repeats 3]
+                                 [--store-in DIR] [--out FILE]
+
+DIR holds NAME.fa.gz files. Each pair has a process of its own, which runs the `longalign align` command once
+to load its kernels, and then as often as asked; the median counts. `seconds` are those from the command to
+the PAF file, the reading of the FASTA files included, the start of Python not. With `--store-in` boundaries
+go to a store there. Beside the times: peak host memory of the process, peak device memory while it ran, and
+bytes a boundary cell of the store. Known scores are checked, and every alignment by `longalign verify`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import multiprocessing
+import resource
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+from cuda_sweep import PAIRS
+from hardware import DeviceMemory, save_report
+
+from longalign.cli import main as longalign
+from longalign.store import DirectoryStore
+
+
+def main() -> int:
+    options = _parse()
+    runs = []
+    for name in options.pairs:
+        fresh = multiprocessing.get_context("spawn")
+        with DeviceMemory() as device, ProcessPoolExecutor(1, mp_context=fresh) as process:
+            found = process.submit(measure, name, options).result()
+        runs.append({**found, "peak_device_bytes": device.peak})
+        print(_line(runs[-1]), flush=True)
+    save_report(options.out, runs=runs)
+    return 0 if all(run["ok"] for run in runs) else 1
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--genomes", type=Path, required=True)
+    parser.add_argument("--pairs", nargs="+", choices=PAIRS, default=["chlamydia", "ecoli"])
+    parser.add_argument("--backend", default="auto")
+    parser.add_argument("--repeats", type=int, default=3, help="0: the first run counts")
+    parser.add_argument("--store-in", type=Path)
+    parser.add_argument("--out", type=Path)
+    return parser.parse_args()
+
+
+def measure(name: str, options: argparse.Namespace) -> dict[str, object]:
+    """What one pair takes; run in a process of its own."""
+    pair = PAIRS[name]
+    files = [str(options.genomes / f"{side}.fa.gz") for side in (pair.query, pair.target)]
+    with tempfile.TemporaryDirectory() as folder:
+        paf, summary = Path(folder, "out.paf"), Path(folder, "summary.json")
+        command = ["align", *files, "--quiet", "--backend", options.backend, "-o", str(paf)]
+        command += ["--json", str(summary), "--mode", "local" if pair.local else "global"]
+        seconds, summaries, store_bytes = [], [], None
+        for _ in range(options.repeats + 1):
+            with tempfile.TemporaryDirectory(dir=options.store_in) as parent:
+                store = Path(parent, "store")
+                started = time.perf_counter()
+                code = longalign([*command, *(["--store", str(store)] if options.store_in else [])])
+                seconds.append(time.perf_counter() - started)
+                if code:
+                    raise RuntimeError(f"{name}: longalign ended with exit code {code}")
+                summaries.append(json.loads(summary.read_text()))
+                store_bytes = _bytes_a_cell(store) if options.store_in else None
+        verified = longalign(["verify", str(paf), *files]) == 0
+    counted = slice(min(1, options.repeats), None)
+    found, best = summaries[-1], pair.best
+    return {
+        "pair": name, "backend": found["backend"], "score": found["score"], "end": found["end"],
+        "verified": verified,
+        "ok": verified
+        and (best is None or (found["score"], *found["end"].values()) == (best.score, best.i, best.j)),
+        "first_seconds": seconds[0], "seconds": seconds[counted],
+        "median_seconds": statistics.median(seconds[counted]),
+        "phases": _median_phases([summary["phases"] for summary in summaries[counted]]),
+        "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+        "store_bytes_a_cell": store_bytes,
+    }  # fmt: skip
+
+
+def _median_phases(runs: list[list[dict[str, object]]]) -> dict[str, float]:
+    """Median seconds of each phase, and the share of phases 2 and 3 of phase 1."""
+    phases = {
+        phase["name"]: statistics.median(run[k]["seconds"] for run in runs) for k, phase in enumerate(runs[0])
+    }
+    return {**phases, "share": (phases["stitch"] + phases["recompute"]) / phases["score"]}
+
+
+def _bytes_a_cell(path: Path) -> float:
+    """Bytes of the files of tiles, for each boundary cell that they hold."""
+    with DirectoryStore.open(path) as store:
+        records = [store.get_tile(tile) for tile in store.manifest.grid.tiles()]
+        cells = sum(lines.steps[:].size for record in records for lines in (record.rows, record.cols))
+    return sum(file.stat().st_size for file in path.glob("tiles/*.h5")) / cells
+
+
+def _line(run: dict[str, object]) -> str:
+    phases = ", ".join(f"{name} {value:.3f}" for name, value in run["phases"].items())
+    return (
+        f"{'ok ' if run['ok'] else 'BAD'} {run['pair']:14} {run['median_seconds']:.3f} s (first "
+        f"{run['first_seconds']:.1f} s): {phases}; host {run['peak_bytes'] >> 20} MiB, device "
+        f"{(run['peak_device_bytes'] or 0) >> 20} MiB, {run['store_bytes_a_cell']} bytes a cell"
+    )
+
+
+if __name__ == "__main__":
+    shutil.which("nvidia-smi") or print("no nvidia-smi: device memory is not watched", file=sys.stderr)
+    sys.exit(main())
