@@ -12,6 +12,7 @@ first half ends with has been stored by then.
 from __future__ import annotations
 
 from collections import namedtuple
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -42,6 +43,7 @@ def _slot(at, number, lane):
     return np.int32(at + _SLOT_BYTES * (LANES * number + lane))
 
 
+@cache
 def make_at_work(config: KernelConfig) -> Any:
     """A device function for bits of the halves whose row is one of the band's."""
     halves_if = NUMBERS[config.numbers].halves
@@ -54,6 +56,7 @@ def make_at_work(config: KernelConfig) -> Any:
     return at_work
 
 
+@cache
 def make_habits(config: KernelConfig) -> tuple[Any, Any]:
     """Device functions that read and write a lane's habits."""
     first = 2 * config.columns + 1
@@ -93,6 +96,7 @@ def make_begin(config: KernelConfig) -> Any:
     return begin
 
 
+@cache
 def make_rebase_memory(config: KernelConfig) -> Any:
     """A device function that moves what a lane remembers to another origin."""
     numbers, subtract = 2 * config.columns + 1, NUMBERS[config.numbers].subtract
@@ -106,6 +110,7 @@ def make_rebase_memory(config: KernelConfig) -> Any:
     return rebase_memory
 
 
+@cache
 def make_begin_high(config: KernelConfig) -> Any:
     """A device function that gives a lane's second half the columns that it begins with."""
     columns, join = config.columns, NUMBERS[config.numbers].join
@@ -157,6 +162,7 @@ def _sooner(due, candidate, row):
     return candidate if row < candidate < due else due
 
 
+@cache
 def make_next_due(config: KernelConfig) -> Any:
     """A device function for the next row, of a lane's first part, after which something happens."""
     halves = config.halves
@@ -173,6 +179,7 @@ def make_next_due(config: KernelConfig) -> Any:
     return next_due
 
 
+@cache
 def make_happen(config: KernelConfig) -> Any:
     """A device function for what happens after a row that is due."""
     halves, (store_wanted, store_below) = config.halves, _make_store_row(config)

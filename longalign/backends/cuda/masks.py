@@ -4,6 +4,7 @@
 # Device functions have the types that numba infers.
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from longalign.backends.cuda.letters import NO_LETTER, letter_scores
 from longalign.backends.cuda.ptx import here
 
 
+@cache
 def make_load_letters(config: KernelConfig) -> Any:
     """A device function that loads what a lane keeps of the target letters of one half's columns."""
     columns = config.columns

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections import namedtuple
+from functools import cache
 from typing import Any
 
 from longalign.backends.cuda.api import cuda
@@ -21,6 +22,7 @@ Costs = namedtuple("Costs", "match mismatch amount opening extend_cost floor")
 Edge = namedtuple("Edge", "open gap")
 
 
+@cache
 def make_row(config: KernelConfig) -> Any:
     """A device function that advances a lane by one row, from opened values (H - alpha - beta) in `above`.
 
