@@ -52,7 +52,9 @@ def test_only_the_suite_imports_test_libraries():
     assert importers("pytest") == suites
 
 
-@pytest.mark.parametrize("unwanted", ["numba.cuda", "hypothesis", "pytest", "dask", "distributed"])
+@pytest.mark.parametrize(
+    "unwanted", ["numba.cuda", "hypothesis", "pytest", "dask", "distributed", "h5py", "tqdm"]
+)
 def test_importing_longalign_leaves_alone(unwanted):
     program = "import sys, longalign.api, longalign.cli.align; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -70,7 +72,7 @@ main({arguments})
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     loaded = done.stdout.split()
     assert "longalign.cli.parser" in loaded
-    assert not {"numba", "llvmlite", "h5py", "longalign.api"} & set(loaded)
+    assert not {"numba", "llvmlite", "h5py", "tqdm", "longalign.api"} & set(loaded)
 
 
 def test_every_public_name_is_there_and_listed():
