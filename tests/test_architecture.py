@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import operator
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -73,6 +74,24 @@ main({arguments})
     loaded = done.stdout.split()
     assert "longalign.cli.parser" in loaded
     assert not {"numba", "llvmlite", "h5py", "tqdm", "longalign.api"} & set(loaded)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere, the CUDA packages themselves are asked")
+def test_without_a_driver_no_cuda_package_is_imported():
+    program = """
+import sys
+from unittest import mock
+from longalign.backends import cuda
+with mock.patch("ctypes.CDLL", side_effect=OSError("no such library")):
+    assert not cuda.available()
+    assert cuda.why_unavailable() == "no usable NVIDIA driver or GPU found"
+print(*sys.modules)
+"""
+    environment = {name: value for name, value in os.environ.items() if name != "NUMBA_ENABLE_CUDASIM"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    )
+    assert "numba" not in done.stdout.split()
 
 
 def test_every_public_name_is_there_and_listed():
