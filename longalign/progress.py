@@ -7,11 +7,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from time import monotonic
-from typing import TextIO
-
-from tqdm import tqdm
+from typing import TYPE_CHECKING, TextIO
 
 from longalign.events import Advanced, Emit, Event, Notice, PhaseFinished, PhaseStarted, TileFinished, ignore
+
+if TYPE_CHECKING:  # imported only for a bar
+    from tqdm import tqdm
 
 STYLES = ("auto", "bar", "json", "none")
 
@@ -50,6 +51,9 @@ class Bar:
     """A bar a phase: cells done, GCUPS, time left."""
 
     def __init__(self, stream: TextIO) -> None:
+        from tqdm import tqdm
+
+        self._tqdm = tqdm
         self._stream = stream
         self._bar: tqdm[None] | None = None
         self._resumed = 0
@@ -64,7 +68,7 @@ class Bar:
             case PhaseFinished():
                 self.close()
             case Notice():
-                tqdm.write(f"longalign: {event.text}", file=self._stream)
+                self._tqdm.write(f"longalign: {event.text}", file=self._stream)
             case _:
                 pass
 
@@ -79,7 +83,7 @@ class Bar:
         shape = "{percentage:3.0f}%|{bar}| {postfix} [{elapsed}<{remaining}]"
         if event.cells is None:
             shape = "{postfix} [{elapsed}]"
-        self._bar = tqdm(
+        self._bar = self._tqdm(
             desc=f"{event.name:9}",
             total=event.cells,
             initial=event.done,

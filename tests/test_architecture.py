@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import operator
+import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -52,7 +53,9 @@ def test_only_the_suite_imports_test_libraries():
     assert importers("pytest") == suites
 
 
-@pytest.mark.parametrize("unwanted", ["numba.cuda", "hypothesis", "pytest", "dask", "distributed"])
+@pytest.mark.parametrize(
+    "unwanted", ["numba.cuda", "hypothesis", "pytest", "dask", "distributed", "h5py", "tqdm"]
+)
 def test_importing_longalign_leaves_alone(unwanted):
     program = "import sys, longalign.api, longalign.cli.align; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
@@ -70,7 +73,25 @@ main({arguments})
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     loaded = done.stdout.split()
     assert "longalign.cli.parser" in loaded
-    assert not {"numba", "llvmlite", "h5py", "longalign.api"} & set(loaded)
+    assert not {"numba", "llvmlite", "h5py", "tqdm", "longalign.api"} & set(loaded)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere, the CUDA packages themselves are asked")
+def test_without_a_driver_no_cuda_package_is_imported():
+    program = """
+import sys
+from unittest import mock
+from longalign.backends import cuda
+with mock.patch("ctypes.CDLL", side_effect=OSError("no such library")):
+    assert not cuda.available()
+    assert cuda.why_unavailable() == "no usable NVIDIA driver or GPU found"
+print(*sys.modules)
+"""
+    environment = {name: value for name, value in os.environ.items() if name != "NUMBA_ENABLE_CUDASIM"}
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=True
+    )
+    assert "numba" not in done.stdout.split()
 
 
 def test_every_public_name_is_there_and_listed():

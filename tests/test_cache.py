@@ -46,6 +46,9 @@ def answer(key: str = "one") -> int:
 #: Whoever compiles while this is entered has an error.
 NO_COMPILER = mock.patch("numba.core.dispatcher._FunctionCompiler.compile", side_effect=AssertionError)
 
+#: Whoever makes the compiler ready, too: that takes longer than all the rest of loading.
+NOT_EVEN_READY = mock.patch("numba.core.base.BaseContext.refresh", side_effect=AssertionError)
+
 
 # --- files -------------------------------------------------------------------------------------------
 
@@ -60,7 +63,7 @@ def test_what_is_kept_is_found_again(folder):
 
 def test_what_is_found_is_not_compiled():
     assert answer() == 42
-    with NO_COMPILER:
+    with NO_COMPILER, NOT_EVEN_READY:
         assert answer() == 42
 
 
@@ -222,7 +225,10 @@ def test_a_cuda_kernel_is_the_same_from_disk(folder):
         compiled = build()
         kept = files(folder)
         assert len(kept) == 1
-        with mock.patch("numba.cuda.dispatcher.compile_cuda", side_effect=AssertionError):
+        with (
+            mock.patch("numba.cuda.dispatcher.compile_cuda", side_effect=AssertionError),
+            mock.patch("numba.cuda.core.base.BaseContext.refresh", side_effect=AssertionError),
+        ):
             loaded = build()
         assert loaded is not compiled
         assert loaded.library.get_cubin().code == compiled.library.get_cubin().code

@@ -6,6 +6,7 @@ import os
 from collections.abc import Sequence
 
 from longalign.backends.base import Backend
+from longalign.backends.collector import collector_at_rest
 from longalign.errors import BackendError, UsageError
 
 CHOICES = ("auto", "cpu", "cuda")
@@ -17,6 +18,7 @@ def processors() -> int:
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
+@collector_at_rest()
 def open_backends(
     choice: str = "auto", threads: int | None = None, devices: Sequence[int] = ()
 ) -> list[Backend]:

@@ -24,10 +24,9 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
-import h5py
 import numpy as np
 from numpy.typing import NDArray
 
@@ -37,9 +36,12 @@ from longalign.geometry import Tile
 from longalign.sequence import Sequence
 from longalign.store.base import DamagedFile, DamagedTile, Piece, TileRecord
 from longalign.store.codec import ANCHOR_STRIDE, PackedLines
-from longalign.store.files import TEMPORARY_PREFIX, Lock, new_hdf5
+from longalign.store.files import TEMPORARY_PREFIX, Lock, new_hdf5, open_hdf5
 from longalign.store.manifest import Command, Manifest, SequenceRecord
 from longalign.store.starts import PackedStarts
+
+if TYPE_CHECKING:
+    import h5py
 
 T = TypeVar("T")
 
@@ -332,8 +334,7 @@ class DirectoryStore:
 
     def _read(self, path: Path, read: Callable[[h5py.File], T], failure: Callable[[str], StoreError]) -> T:
         try:
-            # Files are never changed, so HDF5 need not lock them, which some network file systems refuse.
-            with h5py.File(path, "r", locking=False) as file:
+            with open_hdf5(path) as file:
                 if file.attrs["run"] != self._run:
                     raise ValueError("it belongs to another run")
                 return read(file)

@@ -8,11 +8,13 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 from uuid import uuid4
 
-import h5py
-
 from longalign.errors import StoreError
+
+if TYPE_CHECKING:  # imported only to open a file: most runs keep their boundaries in memory
+    import h5py
 
 TEMPORARY_PREFIX = ".tmp-"
 
@@ -51,12 +53,24 @@ def new_hdf5(path: Path) -> Iterator[h5py.File]:
 
     The file is made in memory and written in one go: on a full disk HDF5 itself may crash the process.
     """
+    import h5py
+
     with h5py.File(path.name, "w", driver="core", backing_store=False, libver="latest") as file:
         yield file
         file.flush()
         image = file.id.get_file_image()
     with atomic_path(path) as temporary:
         temporary.write_bytes(image)
+
+
+def open_hdf5(path: Path) -> h5py.File:
+    """An HDF5 file, to be read. Raises OSError if it is not one.
+
+    Files are never changed, so HDF5 need not lock them, which some network file systems refuse.
+    """
+    import h5py
+
+    return h5py.File(path, "r", locking=False)
 
 
 class Lock:

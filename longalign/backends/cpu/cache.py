@@ -28,5 +28,6 @@ class CpuCache(KernelCache):
         return packed
 
     def unpack(self, packed: bytes, target_context: Any) -> Any:
-        target_context.refresh()  # as before compiling: it is filled only when it is first needed
+        # Numba's own cache makes the compiler ready here, which takes longer than all the rest. Machine code
+        # needs that only to count references, and ours counts none (see `jit`).
         return CompileResult._rebuild(target_context, *pickle.loads(packed))

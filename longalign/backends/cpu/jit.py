@@ -11,6 +11,7 @@ import numba
 from numba.core import cgutils, types
 from numba.extending import intrinsic as numba_intrinsic
 
+from longalign.backends.collector import collector_at_rest
 from longalign.backends.cpu.cache import CpuCache
 from longalign.errors import BackendError
 
@@ -61,7 +62,8 @@ def _compile(body: Any, key: str, examples: Sequence[Any], **options: bool) -> t
     compiled._cache = CpuCache(key)
     signature = tuple(numba.typeof(example) for example in examples)
     try:
-        compiled.compile(signature)
+        with collector_at_rest():
+            compiled.compile(signature)
     except Exception as failure:  # Numba and LLVM each have their own kinds of error
         raise BackendError(f"cpu: {key} does not compile: {failure}") from failure
     return compiled, compiled.overloads[signature]

@@ -1,6 +1,9 @@
 """The CUDA back end: one persistent kernel that sweeps a work list of rectangles in one launch.
 
 Importing this package imports no CUDA package; `CudaBackend` lives in `longalign.backends.cuda.backend`.
+
+Device functions are closures over a `KernelConfig`, made by `make_...`. Where more than one function uses
+what such a factory makes, it is cached: Numba then types and lowers each device function once for a kernel.
 """
 
 from longalign.backends.cuda.devices import Device, available, why_unavailable

@@ -70,11 +70,10 @@ def pack_kernel(kernel: Any) -> bytes:
     return packed
 
 
-def unpack_kernel(packed: bytes, target_context: Any) -> Any:
+def unpack_kernel(packed: bytes) -> Any:
     """The kernel that was packed, to be loaded on the device when it is first needed."""
     from numba.cuda.dispatcher import _Kernel
-    from numba.cuda.utils import numba_target_override
 
-    with numba_target_override():
-        target_context.refresh()  # as before compiling: it is filled only when it is first needed
-        return _Kernel._rebuild(**pickle.loads(packed))
+    # Numba's own cache makes the compiler ready here, which takes longer than all the rest; a launch does not
+    # need it.
+    return _Kernel._rebuild(**pickle.loads(packed))

@@ -18,6 +18,7 @@ from longalign.backends.base import (
     TraceJob,
     no_progress,
 )
+from longalign.backends.collector import collector_at_rest
 from longalign.backends.cuda import (
     launch,
     memory,
@@ -65,7 +66,8 @@ def _starter(local: bool, has_matrix: bool) -> Any:
 
 def _compiled(kernel: Any, signature: tuple[Any, ...]) -> Any:
     try:
-        kernel.compile(signature)
+        with collector_at_rest():
+            kernel.compile(signature)
     except Exception as error:  # compiler, linker and driver each have their own kinds of error
         raise BackendError(f"no kernel for this GPU and driver: {one_line(error)}") from error
     return kernel

@@ -9,6 +9,7 @@ run side by side.
 from __future__ import annotations
 
 from collections import namedtuple
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,7 @@ _UNROLLED = 2
 SLOT_BYTES, LETTER_BYTES = 8, 4
 
 
+@cache
 def _make_fetch(config: KernelConfig) -> Any:
     """A device function that gets what stands left of a row, so that its latency and other work overlap."""
     from_left = NUMBERS[config.numbers].from_left
@@ -90,6 +92,7 @@ def _already(row_letters, desk, offset, read):
     return read
 
 
+@cache
 def _make_letters(config: KernelConfig) -> tuple[Any, Any, Any]:
     """Device functions that read a letter of the next step: before this step, in it, and at its end.
 
@@ -107,6 +110,7 @@ def _make_letters(config: KernelConfig) -> tuple[Any, Any, Any]:
     return _load_letter, look_up, _already
 
 
+@cache
 def make_fetch_all(config: KernelConfig) -> Any:
     """A device function that gets what a row needs, its letter as well, where nothing has been read early."""
     fetch, (letter_early, read_early, read_late) = _make_fetch(config), _make_letters(config)

@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections import namedtuple
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -49,6 +50,7 @@ def best_of_warp(best):
     return best
 
 
+@cache
 def make_threshold(config: KernelConfig) -> Any:
     """A device function for what an opened value must exceed to be looked at."""
     numbers = NUMBERS[config.numbers]
@@ -68,6 +70,7 @@ def make_threshold(config: KernelConfig) -> Any:
     return threshold
 
 
+@cache
 def make_note_best(config: KernelConfig) -> Any:
     """A device function that looks at a row which exceeds the threshold."""
     numbers, halves, columns = NUMBERS[config.numbers], config.halves, config.columns

@@ -19,4 +19,4 @@ class CudaCache(KernelCache):
         return pack_kernel(compiled)
 
     def unpack(self, packed: bytes, target_context: Any) -> Any:
-        return unpack_kernel(packed, target_context)
+        return unpack_kernel(packed)

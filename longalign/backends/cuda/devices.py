@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
+import os
+import sys
 from dataclasses import dataclass
 
 #: Independent thread scheduling and `ld.acquire` need Volta.
 LEAST_COMPUTE_CAPABILITY = (7, 0)
+
+_NO_DRIVER = "no usable NVIDIA driver or GPU found"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +43,14 @@ def _too_old(device: Device) -> str:
 
 
 def _found() -> tuple[list[Device], str | None]:
+    if not _may_have_driver():
+        return [], _NO_DRIVER
     try:
         from longalign.backends.cuda.api import CUDA_ERRORS, cuda
     except ImportError as error:
         return [], f"no CUDA package ({error}): install longalign[cuda12] or longalign[cuda13]"
     if not cuda.is_available():
-        return [], "no usable NVIDIA driver or GPU found"
+        return [], _NO_DRIVER
     try:
         return [
             Device(index, _text(gpu.name), tuple(gpu.compute_capability))
@@ -51,6 +58,20 @@ def _found() -> tuple[list[Device], str | None]:
         ], None
     except CUDA_ERRORS as error:
         return [], one_line(error)
+
+
+def _may_have_driver() -> bool:
+    """False where the CUDA packages would find no driver: importing them, only to ask, takes long.
+
+    They look for the same library by the same name, unless they simulate a GPU.
+    """
+    if sys.platform != "linux" or "NUMBA_ENABLE_CUDASIM" in os.environ:
+        return True
+    try:
+        ctypes.CDLL("libcuda.so.1")
+    except OSError:
+        return False
+    return True
 
 
 def _text(name: str | bytes) -> str:

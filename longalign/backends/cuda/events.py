@@ -10,6 +10,7 @@ has been stored before it goes on.
 from __future__ import annotations
 
 from collections import namedtuple
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,7 @@ def _slot(at, number, lane):
     return np.int32(at + _SLOT_BYTES * (LANES * number + lane))
 
 
+@cache
 def make_begun(config: KernelConfig) -> Any:
     """A device function for bits of the halves that have begun by a row, that of the first part."""
     halves_if = NUMBERS[config.numbers].halves
@@ -48,6 +50,7 @@ def make_begun(config: KernelConfig) -> Any:
     return begun
 
 
+@cache
 def make_at_work(config: KernelConfig) -> Any:
     """A device function for bits of the halves whose row is one of the band's."""
     halves_if = NUMBERS[config.numbers].halves
@@ -113,6 +116,7 @@ def _sooner(due, wanted, behind, row):
     return candidate if wanted > 0 and row < candidate < due else due
 
 
+@cache
 def make_next_due(config: KernelConfig) -> Any:
     """A device function for the next row, of a lane's first part, after which something happens."""
     halves = config.halves
@@ -127,6 +131,7 @@ def make_next_due(config: KernelConfig) -> Any:
     return next_due
 
 
+@cache
 def make_happen(config: KernelConfig) -> Any:
     """A device function for what happens after a row that is due."""
     halves, store_wanted = config.halves, _make_store_wanted(config)

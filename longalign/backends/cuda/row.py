@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections import namedtuple
+from functools import cache
 from typing import Any
 
 from longalign.backends.cuda.api import cuda
@@ -21,6 +22,7 @@ Costs = namedtuple("Costs", "match mismatch amount opening extend_cost floor")
 Edge = namedtuple("Edge", "open gap")
 
 
+@cache
 def make_row(config: KernelConfig, any_letters: bool = False, guarded: bool = False) -> Any:
     """A device function that advances a lane by one row, from opened values (H - alpha - beta) in `above` and
     E in `e_above`.
@@ -53,6 +55,7 @@ def make_row(config: KernelConfig, any_letters: bool = False, guarded: bool = Fa
     return advance
 
 
+@cache
 def make_inner_edge(config: KernelConfig) -> Any:
     """A device function that finds the right edge of a strip that ends inside a part, of a row just done.
 

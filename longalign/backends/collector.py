@@ -1,0 +1,24 @@
+"""The garbage collector, at rest while packages are imported and kernels compiled."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def collector_at_rest() -> Iterator[None]:
+    """Do without a search for garbage in cycles.
+
+    An import or a compiler makes objects by the hundred thousand that stay. Each makes the collector look
+    through all the others before it: a sixth of the time, to find some tens of megabytes.
+    Threads and nested blocks may overlap: the collector works again when the one that stopped it has ended.
+    """
+    was_at_work = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_at_work:
+            gc.enable()

@@ -1,0 +1,39 @@
+"""The garbage collector rests while something is compiled, and works afterwards as it did before."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+
+import pytest
+
+from longalign.backends.collector import collector_at_rest
+
+
+@pytest.fixture(params=[True, False], ids=["at work", "at rest"])
+def before(request) -> Iterator[bool]:
+    """Whether the collector was at work when the block was entered."""
+    found = gc.isenabled()
+    (gc.enable if request.param else gc.disable)()
+    yield request.param
+    (gc.enable if found else gc.disable)()
+
+
+def test_it_rests_inside_and_is_afterwards_what_it_was(before):
+    with collector_at_rest():
+        assert not gc.isenabled()
+    assert gc.isenabled() == before
+
+
+def test_an_error_does_not_leave_it_at_rest(before):
+    with pytest.raises(ZeroDivisionError), collector_at_rest():
+        1 / 0  # noqa: B018
+    assert gc.isenabled() == before
+
+
+def test_blocks_may_be_nested(before):
+    with collector_at_rest():
+        with collector_at_rest():
+            pass
+        assert not gc.isenabled()
+    assert gc.isenabled() == before
