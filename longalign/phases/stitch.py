@@ -11,7 +11,10 @@ the path comes there, and the path is the same as without guesses.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Collection, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from longalign.backends.base import Backend, Progress, SweepJob, SweepResult, no_progress
 from longalign.boundary import State, Waypoint
@@ -19,6 +22,9 @@ from longalign.errors import InternalError
 from longalign.lattice import Chunk, StoreLattice
 from longalign.phases import meeting
 from longalign.problem import Problem
+
+#: Threads that prepare and evaluate sweeps.
+_THREADS = min(8, os.cpu_count() or 1)
 
 #: A chunk with sides of so many times `least_chunk` keeps a back end busy by itself: no guesses then.
 _BUSY = 4
@@ -95,10 +101,13 @@ def _go_back(
     """The waypoint before each of some others, by one call of the back end."""
     problem = lattice.problem
     inside = [point for point in points if point.i > 0 and point.j > 0]
-    chunks = [lattice.chunk(point.i, point.j) for point in inside]
-    jobs = [_reverse_job(problem, chunk, point) for chunk, point in zip(chunks, inside, strict=True)]
-    swept = zip(chunks, inside, jobs, backend.sweep(jobs, progress), strict=True)
-    before = {point: _entry(problem, chunk, point, job, result) for chunk, point, job, result in swept}
+    # Of many large chunks, edges and sums take longer than the sweep itself, on a GPU.
+    with ThreadPoolExecutor(_THREADS) as threads:
+        chunks = list(threads.map(lambda point: lattice.chunk(point.i, point.j), inside))
+        jobs = list(threads.map(partial(_reverse_job, problem), chunks, inside))
+        swept = backend.sweep(jobs, progress)
+        entries = threads.map(partial(_entry, problem), chunks, inside, jobs, swept)
+        before = dict(zip(inside, entries, strict=True))
     return [before.get(point, problem.corner) for point in points]
 
 

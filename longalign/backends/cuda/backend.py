@@ -217,7 +217,8 @@ class CudaBackend:
         cells = sum(job.cells for job in jobs)
         what = f"sweeping {len(jobs)} rectangle(s) of {cells:.3g} cells with the requested boundaries"
         block = workspace.block(memory.bytes_needed(jobs, config, band_rows), what)
-        work = worklist.build(jobs, config, band_rows)
+        take = workspace.take_pinned(worklist.input_bytes(jobs))
+        work = worklist.build(jobs, config, band_rows, take)
         buffers = memory.DeviceBuffers(work, block, workspace.stream)
         kernel = _kernel(config)
         blocks = min(resident, -(-len(work.strips) // config.warps))

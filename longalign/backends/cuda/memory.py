@@ -12,7 +12,7 @@ from longalign.backends.base import SweepJob
 from longalign.backends.cuda import layout
 from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.config import LANES, KernelConfig
-from longalign.backends.cuda.worklist import ALL_ROWS, WorkList, count_bands
+from longalign.backends.cuda.worklist import ALL_ROWS, Take, WorkList, count_bands
 from longalign.backends.matrices import lay_out
 from longalign.boundary import IntArray
 from longalign.errors import BackendError
@@ -70,12 +70,28 @@ class Workspace:
         self._block: Any = None
         self._size = 0
         self._staging: Any = None
+        self._pinned: Any = None
 
     def staging(self, half: int) -> Any:
         """One of two arrays of int32 in pinned memory, for boundaries on their way."""
         if self._staging is None:
             self._staging = cuda.pinned_array((2, _STAGED), np.int32)
         return self._staging[half]
+
+    def take_pinned(self, size: int) -> Take:
+        """Gives parts of so many bytes of pinned memory, which are good until this is called again."""
+        if self._pinned is None or len(self._pinned) < size:
+            self._pinned = None
+            self._pinned = cuda.pinned_array(size, np.uint8)
+        block, used = self._pinned, 0
+
+        def take(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
+            nonlocal used
+            start, used = used, used + int(np.prod(shape)) * dtype.itemsize
+            part: NDArray[Any] = block[start:used].view(dtype).reshape(shape)
+            return part
+
+        return take
 
     def free_bytes(self) -> int:
         """Device bytes that may be planned with, in the current context: this block's are among them."""

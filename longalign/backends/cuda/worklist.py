@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain, pairwise
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +18,10 @@ from longalign.boundary import BestCell, Boundary, IntArray
 from longalign.scoring import NEG_INF
 
 Packed = NDArray[np.int64]
+#: Gives memory for an array of some shape and type, as `np.empty` does.
+Take = Callable[[tuple[int, ...], np.dtype[Any]], NDArray[Any]]
+
+_HALF, _WORD = np.dtype("<i4"), np.dtype("<i8")
 T = TypeVar("T", bound=np.generic)
 
 _END_OF_WANTED_ROWS = -1
@@ -51,8 +55,11 @@ class WorkList:
     letters: int
 
 
-def build(jobs: Sequence[SweepJob], config: KernelConfig, band_rows: int = ALL_ROWS) -> WorkList:
-    """The work list of one launch; `jobs` is not empty. Bands have `band_rows` rows, or a little less.
+def build(
+    jobs: Sequence[SweepJob], config: KernelConfig, band_rows: int = ALL_ROWS, take: Take = np.empty
+) -> WorkList:
+    """The work list of one launch; `jobs` is not empty. Bands have `band_rows` rows, or a little less. Memory
+    for boundaries comes from `take`, `input_bytes` in all.
 
     Warps take the strips of a band from left to right, band by band. Where there are more strips than warps
     fit on the device, lower bands spare the device from idling while the last few strips are swept. Bands
@@ -62,10 +69,11 @@ def build(jobs: Sequence[SweepJob], config: KernelConfig, band_rows: int = ALL_R
     table = np.zeros((len(jobs), layout.JOB_FIELDS), np.int64)
     table[:, layout.ROWS] = [len(job.query) for job in jobs]
     table[:, layout.COLS] = [len(job.target) for job in jobs]
-    table[:, layout.QUERY_AT] = _starts([len(job.query) for job in jobs])
+    table[:, layout.QUERY_AT] = table[:, layout.COLUMN_AT] = rows_at = _starts(
+        [len(job.query) for job in jobs]
+    )
     table[:, layout.TARGET_AT] = _starts([len(job.target) for job in jobs])
-    table[:, layout.TOP_AT] = _starts([len(job.top.h) for job in jobs])
-    table[:, layout.COLUMN_AT] = _starts([len(job.query) for job in jobs])
+    table[:, layout.TOP_AT] = tops_at = _starts([len(job.top.h) for job in jobs])
     table[:, layout.WANTED_AT] = _starts([len(job.rows) + 1 for job in jobs])
     row_values = [len(job.rows) * layout.line_size(len(job.target)) for job in jobs]
     col_values = [len(job.cols) * layout.line_size(len(job.query)) for job in jobs]
@@ -95,8 +103,8 @@ def build(jobs: Sequence[SweepJob], config: KernelConfig, band_rows: int = ALL_R
         _joined([job.query for job in jobs]),
         _joined([job.target for job in jobs]),
         matrices,
-        _joined([_packed(job.top) for job in jobs]),
-        _joined([_untagged(job.left) for job in jobs]),
+        _tops(jobs, tops_at, take),
+        _columns(jobs, rows_at, take),
         np.array([*chain.from_iterable((*job.rows, _END_OF_WANTED_ROWS) for job in jobs)], np.int32),
         np.zeros(sum(map(len, strips_of)), np.int32),
         sum(row_values) + sum(col_values),
@@ -161,20 +169,28 @@ def _round_robin(strips_of: list[IntArray]) -> IntArray:
     return strips
 
 
-def _packed(boundary: Boundary) -> Packed:
-    """One int64 a value, H in the low half (as `layout.pack` does on the device)."""
-    halves = np.empty((len(boundary.h), 2), np.dtype("<i4"))
-    halves[:, 0] = boundary.h
-    halves[:, 1] = boundary.gap
-    return halves.view(np.dtype("<i8"))[:, 0]
+def _tops(jobs: Sequence[SweepJob], starts: list[int], take: Take) -> Packed:
+    """Top boundaries end to end, H in the low half of an int64 (as `layout.pack` does on the device)."""
+    halves = take((sum(len(job.top.h) for job in jobs), 2), _HALF)
+    for job, start in zip(jobs, starts, strict=True):
+        part = halves[start : start + len(job.top.h)]
+        part[:, 0], part[:, 1] = job.top.h, job.top.gap
+    return halves.view(_WORD)[:, 0]
 
 
-def _untagged(left: Boundary) -> Packed:
-    """H and the gap state of each row, as a strip hands them on, with the tag 0 (see `sync`)."""
-    words = np.zeros((len(left.h) - 1, 4), np.dtype("<i4"))
-    words[:, 0] = left.h[1:]
-    words[:, 2] = left.gap[1:]
-    return words.view(np.dtype("<i8")).reshape(-1)
+def _columns(jobs: Sequence[SweepJob], starts: list[int], take: Take) -> Packed:
+    """H and the gap state of each row of the left boundaries, as a strip hands them on, with the tag 0."""
+    words = take((sum(len(job.query) for job in jobs), 4), _HALF)
+    for job, start in zip(jobs, starts, strict=True):
+        part = words[start : start + len(job.query)]
+        part[:, 0], part[:, 2] = job.left.h[1:], job.left.gap[1:]
+        part[:, 1], part[:, 3] = 0, 0
+    return words.view(_WORD).reshape(-1)
+
+
+def input_bytes(jobs: Sequence[SweepJob]) -> int:
+    """Bytes of the boundaries that `build` takes memory for."""
+    return sum(_WORD.itemsize * (2 * len(job.query) + len(job.top.h)) for job in jobs)
 
 
 def _in_bands(strips: IntArray, rows: int, config: KernelConfig, band_rows: int) -> IntArray:
