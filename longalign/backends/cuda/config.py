@@ -87,7 +87,7 @@ class KernelConfig:
     @property
     def state_words(self) -> int:
         """What a lane keeps while its strip is interrupted (see `interrupt`)."""
-        return 2 * self.columns + 13
+        return 2 * self.columns + 9
 
     @property
     def mailbox_bytes(self) -> int:

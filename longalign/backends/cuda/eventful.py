@@ -1,9 +1,9 @@
 """Batches in which something happens: step by step where that can be, row by row otherwise.
 
 A right neighbour waits for the first and the last batches of a strip, so they must not be slow: a lane only
-asks after each step whether something is due, and two rows overlap as in other batches. After the first row
-of a step nothing can happen there but the end of a rectangle whose last row nobody wants. For anything else,
-and where something happens among ambiguous letters, there is the way row by row.
+compares its row with a wanted one after each step, and two rows overlap as in other batches. Where a wanted
+row ends with the first row of a step, where several are near one another, and where something happens among
+ambiguous letters, there is the way row by row.
 """
 
 # mypy: allow-untyped-defs
@@ -19,69 +19,74 @@ from longalign.backends.cuda.batch import Carry, State, advance_desk, hand_on, m
 from longalign.backends.cuda.best import make_note_best, make_threshold
 from longalign.backends.cuda.config import STEP_ROWS, KernelConfig
 from longalign.backends.cuda.events import (
+    first_wanted_below,
     make_at_work,
     make_begun,
-    make_happen,
-    make_next_due,
-    read_habits,
-    write_habits,
+    make_store_wanted,
+    wanted_row,
 )
 from longalign.backends.cuda.numbers import NUMBERS
 from longalign.backends.cuda.row import make_inner_edge, make_row
 
 
 def make_sweep_eventful_batch(config: KernelConfig) -> Any:
-    """A device function that sweeps a batch step by step; see `batch.make_sweep_batch`."""
-    batch = config.batch
-    step, fetch, happen = make_step(config, eventful=True), make_fetch_all(config), make_happen(config)
-    next_due = make_next_due(config)
+    """A device function that sweeps a batch step by step; see `batch.make_sweep_batch`.
+
+    `wanted` is the only wanted row that a part may meet, after the second row of a step.
+    """
+    batch, halves = config.batch, config.halves
+    step, fetch, store_wanted = (
+        make_step(config, eventful=True), make_fetch_all(config), make_store_wanted(config),
+    )  # fmt: skip
 
     @cuda.jit(device=True)
     def sweep_eventful_batch(
-        opened, e, letters, inbox, outbox, row_letters, memory, memory_at, desk, first_row, rows, costs,
-        origin, place, elsewhere, carry, best, threshold, wanted_rows, jobs, lines,
+        opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, origin, place,
+        elsewhere, carry, best, threshold, wanted, jobs, lines,
     ):  # fmt: skip
-        habits = read_habits(memory, memory_at, place.lane)
         upper = fetch(inbox, row_letters, desk, 0, carry.upper, place)
         lower = fetch(inbox, row_letters, desk, 1, carry.lower, place)
         state = State(carry, upper, lower, best, threshold)
         row, end = first_row, np.int32(first_row + batch)
-        due = next_due(np.int32(row - 1), habits)
         while row < end:
             state = step(
                 opened, e, letters, inbox, outbox, row_letters, desk, row, rows, costs, origin, place,
                 elsewhere, state,
             )  # fmt: skip
             row = np.int32(row + STEP_ROWS)
-            while due < row:
-                habits = happen(opened, e, due, habits, origin, place, wanted_rows, jobs, lines)
-                due = next_due(due, habits)
+            if row == wanted.row:
+                store_wanted(lines, opened, e, 0, wanted.number, jobs, place, costs, origin)
+            if halves == 2 and row == wanted.row + STEP_ROWS:
+                store_wanted(lines, opened, e, 1, wanted.number, jobs, place, costs, origin)
             desk = advance_desk(desk, STEP_ROWS)
-        write_habits(memory, memory_at, place.lane, habits)
         return state.carry, state.best
 
     return sweep_eventful_batch
 
 
 def make_sweep_rows(config: KernelConfig) -> Any:
-    """A device function that sweeps a batch row by row, whatever happens."""
+    """A device function that sweeps a batch row by row, whatever happens; wanted rows from number `wanted`
+    on may be met."""
     batch, columns, halves, track_best = config.batch, config.columns, config.halves, config.track_best
     halves_if, select = NUMBERS[config.numbers].halves, NUMBERS[config.numbers].select
     advance, inner_edge = make_row(config, any_letters=True, guarded=True), make_inner_edge(config)
     note_best, threshold_of = make_note_best(config), make_threshold(config)
     begun_at, at_work = make_begun(config), make_at_work(config)
-    fetch, happen, next_due = make_fetch_all(config), make_happen(config), make_next_due(config)
+    fetch, store_wanted = make_fetch_all(config), make_store_wanted(config)
 
     @cuda.jit(device=True)
     def sweep_rows(
-        opened, e, letters, inbox, outbox, row_letters, memory, memory_at, desk, first_row, rows, costs,
-        origin, place, elsewhere, carry, best, threshold, wanted_rows, jobs, lines,
+        opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, origin, place,
+        elsewhere, carry, best, threshold, wanted_rows, wanted, jobs, lines,
     ):  # fmt: skip
-        habits = read_habits(memory, memory_at, place.lane)
+        job, above = place.job, np.int32(first_row - STEP_ROWS)
+        number = first_wanted_below(first_row, wanted, wanted_rows, jobs, job)
+        of_low = wanted_row(number, wanted_rows, jobs, job)
+        number = first_wanted_below(above, wanted, wanted_rows, jobs, job)
+        of_high = wanted_row(number, wanted_rows, jobs, job)
         here = fetch(inbox, row_letters, desk, 0, carry.upper, place)
         below = fetch(inbox, row_letters, desk, 1, carry.lower, place)
         row, j = first_row, np.int32(place.first + 1)
-        due = next_due(np.int32(row - 1), habits)
         while row < first_row + batch:
             begun, left = begun_at(row), here.left
             right, high = advance(
@@ -97,13 +102,15 @@ def make_sweep_rows(config: KernelConfig) -> Any:
                 used = halves_if(place.width > 0, place.width > columns)
                 i = np.int32(row + 2 - STEP_ROWS * (halves - 1))
                 threshold = threshold_of(best, elsewhere, i, j, costs, origin, used)
-            if row == due:
-                habits = happen(opened, e, row, habits, origin, place, wanted_rows, jobs, lines)
-                due = next_due(row, habits)
-            carry = Carry(carry.lower, right, select(begun, left.open, carry.diagonal))
             row = np.int32(row + 1)
+            if row == of_low.row and row > 0:
+                store_wanted(lines, opened, e, 0, of_low.number, jobs, place, costs, origin)
+                of_low = wanted_row(np.int32(of_low.number + 1), wanted_rows, jobs, job)
+            if halves == 2 and row - STEP_ROWS == of_high.row and row > STEP_ROWS:
+                store_wanted(lines, opened, e, 1, of_high.number, jobs, place, costs, origin)
+                of_high = wanted_row(np.int32(of_high.number + 1), wanted_rows, jobs, job)
+            carry = Carry(carry.lower, right, select(begun, left.open, carry.diagonal))
             desk = advance_desk(desk, 1)
-        write_habits(memory, memory_at, place.lane, habits)
         return carry, best
 
     return sweep_rows

@@ -16,12 +16,11 @@ import numpy as np
 from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.batch import Carry
 from longalign.backends.cuda.config import LANES, KernelConfig
-from longalign.backends.cuda.events import Habits
 from longalign.backends.cuda.row import Edge
 
-#: Beside its columns: what a lane carries and its habits; H on the left edge above the next row; the origin;
-#: up to where ambiguous letters are at work; and the number of the next wanted row.
-Kept = namedtuple("Kept", "carry habits edge origin ambiguous_until next_wanted")
+#: Beside its columns: what a lane carries; H on the left edge above the next row; the origin; up to where
+#: ambiguous letters are at work; and the number of the next wanted row.
+Kept = namedtuple("Kept", "carry edge origin ambiguous_until next_wanted")
 
 
 def make_keep(config: KernelConfig) -> tuple[Any, Any]:
@@ -37,20 +36,16 @@ def make_keep(config: KernelConfig) -> tuple[Any, Any]:
         for k in range(columns):
             state[slot(at, k, lane)] = opened[k]
             state[slot(at, columns + k, lane)] = e[k]
-        carry, habits, first = kept.carry, kept.habits, 2 * columns
+        carry, first = kept.carry, 2 * columns
         state[slot(at, first, lane)] = carry.upper.open
         state[slot(at, first + 1, lane)] = carry.upper.gap
         state[slot(at, first + 2, lane)] = carry.lower.open
         state[slot(at, first + 3, lane)] = carry.lower.gap
         state[slot(at, first + 4, lane)] = carry.diagonal
-        state[slot(at, first + 5, lane)] = habits.number
-        state[slot(at, first + 6, lane)] = habits.row
-        state[slot(at, first + 7, lane)] = habits.number_of_high
-        state[slot(at, first + 8, lane)] = habits.row_of_high
-        state[slot(at, first + 9, lane)] = kept.edge
-        state[slot(at, first + 10, lane)] = kept.origin
-        state[slot(at, first + 11, lane)] = kept.ambiguous_until
-        state[slot(at, first + 12, lane)] = kept.next_wanted
+        state[slot(at, first + 5, lane)] = kept.edge
+        state[slot(at, first + 6, lane)] = kept.origin
+        state[slot(at, first + 7, lane)] = kept.ambiguous_until
+        state[slot(at, first + 8, lane)] = kept.next_wanted
 
     @cuda.jit(device=True)
     def load(state, at, lane, opened, e):
@@ -63,13 +58,9 @@ def make_keep(config: KernelConfig) -> tuple[Any, Any]:
             Edge(state[slot(at, first + 2, lane)], state[slot(at, first + 3, lane)]),
             state[slot(at, first + 4, lane)],
         )  # fmt: skip
-        habits = Habits(
-            state[slot(at, first + 5, lane)], state[slot(at, first + 6, lane)],
-            state[slot(at, first + 7, lane)], state[slot(at, first + 8, lane)],
-        )  # fmt: skip
         return Kept(
-            carry, habits, state[slot(at, first + 9, lane)], state[slot(at, first + 10, lane)],
-            state[slot(at, first + 11, lane)], state[slot(at, first + 12, lane)],
+            carry, state[slot(at, first + 5, lane)], state[slot(at, first + 6, lane)],
+            state[slot(at, first + 7, lane)], state[slot(at, first + 8, lane)],
         )  # fmt: skip
 
     return store, load

@@ -49,7 +49,7 @@ from longalign.backends.cuda.edges import (
     make_store_edge,
 )  # fmt: skip
 from longalign.backends.cuda.eventful import make_sweep_eventful_batch, make_sweep_rows
-from longalign.backends.cuda.events import MEMORY_SLOTS, first_habits, read_habits, write_habits
+from longalign.backends.cuda.events import first_wanted_below, wanted_row
 from longalign.backends.cuda.interrupt import Kept, make_keep
 from longalign.backends.cuda.layout import low_of
 from longalign.backends.cuda.letters import letter_scores
@@ -95,7 +95,6 @@ def build_kernel(config: KernelConfig) -> Any:
         config.columns, config.halves, config.span, config.batch, config.ring,
     )  # fmt: skip
     track_best, letter_slots = config.track_best, config.warps * 2 * ring
-    all_remembered = config.warps * MEMORY_SLOTS
     slots = config.warps * batch + STEP_ROWS  # more than are filled: the last step fetches what none needs
     scores = letter_scores(config)
     target_letters, fill, has_profile = scores.words, scores.fill, scores.fill is not None
@@ -126,8 +125,6 @@ def build_kernel(config: KernelConfig) -> Any:
         inbox = cuda.shared.array(slots, int64)
         outbox = cuda.shared.array(slots, int64)
         row_letters = cuda.shared.array(letter_slots, int32)
-        memory = cuda.shared.array(all_remembered, int32)
-        memory_at = np.int32(shared_address(memory) + LETTER_BYTES * warp * MEMORY_SLOTS)
         inbox_at = cuda.shfl_sync(ALL_LANES, np.int32(shared_address(inbox) + SLOT_BYTES * warp * batch), 0)
         outbox_at = cuda.shfl_sync(ALL_LANES, np.int32(shared_address(outbox) + SLOT_BYTES * warp * batch), 0)
         ring_at = cuda.shfl_sync(
@@ -187,8 +184,7 @@ def build_kernel(config: KernelConfig) -> Any:
                 diagonal = load_columns(opened, e, first, end, top, jobs, job, costs, origin)
                 nothing = Edge(np.int32(0), np.int32(0))
                 kept = Kept(
-                    Carry(nothing, nothing, diagonal), first_habits(wanted_rows, jobs, job), edge, origin,
-                    np.int32(0), np.int32(0),
+                    Carry(nothing, nothing, diagonal), edge, origin, np.int32(0), np.int32(0)
                 )  # fmt: skip
             else:
                 if wait_for_band(
@@ -199,7 +195,6 @@ def build_kernel(config: KernelConfig) -> Any:
                 load_letters_above(row_letters, ring_at, query, jobs, job, rows, first_start, lane)
             carry, edge, origin = kept.carry, kept.edge, kept.origin
             ambiguous_until, next_wanted = kept.ambiguous_until, kept.next_wanted
-            write_habits(memory, memory_at, lane, kept.habits)
             best = no_best()
             used = halves_if(width > 0, width > columns)
             first_row_read, second_row_read = read_ahead(
@@ -231,20 +226,18 @@ def build_kernel(config: KernelConfig) -> Any:
                     ambiguous_until = np.int32(start + batch + span)
                 cuda.syncwarp()
 
-                wanted_at = jobs[job, layout.WANTED_AT]
-                while 0 < wanted_rows[wanted_at + next_wanted] <= start - behind:
-                    next_wanted = np.int32(next_wanted + 1)
-                met = next_wanted
-                at_odd_rows = False
-                while 0 < wanted_rows[wanted_at + met] <= start + batch:
-                    if wanted_rows[wanted_at + met] % STEP_ROWS != 0:
-                        at_odd_rows = True
-                    met = np.int32(met + 1)
-                meets = met > next_wanted
-                ends = start + batch >= rows
+                next_wanted = first_wanted_below(
+                    np.int32(start - behind), next_wanted, wanted_rows, jobs, job
+                )
+                met = first_wanted_below(np.int32(start + batch), next_wanted, wanted_rows, jobs, job)
+                wanted = wanted_row(next_wanted, wanted_rows, jobs, job)
+                meets, ends = met > next_wanted, start + batch >= rows
                 happens = start < behind or meets or ends or place.ragged
                 # What row by row alone can do: `eventful` says why.
-                by_rows = at_odd_rows or (happens and start < ambiguous_until)
+                by_rows = (
+                    (meets and (met > next_wanted + 1 or wanted.row % STEP_ROWS != 0))
+                    or (happens and start < ambiguous_until)
+                )  # fmt: skip
                 first_row = np.int32(start - part * STEP_ROWS)
                 threshold = threshold_of(
                     best, elsewhere, first_row + 1 - STEP_ROWS * (halves - 1), first + 1, costs, origin, used
@@ -253,15 +246,14 @@ def build_kernel(config: KernelConfig) -> Any:
                 desk = Desk(inbox_at, outbox_at, letter_at, profile, lane_at)
                 if by_rows:
                     carry, best = sweep_rows(
-                        opened, e, letters, inbox, outbox, row_letters, memory, memory_at, desk, first_row,
-                        rows, costs, origin, place, elsewhere, carry, best, threshold, wanted_rows, jobs,
+                        opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, origin,
+                        place, elsewhere, carry, best, threshold, wanted_rows, next_wanted, jobs,
                         lines,
                     )  # fmt: skip
                 elif happens:
                     carry, best = sweep_eventful_batch(
-                        opened, e, letters, inbox, outbox, row_letters, memory, memory_at, desk, first_row,
-                        rows, costs, origin, place, elsewhere, carry, best, threshold, wanted_rows, jobs,
-                        lines,
+                        opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, origin,
+                        place, elsewhere, carry, best, threshold, wanted, jobs, lines,
                     )  # fmt: skip
                 elif minds_ambiguous and start < ambiguous_until:
                     carry, best = sweep_any_batch(
@@ -299,9 +291,7 @@ def build_kernel(config: KernelConfig) -> Any:
                         cuda.atomic.add(progress, 0, done * strip_width)
 
             if last_start < rows + behind:
-                kept = Kept(
-                    carry, read_habits(memory, memory_at, lane), edge, origin, ambiguous_until, next_wanted
-                )
+                kept = Kept(carry, edge, origin, ambiguous_until, next_wanted)
                 store_kept(state, state_at, lane, opened, e, kept)
             publish_rows(flags, strips[strip, layout.FLAG], np.int32(last_start - first_start), lane)
 

@@ -23,7 +23,6 @@ from numba import int32
 from longalign.backends.cuda import layout
 from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.config import LANES, KernelConfig
-from longalign.backends.cuda.events import MEMORY_SLOTS
 from longalign.backends.cuda.ptx import (
     load_shared_pair,
     load_shared_quad,
@@ -84,7 +83,7 @@ class ProfileLayout:
 
 def warp_bytes(config: KernelConfig) -> int:
     """Shared memory of a warp beside its profile."""
-    return config.mailbox_bytes + _WORD * MEMORY_SLOTS
+    return config.mailbox_bytes
 
 
 def profile_bytes(config: KernelConfig, letters: int) -> int:
