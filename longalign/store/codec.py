@@ -87,7 +87,10 @@ class Packer:
         """The next cells of the line of this number: H and the gap state, int32 of equal length."""
         start = self._filled[line]
         stop = start + len(h)
-        self._steps.put(line, start, np.diff(h, prepend=self._last[line]))
+        steps = np.empty_like(h)
+        np.subtract(h[:1], self._last[line : line + 1], out=steps[:1])
+        np.subtract(h[1:], h[:-1], out=steps[1:])
+        self._steps.put(line, start, steps)
         self._gaps.put(line, start, h - gap)
         first = start // ANCHOR_STRIDE + 1
         anchors = h[first * ANCHOR_STRIDE - 1 - start :: ANCHOR_STRIDE]

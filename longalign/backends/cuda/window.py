@@ -43,7 +43,7 @@ from longalign.scoring import Scoring
 
 _SIZE = 1 << 16
 
-#: Values of an edge that are looked at together; so many pieces are looked at by several threads.
+#: Values of an edge that are looked at together; more than so many pieces are looked at by several threads.
 _PIECE, _FEW_PIECES = 1 << 16, 16
 
 
@@ -105,7 +105,10 @@ def _deepest_fall(values: IntArray, slope: int) -> int:
         return int((peaks - piece).max()), int(peaks[-1]), int(piece.min())
 
     starts = range(0, len(values), _PIECE)
-    with ThreadPoolExecutor(min(len(starts), os.cpu_count() or 1)) as threads:
-        pieces = list((threads.map if len(starts) > _FEW_PIECES else map)(look_at, starts))
+    if len(starts) <= _FEW_PIECES:
+        pieces = list(map(look_at, starts))
+    else:
+        with ThreadPoolExecutor(os.cpu_count()) as threads:
+            pieces = list(threads.map(look_at, starts))
     peaks_before = accumulate((peak for _, peak, _ in pieces), max, initial=pieces[0][2])
     return max(max(fall, before - low) for (fall, _, low), before in zip(pieces, peaks_before, strict=False))
