@@ -12,7 +12,8 @@ GCUPS are query x target letters by seconds. The time of a lattice is that until
 other ways to sweep see `longalign.backends.cuda.config`.
 
 The pair "ceiling" is one rectangle for every warp that fits on an H200, so that no strip waits for another:
-what the inner loop can do. The pair "protein" is scored by BLOSUM62, a gap of k letters costing 10 + k.
+what the inner loop can do. The pair "protein" is scored by BLOSUM62, a gap of k letters costing 10 + k. What
+is right for the lopsided pairs, the CPU back end says.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ import numpy as np
 from hardware import save_report
 
 from longalign.backends.base import Sinks, SweepJob
+from longalign.backends.cpu import CpuBackend
 from longalign.backends.cuda.backend import CudaBackend
 from longalign.boundary import BestCell, State, entry_edges, local_edges
 from longalign.geometry import STRIP_WIDTHS
@@ -112,7 +114,25 @@ def proteins(_: Path) -> list[SweepJob]:
     return [replace(whole(query, target), scoring=scoring)]
 
 
+def lopsided(rows: int, cols: int) -> Callable[[Path], list[SweepJob]]:
+    """So many query letters, found with errors in the middle of so many target letters."""
+
+    def make(_: Path) -> list[SweepJob]:
+        rng = np.random.default_rng(4)
+        query, target = rng.integers(0, 4, rows, np.uint8), rng.integers(0, 4, cols, np.uint8)
+        copied = np.where(rng.random(rows) < 0.05, rng.integers(0, 4, rows, np.uint8), query)
+        middle = (cols - rows) // 2
+        target[middle : middle + rows] = copied
+        return [whole(query, target)]
+
+    return make
+
+
+#: Pairs for which the CPU back end says what is right.
+LOPSIDED = {"one_row": (1, 10_000_000), "flat": (200, 50_000_000), "tiny": (10, 10)}
+
 MADE: dict[str, Callable[[Path], list[SweepJob]]] = {
+    **{name: lopsided(*shape) for name, shape in LOPSIDED.items()},
     "random": random_letters,
     "n_runs": runs_of_n,
     "ceiling": independent_strips,
@@ -177,6 +197,8 @@ def measure(name: str, columns: int, options: argparse.Namespace, lattice: bool)
         kernel_seconds.append(backend.kernel_seconds - kernel_before)
     median = statistics.median(seconds)
     known = PAIRS[name].best if name in PAIRS else None
+    if name in LOPSIDED:
+        known = CpuBackend().sweep(jobs)[0].best
     cells, config = sum(job.cells for job in jobs), choice.config
     return {
         "pair": name, "rows": len(jobs[0].query), "cols": len(jobs[0].target), "jobs": len(jobs),
