@@ -78,7 +78,12 @@ def _load_letter(row_letters, desk, offset):
 
 
 @cuda.jit(device=True)
-def _not_yet(some, desk, other):
+def _no_letter_yet(row_letters, desk, offset):
+    return np.int32(0)
+
+
+@cuda.jit(device=True)
+def _nothing_yet(letter, desk):
     return np.int32(0)
 
 
@@ -101,10 +106,10 @@ def _make_letters(config: KernelConfig) -> tuple[Any, Any, Any]:
     """
     read = letter_scores(config).read
     if read is None:
-        return _not_yet, _not_yet, _load_after_all
+        return _no_letter_yet, _nothing_yet, _load_after_all
 
     @cuda.jit(device=True)
-    def look_up(letter, desk, offset):
+    def look_up(letter, desk):
         return read(desk.profile, letter, desk.lane_at)
 
     return _load_letter, look_up, _already
@@ -118,7 +123,7 @@ def make_fetch_all(config: KernelConfig) -> Any:
     @cuda.jit(device=True)
     def fetch_all(inbox, row_letters, desk, offset, right, place):
         """For the row `offset` rows after where the desk is; `right` is the edge that the parts handed on."""
-        read = read_early(letter_early(row_letters, desk, offset), desk, offset)
+        read = read_early(letter_early(row_letters, desk, offset), desk)
         return fetch(inbox, desk, offset, right, place, read_late(row_letters, desk, offset, read))
 
     return fetch_all
@@ -131,10 +136,9 @@ def hand_on(outbox, desk, offset, right, place):
         store_shared(outbox, np.int32(desk.outbox + SLOT_BYTES * offset), pack(right.open, right.gap))
 
 
-def make_step(
-    config: KernelConfig, offset: int = 0, any_letters: bool = False, eventful: bool = False
-) -> Any:
-    """A device function that sweeps two rows, `offset` rows after where the loop stands.
+@cache
+def make_step(config: KernelConfig, any_letters: bool = False, eventful: bool = False) -> Any:
+    """A device function that sweeps two rows, from where the desk is.
 
     Without branches between the rows and what they hand on, the assembler overlaps the two. `any_letters`:
     not only A C G T in the query. If `eventful`, rows may lie above or below the rectangle: a half keeps its
@@ -151,18 +155,17 @@ def make_step(
 
     @cuda.jit(device=True)
     def step(
-        opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, origin, place,
-        elsewhere, state,
+        opened, e, letters, inbox, outbox, row_letters, desk, row, rows, costs, origin, place, elsewhere,
+        state,
     ):  # fmt: skip
         between = cuda.local.array(columns, int32)
         e_between = cuda.local.array(columns, int32)
         best, threshold = state.best, state.threshold
         left, below, diagonal = state.upper.left, state.lower.left, state.carry.diagonal
-        row = np.int32(first_row + offset)
         begun = begun_at(row)
-        first_letter = letter_early(row_letters, desk, offset + 2)
-        second_letter = letter_early(row_letters, desk, offset + 3)
-        first_read = read_early(first_letter, desk, offset)
+        first_letter = letter_early(row_letters, desk, 2)
+        second_letter = letter_early(row_letters, desk, 3)
+        first_read = read_early(first_letter, desk)
         upper, high = advance(
             opened, between, e, e_between, letters, state.upper.letter, diagonal, left, threshold, costs,
             begun,
@@ -176,13 +179,13 @@ def make_step(
             cost, final, last = costs.extend_cost, place.final, place.last_column
             upper = inner_edge(between, left, upper, cost, final, last)
             lower = inner_edge(opened, below, lower, cost, final, last)
-        second_read = read_early(second_letter, desk, offset)
-        hand_on(outbox, desk, offset, upper, place)
-        hand_on(outbox, desk, offset + 1, lower, place)
-        letter = read_late(row_letters, desk, offset + 2, first_read)
-        next_upper = fetch(inbox, desk, offset + 2, upper, place, letter)
-        letter = read_late(row_letters, desk, offset + 3, second_read)
-        next_lower = fetch(inbox, desk, offset + 3, lower, place, letter)
+        second_read = read_early(second_letter, desk)
+        hand_on(outbox, desk, 0, upper, place)
+        hand_on(outbox, desk, 1, lower, place)
+        letter = read_late(row_letters, desk, 2, first_read)
+        next_upper = fetch(inbox, desk, 2, upper, place, letter)
+        letter = read_late(row_letters, desk, 3, second_read)
+        next_lower = fetch(inbox, desk, 3, lower, place, letter)
         if eventful:
             high = select(at_work(row, rows), high, threshold)
             higher = select(at_work(np.int32(row + 1), rows), higher, threshold)
@@ -198,30 +201,6 @@ def make_step(
     return step
 
 
-def _make_steps(config: KernelConfig, any_letters: bool, count: int, offset: int = 0) -> Any:
-    """A device function that sweeps `count` steps, without a loop."""
-    step = make_step(config, offset, any_letters)
-    if count == 1:
-        return step
-    others = _make_steps(config, any_letters, count - 1, offset + STEP_ROWS)
-
-    @cuda.jit(device=True)
-    def steps(
-        opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, origin, place,
-        elsewhere, state,
-    ):  # fmt: skip
-        state = step(
-            opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, origin, place,
-            elsewhere, state,
-        )  # fmt: skip
-        return others(
-            opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, origin, place,
-            elsewhere, state,
-        )  # fmt: skip
-
-    return steps
-
-
 @cuda.jit(device=True)
 def advance_desk(desk, rows):
     """The desk so many rows further on."""
@@ -235,6 +214,30 @@ def rows_of_turn(config: KernelConfig, any_letters: bool = False) -> int:
     """Rows that one turn of the loop over a batch sweeps; see `make_sweep_batch`."""
     steps = _UNROLLED if config.batch % (_UNROLLED * STEP_ROWS) == 0 and not any_letters else 1
     return steps * STEP_ROWS
+
+
+def _make_steps(config: KernelConfig, any_letters: bool, count: int) -> Any:
+    """A device function that sweeps `count` steps, without a loop."""
+    step = make_step(config, any_letters)
+    if count == 1:
+        return step
+    others = _make_steps(config, any_letters, count - 1)
+
+    @cuda.jit(device=True)
+    def steps(
+        opened, e, letters, inbox, outbox, row_letters, desk, row, rows, costs, origin, place, elsewhere,
+        state,
+    ):  # fmt: skip
+        state = step(
+            opened, e, letters, inbox, outbox, row_letters, desk, row, rows, costs, origin, place, elsewhere,
+            state,
+        )  # fmt: skip
+        return others(
+            opened, e, letters, inbox, outbox, row_letters, advance_desk(desk, STEP_ROWS),
+            np.int32(row + STEP_ROWS), rows, costs, origin, place, elsewhere, state,
+        )  # fmt: skip
+
+    return steps
 
 
 def make_sweep_batch(config: KernelConfig, any_letters: bool = False) -> Any:
