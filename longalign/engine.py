@@ -55,7 +55,8 @@ def sweep_tile(
     """The tile step: sweep a tile between its stored upper and left edge, and store its lattice, with start
     states where it is eager.
 
-    Raises DamagedTile if a neighbour cannot be read, StoreError if the result cannot be written.
+    Raises DamagedTile if a neighbour cannot be read, StoreError if the result cannot be written, or that of a
+    tile before.
     """
     started = perf_counter()
     problem = lattice.problem

@@ -24,7 +24,7 @@ class Advanced:
 
 @dataclass(frozen=True, slots=True)
 class TileFinished:
-    """A tile is swept and safe in the store."""
+    """A tile is swept, and in the store or on its way there."""
 
     row: int
     col: int

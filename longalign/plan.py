@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from longalign.backends.base import Backend, DeviceFacts, Workers
 from longalign.budgets import Budget, Cut, budgets_worth_knowing, in_words
-from longalign.errors import BudgetTooSmall, UsageError
+from longalign.errors import BackendError, BudgetTooSmall, UsageError
 from longalign.geometry import (
     BYTES_PER_CELL,
     BYTES_PER_KEPT_START,
@@ -46,6 +46,9 @@ _TILE_SHARE = 4
 
 #: Bytes of boundaries that one tile returns, at most: what a crash may cost, and a file may hold.
 _LARGEST_TILE = 6 << 30
+
+#: Tiles are not made smaller than this many letters a side to fit in memory.
+_SMALLEST_TILE = 1024
 
 #: Tiles of fewer rows than columns are cut in width, not in height, from this ratio on: the fewer tiles stand
 #: side by side, the fewer pipelines of strips are filled.
@@ -156,6 +159,8 @@ def _plan(
     least_chunk = max(device.least_chunk for device in devices)
     line_bytes = max(device.line_bytes for device in devices)
     line_cells = min(device.line_cells for device in devices)
+    if line_cells < 2 * _SMALLEST_TILE:
+        raise BackendError("too little device memory is free for the boundaries of even a small tile")
     while True:
         if edges_only:
             grid = plan_grid(rows, cols, shape, None)
@@ -166,6 +171,11 @@ def _plan(
             and _tile_bytes(grid, start_states, line_bytes) <= min(spare // _TILE_SHARE, _LARGEST_TILE)
         ):  # fmt: skip
             break
+        if max(shape) <= _SMALLEST_TILE:
+            raise UsageError(
+                f"the boundaries of a tile of {shape[0]} x {shape[1]} letters do not fit: more memory "
+                "(--mem), or a coarser lattice (--store-budget), would do"
+            )
         tall = shape[0] * _FLATTEST >= shape[1]
         shape = (ceil(shape[0] / 2), shape[1]) if tall else (shape[0], ceil(shape[1] / 2))
     check_memory(grid, resources, store_path is None, workers, start_states)

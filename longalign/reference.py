@@ -68,7 +68,7 @@ class ReferenceBackend:
     """The oracle as a back end, for the conformance suites and for tests of the phases."""
 
     name = "reference"
-    least_chunk = 1
+    least_chunk, busy_chunk = 1, 4
     call_bytes = 256 << 20
     line_bytes = 16
 

@@ -37,6 +37,7 @@ from longalign.scoring import NEG_INF, UNREACHABLE, Scoring
 from longalign.testing_inputs import (
     QUERY_N,
     TARGET_N,
+    CollectedLines,
     any_scorings,
     entry_range,
     largest_parameter,
@@ -277,28 +278,6 @@ def transposed(job: SweepJob) -> SweepJob:
         rows=job.cols,
         cols=job.rows,
     )
-
-
-class CollectedLines:
-    """A `LineSink` that keeps copies of all it gets."""
-
-    def __init__(self) -> None:
-        self._pieces: dict[int, list[tuple[IntArray, IntArray]]] = {}
-
-    def put(self, line: int, h: IntArray, gap: IntArray) -> None:
-        self._pieces.setdefault(line, []).append((h.copy(), gap.copy()))
-
-    def boundaries(self, corners: list[int]) -> tuple[Boundary, ...]:
-        """What has come, given H at the corner of each line."""
-        lines = [zip(*self._pieces[line], strict=True) for line in sorted(self._pieces)]
-        return tuple(
-            Boundary(_joined(corner, h), _joined(NEG_INF, gap))
-            for corner, (h, gap) in zip(corners, lines, strict=True)
-        )
-
-
-def _joined(corner: int, pieces: Sequence[IntArray]) -> IntArray:
-    return np.concatenate([[corner], *pieces], dtype=np.int32)
 
 
 class StopTheWorkError(Exception):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike
@@ -9,6 +11,7 @@ from numpy.typing import ArrayLike
 from longalign.alignment import Lengths, Op, Ops, uses_query, uses_target
 from longalign.alphabet import AMBIGUOUS_IN_QUERY, AMBIGUOUS_IN_TARGET
 from longalign.backends.base import Codes
+from longalign.boundary import Boundary, IntArray
 from longalign.errors import InputError
 from longalign.matrix import LARGEST_ALPHABET, SubstitutionMatrix
 from longalign.scoring import LARGEST_PARAMETER, NEG_INF, Scoring
@@ -199,3 +202,25 @@ def entry_range(scoring: Scoring, rows: int, cols: int) -> tuple[int, int]:
     """The least and the largest value at the corner of a rectangle that keep all of H in range."""
     fall = 2 * scoring.gap_open + scoring.gap_extend * (rows + cols) - min(scoring.lowest, 0)
     return LOWEST + fall, HIGHEST - scoring.highest * min(rows, cols)
+
+
+class CollectedLines:
+    """A `LineSink` that keeps copies of all it gets."""
+
+    def __init__(self) -> None:
+        self._pieces: dict[int, list[tuple[IntArray, IntArray]]] = {}
+
+    def put(self, line: int, h: IntArray, gap: IntArray) -> None:
+        self._pieces.setdefault(line, []).append((h.copy(), gap.copy()))
+
+    def boundaries(self, corners: list[int]) -> tuple[Boundary, ...]:
+        """What has come, given H at the corner of each line."""
+        lines = [zip(*self._pieces[line], strict=True) for line in sorted(self._pieces)]
+        return tuple(
+            Boundary(_joined(corner, h), _joined(NEG_INF, gap))
+            for corner, (h, gap) in zip(corners, lines, strict=True)
+        )
+
+
+def _joined(corner: int, pieces: Sequence[IntArray]) -> IntArray:
+    return np.concatenate([[corner], *pieces], dtype=np.int32)

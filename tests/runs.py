@@ -59,7 +59,7 @@ class SmallTiles:
         self.leaf = leaf
         self.swept = 0
         self.name = self.inner.name
-        self.least_chunk = self.inner.least_chunk
+        self.least_chunk, self.busy_chunk = self.inner.least_chunk, self.inner.busy_chunk
         self.line_bytes = self.inner.line_bytes
 
     def sweep(self, jobs: Sequence[SweepJob], progress: Progress = no_progress) -> list[SweepResult]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor, wait
 from threading import Event
 
 import numpy as np
@@ -70,14 +71,27 @@ def test_one_tile_a_device_is_on_its_way():
             assert before is None or store.has_tile(before)
 
 
+def test_several_devices_have_no_more_than_one_tile_each_on_its_way():
+    store = Slow()
+    with WriteBehind(store, devices=2) as behind, ThreadPoolExecutor(3) as sweeping:
+        puts = [sweeping.submit(behind.put_tile, tile, record(tile)) for tile in TILES]
+        done, _ = wait(puts, 0.2)
+        assert len(done) == len(behind._on_their_way) == 2
+        store.may_write.set()
+
+
 @pytest.mark.parametrize("row", [0, 1, 2])
-def test_a_write_that_fails_is_reported_once_and_its_tile_is_missing(row):
+def test_a_write_that_fails_is_reported_whatever_is_asked_for_next(row):
     store = Slow(failing=[row])
     store.may_write.set()
-    with WriteBehind(store, devices=1) as behind:
-        with pytest.raises(StoreError, match=f"disk full at {row}"):
-            put_all(behind)
-        assert not behind.has_tile(TILES[row])
+    behind = WriteBehind(store, devices=1)
+    with pytest.raises(StoreError, match=f"disk full at {row}"):
+        put_all(behind)
+    assert not behind.has_tile(TILES[row])
+    with pytest.raises(StoreError, match=f"disk full at {row}"):
+        behind.get_tile(TILES[0])
+    with pytest.raises(StoreError, match=f"disk full at {row}"):
+        behind.__exit__(None, None, None)
 
 
 def put_all(behind):

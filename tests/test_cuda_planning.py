@@ -250,7 +250,7 @@ def test_strips_end_with_a_part_at_wanted_columns_where_some_kernel_has_such_par
 
 def test_bands_keep_all_warps_busy_where_strips_are_more_than_warps():
     config = packed(16)
-    work, width = job(10_000, 100 * config.strip_width), config.strip_width
+    work, width = job(100_000, 100 * config.strip_width), config.strip_width
     assert planning.band_rows([work], config, 100, Wishes()) == ALL_ROWS
     rows = planning.band_rows([work], config, 99, Wishes())
     assert rows % 2 == 0

@@ -88,6 +88,16 @@ def test_bands_of_a_strip_follow_one_another_and_what_they_need_comes_first(shap
             assert done >= min(rows, strip[layout.LAST_START])
 
 
+def test_entries_of_strips_are_as_many_as_they_have_bands():
+    """Not as many as there are bands in all, of which a wide and low rectangle has many."""
+    wide = job(100, 50_000)
+    work = worklist.build([wide], CONFIG, 64)
+    count = worklist.count_strips(wide, CONFIG)
+    assert work.strips[:, layout.BAND].max() > 100
+    assert len(work.strips) <= count * worklist.count_bands(100, CONFIG, 64) <= 5 * count
+    assert planning.band_rows([wide], CONFIG, 10, planning.Wishes()) == worklist.ALL_ROWS
+
+
 def test_a_strip_knows_the_ticket_of_its_right_neighbour():
     work = worklist.build([job(50, 300), job(90, 100)], CONFIG, 32)
     place = {tuple(strip[[layout.JOB, layout.BAND, layout.NUMBER]]): k for k, strip in enumerate(work.strips)}

@@ -18,7 +18,7 @@ from longalign import pipeline
 from longalign.backends.base import DeviceFacts, Workers
 from longalign.backends.cpu import CpuBackend
 from longalign.budgets import path_share
-from longalign.errors import UsageError
+from longalign.errors import BackendError, UsageError
 from longalign.geometry import BYTES_PER_CELL, BYTES_PER_STORED_CELL, Grid, smallest_budget
 from longalign.plan import Resources, check_disk, check_memory, plan, store_budgets
 from longalign.reference import ReferenceBackend
@@ -140,6 +140,30 @@ def test_too_small_a_store_budget_names_the_smallest_and_that_one_works(tmp_path
         plan(10**6, 10**6, resources(shape[0], budget=smallest - 1), "align", tmp_path)
     grid = plan(10**6, 10**6, resources(shape[0], budget=smallest), "align", tmp_path)
     assert grid.stored_cells * BYTES_PER_STORED_CELL <= smallest
+
+
+@pytest.mark.parametrize("room", [5 * 10**6, 2 * 10**6])
+def test_tiles_have_no_more_boundary_cells_than_a_device_has_room_for(room):
+    rows = cols = 10**6
+    devices = Workers([DeviceFacts((rows, cols), (rows, cols), 1, 6, room)], 64 << 30)
+    grid = plan(rows, cols, resources(None, budget=1 << 28), "align", Path("store"), devices)
+    assert len(grid.tiles()) > 1
+    for tile in grid.tiles():
+        lines = len(grid.rows_in(tile)), len(grid.cols_in(tile))
+        assert lines[0] * (tile.j1 - tile.j0) + lines[1] * (tile.i1 - tile.i0) <= room
+
+
+@pytest.mark.parametrize("command", ["align", "score"])
+def test_a_device_without_free_memory_is_refused(command):
+    devices = Workers([DeviceFacts((1, 1), (1, 1), 1, 6, 0)], 64 << 30)
+    with pytest.raises(BackendError, match="too little device memory"):
+        plan(20_000, 20_000, resources(None), command, Path("store"), devices)
+
+
+def test_tiles_do_not_shrink_for_ever():
+    devices = Workers([DeviceFacts((10**5, 10**5), (10**5, 10**5), 1, 1 << 40, sys.maxsize)], 64 << 30)
+    with pytest.raises(UsageError, match=r"the boundaries of a tile of \d+ x \d+ letters do not fit"):
+        plan(10**5, 10**5, resources(None), "score", Path("store"), devices)
 
 
 def test_a_score_needs_no_store_budget():

@@ -26,7 +26,7 @@ from longalign.store import DirectoryStore
 HERE = Path(__file__).parent
 BODY = "ACGGTCATTGCAGGATCCATCAGTTAGC"
 PAIR = Pair(BODY + "TTTTT" + BODY, BODY + BODY[:9] + "G" + BODY[10:])
-TILES = 3 * 3
+TILES, LAST_TILE = 3 * 3, (2, 2)
 
 
 def small_run(store: Path | None, emit: Emit = ignore, backend=None) -> pipeline.Outcome:
@@ -146,6 +146,25 @@ def test_a_tile_damaged_while_the_run_goes_on_is_swept_again(tmp_path, answer, a
     assert result(small_run(tmp_path, damage)) == answer
     assert swept(events) == TILES + 1
     assert len(notices(events)) == 1
+
+
+def test_a_disk_that_is_full_at_the_last_tile_ends_the_run_before_phase_2(tmp_path, answer, monkeypatch):
+    put_tile, events = DirectoryStore.put_tile, []
+
+    def full(self, tile, record):
+        if (tile.row, tile.col) == LAST_TILE:
+            raise StoreError("cannot be written: No space left on device")
+        put_tile(self, tile, record)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DirectoryStore, "put_tile", full)
+        with pytest.raises(StoreError, match="No space left"):
+            small_run(tmp_path, events.append)
+    assert [event.name for event in events if isinstance(event, PhaseStarted)] == ["score"]
+    assert not any(isinstance(event, PhaseFinished) for event in events)
+    events.clear()
+    assert result(small_run(tmp_path, events.append)) == answer
+    assert swept(events) == 1
 
 
 # --- sequences and scoring that are others now

@@ -184,6 +184,9 @@ class Backend(Protocol):
     #: The side below which a square rectangle, swept by itself, takes hardly less time.
     least_chunk: int
 
+    #: The side from which on a square rectangle keeps it busy by itself.
+    busy_chunk: int
+
     #: Bytes of host memory that the rectangles of one call in phases 2 and 3 may take: so many keep it busy.
     call_bytes: int
 

@@ -11,7 +11,6 @@ the path comes there, and the path is the same as without guesses.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -22,12 +21,6 @@ from longalign.errors import InternalError
 from longalign.lattice import Chunk, StoreLattice
 from longalign.phases import meeting
 from longalign.problem import Problem
-
-#: Threads that prepare and evaluate sweeps.
-_THREADS = min(8, os.cpu_count() or 1)
-
-#: A chunk with sides of so many times `least_chunk` keeps a back end busy by itself: no guesses then.
-_BUSY = 4
 
 
 def stitch(
@@ -64,7 +57,7 @@ def stitch(
 
 def _guesses(lattice: StoreLattice, end: Waypoint, backend: Backend) -> list[Waypoint]:
     """Where the path may cross the rows of the lattice, the one nearest to its end last."""
-    if max(lattice.grid.chunk_shape) >= _BUSY * backend.least_chunk:
+    if max(lattice.grid.chunk_shape) >= backend.busy_chunk:
         return []
     return [lattice.peak(i, end.j) for i in lattice.grid.row_cuts if 0 < i < end.i]
 
@@ -102,7 +95,7 @@ def _go_back(
     problem = lattice.problem
     inside = [point for point in points if point.i > 0 and point.j > 0]
     # Of many large chunks, edges and sums take longer than the sweep itself, on a GPU.
-    with ThreadPoolExecutor(_THREADS) as threads:
+    with ThreadPoolExecutor(meeting.THREADS) as threads:
         chunks = list(threads.map(lambda point: lattice.chunk(point.i, point.j), inside))
         jobs = list(threads.map(partial(_reverse_job, problem), chunks, inside))
         swept = backend.sweep(jobs, progress)

@@ -67,6 +67,10 @@ class Store(Protocol):
 
     def put_tile(self, tile: Tile, record: TileRecord) -> None: ...
 
+    def flush(self) -> None:
+        """Wait until every tile that was put is safe. Raises StoreError if one cannot be written."""
+        ...
+
     def get_tile(self, tile: Tile) -> TileRecord:
         """The record; its lines may be read from disk only when a part of them is asked for."""
         ...

@@ -15,15 +15,16 @@ from longalign.store.base import Piece, Store, TileRecord
 class WriteBehind:
     """Hands tiles to one thread, which writes them to `store`; reads them from memory until they are there.
 
-    At most one tile is on its way for each of `devices` that sweep. What writing raises is raised by the next
-    `put_tile`, or by `flush`; leaving the context waits for what is on its way, and raises it as well, unless
-    something else has been raised.
+    At most one tile is on its way for each of `devices` that sweep. What writing raises is raised by whatever
+    is asked for next, `flush` at the latest. Leaving the context waits for what is on its way, and raises
+    what that raises, unless something else has been raised.
     """
 
     def __init__(self, store: Store, devices: int) -> None:
         self._store, self._devices = store, devices
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="store")
-        self._lock = Lock()
+        self._lock, self._putting = Lock(), Lock()
+        self._error: BaseException | None = None
         self._on_their_way: dict[tuple[int, int], tuple[TileRecord, Future[None]]] = {}
 
     def __enter__(self) -> WriteBehind:
@@ -37,10 +38,11 @@ class WriteBehind:
             self.flush()
 
     def put_tile(self, tile: Tile, record: TileRecord) -> None:
-        self._settle(self._devices - 1)
-        with self._lock:
-            future = self._executor.submit(self._store.put_tile, tile, record)
-            self._on_their_way[tile.row, tile.col] = record, future
+        with self._putting:
+            self._settle(self._devices - 1)
+            with self._lock:
+                future = self._executor.submit(self._store.put_tile, tile, record)
+                self._on_their_way[tile.row, tile.col] = record, future
 
     def flush(self) -> None:
         """Wait until all tiles are written. Raises StoreError if one cannot be."""
@@ -52,16 +54,20 @@ class WriteBehind:
             writes = list(self._on_their_way.items())
         for number, (key, (_, future)) in enumerate(writes):
             if future.done() or len(writes) - number > most:
-                try:
-                    future.result()
-                finally:
-                    with self._lock:
-                        self._on_their_way.pop(key, None)
+                self._error = self._error or future.exception()
+                with self._lock:
+                    self._on_their_way.pop(key, None)
+        self._raise_failure()
+
+    def _raise_failure(self) -> None:
+        if self._error is not None:
+            raise self._error
 
     def has_tile(self, tile: Tile) -> bool:
         return (tile.row, tile.col) in self._on_their_way or self._store.has_tile(tile)
 
     def get_tile(self, tile: Tile) -> TileRecord:
+        self._raise_failure()  # rather than that a tile is missing
         with self._lock:
             on_its_way = self._on_their_way.get((tile.row, tile.col))
         return self._store.get_tile(tile) if on_its_way is None else on_its_way[0]

@@ -82,7 +82,7 @@ class CudaBackend:
     """
 
     #: A warp takes as long for a strip, and the next one starts a little later: the length of a side counts.
-    least_chunk = 32_768
+    least_chunk, busy_chunk = 32_768, 1 << 20
     call_bytes = 1 << 30
     line_bytes = 6  # packed at once, and on its way into a file
 
@@ -149,7 +149,7 @@ class CudaBackend:
             return starting.starts(jobs, kernel_of, self._hardware().multiprocessors, self._kept(), progress)
 
     def tile_shape(self, rows: int, cols: int, devices: int = 1) -> tuple[int, int]:
-        """About twenty seconds of work within half of the device's free memory; see `planning`."""
+        """About half a minute of work within half of the device's free memory; see `planning`."""
         with self._current():
             return planning.tile_shape(rows, cols, self._kept().free_bytes(), devices, self._hardware())
 
@@ -161,13 +161,13 @@ class CudaBackend:
         with self._current():
             resident = planning.resident_warps(config, self._hardware(), job.scoring.letters)
         band_rows = planning.band_rows([job], config, resident, self._wishes)
-        bands = worklist.count_bands(len(job.query), strips, config, band_rows)
+        bands = worklist.count_bands(len(job.query), config, band_rows)
         return {
             "kernel": "local" if config.local else "global",
             "numbers": f"{config.numbers}: {choice.why_numbers}",
             "letters": planning.LETTERS_IN_WORDS[config.letters],
             "strips": f"{strips} of at most {config.strip_width} columns, {config.columns} a part",
-            "bands": f"{bands}, in which {resident} warps take the strips in turn",
+            "bands": f"at most {bands} a strip, in which {resident} warps take the strips in turn",
             "batch": f"{config.batch} rows",
             "device memory": f"{memory.bytes_needed([job], config, band_rows) / 1e9:.3f} GB",
             "shape": choice.why_shape,

@@ -80,7 +80,7 @@ class KernelConfig:
     def slope(self) -> int:
         """Rows by which bands begin higher up in a strip than in its left neighbour.
 
-        The neighbour's last part then stands where the strip begins when it is interrupted as well.
+        A strip then has rows for its next band as soon as the neighbour goes on with its own.
         """
         return -(-self.span // self.batch) * self.batch
 

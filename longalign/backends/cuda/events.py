@@ -39,7 +39,7 @@ def make_begun(config: KernelConfig) -> Any:
 
 @cache
 def make_at_work(config: KernelConfig) -> Any:
-    """A device function for bits of the halves whose row is one of the band's."""
+    """A device function for bits of the halves whose row is one of the rectangle's."""
     halves_if = NUMBERS[config.numbers].halves
 
     @cuda.jit(device=True)

@@ -40,7 +40,7 @@ def bytes_needed(jobs: Sequence[SweepJob], config: KernelConfig, band_rows: int 
     for job in jobs:
         rows, cols = len(job.query), len(job.target)
         strips = -(-cols // config.strip_width) + len(job.cols) + 1
-        bands = count_bands(rows, strips, config, band_rows)
+        bands = count_bands(rows, config, band_rows)
         total += (bands > 1) * strips * config.state_words * LANES * 4
         total += (rows + cols) * _LETTER + (2 * rows + cols + 1) * _VALUE
         total += (len(job.rows) * (cols + 1) + len(job.cols) * (rows + 1)) * _VALUE
@@ -82,6 +82,7 @@ class Workspace:
         """Gives parts of so many bytes of pinned memory, which are good until this is called again."""
         if self._pinned is None or len(self._pinned) < size:
             self._pinned = None
+            cuda.current_context().memory_manager.deallocations.clear()
             self._pinned = cuda.pinned_array(size, np.uint8)
         block, used = self._pinned, 0
 

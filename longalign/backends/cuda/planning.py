@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
@@ -137,9 +139,10 @@ def choose(jobs: Sequence[SweepJob], hardware: Hardware, wishes: Wishes = Wishes
     """A kernel for each rectangle; those that one kernel can sweep share its launch, and so their choice."""
     groups: dict[tuple[bool, bool, Numbers, Letters], list[int]] = {}
     reasons = {}
-    for number, job in enumerate(jobs):
-        letters = letters_for(job)
-        numbers, reasons[number] = _numbers(job, letters, hardware, wishes)
+    with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as threads:  # edges may be long
+        of_jobs = list(threads.map(partial(_numbers, hardware=hardware, wishes=wishes), jobs))
+    for number, (job, (letters, numbers, reason)) in enumerate(zip(jobs, of_jobs, strict=True)):
+        reasons[number] = reason
         groups.setdefault((job.local, job.track_best, numbers, letters), []).append(number)
     choices: dict[int, Choice] = {}
     for (_, _, numbers, letters), members in groups.items():
@@ -148,8 +151,14 @@ def choose(jobs: Sequence[SweepJob], hardware: Hardware, wishes: Wishes = Wishes
     return [choices[k] for k in range(len(jobs))]
 
 
-def _numbers(job: SweepJob, letters: Letters, hardware: Hardware, wishes: Wishes) -> tuple[Numbers, str]:
-    """The fastest exact numbers, and why."""
+def _numbers(job: SweepJob, hardware: Hardware, wishes: Wishes) -> tuple[Letters, Numbers, str]:
+    """The fastest exact way to score letters, the fastest exact numbers, and why these."""
+    letters = letters_for(job)
+    numbers, why = _numbers_for(job, letters, hardware, wishes)
+    return letters, numbers, why
+
+
+def _numbers_for(job: SweepJob, letters: Letters, hardware: Hardware, wishes: Wishes) -> tuple[Numbers, str]:
     if wishes.numbers == "int32":
         return "int32", "32 bits were asked for"
     if hardware.compute_capability < _PACKED_CAPABILITY:
@@ -184,7 +193,7 @@ def _strips(
 ) -> tuple[KernelConfig, str]:
     """The shape that takes the least time; if one will do, one with whole parts between wanted columns.
 
-    Where a wanted column lies inside a part, its strip is swept row by row, and all that follow wait for it.
+    Where a wanted column lies inside a part, its strip is swept more slowly, and all that follow wait for it.
     """
     sizes = [(len(job.query), len(job.target)) for job in jobs]
     alphabet = max(job.scoring.letters for job in jobs)
@@ -240,12 +249,14 @@ def expected_seconds(
 def band_rows(jobs: Sequence[SweepJob], config: KernelConfig, resident_warps: int, wishes: Wishes) -> int:
     """Rows of a band: all, unless there are more strips than warps, which then end a round together.
 
-    A band must be so high that its strips, each a `lag` behind its neighbour, keep all warps busy.
+    A band must be so high that its strips, each a `lag` behind its neighbour, keep all warps busy: where no
+    rectangle is higher, bands would only interrupt.
     """
     if wishes.band_rows:
         return wishes.band_rows
     strips = sum(-(-len(job.target) // config.strip_width) for job in jobs)
-    return 2 * resident_warps * config.lag if strips > resident_warps else ALL_ROWS
+    rows = 2 * resident_warps * config.lag
+    return rows if strips > resident_warps and any(len(job.query) > rows for job in jobs) else ALL_ROWS
 
 
 def tile_shape(rows: int, cols: int, free_bytes: int, devices: int, hardware: Hardware) -> tuple[int, int]:

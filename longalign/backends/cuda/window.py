@@ -22,10 +22,11 @@ Columns beyond a strip's end count too: the top value goes on there, and a pair 
 a gap, so H(i, end) - alpha - k*beta <= H(i, end+k) <= H(i, end), by induction with E(i, end+k) <= E(i, end).
 
 Sums that are computed on the way lie at most alpha + 2*beta or -least below an H, or `top` above. A half that
-has swept its part of a band goes on for up to two rows, with any left edge (see `events`). There E is at
+has swept its part of a rectangle goes on for up to two rows while the other is at work, with any left edge
+(see `events`). There E is at
 least opened H of the row above it, so opened H falls by alpha + beta at most in the first of these rows, and
 by beta more in the second: 2*alpha + 3*beta below an H. So the low half never borrows from the high one while
-that is at work.
+that is at work; before the low half begins, the high one is idle too.
 """
 
 from __future__ import annotations
@@ -108,7 +109,7 @@ def _deepest_fall(values: IntArray, slope: int) -> int:
     if len(starts) <= _FEW_PIECES:
         pieces = list(map(look_at, starts))
     else:
-        with ThreadPoolExecutor(os.cpu_count()) as threads:
+        with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as threads:
             pieces = list(threads.map(look_at, starts))
     peaks_before = accumulate((peak for _, peak, _ in pieces), max, initial=pieces[0][2])
     return max(max(fall, before - low) for (fall, _, low), before in zip(pieces, peaks_before, strict=False))

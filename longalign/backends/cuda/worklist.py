@@ -63,8 +63,8 @@ def build(
 
     Warps take the strips of a band from left to right, band by band. Where there are more strips than warps
     fit on the device, lower bands spare the device from idling while the last few strips are swept. Bands
-    slope: each strip is interrupted a `KernelConfig.slope` higher up than its left neighbour, while all its
-    parts are at work, and goes on without having to fill and drain them.
+    slope: each strip is interrupted a `KernelConfig.slope` higher up than its left neighbour, with its parts
+    where they are, and goes on without having to drain and fill them.
     """
     table = np.zeros((len(jobs), layout.JOB_FIELDS), np.int64)
     table[:, layout.ROWS] = [len(job.query) for job in jobs]
@@ -194,30 +194,29 @@ def input_bytes(jobs: Sequence[SweepJob]) -> int:
 
 
 def _in_bands(strips: IntArray, rows: int, config: KernelConfig, band_rows: int) -> IntArray:
-    """The strips of all bands, those that have rows there, given each strip once; flags count from the first.
+    """The strips of all bands in which they have rows, strip after strip, given each once; flags count from
+    the first.
 
     A strip's first part sweeps `rows` rows and as many more as its last part is behind.
     """
-    height, count = _height(config, band_rows), count_bands(rows, len(strips), config, band_rows)
+    height = _height(config, band_rows)
     ends, above = rows + strips[:, layout.BEHIND], strips[:, layout.NUMBER] * config.slope
-    number, band = np.tile(np.arange(len(strips)), count), np.repeat(np.arange(count), len(strips))
-    # A band may have more rows than an int32 can count twice.
-    first, last = (np.clip((band + more) * height - above[number], 0, ends[number]) for more in (0, 1))
-    strips = strips[number]
-    strips[:, layout.BAND], strips[:, layout.FIRST_START], strips[:, layout.LAST_START] = band, first, last
-    strips = strips[first < last]
-    flag_of = np.zeros((count + 1, int(number[-1]) + 1), np.int64)
-    place = strips[:, layout.BAND], strips[:, layout.NUMBER]
-    flag_of[place] = strips[:, layout.FLAG] = np.arange(len(strips))
-    strips[:, layout.FLAG_ABOVE] = flag_of[place[0] - 1, place[1]]
-    above_it = strips[strips[:, layout.FLAG_ABOVE]]
-    strips[:, layout.DONE_ABOVE] = above_it[:, layout.LAST_START] - above_it[:, layout.FIRST_START]
+    first_band, bands = above // height, (above + ends - 1) // height - above // height + 1
+    strips = np.repeat(strips, bands, axis=0)
+    since_first = np.arange(len(strips)) - np.repeat(np.cumsum(bands) - bands, bands)
+    band = (np.repeat(first_band, bands) + since_first).astype(np.int64)  # a band may have 2^30 rows
+    above, ends = np.repeat(above, bands), np.repeat(ends, bands)
+    first, last = (np.clip((band + more) * height - above, 0, ends) for more in (0, 1))
+    flags = np.arange(len(strips))
+    strips[:, layout.BAND], strips[:, layout.FLAG] = band, flags
+    strips[:, layout.FIRST_START], strips[:, layout.LAST_START] = first, last
+    strips[1:, layout.FLAG_ABOVE], strips[1:, layout.DONE_ABOVE] = flags[:-1], (last - first)[:-1]
     return strips
 
 
-def count_bands(rows: int, strips: int, config: KernelConfig, band_rows: int) -> int:
-    """How many bands so many strips of a rectangle make, at most."""
-    return -(-(rows + config.span + (strips - 1) * config.slope) // _height(config, band_rows))
+def count_bands(rows: int, config: KernelConfig, band_rows: int) -> int:
+    """In how many bands a strip of so many rows is swept, at most."""
+    return -(-(rows + config.span) // _height(config, band_rows)) + (rows > band_rows)
 
 
 def _height(config: KernelConfig, band_rows: int) -> int:
