@@ -95,7 +95,17 @@ def test_entries_of_strips_are_as_many_as_they_have_bands():
     count = worklist.count_strips(wide, CONFIG)
     assert work.strips[:, layout.BAND].max() > 100
     assert len(work.strips) <= count * worklist.count_bands(100, CONFIG, 64) <= 5 * count
+    assert worklist.count_bands(100, CONFIG, worklist.ALL_ROWS) == 1
     assert planning.band_rows([wide], CONFIG, 10, planning.Wishes()) == worklist.ALL_ROWS
+
+
+@pytest.mark.parametrize("rows", [1, 60, 100, 1_000])
+@pytest.mark.parametrize("band_rows", [32, 96, 320, 960, worklist.ALL_ROWS])
+def test_no_strip_has_more_bands_than_are_counted(rows, band_rows):
+    work = worklist.build([job(rows, 5_000)], CONFIG, band_rows)
+    most = np.bincount(work.strips[:, layout.NUMBER]).max()
+    assert most <= worklist.count_bands(rows, CONFIG, band_rows)
+    assert (work.state_values == 0) == (most == 1)
 
 
 def test_a_strip_knows_the_ticket_of_its_right_neighbour():

@@ -215,8 +215,9 @@ def _in_bands(strips: IntArray, rows: int, config: KernelConfig, band_rows: int)
 
 
 def count_bands(rows: int, config: KernelConfig, band_rows: int) -> int:
-    """In how many bands a strip of so many rows is swept, at most."""
-    return -(-(rows + config.span) // _height(config, band_rows)) + (rows > band_rows)
+    """In how many bands a strip of so many rows is swept, at most: it may begin anywhere in its first one."""
+    height = _height(config, band_rows)
+    return 1 if height == _height(config, ALL_ROWS) else -(-(rows + config.span) // height) + 1
 
 
 def _height(config: KernelConfig, band_rows: int) -> int:
