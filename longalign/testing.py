@@ -358,10 +358,8 @@ class SweepConformance(Conformance):
             [whole] = backend.sweep([job])
             [streamed] = backend.sweep([dataclasses.replace(job, sinks=Sinks(*sinks))])
             assert streamed.rows == streamed.cols == ()
-            rows, cols = (
-                sink.boundaries([line.h[0] for line in lines])
-                for sink, lines in zip(sinks, (whole.rows, whole.cols), strict=True)
-            )
+            kept = zip(sinks, (whole.rows, whole.cols), strict=True)
+            rows, cols = (sink.boundaries([line.h[0] for line in lines]) for sink, lines in kept)
             assert_same_result(job, SweepResult(rows, cols, streamed.best), whole)
 
         self.for_all(self.jobs(self.largest_job // 4), check, share=0.3)
