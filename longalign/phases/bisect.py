@@ -8,16 +8,15 @@ keeps no more than one line of each.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import chain
 
 from longalign.backends.base import Backend, Codes, Progress, SweepJob, SweepResult
 from longalign.boundary import Boundary, State, Waypoint, entry_edges
 from longalign.errors import InternalError
-from longalign.phases import meeting
 from longalign.phases.meeting import backward_job, meet, reversed_line
 from longalign.problem import Problem, Segment
+from longalign.threads import in_threads
 
 
 def bisect(
@@ -29,10 +28,9 @@ def bisect(
     in H before a gap.
     """
     # Of many large segments, edges and sums take longer than the sweep itself, on a GPU.
-    with ThreadPoolExecutor(meeting.THREADS) as threads:
-        jobs = [*chain.from_iterable(threads.map(partial(_halves, problem), segments))]
-        results = backend.sweep(jobs, progress)
-        return list(threads.map(_middle, segments, jobs[::2], jobs[1::2], results[::2], results[1::2]))
+    jobs = [*chain.from_iterable(in_threads(partial(_halves, problem), segments))]
+    results = backend.sweep(jobs, progress)
+    return in_threads(_middle, segments, jobs[::2], jobs[1::2], results[::2], results[1::2])
 
 
 def _halves(problem: Problem, segment: Segment) -> tuple[SweepJob, SweepJob]:

@@ -6,7 +6,6 @@ worth, it passes. D. Hirschberg, Comm. ACM 18:341 (1975); E. Myers and W. Miller
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
 import numpy as np
@@ -20,9 +19,6 @@ from longalign.scoring import Scoring
 #: What a sweep takes on the host for each letter of a rectangle: its place on the edges and the last lines,
 #: in a back end's copies as well.
 _BYTES_PER_LETTER = 64
-
-#: Threads that prepare and evaluate the sweeps of a call.
-THREADS = min(8, os.cpu_count() or 1)
 
 
 def bytes_needed(rows: int, cols: int) -> int:

@@ -12,7 +12,6 @@ the path comes there, and the path is the same as without guesses.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from longalign.backends.base import Backend, Progress, SweepJob, SweepResult, no_progress
@@ -21,6 +20,7 @@ from longalign.errors import InternalError
 from longalign.lattice import Chunk, StoreLattice
 from longalign.phases import meeting
 from longalign.problem import Problem
+from longalign.threads import in_threads
 
 
 def stitch(
@@ -95,12 +95,11 @@ def _go_back(
     problem = lattice.problem
     inside = [point for point in points if point.i > 0 and point.j > 0]
     # Of many large chunks, edges and sums take longer than the sweep itself, on a GPU.
-    with ThreadPoolExecutor(meeting.THREADS) as threads:
-        chunks = list(threads.map(lambda point: lattice.chunk(point.i, point.j), inside))
-        jobs = list(threads.map(partial(_reverse_job, problem), chunks, inside))
-        swept = backend.sweep(jobs, progress)
-        entries = threads.map(partial(_entry, problem), chunks, inside, jobs, swept)
-        before = dict(zip(inside, entries, strict=True))
+    chunks = in_threads(lambda point: lattice.chunk(point.i, point.j), inside)
+    jobs = in_threads(partial(_reverse_job, problem), chunks, inside)
+    swept = backend.sweep(jobs, progress)
+    entries = in_threads(partial(_entry, problem), chunks, inside, jobs, swept)
+    before = dict(zip(inside, entries, strict=True))
     return [before.get(point, problem.corner) for point in points]
 
 

@@ -7,9 +7,7 @@ themselves at every ANCHOR_STRIDE-th cell, so that one start is read without the
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,6 +16,7 @@ from numpy.typing import NDArray
 
 from longalign.boundary import StartLine, State, start_parts
 from longalign.store.codec import ANCHOR_STRIDE, narrow
+from longalign.threads import in_threads
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,8 +53,7 @@ def pack_starts(index: Sequence[int], lines: Sequence[StartLine]) -> PackedStart
     """Pack start states by the tile's corner, on lines of equal length in increasing order of index."""
     if not lines:
         return NO_STARTS
-    with ThreadPoolExecutor(min(len(lines), os.cpu_count() or 1)) as executor:
-        anchors, steps, states = zip(*executor.map(_packed, lines), strict=True)
+    anchors, steps, states = zip(*in_threads(_packed, lines), strict=True)
     return PackedStarts(
         index=np.array(index, np.int64),
         anchors=np.stack(anchors),

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from os import cpu_count
 from types import TracebackType
 from typing import Any
 
@@ -22,15 +21,13 @@ from longalign.backends.cuda import layout
 from longalign.backends.cuda.memory import Workspace
 from longalign.backends.cuda.worklist import WorkList
 from longalign.boundary import IntArray
+from longalign.threads import MOST_THREADS
 
 #: Values of one boundary array in a copy: at least, until the kernel has finished, and at most.
 _SLICE, _LARGEST_SLICE = 1 << 17, 1 << 18
 
 #: Boundaries of fewer values in all are fetched in one go when the kernel has finished.
 _WORTH_STREAMING = 1 << 22
-
-#: Threads that feed sinks: they keep up with a copy engine.
-_MOST_THREADS = 8
 
 
 @dataclass(slots=True)
@@ -108,7 +105,7 @@ class Download:
         self._half = 0
         self._rectangles: list[_Rectangle] = []
         self._feeding: list[Future[None]] = []
-        self._threads = ThreadPoolExecutor(min(_MOST_THREADS, cpu_count() or 1), "lines")
+        self._threads = ThreadPoolExecutor(MOST_THREADS, "lines")
         if self.streams:
             in_order = work.strips[np.argsort(work.strips[:, layout.FLAG], kind="stable")]
             cuts = np.searchsorted(in_order[:, layout.JOB], np.arange(1, len(jobs)))

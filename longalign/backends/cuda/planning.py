@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import product
@@ -16,6 +14,7 @@ from longalign.backends.cuda.letters import STRATEGIES, fits_bytes, letters_for
 from longalign.backends.cuda.profile import most_warps, profile_bytes, warp_bytes
 from longalign.backends.cuda.worklist import ALL_ROWS
 from longalign.geometry import share
+from longalign.threads import in_threads
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,8 +138,7 @@ def choose(jobs: Sequence[SweepJob], hardware: Hardware, wishes: Wishes = Wishes
     """A kernel for each rectangle; those that one kernel can sweep share its launch, and so their choice."""
     groups: dict[tuple[bool, bool, Numbers, Letters], list[int]] = {}
     reasons = {}
-    with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as threads:  # edges may be long
-        of_jobs = list(threads.map(partial(_numbers, hardware=hardware, wishes=wishes), jobs))
+    of_jobs = in_threads(partial(_numbers, hardware=hardware, wishes=wishes), jobs)  # edges may be long
     for number, (job, (letters, numbers, reason)) in enumerate(zip(jobs, of_jobs, strict=True)):
         reasons[number] = reason
         groups.setdefault((job.local, job.track_best, numbers, letters), []).append(number)

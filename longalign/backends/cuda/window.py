@@ -31,8 +31,6 @@ that is at work; before the low half begins, the high one is idle too.
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
 from itertools import accumulate
 
 import numpy as np
@@ -41,6 +39,7 @@ from longalign.backends.base import SweepJob
 from longalign.backends.cuda.config import KernelConfig
 from longalign.boundary import Boundary, IntArray
 from longalign.scoring import Scoring
+from longalign.threads import in_threads
 
 _SIZE = 1 << 16
 
@@ -106,10 +105,6 @@ def _deepest_fall(values: IntArray, slope: int) -> int:
         return int((peaks - piece).max()), int(peaks[-1]), int(piece.min())
 
     starts = range(0, len(values), _PIECE)
-    if len(starts) <= _FEW_PIECES:
-        pieces = list(map(look_at, starts))
-    else:
-        with ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as threads:
-            pieces = list(threads.map(look_at, starts))
+    pieces = in_threads(look_at, starts) if len(starts) > _FEW_PIECES else list(map(look_at, starts))
     peaks_before = accumulate((peak for _, peak, _ in pieces), max, initial=pieces[0][2])
     return max(max(fall, before - low) for (fall, _, low), before in zip(pieces, peaks_before, strict=False))

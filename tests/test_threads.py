@@ -1,0 +1,35 @@
+"""Work spread over threads: results in order, errors passed on, nothing spread where there is one call."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+
+from longalign.threads import in_threads
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 50])
+def test_results_come_in_the_order_of_the_arguments(count):
+    def slowly(x, y):
+        time.sleep(0.001 * (x % 3))
+        return x - y
+
+    assert in_threads(slowly, range(count), range(0, -count, -1)) == [2 * x for x in range(count)]
+
+
+def test_a_single_call_is_made_by_the_calling_thread():
+    assert in_threads(lambda _: threading.current_thread(), [0]) == [threading.current_thread()]
+    assert threading.current_thread() not in in_threads(lambda _: threading.current_thread(), [0, 1])
+
+
+@pytest.mark.parametrize("count", [1, 5])
+def test_what_a_call_raises_is_raised(count):
+    with pytest.raises(ZeroDivisionError):
+        in_threads(lambda x: 1 // (x - count + 1), range(count))
+
+
+def test_arguments_of_unequal_number_are_an_error():
+    with pytest.raises(ValueError, match="shorter"):
+        in_threads(lambda x, y: None, [1, 2], [1])
