@@ -219,9 +219,10 @@ class CudaBackend:
         block = workspace.block(memory.bytes_needed(jobs, config, band_rows), what)
         take = workspace.take_pinned(worklist.input_bytes(jobs))
         work = worklist.build(jobs, config, band_rows, take)
-        buffers = memory.DeviceBuffers(work, block, workspace.stream)
         kernel = _kernel(config)
-        blocks = min(resident, -(-len(work.strips) // config.warps))
+        blocks = max(launch.LEAST_BLOCKS, min(resident, -(-len(work.strips) // config.warps)))
+        replays = workspace.replays(blocks * config.warps * 2 * config.replay_values * config.track_best)
+        buffers = memory.DeviceBuffers(work, block, replays, workspace.stream)
         with Download(jobs, work, buffers.lines, buffers.flags, workspace) as download:
             reported = launch.run(
                 kernel, config, blocks, shared_bytes, buffers, workspace, download, progress

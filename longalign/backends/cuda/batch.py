@@ -1,7 +1,8 @@
 """The rows of one batch, swept by the lanes of a warp in step: two rows of every part a step.
 
 The second of the two needs the first one only column by column, so the two chains of dependent instructions
-run side by side.
+run side by side. Nothing here looks at what is found: without a branch between them, the end of one step and
+the beginning of the next overlap as well. How high a batch has come is all that it says; see `replay`.
 """
 
 # mypy: allow-untyped-defs
@@ -16,7 +17,6 @@ import numpy as np
 from numba import int32
 
 from longalign.backends.cuda.api import cuda
-from longalign.backends.cuda.best import make_note_best, make_threshold
 from longalign.backends.cuda.config import STEP_ROWS, KernelConfig
 from longalign.backends.cuda.events import make_at_work, make_begun
 from longalign.backends.cuda.layout import high_of, low_of, pack
@@ -42,8 +42,8 @@ Desk = namedtuple("Desk", "inbox outbox letter profile lane_at")
 #: What stands left of a row's next cells, and what a lane has read of the row's letter.
 Incoming = namedtuple("Incoming", "left letter")
 
-#: What goes from step to step.
-State = namedtuple("State", "carry upper lower best threshold")
+#: What goes from step to step; of the two rows of a step, what has been highest.
+State = namedtuple("State", "carry upper lower high higher")
 
 #: Steps of one turn of the loop over a batch: spares copies between registers.
 _UNROLLED = 2
@@ -140,39 +140,32 @@ def hand_on(outbox, desk, offset, right, place):
 def make_step(config: KernelConfig, any_letters: bool = False, eventful: bool = False) -> Any:
     """A device function that sweeps two rows, from where the desk is.
 
-    Without branches between the rows and what they hand on, the assembler overlaps the two. `any_letters`:
-    not only A C G T in the query. If `eventful`, rows may lie above or below the rectangle: a half keeps its
-    columns until it begins, and nothing that a half finds outside is noted; and the strip may be ragged.
+    `any_letters`: not only A C G T in the query. If `eventful`, rows may lie above or below the rectangle: a
+    half keeps its columns until it begins, and what it finds outside does not count; and the strip may be
+    ragged.
     """
-    columns, halves, track_best = config.columns, config.halves, config.track_best
-    numbers = NUMBERS[config.numbers]
-    maximum, select, halves_if = numbers.maximum, numbers.select, numbers.halves
+    columns, select = config.columns, NUMBERS[config.numbers].select
     advance, fetch = make_row(config, any_letters), _make_fetch(config)
     advance_again = make_row(config, any_letters, guarded=eventful)
     letter_early, read_early, read_late = _make_letters(config)
-    note_best, threshold_of = make_note_best(config), make_threshold(config)
     begun_at, at_work, inner_edge = make_begun(config), make_at_work(config), make_inner_edge(config)
 
     @cuda.jit(device=True)
-    def step(
-        opened, e, letters, inbox, outbox, row_letters, desk, row, rows, costs, origin, place, elsewhere,
-        state,
-    ):  # fmt: skip
+    def step(opened, e, letters, inbox, outbox, row_letters, desk, row, rows, costs, place, state):
         between = cuda.local.array(columns, int32)
         e_between = cuda.local.array(columns, int32)
-        best, threshold = state.best, state.threshold
         left, below, diagonal = state.upper.left, state.lower.left, state.carry.diagonal
         begun = begun_at(row)
         first_letter = letter_early(row_letters, desk, 2)
         second_letter = letter_early(row_letters, desk, 3)
         first_read = read_early(first_letter, desk)
         upper, high = advance(
-            opened, between, e, e_between, letters, state.upper.letter, diagonal, left, threshold, costs,
+            opened, between, e, e_between, letters, state.upper.letter, diagonal, left, state.high, costs,
             begun,
         )  # fmt: skip
         lower, higher = advance_again(
-            between, opened, e_between, e, letters, state.lower.letter, left.open, below, threshold, costs,
-            begun,
+            between, opened, e_between, e, letters, state.lower.letter, left.open, below, state.higher,
+            costs, begun,
         )  # fmt: skip
         diagonal = select(begun, below.open, diagonal) if eventful else below.open
         if eventful and place.ragged:
@@ -187,16 +180,9 @@ def make_step(config: KernelConfig, any_letters: bool = False, eventful: bool = 
         letter = read_late(row_letters, desk, 3, second_read)
         next_lower = fetch(inbox, desk, 3, lower, place, letter)
         if eventful:
-            high = select(at_work(row, rows), high, threshold)
-            higher = select(at_work(np.int32(row + 1), rows), higher, threshold)
-        if track_best and maximum(high, higher) != threshold:
-            i, j = np.int32(row + 1), np.int32(place.first + 1)
-            best = note_best(best, between, high, threshold, higher, i, j, costs, origin)
-            best = note_best(best, opened, higher, threshold, higher, np.int32(i + 1), j, costs, origin)
-            used = halves_if(place.width > 0, place.width > columns)
-            i = np.int32(i + STEP_ROWS * (2 - halves))
-            threshold = threshold_of(best, elsewhere, i, j, costs, origin, used)
-        return State(Carry(upper, lower, diagonal), next_upper, next_lower, best, threshold)
+            high = select(at_work(row, rows), high, state.high)
+            higher = select(at_work(np.int32(row + 1), rows), higher, state.higher)
+        return State(Carry(upper, lower, diagonal), next_upper, next_lower, high, higher)
 
     return step
 
@@ -224,17 +210,11 @@ def _make_steps(config: KernelConfig, any_letters: bool, count: int) -> Any:
     others = _make_steps(config, any_letters, count - 1)
 
     @cuda.jit(device=True)
-    def steps(
-        opened, e, letters, inbox, outbox, row_letters, desk, row, rows, costs, origin, place, elsewhere,
-        state,
-    ):  # fmt: skip
-        state = step(
-            opened, e, letters, inbox, outbox, row_letters, desk, row, rows, costs, origin, place, elsewhere,
-            state,
-        )  # fmt: skip
+    def steps(opened, e, letters, inbox, outbox, row_letters, desk, row, rows, costs, place, state):
+        state = step(opened, e, letters, inbox, outbox, row_letters, desk, row, rows, costs, place, state)
         return others(
             opened, e, letters, inbox, outbox, row_letters, advance_desk(desk, STEP_ROWS),
-            np.int32(row + STEP_ROWS), rows, costs, origin, place, elsewhere, state,
+            np.int32(row + STEP_ROWS), rows, costs, place, state,
         )  # fmt: skip
 
     return steps
@@ -244,27 +224,26 @@ def make_sweep_batch(config: KernelConfig, any_letters: bool = False) -> Any:
     """A device function that sweeps the rows of a batch in which nothing happens (see `eventful` for others).
 
     It takes left edge and letters from shared memory, and leaves the right edge there: `desk` says where.
-    `any_letters`: not only A C G T in the query, which is rare.
+    Returns what it carries on, and `threshold` or what opened value is higher. `any_letters`: not only
+    A C G T in the query, which is rare.
     """
-    batch, stride = config.batch, rows_of_turn(config, any_letters)
+    batch, stride, maximum = config.batch, rows_of_turn(config, any_letters), NUMBERS[config.numbers].maximum
     steps, fetch = _make_steps(config, any_letters, stride // STEP_ROWS), make_fetch_all(config)
 
     @cuda.jit(device=True)
     def sweep_batch(
-        opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, origin, place,
-        elsewhere, carry, best, threshold,
-    ):  # fmt: skip
+        opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, place, carry, threshold
+    ):
         upper = fetch(inbox, row_letters, desk, 0, carry.upper, place)
         lower = fetch(inbox, row_letters, desk, 1, carry.lower, place)
-        state = State(carry, upper, lower, best, threshold)
+        state = State(carry, upper, lower, threshold, threshold)
         row, swept = first_row, np.int32(0)
         while swept < batch:
             state = steps(
-                opened, e, letters, inbox, outbox, row_letters, desk, row, rows, costs, origin, place,
-                elsewhere, state,
+                opened, e, letters, inbox, outbox, row_letters, desk, row, rows, costs, place, state
             )  # fmt: skip
             swept, row = np.int32(swept + stride), np.int32(row + stride)
             desk = advance_desk(desk, stride)
-        return state.carry, state.best
+        return state.carry, maximum(state.high, state.higher)
 
     return sweep_batch

@@ -1,4 +1,4 @@
-"""The best cell that a lane has seen: found by one comparison a row, which seldom succeeds."""
+"""The best cell: what outranks it, and where in a row it is."""
 
 # mypy: allow-untyped-defs
 # Device functions have the types that numba infers.
@@ -15,7 +15,8 @@ from longalign.backends.cuda.config import LANES, STEP_ROWS, KernelConfig
 from longalign.backends.cuda.numbers import NUMBERS
 from longalign.backends.cuda.sync import ALL_LANES
 
-#: A score and where it is, by boundary indices; all 0 for no cell with a positive score.
+#: A score and where it is, by boundary indices; all 0 for no cell with a positive score. While it is known
+#: only in which batch the cell is (see `replay`), i and j are those of one below and right of all there.
 Best = namedtuple("Best", "score i j")
 
 
@@ -38,7 +39,7 @@ def _outranks(score, i, j, best):
 
 @cuda.jit(device=True)
 def best_of_warp(best):
-    """The highest-ranking cell of all lanes, in lane 0."""
+    """The highest-ranking cell of all lanes, in every lane."""
     distance = LANES // 2
     while distance > 0:
         score = cuda.shfl_down_sync(ALL_LANES, best.score, distance)
@@ -47,7 +48,10 @@ def best_of_warp(best):
         if _outranks(score, i, j, best):
             best = Best(score, i, j)
         distance //= 2
-    return best
+    return Best(
+        cuda.shfl_sync(ALL_LANES, best.score, 0), cuda.shfl_sync(ALL_LANES, best.i, 0),
+        cuda.shfl_sync(ALL_LANES, best.j, 0),
+    )  # fmt: skip
 
 
 @cache
@@ -86,15 +90,11 @@ def make_note_best(config: KernelConfig) -> Any:
         return found
 
     @cuda.jit(device=True)
-    def note(best, opened, highest, threshold, below, i, j, costs, origin):
-        """`best`, or a cell of the row that outranks it; i and j are those of the first part.
-
-        `below` is the highest of the row below, if that is done as well: where an alignment goes on, it is
-        higher.
-        """
+    def note(best, opened, highest, threshold, i, j, costs, origin):
+        """`best`, or a cell of the row that outranks it; i and j are those of the first part."""
         for half in range(halves):
             wanted = part(highest, half)
-            if wanted > part(threshold, half) and wanted >= part(below, half):
+            if wanted > part(threshold, half):
                 score = np.int32(value(highest, half, origin) + costs.amount)
                 column = np.int32(j + half * columns + first_column(opened, half, wanted))
                 row = np.int32(i - STEP_ROWS * half)

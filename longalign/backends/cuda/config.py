@@ -90,6 +90,11 @@ class KernelConfig:
         return 2 * self.columns + 9
 
     @property
+    def replay_values(self) -> int:
+        """int32 that a warp keeps of a batch, to sweep it again (see `replay`)."""
+        return self.state_words * LANES + 2 * self.batch
+
+    @property
     def mailbox_bytes(self) -> int:
         """Shared memory of a warp: two slots for every row of a batch, and row letters, each twice."""
         return 2 * 8 * self.batch + 2 * 4 * self.ring

@@ -151,8 +151,8 @@ def make_receive(config: KernelConfig) -> Any:
 
 def make_load_rows(config: KernelConfig) -> tuple[Any, Any]:
     """A device function that puts a batch's left edge and row letters into shared memory, and one that puts
-    the letters before a batch there."""
-    batch, ring, span, loads = config.batch, config.ring, config.span, -(-config.batch // LANES)
+    earlier letters there."""
+    batch, ring, loads = config.batch, config.ring, -(-config.batch // LANES)
     numbers, scores = NUMBERS[config.numbers], letter_scores(config)
     number, raised, row_letter = numbers.number, numbers.raised, scores.row
     minds_ambiguous = scores.add_any is not None
@@ -205,13 +205,13 @@ def make_load_rows(config: KernelConfig) -> tuple[Any, Any]:
         return edge, minds_ambiguous and cuda.any_sync(ALL_LANES, ambiguous)
 
     @cuda.jit(device=True)
-    def load_letters_above(row_letters, ring_at, query, jobs, job, rows, start, lane):
-        """The letters above row `start`, at which parts are still at work there."""
-        for row in range(max(np.int32(0), np.int32(start - span)) + lane, start, LANES):
+    def load_letters_again(row_letters, ring_at, query, jobs, job, rows, start, end, lane):
+        """The letters of rows `start` to `end`, of which the first may be negative."""
+        for row in range(max(np.int32(0), start) + lane, end, LANES):
             code = query[np.uint64(jobs[job, layout.QUERY_AT] + row)] if row < rows else np.uint8(0)
             store_letter(row_letters, ring_at, np.int32(row), code, query, jobs, job, rows)
 
-    return load_rows, load_letters_above
+    return load_rows, load_letters_again
 
 
 def make_store_edge(config: KernelConfig) -> Any:

@@ -34,7 +34,7 @@ def make_sweep_eventful_batch(config: KernelConfig) -> Any:
 
     `wanted` is the only wanted row that a part may meet, after the second row of a step.
     """
-    batch, halves = config.batch, config.halves
+    batch, halves, maximum = config.batch, config.halves, NUMBERS[config.numbers].maximum
     step, fetch, store_wanted = (
         make_step(config, eventful=True), make_fetch_all(config), make_store_wanted(config),
     )  # fmt: skip
@@ -42,31 +42,31 @@ def make_sweep_eventful_batch(config: KernelConfig) -> Any:
     @cuda.jit(device=True)
     def sweep_eventful_batch(
         opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, origin, place,
-        elsewhere, carry, best, threshold, wanted, jobs, lines,
+        carry, threshold, wanted, jobs, lines,
     ):  # fmt: skip
         upper = fetch(inbox, row_letters, desk, 0, carry.upper, place)
         lower = fetch(inbox, row_letters, desk, 1, carry.lower, place)
-        state = State(carry, upper, lower, best, threshold)
+        state = State(carry, upper, lower, threshold, threshold)
         row, end = first_row, np.int32(first_row + batch)
         while row < end:
-            state = step(
-                opened, e, letters, inbox, outbox, row_letters, desk, row, rows, costs, origin, place,
-                elsewhere, state,
-            )  # fmt: skip
+            state = step(opened, e, letters, inbox, outbox, row_letters, desk, row, rows, costs, place, state)
             row = np.int32(row + STEP_ROWS)
             if row == wanted.row:
                 store_wanted(lines, opened, e, 0, wanted.number, jobs, place, costs, origin)
             if halves == 2 and row == wanted.row + STEP_ROWS:
                 store_wanted(lines, opened, e, 1, wanted.number, jobs, place, costs, origin)
             desk = advance_desk(desk, STEP_ROWS)
-        return state.carry, state.best
+        return state.carry, maximum(state.high, state.higher)
 
     return sweep_eventful_batch
 
 
 def make_sweep_rows(config: KernelConfig) -> Any:
     """A device function that sweeps a batch row by row, whatever happens; wanted rows from number `wanted`
-    on may be met."""
+    on may be met.
+
+    If it is `looking`, it notes the best cell, and else how high the batch has come, as the others do.
+    """
     batch, columns, halves, track_best = config.batch, config.columns, config.halves, config.track_best
     halves_if, select = NUMBERS[config.numbers].halves, NUMBERS[config.numbers].select
     advance, inner_edge = make_row(config, any_letters=True, guarded=True), make_inner_edge(config)
@@ -76,8 +76,8 @@ def make_sweep_rows(config: KernelConfig) -> Any:
 
     @cuda.jit(device=True)
     def sweep_rows(
-        opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, origin, place,
-        elsewhere, carry, best, threshold, wanted_rows, wanted, jobs, lines,
+        opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, origin, place, carry,
+        best, looking, threshold, wanted_rows, wanted, jobs, lines,
     ):  # fmt: skip
         job, above = place.job, np.int32(first_row - STEP_ROWS)
         number = first_wanted_below(first_row, wanted, wanted_rows, jobs, job)
@@ -86,22 +86,23 @@ def make_sweep_rows(config: KernelConfig) -> Any:
         of_high = wanted_row(number, wanted_rows, jobs, job)
         here = fetch(inbox, row_letters, desk, 0, carry.upper, place)
         below = fetch(inbox, row_letters, desk, 1, carry.lower, place)
-        row, j = first_row, np.int32(place.first + 1)
+        used = halves_if(place.width > 0, place.width > columns)
+        row, j, highest = first_row, np.int32(place.first + 1), threshold
         while row < first_row + batch:
             begun, left = begun_at(row), here.left
             right, high = advance(
-                opened, opened, e, e, letters, here.letter, carry.diagonal, left, threshold, costs, begun
+                opened, opened, e, e, letters, here.letter, carry.diagonal, left, highest, costs, begun
             )
             if place.ragged:
                 right = inner_edge(opened, left, right, costs.extend_cost, place.final, place.last_column)
-            high = select(at_work(row, rows), high, threshold)
+            high = select(at_work(row, rows), high, highest)
             hand_on(outbox, desk, 0, right, place)
             here, below = below, fetch(inbox, row_letters, desk, 2, right, place)
-            if track_best and high != threshold:
-                best = note_best(best, opened, high, threshold, high, np.int32(row + 1), j, costs, origin)
-                used = halves_if(place.width > 0, place.width > columns)
+            if track_best and looking and high != highest:
+                best = note_best(best, opened, high, highest, np.int32(row + 1), j, costs, origin)
                 i = np.int32(row + 2 - STEP_ROWS * (halves - 1))
-                threshold = threshold_of(best, elsewhere, i, j, costs, origin, used)
+                high = threshold_of(best, np.int32(0), i, j, costs, origin, used)
+            highest = high
             row = np.int32(row + 1)
             if row == of_low.row and row > 0:
                 store_wanted(lines, opened, e, 0, of_low.number, jobs, place, costs, origin)
@@ -111,6 +112,6 @@ def make_sweep_rows(config: KernelConfig) -> Any:
                 of_high = wanted_row(np.int32(of_high.number + 1), wanted_rows, jobs, job)
             carry = Carry(carry.lower, right, select(begun, left.open, carry.diagonal))
             desk = advance_desk(desk, 1)
-        return carry, best
+        return carry, highest, best
 
     return sweep_rows

@@ -56,6 +56,7 @@ from longalign.backends.cuda.letters import letter_scores
 from longalign.backends.cuda.numbers import NUMBERS
 from longalign.backends.cuda.profile import ALIGNMENT, ProfileLayout
 from longalign.backends.cuda.ptx import load_relaxed, shared_address
+from longalign.backends.cuda.replay import NONE, make_replay, make_score, somewhere
 from longalign.backends.cuda.row import Edge
 from longalign.backends.cuda.sync import (
     ALL_LANES,
@@ -76,6 +77,7 @@ _PROGRESS_EVERY = 32
 SIGNATURE = (
     int64[:, ::1], int32[:, ::1], uint8[::1], uint8[::1], int32[::1], int64[::1], int64[::1], int32[::1],
     int32[::1], int32[::1], int32[::1], int64[::1], int32[::1], int32[::1], int32[:, ::1], int32[::1],
+    int32[::1],
 )  # fmt: skip
 
 
@@ -94,7 +96,7 @@ def build_kernel(config: KernelConfig) -> Any:
     columns, halves, span, batch, ring = (
         config.columns, config.halves, config.span, config.batch, config.ring,
     )  # fmt: skip
-    track_best, letter_slots = config.track_best, config.warps * 2 * ring
+    track_best, warps, letter_slots = config.track_best, config.warps, config.warps * 2 * ring
     slots = config.warps * batch + STEP_ROWS  # more than are filled: the last step fetches what none needs
     scores = letter_scores(config)
     target_letters, fill, has_profile = scores.words, scores.fill, scores.fill is not None
@@ -106,22 +108,24 @@ def build_kernel(config: KernelConfig) -> Any:
         make_load_columns(config), make_load_letters(config), make_read_costs(config),
     )  # fmt: skip
     read_ahead, receive, store_edge = make_read_ahead(config), make_receive(config), make_store_edge(config)
-    (load_rows, load_letters_above), (store_kept, load_kept) = make_load_rows(config), make_keep(config)
+    (load_rows, load_letters_again), (store_kept, load_kept) = make_load_rows(config), make_keep(config)
     rebase, threshold_of, state_words = make_rebase(config), make_threshold(config), config.state_words
+    (keep, recall), score_of, side_values = make_replay(config), make_score(config), config.replay_values
     sweep_batch, sweep_any_batch = make_sweep_batch(config), make_sweep_batch(config, any_letters=True)
     sweep_eventful_batch, sweep_rows = make_sweep_eventful_batch(config), make_sweep_rows(config)
-    minds_ambiguous = scores.add_any is not None
+    minds_ambiguous, full_width = scores.add_any is not None, config.strip_width
 
     @cuda.jit(max_registers=config.max_registers)
     def sweep(
         jobs, strips, query, target, matrices, top, column, wanted_rows,
-        flags, tickets, stop, progress, best_scores, lines, best_out, state,
+        flags, tickets, stop, progress, best_scores, lines, best_out, state, replays,
     ):  # fmt: skip
         lane = np.int32(cuda.threadIdx.x % LANES)
         # Each warp has its own part of the mailboxes, a slot for every row of a batch, and a ring of row
         # letters, each stored twice, so that the letters of a batch can be read without an end. The shuffles
         # hide from the assembler what addresses are made of: it would make them anew in each row.
         warp = np.int32(cuda.threadIdx.x // LANES)
+        replay_at = (np.int64(cuda.blockIdx.x) * warps + warp) * 2 * side_values
         inbox = cuda.shared.array(slots, int64)
         outbox = cuda.shared.array(slots, int64)
         row_letters = cuda.shared.array(letter_slots, int32)
@@ -192,83 +196,121 @@ def build_kernel(config: KernelConfig) -> Any:
                 ):
                     return
                 kept = load_kept(state, state_at, lane, opened, e)
-                load_letters_above(row_letters, ring_at, query, jobs, job, rows, first_start, lane)
+                load_letters_again(
+                    row_letters, ring_at, query, jobs, job, rows, np.int32(first_start - span), first_start,
+                    lane,
+                )  # fmt: skip
             carry, edge, origin = kept.carry, kept.edge, kept.origin
-            ambiguous_until, next_wanted = kept.ambiguous_until, kept.next_wanted
-            best = no_best()
+            ambiguous_until = kept.ambiguous_until
+            wanted = wanted_row(kept.next_wanted, wanted_rows, jobs, job)
+            best, side, suspect, again, then = no_best(), np.int32(0), NONE, NONE, NONE
             used = halves_if(width > 0, width > columns)
+            elsewhere = load_relaxed(best_scores, job) if track_best else np.int32(0)
             first_row_read, second_row_read = read_ahead(
                 query, column, jobs, job, rows, tag, first_start, lane
             )
             start = first_start
-            while start < last_start:
-                one, other, stopped = receive(
-                    first_row_read, second_row_read, column, jobs, job, rows, tag, start, lane, stop
-                )
-                if stopped or (start % (LOOK_EVERY * batch) == 0 and told_to_stop(stop)):
-                    return
-                moved = origin_below(edge, np.int32(jobs[job, layout.BELOW]))
-                by = cost(np.int32(moved - origin))
-                if based:
-                    carry = rebase(opened, e, carry, by)
-                    origin = moved
-                elsewhere = load_relaxed(best_scores, job) if track_best else np.int32(0)
-                # What a rectangle is worth is read once a batch rather than kept: registers are scarce.
-                costs = read_costs(jobs, job, origin)
-                edge, ambiguous = load_rows(
-                    inbox, inbox_at, row_letters, ring_at, edge, one, other, query, jobs, job, rows, start,
-                    lane, origin,
-                )  # fmt: skip
-                first_row_read, second_row_read = read_ahead(
-                    query, column, jobs, job, rows, tag, np.int32(start + batch), lane
-                )
-                if ambiguous:
-                    ambiguous_until = np.int32(start + batch + span)
+            while start < last_start or again != NONE:
+                looking = track_best and again != NONE
+                if looking:
+                    now, by_rows, happens = again, True, True
+                    at = replay_at + side_values * (side if again != suspect else np.int32(1 - side))
+                    kept = recall(replays, at, lane, opened, e, inbox, inbox_at)
+                    carry, origin = kept.carry, kept.origin
+                    load_letters_again(
+                        row_letters, ring_at, query, jobs, job, rows, np.int32(now - span),
+                        np.int32(now + batch), lane,
+                    )  # fmt: skip
+                    known, first_wanted = np.int32(0), np.int32(0)
+                    costs = read_costs(jobs, job, origin)
+                else:
+                    now = start
+                    one, other, stopped = receive(
+                        first_row_read, second_row_read, column, jobs, job, rows, tag, start, lane, stop
+                    )
+                    if stopped or (start % (LOOK_EVERY * batch) == 0 and told_to_stop(stop)):
+                        return
+                    moved = origin_below(edge, np.int32(jobs[job, layout.BELOW]))
+                    if based:
+                        carry = rebase(opened, e, carry, cost(np.int32(moved - origin)))
+                        origin = moved
+                    # What a rectangle is worth is read once a batch rather than kept: registers are scarce.
+                    costs = read_costs(jobs, job, origin)
+                    edge, ambiguous = load_rows(
+                        inbox, inbox_at, row_letters, ring_at, edge, one, other, query, jobs, job, rows,
+                        start, lane, origin,
+                    )  # fmt: skip
+                    known = elsewhere
+                    if track_best:
+                        kept = Kept(carry, edge, origin, ambiguous_until, wanted.number)
+                        keep(
+                            replays, replay_at + side_values * side, lane, opened, e, kept, inbox, inbox_at
+                        )
+                        elsewhere = load_relaxed(best_scores, job)
+                    first_row_read, second_row_read = read_ahead(
+                        query, column, jobs, job, rows, tag, np.int32(start + batch), lane
+                    )
+                    if ambiguous:
+                        ambiguous_until = np.int32(start + batch + span)
+                    if 0 < wanted.row <= start - behind:
+                        number = first_wanted_below(
+                            np.int32(start - behind), wanted.number, wanted_rows, jobs, job
+                        )
+                        wanted = wanted_row(number, wanted_rows, jobs, job)
+                    first_wanted, several = wanted.number, False
+                    meets = 0 < wanted.row <= start + batch
+                    if meets:
+                        following = wanted_row(np.int32(wanted.number + 1), wanted_rows, jobs, job)
+                        several = 0 < following.row <= start + batch
+                    happens = start < behind or meets or start + batch >= rows or place.ragged
+                    # What row by row alone can do: `eventful` says why.
+                    by_rows = (
+                        (meets and (several or wanted.row % STEP_ROWS != 0))
+                        or (happens and start < ambiguous_until)
+                    )  # fmt: skip
                 cuda.syncwarp()
 
-                next_wanted = first_wanted_below(
-                    np.int32(start - behind), next_wanted, wanted_rows, jobs, job
-                )
-                met = first_wanted_below(np.int32(start + batch), next_wanted, wanted_rows, jobs, job)
-                wanted = wanted_row(next_wanted, wanted_rows, jobs, job)
-                meets, ends = met > next_wanted, start + batch >= rows
-                happens = start < behind or meets or ends or place.ragged
-                # What row by row alone can do: `eventful` says why.
-                by_rows = (
-                    (meets and (met > next_wanted + 1 or wanted.row % STEP_ROWS != 0))
-                    or (happens and start < ambiguous_until)
-                )  # fmt: skip
-                first_row = np.int32(start - part * STEP_ROWS)
+                first_row = np.int32(now - part * STEP_ROWS)
                 threshold = threshold_of(
-                    best, elsewhere, first_row + 1 - STEP_ROWS * (halves - 1), first + 1, costs, origin, used
+                    best, known, first_row + 1 - STEP_ROWS * (halves - 1), first + 1, costs, origin, used
                 )
                 letter_at = np.int32(ring_at + LETTER_BYTES * (first_row & (ring - 1)))
                 desk = Desk(inbox_at, outbox_at, letter_at, profile, lane_at)
                 if by_rows:
-                    carry, best = sweep_rows(
+                    carry, highest, best = sweep_rows(
                         opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, origin,
-                        place, elsewhere, carry, best, threshold, wanted_rows, next_wanted, jobs,
-                        lines,
+                        place, carry, best, looking, threshold, wanted_rows, first_wanted, jobs, lines,
                     )  # fmt: skip
                 elif happens:
-                    carry, best = sweep_eventful_batch(
+                    carry, highest = sweep_eventful_batch(
                         opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, origin,
-                        place, elsewhere, carry, best, threshold, wanted, jobs, lines,
+                        place, carry, threshold, wanted, jobs, lines,
                     )  # fmt: skip
                 elif minds_ambiguous and start < ambiguous_until:
-                    carry, best = sweep_any_batch(
-                        opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, origin,
-                        place, elsewhere, carry, best, threshold,
+                    carry, highest = sweep_any_batch(
+                        opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, place,
+                        carry, threshold,
                     )  # fmt: skip
                 else:
-                    carry, best = sweep_batch(
-                        opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, origin,
-                        place, elsewhere, carry, best, threshold,
+                    carry, highest = sweep_batch(
+                        opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, place,
+                        carry, threshold,
                     )  # fmt: skip
-                if track_best and best.score > elsewhere:
-                    cuda.atomic.max(best_scores, job, best.score)
                 cuda.syncwarp()
+                if looking:
+                    best = best_of_warp(best)
+                    suspect, again, then = NONE, then, NONE
+                    continue
 
+                if track_best:
+                    score = score_of(highest, threshold, costs, origin)
+                    if score > best.score:
+                        best = somewhere(score, start, first_of_strip, batch, full_width)
+                        suspect, side = start, np.int32(1 - side)
+                        if lane == 0 and score > known:
+                            cuda.atomic.max(best_scores, job, score)
+                    elif score > 0:
+                        again, then = (suspect, start) if suspect != NONE else (start, NONE)
                 store_edge(
                     outbox, outbox_at, column, lines, jobs, job, rows, np.int32(tag + 1),
                     strips[strip, layout.WANTED_COLUMN], np.int32(start - behind), lane,
@@ -282,25 +324,25 @@ def build_kernel(config: KernelConfig) -> Any:
                         strips[strip, layout.NEXT], tickets, lane,
                     )  # fmt: skip
                 if start % (_PROGRESS_EVERY * batch) == 0 or start >= last_start:
-                    if start < last_start:
-                        publish_rows(flags, strips[strip, layout.FLAG], np.int32(start - first_start), lane)
+                    if last_start <= start < rows + behind:
+                        kept = Kept(carry, edge, origin, ambiguous_until, wanted.number)
+                        store_kept(state, state_at, lane, opened, e, kept)
+                    publish_rows(flags, strips[strip, layout.FLAG], np.int32(start - first_start), lane)
                     if lane == 0:
                         since = (start - 1) // (_PROGRESS_EVERY * batch) * (_PROGRESS_EVERY * batch)
                         before = _right_edge(max(since, first_start), behind, rows)
                         done = np.int64(_right_edge(start, behind, rows) - before)
                         cuda.atomic.add(progress, 0, done * strip_width)
+                if track_best and start >= last_start and again == NONE and suspect != NONE:
+                    if best.score >= load_relaxed(best_scores, job):
+                        again = suspect
+                    else:
+                        best = no_best()
 
-            if last_start < rows + behind:
-                kept = Kept(carry, edge, origin, ambiguous_until, next_wanted)
-                store_kept(state, state_at, lane, opened, e, kept)
-            publish_rows(flags, strips[strip, layout.FLAG], np.int32(last_start - first_start), lane)
-
-            if track_best:
-                best = best_of_warp(best)
-                if lane == 0:
-                    best_out[strip, layout.BEST_SCORE] = best.score
-                    best_out[strip, layout.BEST_I] = best.i
-                    best_out[strip, layout.BEST_J] = best.j
+            if track_best and lane == 0:
+                best_out[strip, layout.BEST_SCORE] = best.score
+                best_out[strip, layout.BEST_I] = best.i
+                best_out[strip, layout.BEST_J] = best.j
             strip = take_ticket(tickets, lane)
 
     return sweep

@@ -39,13 +39,13 @@ def run(
 ) -> int:
     """Launch, and wait; returns the number of cells reported to `progress`.
 
-    `shared_bytes` is dynamic shared memory of a block.
+    `blocks` are LEAST_BLOCKS or more, `shared_bytes` is dynamic shared memory of each.
 
     Lets pass what `progress` raises, and KeyboardInterrupt, after the kernel has left the device.
     """
     stream, finished = workspace.stream, workspace.finished
     workspace.started.record(stream)
-    kernel[max(blocks, LEAST_BLOCKS), config.warps * LANES, stream, shared_bytes](*buffers.arguments)
+    kernel[blocks, config.warps * LANES, stream, shared_bytes](*buffers.arguments)
     try:
         finished.record(stream)
         with cuda.defer_cleanup():  # giving memory back would wait for the kernel

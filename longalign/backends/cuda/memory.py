@@ -71,6 +71,7 @@ class Workspace:
         self._size = 0
         self._staging: Any = None
         self._pinned: Any = None
+        self._replays: Any = None
 
     def staging(self, half: int) -> Any:
         """One of two arrays of int32 in pinned memory, for boundaries on their way."""
@@ -93,6 +94,12 @@ class Workspace:
             return part
 
         return take
+
+    def replays(self, values: int) -> Any:
+        """Room for at least so many int32, for the warps' own use; see `replay`."""
+        if self._replays is None or self._replays.size < values:
+            self._replays = cuda.device_array(max(1, values), np.int32)
+        return self._replays
 
     def free_bytes(self) -> int:
         """Device bytes that may be planned with, in the current context: this block's are among them."""
@@ -152,7 +159,7 @@ class Arena:
 class DeviceBuffers(Arena):
     """The arrays of one launch, laid out in a workspace's block; `arguments` in the kernel's order."""
 
-    def __init__(self, work: WorkList, block: Any, stream: Any) -> None:
+    def __init__(self, work: WorkList, block: Any, replays: Any, stream: Any) -> None:
         super().__init__(block, stream)
         control = np.zeros(4, np.int32)  # the ticket counter, the stop word, and progress in 64 bits
         (
@@ -171,7 +178,7 @@ class DeviceBuffers(Arena):
         state = self._place((max(1, work.state_values),), np.dtype(np.int32))
         self.arguments = (
             jobs, strips, query, target, matrices, top, column, wanted_rows, flags, words[0:1], self.stop,
-            self.progress, best_scores, self.lines, self._best, state,
+            self.progress, best_scores, self.lines, self._best, state, replays,
         )  # fmt: skip
 
     def best(self) -> IntArray:

@@ -1,0 +1,92 @@
+"""Where the best cell is: a warp sweeps without looking, and repeats the one batch in which it must be.
+
+A look at every row would be a branch that nothing can overlap. So a batch says only how high it has come. What
+a warp needs to sweep it again is kept before, on one of two *sides* of the warp's memory. If the batch is
+higher than all before it, it becomes the strip's *suspect*, and the other side is used from then on: along an
+alignment each batch supersedes the one before. If it comes as high as what is known and could outrank it,
+suspect and batch are repeated at once, row by row, with a look at each cell. At the end of the strip the
+suspect is repeated, unless another strip has come higher.
+
+What is repeated writes the same values to the same places once more, or none.
+"""
+
+# mypy: allow-untyped-defs
+# Device functions have the types that numba infers.
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from longalign.backends.cuda.api import cuda
+from longalign.backends.cuda.batch import SLOT_BYTES
+from longalign.backends.cuda.best import Best
+from longalign.backends.cuda.config import LANES, KernelConfig
+from longalign.backends.cuda.interrupt import make_keep
+from longalign.backends.cuda.layout import high_of, low_of, pack
+from longalign.backends.cuda.numbers import NUMBERS
+from longalign.backends.cuda.ptx import load_shared, store_shared
+from longalign.backends.cuda.sync import ALL_LANES
+
+#: In place of the first row of a batch: there is none to repeat.
+NONE = np.int32(-1)
+
+
+def make_replay(config: KernelConfig) -> tuple[Any, Any]:
+    """Device functions that keep what a lane needs to sweep a batch again, its left edge included, in
+    `replays`, from `at` on; and that recall it."""
+    batch, loads, words = config.batch, -(-config.batch // LANES), config.state_words * LANES
+    store, load = make_keep(config)
+
+    @cuda.jit(device=True)
+    def keep(replays, at, lane, opened, e, kept, inbox, inbox_at):
+        store(replays, at, lane, opened, e, kept)
+        for k in range(loads):
+            slot = np.int32(k * LANES + lane)
+            if slot < batch:
+                value = load_shared(inbox, np.int32(inbox_at + SLOT_BYTES * slot))
+                replays[np.uint64(at + words + 2 * slot)] = low_of(value)
+                replays[np.uint64(at + words + 2 * slot + 1)] = high_of(value)
+
+    @cuda.jit(device=True)
+    def recall(replays, at, lane, opened, e, inbox, inbox_at):
+        for k in range(loads):
+            slot = np.int32(k * LANES + lane)
+            if slot < batch:
+                low = replays[np.uint64(at + words + 2 * slot)]
+                high = replays[np.uint64(at + words + 2 * slot + 1)]
+                store_shared(inbox, np.int32(inbox_at + SLOT_BYTES * slot), pack(low, high))
+        return load(replays, at, lane, opened, e)
+
+    return keep, recall
+
+
+def make_score(config: KernelConfig) -> Any:
+    """A device function for the highest score of a batch in which a lane has exceeded its threshold, 0 if none
+    has; the same in all lanes."""
+    numbers, halves = NUMBERS[config.numbers], config.halves
+    part, value = numbers.part, numbers.value
+
+    @cuda.jit(device=True)
+    def score(highest, threshold, costs, origin):
+        found = np.int32(0)
+        if cuda.any_sync(ALL_LANES, highest != threshold):
+            for half in range(halves):
+                if part(highest, half) != part(threshold, half):
+                    found = max(found, np.int32(value(highest, half, origin) + costs.amount))
+            distance = LANES // 2
+            while distance > 0:
+                found = max(found, cuda.shfl_down_sync(ALL_LANES, found, distance))
+                distance //= 2
+            found = cuda.shfl_sync(ALL_LANES, found, 0)
+        return found
+
+    return score
+
+
+@cuda.jit(device=True)
+def somewhere(score, start, first_of_strip, batch, strip_width):
+    """A best cell of which only the batch is known."""
+    return Best(
+        score, np.int32(start + batch + 1), np.int32(first_of_strip + strip_width + 1)
+    )  # fmt: skip
