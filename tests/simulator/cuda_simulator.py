@@ -7,6 +7,7 @@ primitive is a value left in a slot, a barrier, and a look at another slot. It t
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import threading
@@ -171,6 +172,10 @@ def _load_shared_words(count):
     return load
 
 
+def _part_of(block, start, shape, dtype):
+    return block[start : start + math.prod(shape) * dtype.itemsize].view(dtype).reshape(shape)
+
+
 def _ptx() -> ModuleType:
     module = ModuleType("longalign.backends.cuda.ptx")
     module.load_acquire = module.load_relaxed = lambda array, index: array[index]
@@ -228,3 +233,6 @@ def install() -> None:
         setattr(error, name, type(name, (Exception,), {}))
     sys.modules["numba.cuda.cudadrv.error"] = error
     sys.modules["longalign.backends.cuda.ptx"] = _ptx()
+    from longalign.backends.cuda import api
+
+    api.part_of = _part_of

@@ -6,11 +6,13 @@ that compiles, so these are imported late.
 
 from __future__ import annotations
 
+import math
 import pickle
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
+import numpy as np
 from numba import cuda
 from numba.cuda.cudadrv.error import CudaDriverError, CudaSupportError, NvvmError, NvvmSupportError
 
@@ -21,6 +23,7 @@ __all__ = [
     "intrinsic",
     "pack_kernel",
     "package_version",
+    "part_of",
     "unpack_kernel",
 ]
 
@@ -33,6 +36,18 @@ def intrinsic(function: Callable[..., Any]) -> Any:
     from numba.cuda.extending import intrinsic as decorate
 
     return decorate(function)
+
+
+def part_of(block: Any, start: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+    """An array in a one-dimensional device array of bytes, from byte `start` on; it does not copy.
+
+    The same as a slice, a view and a new shape, each of which takes as long.
+    """
+    from numba.cuda.cudadrv.devicearray import DeviceNDArray
+
+    strides = tuple(dtype.itemsize * math.prod(shape[k + 1 :]) for k in range(len(shape)))
+    memory = block.gpu_data.view(start, start + dtype.itemsize * math.prod(shape))
+    return DeviceNDArray(shape, strides, dtype, gpu_data=memory)
 
 
 def package_version() -> str:

@@ -49,6 +49,11 @@ class KernelConfig:
             raise ValueError("packed numbers need 8-bit letter scores")
 
     @property
+    def sparing(self) -> bool:
+        """Whether columns leave too few registers to keep what can be read again in each batch."""
+        return self.columns > 8
+
+    @property
     def halves(self) -> int:
         """Cells that a lane computes at a time."""
         return 2 if self.numbers == "packed" else 1

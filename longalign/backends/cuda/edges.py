@@ -26,28 +26,37 @@ from longalign.backends.cuda.sync import (
     write_tagged,
 )
 
-#: What a lane reads of a row: its left edge and its letter.
-Row = namedtuple("Row", "tagged code")
+#: What a batch needs to know of its rectangle; the words are those of `layout`.
+Fields = namedtuple("Fields", "match mismatch opening extend below query_at column_at")
+
+#: What a lane reads of a row: its left edge, its letter and, if it need not be sparing, that two rows above.
+Row = namedtuple("Row", "tagged code above")
 
 
-def make_read_costs(config: KernelConfig) -> Any:
+@cuda.jit(device=True)
+def read_fields(jobs, job):
+    """What is to be known of a rectangle."""
+    return Fields(
+        np.int32(jobs[job, layout.MATCH]), np.int32(jobs[job, layout.MISMATCH]),
+        np.int32(jobs[job, layout.OPENING]), np.int32(jobs[job, layout.EXTEND]),
+        np.int32(jobs[job, layout.BELOW]), jobs[job, layout.QUERY_AT], jobs[job, layout.COLUMN_AT],
+    )  # fmt: skip
+
+
+def make_costs(config: KernelConfig) -> Any:
     """A device function for the scores of a rectangle, in numbers above an origin."""
     numbers = NUMBERS[config.numbers]
     number, cost = numbers.number, numbers.cost
 
     @cuda.jit(device=True)
-    def read_costs(jobs, job, origin):
-        opening = np.int32(jobs[job, layout.OPENING])
+    def costs_of(fields, origin):
+        opening = fields.opening
         return Costs(
-            np.int32(jobs[job, layout.MATCH] + opening),
-            np.int32(jobs[job, layout.MISMATCH] + opening),
-            opening,
-            number(opening, np.int32(0)),
-            cost(np.int32(jobs[job, layout.EXTEND])),
-            number(np.int32(0), origin),
-        )
+            np.int32(fields.match + opening), np.int32(fields.mismatch + opening), opening,
+            number(opening, np.int32(0)), cost(fields.extend), number(np.int32(0), origin),
+        )  # fmt: skip
 
-    return read_costs
+    return costs_of
 
 
 def make_load_columns(config: KernelConfig) -> Any:
@@ -57,13 +66,12 @@ def make_load_columns(config: KernelConfig) -> Any:
     join, number, raised = numbers.join, numbers.number, numbers.raised
 
     @cuda.jit(device=True)
-    def load_columns(opened, e, first, end, top, jobs, job, costs, origin):
+    def load_columns(opened, e, first, end, top, top_at, extend, costs, origin):
         """Returns opened above and left of the first cells.
 
         Beyond the strip's end, the last value goes on: `kernel` says why that does no harm.
         """
-        opening, top_at = costs.amount, jobs[job, layout.TOP_AT]
-        gap_open = np.int32(opening - jobs[job, layout.EXTEND])
+        opening, gap_open = costs.amount, np.int32(costs.amount - extend)
         diagonal = np.int32(0)
         for half in range(halves):
             for k in range(columns):
@@ -101,27 +109,40 @@ def make_load_letters(config: KernelConfig) -> Any:
     return load_letters
 
 
+@cuda.jit(device=True)
+def read_letters(query, fields, rows, row):
+    """The letter of a row, and that of the row on which the other half of a packed number is, a step behind;
+    0 where there is none."""
+    code, above = np.uint8(0), np.uint8(0)
+    if row < rows:
+        code = query[np.uint64(fields.query_at + row)]
+    if STEP_ROWS <= row < rows + STEP_ROWS:
+        above = query[np.uint64(fields.query_at + row - STEP_ROWS)]
+    return code, above
+
+
 def make_read_ahead(config: KernelConfig) -> Any:
     """A device function that reads a batch's left edge and letters, in a lane's registers until they are
     needed.
 
     The edge is what happens to be there: `make_receive` waits for it.
     """
-    batch, loads = config.batch, -(-config.batch // LANES)
+    batch, loads, sparing = config.batch, -(-config.batch // LANES), config.sparing
 
     @cuda.jit(device=True)
-    def read_row(query, column, jobs, job, rows, tag, start, slot):
-        row, query_at = np.int32(start + slot), jobs[job, layout.QUERY_AT]
+    def read_row(query, column, fields, rows, tag, start, slot):
+        row = np.int32(start + slot)
         wanted = slot < batch and row < rows
-        tagged = read_tagged(column, jobs[job, layout.COLUMN_AT] + row, wanted, tag)
-        return Row(tagged, query[np.uint64(query_at + row)] if wanted else np.uint8(0))
+        tagged = read_tagged(column, fields.column_at + row, wanted, tag)
+        code, above = read_letters(query, fields, rows, row)
+        return Row(tagged, code if wanted else np.uint8(0), np.uint8(0) if sparing else above)
 
     @cuda.jit(device=True)
-    def read_ahead(query, column, jobs, job, rows, tag, start, lane):
-        first = read_row(query, column, jobs, job, rows, tag, start, lane)
+    def read_ahead(query, column, fields, rows, tag, start, lane):
+        first = read_row(query, column, fields, rows, tag, start, lane)
         second = first
         if loads > 1:
-            second = read_row(query, column, jobs, job, rows, tag, start, np.int32(lane + LANES))
+            second = read_row(query, column, fields, rows, tag, start, np.int32(lane + LANES))
         return first, second
 
     return read_ahead
@@ -132,19 +153,19 @@ def make_receive(config: KernelConfig) -> Any:
     batch, loads = config.batch, -(-config.batch // LANES)
 
     @cuda.jit(device=True)
-    def receive(first, second, column, jobs, job, rows, tag, start, lane, stop):
+    def receive(first, second, column, fields, rows, tag, start, lane, stop):
         """Both rows of the lane as they should be, and whether the host says stop instead."""
-        upper, lower = first.tagged, second.tagged
+        one, other = first.tagged, second.tagged
         stopped = False
-        while not stopped and any_missing(upper, lower, tag):
-            column_at = jobs[job, layout.COLUMN_AT] + start
+        while not stopped and any_missing(one, other, tag):
+            column_at = fields.column_at + start
             stopped = wait_for_row(column, column_at + min(batch, np.int32(rows - start)) - 1, tag, stop)
-            upper = read_tagged(column, column_at + lane, lane < batch and start + lane < rows, tag)
-            lower = upper
+            one = read_tagged(column, column_at + lane, lane < batch and start + lane < rows, tag)
+            other = one
             if loads > 1:
                 slot = np.int32(lane + LANES)
-                lower = read_tagged(column, column_at + slot, slot < batch and start + slot < rows, tag)
-        return Row(upper, first.code), Row(lower, second.code), stopped
+                other = read_tagged(column, column_at + slot, slot < batch and start + slot < rows, tag)
+        return Row(one, first.code, first.above), Row(other, second.code, second.above), stopped
 
     return receive
 
@@ -152,30 +173,27 @@ def make_receive(config: KernelConfig) -> Any:
 def make_load_rows(config: KernelConfig) -> tuple[Any, Any]:
     """A device function that puts a batch's left edge and row letters into shared memory, and one that puts
     earlier letters there."""
-    batch, ring, loads = config.batch, config.ring, -(-config.batch // LANES)
+    batch, ring, loads, sparing = config.batch, config.ring, -(-config.batch // LANES), config.sparing
     numbers, scores = NUMBERS[config.numbers], letter_scores(config)
     number, raised, row_letter = numbers.number, numbers.raised, scores.row
     minds_ambiguous = scores.add_any is not None
 
     @cuda.jit(device=True)
-    def store_letter(row_letters, ring_at, row, code, query, jobs, job, rows):
+    def store_letter(row_letters, ring_at, row, code, above):
         in_ring = np.int32(ring_at + LETTER_BYTES * (row & (ring - 1)))
-        # The other half of a packed number is a step behind.
-        above = np.uint8(0)
-        if STEP_ROWS <= row < rows + STEP_ROWS:
-            above = query[np.uint64(jobs[job, layout.QUERY_AT] + row - STEP_ROWS)]
         letter = row_letter(code, above)
         store_shared(row_letters, in_ring, letter)
         store_shared(row_letters, np.int32(in_ring + LETTER_BYTES * ring), letter)
 
     @cuda.jit(device=True)
     def load_row(
-        inbox, inbox_at, row_letters, ring_at, edge, read, query, jobs, job, rows, start, slot, origin
-    ):
-        row, opening = np.int32(start + slot), np.int32(jobs[job, layout.OPENING])
-        gap_open = np.int32(opening - jobs[job, layout.EXTEND])
+        inbox, inbox_at, row_letters, ring_at, edge, read, query, fields, rows, start, slot, origin
+    ):  # fmt: skip
+        row, opening = np.int32(start + slot), fields.opening
+        gap_open = np.int32(opening - fields.extend)
         if slot < batch:
-            store_letter(row_letters, ring_at, row, read.code, query, jobs, job, rows)
+            above = read_letters(query, fields, rows, row)[1] if sparing else read.above
+            store_letter(row_letters, ring_at, row, read.code, above)
             if row < rows:
                 edge = low_of(read.tagged.h)
                 gap = raised(low_of(read.tagged.gap), edge, gap_open)
@@ -185,31 +203,29 @@ def make_load_rows(config: KernelConfig) -> tuple[Any, Any]:
 
     @cuda.jit(device=True)
     def load_rows(
-        inbox, inbox_at, row_letters, ring_at, edge, first, second, query, jobs, job, rows, start, lane,
-        origin,
-    ):  # fmt: skip
+        inbox, inbox_at, row_letters, ring_at, edge, first, second, query, fields, rows, start, lane, origin
+    ):
         """Returns H on the edge of the batch's last row, and whether there are ambiguous letters in it that
         the kernel must mind."""
         edge = load_row(
-            inbox, inbox_at, row_letters, ring_at, edge, first, query, jobs, job, rows, start, lane, origin
+            inbox, inbox_at, row_letters, ring_at, edge, first, query, fields, rows, start, lane, origin
         )
         ambiguous = lane < batch and first.code >= UNAMBIGUOUS
         if loads > 1:
             slot = np.int32(lane + LANES)
             edge = load_row(
-                inbox, inbox_at, row_letters, ring_at, edge, second, query, jobs, job, rows, start, slot,
-                origin,
-            )  # fmt: skip
+                inbox, inbox_at, row_letters, ring_at, edge, second, query, fields, rows, start, slot, origin
+            )
             ambiguous = ambiguous or (slot < batch and second.code >= UNAMBIGUOUS)
         edge = cuda.shfl_sync(ALL_LANES, edge, (batch - 1) % LANES)
         return edge, minds_ambiguous and cuda.any_sync(ALL_LANES, ambiguous)
 
     @cuda.jit(device=True)
-    def load_letters_again(row_letters, ring_at, query, jobs, job, rows, start, end, lane):
+    def load_letters_again(row_letters, ring_at, query, fields, rows, start, end, lane):
         """The letters of rows `start` to `end`, of which the first may be negative."""
         for row in range(max(np.int32(0), start) + lane, end, LANES):
-            code = query[np.uint64(jobs[job, layout.QUERY_AT] + row)] if row < rows else np.uint8(0)
-            store_letter(row_letters, ring_at, np.int32(row), code, query, jobs, job, rows)
+            code, above = read_letters(query, fields, rows, np.int32(row))
+            store_letter(row_letters, ring_at, np.int32(row), code, above)
 
     return load_rows, load_letters_again
 
@@ -221,21 +237,21 @@ def make_store_edge(config: KernelConfig) -> Any:
 
     @cuda.jit(device=True)
     def store_edge(
-        outbox, outbox_at, column, lines, jobs, job, rows, tag, wanted_column, first, lane, half, origin
-    ):
+        outbox, outbox_at, column, lines, jobs, job, fields, rows, tag, wanted_column, first, lane, half,
+        origin,
+    ):  # fmt: skip
         """The slots hold rows from `first` on, which may be negative; their values are in that `half`."""
-        opening, column_at = np.int32(jobs[job, layout.OPENING]), jobs[job, layout.COLUMN_AT]
-        length = rows + 1
-        line_at = jobs[job, layout.COL_OUT_AT] + wanted_column * 2 * length + 1
         for load in range(loads):
             slot = np.int32(load * LANES + lane)
             row = np.int32(first + slot)
             if slot < batch and row >= 0 and row < rows:
                 value = load_shared(outbox, np.int32(outbox_at + SLOT_BYTES * slot))
-                h = np.int32(value_of(low_of(value), half, origin) + opening)
+                h = np.int32(value_of(low_of(value), half, origin) + fields.opening)
                 gap = value_of(high_of(value), half, origin)
-                write_tagged(column, column_at + row, h, gap, tag)
+                write_tagged(column, fields.column_at + row, h, gap, tag)
                 if wanted_column >= 0:
+                    length = rows + 1
+                    line_at = jobs[job, layout.COL_OUT_AT] + wanted_column * 2 * length + 1
                     lines[np.uint64(line_at + row)] = h
                     lines[np.uint64(line_at + length + row)] = gap
 

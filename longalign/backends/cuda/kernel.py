@@ -39,14 +39,15 @@ from longalign.backends.cuda.batch import (
 from longalign.backends.cuda.best import best_of_warp, make_threshold, no_best
 from longalign.backends.cuda.config import LANES, STEP_ROWS, KernelConfig
 from longalign.backends.cuda.edges import (
+    make_costs,
     make_load_columns,
     make_load_letters,
     make_load_rows,
     make_read_ahead,
-    make_read_costs,
     make_rebase,
     make_receive,
     make_store_edge,
+    read_fields,
 )  # fmt: skip
 from longalign.backends.cuda.eventful import make_sweep_eventful_batch, make_sweep_rows
 from longalign.backends.cuda.events import first_wanted_below, wanted_row
@@ -56,12 +57,20 @@ from longalign.backends.cuda.letters import letter_scores
 from longalign.backends.cuda.numbers import NUMBERS
 from longalign.backends.cuda.profile import ALIGNMENT, ProfileLayout
 from longalign.backends.cuda.ptx import load_relaxed, shared_address
-from longalign.backends.cuda.replay import NONE, make_replay, make_score, somewhere
+from longalign.backends.cuda.replay import (
+    BOTH,
+    NEWEST,
+    NO_BATCH,
+    NOTHING,
+    SUSPECT,
+    make_replay,
+    make_score,
+    somewhere,
+)
 from longalign.backends.cuda.row import Edge
 from longalign.backends.cuda.sync import (
     ALL_LANES,
     LEAD,
-    LOOK_EVERY,
     REST_EVERY,
     let_catch_up,
     publish_rows,
@@ -69,9 +78,6 @@ from longalign.backends.cuda.sync import (
     told_to_stop,
     wait_for_band,
 )  # fmt: skip
-
-#: Batches between two words to the host: often enough for a display, rare for the memory.
-_PROGRESS_EVERY = 32
 
 #: The types of a kernel's arguments, all C-contiguous arrays.
 SIGNATURE = (
@@ -104,8 +110,8 @@ def build_kernel(config: KernelConfig) -> Any:
     based, lead = config.numbers == "packed", config.lag + LEAD * batch
     numbers = NUMBERS[config.numbers]
     cost, halves_if, origin_below = numbers.cost, numbers.halves, numbers.origin
-    load_columns, load_letters, read_costs = (
-        make_load_columns(config), make_load_letters(config), make_read_costs(config),
+    load_columns, load_letters, costs_of = (
+        make_load_columns(config), make_load_letters(config), make_costs(config),
     )  # fmt: skip
     read_ahead, receive, store_edge = make_read_ahead(config), make_receive(config), make_store_edge(config)
     (load_rows, load_letters_again), (store_kept, load_kept) = make_load_rows(config), make_keep(config)
@@ -114,6 +120,7 @@ def build_kernel(config: KernelConfig) -> Any:
     sweep_batch, sweep_any_batch = make_sweep_batch(config), make_sweep_batch(config, any_letters=True)
     sweep_eventful_batch, sweep_rows = make_sweep_eventful_batch(config), make_sweep_rows(config)
     minds_ambiguous, full_width = scores.add_any is not None, config.strip_width
+    sparing = config.sparing
 
     @cuda.jit(max_registers=config.max_registers)
     def sweep(
@@ -165,16 +172,17 @@ def build_kernel(config: KernelConfig) -> Any:
             end = np.int32(first_of_strip + strip_width)
             last_column = np.int32((strip_width - 1) % columns)
             inner = end < jobs[job, layout.COLS]
+            fields, wanted_column = read_fields(jobs, job), strips[strip, layout.WANTED_COLUMN]
             place = Place(
                 job, lane, first, width, np.int32(last_part // halves),
                 halves_if(part == last_part, part + 1 == last_part), last_column,
-                last_column < columns - 1 and (strips[strip, layout.WANTED_COLUMN] >= 0 or inner),
+                last_column < columns - 1 and (wanted_column >= 0 or inner),
             )  # fmt: skip
 
             if has_profile:
                 fill(profile, lane_at, matrices, target, jobs, job, first, end)
             else:
-                costs = read_costs(jobs, job, np.int32(0))
+                costs = costs_of(fields, np.int32(0))
                 for half in range(halves):
                     load_letters(
                         letters, half, first, width, target, jobs[job, layout.TARGET_AT], costs.match,
@@ -183,9 +191,11 @@ def build_kernel(config: KernelConfig) -> Any:
             state_at = jobs[job, layout.STATE_AT] + np.int64(tag) * state_words * LANES
             if first_start == 0:
                 edge = low_of(top[jobs[job, layout.TOP_AT] + first_of_strip])
-                origin = origin_below(edge, np.int32(jobs[job, layout.BELOW]))
-                costs = read_costs(jobs, job, origin)
-                diagonal = load_columns(opened, e, first, end, top, jobs, job, costs, origin)
+                origin = origin_below(edge, fields.below)
+                costs = costs_of(fields, origin)
+                diagonal = load_columns(
+                    opened, e, first, end, top, jobs[job, layout.TOP_AT], fields.extend, costs, origin
+                )
                 nothing = Edge(np.int32(0), np.int32(0))
                 kept = Kept(
                     Carry(nothing, nothing, diagonal), edge, origin, np.int32(0), np.int32(0)
@@ -197,58 +207,51 @@ def build_kernel(config: KernelConfig) -> Any:
                     return
                 kept = load_kept(state, state_at, lane, opened, e)
                 load_letters_again(
-                    row_letters, ring_at, query, jobs, job, rows, np.int32(first_start - span), first_start,
-                    lane,
-                )  # fmt: skip
+                    row_letters, ring_at, query, fields, rows, np.int32(first_start - span), first_start, lane
+                )
             carry, edge, origin = kept.carry, kept.edge, kept.origin
             ambiguous_until = kept.ambiguous_until
             wanted = wanted_row(kept.next_wanted, wanted_rows, jobs, job)
-            best, side, suspect, again, then = no_best(), np.int32(0), NONE, NONE, NONE
+            best, side, suspect, to_repeat = no_best(), np.int32(0), NO_BATCH, NOTHING
             used = halves_if(width > 0, width > columns)
             elsewhere = load_relaxed(best_scores, job) if track_best else np.int32(0)
-            first_row_read, second_row_read = read_ahead(
-                query, column, jobs, job, rows, tag, first_start, lane
-            )
+            first_row_read, second_row_read = read_ahead(query, column, fields, rows, tag, first_start, lane)
             start = first_start
-            while start < last_start or again != NONE:
-                looking = track_best and again != NONE
+            while start < last_start or to_repeat != NOTHING:
+                looking = track_best and to_repeat != NOTHING
+                if sparing:
+                    fields, wanted_column = read_fields(jobs, job), strips[strip, layout.WANTED_COLUMN]
                 if looking:
-                    now, by_rows, happens = again, True, True
-                    at = replay_at + side_values * (side if again != suspect else np.int32(1 - side))
+                    of_suspect = to_repeat != NEWEST
+                    now, by_rows, happens = suspect if of_suspect else np.int32(start - batch), True, True
+                    at = replay_at + side_values * (np.int32(1 - side) if of_suspect else side)
                     kept = recall(replays, at, lane, opened, e, inbox, inbox_at)
                     carry, origin = kept.carry, kept.origin
                     load_letters_again(
-                        row_letters, ring_at, query, jobs, job, rows, np.int32(now - span),
+                        row_letters, ring_at, query, fields, rows, np.int32(now - span),
                         np.int32(now + batch), lane,
                     )  # fmt: skip
-                    known, first_wanted = np.int32(0), np.int32(0)
-                    costs = read_costs(jobs, job, origin)
+                    first_wanted = np.int32(0)
                 else:
                     now = start
                     one, other, stopped = receive(
-                        first_row_read, second_row_read, column, jobs, job, rows, tag, start, lane, stop
+                        first_row_read, second_row_read, column, fields, rows, tag, start, lane, stop
                     )
-                    if stopped or (start % (LOOK_EVERY * batch) == 0 and told_to_stop(stop)):
+                    if stopped:
                         return
-                    moved = origin_below(edge, np.int32(jobs[job, layout.BELOW]))
+                    moved = origin_below(edge, fields.below)
                     if based:
                         carry = rebase(opened, e, carry, cost(np.int32(moved - origin)))
                         origin = moved
-                    # What a rectangle is worth is read once a batch rather than kept: registers are scarce.
-                    costs = read_costs(jobs, job, origin)
                     edge, ambiguous = load_rows(
-                        inbox, inbox_at, row_letters, ring_at, edge, one, other, query, jobs, job, rows,
-                        start, lane, origin,
+                        inbox, inbox_at, row_letters, ring_at, edge, one, other, query, fields, rows, start,
+                        lane, origin,
                     )  # fmt: skip
-                    known = elsewhere
                     if track_best:
                         kept = Kept(carry, edge, origin, ambiguous_until, wanted.number)
-                        keep(
-                            replays, replay_at + side_values * side, lane, opened, e, kept, inbox, inbox_at
-                        )
-                        elsewhere = load_relaxed(best_scores, job)
+                        keep(replays, replay_at + side_values * side, lane, opened, e, kept, inbox, inbox_at)
                     first_row_read, second_row_read = read_ahead(
-                        query, column, jobs, job, rows, tag, np.int32(start + batch), lane
+                        query, column, fields, rows, tag, np.int32(start + batch), lane
                     )
                     if ambiguous:
                         ambiguous_until = np.int32(start + batch + span)
@@ -270,10 +273,13 @@ def build_kernel(config: KernelConfig) -> Any:
                     )  # fmt: skip
                 cuda.syncwarp()
 
-                first_row = np.int32(now - part * STEP_ROWS)
+                costs, first_row = costs_of(fields, origin), np.int32(now - part * STEP_ROWS)
                 threshold = threshold_of(
-                    best, known, first_row + 1 - STEP_ROWS * (halves - 1), first + 1, costs, origin, used
-                )
+                    best, np.int32(0) if looking else elsewhere, first_row + 1 - STEP_ROWS * (halves - 1),
+                    first + 1, costs, origin, used,
+                )  # fmt: skip
+                if track_best:
+                    elsewhere = load_relaxed(best_scores, job)  # it takes its time
                 letter_at = np.int32(ring_at + LETTER_BYTES * (first_row & (ring - 1)))
                 desk = Desk(inbox_at, outbox_at, letter_at, profile, lane_at)
                 if by_rows:
@@ -299,7 +305,7 @@ def build_kernel(config: KernelConfig) -> Any:
                 cuda.syncwarp()
                 if looking:
                     best = best_of_warp(best)
-                    suspect, again, then = NONE, then, NONE
+                    suspect, to_repeat = NO_BATCH, NEWEST if to_repeat == BOTH else NOTHING
                     continue
 
                 if track_best:
@@ -307,35 +313,36 @@ def build_kernel(config: KernelConfig) -> Any:
                     if score > best.score:
                         best = somewhere(score, start, first_of_strip, batch, full_width)
                         suspect, side = start, np.int32(1 - side)
-                        if lane == 0 and score > known:
+                        if lane == 0:
                             cuda.atomic.max(best_scores, job, score)
                     elif score > 0:
-                        again, then = (suspect, start) if suspect != NONE else (start, NONE)
+                        to_repeat = BOTH if suspect != NO_BATCH else NEWEST
                 store_edge(
-                    outbox, outbox_at, column, lines, jobs, job, rows, np.int32(tag + 1),
-                    strips[strip, layout.WANTED_COLUMN], np.int32(start - behind), lane,
-                    last_part % halves, origin,
+                    outbox, outbox_at, column, lines, jobs, job, fields, rows, np.int32(tag + 1),
+                    wanted_column, np.int32(start - behind), lane, last_part % halves, origin,
                 )  # fmt: skip
                 start = np.int32(start + batch)
-                passed = np.int32(start - behind - lead)
-                if start % (REST_EVERY * batch) == 0 and 0 < passed < rows:
-                    let_catch_up(
-                        column, jobs[job, layout.COLUMN_AT] + passed, np.int32(tag + 1),
-                        strips[strip, layout.NEXT], tickets, lane,
-                    )  # fmt: skip
-                if start % (_PROGRESS_EVERY * batch) == 0 or start >= last_start:
+                if start % (REST_EVERY * batch) == 0 or start >= last_start:
+                    passed = np.int32(start - behind - lead)
+                    if 0 < passed < rows:
+                        let_catch_up(
+                            column, fields.column_at + passed, np.int32(tag + 1), strips[strip, layout.NEXT],
+                            tickets, lane,
+                        )  # fmt: skip
                     if last_start <= start < rows + behind:
                         kept = Kept(carry, edge, origin, ambiguous_until, wanted.number)
                         store_kept(state, state_at, lane, opened, e, kept)
                     publish_rows(flags, strips[strip, layout.FLAG], np.int32(start - first_start), lane)
                     if lane == 0:
-                        since = (start - 1) // (_PROGRESS_EVERY * batch) * (_PROGRESS_EVERY * batch)
+                        since = (start - 1) // (REST_EVERY * batch) * (REST_EVERY * batch)
                         before = _right_edge(max(since, first_start), behind, rows)
                         done = np.int64(_right_edge(start, behind, rows) - before)
                         cuda.atomic.add(progress, 0, done * strip_width)
-                if track_best and start >= last_start and again == NONE and suspect != NONE:
+                    if told_to_stop(stop):
+                        return
+                if track_best and start >= last_start and to_repeat == NOTHING and suspect != NO_BATCH:
                     if best.score >= load_relaxed(best_scores, job):
-                        again = suspect
+                        to_repeat = SUSPECT
                     else:
                         best = no_best()
 

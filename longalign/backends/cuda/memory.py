@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,7 +11,7 @@ from numpy.typing import NDArray
 
 from longalign.backends.base import SweepJob
 from longalign.backends.cuda import layout
-from longalign.backends.cuda.api import cuda
+from longalign.backends.cuda.api import cuda, part_of
 from longalign.backends.cuda.config import LANES, KernelConfig
 from longalign.backends.cuda.worklist import ALL_ROWS, Take, WorkList, count_bands
 from longalign.backends.matrices import lay_out
@@ -146,14 +147,16 @@ class Arena:
                 at = self._used - start
                 staged[at : at + array.nbytes] = array.reshape(-1).view(np.uint8)
                 placed[id(array)] = self._place(array.shape, array.dtype)
-        self._block[start : self._used].copy_to_device(staged, stream=self._stream)
+        self._part(start, staged.shape, staged.dtype).copy_to_device(staged, stream=self._stream)
         return [placed[id(array)] for array in arrays]
 
     def _place(self, shape: tuple[int, ...], dtype: Any) -> Any:
-        size = int(np.prod(shape)) * dtype.itemsize
-        part = self._block[self._used : self._used + size].view(dtype).reshape(shape)
-        self._used += _rounded(size)
+        part = self._part(self._used, shape, dtype)
+        self._used += _rounded(math.prod(shape) * dtype.itemsize)
         return part
+
+    def _part(self, start: int, shape: tuple[int, ...], dtype: Any) -> Any:
+        return part_of(self._block, start, shape, dtype)
 
 
 class DeviceBuffers(Arena):

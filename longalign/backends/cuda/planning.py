@@ -29,14 +29,17 @@ class Shape:
 #: Shapes to choose from. Wide strips spend less on boundaries and synchronisation, narrow ones keep more
 #: warps busy on short rectangles.
 SHAPES: dict[Numbers, tuple[Shape, ...]] = {
-    "packed": (Shape(24, 64, 255), Shape(20, 64, 255), Shape(16, 64, 168), Shape(8, 64, 168)),
+    "packed": (
+        *(Shape(24, 64, 255), Shape(20, 64, 255), Shape(16, 64, 255)),
+        *(Shape(8, 32, 168), Shape(4, 32, 168)),
+    ),
     "int32": (Shape(16, 32, 168), Shape(8, 32, 128)),
 }
 
 #: With a matrix, shared memory bounds how many warps there is room for, and how wide strips can be: no wider
 #: than the widest here.
 PROFILE_SHAPES: dict[Numbers, tuple[Shape, ...]] = {
-    "packed": (Shape(16, 64, 168), Shape(8, 64, 168)),
+    "packed": (Shape(16, 64, 168), Shape(8, 32, 168), Shape(4, 32, 168)),
     "int32": (Shape(8, 32, 128),),
 }
 

@@ -1,11 +1,11 @@
 """Where the best cell is: a warp sweeps without looking, and repeats the one batch in which it must be.
 
-A look at every row would be a branch that nothing can overlap. So a batch says only how high it has come. What
-a warp needs to sweep it again is kept before, on one of two *sides* of the warp's memory. If the batch is
-higher than all before it, it becomes the strip's *suspect*, and the other side is used from then on: along an
-alignment each batch supersedes the one before. If it comes as high as what is known and could outrank it,
-suspect and batch are repeated at once, row by row, with a look at each cell. At the end of the strip the
-suspect is repeated, unless another strip has come higher.
+A look at every row would be a branch that nothing can overlap. So a batch says only how high it has come.
+What a warp needs to sweep it again is kept before, on one of two *sides* of the warp's memory. If the batch
+is higher than all before it, it becomes the strip's *suspect*, and the other side is used from then on:
+along an alignment each batch supersedes the one before. If it comes as high as what is known and could
+outrank it, suspect and batch are repeated at once, row by row, with a look at each cell. At the end of the
+strip the suspect is repeated, unless another strip has come higher.
 
 What is repeated writes the same values to the same places once more, or none.
 """
@@ -28,8 +28,11 @@ from longalign.backends.cuda.numbers import NUMBERS
 from longalign.backends.cuda.ptx import load_shared, store_shared
 from longalign.backends.cuda.sync import ALL_LANES
 
-#: In place of the first row of a batch: there is none to repeat.
-NONE = np.int32(-1)
+#: In place of a suspect's first row: there is no suspect.
+NO_BATCH = np.int32(-1)
+
+#: What a strip is to repeat before it goes on.
+NOTHING, NEWEST, SUSPECT, BOTH = map(np.int32, range(4))
 
 
 def make_replay(config: KernelConfig) -> tuple[Any, Any]:
@@ -62,8 +65,8 @@ def make_replay(config: KernelConfig) -> tuple[Any, Any]:
 
 
 def make_score(config: KernelConfig) -> Any:
-    """A device function for the highest score of a batch in which a lane has exceeded its threshold, 0 if none
-    has; the same in all lanes."""
+    """A device function for the highest score of a batch, the same in all lanes; 0 if none exceeds its
+    threshold."""
     numbers, halves = NUMBERS[config.numbers], config.halves
     part, value = numbers.part, numbers.value
 
@@ -87,6 +90,4 @@ def make_score(config: KernelConfig) -> Any:
 @cuda.jit(device=True)
 def somewhere(score, start, first_of_strip, batch, strip_width):
     """A best cell of which only the batch is known."""
-    return Best(
-        score, np.int32(start + batch + 1), np.int32(first_of_strip + strip_width + 1)
-    )  # fmt: skip
+    return Best(score, np.int32(start + batch + 1), np.int32(first_of_strip + strip_width + 1))

@@ -32,8 +32,9 @@ takes time from strips that others wait for, and gains nothing: the last strip d
 rests while its neighbour, if a warp has taken that, is more than `LEAD` batches behind what it could be.
 Rests are bounded: neither the result nor progress depends on them.
 
-**Stop.** The host sets `stop` from another stream; every warp reads it when it waits, and every `LOOK_EVERY`
-batches at the least, and leaves. A warp that leaves stores nothing more, so nobody reads unfinished values.
+**Stop.** The host sets `stop` from another stream; every warp reads it when it waits, at the end of a strip
+and every `REST_EVERY` batches, and leaves. A warp that leaves stores nothing more, so nobody reads unfinished
+values.
 """
 
 # mypy: allow-untyped-defs
@@ -55,14 +56,12 @@ from longalign.backends.cuda.ptx import (
 )
 
 ALL_LANES = 0xFFFFFFFF
-#: Batches after which a warp looks at what the host says, whether it waits or not.
-LOOK_EVERY = 32
-
-#: Batches between two looks at the right neighbour, and how many it may be behind.
+#: Batches between two looks at the right neighbour, and how many it may be behind. As often a warp tells the
+#: host how far it has come, and looks at what the host says, whether it waits or not.
 REST_EVERY, LEAD = 16, 16
 
 _REST_NANOSECONDS, _MOST_RESTS = np.uint32(1_000), 256
-_POLL_NANOSECONDS = np.uint32(100)
+_POLL_NANOSECONDS = np.uint32(20)
 
 #: H and F of a row on a strip's edge, each with its tag.
 Tagged = namedtuple("Tagged", "h gap")
