@@ -112,13 +112,10 @@ def make_load_letters(config: KernelConfig) -> Any:
 @cuda.jit(device=True)
 def read_letters(query, fields, rows, row):
     """The letter of a row, and that of the row on which the other half of a packed number is, a step behind;
-    0 where there is none."""
-    code, above = np.uint8(0), np.uint8(0)
-    if row < rows:
-        code = query[np.uint64(fields.query_at + row)]
-    if STEP_ROWS <= row < rows + STEP_ROWS:
-        above = query[np.uint64(fields.query_at + row - STEP_ROWS)]
-    return code, above
+    those of the nearest row where there is none."""
+    last = np.int32(rows - 1)
+    there, above = min(row, last), min(max(np.int32(row - STEP_ROWS), np.int32(0)), last)
+    return query[np.uint64(fields.query_at + there)], query[np.uint64(fields.query_at + above)]
 
 
 def make_read_ahead(config: KernelConfig) -> Any:
@@ -132,10 +129,9 @@ def make_read_ahead(config: KernelConfig) -> Any:
     @cuda.jit(device=True)
     def read_row(query, column, fields, rows, tag, start, slot):
         row = np.int32(start + slot)
-        wanted = slot < batch and row < rows
-        tagged = read_tagged(column, fields.column_at + row, wanted, tag)
+        tagged = read_tagged(column, fields.column_at + row, slot < batch and row < rows, tag)
         code, above = read_letters(query, fields, rows, row)
-        return Row(tagged, code if wanted else np.uint8(0), np.uint8(0) if sparing else above)
+        return Row(tagged, code, np.uint8(0) if sparing else above)
 
     @cuda.jit(device=True)
     def read_ahead(query, column, fields, rows, tag, start, lane):
@@ -176,7 +172,7 @@ def make_load_rows(config: KernelConfig) -> tuple[Any, Any]:
     batch, ring, loads, sparing = config.batch, config.ring, -(-config.batch // LANES), config.sparing
     numbers, scores = NUMBERS[config.numbers], letter_scores(config)
     number, raised, row_letter = numbers.number, numbers.raised, scores.row
-    minds_ambiguous = scores.add_any is not None
+    minds_ambiguous, full = scores.add_any is not None, config.batch % LANES == 0
 
     @cuda.jit(device=True)
     def store_letter(row_letters, ring_at, row, code, above):
@@ -191,14 +187,15 @@ def make_load_rows(config: KernelConfig) -> tuple[Any, Any]:
     ):  # fmt: skip
         row, opening = np.int32(start + slot), fields.opening
         gap_open = np.int32(opening - fields.extend)
-        if slot < batch:
+        if full or slot < batch:
             above = read_letters(query, fields, rows, row)[1] if sparing else read.above
             store_letter(row_letters, ring_at, row, read.code, above)
-            if row < rows:
-                edge = low_of(read.tagged.h)
-                gap = raised(low_of(read.tagged.gap), edge, gap_open)
-                opened = number(np.int32(edge - opening), origin)
-                store_shared(inbox, np.int32(inbox_at + SLOT_BYTES * slot), pack(opened, number(gap, origin)))
+            # Below the rectangle anything will do.
+            here = low_of(read.tagged.h)
+            gap = raised(low_of(read.tagged.gap), here, gap_open)
+            opened = number(np.int32(here - opening), origin)
+            store_shared(inbox, np.int32(inbox_at + SLOT_BYTES * slot), pack(opened, number(gap, origin)))
+            edge = here if row < rows else edge
         return edge
 
     @cuda.jit(device=True)
@@ -210,13 +207,13 @@ def make_load_rows(config: KernelConfig) -> tuple[Any, Any]:
         edge = load_row(
             inbox, inbox_at, row_letters, ring_at, edge, first, query, fields, rows, start, lane, origin
         )
-        ambiguous = lane < batch and first.code >= UNAMBIGUOUS
+        ambiguous = (full or lane < batch) and first.code >= UNAMBIGUOUS
         if loads > 1:
             slot = np.int32(lane + LANES)
             edge = load_row(
                 inbox, inbox_at, row_letters, ring_at, edge, second, query, fields, rows, start, slot, origin
             )
-            ambiguous = ambiguous or (slot < batch and second.code >= UNAMBIGUOUS)
+            ambiguous = ambiguous or ((full or slot < batch) and second.code >= UNAMBIGUOUS)
         edge = cuda.shfl_sync(ALL_LANES, edge, (batch - 1) % LANES)
         return edge, minds_ambiguous and cuda.any_sync(ALL_LANES, ambiguous)
 

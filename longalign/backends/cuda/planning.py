@@ -30,8 +30,8 @@ class Shape:
 #: warps busy on short rectangles.
 SHAPES: dict[Numbers, tuple[Shape, ...]] = {
     "packed": (
-        *(Shape(24, 64, 255), Shape(20, 64, 255), Shape(16, 64, 255)),
-        *(Shape(8, 32, 168), Shape(4, 32, 168)),
+        *(Shape(32, 64, 255), Shape(24, 64, 255), Shape(20, 64, 255), Shape(16, 64, 255)),
+        *(Shape(8, 64, 168), Shape(4, 32, 168)),
     ),
     "int32": (Shape(16, 32, 168), Shape(8, 32, 128)),
 }
@@ -218,9 +218,9 @@ def _strips(
 _CLOCK = 1.98e9
 _QUARTERS, _REGISTERS = 4, 65536
 _BLOCK_SHARED = 1 << 10  # shared memory that a block takes beside what it asks for
-_ROW_LATENCY, _COLUMN_LATENCY, _BATCH_LATENCY = 66, 12.6, 2_000
-_ROW_ISSUE, _COLUMN_ISSUE, _BATCH_ISSUE = 20, 13, 800
-_EVENTFUL, _STRIP_LATENCY = 1.6, 10_000
+_ROW_LATENCY, _COLUMN_LATENCY, _BATCH_LATENCY = 39, 12.2, 1_800
+_ROW_ISSUE, _COLUMN_ISSUE, _BATCH_ISSUE = 15, 13, 800
+_EVENTFUL, _STRIP_LATENCY = 1.6, 7_000
 
 
 def resident_warps(config: KernelConfig, hardware: Hardware, alphabet: int = 0) -> int:
