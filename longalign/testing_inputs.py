@@ -99,6 +99,17 @@ def mutated(query: Codes, length: int, rate: float, rng: np.random.Generator, le
     return target
 
 
+def scattered(rows: int, cols: int, copies: int, seed: int) -> tuple[Codes, Codes]:
+    """A query and a target of letters that match nothing, with so many copies of one word here and there."""
+    rng = np.random.default_rng(seed)
+    word = rng.integers(0, 4, 7, np.uint8)
+    query, target = np.full(rows, QUERY_N, np.uint8), np.full(cols, TARGET_N, np.uint8)
+    for side in (query, target):
+        for start in rng.choice(len(side) // (2 * len(word)), copies, replace=False) * 2 * len(word):
+            side[start : start + len(word)] = word
+    return query, target
+
+
 def edited(columns: int, changes: int, rng: np.random.Generator) -> tuple[Codes, Codes, Ops, Lengths]:
     """A query, a target and the alignment by which one was made from the other, in runs of =, X, I and D.
 

@@ -16,7 +16,7 @@ from longalign.errors import BackendError
 from longalign.matrix import SubstitutionMatrix
 from longalign.scoring import Scoring
 from longalign.testing import SweepConformance, assert_same_result, whole_matrix
-from longalign.testing_inputs import QUERY_N, TARGET_N, letters_of, matrix_of
+from longalign.testing_inputs import QUERY_N, TARGET_N, letters_of, matrix_of, scattered
 from longalign.testing_starts import StartConformance
 from longalign.testing_traces import TIES, TraceConformance, assert_same_path
 
@@ -26,7 +26,7 @@ DNA = Scoring()
 LARGE_SCORES = Scoring(match=1000, mismatch=-1500, gap_open=2000, gap_extend=700)
 PROTEIN = Scoring(gap_open=10, gap_extend=1, matrix=SubstitutionMatrix.load("BLOSUM62"))
 LARGE_PROTEIN = Scoring(gap_open=200, gap_extend=20, matrix=matrix_of(20 * np.array(PROTEIN.matrix.scores)))
-KINDS = [("packed", 8), ("packed", 16), ("packed", 24), ("int32", 8), ("int32", 16)]
+KINDS = [("packed", 8), ("packed", 24), ("packed", 32), ("int32", 8), ("int32", 16)]
 
 
 def cuda_backend(**wishes):
@@ -59,10 +59,10 @@ class Strips(SweepConformance):
 
 
 class TestNarrowPackedStrips(Strips):
-    """Narrower than any that the back end chooses, in batches of 64 rows."""
+    """The narrowest that the back end chooses, in batches of 32 rows."""
 
     wishes = {"numbers": "packed", "columns": 4}  # noqa: RUF012
-    interesting_lengths = (64, 256)
+    interesting_lengths = (32, 256)
 
 
 class TestNarrowInt32Strips(Strips):
@@ -202,6 +202,12 @@ def test_ties_among_best_cells_of_repeats(gpu, cpu, unit):
     query, target = np.resize(np.array(unit, np.uint8), 4_000), np.resize(np.array(unit, np.uint8), 9_000)
     free_gaps = Scoring(match=1, mismatch=-1, gap_open=0, gap_extend=0)
     check(gpu, cpu, [whole_matrix(query, target, scoring, True) for scoring in (Scoring(), free_gaps)])
+
+
+def test_best_cells_of_one_score_here_and_there(gpu, cpu):
+    """A best cell is found by sweeping a batch again: which one, if many come as high?"""
+    work = [whole_matrix(*scattered(3_000, 5_000, 40, seed), Scoring(), True) for seed in range(20)]
+    check(gpu, cpu, work)
 
 
 @pytest.mark.parametrize(
