@@ -99,13 +99,14 @@ def mutated(query: Codes, length: int, rate: float, rng: np.random.Generator, le
     return target
 
 
-def scattered(rows: int, cols: int, copies: int, seed: int) -> tuple[Codes, Codes]:
-    """A query and a target of letters that match nothing, with so many copies of one word here and there."""
+def scattered(rows: int, cols: int, count: int, seed: int) -> tuple[Codes, Codes]:
+    """A query and a target of letters that match nothing, with the same words here and there, in any order."""
     rng = np.random.default_rng(seed)
-    word = rng.integers(0, 4, 7, np.uint8)
+    words = rng.integers(0, 4, (count, 8), np.uint8)
     query, target = np.full(rows, QUERY_N, np.uint8), np.full(cols, TARGET_N, np.uint8)
     for side in (query, target):
-        for start in rng.choice(len(side) // (2 * len(word)), copies, replace=False) * 2 * len(word):
+        starts = rng.choice(len(side) // 10, count, replace=False) * 10
+        for start, word in zip(starts, words, strict=True):
             side[start : start + len(word)] = word
     return query, target
 

@@ -88,11 +88,11 @@ def test_ragged_strips_and_runs_of_ambiguous_letters(wishes: dict[str, int]):
     check_packed(work, **wishes)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("wishes", [{}, {"band_rows": 22}], ids=["whole", "in bands"])
 def test_best_cells_of_one_score_here_and_there(wishes: dict[str, int], seed: int):
-    """In one batch or in several, of one strip or of several, and in any order."""
-    check_packed([whole_matrix(*scattered(120, 200, 5, seed), Scoring(), True)], **wishes)
+    """A later batch of a strip may have the one on the lowest anti-diagonal."""
+    check_packed([whole_matrix(*scattered(120, 600, 8, seed), Scoring(), True)], columns=8, **wishes)
 
 
 @pytest.mark.parametrize("value", [-(1 << 30) - 5, (1 << 30) + 5])
