@@ -214,8 +214,8 @@ def measure(name: str, columns: int, options: argparse.Namespace, lattice: bool)
 
 def _packing(job: SweepJob) -> SweepJob:
     """The job with its boundaries packed while they come, as a tile's are."""
-    rows = Packer(job.rows, job.left.h[list(job.rows)], len(job.target))
-    cols = Packer(job.cols, job.top.h[list(job.cols)], len(job.query))
+    rows = Packer(job.rows, job.left.h_at(job.rows), len(job.target))
+    cols = Packer(job.cols, job.top.h_at(job.cols), len(job.query))
     return replace(job, sinks=Sinks(rows, cols))
 
 

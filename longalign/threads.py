@@ -9,6 +9,9 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
+#: So many calls are handed to a thread at a time that each has a few turns.
+_BATCHES_A_THREAD = 4
+
 #: More hardly pay: memory is busy then.
 MOST_THREADS = min(8, os.cpu_count() or 1)
 
@@ -21,5 +24,8 @@ def in_threads(function: Callable[..., T], *arguments: Iterable[Any]) -> list[T]
     calls = list(zip(*arguments, strict=True))
     if len(calls) <= 1:
         return [function(*call) for call in calls]
-    with ThreadPoolExecutor(min(MOST_THREADS, len(calls))) as threads:
-        return list(threads.map(function, *zip(*calls, strict=True)))
+    size = -(-len(calls) // (_BATCHES_A_THREAD * MOST_THREADS))
+    batches = [calls[start : start + size] for start in range(0, len(calls), size)]
+    with ThreadPoolExecutor(min(MOST_THREADS, len(batches))) as threads:
+        found = threads.map(lambda batch: [function(*call) for call in batch], batches)
+        return [result for results in found for result in results]

@@ -8,15 +8,13 @@ keeps no more than one line of each.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from itertools import chain
 
 from longalign.backends.base import Backend, Codes, Progress, SweepJob, SweepResult
-from longalign.boundary import Boundary, State, Waypoint, entry_edges
+from longalign.boundary import State, Waypoint, entry_edges
 from longalign.errors import InternalError
-from longalign.phases.meeting import backward_job, meet, reversed_line
+from longalign.phases.meeting import backward_job, closed, meet, reversed_line
 from longalign.problem import Problem, Segment
-from longalign.threads import in_threads
 
 
 def bisect(
@@ -27,10 +25,9 @@ def bisect(
     Among equally good paths it takes the one that crosses the cut furthest right, or lowest down, and there
     in H before a gap.
     """
-    # Of many large segments, edges and sums take longer than the sweep itself, on a GPU.
-    jobs = [*chain.from_iterable(in_threads(partial(_halves, problem), segments))]
+    jobs = [*chain.from_iterable(_halves(problem, segment) for segment in segments)]
     results = backend.sweep(jobs, progress)
-    return in_threads(_middle, segments, jobs[::2], jobs[1::2], results[::2], results[1::2])
+    return [*map(_middle, segments, jobs[::2], results[::2], results[1::2])]
 
 
 def _halves(problem: Problem, segment: Segment) -> tuple[SweepJob, SweepJob]:
@@ -55,16 +52,12 @@ def _last_line(query: Codes, target: Codes, across: bool) -> tuple[tuple[int, ..
     return ((len(query),), ()) if across else ((), (len(target),))
 
 
-def _middle(
-    segment: Segment, forward: SweepJob, backward: SweepJob, ahead: SweepResult, behind: SweepResult
-) -> Waypoint:
+def _middle(segment: Segment, forward: SweepJob, ahead: SweepResult, behind: SweepResult) -> Waypoint:
     if forward.rows:
-        line = _closed(ahead.rows[0], forward.left.h[-1])
-        facing = reversed_line(behind.rows[0], backward.left.h[-1])
+        line, facing = closed(ahead.rows[0]), reversed_line(behind.rows[0])
         gap, cut = State.E, len(forward.query)
     else:
-        line = _closed(ahead.cols[0], forward.top.h[-1])
-        facing = reversed_line(behind.cols[0], backward.top.h[-1])
+        line, facing = closed(ahead.cols[0]), reversed_line(behind.cols[0])
         gap, cut = State.F, len(forward.target)
     entry, exit_ = segment.entry, segment.exit
     # A gap that was open on entry has paid for its opening: value there is that of its state alone.
@@ -74,10 +67,3 @@ def _middle(
     offset, state, value = found
     i, j = (cut, offset) if forward.rows else (offset, cut)
     return Waypoint(entry.i + i, entry.j + j, state, entry.value + value)
-
-
-def _closed(line: Boundary, corner_gap: int) -> Boundary:
-    """A line of a segment of its own: at its corner, on the edge, the gap state equals H."""
-    gap = line.gap.copy()
-    gap[0] = corner_gap
-    return Boundary(line.h, gap)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from longalign.backends.base import Codes, SweepJob
-from longalign.boundary import Boundary, State, entry_edges
+from longalign.boundary import Boundary, Edge, IntArray, State, entry_edges
 from longalign.problem import Segment, reachable
 from longalign.recurrence import join
 from longalign.scoring import Scoring
@@ -19,6 +19,9 @@ from longalign.scoring import Scoring
 #: What a sweep takes on the host for each letter of a rectangle: its place on the edges and the last lines,
 #: in a back end's copies as well.
 _BYTES_PER_LETTER = 64
+
+#: Cells of a line that are looked at together.
+_BLOCK = 1 << 14
 
 
 def bytes_needed(rows: int, cols: int) -> int:
@@ -75,35 +78,48 @@ def backward_job(
     )
 
 
-def reversed_line(line: Boundary, corner_gap: int) -> Boundary:
-    """A line of a backward sweep in the order of the sequences.
+def closed(line: Boundary) -> Boundary:
+    """A line that the sweep of a segment has returned, written to: at its corner the gap state equals H.
 
-    Its corner, now the last cell, lies on the edge that the sweep was given; there the gap state equals H
-    (see `entry_edges`), and `corner_gap` is that.
+    The corner lies on the edge that the sweep was given; see `entry_edges`.
     """
-    gap = line.gap[::-1].copy()
-    gap[-1] = corner_gap
-    return Boundary(line.h[::-1], gap)
+    line.gap[0] = line.h[0]
+    return line
+
+
+def reversed_line(line: Boundary) -> Boundary:
+    """A line that a backward sweep has returned, `closed`, in the order of the sequences: corner last."""
+    line = closed(line)
+    return Boundary(line.h[::-1], line.gap[::-1])
 
 
 def meet(
-    forward: Boundary, backward: Boundary, gap: State, total: int, alpha: int
+    forward: Edge, backward: Boundary, gap: State, total: int, alpha: int
 ) -> tuple[int, State, int] | None:
     """The last cell of a line at which a path of value `total` passes: its index, state and value.
 
     `gap` is the state of the gap that crosses the line. Of the two states at one cell, H comes first.
     """
-    candidates = []
-    for state, ahead, behind in (
-        (State.H, forward.h, backward.h),
-        (gap, forward.gap, backward.gap),
-    ):
-        sums = join(ahead.astype(np.int64), behind.astype(np.int64), state, alpha)
-        hits = np.flatnonzero((sums == total) & reachable(ahead) & reachable(behind))
-        if len(hits):
-            offset = int(hits[-1])
-            candidates.append((offset, -state, state, int(ahead[offset])))
-    if not candidates:
-        return None
-    offset, _, state, value = max(candidates)
-    return offset, state, value
+    states = ((State.H, forward.h, backward.h), (gap, forward.gap, backward.gap))
+    # In blocks that stay in a cache, and no further than needed.
+    for stop in range(len(forward) + 1, 0, -_BLOCK):
+        block = slice(max(0, stop - _BLOCK), stop)
+        candidates = [
+            (block.start + offset, -state, state, int(ahead[block.start + offset]))
+            for state, ahead, behind in states
+            if (offset := _last_meeting(ahead[block], behind[block], state, total, alpha)) is not None
+        ]
+        if candidates:
+            offset, _, state, value = max(candidates)
+            return offset, state, value
+    return None
+
+
+def _last_meeting(ahead: IntArray, behind: IntArray, state: State, total: int, alpha: int) -> int | None:
+    """The last place at which two halves of a path are worth `total` together."""
+    # Sums of 32 bits may wrap, so those that look right are made once more, in more bits.
+    wanted = np.array(total - join(0, 0, state, alpha)).astype(np.int32)
+    places = np.flatnonzero(ahead + behind == wanted)
+    ahead, behind = ahead[places].astype(np.int64), behind[places].astype(np.int64)
+    places = places[(join(ahead, behind, state, alpha) == total) & reachable(ahead) & reachable(behind)]
+    return int(places[-1]) if len(places) else None

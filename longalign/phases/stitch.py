@@ -17,7 +17,7 @@ from functools import partial
 from longalign.backends.base import Backend, Progress, SweepJob, SweepResult, no_progress
 from longalign.boundary import State, Waypoint
 from longalign.errors import InternalError
-from longalign.lattice import Chunk, StoreLattice
+from longalign.lattice import StoreLattice
 from longalign.phases import meeting
 from longalign.problem import Problem
 from longalign.threads import in_threads
@@ -92,45 +92,42 @@ def _go_back(
     lattice: StoreLattice, points: Sequence[Waypoint], backend: Backend, progress: Progress
 ) -> list[Waypoint]:
     """The waypoint before each of some others, by one call of the back end."""
-    problem = lattice.problem
     inside = [point for point in points if point.i > 0 and point.j > 0]
-    # Of many large chunks, edges and sums take longer than the sweep itself, on a GPU.
-    chunks = in_threads(lambda point: lattice.chunk(point.i, point.j), inside)
-    jobs = in_threads(partial(_reverse_job, problem), chunks, inside)
-    swept = backend.sweep(jobs, progress)
-    entries = in_threads(partial(_entry, problem), chunks, inside, jobs, swept)
-    before = dict(zip(inside, entries, strict=True))
-    return [before.get(point, problem.corner) for point in points]
+    swept = backend.sweep([_reverse_job(lattice, point) for point in inside], progress)
+    # It takes long to unpack the edges of many large chunks.
+    before = dict(zip(inside, in_threads(partial(_entry, lattice), inside, swept), strict=True))
+    return [before.get(point, lattice.problem.corner) for point in points]
 
 
-def _reverse_job(problem: Problem, chunk: Chunk, exit_: Waypoint) -> SweepJob:
-    """The chunk from its exit backwards."""
+def _reverse_job(lattice: StoreLattice, exit_: Waypoint) -> SweepJob:
+    """The chunk that computes a cell, from there backwards."""
+    problem, (i0, j0) = lattice.problem, lattice.corner(exit_.i, exit_.j)
     return meeting.backward_job(
-        problem.query[chunk.i0 : exit_.i],
-        problem.target[chunk.j0 : exit_.j],
+        problem.query[i0 : exit_.i],
+        problem.target[j0 : exit_.j],
         problem.scoring,
         exit_.state,
-        rows=(exit_.i - chunk.i0,),
-        cols=(exit_.j - chunk.j0,),
+        rows=(exit_.i - i0,),
+        cols=(exit_.j - j0,),
         track_best=problem.is_local,
     )
 
 
-def _entry(problem: Problem, chunk: Chunk, exit_: Waypoint, job: SweepJob, result: SweepResult) -> Waypoint:
-    best = result.best
+def _entry(lattice: StoreLattice, exit_: Waypoint, swept: SweepResult) -> Waypoint:
+    problem, best = lattice.problem, swept.best
     if problem.is_local and best.score == exit_.value:
         return Waypoint(exit_.i - best.i, exit_.j - best.j, State.H, 0)
-    alpha = problem.scoring.gap_open
-    top = meeting.reversed_line(result.rows[0], corner_gap=job.left.h[-1])
-    across = meeting.meet(chunk.top, top, State.E, exit_.value, alpha)
+    (i0, j0), alpha = lattice.corner(exit_.i, exit_.j), problem.scoring.gap_open
+    top = meeting.reversed_line(swept.rows[0])
+    across = meeting.meet(lattice.row(i0, j0, exit_.j), top, State.E, exit_.value, alpha)
     if across is not None:
         offset, state, value = across
-        return Waypoint(chunk.i0, chunk.j0 + offset, state, value)
-    left = meeting.reversed_line(result.cols[0], corner_gap=job.top.h[-1])
-    down = meeting.meet(chunk.left, left, State.F, exit_.value, alpha)
+        return Waypoint(i0, j0 + offset, state, value)
+    left = meeting.reversed_line(swept.cols[0])
+    down = meeting.meet(lattice.column(j0, i0, exit_.i), left, State.F, exit_.value, alpha)
     if down is not None:
         offset, state, value = down
-        return Waypoint(chunk.i0 + offset, chunk.j0, state, value)
+        return Waypoint(i0 + offset, j0, state, value)
     raise InternalError(
         f"internal error: no path of value {exit_.value} leads to cell ({exit_.i}, {exit_.j})"
     )

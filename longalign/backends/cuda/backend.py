@@ -20,6 +20,7 @@ from longalign.backends.base import (
 )
 from longalign.backends.collector import collector_at_rest
 from longalign.backends.cuda import (
+    edge_kernel,
     launch,
     memory,
     planning,
@@ -45,6 +46,14 @@ def _kernel(config: KernelConfig) -> Any:
     """The kernel of a configuration, which is taken from disk, if it is there, instead of compiled."""
     kernel = build_kernel(config)
     kernel._cache = CudaCache(str(config))
+    return kernel
+
+
+@cache
+def _edge_filler() -> Any:
+    """The kernel that fills in even edges, likewise."""
+    kernel = edge_kernel.build_kernel()
+    kernel._cache = CudaCache("edges")
     return kernel
 
 
@@ -220,6 +229,11 @@ class CudaBackend:
         take = workspace.take_pinned(worklist.input_bytes(jobs))
         work = worklist.build(jobs, config, band_rows, take)
         buffers = memory.DeviceBuffers(work, block, workspace.stream)
+        if len(work.even_edges):
+            fill = _compiled(_edge_filler(), edge_kernel.SIGNATURE)
+            threads = config.warps * LANES
+            grid = edge_kernel.grid_for(work.even_edges, threads, launch.LEAST_BLOCKS)
+            fill[grid, threads, workspace.stream](*buffers.edges)
         kernel = _kernel(config)
         blocks = min(resident, -(-len(work.strips) // config.warps))
         with Download(jobs, work, buffers.lines, buffers.flags, workspace) as download:

@@ -45,7 +45,7 @@ def bytes_needed(jobs: Sequence[SweepJob], config: KernelConfig, band_rows: int 
         total += (rows + cols) * _LETTER + (2 * rows + cols + 1) * _VALUE
         total += (len(job.rows) * (cols + 1) + len(job.cols) * (rows + 1)) * _VALUE
         total += bands * strips * _STRIP
-        total += layout.JOB_FIELDS * 8 + 4 + (len(job.rows) + 1) * 4
+        total += (layout.JOB_FIELDS + 2 * layout.EDGE_FIELDS) * 8 + 4 + (len(job.rows) + 1) * 4
     return total
 
 
@@ -83,7 +83,7 @@ class Workspace:
         if self._pinned is None or len(self._pinned) < size:
             self._pinned = None
             cuda.current_context().memory_manager.deallocations.clear()
-            self._pinned = cuda.pinned_array(size, np.uint8)
+            self._pinned = cuda.pinned_array(max(1, size), np.uint8)
         block, used = self._pinned, 0
 
         def take(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -155,14 +155,23 @@ class DeviceBuffers(Arena):
     def __init__(self, work: WorkList, block: Any, stream: Any) -> None:
         super().__init__(block, stream)
         control = np.zeros(4, np.int32)  # the ticket counter, the stop word, and progress in 64 bits
+        even_edges = work.even_edges if len(work.even_edges) else np.zeros((1, layout.EDGE_FIELDS), np.int64)
         (
-            jobs, strips, query, target, matrices, top, column, wanted_rows, flags, best_scores, words,
+            jobs, strips, query, target, matrices, even_edges, wanted_rows, flags, best_scores, words,
         ) = self._upload(
             [
-                work.jobs, work.strips, work.query, work.target, work.matrices, work.top, work.column,
-                work.wanted_rows, work.flags, np.zeros(len(work.jobs), np.int32), control,
+                work.jobs, work.strips, work.query, work.target, work.matrices, even_edges, work.wanted_rows,
+                work.flags, np.zeros(len(work.jobs), np.int32), control,
             ]
         )  # fmt: skip
+        top, column = (
+            self._place((size,), np.dtype(np.int64)) for size in (work.top_values, work.column_values)
+        )
+        for whole, begin in ((top, work.top), (column, work.column)):
+            if len(begin):
+                whole[: len(begin)].copy_to_device(begin, stream=stream)
+        #: The arguments of `edge_kernel`.
+        self.edges = even_edges, top, column
         self.stop = words[1:2]
         self.progress = words[2:4].view(np.dtype(np.int64))
         self.flags = flags

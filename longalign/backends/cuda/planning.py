@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from itertools import product
 
 from longalign.backends.base import SweepJob
@@ -14,7 +14,7 @@ from longalign.backends.cuda.letters import STRATEGIES, fits_bytes, letters_for
 from longalign.backends.cuda.profile import most_warps, profile_bytes, warp_bytes
 from longalign.backends.cuda.worklist import ALL_ROWS
 from longalign.geometry import share
-from longalign.threads import in_threads
+from longalign.scoring import Scoring
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,9 +138,8 @@ def choose(jobs: Sequence[SweepJob], hardware: Hardware, wishes: Wishes = Wishes
     """A kernel for each rectangle; those that one kernel can sweep share its launch, and so their choice."""
     groups: dict[tuple[bool, bool, Numbers, Letters], list[int]] = {}
     reasons = {}
-    of_jobs = in_threads(partial(_numbers, hardware=hardware, wishes=wishes), jobs)  # edges may be long
-    for number, (job, (letters, numbers, reason)) in enumerate(zip(jobs, of_jobs, strict=True)):
-        reasons[number] = reason
+    for number, job in enumerate(jobs):
+        letters, numbers, reasons[number] = _numbers(job, hardware, wishes)
         groups.setdefault((job.local, job.track_best, numbers, letters), []).append(number)
     choices: dict[int, Choice] = {}
     for (_, _, numbers, letters), members in groups.items():
@@ -174,16 +173,24 @@ def _fitting(
     jobs: Sequence[SweepJob], numbers: Numbers, letters: Letters, wishes: Wishes
 ) -> list[KernelConfig]:
     """The kernels that are exact for all these rectangles."""
+    local, track_best = jobs[0].local, jobs[0].track_best
+    exact = [
+        _exact(scoring, local, track_best, numbers, letters, wishes)
+        for scoring in {job.scoring for job in jobs}
+    ]
+    return [config for config in exact[0] if all(config in others for others in exact)]
+
+
+@lru_cache
+def _exact(
+    scoring: Scoring, local: bool, track_best: bool, numbers: Numbers, letters: Letters, wishes: Wishes
+) -> list[KernelConfig]:
+    """The kernels that are exact for a scoring."""
     configs = [
-        _config(jobs[0].local, jobs[0].track_best, numbers, letters, shape, wishes.warps)
+        _config(local, track_best, numbers, letters, shape, wishes.warps)
         for shape in wishes.shapes(numbers, letters)
     ]
-    scorings = {job.scoring for job in jobs}
-    return [
-        config
-        for config in configs
-        if numbers == "int32" or all(window.wide_enough(scoring, config) for scoring in scorings)
-    ]
+    return [config for config in configs if numbers == "int32" or window.wide_enough(scoring, config)]
 
 
 def _strips(
