@@ -40,6 +40,10 @@ _STEPS_A_PART = 4
 #: 2 / PATH_SHARE of phase 1 for each sweep.
 PATH_SHARE = 40
 
+#: Chunks larger than this may be half as large where boundaries go to a disk, which has more room than
+#: memory: a GPU takes longer to sweep what lies between two of them than it takes to write them.
+SMALLEST_HALVED_CHUNK = 1 << 16
+
 
 @dataclass(frozen=True, slots=True)
 class Tile:
@@ -201,13 +205,21 @@ def _counts(length: int, largest: int, devices: int) -> list[int]:
 
 
 def default_budget(
-    rows: int, cols: int, least_chunk: int = 0, bytes_per_cell: float = BYTES_PER_STORED_CELL
+    rows: int,
+    cols: int,
+    least_chunk: int = 0,
+    bytes_per_cell: float = BYTES_PER_STORED_CELL,
+    *,
+    fine: bool = False,
 ) -> int:
     """Bytes of lattice that make phases 2 and 3 cheap beside phase 1.
 
-    `least_chunk` is the side below which a back end sweeps a chunk in no less time.
+    `least_chunk` is the side below which a back end sweeps a chunk in no less time. Where it may be `fine`,
+    large chunks are halved.
     """
     chunk = max(SMALLEST_CHUNK, least_chunk, rows * cols // (PATH_SHARE * (rows + cols)))
+    if fine:
+        chunk = min(chunk, max(SMALLEST_HALVED_CHUNK, chunk // 2))
     return ceil(2 * rows * cols / chunk * bytes_per_cell) + (1 << 20)
 
 

@@ -18,7 +18,7 @@ from longalign.scoring import Scoring
 
 #: What a sweep takes on the host for each letter of a rectangle: its place on the edges and the last lines,
 #: in a back end's copies as well.
-_BYTES_PER_LETTER = 64
+_BYTES_PER_LETTER = 40
 
 #: Cells of a line that are looked at together.
 _BLOCK = 1 << 14

@@ -17,10 +17,10 @@ from functools import partial
 from longalign.backends.base import Backend, Progress, SweepJob, SweepResult, no_progress
 from longalign.boundary import State, Waypoint
 from longalign.errors import InternalError
-from longalign.lattice import StoreLattice
+from longalign.lattice import Chunk, StoreLattice
 from longalign.phases import meeting
 from longalign.problem import Problem
-from longalign.threads import in_threads
+from longalign.threads import begun, in_threads
 
 
 def stitch(
@@ -92,16 +92,20 @@ def _go_back(
     lattice: StoreLattice, points: Sequence[Waypoint], backend: Backend, progress: Progress
 ) -> list[Waypoint]:
     """The waypoint before each of some others, by one call of the back end."""
+    problem = lattice.problem
     inside = [point for point in points if point.i > 0 and point.j > 0]
-    swept = backend.sweep([_reverse_job(lattice, point) for point in inside], progress)
-    # It takes long to unpack the edges of many large chunks.
-    before = dict(zip(inside, in_threads(partial(_entry, lattice), inside, swept), strict=True))
-    return [before.get(point, lattice.problem.corner) for point in points]
+    corners = [lattice.corner(point.i, point.j) for point in inside]
+    # It takes as long to unpack the edges of many large chunks as a GPU needs to sweep them.
+    with begun(lambda point: lattice.chunk(point.i, point.j), inside) as chunks:
+        swept = backend.sweep([*map(partial(_reverse_job, problem), corners, inside)], progress)
+        entries = in_threads(partial(_entry, problem), chunks(), inside, swept)
+    before = dict(zip(inside, entries, strict=True))
+    return [before.get(point, problem.corner) for point in points]
 
 
-def _reverse_job(lattice: StoreLattice, exit_: Waypoint) -> SweepJob:
-    """The chunk that computes a cell, from there backwards."""
-    problem, (i0, j0) = lattice.problem, lattice.corner(exit_.i, exit_.j)
+def _reverse_job(problem: Problem, corner: tuple[int, int], exit_: Waypoint) -> SweepJob:
+    """The chunk with this upper left corner from its exit backwards."""
+    i0, j0 = corner
     return meeting.backward_job(
         problem.query[i0 : exit_.i],
         problem.target[j0 : exit_.j],
@@ -113,21 +117,20 @@ def _reverse_job(lattice: StoreLattice, exit_: Waypoint) -> SweepJob:
     )
 
 
-def _entry(lattice: StoreLattice, exit_: Waypoint, swept: SweepResult) -> Waypoint:
-    problem, best = lattice.problem, swept.best
+def _entry(problem: Problem, chunk: Chunk, exit_: Waypoint, swept: SweepResult) -> Waypoint:
+    best, alpha = swept.best, problem.scoring.gap_open
     if problem.is_local and best.score == exit_.value:
         return Waypoint(exit_.i - best.i, exit_.j - best.j, State.H, 0)
-    (i0, j0), alpha = lattice.corner(exit_.i, exit_.j), problem.scoring.gap_open
     top = meeting.reversed_line(swept.rows[0])
-    across = meeting.meet(lattice.row(i0, j0, exit_.j), top, State.E, exit_.value, alpha)
+    across = meeting.meet(chunk.top, top, State.E, exit_.value, alpha)
     if across is not None:
         offset, state, value = across
-        return Waypoint(i0, j0 + offset, state, value)
+        return Waypoint(chunk.i0, chunk.j0 + offset, state, value)
     left = meeting.reversed_line(swept.cols[0])
-    down = meeting.meet(lattice.column(j0, i0, exit_.i), left, State.F, exit_.value, alpha)
+    down = meeting.meet(chunk.left, left, State.F, exit_.value, alpha)
     if down is not None:
         offset, state, value = down
-        return Waypoint(i0 + offset, j0, state, value)
+        return Waypoint(chunk.i0 + offset, chunk.j0, state, value)
     raise InternalError(
         f"internal error: no path of value {exit_.value} leads to cell ({exit_.i}, {exit_.j})"
     )
