@@ -21,8 +21,8 @@ MOST_REGISTERS = 255
 #: As many blocks of a warp as a multiprocessor runs; and sixteen warps, which hide one another's latency.
 TRACE_REGISTERS, START_REGISTERS = 64, 128
 
-#: As many threads as a multiprocessor runs.
-EDGE_REGISTERS = 32
+#: Half as many warps as a multiprocessor runs keep its memory busy.
+EDGE_REGISTERS = 64
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ from longalign.scoring import NEG_INF
 #: The types of the kernel's arguments, all C-contiguous arrays.
 SIGNATURE = (int64[:, ::1], int64[::1], int64[::1])
 
-#: Values that a thread fills in, about, and the most blocks that a launch has for many edges.
-_VALUES_A_THREAD, _MOST_EDGES = 16, 1 << 15
+#: Values that a thread fills in, about, and the most blocks that a launch has along y.
+_VALUES_A_THREAD, _MOST_BLOCKS = 16, 1 << 15
 
 
 @cache
@@ -51,6 +51,6 @@ def build_kernel() -> Any:
 
 def grid_for(edges: Any, threads: int, least_blocks: int) -> tuple[int, int]:
     """The blocks of so many threads, along x and y, for a table of even edges."""
-    down = min(len(edges), _MOST_EDGES)
+    down = min(len(edges), _MOST_BLOCKS)
     longest = int(edges[:, layout.LENGTH].max()) + 1
     return max(-(-longest // (threads * _VALUES_A_THREAD)), -(-least_blocks // down)), down
