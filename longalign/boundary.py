@@ -225,11 +225,23 @@ def entry_edges(
     The gap states are those that a sweep reads there: E along the top, F along the left. The
     other two gap states of the edge equal H there: E(k, 0) = H(k, 0) and F(0, k) = H(0, k) for k >= 1.
     """
-    corner, opening = (value, scoring.gap_open) if state == State.H else (NEG_INF, 0)
+    if state == State.H:
+        return gap_edges(state, rows, cols, scoring, value)
+    run = value - scoring.gap_extend
+    blocked, open_ = (NEG_INF, 0), (run, scoring.gap_extend)
+    on_top, on_left = (blocked, open_) if state == State.E else (open_, blocked)
+    return EvenEdge(cols, NEG_INF, *on_top), EvenEdge(rows, NEG_INF, *on_left)
 
-    def edge(length: int, blocked: bool) -> EvenEdge:
-        if blocked:
-            return EvenEdge(length, corner, NEG_INF, 0)
-        return EvenEdge(length, corner, value - opening - scoring.gap_extend, scoring.gap_extend)
 
-    return edge(cols, blocked=state == State.E), edge(rows, blocked=state == State.F)
+def gap_edges(state: State, rows: int, cols: int, scoring: Scoring, value: int) -> tuple[EvenEdge, EvenEdge]:
+    """Top and left boundary of a rectangle at whose upper left corner every path is in H, worth `value`.
+
+    If `state` is E it has just taken a letter of a vertical gap, if F of a horizontal one, and can go on with
+    that without opening it again.
+    """
+
+    def edge(length: int, goes_on: bool) -> EvenEdge:
+        opening = 0 if goes_on else scoring.gap_open
+        return EvenEdge(length, value, value - opening - scoring.gap_extend, scoring.gap_extend)
+
+    return edge(cols, state == State.F), edge(rows, state == State.E)

@@ -7,11 +7,12 @@ worth, it passes. D. Hirschberg, Comm. ACM 18:341 (1975); E. Myers and W. Miller
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from longalign.backends.base import Codes, SweepJob
-from longalign.boundary import Boundary, Edge, IntArray, State, entry_edges
+from longalign.boundary import Boundary, Edge, IntArray, State, entry_edges, gap_edges
 from longalign.problem import Segment, reachable
 from longalign.recurrence import join
 from longalign.scoring import Scoring
@@ -48,32 +49,71 @@ def calls_of(segments: Sequence[Segment], call_bytes: int, most: int) -> list[li
     return calls
 
 
-def backward_job(
+@dataclass(frozen=True, slots=True, eq=False)
+class Half:
+    """A sweep from where every path begins to the last row or the last column, or both.
+
+    `skipped` is how many rows and columns of the rectangle were left out before the sweep.
+    """
+
+    job: SweepJob
+    skipped: tuple[int, int]
+
+
+def forward_half(
+    query: Codes,
+    target: Codes,
+    scoring: Scoring,
+    entry: State,
+    value: int = 0,
+    *,
+    last_row: bool,
+    last_col: bool,
+    track_best: bool = False,
+) -> Half:
+    """A rectangle that every path enters at its upper left corner in the state `entry`, worth `value`.
+
+    A path that enters in a gap takes a letter of it at once, so the sweep begins there, if anything is left.
+    The edges of what is left hold no minus infinity, and a GPU sweeps that faster. Lines lack a cell then, at
+    their beginning, that no path comes to.
+    """
+    skipped = int(entry == State.E and len(query) > 1), int(entry == State.F and len(target) > 1)
+    query, target = query[skipped[0] :], target[skipped[1] :]
+    size = len(query), len(target)
+    if any(skipped):
+        top, left = gap_edges(entry, *size, scoring, value - scoring.gap_extend)
+    else:
+        top, left = entry_edges(entry, *size, scoring, value)
+    job = SweepJob(
+        query, target, scoring, top, left, False,
+        size[:1] if last_row else (), size[1:] if last_col else (), track_best,
+    )  # fmt: skip
+    return Half(job, skipped)
+
+
+def backward_half(
     query: Codes,
     target: Codes,
     scoring: Scoring,
     exit_: State,
-    rows: tuple[int, ...],
-    cols: tuple[int, ...],
     *,
+    last_row: bool,
+    last_col: bool,
     track_best: bool = False,
-) -> SweepJob:
+) -> Half:
     """A rectangle from its lower right corner backwards, where every path leaves it in the state `exit_`.
 
-    Both sequences are reversed, and `rows` and `cols` count from that corner. A gap state pays for its
+    Both sequences are reversed, and rows and columns count from that corner. A gap state pays for its
     opening on this side as well; see `recurrence.join`.
     """
-    value = 0 if exit_ == State.H else -scoring.gap_open
-    top, left = entry_edges(exit_, len(query), len(target), scoring, value)
-    return SweepJob(
-        query=query[::-1].copy(),
-        target=target[::-1].copy(),
-        scoring=scoring,
-        top=top,
-        left=left,
-        local=False,
-        rows=rows,
-        cols=cols,
+    return forward_half(
+        query[::-1].copy(),
+        target[::-1].copy(),
+        scoring,
+        exit_,
+        0 if exit_ == State.H else -scoring.gap_open,
+        last_row=last_row,
+        last_col=last_col,
         track_best=track_best,
     )
 
@@ -94,20 +134,26 @@ def reversed_line(line: Boundary) -> Boundary:
 
 
 def meet(
-    forward: Edge, backward: Boundary, gap: State, total: int, alpha: int
+    forward: Edge, backward: Boundary, gap: State, total: int, alpha: int, start: int = 0
 ) -> tuple[int, State, int] | None:
     """The last cell of a line at which a path of value `total` passes: its index, state and value.
 
     `gap` is the state of the gap that crosses the line. Of the two states at one cell, H comes first.
+    Forward values begin at the index `start`, and go on at least as far as the backward ones.
     """
     states = ((State.H, forward.h, backward.h), (gap, forward.gap, backward.gap))
     # In blocks that stay in a cache, and no further than needed.
-    for stop in range(len(forward) + 1, 0, -_BLOCK):
-        block = slice(max(0, stop - _BLOCK), stop)
+    for stop in range(len(backward) + 1, start, -_BLOCK):
+        first = max(start, stop - _BLOCK)
         candidates = [
-            (block.start + offset, -state, state, int(ahead[block.start + offset]))
+            (first + offset, -state, state, int(ahead[first - start + offset]))
             for state, ahead, behind in states
-            if (offset := _last_meeting(ahead[block], behind[block], state, total, alpha)) is not None
+            if (
+                offset := _last_meeting(
+                    ahead[first - start : stop - start], behind[first:stop], state, total, alpha
+                )
+            )
+            is not None
         ]
         if candidates:
             offset, _, state, value = max(candidates)

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
-from longalign.backends.base import Backend, Progress, SweepJob, SweepResult, no_progress
+from longalign.backends.base import Backend, Progress, SweepResult, no_progress
 from longalign.boundary import State, Waypoint
 from longalign.errors import InternalError
 from longalign.lattice import Chunk, StoreLattice
@@ -97,28 +97,31 @@ def _go_back(
     corners = [lattice.corner(point.i, point.j) for point in inside]
     # It takes as long to unpack the edges of many large chunks as a GPU needs to sweep them.
     with begun(lambda point: lattice.chunk(point.i, point.j), inside) as chunks:
-        swept = backend.sweep([*map(partial(_reverse_job, problem), corners, inside)], progress)
-        entries = in_threads(partial(_entry, problem), chunks(), inside, swept)
+        halves = [*map(partial(_from_exit, problem), corners, inside)]
+        swept = backend.sweep([half.job for half in halves], progress)
+        entries = in_threads(partial(_entry, problem), chunks(), inside, halves, swept)
     before = dict(zip(inside, entries, strict=True))
     return [before.get(point, problem.corner) for point in points]
 
 
-def _reverse_job(problem: Problem, corner: tuple[int, int], exit_: Waypoint) -> SweepJob:
+def _from_exit(problem: Problem, corner: tuple[int, int], exit_: Waypoint) -> meeting.Half:
     """The chunk with this upper left corner from its exit backwards."""
     i0, j0 = corner
-    return meeting.backward_job(
+    return meeting.backward_half(
         problem.query[i0 : exit_.i],
         problem.target[j0 : exit_.j],
         problem.scoring,
         exit_.state,
-        rows=(exit_.i - i0,),
-        cols=(exit_.j - j0,),
+        last_row=True,
+        last_col=True,
         track_best=problem.is_local,
     )
 
 
-def _entry(problem: Problem, chunk: Chunk, exit_: Waypoint, swept: SweepResult) -> Waypoint:
-    best, alpha = swept.best, problem.scoring.gap_open
+def _entry(
+    problem: Problem, chunk: Chunk, exit_: Waypoint, half: meeting.Half, swept: SweepResult
+) -> Waypoint:
+    best, alpha = swept.best.shifted(*half.skipped), problem.scoring.gap_open
     if problem.is_local and best.score == exit_.value:
         return Waypoint(exit_.i - best.i, exit_.j - best.j, State.H, 0)
     top = meeting.reversed_line(swept.rows[0])
