@@ -141,31 +141,27 @@ def meet(
     `gap` is the state of the gap that crosses the line. Of the two states at one cell, H comes first.
     Forward values begin at the index `start`, and go on at least as far as the backward ones.
     """
-    states = ((State.H, forward.h, backward.h), (gap, forward.gap, backward.gap))
+    states = ((State.H, forward.h, backward.h[start:]), (gap, forward.gap, backward.gap[start:]))
     # In blocks that stay in a cache, and no further than needed.
-    for stop in range(len(backward) + 1, start, -_BLOCK):
-        first = max(start, stop - _BLOCK)
+    for stop in range(len(backward) + 1 - start, 0, -_BLOCK):
+        block = slice(max(0, stop - _BLOCK), stop)
         candidates = [
-            (first + offset, -state, state, int(ahead[first - start + offset]))
+            (block.start + place, -state, state, int(ahead[block.start + place]))
             for state, ahead, behind in states
-            if (
-                offset := _last_meeting(
-                    ahead[first - start : stop - start], behind[first:stop], state, total, alpha
-                )
-            )
-            is not None
+            for place in _last_meeting(ahead[block], behind[block], state, total, alpha)
         ]
         if candidates:
-            offset, _, state, value = max(candidates)
-            return offset, state, value
+            place, _, state, value = max(candidates)
+            return start + place, state, value
     return None
 
 
-def _last_meeting(ahead: IntArray, behind: IntArray, state: State, total: int, alpha: int) -> int | None:
-    """The last place at which two halves of a path are worth `total` together."""
+def _last_meeting(ahead: IntArray, behind: IntArray, state: State, total: int, alpha: int) -> list[int]:
+    """The last place at which two halves of a path are worth `total` together, if there is one."""
     # Sums of 32 bits may wrap, so those that look right are made once more, in more bits.
     wanted = np.array(total - join(0, 0, state, alpha)).astype(np.int32)
     places = np.flatnonzero(ahead + behind == wanted)
     ahead, behind = ahead[places].astype(np.int64), behind[places].astype(np.int64)
     places = places[(join(ahead, behind, state, alpha) == total) & reachable(ahead) & reachable(behind)]
-    return int(places[-1]) if len(places) else None
+    last: list[int] = places[-1:].tolist()
+    return last
