@@ -35,7 +35,7 @@ from longalign.backends.base import Sinks, SweepJob
 from longalign.backends.cpu import CpuBackend
 from longalign.backends.cuda.backend import CudaBackend
 from longalign.boundary import BestCell, State, entry_edges, local_edges
-from longalign.geometry import STRIP_WIDTHS
+from longalign.geometry import line_steps
 from longalign.matrix import SubstitutionMatrix
 from longalign.scoring import Scoring
 from longalign.store.codec import Packer
@@ -214,8 +214,8 @@ def measure(name: str, columns: int, options: argparse.Namespace, lattice: bool)
 
 def _packing(job: SweepJob) -> SweepJob:
     """The job with its boundaries packed while they come, as a tile's are."""
-    rows = Packer(job.rows, job.left.h[list(job.rows)], len(job.target))
-    cols = Packer(job.cols, job.top.h[list(job.cols)], len(job.query))
+    rows = Packer(job.rows, job.left.h_at(job.rows), len(job.target))
+    cols = Packer(job.cols, job.top.h_at(job.cols), len(job.query))
     return replace(job, sinks=Sinks(rows, cols))
 
 
@@ -256,7 +256,7 @@ def read_codes(file: Path, ambiguous: int) -> np.ndarray:
 
 def _lines(length: int) -> tuple[int, ...]:
     """Lines where a local run would plan them: strips end there."""
-    step = next(step for step in (*STRIP_WIDTHS, 1) if length >= 4 * step * LATTICE_LINES)
+    step = line_steps(length, LATTICE_LINES)[0]
     return tuple(length * k // LATTICE_LINES // step * step for k in range(1, LATTICE_LINES))
 
 

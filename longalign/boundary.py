@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Any
+from functools import cached_property
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,8 +25,7 @@ class State(IntEnum):
     F = recurrence.F
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Boundary:
+class Edge(Protocol):
     """H and one gap state along a row (gap = E) or a column (gap = F) of a rectangle.
 
     Both arrays are int32 of shape (length + 1,). Index k lies after the first k letters of the
@@ -32,11 +33,36 @@ class Boundary:
     to a cell outside the rectangle and is NEG_INF.
     """
 
+    @property
+    def h(self) -> IntArray: ...
+
+    @property
+    def gap(self) -> IntArray: ...
+
+    def h_at(self, places: Sequence[int]) -> IntArray:
+        """H at these indices."""
+        ...
+
+    def part(self, start: int, stop: int) -> Edge:
+        """The edge of a sub-rectangle that spans letters start..stop of this side."""
+        ...
+
+    def __len__(self) -> int: ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Boundary:
+    """An `Edge` of any values, which a sweep has found."""
+
     h: IntArray
     gap: IntArray
 
+    def h_at(self, places: Sequence[int]) -> IntArray:
+        """See `Edge`."""
+        return self.h[list(places)]
+
     def part(self, start: int, stop: int) -> Boundary:
-        """The boundary of a sub-rectangle that spans letters start..stop of this side."""
+        """See `Edge`."""
         gap = self.gap[start : stop + 1].copy()
         gap[0] = NEG_INF
         return Boundary(self.h[start : stop + 1], gap)
@@ -45,7 +71,54 @@ class Boundary:
         return len(self.h) - 1
 
 
-def join_parts(parts: list[Boundary]) -> Boundary:
+@dataclass(frozen=True, eq=False)
+class EvenEdge:
+    """An `Edge` on which paths begin, or along which they are one gap: known without a sweep.
+
+    H is `corner` at the corner, `first` after a letter, and then `step` >= 0 less with each letter, of which
+    there are `length`; the gap state is NEG_INF. The arrays are made when somebody asks for them, and are not
+    to be written to.
+    """
+
+    length: int
+    corner: int
+    first: int
+    step: int
+
+    @cached_property
+    def h(self) -> IntArray:
+        """See `Edge`."""
+        h = np.arange(-1, self.length, dtype=np.int32)
+        h *= -self.step
+        h += self.first
+        h[0] = self.corner
+        h.flags.writeable = False
+        return h
+
+    @cached_property
+    def gap(self) -> IntArray:
+        """See `Edge`."""
+        gap = np.full(self.length + 1, NEG_INF, np.int32)
+        gap.flags.writeable = False
+        return gap
+
+    def h_at(self, places: Sequence[int]) -> IntArray:
+        """See `Edge`."""
+        return np.array([self.value(place) for place in places], np.int32)
+
+    def part(self, start: int, stop: int) -> EvenEdge:
+        """See `Edge`."""
+        return EvenEdge(stop - start, self.value(start), self.value(start + 1), self.step)
+
+    def value(self, place: int) -> int:
+        """H at this index."""
+        return self.first - (place - 1) * self.step if place > 0 else self.corner
+
+    def __len__(self) -> int:
+        return self.length
+
+
+def join_parts(parts: Sequence[Edge]) -> Boundary:
     """Neighbouring boundaries of one row or column as one; the shared corners stand once."""
     first, *rest = parts
     return Boundary(
@@ -135,42 +208,40 @@ def best_of(cells: list[BestCell]) -> BestCell:
     return max(cells, key=lambda cell: cell.rank, default=BestCell())
 
 
-def local_edges(rows: int, cols: int) -> tuple[Boundary, Boundary]:
+def local_edges(rows: int, cols: int) -> tuple[EvenEdge, EvenEdge]:
     """Top and left boundary of the matrix in local mode: an alignment may begin anywhere."""
-    return _free_edge(cols), _free_edge(rows)
-
-
-def _free_edge(length: int) -> Boundary:
-    return Boundary(np.zeros(length + 1, np.int32), np.full(length + 1, NEG_INF, np.int32))
+    return EvenEdge(cols, 0, 0, 0), EvenEdge(rows, 0, 0, 0)
 
 
 def entry_edges(
     state: State, rows: int, cols: int, scoring: Scoring, value: int = 0
-) -> tuple[Boundary, Boundary]:
+) -> tuple[EvenEdge, EvenEdge]:
     """Top and left boundary of a rectangle that every path enters at its upper left corner.
 
     `value` is what the path is worth on entry, in `state`: a path that enters in E can only go on
     down, one that enters in F only go right, with its gap already opened; one that enters in H may do
     anything. Global mode is the entry (H, value 0) of the whole matrix.
 
-    The gap arrays hold the states that a sweep reads there: E along the top, F along the left. The
+    The gap states are those that a sweep reads there: E along the top, F along the left. The
     other two gap states of the edge equal H there: E(k, 0) = H(k, 0) and F(0, k) = H(0, k) for k >= 1.
     """
-    top, left = _blocked_edge(cols), _blocked_edge(rows)
     if state == State.H:
-        top.h[0] = left.h[0] = value
-    if state != State.E:
-        opening = scoring.gap_open if state == State.H else 0
-        top.h[1:] = _gap_run(value - opening, cols, scoring)
-    if state != State.F:
-        opening = scoring.gap_open if state == State.H else 0
-        left.h[1:] = _gap_run(value - opening, rows, scoring)
-    return top, left
+        return gap_edges(state, rows, cols, scoring, value)
+    run = value - scoring.gap_extend
+    blocked, open_ = (NEG_INF, 0), (run, scoring.gap_extend)
+    on_top, on_left = (blocked, open_) if state == State.E else (open_, blocked)
+    return EvenEdge(cols, NEG_INF, *on_top), EvenEdge(rows, NEG_INF, *on_left)
 
 
-def _blocked_edge(length: int) -> Boundary:
-    return Boundary(np.full(length + 1, NEG_INF, np.int32), np.full(length + 1, NEG_INF, np.int32))
+def gap_edges(state: State, rows: int, cols: int, scoring: Scoring, value: int) -> tuple[EvenEdge, EvenEdge]:
+    """Top and left boundary of a rectangle at whose upper left corner every path is in H, worth `value`.
 
+    If `state` is E it has just taken a letter of a vertical gap, if F of a horizontal one, and can go on with
+    that without opening it again.
+    """
 
-def _gap_run(start: int, length: int, scoring: Scoring) -> NDArray[np.int64]:
-    return start - scoring.gap_extend * np.arange(1, length + 1, dtype=np.int64)
+    def edge(length: int, goes_on: bool) -> EvenEdge:
+        opening = 0 if goes_on else scoring.gap_open
+        return EvenEdge(length, value, value - opening - scoring.gap_extend, scoring.gap_extend)
+
+    return edge(cols, state == State.F), edge(rows, state == State.E)

@@ -79,8 +79,8 @@ def sweep_tile(
 
 def _swept(job: SweepJob, backend: Backend, progress: Progress) -> TileRecord:
     """A tile's record, its lines packed while they come; `best` counts from the tile's corner."""
-    rows = Packer(job.rows, job.left.h[list(job.rows)], len(job.target))
-    cols = Packer(job.cols, job.top.h[list(job.cols)], len(job.query))
+    rows = Packer(job.rows, job.left.h_at(job.rows), len(job.target))
+    cols = Packer(job.cols, job.top.h_at(job.cols), len(job.query))
     [result] = backend.sweep([replace(job, sinks=Sinks(rows, cols))], progress)
     return TileRecord(rows.packed(), cols.packed(), result.best)
 

@@ -32,13 +32,18 @@ BYTES_PER_START = 24
 #: Chunks finer than this cost more in bookkeeping than they save in phases 2 and 3.
 SMALLEST_CHUNK = 4096
 
-#: Common multiples of the widths of the CUDA back end's strips: of all of them, of some, and of row pairs.
-STRIP_WIDTHS = (3072, 512, 64)
-_STEPS_A_PART = 4
+#: Multiples of the widths of the CUDA back end's strips: of all that it takes for long sides, of those for
+#: shorter and shorter ones, and of row pairs.
+STRIP_WIDTHS = (6144, 2048, 1280, 512, 64)
+_STEPS_A_PART = 5
 
 #: Without a budget, chunks are sized so that sweeping those on the path costs about
 #: 2 / PATH_SHARE of phase 1 for each sweep.
 PATH_SHARE = 40
+
+#: Chunks larger than this may be half as large where boundaries go to a disk, which has more room than
+#: memory: a GPU takes longer to sweep what lies between two of them than it takes to write them.
+SMALLEST_HALVED_CHUNK = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,12 +157,16 @@ def _cut_side(length: int, tile: int, lines: int) -> tuple[tuple[int, ...], tupl
     Where they are far enough apart, cuts are multiples of the width of strips, which then end at them.
     """
     count = parts(length, tile)
-    steps = (step for step in STRIP_WIDTHS if length // lines >= _STEPS_A_PART * step)
-    for step in (*steps, 1):
+    for step in line_steps(length, lines):
         tiles = _cuts_into(length, count, step)
         if max(end - start for start, end in pairwise(tiles)) <= tile:
             break
     return _cuts_into(length, lines, step), tiles
+
+
+def line_steps(length: int, lines: int) -> list[int]:
+    """What so many lines across a side should be at multiples of, best first; 1 is the last."""
+    return [*(step for step in STRIP_WIDTHS if length // lines >= _STEPS_A_PART * step), 1]
 
 
 def _chunks(length: int, tile: int, chunk: int) -> int:
@@ -201,13 +210,21 @@ def _counts(length: int, largest: int, devices: int) -> list[int]:
 
 
 def default_budget(
-    rows: int, cols: int, least_chunk: int = 0, bytes_per_cell: float = BYTES_PER_STORED_CELL
+    rows: int,
+    cols: int,
+    least_chunk: int = 0,
+    bytes_per_cell: float = BYTES_PER_STORED_CELL,
+    *,
+    fine: bool = False,
 ) -> int:
     """Bytes of lattice that make phases 2 and 3 cheap beside phase 1.
 
-    `least_chunk` is the side below which a back end sweeps a chunk in no less time.
+    `least_chunk` is the side below which a back end sweeps a chunk in no less time. Where it may be `fine`,
+    large chunks are halved.
     """
     chunk = max(SMALLEST_CHUNK, least_chunk, rows * cols // (PATH_SHARE * (rows + cols)))
+    if fine:
+        chunk = min(chunk, max(SMALLEST_HALVED_CHUNK, chunk // 2))
     return ceil(2 * rows * cols / chunk * bytes_per_cell) + (1 << 20)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
-from longalign.boundary import Boundary, State, Waypoint
+from longalign.boundary import Edge, State, Waypoint
 from longalign.geometry import Grid, Tile, owner
 from longalign.problem import Problem
 from longalign.scoring import NEG_INF
@@ -21,8 +21,8 @@ class Chunk:
 
     i0: int
     j0: int
-    top: Boundary
-    left: Boundary
+    top: Edge
+    left: Edge
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -47,14 +47,14 @@ class StoreLattice:
         row_cuts, col_cuts = self.grid.row_cuts, self.grid.col_cuts
         return row_cuts[owner(row_cuts, i)], col_cuts[owner(col_cuts, j)]
 
-    def row(self, i: int, j0: int, j1: int) -> Boundary:
+    def row(self, i: int, j0: int, j1: int) -> Edge:
         """The boundary at lattice row i for columns j0..j1 of one tile column."""
         if i == 0:
             return self.problem.top.part(j0, j1)
         tile = self.grid.tile_owning(i, j1)
         return self.store.get_tile(tile).rows.part(i - tile.i0, j0 - tile.j0, j1 - tile.j0)
 
-    def column(self, j: int, i0: int, i1: int) -> Boundary:
+    def column(self, j: int, i0: int, i1: int) -> Edge:
         """The boundary at lattice column j for rows i0..i1 of one tile row."""
         if j == 0:
             return self.problem.left.part(i0, i1)

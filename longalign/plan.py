@@ -157,6 +157,9 @@ def _plan(
     cell_bytes = _bytes_per_stored_cell(start_states, store_path is None)
     shape = _tile_shape(rows, cols, devices, budget, cell_bytes)
     least_chunk = max(device.least_chunk for device in devices)
+    # Eager start states take more of everything; and with little memory, a fine lattice means small tiles.
+    fine = store_path is not None and start_states == "lazy" and spare // _TILE_SHARE >= _LARGEST_TILE
+    useful = default_budget(rows, cols, least_chunk, cell_bytes, fine=fine)
     line_bytes = max(device.line_bytes for device in devices)
     line_cells = min(device.line_cells for device in devices)
     if line_cells < 2 * _SMALLEST_TILE:
@@ -165,7 +168,7 @@ def _plan(
         if edges_only:
             grid = plan_grid(rows, cols, shape, None)
         else:
-            grid = _cut(rows, cols, shape, least_chunk, room, resources.store_budget, cell_bytes)
+            grid = _cut(rows, cols, shape, useful, room, resources.store_budget, cell_bytes)
         if (
             _most_line_cells(grid) <= line_cells
             and _tile_bytes(grid, start_states, line_bytes) <= min(spare // _TILE_SHARE, _LARGEST_TILE)
@@ -260,12 +263,12 @@ def _cut(
     rows: int,
     cols: int,
     shape: tuple[int, int],
-    least_chunk: int,
+    useful: int,
     room: int,
     wanted: int | None,
     cell_bytes: float,
 ) -> Grid:
-    """The grid for tiles of `shape`: in `wanted` bytes, else in what is useful and fits in `room` bytes."""
+    """The grid for tiles of `shape`: in `wanted` bytes, else in as many `useful` ones as `room` has."""
     least = smallest_budget(rows, cols, shape, cell_bytes)
     if wanted is None and least > room:
         raise UsageError(
@@ -273,8 +276,8 @@ def _cut(
             f"for {_no_more_than(room)}: "
             "more memory (--mem), or a store on a disk with space (--store), would do"
         )
-    useful = max(default_budget(rows, cols, least_chunk, cell_bytes), least)
-    return plan_grid(rows, cols, shape, min(room, useful) if wanted is None else wanted, cell_bytes)
+    default = min(room, max(useful, least))
+    return plan_grid(rows, cols, shape, default if wanted is None else wanted, cell_bytes)
 
 
 def _room(rows: int, cols: int, resources: Resources, store_path: Path | None) -> int:

@@ -8,7 +8,7 @@ import numpy as np
 
 from longalign.alignment import Mode
 from longalign.backends.base import Codes, SweepJob, TraceJob
-from longalign.boundary import Boundary, State, Waypoint, entry_edges, local_edges
+from longalign.boundary import Edge, State, Waypoint, entry_edges, local_edges
 from longalign.scoring import UNREACHABLE, Scoring
 from longalign.sequence import Sequence
 
@@ -25,8 +25,8 @@ class Problem:
     target: Codes
     scoring: Scoring
     entry: State | None
-    top: Boundary
-    left: Boundary
+    top: Edge
+    left: Edge
 
     @classmethod
     def local(cls, query: Codes, target: Codes, scoring: Scoring) -> Problem:

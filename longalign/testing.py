@@ -24,6 +24,7 @@ from longalign.backends.base import Backend, Codes, Progress, Sinks, SweepJob, S
 from longalign.boundary import (
     BestCell,
     Boundary,
+    Edge,
     IntArray,
     State,
     best_of,
@@ -39,6 +40,7 @@ from longalign.testing_inputs import (
     TARGET_N,
     CollectedLines,
     any_scorings,
+    edge_source,
     entry_range,
     largest_parameter,
     matrix_of,
@@ -90,14 +92,14 @@ def _boundary_differences(where: str, got: Boundary, want: Boundary) -> Iterator
 
 
 def job_source(job: SweepJob) -> str:
-    """Python that builds the job, given numpy, SweepJob, Scoring, SubstitutionMatrix, Boundary and
-    `reference.encode`."""
+    """Python that builds the job, given numpy, SweepJob, Scoring, SubstitutionMatrix, Boundary,
+    EvenEdge and `reference.encode`."""
     lines = [
         f"query={codes_source(job.query)}",
         f"target={codes_source(job.target)}",
         f"scoring={job.scoring!r}",
-        f"top={_boundary_source(job.top)}",
-        f"left={_boundary_source(job.left)}",
+        f"top={edge_source(job.top)}",
+        f"left={edge_source(job.left)}",
         f"local={job.local}",
         f"rows={tuple(job.rows)}",
         f"cols={tuple(job.cols)}",
@@ -111,11 +113,6 @@ def codes_source(codes: Codes) -> str:
         return f"np.array({codes.tolist()}, np.uint8)"
     text = "".join("ACGTNN"[code] for code in codes)
     return f"encode({text!r}, ambiguous={max(QUERY_N, int(codes.max()))})"
-
-
-def _boundary_source(boundary: Boundary) -> str:
-    h, gap = (f"np.array({values.tolist()}, np.int32)" for values in (boundary.h, boundary.gap))
-    return f"Boundary({h}, {gap})"
 
 
 # --- rectangles --------------------------------------------------------------------------------------
@@ -144,9 +141,7 @@ def lattices(length: int) -> st.SearchStrategy[tuple[int, ...]]:
 
 
 @st.composite
-def edges(
-    draw: st.DrawFn, query: Codes, target: Codes, scoring: Scoring, local: bool
-) -> tuple[Boundary, Boundary]:
+def edges(draw: st.DrawFn, query: Codes, target: Codes, scoring: Scoring, local: bool) -> tuple[Edge, Edge]:
     """Top and left boundary: of a whole matrix, of an entry, or of a rectangle inside a matrix."""
     rows, cols = len(query), len(target)
     kind = draw(st.sampled_from(["free", "cut"] if local else ["free", "entry", "cut"]))
@@ -191,7 +186,7 @@ def _raise(values: IntArray, by: int) -> IntArray:
 @st.composite
 def _entries(
     draw: st.DrawFn, rows: int, cols: int, scoring: Scoring, lowest: int, highest: int
-) -> tuple[Boundary, Boundary]:
+) -> tuple[Edge, Edge]:
     return entry_edges(draw(st.sampled_from(State)), rows, cols, scoring, draw(_offsets(lowest, highest)))
 
 

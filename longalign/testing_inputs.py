@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from longalign.alignment import Lengths, Op, Ops, uses_query, uses_target
 from longalign.alphabet import AMBIGUOUS_IN_QUERY, AMBIGUOUS_IN_TARGET
 from longalign.backends.base import Codes
-from longalign.boundary import Boundary, IntArray
+from longalign.boundary import Boundary, Edge, EvenEdge, IntArray
 from longalign.errors import InputError
 from longalign.matrix import LARGEST_ALPHABET, SubstitutionMatrix
 from longalign.scoring import LARGEST_PARAMETER, NEG_INF, Scoring
@@ -100,7 +100,7 @@ def mutated(query: Codes, length: int, rate: float, rng: np.random.Generator, le
 
 
 def scattered(rows: int, cols: int, count: int, seed: int) -> tuple[Codes, Codes]:
-    """A query and a target of letters that match nothing, with the same words here and there, in any order."""
+    """A query and a target of letters that match nothing, but for some words in both, in any order."""
     rng = np.random.default_rng(seed)
     words = rng.integers(0, 4, (count, 8), np.uint8)
     query, target = np.full(rows, QUERY_N, np.uint8), np.full(cols, TARGET_N, np.uint8)
@@ -214,6 +214,14 @@ def entry_range(scoring: Scoring, rows: int, cols: int) -> tuple[int, int]:
     """The least and the largest value at the corner of a rectangle that keep all of H in range."""
     fall = 2 * scoring.gap_open + scoring.gap_extend * (rows + cols) - min(scoring.lowest, 0)
     return LOWEST + fall, HIGHEST - scoring.highest * min(rows, cols)
+
+
+def edge_source(edge: Edge) -> str:
+    """Python that builds an edge, given numpy, Boundary and EvenEdge."""
+    if isinstance(edge, EvenEdge):
+        return repr(edge)
+    h, gap = (f"np.array({values.tolist()}, np.int32)" for values in (edge.h, edge.gap))
+    return f"Boundary({h}, {gap})"
 
 
 class CollectedLines:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from longalign.boundary import (
     BestCell,
     Boundary,
+    EvenEdge,
     State,
     best_of,
     entry_edges,
@@ -52,6 +53,24 @@ def test_a_part_has_its_own_corner_and_leaves_the_whole_alone():
     assert part.h.tolist() == [2, 3, 4]
     assert part.gap.tolist() == [NEG_INF, -3, -4]
     assert whole.gap.tolist() == [NEG_INF, -1, -2, -3, -4]
+
+
+@given(
+    st.builds(EvenEdge, st.integers(1, 30), *[st.integers(-(2**30), 2**30)] * 2, st.integers(0, 99)),
+    st.data(),
+)
+def test_an_even_edge_is_like_one_of_its_values(edge, data):
+    values = [edge.corner, *(edge.first - k * edge.step for k in range(edge.length))]
+    plain = Boundary(np.array(values, np.int32), np.full(len(values), NEG_INF, np.int32))
+    stop = data.draw(st.integers(1, len(edge)))
+    start = data.draw(st.integers(0, stop - 1))
+    places = data.draw(st.lists(st.integers(0, len(edge))))
+    for got, want in ((edge, plain), (edge.part(start, stop), plain.part(start, stop))):
+        assert len(got) == len(want)
+        np.testing.assert_array_equal(got.h, want.h)
+        np.testing.assert_array_equal(got.gap, want.gap)
+        assert got.h.dtype == got.gap.dtype == np.int32
+    assert edge.h_at(places).tolist() == plain.h_at(places).tolist() == [values[place] for place in places]
 
 
 def test_the_length_counts_letters():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from longalign.backends.base import SweepJob
 from longalign.backends.cuda.worklist import ALL_ROWS
-from longalign.boundary import Boundary, State, entry_edges, local_edges
+from longalign.boundary import Boundary, EvenEdge, State, entry_edges, local_edges
 from longalign.geometry import plan_grid
 from longalign.matrix import LARGEST_ALPHABET, SubstitutionMatrix
 from longalign.reference import ReferenceBackend
@@ -223,6 +223,19 @@ def test_an_edge_is_smooth_if_no_fall_and_no_rise_is_too_deep(steps, begin, piec
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(window, "_PIECE", 4 if pieces else 1 << 14)
         assert window.is_smooth(edge, scoring) == smooth
+
+
+@given(
+    st.integers(1, 30),
+    st.sampled_from([-(2**30), 0, 2**30, NEG_INF]),
+    st.one_of(st.integers(-40, 40), st.just(NEG_INF)),
+    st.integers(0, 6),
+    st.sampled_from([Scoring(), Scoring(1, -3, 0, 2), Scoring(1, -3, 30, 1)]),
+)
+def test_an_even_edge_is_as_smooth_as_its_values(length, corner, first, step, scoring):
+    first = corner + first if NEG_INF not in (corner, first) else first
+    even = EvenEdge(length, corner, first, 0 if first == NEG_INF else step)
+    assert window.is_smooth(even, scoring) == window.is_smooth(Boundary(even.h, even.gap), scoring)
 
 
 def test_a_gap_value_above_its_h_is_seen():

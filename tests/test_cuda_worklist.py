@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from longalign.boundary import BestCell
+from longalign.boundary import BestCell, Boundary
 from longalign.scoring import Scoring
 from longalign.testing import (
     whole_matrix,
@@ -129,14 +129,34 @@ def test_every_strip_has_a_flag_of_its_own_and_none_is_up():
     assert list(work.flags) == [0] * len(work.strips)
 
 
+def given(edge):
+    return Boundary(edge.h, edge.gap)
+
+
 def test_the_left_edge_of_every_rectangle_has_the_tag_that_its_first_strip_waits_for():
     jobs = [job(5, 300), job(6, 10)]
+    jobs = [replace(each, left=given(each.left)) for each in jobs]
     work = worklist.build(jobs, CONFIG)
     words = work.column.view(np.int32).reshape(-1, 4)
     assert list(words[:, 0]) == [*jobs[0].left.h[1:], *jobs[1].left.h[1:]]
     assert list(words[:, 2]) == [*jobs[0].left.gap[1:], *jobs[1].left.gap[1:]]
     assert {strip[layout.NUMBER] for strip in work.strips[:2]} == {*words[:, 1], *words[:, 3]} == {0}
     assert list(work.jobs[:, layout.COLUMN_AT]) == [0, 5]
+
+
+def test_given_edges_are_uploaded_and_even_ones_follow_in_a_table():
+    one, two, three = job(5, 30), job(6, 10), job(7, 20)
+    jobs = [one, replace(two, top=given(two.top)), replace(three, left=given(three.left))]
+    work = worklist.build(jobs, CONFIG)
+    assert list(work.jobs[:, layout.TOP_AT]) == [11, 0, 11 + 31]
+    assert list(work.jobs[:, layout.COLUMN_AT]) == [7, 7 + 5, 0]
+    assert (len(work.top), work.top_values) == (11, 11 + 31 + 21)
+    assert (len(work.column), work.column_values) == (2 * 7, 2 * (7 + 5 + 6))
+    sides = [layout.SIDE, layout.EDGE_AT, layout.LENGTH]
+    assert work.even_edges[:, sides].tolist() == [
+        [layout.TOP, 11, 30], [layout.TOP, 42, 20], [layout.LEFT, 7, 5], [layout.LEFT, 12, 6],
+    ]  # fmt: skip
+    assert worklist.input_bytes(jobs) == work.top.nbytes + work.column.nbytes
 
 
 def test_the_best_of_a_rectangle_is_chosen_by_rank():

@@ -103,6 +103,20 @@ def test_tiles_are_few_where_there_is_no_room_for_the_edges_of_many(tmp_path, co
     assert tiles(all_of_them - 1) == tiles(alone) == (1, 1)
 
 
+def test_large_chunks_are_smaller_where_disk_and_memory_have_room(tmp_path, free):
+    free(1 << 50)
+    length, largest = 2 * 10**7, resources((10**7, 10**8), 64 << 30)
+
+    def chunk(using, store, start_states="lazy", rows=length):
+        return max(plan(rows, length, using, "align", store, start_states=start_states).chunk_shape)
+
+    coarse = chunk(largest, None)
+    assert chunk(largest, tmp_path) == pytest.approx(coarse / 2, rel=0.05)
+    assert chunk(largest, tmp_path, "eager") == pytest.approx(coarse, rel=0.05)
+    assert chunk(replace(largest, memory=16 << 30), tmp_path) == pytest.approx(coarse, rel=0.05)
+    assert chunk(largest, tmp_path, rows=10**5) == chunk(largest, None, rows=10**5) < 1 << 16
+
+
 def test_workers_bring_their_own_memory(free):
     """This process then keeps nothing but letters, and the least worker decides how large a tile is."""
     free(1 << 40)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 
 from longalign.backends.base import SweepJob, SweepResult, no_progress
-from longalign.boundary import BestCell, Boundary
+from longalign.boundary import BestCell, Boundary, EvenEdge  # noqa: F401 - for the source of a job
 from longalign.errors import InputError
 from longalign.matrix import SubstitutionMatrix  # noqa: F401 - for the source of a job
 from longalign.reference import ReferenceBackend, encode

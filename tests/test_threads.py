@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from longalign.threads import in_threads
+from longalign.threads import MOST_THREADS, begun, in_threads
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 50])
@@ -28,6 +28,30 @@ def test_a_single_call_is_made_by_the_calling_thread():
 def test_what_a_call_raises_is_raised(count):
     with pytest.raises(ZeroDivisionError):
         in_threads(lambda x: 1 // (x - count + 1), range(count))
+
+
+def test_calls_are_made_while_the_caller_does_something_else():
+    done = threading.Event()
+    with begun(lambda _: done.set(), [0]) as results:
+        assert done.wait(10)
+        assert results() == [None]
+
+
+def test_calls_that_nobody_waits_for_are_not_made():
+    made = []
+
+    def slowly(number):
+        time.sleep(0.01)
+        made.append(number)
+
+    with pytest.raises(ZeroDivisionError), begun(slowly, range(16 * MOST_THREADS)):
+        raise ZeroDivisionError
+    assert len(made) < 16 * MOST_THREADS
+
+
+def test_nothing_to_do_is_done():
+    with begun(len, []) as results:
+        assert results() == []
 
 
 def test_arguments_of_unequal_number_are_an_error():

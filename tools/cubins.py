@@ -21,6 +21,9 @@ MOST_REGISTERS = 255
 #: As many blocks of a warp as a multiprocessor runs; and sixteen warps, which hide one another's latency.
 TRACE_REGISTERS, START_REGISTERS = 64, 128
 
+#: Half as many warps as a multiprocessor runs keep its memory busy.
+EDGE_REGISTERS = 64
+
 
 @dataclass(frozen=True)
 class Kernel:
@@ -36,9 +39,10 @@ class Kernel:
 
 def every_kernel() -> Iterator[Kernel]:
     """All that the back end launches."""
-    from longalign.backends.cuda import planning, start_kernel, trace_kernel
+    from longalign.backends.cuda import edge_kernel, planning, start_kernel, trace_kernel
 
     yield from map(sweep_kernel, planning.every_configuration())
+    yield Kernel("edges", edge_kernel.build_kernel, edge_kernel.SIGNATURE, EDGE_REGISTERS)
     for has_matrix, suffix in ((False, ""), (True, "_matrix")):
         for mode, local in (("local", True), ("global", False)):
             build = partial(start_kernel.build_kernel, local, has_matrix)

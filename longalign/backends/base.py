@@ -9,7 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from longalign.boundary import BestCell, Boundary, IntArray, StartLine, State
+from longalign.boundary import BestCell, Boundary, Edge, IntArray, StartLine, State
 from longalign.scoring import Scoring
 
 Codes = NDArray[np.uint8]
@@ -45,8 +45,8 @@ class Rectangle:
     query: Codes
     target: Codes
     scoring: Scoring
-    top: Boundary
-    left: Boundary
+    top: Edge
+    left: Edge
     local: bool
 
     @property

@@ -8,15 +8,13 @@ keeps no more than one line of each.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from itertools import chain
 
-from longalign.backends.base import Backend, Codes, Progress, SweepJob, SweepResult
-from longalign.boundary import Boundary, State, Waypoint, entry_edges
+from longalign.backends.base import Backend, Progress, SweepResult
+from longalign.boundary import State, Waypoint
 from longalign.errors import InternalError
-from longalign.phases.meeting import backward_job, meet, reversed_line
+from longalign.phases.meeting import Half, backward_half, closed, forward_half, meet, reversed_line
 from longalign.problem import Problem, Segment
-from longalign.threads import in_threads
 
 
 def bisect(
@@ -27,57 +25,45 @@ def bisect(
     Among equally good paths it takes the one that crosses the cut furthest right, or lowest down, and there
     in H before a gap.
     """
-    # Of many large segments, edges and sums take longer than the sweep itself, on a GPU.
-    jobs = [*chain.from_iterable(in_threads(partial(_halves, problem), segments))]
-    results = backend.sweep(jobs, progress)
-    return in_threads(_middle, segments, jobs[::2], jobs[1::2], results[::2], results[1::2])
+    halves = [*chain.from_iterable(_halves(problem, segment) for segment in segments)]
+    swept = backend.sweep([half.job for half in halves], progress)
+    return [*map(_middle, segments, halves[::2], swept[::2], swept[1::2])]
 
 
-def _halves(problem: Problem, segment: Segment) -> tuple[SweepJob, SweepJob]:
+def _cut(segment: Segment) -> tuple[bool, int]:
+    """Whether a segment is cut between two rows, and after how many rows or columns."""
+    across = segment.rows >= segment.cols
+    return across, (segment.rows if across else segment.cols) // 2
+
+
+def _halves(problem: Problem, segment: Segment) -> tuple[Half, Half]:
     """The sweep from the entry to the cut, and the one from the exit back to it; each wants its last line."""
     query, target = segment.letters(problem)
-    across = segment.rows >= segment.cols
+    across, cut = _cut(segment)
     if across:
-        cut = segment.rows // 2
         first, second = (query[:cut], target), (query[cut:], target)
     else:
-        cut = segment.cols // 2
         first, second = (query, target[:cut]), (query, target[cut:])
-    top, left = entry_edges(segment.entry.state, len(first[0]), len(first[1]), problem.scoring)
-    forward = SweepJob(
-        *first, problem.scoring, top, left, False, *_last_line(*first, across), track_best=False
+    scoring, entry, exit_ = problem.scoring, segment.entry.state, segment.exit.state
+    return (
+        forward_half(*first, scoring, entry, last_row=across, last_col=not across),
+        backward_half(*second, scoring, exit_, last_row=across, last_col=not across),
     )
-    return forward, backward_job(*second, problem.scoring, segment.exit.state, *_last_line(*second, across))
 
 
-def _last_line(query: Codes, target: Codes, across: bool) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The last row or the last column of a rectangle, as a sweep is asked for it."""
-    return ((len(query),), ()) if across else ((), (len(target),))
-
-
-def _middle(
-    segment: Segment, forward: SweepJob, backward: SweepJob, ahead: SweepResult, behind: SweepResult
-) -> Waypoint:
-    if forward.rows:
-        line = _closed(ahead.rows[0], forward.left.h[-1])
-        facing = reversed_line(behind.rows[0], backward.left.h[-1])
-        gap, cut = State.E, len(forward.query)
+def _middle(segment: Segment, forward: Half, ahead: SweepResult, behind: SweepResult) -> Waypoint:
+    across, cut = _cut(segment)
+    rows_skipped, cols_skipped = forward.skipped
+    if across:
+        line, facing, gap, start = ahead.rows[0], behind.rows[0], State.E, cols_skipped
     else:
-        line = _closed(ahead.cols[0], forward.top.h[-1])
-        facing = reversed_line(behind.cols[0], backward.top.h[-1])
-        gap, cut = State.F, len(forward.target)
+        line, facing, gap, start = ahead.cols[0], behind.cols[0], State.F, rows_skipped
     entry, exit_ = segment.entry, segment.exit
     # A gap that was open on entry has paid for its opening: value there is that of its state alone.
-    found = meet(line, facing, gap, exit_.value - entry.value, forward.scoring.gap_open)
+    total, alpha = exit_.value - entry.value, forward.job.scoring.gap_open
+    found = meet(closed(line), reversed_line(facing), gap, total, alpha, start)
     if found is None:
         raise InternalError(f"internal error: no path from {entry} to {exit_} is worth the difference")
     offset, state, value = found
-    i, j = (cut, offset) if forward.rows else (offset, cut)
+    i, j = (cut, offset) if across else (offset, cut)
     return Waypoint(entry.i + i, entry.j + j, state, entry.value + value)
-
-
-def _closed(line: Boundary, corner_gap: int) -> Boundary:
-    """A line of a segment of its own: at its corner, on the edge, the gap state equals H."""
-    gap = line.gap.copy()
-    gap[0] = corner_gap
-    return Boundary(line.h, gap)

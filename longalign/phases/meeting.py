@@ -7,18 +7,22 @@ worth, it passes. D. Hirschberg, Comm. ACM 18:341 (1975); E. Myers and W. Miller
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from longalign.backends.base import Codes, SweepJob
-from longalign.boundary import Boundary, State, entry_edges
+from longalign.boundary import Boundary, Edge, IntArray, State, entry_edges, gap_edges
 from longalign.problem import Segment, reachable
 from longalign.recurrence import join
 from longalign.scoring import Scoring
 
 #: What a sweep takes on the host for each letter of a rectangle: its place on the edges and the last lines,
 #: in a back end's copies as well.
-_BYTES_PER_LETTER = 64
+_BYTES_PER_LETTER = 40
+
+#: Cells of a line that are looked at together.
+_BLOCK = 1 << 14
 
 
 def bytes_needed(rows: int, cols: int) -> int:
@@ -45,65 +49,119 @@ def calls_of(segments: Sequence[Segment], call_bytes: int, most: int) -> list[li
     return calls
 
 
-def backward_job(
+@dataclass(frozen=True, slots=True, eq=False)
+class Half:
+    """A sweep from where every path begins to the last row or the last column, or both.
+
+    `skipped` is how many rows and columns of the rectangle were left out before the sweep.
+    """
+
+    job: SweepJob
+    skipped: tuple[int, int]
+
+
+def forward_half(
+    query: Codes,
+    target: Codes,
+    scoring: Scoring,
+    entry: State,
+    value: int = 0,
+    *,
+    last_row: bool,
+    last_col: bool,
+    track_best: bool = False,
+) -> Half:
+    """A rectangle that every path enters at its upper left corner in the state `entry`, worth `value`.
+
+    A path that enters in a gap takes a letter of it at once, so the sweep begins there, if anything is left.
+    The edges of what is left hold no minus infinity, and a GPU sweeps that faster. Lines lack a cell then, at
+    their beginning, that no path comes to.
+    """
+    skipped = int(entry == State.E and len(query) > 1), int(entry == State.F and len(target) > 1)
+    query, target = query[skipped[0] :], target[skipped[1] :]
+    size = len(query), len(target)
+    if any(skipped):
+        top, left = gap_edges(entry, *size, scoring, value - scoring.gap_extend)
+    else:
+        top, left = entry_edges(entry, *size, scoring, value)
+    job = SweepJob(
+        query, target, scoring, top, left, False,
+        size[:1] if last_row else (), size[1:] if last_col else (), track_best,
+    )  # fmt: skip
+    return Half(job, skipped)
+
+
+def backward_half(
     query: Codes,
     target: Codes,
     scoring: Scoring,
     exit_: State,
-    rows: tuple[int, ...],
-    cols: tuple[int, ...],
     *,
+    last_row: bool,
+    last_col: bool,
     track_best: bool = False,
-) -> SweepJob:
+) -> Half:
     """A rectangle from its lower right corner backwards, where every path leaves it in the state `exit_`.
 
-    Both sequences are reversed, and `rows` and `cols` count from that corner. A gap state pays for its
+    Both sequences are reversed, and rows and columns count from that corner. A gap state pays for its
     opening on this side as well; see `recurrence.join`.
     """
-    value = 0 if exit_ == State.H else -scoring.gap_open
-    top, left = entry_edges(exit_, len(query), len(target), scoring, value)
-    return SweepJob(
-        query=query[::-1].copy(),
-        target=target[::-1].copy(),
-        scoring=scoring,
-        top=top,
-        left=left,
-        local=False,
-        rows=rows,
-        cols=cols,
+    return forward_half(
+        query[::-1].copy(),
+        target[::-1].copy(),
+        scoring,
+        exit_,
+        0 if exit_ == State.H else -scoring.gap_open,
+        last_row=last_row,
+        last_col=last_col,
         track_best=track_best,
     )
 
 
-def reversed_line(line: Boundary, corner_gap: int) -> Boundary:
-    """A line of a backward sweep in the order of the sequences.
+def closed(line: Boundary) -> Boundary:
+    """A line that the sweep of a segment has returned, written to: at its corner the gap state equals H.
 
-    Its corner, now the last cell, lies on the edge that the sweep was given; there the gap state equals H
-    (see `entry_edges`), and `corner_gap` is that.
+    The corner lies on the edge that the sweep was given; see `entry_edges`.
     """
-    gap = line.gap[::-1].copy()
-    gap[-1] = corner_gap
-    return Boundary(line.h[::-1], gap)
+    line.gap[0] = line.h[0]
+    return line
+
+
+def reversed_line(line: Boundary) -> Boundary:
+    """A line that a backward sweep has returned, `closed`, in the order of the sequences: corner last."""
+    line = closed(line)
+    return Boundary(line.h[::-1], line.gap[::-1])
 
 
 def meet(
-    forward: Boundary, backward: Boundary, gap: State, total: int, alpha: int
+    forward: Edge, backward: Boundary, gap: State, total: int, alpha: int, start: int = 0
 ) -> tuple[int, State, int] | None:
     """The last cell of a line at which a path of value `total` passes: its index, state and value.
 
     `gap` is the state of the gap that crosses the line. Of the two states at one cell, H comes first.
+    Forward values begin at the index `start`, and go on at least as far as the backward ones.
     """
-    candidates = []
-    for state, ahead, behind in (
-        (State.H, forward.h, backward.h),
-        (gap, forward.gap, backward.gap),
-    ):
-        sums = join(ahead.astype(np.int64), behind.astype(np.int64), state, alpha)
-        hits = np.flatnonzero((sums == total) & reachable(ahead) & reachable(behind))
-        if len(hits):
-            offset = int(hits[-1])
-            candidates.append((offset, -state, state, int(ahead[offset])))
-    if not candidates:
-        return None
-    offset, _, state, value = max(candidates)
-    return offset, state, value
+    states = ((State.H, forward.h, backward.h[start:]), (gap, forward.gap, backward.gap[start:]))
+    # In blocks that stay in a cache, and no further than needed.
+    for stop in range(len(backward) + 1 - start, 0, -_BLOCK):
+        block = slice(max(0, stop - _BLOCK), stop)
+        candidates = [
+            (block.start + place, -state, state, int(ahead[block.start + place]))
+            for state, ahead, behind in states
+            for place in _last_meeting(ahead[block], behind[block], state, total, alpha)
+        ]
+        if candidates:
+            place, _, state, value = max(candidates)
+            return start + place, state, value
+    return None
+
+
+def _last_meeting(ahead: IntArray, behind: IntArray, state: State, total: int, alpha: int) -> list[int]:
+    """The last place at which two halves of a path are worth `total` together, if there is one."""
+    # Sums of 32 bits may wrap, so those that look right are made once more, in more bits.
+    wanted = np.array(total - join(0, 0, state, alpha)).astype(np.int32)
+    places = np.flatnonzero(ahead + behind == wanted)
+    ahead, behind = ahead[places].astype(np.int64), behind[places].astype(np.int64)
+    places = places[(join(ahead, behind, state, alpha) == total) & reachable(ahead) & reachable(behind)]
+    last: list[int] = places[-1:].tolist()
+    return last

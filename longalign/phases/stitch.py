@@ -14,13 +14,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
-from longalign.backends.base import Backend, Progress, SweepJob, SweepResult, no_progress
+from longalign.backends.base import Backend, Progress, SweepResult, no_progress
 from longalign.boundary import State, Waypoint
 from longalign.errors import InternalError
 from longalign.lattice import Chunk, StoreLattice
 from longalign.phases import meeting
 from longalign.problem import Problem
-from longalign.threads import in_threads
+from longalign.threads import begun, in_threads
 
 
 def stitch(
@@ -94,39 +94,42 @@ def _go_back(
     """The waypoint before each of some others, by one call of the back end."""
     problem = lattice.problem
     inside = [point for point in points if point.i > 0 and point.j > 0]
-    # Of many large chunks, edges and sums take longer than the sweep itself, on a GPU.
-    chunks = in_threads(lambda point: lattice.chunk(point.i, point.j), inside)
-    jobs = in_threads(partial(_reverse_job, problem), chunks, inside)
-    swept = backend.sweep(jobs, progress)
-    entries = in_threads(partial(_entry, problem), chunks, inside, jobs, swept)
+    corners = [lattice.corner(point.i, point.j) for point in inside]
+    # It takes as long to unpack the edges of many large chunks as a GPU needs to sweep them.
+    with begun(lambda point: lattice.chunk(point.i, point.j), inside) as chunks:
+        halves = [*map(partial(_from_exit, problem), corners, inside)]
+        swept = backend.sweep([half.job for half in halves], progress)
+        entries = in_threads(partial(_entry, problem), chunks(), inside, halves, swept)
     before = dict(zip(inside, entries, strict=True))
     return [before.get(point, problem.corner) for point in points]
 
 
-def _reverse_job(problem: Problem, chunk: Chunk, exit_: Waypoint) -> SweepJob:
-    """The chunk from its exit backwards."""
-    return meeting.backward_job(
-        problem.query[chunk.i0 : exit_.i],
-        problem.target[chunk.j0 : exit_.j],
+def _from_exit(problem: Problem, corner: tuple[int, int], exit_: Waypoint) -> meeting.Half:
+    """The chunk with this upper left corner from its exit backwards."""
+    i0, j0 = corner
+    return meeting.backward_half(
+        problem.query[i0 : exit_.i],
+        problem.target[j0 : exit_.j],
         problem.scoring,
         exit_.state,
-        rows=(exit_.i - chunk.i0,),
-        cols=(exit_.j - chunk.j0,),
+        last_row=True,
+        last_col=True,
         track_best=problem.is_local,
     )
 
 
-def _entry(problem: Problem, chunk: Chunk, exit_: Waypoint, job: SweepJob, result: SweepResult) -> Waypoint:
-    best = result.best
+def _entry(
+    problem: Problem, chunk: Chunk, exit_: Waypoint, half: meeting.Half, swept: SweepResult
+) -> Waypoint:
+    best, alpha = swept.best.shifted(*half.skipped), problem.scoring.gap_open
     if problem.is_local and best.score == exit_.value:
         return Waypoint(exit_.i - best.i, exit_.j - best.j, State.H, 0)
-    alpha = problem.scoring.gap_open
-    top = meeting.reversed_line(result.rows[0], corner_gap=job.left.h[-1])
+    top = meeting.reversed_line(swept.rows[0])
     across = meeting.meet(chunk.top, top, State.E, exit_.value, alpha)
     if across is not None:
         offset, state, value = across
         return Waypoint(chunk.i0, chunk.j0 + offset, state, value)
-    left = meeting.reversed_line(result.cols[0], corner_gap=job.top.h[-1])
+    left = meeting.reversed_line(swept.cols[0])
     down = meeting.meet(chunk.left, left, State.F, exit_.value, alpha)
     if down is not None:
         offset, state, value = down

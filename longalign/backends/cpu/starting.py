@@ -16,7 +16,7 @@ from longalign.backends.base import EdgeStarts, Progress, Rectangle
 from longalign.backends.cpu.config import SweepGeometry
 from longalign.backends.cpu.start_kernel import Costs, Line, Scratch, make_scratch, strip_starts
 from longalign.backends.matrices import lay_out
-from longalign.boundary import Boundary, StartLine, edge_starts
+from longalign.boundary import Edge, StartLine, edge_starts
 
 #: Seconds between two calls of `progress`.
 _PROGRESS_INTERVAL = 0.1
@@ -98,7 +98,7 @@ def _kernel(job: Rectangle, geometry: SweepGeometry) -> Callable[..., None]:
     return strip_starts(geometry, job.local, job.scoring.matrix is not None)
 
 
-def _line(values: Boundary, starts: StartLine, start: int, stop: int) -> Line:
+def _line(values: Edge, starts: StartLine, start: int, stop: int) -> Line:
     """A copy of a part of an edge, its corner included."""
     part = slice(start, stop + 1)
     return Line(

@@ -20,6 +20,7 @@ from longalign.backends.base import (
 )
 from longalign.backends.collector import collector_at_rest
 from longalign.backends.cuda import (
+    edge_kernel,
     launch,
     memory,
     planning,
@@ -45,6 +46,14 @@ def _kernel(config: KernelConfig) -> Any:
     """The kernel of a configuration, which is taken from disk, if it is there, instead of compiled."""
     kernel = build_kernel(config)
     kernel._cache = CudaCache(str(config))
+    return kernel
+
+
+@cache
+def _edge_filler() -> Any:
+    """The kernel that fills in even edges, likewise."""
+    kernel = edge_kernel.build_kernel()
+    kernel._cache = CudaCache("edges")
     return kernel
 
 
@@ -223,6 +232,11 @@ class CudaBackend:
         blocks = max(launch.LEAST_BLOCKS, min(resident, -(-len(work.strips) // config.warps)))
         replays = workspace.replays(blocks * config.warps * 2 * config.replay_values * config.track_best)
         buffers = memory.DeviceBuffers(work, block, replays, workspace.stream)
+        if len(work.even_edges):
+            fill = _compiled(_edge_filler(), edge_kernel.SIGNATURE)
+            threads = config.warps * LANES
+            grid = edge_kernel.grid_for(work.even_edges, threads, launch.LEAST_BLOCKS)
+            fill[grid, threads, workspace.stream](*buffers.edges)
         with Download(jobs, work, buffers.lines, buffers.flags, workspace) as download:
             reported = launch.run(
                 kernel, config, blocks, shared_bytes, buffers, workspace, download, progress

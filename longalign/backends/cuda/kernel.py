@@ -324,7 +324,7 @@ def build_kernel(config: KernelConfig) -> Any:
                 start = np.int32(start + batch)
                 if start % (REST_EVERY * batch) == 0 or start >= last_start:
                     passed = np.int32(start - behind - lead)
-                    if 0 < passed < rows:
+                    if start < last_start and 0 < passed < rows:
                         let_catch_up(
                             column, fields.column_at + passed, np.int32(tag + 1), strips[strip, layout.NEXT],
                             tickets, lane,

@@ -46,7 +46,7 @@ def bytes_needed(jobs: Sequence[SweepJob], config: KernelConfig, band_rows: int 
         total += (rows + cols) * _LETTER + (2 * rows + cols + 1) * _VALUE
         total += (len(job.rows) * (cols + 1) + len(job.cols) * (rows + 1)) * _VALUE
         total += bands * strips * _STRIP
-        total += layout.JOB_FIELDS * 8 + 4 + (len(job.rows) + 1) * 4
+        total += (layout.JOB_FIELDS + 2 * layout.EDGE_FIELDS) * 8 + 4 + (len(job.rows) + 1) * 4
     return total
 
 
@@ -85,7 +85,7 @@ class Workspace:
         if self._pinned is None or len(self._pinned) < size:
             self._pinned = None
             cuda.current_context().memory_manager.deallocations.clear()
-            self._pinned = cuda.pinned_array(size, np.uint8)
+            self._pinned = cuda.pinned_array(max(1, size), np.uint8)
         block, used = self._pinned, 0
 
         def take(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -164,25 +164,34 @@ class DeviceBuffers(Arena):
 
     def __init__(self, work: WorkList, block: Any, replays: Any, stream: Any) -> None:
         super().__init__(block, stream)
-        control = np.zeros(4, np.int32)  # the ticket counter, the stop word, and progress in 64 bits
+        even_edges = work.even_edges if len(work.even_edges) else np.zeros((1, layout.EDGE_FIELDS), np.int64)
         (
-            jobs, strips, query, target, matrices, top, column, wanted_rows, flags, best_scores, words,
+            jobs, strips, query, target, matrices, even_edges, wanted_rows, self.flags, best_scores, tickets,
+            self.stop, self.progress,
         ) = self._upload(
             [
-                work.jobs, work.strips, work.query, work.target, work.matrices, work.top, work.column,
-                work.wanted_rows, work.flags, np.zeros(len(work.jobs), np.int32), control,
+                work.jobs, work.strips, work.query, work.target, work.matrices, even_edges, work.wanted_rows,
+                work.flags, np.zeros(len(work.jobs), np.int32), np.zeros(1, np.int32), np.zeros(1, np.int32),
+                np.zeros(1, np.int64),
             ]
         )  # fmt: skip
-        self.stop = words[1:2]
-        self.progress = words[2:4].view(np.dtype(np.int64))
-        self.flags = flags
+        top, column = self._begun(work.top, work.top_values), self._begun(work.column, work.column_values)
+        #: The arguments of `edge_kernel`.
+        self.edges = even_edges, top, column
         self.lines = self._place((max(1, work.line_values),), np.dtype(np.int32))
         self._best = self._place((len(work.strips), layout.BEST_FIELDS), np.dtype(np.int32))
         state = self._place((max(1, work.state_values),), np.dtype(np.int32))
         self.arguments = (
-            jobs, strips, query, target, matrices, top, column, wanted_rows, flags, words[0:1], self.stop,
+            jobs, strips, query, target, matrices, top, column, wanted_rows, self.flags, tickets, self.stop,
             self.progress, best_scores, self.lines, self._best, state, replays,
         )  # fmt: skip
+
+    def _begun(self, beginning: NDArray[np.int64], size: int) -> Any:
+        """An array of so many values of which the first are these."""
+        start, whole = self._used, self._place((size,), beginning.dtype)
+        if len(beginning):
+            self._part(start, beginning.shape, beginning.dtype).copy_to_device(beginning, stream=self._stream)
+        return whole
 
     def best(self) -> IntArray:
         """A copy of the best cell of each strip."""

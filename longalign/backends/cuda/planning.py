@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from itertools import product
 
 from longalign.backends.base import SweepJob
@@ -12,9 +12,9 @@ from longalign.backends.cuda import window
 from longalign.backends.cuda.config import LANES, KernelConfig, Letters, Numbers
 from longalign.backends.cuda.letters import STRATEGIES, fits_bytes, letters_for
 from longalign.backends.cuda.profile import most_warps, profile_bytes, warp_bytes
-from longalign.backends.cuda.worklist import ALL_ROWS
+from longalign.backends.cuda.worklist import ALL_ROWS, count_strips
 from longalign.geometry import share
-from longalign.threads import in_threads
+from longalign.scoring import Scoring
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,9 +141,8 @@ def choose(jobs: Sequence[SweepJob], hardware: Hardware, wishes: Wishes = Wishes
     """A kernel for each rectangle; those that one kernel can sweep share its launch, and so their choice."""
     groups: dict[tuple[bool, bool, Numbers, Letters], list[int]] = {}
     reasons = {}
-    of_jobs = in_threads(partial(_numbers, hardware=hardware, wishes=wishes), jobs)  # edges may be long
-    for number, (job, (letters, numbers, reason)) in enumerate(zip(jobs, of_jobs, strict=True)):
-        reasons[number] = reason
+    for number, job in enumerate(jobs):
+        letters, numbers, reasons[number] = _numbers(job, hardware, wishes)
         groups.setdefault((job.local, job.track_best, numbers, letters), []).append(number)
     choices: dict[int, Choice] = {}
     for (_, _, numbers, letters), members in groups.items():
@@ -177,16 +176,24 @@ def _fitting(
     jobs: Sequence[SweepJob], numbers: Numbers, letters: Letters, wishes: Wishes
 ) -> list[KernelConfig]:
     """The kernels that are exact for all these rectangles."""
+    local, track_best = jobs[0].local, jobs[0].track_best
+    exact = [
+        _exact(scoring, local, track_best, numbers, letters, wishes)
+        for scoring in {job.scoring for job in jobs}
+    ]
+    return [config for config in exact[0] if all(config in others for others in exact)]
+
+
+@lru_cache
+def _exact(
+    scoring: Scoring, local: bool, track_best: bool, numbers: Numbers, letters: Letters, wishes: Wishes
+) -> list[KernelConfig]:
+    """The kernels that are exact for a scoring."""
     configs = [
-        _config(jobs[0].local, jobs[0].track_best, numbers, letters, shape, wishes.warps)
+        _config(local, track_best, numbers, letters, shape, wishes.warps)
         for shape in wishes.shapes(numbers, letters)
     ]
-    scorings = {job.scoring for job in jobs}
-    return [
-        config
-        for config in configs
-        if numbers == "int32" or all(window.wide_enough(scoring, config) for scoring in scorings)
-    ]
+    return [config for config in configs if numbers == "int32" or window.wide_enough(scoring, config)]
 
 
 def _strips(
@@ -196,13 +203,17 @@ def _strips(
 
     Where a wanted column lies inside a part, its strip is swept more slowly, and all that follow wait for it.
     """
-    sizes = [(len(job.query), len(job.target)) for job in jobs]
     alphabet = max(job.scoring.letters for job in jobs)
     fitting = _fitting(jobs, numbers, letters, wishes)
     whole = [
         config for config in fitting if all(col % config.columns == 0 for job in jobs for col in job.cols)
     ]
-    times = {config: expected_seconds(sizes, config, hardware, alphabet) for config in whole or fitting}
+    times = {
+        config: expected_seconds(
+            [(len(job.query), count_strips(job, config)) for job in jobs], config, hardware, alphabet
+        )
+        for config in whole or fitting
+    }
     best = min(times, key=times.__getitem__)
     others = [f"{config.columns} columns: {time:.3g} s" for config, time in times.items() if config != best]
     why = f"expected to take {times[best]:.3g} s"
@@ -220,6 +231,7 @@ _QUARTERS, _REGISTERS = 4, 65536
 _BLOCK_SHARED = 1 << 10  # shared memory that a block takes beside what it asks for
 _ROW_LATENCY, _COLUMN_LATENCY, _BATCH_LATENCY = 39, 12.2, 1_800
 _ROW_ISSUE, _COLUMN_ISSUE, _BATCH_ISSUE = 15, 13, 800
+_ROOMY, _CROWDED_ISSUE = 24, 2  # columns for which there are registers in plenty; more of them take longer
 _EVENTFUL, _STRIP_LATENCY = 1.6, 7_000
 
 
@@ -233,16 +245,17 @@ def resident_warps(config: KernelConfig, hardware: Hardware, alphabet: int = 0) 
 
 
 def expected_seconds(
-    sizes: Sequence[tuple[int, int]], config: KernelConfig, hardware: Hardware, alphabet: int = 0
+    rectangles: Sequence[tuple[int, int]], config: KernelConfig, hardware: Hardware, alphabet: int = 0
 ) -> float:
-    """How long the kernel will take for rectangles of these sizes (rows, columns), roughly."""
+    """How long the kernel will take for rectangles of so many rows and strips each, roughly."""
     columns, batch = config.columns, config.batch
-    strips = [-(-cols // config.strip_width) for _, cols in sizes]
+    strips = [count for _, count in rectangles]
     warps = min(sum(strips), resident_warps(config, hardware, alphabet))
     latency = _ROW_LATENCY + _COLUMN_LATENCY * columns + _BATCH_LATENCY / batch
     issue = _ROW_ISSUE + _COLUMN_ISSUE * columns + _BATCH_ISSUE / batch
+    issue += _CROWDED_ISSUE * max(0, columns - _ROOMY)
     row = max(latency, -(-warps // (_QUARTERS * hardware.multiprocessors)) * issue)
-    work = sum(count * rows for count, (rows, _) in zip(strips, sizes, strict=True))
+    work = sum(rows * count for rows, count in rectangles)
     start = _EVENTFUL * config.lag * row + _STRIP_LATENCY
     return (work / warps * row + min(max(strips), warps) * start) / _CLOCK
 
@@ -278,7 +291,9 @@ def _tile_seconds(hardware: Hardware, rows: int, cols: int) -> float:
     packed = hardware.compute_capability >= _PACKED_CAPABILITY
     numbers: Numbers = "packed" if packed else "int32"
     configs = [_config(True, True, numbers, "bytes", shape) for shape in SHAPES[numbers]]
-    return _TILE_OVERHEAD + min(expected_seconds([(rows, cols)], config, hardware) for config in configs)
+    return _TILE_OVERHEAD + min(
+        expected_seconds([(rows, -(-cols // config.strip_width))], config, hardware) for config in configs
+    )
 
 
 def _even_part(length: int, limit: int) -> int:

@@ -15,7 +15,7 @@ from longalign.backends.cuda import start_kernel as kernel
 from longalign.backends.cuda.config import LANES
 from longalign.backends.cuda.memory import Arena, Workspace
 from longalign.backends.matrices import lay_out
-from longalign.boundary import Boundary, IntArray, StartLine
+from longalign.boundary import Edge, IntArray, StartLine
 
 #: A launch has at most so many cells, or one rectangle: a second or so, between words to the caller.
 _LAUNCH_CELLS = 1 << 39
@@ -161,7 +161,7 @@ def strip_table(rectangles: NDArray[np.int64]) -> NDArray[np.int32]:
     return np.ascontiguousarray(strips[order], np.int32)
 
 
-def _opened(job: Rectangle, edge: Boundary) -> NDArray[np.int64]:
+def _opened(job: Rectangle, edge: Edge) -> NDArray[np.int64]:
     """An edge as pairs of opened H and the gap state."""
     opening = np.int32(job.scoring.gap_open + job.scoring.gap_extend)
     pairs = np.stack([edge.h - opening, edge.gap], axis=1)

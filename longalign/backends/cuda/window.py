@@ -31,13 +31,13 @@ that is at work; before the low half begins, the high one is idle too.
 
 from __future__ import annotations
 
-from itertools import accumulate
+from itertools import accumulate, combinations
 
 import numpy as np
 
 from longalign.backends.base import SweepJob
 from longalign.backends.cuda.config import KernelConfig
-from longalign.boundary import Boundary, IntArray
+from longalign.boundary import Edge, EvenEdge, IntArray
 from longalign.scoring import Scoring
 from longalign.threads import in_threads
 
@@ -72,8 +72,10 @@ def has_smooth_edges(job: SweepJob) -> bool:
     return is_smooth(job.top, job.scoring) and is_smooth(job.left, job.scoring)
 
 
-def is_smooth(edge: Boundary, scoring: Scoring) -> bool:
+def is_smooth(edge: Edge, scoring: Scoring) -> bool:
     """Whether the values along an edge neither fall nor rise faster than along a row of a matrix."""
+    if isinstance(edge, EvenEdge):
+        return _is_evenly_smooth(edge, scoring)
     lowest, highest = int(edge.h.min()), int(edge.h.max())
     if edge.gap.max() > lowest and (edge.gap > edge.h).any():
         return False
@@ -82,6 +84,19 @@ def is_smooth(edge: Boundary, scoring: Scoring) -> bool:
         return True
     return _is_gentle(edge.h, lowest, highest, falls, rises, room) or (
         _deepest_fall(edge.h, falls) <= room and _deepest_fall(-edge.h, rises) <= room
+    )
+
+
+def _is_evenly_smooth(edge: EvenEdge, scoring: Scoring) -> bool:
+    """The same by the three values between which the edge is straight."""
+    falls, rises, room = scoring.gap_extend, scoring.gap_extend + scoring.highest, 2 * scoring.gap_open
+    places = (0, 1, len(edge))
+    values = [edge.value(place) for place in places]
+    if max(values) - min(values) <= room:
+        return True
+    return all(
+        -falls * (there - here) - room <= later - value <= rises * (there - here) + room
+        for (here, value), (there, later) in combinations(zip(places, values, strict=True), 2)
     )
 
 

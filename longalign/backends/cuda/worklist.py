@@ -14,7 +14,7 @@ from longalign.backends.base import Codes, SweepJob, SweepResult
 from longalign.backends.cuda import layout, window
 from longalign.backends.cuda.config import LANES, STEP_ROWS, KernelConfig
 from longalign.backends.matrices import lay_out
-from longalign.boundary import BestCell, Boundary, IntArray
+from longalign.boundary import BestCell, Boundary, Edge, EvenEdge, IntArray
 from longalign.scoring import NEG_INF
 
 Packed = NDArray[np.int64]
@@ -35,10 +35,14 @@ class WorkList:
 
     `jobs` (rectangles, JOB_FIELDS) int64; `strips` (strips, STRIP_FIELDS) int32, each after its left
     neighbour and after itself in the band above; `query` and `target` uint8; `matrices` int32, as in
-    `backends.matrices`, of at most `letters` letters; `top` int64, H and E as pairs; `column` int64, H and F
-    of each row with their tags, overwritten by each strip in turn; `wanted_rows` int32, each rectangle's list
-    ended by -1; `flags` (strips,) int32, for the kernel to say how far each strip has come. `line_values` is
-    the size of the output for wanted rows and columns, `state_values` of what interrupted strips keep.
+    `backends.matrices`, of at most `letters` letters; `wanted_rows` int32, each rectangle's list ended by -1;
+    `flags` (strips,) int32, for the kernel to say how far each strip has come. `line_values` is the size of
+    the output for wanted rows and columns, `state_values` of what interrupted strips keep.
+
+    Top edges are int64, H and E as pairs, `top_values` in all; left edges int64, H and F of each row with
+    their tags, overwritten by each strip in turn, `column_values` in all. Either array begins with `top` and
+    `column`; what follows are even edges, which `edge_kernel` fills in by the table `even_edges` (edges,
+    EDGE_FIELDS) int64.
     """
 
     jobs: NDArray[np.int64]
@@ -48,8 +52,11 @@ class WorkList:
     matrices: IntArray
     top: Packed
     column: Packed
+    even_edges: NDArray[np.int64]
     wanted_rows: IntArray
     flags: IntArray
+    top_values: int
+    column_values: int
     line_values: int
     state_values: int
     letters: int
@@ -69,11 +76,11 @@ def build(
     table = np.zeros((len(jobs), layout.JOB_FIELDS), np.int64)
     table[:, layout.ROWS] = [len(job.query) for job in jobs]
     table[:, layout.COLS] = [len(job.target) for job in jobs]
-    table[:, layout.QUERY_AT] = table[:, layout.COLUMN_AT] = rows_at = _starts(
-        [len(job.query) for job in jobs]
-    )
+    table[:, layout.QUERY_AT] = _starts([len(job.query) for job in jobs])
     table[:, layout.TARGET_AT] = _starts([len(job.target) for job in jobs])
-    table[:, layout.TOP_AT] = tops_at = _starts([len(job.top.h) for job in jobs])
+    tops, lefts = [job.top for job in jobs], [job.left for job in jobs]
+    table[:, layout.TOP_AT] = _edge_starts(tops, 1)
+    table[:, layout.COLUMN_AT] = _edge_starts(lefts, 0)
     table[:, layout.WANTED_AT] = _starts([len(job.rows) + 1 for job in jobs])
     row_values = [len(job.rows) * layout.line_size(len(job.target)) for job in jobs]
     col_values = [len(job.cols) * layout.line_size(len(job.query)) for job in jobs]
@@ -88,25 +95,24 @@ def build(
     if config.numbers == "packed":
         table[:, layout.BELOW] = [window.below(job.scoring, config) for job in jobs]
 
-    strips_of = [_in_bands(_strips(job, config), len(job.query), config, band_rows) for job in jobs]
-    flags_at = _starts([len(strips) for strips in strips_of])
-    for job, (strips, flag) in enumerate(zip(strips_of, flags_at, strict=True)):
-        strips[:, layout.JOB] = job
-        strips[:, layout.FLAG] += flag
-        strips[:, layout.FLAG_ABOVE] += flag
-    states = [_state_values(strips, config) for strips in strips_of]
+    strips = _strips(jobs, config)
+    entries = _in_bands(strips, table[strips[:, layout.JOB], layout.ROWS], config, band_rows)
+    states = _state_values(len(jobs), strips, entries, config)
     table[:, layout.STATE_AT] = _starts(states)
 
     return WorkList(
         table,
-        _round_robin(strips_of),
+        _round_robin(entries),
         _joined([job.query for job in jobs]),
         _joined([job.target for job in jobs]),
         matrices,
-        _tops(jobs, tops_at, take),
-        _columns(jobs, rows_at, take),
+        _tops(_given(tops), take),
+        _columns(_given(lefts), take),
+        _even_edges(tops, table[:, layout.TOP_AT], lefts, table[:, layout.COLUMN_AT]),
         np.array([*chain.from_iterable((*job.rows, _END_OF_WANTED_ROWS) for job in jobs)], np.int32),
-        np.zeros(sum(map(len, strips_of)), np.int32),
+        np.zeros(len(entries), np.int32),
+        int(table[:, layout.COLS].sum()) + len(jobs),
+        2 * int(table[:, layout.ROWS].sum()),
         sum(row_values) + sum(col_values),
         sum(states),
         letters,
@@ -115,7 +121,7 @@ def build(
 
 def count_strips(job: SweepJob, config: KernelConfig) -> int:
     """How many strips a rectangle is cut into."""
-    return len(_strips(job, config))
+    return sum(-(-(end - start) // config.strip_width) for start, end in pairwise(_ends(job)))
 
 
 def _starts(lengths: list[int]) -> list[int]:
@@ -130,88 +136,140 @@ def _joined(parts: list[NDArray[T]]) -> NDArray[T]:
     return np.concatenate(parts)
 
 
-def _strips(job: SweepJob, config: KernelConfig) -> IntArray:
-    """The strips of a rectangle from left to right: every wanted column is the right edge of a strip.
+def _strips(jobs: Sequence[SweepJob], config: KernelConfig) -> IntArray:
+    """The strips of each rectangle from left to right: every wanted column is the right edge of a strip.
 
     Between two wanted columns the strips are full and one, the last, is narrower.
     """
-    ends = [0, *job.cols] if job.cols and job.cols[-1] == len(job.target) else [0, *job.cols, len(job.target)]
-    parts = []
-    for number, (start, end) in enumerate(pairwise(ends)):
-        first = np.arange(start, end, config.strip_width)
-        part = np.zeros((len(first), layout.STRIP_FIELDS), np.int32)
-        part[:, layout.FIRST_COLUMN] = first
-        part[:, layout.WIDTH] = np.minimum(config.strip_width, end - first)
-        part[:, layout.BEHIND] = (part[:, layout.WIDTH] - 1) // config.columns * STEP_ROWS
-        part[:, layout.WANTED_COLUMN] = -1
-        if number < len(job.cols):
-            part[-1, layout.WANTED_COLUMN] = number
-        parts.append(part)
-    strips = np.concatenate(parts)
-    strips[:, layout.NUMBER] = np.arange(len(strips))
+    spans = [
+        (k, start, end, number if number < len(job.cols) else -1)
+        for k, job in enumerate(jobs)
+        for number, (start, end) in enumerate(pairwise(_ends(job)))
+    ]
+    job, start, end, wanted = np.array(spans, np.int64).T
+    counts = -(-(end - start) // config.strip_width)
+    of_span, since_start = _runs(counts)
+    first = start[of_span] + since_start * config.strip_width
+    width = np.minimum(config.strip_width, end[of_span] - first)
+    strips = np.zeros((len(first), layout.STRIP_FIELDS), np.int32)
+    strips[:, layout.JOB] = job[of_span]
+    strips[:, layout.FIRST_COLUMN], strips[:, layout.WIDTH] = first, width
+    strips[:, layout.BEHIND] = (width - 1) // config.columns * STEP_ROWS
+    strips[:, layout.WANTED_COLUMN] = -1
+    strips[np.cumsum(counts) - 1, layout.WANTED_COLUMN] = wanted
+    strips[:, layout.NUMBER] = _runs(np.bincount(strips[:, layout.JOB]))[1]
     return strips
 
 
-def _round_robin(strips_of: list[IntArray]) -> IntArray:
+def _ends(job: SweepJob) -> list[int]:
+    return [0, *job.cols] if job.cols and job.cols[-1] == len(job.target) else [0, *job.cols, len(job.target)]
+
+
+def _runs(lengths: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Of each element of runs that lie end to end: the number of its run, and its place in that."""
+    run = np.repeat(np.arange(len(lengths)), lengths)
+    return run, np.arange(len(run)) - (np.cumsum(lengths) - lengths)[run]
+
+
+def _in_bands(strips: IntArray, rows: NDArray[np.int64], config: KernelConfig, band_rows: int) -> IntArray:
+    """The strips of all bands in which they have rows, strip after strip; flags count from the first.
+
+    A strip's first part sweeps `rows` rows, and as many more as its last part is behind. NEXT is the flag of
+    the right neighbour in the band, or -1.
+    """
+    height = _height(config, band_rows)
+    ends = rows + strips[:, layout.BEHIND]
+    above = strips[:, layout.NUMBER].astype(np.int64) * config.slope
+    first_band = above // height
+    bands = (above + ends - 1) // height - first_band + 1
+    strip, since_first = _runs(bands)
+    entries, band = strips[strip], first_band[strip] + since_first
+    above, ends = above[strip], ends[strip]
+    first, last = (np.clip((band + more) * height - above, 0, ends) for more in (0, 1))
+    flags = np.arange(len(entries))
+    entries[:, layout.BAND], entries[:, layout.FLAG] = band, flags
+    entries[:, layout.FIRST_START], entries[:, layout.LAST_START] = first, last
+    entries[1:, layout.FLAG_ABOVE], entries[1:, layout.DONE_ABOVE] = flags[:-1], (last - first)[:-1]
+
+    right = np.minimum(strip + 1, len(strips) - 1)
+    place = band - first_band[right]
+    is_there = (strips[right, layout.NUMBER] > strips[strip, layout.NUMBER]) & (place >= 0)
+    is_there &= place < bands[right]
+    entries[:, layout.NEXT] = np.where(is_there, (np.cumsum(bands) - bands)[right] + place, -1)
+    return entries
+
+
+def _round_robin(entries: IntArray) -> IntArray:
     """Band by band all first strips, then all second ones, and so on: as many rectangles as possible at a
     time.
 
     That keeps every strip behind its left neighbour, and every band behind the one above. Each learns the
     ticket of its right neighbour.
     """
-    strips = np.concatenate(strips_of)
-    strips = np.ascontiguousarray(strips[np.lexsort((strips[:, layout.NUMBER], strips[:, layout.BAND]))])
-    place = strips[:, [layout.JOB, layout.BAND, layout.NUMBER]]
-    order = np.lexsort(place.T[::-1])
-    beside = (np.diff(place[order], axis=0) == [0, 0, 1]).all(axis=1)
-    strips[:, layout.NEXT] = layout.NO_TICKET
-    strips[order[:-1][beside], layout.NEXT] = order[1:][beside]
+    order = np.lexsort((entries[:, layout.NUMBER], entries[:, layout.BAND]))
+    tickets = np.full(len(order) + 1, layout.NO_TICKET, np.int32)
+    tickets[order] = np.arange(len(order))
+    strips = entries[order]
+    strips[:, layout.NEXT] = tickets[strips[:, layout.NEXT]]
     return strips
 
 
-def _tops(jobs: Sequence[SweepJob], starts: list[int], take: Take) -> Packed:
-    """Top boundaries end to end, H in the low half of an int64 (as `layout.pack` does on the device)."""
-    halves = take((sum(len(job.top.h) for job in jobs), 2), _HALF)
-    for job, start in zip(jobs, starts, strict=True):
-        part = halves[start : start + len(job.top.h)]
-        part[:, 0], part[:, 1] = job.top.h, job.top.gap
+def _given(edges: Sequence[Edge]) -> list[Edge]:
+    """The edges that are uploaded."""
+    return [edge for edge in edges if not isinstance(edge, EvenEdge)]
+
+
+def _edge_starts(edges: Sequence[Edge], corner: int) -> NDArray[np.int64]:
+    """Where edges begin that lie end to end, with or without their corners: the given ones come first."""
+    sizes = np.array([len(edge) + corner for edge in edges])
+    order = np.argsort([isinstance(edge, EvenEdge) for edge in edges], kind="stable")
+    starts = np.empty(len(edges), np.int64)
+    starts[order] = np.cumsum(sizes[order]) - sizes[order]
+    return starts
+
+
+def _even_edges(
+    tops: Sequence[Edge], tops_at: NDArray[np.int64], lefts: Sequence[Edge], lefts_at: NDArray[np.int64]
+) -> NDArray[np.int64]:
+    """The table of even edges."""
+    sides = ((layout.TOP, tops, tops_at.tolist()), (layout.LEFT, lefts, lefts_at.tolist()))
+    rows = [
+        (side, at, edge.length, edge.corner, edge.first, edge.step)
+        for side, edges, starts in sides
+        for edge, at in zip(edges, starts, strict=True)
+        if isinstance(edge, EvenEdge)
+    ]
+    return np.array(rows, np.int64).reshape(-1, layout.EDGE_FIELDS)
+
+
+def _tops(edges: Sequence[Edge], take: Take) -> Packed:
+    """Top edges end to end, H in the low half of an int64 (as `layout.pack` does on the device)."""
+    halves = take((sum(len(edge) + 1 for edge in edges), 2), _HALF)
+    start = 0
+    for edge in edges:
+        part = halves[start : start + len(edge) + 1]
+        part[:, 0], part[:, 1] = edge.h, edge.gap
+        start += len(part)
     return halves.view(_WORD)[:, 0]
 
 
-def _columns(jobs: Sequence[SweepJob], starts: list[int], take: Take) -> Packed:
-    """H and the gap state of each row of the left boundaries, as a strip hands them on, with the tag 0."""
-    words = take((sum(len(job.query) for job in jobs), 4), _HALF)
-    for job, start in zip(jobs, starts, strict=True):
-        part = words[start : start + len(job.query)]
-        part[:, 0], part[:, 2] = job.left.h[1:], job.left.gap[1:]
+def _columns(edges: Sequence[Edge], take: Take) -> Packed:
+    """H and the gap state of each row of left edges, as a strip hands them on, with the tag 0."""
+    words = take((sum(map(len, edges)), 4), _HALF)
+    start = 0
+    for edge in edges:
+        part = words[start : start + len(edge)]
+        part[:, 0], part[:, 2] = edge.h[1:], edge.gap[1:]
         part[:, 1], part[:, 3] = 0, 0
+        start += len(part)
     return words.view(_WORD).reshape(-1)
 
 
 def input_bytes(jobs: Sequence[SweepJob]) -> int:
-    """Bytes of the boundaries that `build` takes memory for."""
-    return sum(_WORD.itemsize * (2 * len(job.query) + len(job.top.h)) for job in jobs)
-
-
-def _in_bands(strips: IntArray, rows: int, config: KernelConfig, band_rows: int) -> IntArray:
-    """The strips of all bands in which they have rows, strip after strip, given each once; flags count from
-    the first.
-
-    A strip's first part sweeps `rows` rows and as many more as its last part is behind.
-    """
-    height = _height(config, band_rows)
-    ends, above = rows + strips[:, layout.BEHIND], strips[:, layout.NUMBER] * config.slope
-    first_band, bands = above // height, (above + ends - 1) // height - above // height + 1
-    strips = np.repeat(strips, bands, axis=0)
-    since_first = np.arange(len(strips)) - np.repeat(np.cumsum(bands) - bands, bands)
-    band = (np.repeat(first_band, bands) + since_first).astype(np.int64)  # a band may have 2^30 rows
-    above, ends = np.repeat(above, bands), np.repeat(ends, bands)
-    first, last = (np.clip((band + more) * height - above, 0, ends) for more in (0, 1))
-    flags = np.arange(len(strips))
-    strips[:, layout.BAND], strips[:, layout.FLAG] = band, flags
-    strips[:, layout.FIRST_START], strips[:, layout.LAST_START] = first, last
-    strips[1:, layout.FLAG_ABOVE], strips[1:, layout.DONE_ABOVE] = flags[:-1], (last - first)[:-1]
-    return strips
+    """Bytes of the edges that `build` takes memory for."""
+    values = sum(len(edge) + 1 for edge in _given([job.top for job in jobs]))
+    values += sum(2 * len(edge) for edge in _given([job.left for job in jobs]))
+    return _WORD.itemsize * values
 
 
 def count_bands(rows: int, config: KernelConfig, band_rows: int) -> int:
@@ -225,10 +283,13 @@ def _height(config: KernelConfig, band_rows: int) -> int:
     return max(config.batch, band_rows // config.batch * config.batch)
 
 
-def _state_values(strips: IntArray, config: KernelConfig) -> int:
-    """int32 for what the strips of a rectangle keep, if any of them is interrupted."""
-    interrupted = (strips[:, layout.FIRST_START] > 0).any()
-    return (int(strips[:, layout.NUMBER].max()) + 1) * config.state_words * LANES if interrupted else 0
+def _state_values(jobs: int, strips: IntArray, entries: IntArray, config: KernelConfig) -> list[int]:
+    """int32 for what the strips of each rectangle keep, if any of them is interrupted."""
+    interrupted = entries[entries[:, layout.FIRST_START] > 0, layout.JOB]
+    is_interrupted = np.bincount(interrupted, minlength=jobs) > 0
+    counts = np.where(is_interrupted, np.bincount(strips[:, layout.JOB], minlength=jobs), 0)
+    sizes: list[int] = (counts * config.state_words * LANES).tolist()
+    return sizes
 
 
 def results(
@@ -239,7 +300,10 @@ def results(
     `lines` (line_values,) becomes the memory of the boundaries, or goes to the jobs' sinks; None if that has
     been done. `best` (strips, BEST_FIELDS) holds the best cell of each strip.
     """
-    cells = _best_cells(work.strips[:, layout.JOB], best)
+    if any(job.track_best for job in jobs):
+        cells = _best_cells(work.strips[:, layout.JOB], best)
+    else:
+        cells = [BestCell()] * len(jobs)
     return [
         _result(job, fields, lines, cell if job.track_best else BestCell())
         for job, fields, cell in zip(jobs, work.jobs, cells, strict=True)
@@ -249,16 +313,21 @@ def results(
 def _result(job: SweepJob, fields: NDArray[np.int64], lines: IntArray | None, best: BestCell) -> SweepResult:
     if lines is None:
         return SweepResult((), (), best)
-    rows = _boundaries(lines, int(fields[layout.ROW_OUT_AT]), len(job.target), job.left.h[list(job.rows)])
-    cols = _boundaries(lines, int(fields[layout.COL_OUT_AT]), len(job.query), job.top.h[list(job.cols)])
+    rows = _boundaries(lines, int(fields[layout.ROW_OUT_AT]), len(job.target), job.left, job.rows)
+    cols = _boundaries(lines, int(fields[layout.COL_OUT_AT]), len(job.query), job.top, job.cols)
     return SweepResult(rows, cols, best).delivered(job)
 
 
-def _boundaries(lines: IntArray, start: int, length: int, corners: IntArray) -> tuple[Boundary, ...]:
-    """The boundaries that stand end to end from `start`, `length` letters each, one for each corner H."""
+def _boundaries(
+    lines: IntArray, start: int, length: int, beside: Edge, places: Sequence[int]
+) -> tuple[Boundary, ...]:
+    """The boundaries that stand end to end from `start`, `length` letters each; their corners lie at these
+    places of the edge `beside`."""
+    if not places:
+        return ()
     size = layout.line_size(length)
-    blocks = lines[start : start + len(corners) * size].reshape(len(corners), 2, length + 1)
-    blocks[:, 0, 0], blocks[:, 1, 0] = corners, NEG_INF
+    blocks = lines[start : start + len(places) * size].reshape(len(places), 2, length + 1)
+    blocks[:, 0, 0], blocks[:, 1, 0] = beside.h_at(places), NEG_INF
     return tuple(Boundary(h, gap) for h, gap in blocks)
 
 

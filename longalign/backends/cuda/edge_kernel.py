@@ -1,0 +1,56 @@
+"""The kernel that fills in even edges: what a few numbers say need not be made on the host, nor uploaded."""
+
+# mypy: allow-untyped-defs
+# Device functions have the types that numba infers.
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numba import int64
+
+from longalign.backends.cuda import layout
+from longalign.backends.cuda.api import cuda
+from longalign.backends.cuda.layout import pack
+from longalign.scoring import NEG_INF
+
+#: The types of the kernel's arguments, all C-contiguous arrays.
+SIGNATURE = (int64[:, ::1], int64[::1], int64[::1])
+
+#: Values that a thread fills in, about, and the most blocks that a launch has along y.
+_VALUES_A_THREAD, _MOST_BLOCKS = 16, 1 << 15
+
+
+@cache
+def build_kernel() -> Any:
+    """The kernel, compiled at its first launch.
+
+    Its arguments are the table of even edges, and the arrays of top and of left edges as `worklist.WorkList`
+    describes them. Blocks along y take the edges in turn, threads along x the values of an edge.
+    """
+
+    @cuda.jit
+    def fill(edges, top, column):
+        begin, step_x = cuda.grid(2)[0], cuda.gridsize(2)[0]
+        untagged = np.int32(0)
+        for edge in range(cuda.blockIdx.y, edges.shape[0], cuda.gridDim.y):
+            at, length = edges[edge, layout.EDGE_AT], edges[edge, layout.LENGTH]
+            first, step = edges[edge, layout.FIRST], edges[edge, layout.STEP]
+            if edges[edge, layout.SIDE] == layout.TOP:
+                for k in range(begin, length + 1, step_x):
+                    h = first - (k - 1) * step if k > 0 else edges[edge, layout.CORNER]
+                    top[at + k] = pack(np.int32(h), np.int32(NEG_INF))
+            else:
+                for k in range(begin, length, step_x):
+                    column[2 * (at + k)] = pack(np.int32(first - k * step), untagged)
+                    column[2 * (at + k) + 1] = pack(np.int32(NEG_INF), untagged)
+
+    return fill
+
+
+def grid_for(edges: Any, threads: int, least_blocks: int) -> tuple[int, int]:
+    """The blocks of so many threads, along x and y, for a table of even edges."""
+    down = min(len(edges), _MOST_BLOCKS)
+    longest = int(edges[:, layout.LENGTH].max()) + 1
+    return max(-(-longest // (threads * _VALUES_A_THREAD)), -(-least_blocks // down)), down

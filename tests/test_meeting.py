@@ -1,0 +1,126 @@
+"""Where a forward and a backward sweep meet on a line, against all its cells."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+from runs import problems
+
+from longalign.backends.base import SweepJob, no_progress
+from longalign.boundary import Boundary, State, Waypoint, entry_edges
+from longalign.phases import meeting
+from longalign.phases.bisect import bisect
+from longalign.phases.meeting import forward_half, meet, reversed_line
+from longalign.problem import Problem, Segment, reachable
+from longalign.recurrence import join
+from longalign.reference import ReferenceBackend
+from longalign.scoring import NEG_INF, UNREACHABLE, Scoring
+
+ALPHA = 3
+
+#: Minus infinity, as it is and lowered; values whose sums are equal modulo 2^32 to others' or to its own.
+VALUES = [*range(-4, 5), NEG_INF, NEG_INF - ALPHA, 1 << 30, (1 << 30) + 1, -(1 << 30), -(1 << 30) - 1]
+
+
+@st.composite
+def lines(draw, length):
+    values = st.lists(st.sampled_from(VALUES), min_size=length, max_size=length)
+    return Boundary(*(np.array(draw(values), np.int64).astype(np.int32) for _ in range(2)))
+
+
+def all_meetings(forward, backward, gap, total, alpha=ALPHA):
+    """Every cell and state at which they meet, the one to take first."""
+    found = []
+    for state, ahead, behind in ((State.H, forward.h, backward.h), (gap, forward.gap, backward.gap)):
+        for k, (before, after) in enumerate(zip(ahead.tolist(), behind.tolist(), strict=True)):
+            if reachable(before) and reachable(after) and join(before, after, state, alpha) == total:
+                found.append((k, state, before))
+    return sorted(found, key=lambda item: (-item[0], item[1]))
+
+
+@given(
+    st.integers(1, 12).flatmap(lambda length: st.tuples(lines(length), lines(length))),
+    st.sampled_from([State.E, State.F]),
+    st.one_of(
+        st.integers(-9, 9), st.sampled_from([-(1 << 31), 1 << 31, (1 << 31) + 1, 2 * NEG_INF + (1 << 32)])
+    ),
+    st.integers(1, 13),
+)
+def test_they_meet_at_the_last_cell_where_they_can_and_there_in_h_first(both, gap, total, block):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(meeting, "_BLOCK", block)
+        found = meet(*both, gap, total, ALPHA)
+    assert found == next(iter(all_meetings(*both, gap, total)), None)
+
+
+def test_a_line_of_a_backward_sweep_is_turned_round_and_its_gap_state_at_the_corner_equals_h():
+    line = Boundary(np.array([7, 1, 2], np.int32), np.array([NEG_INF, 3, 4], np.int32))
+    turned = reversed_line(line)
+    assert turned.h.tolist() == [2, 1, 7]
+    assert turned.gap.tolist() == [4, 3, 7]
+
+
+@given(lines(9), lines(7), st.integers(0, 3), st.integers(-9, 9))
+def test_forward_values_may_begin_later_and_go_on_further(forward, backward, start, total):
+    shared = slice(0, 7 - start)
+    ahead = Boundary(forward.h[shared], forward.gap[shared])
+    behind = Boundary(backward.h[start:], backward.gap[start:])
+    want = next(iter(all_meetings(ahead, behind, State.E, total)), None)
+    found = meet(forward, backward, State.E, total, ALPHA, start)
+    assert found == (want and (want[0] + start, *want[1:]))
+
+
+def last_lines(query, target, scoring, entry, value):
+    """The last row and column of a rectangle, swept as a whole, gap states at their corners included."""
+    size = len(query), len(target)
+    edges = entry_edges(entry, *size, scoring, value)
+    [swept] = ReferenceBackend().sweep(
+        [SweepJob(query, target, scoring, *edges, False, size[:1], size[1:], False)]
+    )
+    for line in (swept.rows[0], swept.cols[0]):
+        line.gap[0] = line.h[0]
+    return swept.rows[0], swept.cols[0]
+
+
+@given(problems(20), st.sampled_from(State), st.sampled_from(State))
+def test_a_segment_is_cut_where_two_sweeps_of_all_its_cells_meet(pair, entry, exit_):
+    query, target = pair.sequences()
+    query, target = query.as_query(), target.as_target()
+    rows, cols, scoring = len(query), len(target), pair.scoring
+    assume(max(rows, cols) >= 2)
+    bottom, right = last_lines(query, target, scoring, entry, 0)
+    value = int({State.H: bottom.h, State.E: bottom.gap, State.F: right.gap}[exit_][-1])
+    assume(value > UNREACHABLE)
+    segment = Segment(Waypoint(0, 0, entry, 0), Waypoint(rows, cols, exit_, value))
+    [middle] = bisect(Problem.entered(query, target, scoring), [segment], ReferenceBackend(), no_progress)
+
+    across, gap = rows >= cols, State.E if rows >= cols else State.F
+    cut = max(rows, cols) // 2
+    before = (query[:cut], target) if across else (query, target[:cut])
+    after = (query[cut:], target) if across else (query, target[cut:])
+    ahead = last_lines(*before, scoring, entry, 0)[not across]
+    opening = 0 if exit_ == State.H else -scoring.gap_open
+    behind = last_lines(*(side[::-1].copy() for side in after), scoring, exit_, opening)[not across]
+    behind = Boundary(behind.h[::-1], behind.gap[::-1])
+    offset, state, worth = all_meetings(ahead, behind, gap, value, scoring.gap_open)[0]
+    assert middle == Waypoint(*((cut, offset) if across else (offset, cut)), state, worth)
+
+
+@pytest.mark.parametrize(
+    ("entry", "rows", "cols", "skipped"),
+    [
+        (State.H, 5, 5, (0, 0)), (State.E, 5, 5, (1, 0)), (State.F, 5, 5, (0, 1)),
+        (State.E, 1, 5, (0, 0)), (State.F, 5, 1, (0, 0)),
+    ],
+)  # fmt: skip
+def test_edges_without_minus_infinity_where_more_than_a_letter_is_left(entry, rows, cols, skipped):
+    letters = np.zeros(rows, np.uint8), np.zeros(cols, np.uint8)
+    half = forward_half(*letters, Scoring(), entry, last_row=True, last_col=True)
+    assert half.skipped == skipped
+    size = rows - skipped[0], cols - skipped[1]
+    assert (len(half.job.query), len(half.job.target)) == (len(half.job.left), len(half.job.top)) == size
+    assert (half.job.rows, half.job.cols) == ((size[0],), (size[1],))
+    finite = reachable(half.job.top.h).all() and reachable(half.job.left.h).all()
+    assert finite == (entry == State.H or any(skipped))
