@@ -24,6 +24,9 @@ from longalign.backends.cuda.ptx import here
 #: A wanted row: its index, not positive if there is none, and its number from 0.
 Wanted = namedtuple("Wanted", "row number")
 
+#: What a batch meets: the next wanted row, whether it is met, and whether another one is.
+Ahead = namedtuple("Ahead", "wanted meets several")
+
 
 @cache
 def make_begun(config: KernelConfig) -> Any:
@@ -63,6 +66,19 @@ def first_wanted_below(row, number, wanted_rows, jobs, job):
     while 0 < wanted_rows[wanted_at + number] <= row:
         number = np.int32(number + 1)
     return number
+
+
+@cuda.jit(device=True)
+def look_ahead(wanted, start, end, behind, wanted_rows, jobs, job):
+    """What parts of a strip meet while the first is at rows `start` to `end`; `wanted` is what some part had
+    yet to pass before."""
+    if 0 < wanted.row <= start - behind:
+        number = first_wanted_below(np.int32(start - behind), wanted.number, wanted_rows, jobs, job)
+        wanted = wanted_row(number, wanted_rows, jobs, job)
+    meets, several = 0 < wanted.row <= end, False
+    if meets:
+        several = 0 < wanted_row(np.int32(wanted.number + 1), wanted_rows, jobs, job).row <= end
+    return Ahead(wanted, meets, several)
 
 
 @cache

@@ -15,6 +15,7 @@ scores no more than -alpha - beta. No cell there outranks all the true ones: the
 strip at some (i, j), and each step from there on, a gap or such a pair, takes it no higher than H(i', j) in
 the row i' it has come to, on a lower anti-diagonal. If a strip ends inside a part and its right edge counts,
 it is *ragged*: the edge is found after each row. In most batches nothing happens; `eventful` has the others.
+Where the best cell is, `replay` finds out.
 """
 
 # mypy: allow-untyped-defs
@@ -50,7 +51,7 @@ from longalign.backends.cuda.edges import (
     read_fields,
 )  # fmt: skip
 from longalign.backends.cuda.eventful import make_sweep_eventful_batch, make_sweep_rows
-from longalign.backends.cuda.events import first_wanted_below, wanted_row
+from longalign.backends.cuda.events import look_ahead, wanted_row
 from longalign.backends.cuda.interrupt import Kept, make_keep
 from longalign.backends.cuda.layout import low_of
 from longalign.backends.cuda.letters import letter_scores
@@ -197,9 +198,7 @@ def build_kernel(config: KernelConfig) -> Any:
                     opened, e, first, end, top, jobs[job, layout.TOP_AT], fields.extend, costs, origin
                 )
                 nothing = Edge(np.int32(0), np.int32(0))
-                kept = Kept(
-                    Carry(nothing, nothing, diagonal), edge, origin, np.int32(0), np.int32(0)
-                )  # fmt: skip
+                kept = Kept(Carry(nothing, nothing, diagonal), edge, origin, np.int32(0), np.int32(0))
             else:
                 if wait_for_band(
                     flags, strips[strip, layout.FLAG_ABOVE], strips[strip, layout.DONE_ABOVE], stop
@@ -221,11 +220,12 @@ def build_kernel(config: KernelConfig) -> Any:
                 looking = track_best and to_repeat != NOTHING
                 if sparing:
                     fields, wanted_column = read_fields(jobs, job), strips[strip, layout.WANTED_COLUMN]
+                    tag, behind = strips[strip, layout.NUMBER], strips[strip, layout.BEHIND]
                 if looking:
                     of_suspect = to_repeat != NEWEST
                     now, by_rows, happens = suspect if of_suspect else np.int32(start - batch), True, True
-                    at = replay_at + side_values * (np.int32(1 - side) if of_suspect else side)
-                    kept = recall(replays, at, lane, opened, e, inbox, inbox_at)
+                    kept_at = replay_at + side_values * (np.int32(1 - side) if of_suspect else side)
+                    kept = recall(replays, kept_at, lane, opened, e, inbox, inbox_at)
                     carry, origin = kept.carry, kept.origin
                     load_letters_again(
                         row_letters, ring_at, query, fields, rows, np.int32(now - span),
@@ -255,20 +255,13 @@ def build_kernel(config: KernelConfig) -> Any:
                     )
                     if ambiguous:
                         ambiguous_until = np.int32(start + batch + span)
-                    if 0 < wanted.row <= start - behind:
-                        number = first_wanted_below(
-                            np.int32(start - behind), wanted.number, wanted_rows, jobs, job
-                        )
-                        wanted = wanted_row(number, wanted_rows, jobs, job)
-                    first_wanted, several = wanted.number, False
-                    meets = 0 < wanted.row <= start + batch
-                    if meets:
-                        following = wanted_row(np.int32(wanted.number + 1), wanted_rows, jobs, job)
-                        several = 0 < following.row <= start + batch
-                    happens = start < behind or meets or start + batch >= rows or place.ragged
+                    ahead = look_ahead(wanted, start, np.int32(start + batch), behind, wanted_rows, jobs, job)
+                    wanted = ahead.wanted
+                    first_wanted = wanted.number
+                    happens = start < behind or ahead.meets or start + batch >= rows or place.ragged
                     # What row by row alone can do: `eventful` says why.
                     by_rows = (
-                        (meets and (several or wanted.row % STEP_ROWS != 0))
+                        (ahead.meets and (ahead.several or wanted.row % STEP_ROWS != 0))
                         or (happens and start < ambiguous_until)
                     )  # fmt: skip
                 cuda.syncwarp()
@@ -311,7 +304,7 @@ def build_kernel(config: KernelConfig) -> Any:
                 if track_best:
                     score = score_of(highest, threshold, costs, origin)
                     if score > best.score:
-                        best = somewhere(score, start, first_of_strip, batch, full_width)
+                        best = somewhere(score, start, strips[strip, layout.FIRST_COLUMN], batch, full_width)
                         suspect, side = start, np.int32(1 - side)
                         if lane == 0:
                             cuda.atomic.max(best_scores, job, score)
@@ -332,12 +325,13 @@ def build_kernel(config: KernelConfig) -> Any:
                     if last_start <= start < rows + behind:
                         kept = Kept(carry, edge, origin, ambiguous_until, wanted.number)
                         store_kept(state, state_at, lane, opened, e, kept)
-                    publish_rows(flags, strips[strip, layout.FLAG], np.int32(start - first_start), lane)
+                    begin = strips[strip, layout.FIRST_START]
+                    publish_rows(flags, strips[strip, layout.FLAG], np.int32(start - begin), lane)
                     if lane == 0:
                         since = (start - 1) // (REST_EVERY * batch) * (REST_EVERY * batch)
-                        before = _right_edge(max(since, first_start), behind, rows)
+                        before = _right_edge(max(since, begin), behind, rows)
                         done = np.int64(_right_edge(start, behind, rows) - before)
-                        cuda.atomic.add(progress, 0, done * strip_width)
+                        cuda.atomic.add(progress, 0, done * strips[strip, layout.WIDTH])
                     if told_to_stop(stop):
                         return
                 if track_best and start >= last_start and to_repeat == NOTHING and suspect != NO_BATCH:

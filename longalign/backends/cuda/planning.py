@@ -40,7 +40,7 @@ SHAPES: dict[Numbers, tuple[Shape, ...]] = {
 #: than the widest here.
 PROFILE_SHAPES: dict[Numbers, tuple[Shape, ...]] = {
     "packed": (Shape(16, 64, 168), Shape(8, 32, 168), Shape(4, 32, 168)),
-    "int32": (Shape(8, 32, 128),),
+    "int32": (Shape(8, 32, 168),),
 }
 
 #: How letter pairs are scored: for people.
