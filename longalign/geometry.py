@@ -37,13 +37,9 @@ SMALLEST_CHUNK = 4096
 STRIP_WIDTHS = (6144, 2048, 1280, 512, 64)
 _STEPS_A_PART = 5
 
-#: Without a budget, chunks are sized so that sweeping those on the path costs about
-#: 2 / PATH_SHARE of phase 1 for each sweep.
-PATH_SHARE = 40
-
-#: Chunks larger than this may be half as large where boundaries go to a disk, which has more room than
-#: memory: a GPU takes longer to sweep what lies between two of them than it takes to write them.
-SMALLEST_HALVED_CHUNK = 1 << 16
+#: Where a disk has room for more boundaries, chunks are sized for this `path_share` at least, but not made
+#: smaller for that than this many letters a side.
+_FINE_SHARE, _LEAST_FINE_CHUNK = 80, 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,19 +208,23 @@ def _counts(length: int, largest: int, devices: int) -> list[int]:
 def default_budget(
     rows: int,
     cols: int,
-    least_chunk: int = 0,
+    least_chunk: int,
+    path_share: int,
     bytes_per_cell: float = BYTES_PER_STORED_CELL,
     *,
     fine: bool = False,
 ) -> int:
     """Bytes of lattice that make phases 2 and 3 cheap beside phase 1.
 
-    `least_chunk` is the side below which a back end sweeps a chunk in no less time. Where it may be `fine`,
-    large chunks are halved.
+    `least_chunk` and `path_share` are those of `Backend`. Where it may be `fine`, large chunks are smaller.
     """
-    chunk = max(SMALLEST_CHUNK, least_chunk, rows * cols // (PATH_SHARE * (rows + cols)))
+
+    def chunk_for(share: int, least: int) -> int:
+        return max(SMALLEST_CHUNK, least_chunk, least, rows * cols // (share * (rows + cols)))
+
+    chunk = chunk_for(path_share, 0)
     if fine:
-        chunk = min(chunk, max(SMALLEST_HALVED_CHUNK, chunk // 2))
+        chunk = min(chunk, chunk_for(_FINE_SHARE, _LEAST_FINE_CHUNK))
     return ceil(2 * rows * cols / chunk * bytes_per_cell) + (1 << 20)
 
 

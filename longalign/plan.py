@@ -159,7 +159,8 @@ def _plan(
     least_chunk = max(device.least_chunk for device in devices)
     # Eager start states take more of everything; and with little memory, a fine lattice means small tiles.
     fine = store_path is not None and start_states == "lazy" and spare // _TILE_SHARE >= _LARGEST_TILE
-    useful = default_budget(rows, cols, least_chunk, cell_bytes, fine=fine)
+    path_share = max(device.path_share for device in devices)
+    useful = default_budget(rows, cols, least_chunk, path_share, cell_bytes, fine=fine)
     line_bytes = max(device.line_bytes for device in devices)
     line_cells = min(device.line_cells for device in devices)
     if line_cells < 2 * _SMALLEST_TILE:

@@ -69,6 +69,7 @@ class ReferenceBackend:
 
     name = "reference"
     least_chunk, busy_chunk = 1, 4
+    path_share = 40
     call_bytes = 256 << 20
     line_bytes = 16
 

@@ -60,7 +60,7 @@ class SmallTiles:
         self.swept = 0
         self.name = self.inner.name
         self.least_chunk, self.busy_chunk = self.inner.least_chunk, self.inner.busy_chunk
-        self.line_bytes = self.inner.line_bytes
+        self.path_share, self.line_bytes = self.inner.path_share, self.inner.line_bytes
 
     def sweep(self, jobs: Sequence[SweepJob], progress: Progress = no_progress) -> list[SweepResult]:
         results = self.inner.sweep(jobs, progress)

@@ -59,10 +59,10 @@ class Strips(SweepConformance):
 
 
 class TestNarrowPackedStrips(Strips):
-    """The narrowest that the back end chooses, in batches of 32 rows."""
+    """Narrower than any that the back end chooses, in batches of 64 rows."""
 
     wishes = {"numbers": "packed", "columns": 4}  # noqa: RUF012
-    interesting_lengths = (32, 256)
+    interesting_lengths = (64, 256)
 
 
 class TestNarrowInt32Strips(Strips):

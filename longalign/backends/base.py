@@ -157,6 +157,7 @@ class DeviceFacts:
     largest: tuple[int, int]
     shared: tuple[int, int]
     least_chunk: int
+    path_share: int
     line_bytes: int
     line_cells: int
 
@@ -164,7 +165,10 @@ class DeviceFacts:
     def of(cls, backend: Backend, rows: int, cols: int, devices: int) -> DeviceFacts:
         """The facts about one of so many `devices` that share a matrix of `rows` x `cols` letters."""
         largest, shared = (backend.tile_shape(rows, cols, count) for count in (1, devices))
-        return cls(largest, shared, backend.least_chunk, backend.line_bytes, backend.line_cells())
+        return cls(
+            largest, shared, backend.least_chunk, backend.path_share, backend.line_bytes,
+            backend.line_cells(),
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,6 +187,9 @@ class Backend(Protocol):
 
     #: The side below which a square rectangle, swept by itself, takes hardly less time.
     least_chunk: int
+
+    #: Chunks are sized so that sweeping those on the path once takes 2 / path_share of the cells of phase 1.
+    path_share: int
 
     #: The side from which on a square rectangle keeps it busy by itself.
     busy_chunk: int

@@ -22,7 +22,7 @@ from longalign.scoring import Scoring
 _BYTES_PER_LETTER = 40
 
 #: Cells of a line that are looked at together.
-_BLOCK = 1 << 14
+_BLOCK = 1 << 16
 
 
 def bytes_needed(rows: int, cols: int) -> int:

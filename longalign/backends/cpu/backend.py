@@ -88,6 +88,7 @@ class CpuBackend:
 
     name = "cpu"
     least_chunk, busy_chunk = 1024, 4096
+    path_share = 40
     call_bytes = 256 << 20
     line_bytes = 16  # as it is swept, as two int32, and packed and on its way into a file
 

@@ -92,6 +92,7 @@ class CudaBackend:
 
     #: A warp takes as long for a strip, and the next one starts a little later: the length of a side counts.
     least_chunk, busy_chunk = 32_768, 1 << 20
+    path_share = 52  # chunks are swept at half the speed of tiles
     call_bytes = 1 << 30
     line_bytes = 6  # packed at once, and on its way into a file
 

@@ -30,8 +30,8 @@ class Shape:
 #: warps busy on short rectangles.
 SHAPES: dict[Numbers, tuple[Shape, ...]] = {
     "packed": (
-        *(Shape(32, 64, 255), Shape(24, 64, 255), Shape(20, 64, 255), Shape(16, 64, 255)),
-        *(Shape(8, 64, 168), Shape(4, 32, 168)),
+        *(Shape(32, 64, 255), Shape(24, 64, 255), Shape(20, 64, 255)),
+        *(Shape(16, 64, 255), Shape(8, 64, 168)),
     ),
     "int32": (Shape(16, 32, 168), Shape(8, 32, 128)),
 }
@@ -39,9 +39,13 @@ SHAPES: dict[Numbers, tuple[Shape, ...]] = {
 #: With a matrix, shared memory bounds how many warps there is room for, and how wide strips can be: no wider
 #: than the widest here.
 PROFILE_SHAPES: dict[Numbers, tuple[Shape, ...]] = {
-    "packed": (Shape(16, 64, 168), Shape(8, 32, 168), Shape(4, 32, 168)),
+    "packed": (Shape(16, 64, 168), Shape(8, 64, 168)),
     "int32": (Shape(8, 32, 168),),
 }
+
+#: Columns of packed shapes to choose from where all paths enter at a corner. So they do in phases 2 and 3,
+#: which sweep rectangles of all sizes: two kernels will do, as each takes seconds to compile.
+_COLUMNS_FROM_A_CORNER = (24, 8)
 
 #: How letter pairs are scored: for people.
 LETTERS_IN_WORDS: dict[Letters, str] = {
@@ -74,9 +78,12 @@ class Hardware:
     shared_bytes: int = 228 << 10
 
 
-def shapes_of(numbers: Numbers, letters: Letters) -> tuple[Shape, ...]:
+def shapes_of(numbers: Numbers, letters: Letters, local: bool) -> tuple[Shape, ...]:
     """The shapes that there are for a kind of numbers and a strategy for letters."""
-    return (PROFILE_SHAPES if letters == "profile" else SHAPES)[numbers]
+    shapes = (PROFILE_SHAPES if letters == "profile" else SHAPES)[numbers]
+    if local or letters == "profile" or numbers == "int32":
+        return shapes
+    return tuple(shape for shape in shapes if shape.columns in _COLUMNS_FROM_A_CORNER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +97,10 @@ class Wishes:
     max_registers: int | None = None
     band_rows: int | None = None
 
-    def shapes(self, numbers: Numbers, letters: Letters) -> list[Shape]:
+    def shapes(self, numbers: Numbers, letters: Letters, local: bool) -> list[Shape]:
         """The shapes that are left to choose from."""
-        there, columns = shapes_of(numbers, letters), self.columns
+        columns = self.columns
+        there = shapes_of(numbers, letters, local or columns is not None)
         if columns and letters == "profile":
             columns = min(columns, max(shape.columns for shape in there))
         shapes = [shape for shape in there if columns in (None, shape.columns)]
@@ -124,7 +132,7 @@ def every_configuration() -> list[KernelConfig]:
         _config(local, track_best, numbers, letters, shape)
         for local, track_best, numbers in product((True, False), (True, False), STRATEGIES)
         for letters in STRATEGIES[numbers]
-        for shape in shapes_of(numbers, letters)
+        for shape in shapes_of(numbers, letters, local)
     ]
 
 
@@ -191,7 +199,7 @@ def _exact(
     """The kernels that are exact for a scoring."""
     configs = [
         _config(local, track_best, numbers, letters, shape, wishes.warps)
-        for shape in wishes.shapes(numbers, letters)
+        for shape in wishes.shapes(numbers, letters, local)
     ]
     return [config for config in configs if numbers == "int32" or window.wide_enough(scoring, config)]
 
