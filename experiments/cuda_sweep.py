@@ -94,7 +94,7 @@ def runs_of_n(_: Path) -> list[SweepJob]:
 def independent_strips(_: Path) -> list[SweepJob]:
     """As many rectangles as warps fit on 132 multiprocessors, each a few full strips wide."""
     rng = np.random.default_rng(2)
-    query, target = rng.integers(0, 4, 20_000, np.uint8), rng.integers(0, 4, 6_144, np.uint8)
+    query, target = rng.integers(0, 4, 50_000, np.uint8), rng.integers(0, 4, 6_144, np.uint8)
     return [whole(query, target)] * (132 * 16)
 
 
