@@ -35,7 +35,7 @@ from longalign.backends.base import Sinks, SweepJob
 from longalign.backends.cpu import CpuBackend
 from longalign.backends.cuda.backend import CudaBackend
 from longalign.boundary import BestCell, State, entry_edges, local_edges
-from longalign.geometry import line_steps
+from longalign.geometry import LINE_STEP, line_steps
 from longalign.matrix import SubstitutionMatrix
 from longalign.scoring import Scoring
 from longalign.store.codec import Packer
@@ -176,7 +176,7 @@ def measure(name: str, columns: int, options: argparse.Namespace, lattice: bool)
     """Seconds and GCUPS of one pair; `columns` 0 leaves the choice to the back end."""
     jobs = read_jobs(name, options.genomes)
     if lattice:
-        jobs = [replace(job, rows=_lines(len(job.query)), cols=_lines(len(job.target))) for job in jobs]
+        jobs = [_with_lattice(job) for job in jobs]
     backend = _backend(
         numbers=options.numbers, columns=columns or None, batch=options.batch, warps=options.warps,
         max_registers=options.registers,
@@ -254,9 +254,15 @@ def read_codes(file: Path, ambiguous: int) -> np.ndarray:
         return table[np.frombuffer(b"".join(line.strip() for line in lines), np.uint8)]
 
 
-def _lines(length: int) -> tuple[int, ...]:
-    """Lines where a local run would plan them: strips end there."""
-    step = line_steps(length, LATTICE_LINES)[0]
+def _with_lattice(job: SweepJob) -> SweepJob:
+    """The job with lines where a local run would plan them."""
+    rows, cols = len(job.query), len(job.target)
+    strip_width = CudaBackend().strip_width(rows, cols)
+    return replace(job, rows=_lines(rows), cols=_lines(cols, strip_width))
+
+
+def _lines(length: int, wide_step: int = LINE_STEP) -> tuple[int, ...]:
+    step = line_steps(length, LATTICE_LINES, wide_step)[0]
     return tuple(length * k // LATTICE_LINES // step * step for k in range(1, LATTICE_LINES))
 
 

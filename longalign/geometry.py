@@ -32,10 +32,9 @@ BYTES_PER_START = 24
 #: Chunks finer than this cost more in bookkeeping than they save in phases 2 and 3.
 SMALLEST_CHUNK = 4096
 
-#: Multiples of the widths of the CUDA back end's strips: of all that it takes for long sides, of those for
-#: shorter and shorter ones, and of row pairs.
-STRIP_WIDTHS = (6144, 2048, 1280, 512, 64)
-_STEPS_A_PART = 5
+#: What lines are at multiples of, where they are at least so many of these apart: back ends sweep rows in
+#: pairs, and strips of columns whose parts most often divide this.
+LINE_STEP, _STEPS_A_PART = 64, 5
 
 #: Where a disk has room for more boundaries, chunks are sized for this `path_share` at least, but not made
 #: smaller for that than this many letters a side.
@@ -147,22 +146,27 @@ def _cuts_into(length: int, count: int, step: int = 1) -> tuple[int, ...]:
     return (*(length * k // count // step * step for k in range(count)), length)
 
 
-def _cut_side(length: int, tile: int, lines: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def _cut_side(
+    length: int, tile: int, lines: int, wide_step: int = LINE_STEP
+) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The cuts of `lines` chunks, and those among them between tiles of at most `tile` letters.
 
-    Where they are far enough apart, cuts are multiples of the width of strips, which then end at them.
+    `wide_step` is as for `line_steps`.
     """
     count = parts(length, tile)
-    for step in line_steps(length, lines):
+    for step in line_steps(length, lines, wide_step):
         tiles = _cuts_into(length, count, step)
         if max(end - start for start, end in pairwise(tiles)) <= tile:
             break
     return _cuts_into(length, lines, step), tiles
 
 
-def line_steps(length: int, lines: int) -> list[int]:
-    """What so many lines across a side should be at multiples of, best first; 1 is the last."""
-    return [*(step for step in STRIP_WIDTHS if length // lines >= _STEPS_A_PART * step), 1]
+def line_steps(length: int, lines: int, wide_step: int = LINE_STEP) -> list[int]:
+    """What so many lines across a side should be at multiples of, best first; 1 is the last.
+
+    `wide_step` is the width of strips, if it is columns that are cut: strips then end at the lines.
+    """
+    return [*(step for step in (wide_step, LINE_STEP) if length // lines >= _STEPS_A_PART * step), 1]
 
 
 def _chunks(length: int, tile: int, chunk: int) -> int:
@@ -251,15 +255,17 @@ def plan_grid(
     tile_shape: tuple[int, int],
     budget: int | None,
     bytes_per_cell: float = BYTES_PER_STORED_CELL,
+    strip_width: int = LINE_STEP,
 ) -> Grid:
     """The finest lattice whose stored cells fit `budget` bytes, in tiles of at most `tile_shape`.
 
-    Without a budget only the edges of tiles are stored. Raises BudgetTooSmall if those edges alone need more.
+    Columns are cut at multiples of `strip_width` where cuts are far enough apart. Without a budget only the
+    edges of tiles are stored. Raises BudgetTooSmall if those edges alone need more.
     """
     if budget is None:
         (_, tile_rows), (_, tile_cols) = (
-            _cut_side(length, tile, parts(length, tile))
-            for length, tile in zip((rows, cols), tile_shape, strict=True)
+            _cut_side(length, tile, parts(length, tile), step)
+            for length, tile, step in zip((rows, cols), tile_shape, (LINE_STEP, strip_width), strict=True)
         )
         return Grid(tile_rows, tile_cols, tile_rows, tile_cols)
     needed = smallest_budget(rows, cols, tile_shape, bytes_per_cell)
@@ -277,5 +283,5 @@ def plan_grid(
     chunk = SMALLEST_CHUNK + bisect_left(sizes, 0, key=spared)
     row_lines, col_lines = lines(chunk)
     row_cuts, tile_rows = _cut_side(rows, tile_shape[0], row_lines)
-    col_cuts, tile_cols = _cut_side(cols, tile_shape[1], col_lines)
+    col_cuts, tile_cols = _cut_side(cols, tile_shape[1], col_lines, strip_width)
     return Grid(row_cuts, col_cuts, tile_rows, tile_cols)

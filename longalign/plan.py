@@ -161,15 +161,16 @@ def _plan(
     fine = store_path is not None and start_states == "lazy" and spare // _TILE_SHARE >= _LARGEST_TILE
     path_share = max(device.path_share for device in devices)
     useful = default_budget(rows, cols, least_chunk, path_share, cell_bytes, fine=fine)
+    strip_width = max(device.strip_width for device in devices)
     line_bytes = max(device.line_bytes for device in devices)
     line_cells = min(device.line_cells for device in devices)
     if line_cells < 2 * _SMALLEST_TILE:
         raise BackendError("too little device memory is free for the boundaries of even a small tile")
     while True:
         if edges_only:
-            grid = plan_grid(rows, cols, shape, None)
+            grid = plan_grid(rows, cols, shape, None, strip_width=strip_width)
         else:
-            grid = _cut(rows, cols, shape, useful, room, resources.store_budget, cell_bytes)
+            grid = _cut(rows, cols, shape, useful, room, resources.store_budget, cell_bytes, strip_width)
         if (
             _most_line_cells(grid) <= line_cells
             and _tile_bytes(grid, start_states, line_bytes) <= min(spare // _TILE_SHARE, _LARGEST_TILE)
@@ -268,6 +269,7 @@ def _cut(
     room: int,
     wanted: int | None,
     cell_bytes: float,
+    strip_width: int,
 ) -> Grid:
     """The grid for tiles of `shape`: in `wanted` bytes, else in as many `useful` ones as `room` has."""
     least = smallest_budget(rows, cols, shape, cell_bytes)
@@ -278,7 +280,8 @@ def _cut(
             "more memory (--mem), or a store on a disk with space (--store), would do"
         )
     default = min(room, max(useful, least))
-    return plan_grid(rows, cols, shape, default if wanted is None else wanted, cell_bytes)
+    budget = default if wanted is None else wanted
+    return plan_grid(rows, cols, shape, budget, cell_bytes, strip_width)
 
 
 def _room(rows: int, cols: int, resources: Resources, store_path: Path | None) -> int:

@@ -103,6 +103,9 @@ class ReferenceBackend:
     def tile_shape(self, rows: int, cols: int, devices: int = 1) -> tuple[int, int]:
         return 64, 64
 
+    def strip_width(self, rows: int, cols: int) -> int:
+        return 1
+
     def explain(self, job: SweepJob) -> dict[str, str]:
         return {"kernel": "plain Python"}
 

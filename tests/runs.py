@@ -86,6 +86,9 @@ class SmallTiles:
     def tile_shape(self, rows: int, cols: int, devices: int = 1) -> tuple[int, int]:
         return self.shape
 
+    def strip_width(self, rows: int, cols: int) -> int:
+        return self.inner.strip_width(rows, cols)
+
     def describe(self) -> dict[str, str]:
         return self.inner.describe()
 

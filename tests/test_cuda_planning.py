@@ -263,8 +263,12 @@ def test_strips_are_as_wide_as_gives_each_quarter_of_a_multiprocessor_one():
 def test_strips_end_with_a_part_at_wanted_columns_where_some_kernel_has_such_parts(unit):
     columns = config_of(replace(job(3, 600_000), cols=(1_001 * unit, 2_003 * unit))).columns
     assert unit % columns == 0
-    some = {shape.columns for shape in planning.SHAPES["packed"]}
-    assert config_of(replace(job(3, 600_000), cols=(1_001, 2_003))).columns in some
+
+
+def test_no_shape_is_left_out_where_none_has_whole_parts():
+    [choice] = choose([replace(job(3, 600_000), cols=(1_001, 2_003))], H200)
+    assert choice.config == config_of(replace(job(3, 600_000), cols=()))
+    assert "whole parts" not in choice.why_shape
 
 
 def test_bands_keep_all_warps_busy_where_strips_are_more_than_warps():
@@ -328,3 +332,12 @@ def test_a_pipeline_of_strips_is_not_cut_short_for_nothing():
     """Two GPUs would be done with a million letters no sooner than one."""
     assert tiles(1_000_000, 1_000_000, 2) == (1, 1)
     assert 1 < tiles(5_000_000, 5_000_000, 2)[1] < 32
+
+
+@pytest.mark.parametrize("size", [(560_000, 560_000), (1_040_000, 1_070_000), (4_600_000, 5_500_000)])
+def test_lines_at_multiples_of_the_strip_width_do_not_change_the_choice(size):
+    width = planning.strip_width(*size, H200)
+    lines = tuple(range(8 * width, size[1], 8 * width))
+    plain, cut = (config_of(replace(job(*size), cols=chosen)) for chosen in ((), lines))
+    assert plain == cut
+    assert plain.strip_width == width

@@ -12,9 +12,11 @@ from longalign import geometry
 from longalign.errors import BudgetTooSmall
 from longalign.geometry import (
     BYTES_PER_STORED_CELL,
+    LINE_STEP,
     SMALLEST_CHUNK,
     Grid,
     even_cuts,
+    line_steps,
     owner,
     plan_grid,
     share,
@@ -118,10 +120,17 @@ def test_too_small_a_budget_is_refused_with_the_smallest_that_works(rows, cols, 
 
 @pytest.mark.parametrize("budget", [1 << 26, 1 << 28, None])
 def test_strips_end_at_lines_that_are_far_enough_apart(budget):
-    grid = plan_grid(4_639_675, 5_498_450, (1_500_000, 5_498_450), budget)
-    for cuts, tiles in ((grid.row_cuts, grid.tile_rows), (grid.col_cuts, grid.tile_cols)):
-        assert set(tiles) <= set(cuts)
-        assert all(cut % 512 == 0 for cut in cuts[:-1])
+    grid = plan_grid(4_639_675, 5_498_450, (1_500_000, 5_498_450), budget, strip_width=1536)
+    assert set(grid.tile_rows) <= set(grid.row_cuts)
+    assert set(grid.tile_cols) <= set(grid.col_cuts)
+    assert all(cut % LINE_STEP == 0 for cut in grid.row_cuts[:-1])
+    assert all(cut % 1536 == 0 for cut in grid.col_cuts[:-1])
+
+
+def test_lines_near_one_another_are_at_multiples_of_a_part():
+    assert line_steps(100_000, 10, 1536) == [1536, LINE_STEP, 1]
+    assert line_steps(100_000, 100, 1536) == [LINE_STEP, 1]
+    assert line_steps(100, 10, 1536) == [1]
 
 
 def test_a_larger_budget_makes_a_finer_lattice_down_to_the_smallest_chunk():

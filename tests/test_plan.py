@@ -92,7 +92,7 @@ def test_tiles_are_few_where_there_is_no_room_for_the_edges_of_many(tmp_path, co
     """The user's budget for a lattice, or the disk."""
     largest, shared = (10**6, 10**6), (10**5, 10**5)
     alone, all_of_them = (smallest_budget(10**6, 10**6, shape) for shape in (largest, shared))
-    workers = Workers([DeviceFacts(largest, shared, 1, 40, 16, sys.maxsize)] * 2, 16 << 30)
+    workers = Workers([DeviceFacts(largest, shared, 1, 40, 16, sys.maxsize, 64)] * 2, 16 << 30)
 
     def tiles(room):
         budget = room if command == "align" else None
@@ -121,7 +121,7 @@ def test_workers_bring_their_own_memory(free):
     """This process then keeps nothing but letters, and the least worker decides how large a tile is."""
     free(1 << 40)
     rows = cols = 10**7
-    whole = DeviceFacts((rows, cols), (rows, cols), 1, 40, 16, sys.maxsize)
+    whole = DeviceFacts((rows, cols), (rows, cols), 1, 40, 16, sys.maxsize, 64)
 
     def tiles(memory):
         workers = Workers([whole] * 3, memory)
@@ -139,7 +139,7 @@ def test_workers_bring_their_own_memory(free):
 def test_a_resumed_run_on_smaller_workers_is_refused():
     grid = plan(10**7, 10**7, resources((10**7, 10**7), 1 << 40), "score", None)
     needed = memory_needed(grid, in_memory=False) - CALL_BYTES + (400 << 20)
-    one = DeviceFacts((1, 1), (1, 1), 1, 40, 16, sys.maxsize)
+    one = DeviceFacts((1, 1), (1, 1), 1, 40, 16, sys.maxsize, 64)
     enough, too_little = (Workers([one], int(needed) + more) for more in (0, -1))
     check_memory(grid, resources((1, 1), 2 << 30), False, enough)
     with pytest.raises(UsageError, match="on every worker"):
@@ -159,7 +159,7 @@ def test_too_small_a_store_budget_names_the_smallest_and_that_one_works(tmp_path
 @pytest.mark.parametrize("room", [5 * 10**6, 2 * 10**6])
 def test_tiles_have_no_more_boundary_cells_than_a_device_has_room_for(room):
     rows = cols = 10**6
-    devices = Workers([DeviceFacts((rows, cols), (rows, cols), 1, 40, 6, room)], 64 << 30)
+    devices = Workers([DeviceFacts((rows, cols), (rows, cols), 1, 40, 6, room, 64)], 64 << 30)
     grid = plan(rows, cols, resources(None, budget=1 << 28), "align", Path("store"), devices)
     assert len(grid.tiles()) > 1
     for tile in grid.tiles():
@@ -169,13 +169,15 @@ def test_tiles_have_no_more_boundary_cells_than_a_device_has_room_for(room):
 
 @pytest.mark.parametrize("command", ["align", "score"])
 def test_a_device_without_free_memory_is_refused(command):
-    devices = Workers([DeviceFacts((1, 1), (1, 1), 1, 40, 6, 0)], 64 << 30)
+    devices = Workers([DeviceFacts((1, 1), (1, 1), 1, 40, 6, 0, 64)], 64 << 30)
     with pytest.raises(BackendError, match="too little device memory"):
         plan(20_000, 20_000, resources(None), command, Path("store"), devices)
 
 
 def test_tiles_do_not_shrink_for_ever():
-    devices = Workers([DeviceFacts((10**5, 10**5), (10**5, 10**5), 1, 40, 1 << 40, sys.maxsize)], 64 << 30)
+    devices = Workers(
+        [DeviceFacts((10**5, 10**5), (10**5, 10**5), 1, 40, 1 << 40, sys.maxsize, 64)], 64 << 30
+    )
     with pytest.raises(UsageError, match=r"the boundaries of a tile of \d+ x \d+ letters do not fit"):
         plan(10**5, 10**5, resources(None), "score", Path("store"), devices)
 

@@ -150,8 +150,8 @@ class TraceJob:
 class DeviceFacts:
     """What a planner must know of a device: plain values, so that another process can tell them of its own.
 
-    `largest` and `shared` are the `tile_shape` of its back end, alone and among all devices of the run; the
-    others are those of `Backend`.
+    `largest` and `shared` are the `tile_shape` of its back end, alone and among all devices of the run, and
+    `strip_width` is for tiles of the latter; the others are those of `Backend`.
     """
 
     largest: tuple[int, int]
@@ -160,6 +160,7 @@ class DeviceFacts:
     path_share: int
     line_bytes: int
     line_cells: int
+    strip_width: int
 
     @classmethod
     def of(cls, backend: Backend, rows: int, cols: int, devices: int) -> DeviceFacts:
@@ -167,7 +168,7 @@ class DeviceFacts:
         largest, shared = (backend.tile_shape(rows, cols, count) for count in (1, devices))
         return cls(
             largest, shared, backend.least_chunk, backend.path_share, backend.line_bytes,
-            backend.line_cells(),
+            backend.line_cells(), backend.strip_width(*shared),
         )  # fmt: skip
 
 
@@ -238,6 +239,13 @@ class Backend(Protocol):
         """The largest tile (rows, columns) worth one call: seconds of work, inside device memory.
 
         Where several `devices` like this one share the matrix, that with which they are done soonest.
+        """
+        ...
+
+    def strip_width(self, rows: int, cols: int) -> int:
+        """The columns that it sweeps together in a tile of this size.
+
+        Wanted columns cost least at multiples of it.
         """
         ...
 

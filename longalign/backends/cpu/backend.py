@@ -43,7 +43,7 @@ from longalign.backends.cpu.workspace import (
     make_lanes,
 )
 from longalign.errors import BackendError
-from longalign.geometry import share
+from longalign.geometry import LINE_STEP, share
 
 #: Seconds between two calls of `progress`.
 _PROGRESS_INTERVAL = 0.1
@@ -144,6 +144,10 @@ class CpuBackend:
     def tile_shape(self, rows: int, cols: int, devices: int = 1) -> tuple[int, int]:
         """See `longalign.backends.base.Backend`: about five seconds of work, as square as may be."""
         return share(rows, cols, self._largest_tile(rows, cols), devices, self._tile_seconds)
+
+    def strip_width(self, rows: int, cols: int) -> int:
+        """See `longalign.backends.base.Backend`: any columns will do."""
+        return LINE_STEP
 
     def _largest_tile(self, rows: int, cols: int) -> tuple[int, int]:
         cells = _TILE_CELLS * self.threads

@@ -163,6 +163,11 @@ class CudaBackend:
         with self._current():
             return planning.tile_shape(rows, cols, self._kept().free_bytes(), devices, self._hardware())
 
+    def strip_width(self, rows: int, cols: int) -> int:
+        """See `longalign.backends.base.Backend`: that of the kernel for usual scorings."""
+        with self._current():
+            return planning.strip_width(rows, cols, self._hardware())
+
     def explain(self, job: SweepJob) -> dict[str, str]:
         """See `longalign.backends.base.Backend`."""
         [choice] = self.choices([job])

@@ -3,7 +3,8 @@
 A right neighbour waits for the first and the last batches of a strip, so they must not be slow: a lane only
 compares its row with a wanted one after each step, and two rows overlap as in other batches. Where a wanted
 row ends with the first row of a step, where several are near one another, and where something happens among
-ambiguous letters, there is the way row by row.
+ambiguous letters, there is the way row by row. It is also the one that looks at each cell, where a batch is
+swept again to find the best one (see `replay`).
 """
 
 # mypy: allow-untyped-defs

@@ -1,4 +1,4 @@
-"""What a strip keeps from band to band: all that its lanes hold, as it is.
+"""What a strip keeps from band to band, or to sweep a batch again: all that its lanes hold, as it is.
 
 Whichever warp takes the strip in the next band goes on with it, as if nothing had been between. The flag that
 says that a band is done is published after this has been stored, and waited for before it is loaded.

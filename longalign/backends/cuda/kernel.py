@@ -74,6 +74,7 @@ from longalign.backends.cuda.sync import (
     LEAD,
     REST_EVERY,
     let_catch_up,
+    load_for_all,
     publish_rows,
     take_ticket,
     told_to_stop,
@@ -335,7 +336,7 @@ def build_kernel(config: KernelConfig) -> Any:
                     if told_to_stop(stop):
                         return
                 if track_best and start >= last_start and to_repeat == NOTHING and suspect != NO_BATCH:
-                    if best.score >= load_relaxed(best_scores, job):
+                    if best.score >= load_for_all(best_scores, job):
                         to_repeat = SUSPECT
                     else:
                         best = no_best()

@@ -31,7 +31,8 @@ _SMALL = 1 << 20
 #: Values in pinned memory that are copied before others are waited for.
 _STAGED = 1 << 23
 
-#: Left free for the driver, the kernels' code and the rounding of allocations.
+#: Left free for the driver, the kernels' code, what warps keep of batches (see `replay`: some 20 MB) and the
+#: rounding of allocations.
 _RESERVE = 256 << 20
 
 
@@ -56,9 +57,9 @@ def line_cells(free_bytes: int) -> int:
 
 
 class Workspace:
-    """What a device keeps from sweep to sweep, because it takes long to get: streams, and a block of memory.
+    """What a device keeps from sweep to sweep, because it takes long to get: streams, and memory.
 
-    The block grows to what the largest launch needed.
+    A block of it, and what warps keep of batches, grow to what the largest launch needed.
     """
 
     def __init__(self) -> None:
@@ -99,6 +100,7 @@ class Workspace:
     def replays(self, values: int) -> Any:
         """Room for at least so many int32, for the warps' own use; see `replay`."""
         if self._replays is None or self._replays.size < values:
+            self._replays = None
             self._replays = cuda.device_array(max(1, values), np.int32)
         return self._replays
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import product
@@ -294,14 +294,24 @@ def tile_shape(rows: int, cols: int, free_bytes: int, devices: int, hardware: Ha
     return share(rows, cols, (height, width), devices, partial(_tile_seconds, hardware))
 
 
+def strip_width(rows: int, cols: int, hardware: Hardware) -> int:
+    """Columns of a strip in a tile of this size, with the kernel that suits it best, of those for usual
+    scorings."""
+    return min((seconds, config.strip_width) for seconds, config in _usual_kernels(rows, cols, hardware))[1]
+
+
 def _tile_seconds(hardware: Hardware, rows: int, cols: int) -> float:
-    """How long a tile takes with the kernel that suits it best, of those for usual scorings."""
+    """How long a tile takes with that kernel."""
+    return _TILE_OVERHEAD + min(seconds for seconds, _ in _usual_kernels(rows, cols, hardware))
+
+
+def _usual_kernels(rows: int, cols: int, hardware: Hardware) -> Iterator[tuple[float, KernelConfig]]:
+    """The kernels for usual scorings, and how long each takes for a tile."""
     packed = hardware.compute_capability >= _PACKED_CAPABILITY
     numbers: Numbers = "packed" if packed else "int32"
-    configs = [_config(True, True, numbers, "bytes", shape) for shape in SHAPES[numbers]]
-    return _TILE_OVERHEAD + min(
-        expected_seconds([(rows, -(-cols // config.strip_width))], config, hardware) for config in configs
-    )
+    for shape in SHAPES[numbers]:
+        config = _config(True, True, numbers, "bytes", shape)
+        yield expected_seconds([(rows, -(-cols // config.strip_width))], config, hardware), config
 
 
 def _even_part(length: int, limit: int) -> int:

@@ -19,8 +19,9 @@ written it. Strip number s (from 0) waits until it reads the tag s. No fence is 
 all that its lanes have stored of wanted rows and columns, is behind by as many rows as the last part is. The
 lanes of the warp store these, and what the strip goes on with in the next band, plainly; `syncwarp` orders
 that before lane 0's next step, and lane 0 stores the count with *release*, which covers by cumulativity all
-that it has seen, the other lanes' stores included. The host fetches what it wants while the kernel runs. In
-the next band the strip waits with *acquire* until it is done in this one, which has an earlier ticket.
+that it has seen, the other lanes' stores included. The host fetches what it wants while the kernel runs; a
+batch that is swept again (see `replay`) stores the same values once more, which nobody can tell. In the next
+band the strip waits with *acquire* until it is done in this one, which has an earlier ticket.
 
 **Rows.** In the kernel of start states, strips have flags as well, and no tags: before each batch a strip
 waits, with *acquire*, for the rows of its left neighbour that it is about to read. All go through one buffer.
@@ -106,6 +107,12 @@ def any_missing(first, second, tag):
 def told_to_stop(stop):
     """What the host says; the same in all lanes."""
     return cuda.any_sync(ALL_LANES, load_relaxed(stop, 0) != 0)
+
+
+@cuda.jit(device=True)
+def load_for_all(array, index):
+    """An int32 that others may be changing, the same in all lanes."""
+    return cuda.shfl_sync(ALL_LANES, load_relaxed(array, index), 0)
 
 
 @cuda.jit(device=True)
