@@ -206,7 +206,11 @@ def test_ties_among_best_cells_of_repeats(gpu, cpu, unit):
 
 def test_best_cells_of_one_score_here_and_there(gpu, cpu):
     """A best cell is found by sweeping a batch again: which one, if many come as high?"""
-    work = [whole_matrix(*scattered(3_000, 5_000, 40, seed), Scoring(), True) for seed in range(20)]
+    work = [
+        whole_matrix(*scattered(3_000, 5_000, words, seed), Scoring(), True)
+        for words in (2, 40)
+        for seed in range(20)
+    ]
     check(gpu, cpu, work)
 
 

@@ -111,7 +111,7 @@ class CudaBackend:
         if device not in devices:
             raise BackendError(f"cuda:{device}: {why_unavailable() or f'only {len(devices)} GPU(s) found'}")
         self.name = f"cuda:{device}"
-        #: How long kernels ran in all the sweeps so far, without transfers.
+        #: How long the kernels of sweeps ran so far, without what goes before and after them.
         self.kernel_seconds = 0.0
         self._device = devices[device]
         self._workspace: memory.Workspace | None = None
