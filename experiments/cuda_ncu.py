@@ -4,8 +4,8 @@ wait for.
     python experiments/cuda_ncu.py [--rows 1000000] [--columns 24] [--strips 1056] [--out FILE]
 
 Sweeps one rectangle of random letters, so many full strips wide (as many as an H200 has warps at a time), and
-lets `ncu` watch the kernel. `ncu` runs a kernel several times to read
-all counters, at whatever clock the device has. Exits with 2 where there is no `ncu`.
+lets `ncu` watch the kernel, which it runs several times to read all counters, at whatever clock the device
+has. Exits with 2 where there is no `ncu`.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ in which nothing special happens (`make_sweep_batch` in `longalign.backends.cuda
 instructions by opcode, by pipe and by purpose, for a cell, or for two where numbers are packed; `loop_mix`
 says on what grounds. From that: how many cells a second there would be if a pipe were always busy, or the
 issue of instructions, on 132 SMs at 1.98 GHz; and what share of the lowest bound has been measured for a
-kernel of that shape, in `results/cuda_ceiling.json` and `results/cuda_sweep.json`.
+kernel of that shape, in `results/cuda_sweep.json`.
 
 Nothing is measured here. A bound leaves out latency, strips that wait and all other code; and what the driver
 loads on a GPU is assembled by its own ptxas. Needs ptxas and nvdisasm: exits with 2 where there are none.
@@ -41,7 +41,7 @@ from cubins import compile_kernel, find_program, sweep_kernel, sweep_name
 RESULTS = Path(__file__).parent / "results"
 NO_TOOLKIT = USAGE = 2
 ARCH, MULTIPROCESSORS, QUARTERS, CLOCK = 90, 132, 4, 1.98e9
-MEASURED = ("cuda_ceiling.json", "cuda_sweep.json")
+MEASURED = "cuda_sweep.json"
 
 #: Every cell takes so many: those of E, F and H.
 _LEAST_MAXIMA = 3
@@ -55,21 +55,20 @@ HEADER = (
 
 
 def measured_rates() -> Iterator[tuple[KernelConfig, dict[str, object]]]:
-    """The rates of kernels alone that `cuda_sweep.py` has left in files, and of what kernels."""
+    """The rates of kernels alone that `cuda_sweep.py` has left, and of what kernels."""
     from cuda_sweep import PAIRS
 
     names = {field.name for field in fields(KernelConfig)}
-    for file in MEASURED:
-        report = json.loads((RESULTS / file).read_text())
-        for run in report["runs"]:
-            # A global job asks for its bottom row, a local one for its best cell.
-            local = run["pair"] not in PAIRS or PAIRS[run["pair"]].local
-            config = KernelConfig(local, local, **{name: run[name] for name in names & run.keys()})
-            rate = {
-                "file": file, "commit": run.get("commit", report["commit"]), "gpu": report["gpu"],
-                "pair": run["pair"], "lattice": run["lattice"], "kernel_tcups": run["kernel_gcups"] / 1e3,
-            }  # fmt: skip
-            yield config, rate
+    report = json.loads((RESULTS / MEASURED).read_text())
+    for run in report["runs"]:
+        # A global job asks for its bottom row, a local one for its best cell.
+        local = run["pair"] not in PAIRS or PAIRS[run["pair"]].local
+        config = KernelConfig(local, local, **{name: run[name] for name in names & run.keys()})
+        rate = {
+            "file": MEASURED, "commit": report["commit"], "gpu": report["gpu"],
+            "pair": run["pair"], "lattice": run["lattice"], "kernel_tcups": run["kernel_gcups"] / 1e3,
+        }  # fmt: skip
+        yield config, rate
 
 
 def examine(config: KernelConfig, programs: dict[str, str], folder: Path) -> dict[str, object]:
