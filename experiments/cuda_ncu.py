@@ -46,14 +46,17 @@ def main() -> int:
         sys.executable, __file__, "--sweep", "--rows", str(options.rows), "--columns", str(options.columns),
         "--strips", str(options.strips),
     ]  # fmt: skip
-    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
-    counters = read(printed)
+    watched = subprocess.run(command, capture_output=True, text=True)
+    counters = read(watched.stdout)
+    if watched.returncode != 0 or not counters:
+        print(watched.stdout, watched.stderr, sep="\n", file=sys.stderr)
+        return 1
     for section, values in counters.items():
         for name, value in values.items():
             print(f"{section:34} {name:46} {value}")
     shape = {"rows": options.rows, "columns": options.columns, "strips": options.strips}
     save_report(options.out, **shape, counters=counters)
-    return 0 if counters else 1
+    return 0
 
 
 def _parse() -> argparse.Namespace:

@@ -129,13 +129,13 @@ def test_every_strip_has_a_flag_of_its_own_and_none_is_up():
     assert list(work.flags) == [0] * len(work.strips)
 
 
-def given(edge):
+def swept(edge):
     return Boundary(edge.h, edge.gap)
 
 
 def test_the_left_edge_of_every_rectangle_has_the_tag_that_its_first_strip_waits_for():
     jobs = [job(5, 300), job(6, 10)]
-    jobs = [replace(each, left=given(each.left)) for each in jobs]
+    jobs = [replace(each, left=swept(each.left)) for each in jobs]
     work = worklist.build(jobs, CONFIG)
     words = work.column.view(np.int32).reshape(-1, 4)
     assert list(words[:, 0]) == [*jobs[0].left.h[1:], *jobs[1].left.h[1:]]
@@ -146,7 +146,7 @@ def test_the_left_edge_of_every_rectangle_has_the_tag_that_its_first_strip_waits
 
 def test_given_edges_are_uploaded_and_even_ones_follow_in_a_table():
     one, two, three = job(5, 30), job(6, 10), job(7, 20)
-    jobs = [one, replace(two, top=given(two.top)), replace(three, left=given(three.left))]
+    jobs = [one, replace(two, top=swept(two.top)), replace(three, left=swept(three.left))]
     work = worklist.build(jobs, CONFIG)
     assert list(work.jobs[:, layout.TOP_AT]) == [11, 0, 11 + 31]
     assert list(work.jobs[:, layout.COLUMN_AT]) == [7, 7 + 5, 0]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import pytest
-from cuda_ncu import read
 from loop_mix import MAXIMA, bounds, purposes
 from sass import Instruction, Listing, consumers, shortest_loop
 
@@ -168,15 +167,3 @@ def test_every_instruction_is_issued_and_keeps_its_pipe_busy():
 def test_an_instruction_without_a_known_pipe_is_an_error():
     with pytest.raises(ValueError, match=r"no pipe is known for HADD2\.F32"):
         bounds(loop_of("HADD2.F32 R1, R2, R3"))
-
-
-def test_counters_are_read_from_what_the_profiler_prints():
-    printed = """==PROF== Connected
-"ID","Kernel Name","Section Name","Metric Name","Metric Unit","Metric Value"
-"0","sweep","Warp State Statistics","Warp Cycles Per Issued Instruction","cycle","3.21"
-"0","sweep","Warp State Statistics","Rule text","",""
-"0","sweep","Occupancy","","",""
-"""
-    counters = read(printed)
-    assert counters["Warp State Statistics"]["Warp Cycles Per Issued Instruction"] == "3.21 cycle"
-    assert "Occupancy" not in counters

@@ -16,7 +16,7 @@ from longalign.testing import whole_matrix
 CONFIG = KernelConfig(False, False, columns=2)
 
 
-def given(edge):
+def swept(edge):
     return Boundary(edge.h, edge.gap)
 
 
@@ -47,9 +47,9 @@ def test_edges_are_filled_in_as_they_would_be_uploaded(grid, threads):
     jobs.append(replace(jobs[0], top=jobs[3].top.part(2, 9), target=jobs[0].target[2:]))
     top, left = local_edges(7, 1)
     jobs.append(replace(entered(7, 1, State.H), top=top, left=left))
-    jobs[1] = replace(jobs[1], top=given(jobs[1].top))
-    jobs[4] = replace(jobs[4], left=given(jobs[4].left))
-    plain = [replace(job, top=given(job.top), left=given(job.left)) for job in jobs]
+    jobs[1] = replace(jobs[1], top=swept(jobs[1].top))
+    jobs[4] = replace(jobs[4], left=swept(jobs[4].left))
+    plain = [replace(job, top=swept(job.top), left=swept(job.left)) for job in jobs]
     work, uploaded = worklist.build(jobs, CONFIG), worklist.build(plain, CONFIG)
     assert len(work.even_edges) == 2 * len(jobs) - 2
     assert len(uploaded.even_edges) == 0
