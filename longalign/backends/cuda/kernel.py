@@ -221,7 +221,6 @@ def build_kernel(config: KernelConfig) -> Any:
                 looking = track_best and to_repeat != NOTHING
                 if sparing:
                     fields, wanted_column = read_fields(jobs, job), strips[strip, layout.WANTED_COLUMN]
-                    tag, behind = strips[strip, layout.NUMBER], strips[strip, layout.BEHIND]
                 if looking:
                     of_suspect = to_repeat != NEWEST
                     now, by_rows, happens = suspect if of_suspect else np.int32(start - batch), True, True
