@@ -43,6 +43,10 @@ class Edge(Protocol):
         """H at these indices."""
         ...
 
+    def cells(self, start: int, stop: int) -> tuple[IntArray, IntArray]:
+        """H and the gap state at the indices start..stop - 1, of which there is one at least."""
+        ...
+
     def part(self, start: int, stop: int) -> Edge:
         """The edge of a sub-rectangle that spans letters start..stop of this side."""
         ...
@@ -60,6 +64,10 @@ class Boundary:
     def h_at(self, places: Sequence[int]) -> IntArray:
         """See `Edge`."""
         return self.h[list(places)]
+
+    def cells(self, start: int, stop: int) -> tuple[IntArray, IntArray]:
+        """See `Edge`."""
+        return self.h[start:stop], self.gap[start:stop]
 
     def part(self, start: int, stop: int) -> Boundary:
         """See `Edge`."""
@@ -105,6 +113,10 @@ class EvenEdge:
     def h_at(self, places: Sequence[int]) -> IntArray:
         """See `Edge`."""
         return np.array([self.value(place) for place in places], np.int32)
+
+    def cells(self, start: int, stop: int) -> tuple[IntArray, IntArray]:
+        """See `Edge`."""
+        return self.h[start:stop], self.gap[start:stop]
 
     def part(self, start: int, stop: int) -> EvenEdge:
         """See `Edge`."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-
-import numpy as np
+from typing import Any
 
 from longalign.alignment import Mode
 from longalign.backends.base import Codes, SweepJob, TraceJob
@@ -107,6 +106,6 @@ class Segment:
         return Segment(self.entry, at), Segment(at, self.exit)
 
 
-def reachable(values: np.ndarray) -> np.ndarray:
-    """Which boundary values are not minus infinity."""
+def reachable(values: Any) -> Any:
+    """Whether a boundary value is not minus infinity; of a number or of an array."""
     return values >= UNREACHABLE

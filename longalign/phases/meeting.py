@@ -6,7 +6,7 @@ worth, it passes. D. Hirschberg, Comm. ACM 18:341 (1975); E. Myers and W. Miller
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,13 +16,14 @@ from longalign.boundary import Boundary, Edge, IntArray, State, entry_edges, gap
 from longalign.problem import Segment, reachable
 from longalign.recurrence import join
 from longalign.scoring import Scoring
+from longalign.store.codec import PackedEdge
 
 #: What a sweep takes on the host for each letter of a rectangle: its place on the edges and the last lines,
 #: in a back end's copies as well.
 _BYTES_PER_LETTER = 40
 
-#: Cells of a line that are looked at together.
-_BLOCK = 1 << 16
+#: Cells of a line that are looked at together: their values stay in a cache.
+_BLOCK = 1 << 14
 
 
 def bytes_needed(rows: int, cols: int) -> int:
@@ -138,30 +139,47 @@ def meet(
 ) -> tuple[int, State, int] | None:
     """The last cell of a line at which a path of value `total` passes: its index, state and value.
 
-    `gap` is the state of the gap that crosses the line. Of the two states at one cell, H comes first.
-    Forward values begin at the index `start`, and go on at least as far as the backward ones.
+    `gap` is the state of the gap that crosses the line, nowhere worth more than H. Of the two states at one
+    cell, H comes first. Forward values begin at the index `start`, and go on at least as far as the backward
+    ones.
     """
-    states = ((State.H, forward.h, backward.h[start:]), (gap, forward.gap, backward.gap[start:]))
-    # In blocks that stay in a cache, and no further than needed.
-    for stop in range(len(backward) + 1 - start, 0, -_BLOCK):
-        block = slice(max(0, stop - _BLOCK), stop)
-        candidates = [
-            (block.start + place, -state, state, int(ahead[block.start + place]))
-            for state, ahead, behind in states
-            for place in _last_meeting(ahead[block], behind[block], state, total, alpha)
-        ]
-        if candidates:
-            place, _, state, value = max(candidates)
-            return start + place, state, value
+    for first, stop in _blocks(forward, backward, total - alpha, start):
+        ahead, behind = forward.cells(first - start, stop - start), backward.cells(first, stop)
+        in_h = _last_meeting(ahead[0], behind[0], State.H, total, alpha)
+        further = in_h + 1
+        in_gap = _last_meeting(ahead[1][further:], behind[1][further:], gap, total, alpha)
+        if in_gap >= 0:
+            place = further + in_gap
+            return first + place, gap, int(ahead[1][place])
+        if in_h >= 0:
+            return first + in_h, State.H, int(ahead[0][in_h])
     return None
 
 
-def _last_meeting(ahead: IntArray, behind: IntArray, state: State, total: int, alpha: int) -> list[int]:
-    """The last place at which two halves of a path are worth `total` together, if there is one."""
+def _blocks(forward: Edge, backward: Boundary, least: int, start: int) -> Iterator[tuple[int, int]]:
+    """Blocks of a line, from its end, in which the two H may be worth `least` together.
+
+    Of a packed line these are few: a path passes where both are high, and away from there both fall.
+    """
+    end = len(backward) + 1
+    if not isinstance(forward, PackedEdge):
+        yield from ((max(start, stop - _BLOCK), stop) for stop in range(end, start, -_BLOCK))
+        return
+    begins, highest = forward.stretches()
+    begins += start
+    begins = begins[: np.searchsorted(begins, end)]
+    together = highest[: len(begins)] + np.maximum.reduceat(backward.h, begins)
+    stops = np.append(begins[1:], end)
+    for k in np.flatnonzero(together >= least)[::-1]:
+        yield int(begins[k]), int(stops[k])
+
+
+def _last_meeting(ahead: IntArray, behind: IntArray, state: State, total: int, alpha: int) -> int:
+    """The last place at which two halves of a path are worth `total` together, or -1."""
     # Sums of 32 bits may wrap, so those that look right are made once more, in more bits.
     wanted = np.array(total - join(0, 0, state, alpha)).astype(np.int32)
-    places = np.flatnonzero(ahead + behind == wanted)
-    ahead, behind = ahead[places].astype(np.int64), behind[places].astype(np.int64)
-    places = places[(join(ahead, behind, state, alpha) == total) & reachable(ahead) & reachable(behind)]
-    last: list[int] = places[-1:].tolist()
-    return last
+    for place in np.flatnonzero(ahead + behind == wanted)[::-1].tolist():
+        before, after = int(ahead[place]), int(behind[place])
+        if join(before, after, state, alpha) == total and reachable(before) and reachable(after):
+            return int(place)
+    return -1

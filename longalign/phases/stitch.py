@@ -20,7 +20,7 @@ from longalign.errors import InternalError
 from longalign.lattice import Chunk, StoreLattice
 from longalign.phases import meeting
 from longalign.problem import Problem
-from longalign.threads import begun, in_threads
+from longalign.threads import begun
 
 
 def stitch(
@@ -95,11 +95,11 @@ def _go_back(
     problem = lattice.problem
     inside = [point for point in points if point.i > 0 and point.j > 0]
     corners = [lattice.corner(point.i, point.j) for point in inside]
-    # It takes as long to unpack the edges of many large chunks as a GPU needs to sweep them.
+    # It takes as long to read the edges of many chunks from a disk as a GPU needs to sweep them.
     with begun(lambda point: lattice.chunk(point.i, point.j), inside) as chunks:
         halves = [*map(partial(_from_exit, problem), corners, inside)]
         swept = backend.sweep([half.job for half in halves], progress)
-        entries = in_threads(partial(_entry, problem), chunks(), inside, halves, swept)
+        entries = [*map(partial(_entry, problem), chunks(), inside, halves, swept)]
     before = dict(zip(inside, entries, strict=True))
     return [before.get(point, problem.corner) for point in points]
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,9 @@ from longalign.boundary import Boundary, IntArray
 from longalign.scoring import NEG_INF
 
 ANCHOR_STRIDE = 4096
+
+#: Bytes of steps that are what they seem; wider ones may have wrapped.
+_LARGEST_BOUNDED = 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -36,19 +40,15 @@ class PackedLines:
     steps: Any
     gaps: Any
 
-    def part(self, index: int, start: int, stop: int) -> Boundary:
+    def part(self, index: int, start: int, stop: int) -> PackedEdge:
         """Cells start..stop of the line at boundary index `index`."""
         line = int(np.searchsorted(self.index[:], index))
-        anchor = start // ANCHOR_STRIDE
-        steps = self.steps[line, anchor * ANCHOR_STRIDE : stop]
-        h = np.empty(len(steps) + 1, np.int32)
-        h[0] = self.anchors[line, anchor]
-        np.cumsum(steps, dtype=np.int32, out=h[1:])
-        h[1:] += h[0]
-        h = h[start - anchor * ANCHOR_STRIDE :]
-        gap = np.full(len(h), NEG_INF, np.int32)
-        np.subtract(h[1:], self.gaps[line, start:stop], out=gap[1:], dtype=np.int32)
-        return Boundary(h, gap)
+        first = start // ANCHOR_STRIDE
+        return PackedEdge(
+            self.anchors[line, first : stop // ANCHOR_STRIDE + 1],
+            self.steps[line, first * ANCHOR_STRIDE : stop],
+            self.gaps[line, start:stop],
+        )
 
     def highest(self, index: int, stop: int) -> tuple[int, int]:
         """A cell up to `stop` of the line at boundary index `index` where H is high, and H there.
@@ -62,6 +62,93 @@ class PackedLines:
         h = self.part(index, start, min(stop, nearest + ANCHOR_STRIDE)).h
         last = len(h) - 1 - int(np.argmax(h[::-1]))
         return start + last, int(h[last])
+
+
+@dataclass(frozen=True, eq=False)
+class PackedEdge:
+    """A part of a packed line: an `Edge` that is unpacked only where somebody looks at it.
+
+    - `anchors` (k,) int32: H at every ANCHOR_STRIDE-th cell, the first of them at the edge's corner or before
+    - `steps` (letters from the first anchor on,): H[x+1] - H[x]
+    - `gaps` (length,): H[x+1] - gap[x+1], from the corner on
+
+    The arrays `h` and `gap` are made when somebody asks for them.
+    """
+
+    anchors: IntArray
+    steps: NDArray[np.signedinteger[Any]]
+    gaps: NDArray[np.signedinteger[Any]]
+
+    @cached_property
+    def h(self) -> IntArray:
+        """See `Edge`."""
+        return self._h(0, len(self) + 1)
+
+    @cached_property
+    def gap(self) -> IntArray:
+        """See `Edge`."""
+        return self._gap(0, self.h)
+
+    def h_at(self, places: Sequence[int]) -> IntArray:
+        """See `Edge`."""
+        return self.h[list(places)]
+
+    def cells(self, start: int, stop: int) -> tuple[IntArray, IntArray]:
+        """See `Edge`."""
+        h = self._h(start, stop)
+        return h, self._gap(start, h)
+
+    def part(self, start: int, stop: int) -> PackedEdge:
+        """See `Edge`."""
+        start, stop = start + self._skipped, stop + self._skipped
+        first = start // ANCHOR_STRIDE
+        return PackedEdge(
+            self.anchors[first : stop // ANCHOR_STRIDE + 1],
+            self.steps[first * ANCHOR_STRIDE : stop],
+            self.gaps[start - self._skipped : stop - self._skipped],
+        )
+
+    def stretches(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Where stretches of the edge begin, and of each a value that no H in it exceeds.
+
+        That takes the anchors and the largest steps, and unpacks nothing.
+        """
+        begins = np.arange(len(self.anchors)) * ANCHOR_STRIDE - self._skipped
+        begins[0] = 0
+        if self.steps.itemsize > _LARGEST_BOUNDED:
+            return begins, np.full(len(begins), np.iinfo(np.int32).max, np.int64)
+        rise, fall = (ANCHOR_STRIDE * abs(int(step(self.steps, initial=0))) for step in (np.max, np.min))
+        highest = self.anchors.astype(np.int64) + rise
+        np.minimum(highest[:-1], self.anchors[1:].astype(np.int64) + fall, out=highest[:-1])
+        return begins, highest
+
+    def __len__(self) -> int:
+        return len(self.gaps)
+
+    @property
+    def _skipped(self) -> int:
+        """Letters between the first anchor and the corner."""
+        return len(self.steps) - len(self.gaps)
+
+    def _h(self, start: int, stop: int) -> IntArray:
+        """H at the cells start..stop - 1."""
+        start, stop = start + self._skipped, stop + self._skipped
+        anchor = start // ANCHOR_STRIDE
+        first = anchor * ANCHOR_STRIDE
+        h = np.empty(stop - first, np.int32)
+        h[0] = self.anchors[anchor]
+        np.cumsum(self.steps[first : stop - 1], dtype=np.int32, out=h[1:])
+        h[1:] += h[0]
+        return h[start - first :]
+
+    def _gap(self, start: int, h: IntArray) -> IntArray:
+        """The gap state at cells from `start` on, where H is `h`."""
+        gap = np.empty_like(h)
+        corner = int(start == 0)
+        gap[:corner] = NEG_INF
+        gaps = self.gaps[start + corner - 1 : start + len(h) - 1]
+        np.subtract(h[corner:], gaps, out=gap[corner:], dtype=np.int32)
+        return gap
 
 
 #: No boundary at all.
