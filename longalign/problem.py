@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from longalign.alignment import Mode
@@ -12,7 +13,7 @@ from longalign.scoring import UNREACHABLE, Scoring
 from longalign.sequence import Sequence
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Problem:
     """A rectangle to align: codes (m,) and (n,) uint8, its upper and left edge, and the floor.
 
@@ -59,6 +60,21 @@ class Problem:
         """Where a path along an edge of the matrix comes from."""
         return Waypoint(0, 0, State.H if self.entry is None else self.entry, 0)
 
+    def letters(self, i0: int, i1: int, j0: int, j1: int) -> tuple[Codes, Codes]:
+        """The query letters of rows i0..i1 and the target letters of columns j0..j1."""
+        return self.query[i0:i1], self.target[j0:j1]
+
+    def letters_backwards(self, i0: int, i1: int, j0: int, j1: int) -> tuple[Codes, Codes]:
+        """The same letters from the last to the first."""
+        query, target = self._backwards
+        rows, cols = len(query), len(target)
+        return query[rows - i1 : rows - i0], target[cols - j1 : cols - j0]
+
+    @cached_property
+    def _backwards(self) -> tuple[Codes, Codes]:
+        # Made once: the many rectangles that are swept backwards, round after round, are parts of it.
+        return self.query[::-1].copy(), self.target[::-1].copy()
+
     def sweep_job(self, rows: tuple[int, ...], cols: tuple[int, ...]) -> SweepJob:
         """The whole problem as one forward sweep."""
         return SweepJob(
@@ -95,7 +111,7 @@ class Segment:
 
     def letters(self, whole: Problem) -> tuple[Codes, Codes]:
         """The query and target letters that the path takes here."""
-        return whole.query[self.entry.i : self.exit.i], whole.target[self.entry.j : self.exit.j]
+        return whole.letters(self.entry.i, self.exit.i, self.entry.j, self.exit.j)
 
     def trace_job(self, whole: Problem) -> TraceJob:
         """The path through the segment, as a back end is asked for it."""

@@ -154,12 +154,15 @@ def test_only_final_values_are_fetched_and_in_the_end_all(monkeypatch, looks, sl
 
 
 @pytest.mark.parametrize("least", [0, 1 << 20])
-def test_boundaries_nobody_waits_for_come_in_one_piece(monkeypatch, least):
-    """Because the jobs have no sinks, or because they are few."""
+@pytest.mark.parametrize("staged", [None, 40, 1 << 10, 1 << 20])
+def test_boundaries_nobody_waits_for_come_in_one_piece(monkeypatch, least, staged):
+    """Because the jobs have no sinks, or because they are few; directly, or so many values at a time."""
     monkeypatch.setattr(download, "_WORTH_STREAMING", least)
+    if staged:
+        monkeypatch.setattr(download, "_WORTH_STAGING", 0)
     work, jobs = worklist.build(WORK, CONFIG), with_sinks(WORK) if least else WORK
     everything = finished_lines(work, WORK, work.flags)[1]
-    with download.Download(jobs, work, OnDevice(everything), None, Space()) as fetching:
+    with download.Download(jobs, work, OnDevice(everything), None, Space(staged or 0)) as fetching:
         assert not fetching.streams
         assert (fetching.finish() == everything).all()
 

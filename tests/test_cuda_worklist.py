@@ -156,7 +156,25 @@ def test_given_edges_are_uploaded_and_even_ones_follow_in_a_table():
     assert work.even_edges[:, sides].tolist() == [
         [layout.TOP, 11, 30], [layout.TOP, 42, 20], [layout.LEFT, 7, 5], [layout.LEFT, 12, 6],
     ]  # fmt: skip
-    assert worklist.input_bytes(jobs) == work.top.nbytes + work.column.nbytes
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_memory_is_taken_for_given_edges_and_for_letters_of_several_rectangles(count):
+    one, two, three = job(5, 30), job(6, 10), job(7, 20)
+    jobs = [replace(two, top=swept(two.top)), replace(three, left=swept(three.left)), one][:count]
+    taken = []
+
+    def take(shape, dtype):
+        taken.append(np.empty(shape, dtype))
+        return taken[-1]
+
+    work = worklist.build(jobs, CONFIG, take=take)
+    assert sum(array.nbytes for array in taken) == worklist.input_bytes(jobs)
+    for side in ("query", "target"):
+        letters = getattr(work, side)
+        assert list(letters) == list(np.concatenate([getattr(each, side) for each in jobs]))
+        assert any(letters is array for array in taken) == (count > 1)
+    assert any(np.shares_memory(work.top, array) for array in taken)
 
 
 def test_the_best_of_a_rectangle_is_chosen_by_rank():

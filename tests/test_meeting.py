@@ -17,17 +17,34 @@ from longalign.problem import Problem, Segment, reachable
 from longalign.recurrence import join
 from longalign.reference import ReferenceBackend
 from longalign.scoring import NEG_INF, UNREACHABLE, Scoring
+from longalign.store import codec
 
 ALPHA = 3
 
-#: Minus infinity, as it is and lowered; values whose sums are equal modulo 2^32 to others' or to its own.
-VALUES = [*range(-4, 5), NEG_INF, NEG_INF - ALPHA, 1 << 30, (1 << 30) + 1, -(1 << 30), -(1 << 30) - 1]
+#: Minus infinity, as it is and lowered; values whose sums look large modulo 2^32, and sums that are.
+VALUES = [*range(-4, 5), NEG_INF, NEG_INF - ALPHA, 1 << 29, (1 << 29) + 1, -(1 << 30), -(1 << 30) - 1]
 
 
 @st.composite
 def lines(draw, length):
+    """Values of any kind, but that no gap state is worth more than H."""
     values = st.lists(st.sampled_from(VALUES), min_size=length, max_size=length)
-    return Boundary(*(np.array(draw(values), np.int64).astype(np.int32) for _ in range(2)))
+    h, gap = (np.array(draw(values), np.int64).astype(np.int32) for _ in range(2))
+    return Boundary(h, np.minimum(h, gap))
+
+
+def most(forward, backward, alpha=ALPHA):
+    """What the best path across a line is worth; 0 if there is none."""
+    in_h, in_gap = (State.H, forward.h, backward.h), (State.E, forward.gap, backward.gap)
+    return max(
+        (
+            join(before, after, state, alpha)
+            for state, ahead, behind in (in_h, in_gap)
+            for before, after in zip(ahead.tolist(), behind.tolist(), strict=True)
+            if reachable(before) and reachable(after)
+        ),
+        default=0,
+    )
 
 
 def all_meetings(forward, backward, gap, total, alpha=ALPHA):
@@ -43,12 +60,11 @@ def all_meetings(forward, backward, gap, total, alpha=ALPHA):
 @given(
     st.integers(1, 12).flatmap(lambda length: st.tuples(lines(length), lines(length))),
     st.sampled_from([State.E, State.F]),
-    st.one_of(
-        st.integers(-9, 9), st.sampled_from([-(1 << 31), 1 << 31, (1 << 31) + 1, 2 * NEG_INF + (1 << 32)])
-    ),
+    st.sampled_from([0, 0, 1, ALPHA, 1 << 29]),
     st.integers(1, 13),
 )
-def test_they_meet_at_the_last_cell_where_they_can_and_there_in_h_first(both, gap, total, block):
+def test_they_meet_at_the_last_cell_where_they_can_and_there_in_h_first(both, gap, more, block):
+    total = most(*both) + more
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(meeting, "_BLOCK", block)
         found = meet(*both, gap, total, ALPHA)
@@ -62,11 +78,62 @@ def test_a_line_of_a_backward_sweep_is_turned_round_and_its_gap_state_at_the_cor
     assert turned.gap.tolist() == [4, 3, 7]
 
 
-@given(lines(9), lines(7), st.integers(0, 3), st.integers(-9, 9))
-def test_forward_values_may_begin_later_and_go_on_further(forward, backward, start, total):
+@st.composite
+def walks(draw, length, step=5):
+    """Like `lines`, but with neighbours that differ by little, now and then by much."""
+    sizes = st.one_of(st.integers(-step, step), st.integers(-100 * step, 100 * step))
+    h = np.cumsum(draw(st.lists(sizes, min_size=length, max_size=length)), dtype=np.int32)
+    gap = h - np.array(draw(st.lists(st.integers(0, 3), min_size=length, max_size=length)), np.int32)
+    gap[0] = NEG_INF
+    return Boundary(h, gap)
+
+
+@given(
+    st.integers(2, 40).flatmap(lambda length: st.tuples(*[st.one_of(lines(length), walks(length))] * 2)),
+    st.integers(1, 8),
+    st.integers(0, 39),
+    st.integers(0, 2),
+)
+def test_on_a_packed_line_they_meet_where_they_do_on_any_other(both, stride, start, beyond):
+    """Or on a part of it, and although it goes on further."""
+    forward, backward = both
+    start = min(start, len(forward))
+    ahead, behind = forward.part(start, len(forward)), Boundary(backward.h[start:], backward.gap[start:])
+    shorter = slice(0, max(1, len(behind) + 1 - beyond))
+    behind = Boundary(behind.h[shorter], behind.gap[shorter])
+    shared = Boundary(ahead.h[: len(behind) + 1], ahead.gap[: len(behind) + 1])
+    total = most(shared, behind)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(codec, "ANCHOR_STRIDE", stride)
+        found = meet(codec.pack([1], [forward]).part(1, start, len(forward)), behind, State.E, total, ALPHA)
+    assert found == next(iter(all_meetings(shared, behind, State.E, total)), None)
+
+
+@pytest.mark.parametrize("place", [0, 1, 4095, 4096, 4097, 50_000, 99_999, 100_000])
+def test_a_packed_line_is_unpacked_around_the_meeting_only(monkeypatch, place):
+    away = np.abs(np.arange(100_001) - place).astype(np.int32)
+    rng = np.random.default_rng(place)
+    h = 1_000_000 - 2 * away - np.where(away, rng.integers(0, 3, away.size, np.int32), 0)
+    forward, backward = Boundary(h, h - 3), Boundary(77 - 2 * away, 70 - 2 * away)
+    forward.gap[0] = NEG_INF
+    unpacked = []
+    cells = codec.PackedEdge.cells
+    monkeypatch.setattr(
+        codec.PackedEdge, "cells", lambda edge, *span: unpacked.append(span) or cells(edge, *span)
+    )
+    assert meet(codec.pack([1], [forward]).part(1, 0, 100_000), backward, State.E, 1_000_077, ALPHA) == (
+        place, State.H, 1_000_000,
+    )  # fmt: skip
+    assert len(unpacked) <= 4
+    assert all(stop - start <= codec.ANCHOR_STRIDE for start, stop in unpacked)
+
+
+@given(lines(9), lines(7), st.integers(0, 3))
+def test_forward_values_may_begin_later_and_go_on_further(forward, backward, start):
     shared = slice(0, 7 - start)
     ahead = Boundary(forward.h[shared], forward.gap[shared])
     behind = Boundary(backward.h[start:], backward.gap[start:])
+    total = most(ahead, behind)
     want = next(iter(all_meetings(ahead, behind, State.E, total)), None)
     found = meet(forward, backward, State.E, total, ALPHA, start)
     assert found == (want and (want[0] + start, *want[1:]))

@@ -102,6 +102,30 @@ def test_every_part_of_every_packed_line_comes_back(length, stride, data):
 
 
 @given(st.integers(1, 30), st.integers(1, 8), st.data())
+def test_every_cell_of_a_part_comes_back_alone_and_no_stretch_is_higher_than_it_says(length, stride, data):
+    line = data.draw(boundaries(length))
+    start = data.draw(st.integers(0, length))
+    stop = data.draw(st.integers(start, length))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(codec, "ANCHOR_STRIDE", stride)
+        whole, want = pack([3], [line]).part(3, start, stop), line.part(start, stop)
+        assert len(whole) == len(want)
+        for first in range(len(want) + 1):
+            for end in range(first + 1, len(want) + 2):
+                assert same(Boundary(*whole.cells(first, end)), Boundary(*want.cells(first, end)))
+            for end in range(first, len(want) + 1):
+                assert same(whole.part(first, end), want.part(first, end))
+        begins, highest = whole.stretches()
+    assert begins[0] == 0
+    assert (np.diff(begins) > 0).all()
+    assert begins[-1] <= len(want)
+    for here, there, most in zip(begins, [*begins[1:], len(want) + 1], highest, strict=True):
+        assert there - here <= stride
+        assert want.h[here:there].max() <= most
+    assert whole.h_at([0, len(want)]).tolist() == want.h_at([0, len(want)]).tolist()
+
+
+@given(st.integers(1, 30), st.integers(1, 8), st.data())
 def test_lines_that_come_in_pieces_are_packed_as_whole_ones(length, stride, data):
     lines = data.draw(st.lists(boundaries(length), min_size=1, max_size=3))
     index = range(1, len(lines) + 1)

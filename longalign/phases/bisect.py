@@ -38,16 +38,16 @@ def _cut(segment: Segment) -> tuple[bool, int]:
 
 def _halves(problem: Problem, segment: Segment) -> tuple[Half, Half]:
     """The sweep from the entry to the cut, and the one from the exit back to it; each wants its last line."""
-    query, target = segment.letters(problem)
     across, cut = _cut(segment)
-    if across:
-        first, second = (query[:cut], target), (query[cut:], target)
-    else:
-        first, second = (query, target[:cut]), (query, target[cut:])
-    scoring, entry, exit_ = problem.scoring, segment.entry.state, segment.exit.state
+    entry, exit_ = segment.entry, segment.exit
+    i, j = (entry.i + cut, exit_.j) if across else (exit_.i, entry.j + cut)
+    ahead = problem.letters(entry.i, i, entry.j, j)
+    i, j = (entry.i + cut, entry.j) if across else (entry.i, entry.j + cut)
+    behind = problem.letters_backwards(i, exit_.i, j, exit_.j)
+    scoring = problem.scoring
     return (
-        forward_half(*first, scoring, entry, last_row=across, last_col=not across),
-        backward_half(*second, scoring, exit_, last_row=across, last_col=not across),
+        forward_half(*ahead, scoring, entry.state, last_row=across, last_col=not across),
+        backward_half(*behind, scoring, exit_.state, last_row=across, last_col=not across),
     )
 
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from longalign.backends.base import Codes, SweepJob
-from longalign.boundary import Boundary, Edge, IntArray, State, entry_edges, gap_edges
+from longalign.boundary import Boundary, Edge, State, entry_edges, gap_edges
 from longalign.problem import Segment, reachable
 from longalign.recurrence import join
 from longalign.scoring import Scoring
@@ -104,12 +104,12 @@ def backward_half(
 ) -> Half:
     """A rectangle from its lower right corner backwards, where every path leaves it in the state `exit_`.
 
-    Both sequences are reversed, and rows and columns count from that corner. A gap state pays for its
-    opening on this side as well; see `recurrence.join`.
+    Both sequences come reversed (see `Problem.letters_backwards`), and rows and columns count from that
+    corner. A gap state pays for its opening on this side as well; see `recurrence.join`.
     """
     return forward_half(
-        query[::-1].copy(),
-        target[::-1].copy(),
+        query,
+        target,
         scoring,
         exit_,
         0 if exit_ == State.H else -scoring.gap_open,
@@ -139,20 +139,20 @@ def meet(
 ) -> tuple[int, State, int] | None:
     """The last cell of a line at which a path of value `total` passes: its index, state and value.
 
-    `gap` is the state of the gap that crosses the line, nowhere worth more than H. Of the two states at one
-    cell, H comes first. Forward values begin at the index `start`, and go on at least as far as the backward
-    ones.
+    `gap` is the state of the gap that crosses the line. Of the two states at one cell, H comes first. No path
+    across the line is worth more than `total`, and no gap state more than H.
+    Forward values begin at the index `start`, and go on at least as far as the backward ones.
     """
-    for first, stop in _blocks(forward, backward, total - alpha, start):
-        ahead, behind = forward.cells(first - start, stop - start), backward.cells(first, stop)
-        in_h = _last_meeting(ahead[0], behind[0], State.H, total, alpha)
-        further = in_h + 1
-        in_gap = _last_meeting(ahead[1][further:], behind[1][further:], gap, total, alpha)
-        if in_gap >= 0:
-            place = further + in_gap
-            return first + place, gap, int(ahead[1][place])
-        if in_h >= 0:
-            return first + in_h, State.H, int(ahead[0][in_h])
+    least = total - alpha
+    for first, stop in _blocks(forward, backward, least, start):
+        h, in_gap = forward.cells(first - start, stop - start)
+        facing_h, facing_gap = backward.cells(first, stop)
+        # Sums of 32 bits may wrap, but not where a path passes: those that look right are made once more.
+        for place in np.flatnonzero(h + facing_h >= least)[::-1].tolist():
+            for state, ahead, behind in ((State.H, h, facing_h), (gap, in_gap, facing_gap)):
+                before, after = int(ahead[place]), int(behind[place])
+                if join(before, after, state, alpha) == total and reachable(before) and reachable(after):
+                    return first + place, state, before
     return None
 
 
@@ -172,14 +172,3 @@ def _blocks(forward: Edge, backward: Boundary, least: int, start: int) -> Iterat
     stops = np.append(begins[1:], end)
     for k in np.flatnonzero(together >= least)[::-1]:
         yield int(begins[k]), int(stops[k])
-
-
-def _last_meeting(ahead: IntArray, behind: IntArray, state: State, total: int, alpha: int) -> int:
-    """The last place at which two halves of a path are worth `total` together, or -1."""
-    # Sums of 32 bits may wrap, so those that look right are made once more, in more bits.
-    wanted = np.array(total - join(0, 0, state, alpha)).astype(np.int32)
-    for place in np.flatnonzero(ahead + behind == wanted)[::-1].tolist():
-        before, after = int(ahead[place]), int(behind[place])
-        if join(before, after, state, alpha) == total and reachable(before) and reachable(after):
-            return int(place)
-    return -1

@@ -108,8 +108,7 @@ def _from_exit(problem: Problem, corner: tuple[int, int], exit_: Waypoint) -> me
     """The chunk with this upper left corner from its exit backwards."""
     i0, j0 = corner
     return meeting.backward_half(
-        problem.query[i0 : exit_.i],
-        problem.target[j0 : exit_.j],
+        *problem.letters_backwards(i0, exit_.i, j0, exit_.j),
         problem.scoring,
         exit_.state,
         last_row=True,

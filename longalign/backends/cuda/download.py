@@ -29,6 +29,9 @@ _SLICE, _LARGEST_SLICE = 1 << 17, 1 << 18
 #: Boundaries of fewer values in all are fetched in one go when the kernel has finished.
 _WORTH_STREAMING = 1 << 22
 
+#: Of those, fewer values than these go directly where they are wanted.
+_WORTH_STAGING = 1 << 22
+
 
 @dataclass(slots=True)
 class _Line:
@@ -135,10 +138,35 @@ class Download:
             self._wait()
             return None
         host = np.empty(self._values, np.int32)
-        if self._values:
+        if self._values >= _WORTH_STAGING:
+            self._fill(host)
+        elif self._values:
             self._out[: self._values].copy_to_host(host, stream=self._space.talk)
             self._space.talk.synchronize()
         return host
+
+    def _fill(self, host: IntArray) -> None:
+        """Fetch all values by pinned memory, from which threads copy them.
+
+        That is several times as fast as a copy to memory that nobody has used yet: its pages are made by all
+        threads, and the driver need not go by memory of its own.
+        """
+        start = 0
+        while start < len(host):
+            room = self._space.staging(self._half)
+            part = host[start : start + len(room)]
+            staged = room[: len(part)]
+            self._out[start : start + len(part)].copy_to_host(staged, stream=self._space.talk)
+            self._space.talk.synchronize()
+            self._wait()
+            share = -(-len(part) // MOST_THREADS)
+            self._feeding = [
+                self._threads.submit(np.copyto, part[at : at + share], staged[at : at + share])
+                for at in range(0, len(part), share)
+            ]
+            self._half = 1 - self._half
+            start += len(part)
+        self._wait()
 
     def _fetch(self, lines: Iterator[tuple[_Line, int]]) -> None:
         """Fetch lines up to their ends, as many values at a time as there is room for."""

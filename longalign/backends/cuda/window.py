@@ -31,7 +31,7 @@ that is at work; before the low half begins, the high one is idle too.
 
 from __future__ import annotations
 
-from itertools import accumulate, combinations
+from itertools import accumulate
 
 import numpy as np
 
@@ -88,16 +88,11 @@ def is_smooth(edge: Edge, scoring: Scoring) -> bool:
 
 
 def _is_evenly_smooth(edge: EvenEdge, scoring: Scoring) -> bool:
-    """The same by the three values between which the edge is straight."""
+    """The same by its two steps: one beside the corner, and one that all other letters share."""
     falls, rises, room = scoring.gap_extend, scoring.gap_extend + scoring.highest, 2 * scoring.gap_open
-    places = (0, 1, len(edge))
-    values = [edge.value(place) for place in places]
-    if max(values) - min(values) <= room:
-        return True
-    return all(
-        -falls * (there - here) - room <= later - value <= rises * (there - here) + room
-        for (here, value), (there, later) in combinations(zip(places, values, strict=True), 2)
-    )
+    first = edge.first - edge.corner
+    excess = max(0, (len(edge) - 1) * (edge.step - falls))  # by which all the others fall too deep
+    return excess <= room and excess - falls - room <= first <= rises + room
 
 
 def _is_gentle(h: IntArray, lowest: int, highest: int, falls: int, rises: int, room: int) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, chain, pairwise
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,14 +15,13 @@ from longalign.backends.cuda import layout, window
 from longalign.backends.cuda.config import LANES, STEP_ROWS, KernelConfig
 from longalign.backends.matrices import lay_out
 from longalign.boundary import BestCell, Boundary, Edge, EvenEdge, IntArray
-from longalign.scoring import NEG_INF
+from longalign.scoring import NEG_INF, Scoring
 
 Packed = NDArray[np.int64]
 #: Gives memory for an array of some shape and type, as `np.empty` does.
 Take = Callable[[tuple[int, ...], np.dtype[Any]], NDArray[Any]]
 
 _HALF, _WORD = np.dtype("<i4"), np.dtype("<i8")
-T = TypeVar("T", bound=np.generic)
 
 _END_OF_WANTED_ROWS = -1
 #: More rows than any rectangle has: one band.
@@ -66,7 +65,7 @@ def build(
     jobs: Sequence[SweepJob], config: KernelConfig, band_rows: int = ALL_ROWS, take: Take = np.empty
 ) -> WorkList:
     """The work list of one launch; `jobs` is not empty. Bands have `band_rows` rows, or a little less. Memory
-    for boundaries comes from `take`, `input_bytes` in all.
+    for boundaries and for letters of several rectangles comes from `take`, `input_bytes` in all.
 
     Warps take the strips of a band from left to right, band by band. Where there are more strips than warps
     fit on the device, lower bands spare the device from idling while the last few strips are swept. Bands
@@ -88,26 +87,24 @@ def build(
     table[:, layout.ROW_OUT_AT], table[:, layout.COL_OUT_AT] = lines_at[::2], lines_at[1::2]
     matrices, table[:, layout.MATRIX_AT] = lay_out(job.scoring for job in jobs)
     table[:, layout.LETTERS] = letters = max(job.scoring.letters for job in jobs)
-    table[:, layout.MATCH] = [job.scoring.match for job in jobs]
-    table[:, layout.MISMATCH] = [job.scoring.mismatch for job in jobs]
-    table[:, layout.OPENING] = [job.scoring.gap_open + job.scoring.gap_extend for job in jobs]
-    table[:, layout.EXTEND] = [job.scoring.gap_extend for job in jobs]
-    if config.numbers == "packed":
-        table[:, layout.BELOW] = [window.below(job.scoring, config) for job in jobs]
+    costs = {scoring: _costs(scoring, config) for scoring in {job.scoring for job in jobs}}
+    table[:, layout.MATCH : layout.BELOW + 1] = [costs[job.scoring] for job in jobs]
 
     strips = _strips(jobs, config)
     entries = _in_bands(strips, table[strips[:, layout.JOB], layout.ROWS], config, band_rows)
     states = _state_values(len(jobs), strips, entries, config)
     table[:, layout.STATE_AT] = _starts(states)
 
+    top, column = _tops(_given(tops), take), _columns(_given(lefts), take)
+    query, target = (_joined(letters, take) for letters in _letters(jobs))
     return WorkList(
         table,
         _round_robin(entries),
-        _joined([job.query for job in jobs]),
-        _joined([job.target for job in jobs]),
+        query,
+        target,
         matrices,
-        _tops(_given(tops), take),
-        _columns(_given(lefts), take),
+        top,
+        column,
         _even_edges(tops, table[:, layout.TOP_AT], lefts, table[:, layout.COLUMN_AT]),
         np.array([*chain.from_iterable((*job.rows, _END_OF_WANTED_ROWS) for job in jobs)], np.int32),
         np.zeros(len(entries), np.int32),
@@ -124,16 +121,31 @@ def count_strips(job: SweepJob, config: KernelConfig) -> int:
     return sum(-(-(end - start) // config.strip_width) for start, end in pairwise(_ends(job)))
 
 
+def _costs(scoring: Scoring, config: KernelConfig) -> tuple[int, ...]:
+    """The fields from MATCH to BELOW."""
+    opening, extend = scoring.gap_open + scoring.gap_extend, scoring.gap_extend
+    below = window.below(scoring, config) if config.numbers == "packed" else 0
+    return scoring.match, scoring.mismatch, opening, extend, below
+
+
 def _starts(lengths: list[int]) -> list[int]:
     return [0, *accumulate(lengths[:-1])]
 
 
-def _joined(parts: list[NDArray[T]]) -> NDArray[T]:
+def _letters(jobs: Sequence[SweepJob]) -> tuple[list[Codes], list[Codes]]:
+    return [job.query for job in jobs], [job.target for job in jobs]
+
+
+def _joined(letters: list[Codes], take: Take) -> Codes:
+    if not _must_be_joined(letters):
+        return letters[0]
+    return np.concatenate(letters, out=take((sum(map(len, letters)),), np.dtype(np.uint8)))
+
+
+def _must_be_joined(letters: list[Codes]) -> bool:
     # A reversed array of one element counts as contiguous and still has a negative stride, which numba's
     # transfers take for an empty array.
-    if len(parts) == 1 and parts[0].strides == (parts[0].itemsize,):
-        return parts[0]
-    return np.concatenate(parts)
+    return len(letters) > 1 or letters[0].strides != (1,)
 
 
 def _strips(jobs: Sequence[SweepJob], config: KernelConfig) -> IntArray:
@@ -266,10 +278,11 @@ def _columns(edges: Sequence[Edge], take: Take) -> Packed:
 
 
 def input_bytes(jobs: Sequence[SweepJob]) -> int:
-    """Bytes of the edges that `build` takes memory for."""
+    """Bytes that `build` takes memory for."""
     values = sum(len(edge) + 1 for edge in _given([job.top for job in jobs]))
     values += sum(2 * len(edge) for edge in _given([job.left for job in jobs]))
-    return _WORD.itemsize * values
+    joined = sum(sum(map(len, letters)) for letters in _letters(jobs) if _must_be_joined(letters))
+    return _WORD.itemsize * values + joined
 
 
 def count_bands(rows: int, config: KernelConfig, band_rows: int) -> int:
@@ -304,17 +317,18 @@ def results(
         cells = _best_cells(work.strips[:, layout.JOB], best)
     else:
         cells = [BestCell()] * len(jobs)
+    places = work.jobs[:, [layout.ROW_OUT_AT, layout.COL_OUT_AT]].tolist()
     return [
-        _result(job, fields, lines, cell if job.track_best else BestCell())
-        for job, fields, cell in zip(jobs, work.jobs, cells, strict=True)
+        _result(job, rows_at, cols_at, lines, cell if job.track_best else BestCell())
+        for job, (rows_at, cols_at), cell in zip(jobs, places, cells, strict=True)
     ]
 
 
-def _result(job: SweepJob, fields: NDArray[np.int64], lines: IntArray | None, best: BestCell) -> SweepResult:
+def _result(job: SweepJob, rows_at: int, cols_at: int, lines: IntArray | None, best: BestCell) -> SweepResult:
     if lines is None:
         return SweepResult((), (), best)
-    rows = _boundaries(lines, int(fields[layout.ROW_OUT_AT]), len(job.target), job.left, job.rows)
-    cols = _boundaries(lines, int(fields[layout.COL_OUT_AT]), len(job.query), job.top, job.cols)
+    rows = _boundaries(lines, rows_at, len(job.target), job.left, job.rows)
+    cols = _boundaries(lines, cols_at, len(job.query), job.top, job.cols)
     return SweepResult(rows, cols, best).delivered(job)
 
 
@@ -328,7 +342,7 @@ def _boundaries(
     size = layout.line_size(length)
     blocks = lines[start : start + len(places) * size].reshape(len(places), 2, length + 1)
     blocks[:, 0, 0], blocks[:, 1, 0] = beside.h_at(places), NEG_INF
-    return tuple(Boundary(h, gap) for h, gap in blocks)
+    return tuple([Boundary(h, gap) for h, gap in blocks])
 
 
 def _best_cells(job_of_strip: IntArray, best: IntArray) -> list[BestCell]:
