@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
 from dataclasses import replace
 from itertools import product
 
@@ -206,6 +208,26 @@ def test_recomputing_takes_few_calls_of_the_back_end(monkeypatch):
     piece = recompute(problem, segments_of(path[::-1]), backend)
     assert calls == ["sweep"] * 2 + ["trace"]
     assert (piece.ops.tolist(), piece.lengths.tolist()) == ([0], [len(letters)])
+
+
+def test_recomputing_searches_for_no_garbage_and_leaves_none(monkeypatch):
+    """Thousands of rectangles are some ten thousand objects, which make the collector look through all."""
+    letters = BODY * 4
+    problem = Problem.of(*Pair(letters, letters).sequences(), Scoring(), "global")
+    end = Waypoint(len(letters), len(letters), State.H, len(letters))
+    backend = SmallTiles(leaf=16)
+    lines = []
+
+    def sweep(jobs, progress):
+        assert not gc.isenabled()
+        swept = SmallTiles.sweep(backend, jobs, progress)
+        lines.extend(weakref.ref(line.h) for result in swept for line in (*result.rows, *result.cols))
+        return swept
+
+    monkeypatch.setattr(backend, "sweep", sweep)
+    recompute(problem, [Segment(Waypoint(0, 0, State.H, 0), end)], backend)
+    assert lines
+    assert not any(line() for line in lines)
 
 
 def counted(function, name, calls):

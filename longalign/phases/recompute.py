@@ -14,6 +14,7 @@ import numpy as np
 
 from longalign.alignment import Op, merge_runs, uses_query, uses_target
 from longalign.backends.base import Backend, Progress, no_progress
+from longalign.backends.collector import collector_at_rest
 from longalign.boundary import Waypoint
 from longalign.phases import meeting
 from longalign.phases.bisect import bisect
@@ -57,9 +58,10 @@ def recompute(
 ) -> Piece:
     """The alignment of consecutive segments as one piece."""
     pieces = list(segments)
-    while any(_is_large(segment, backend) for segment in pieces):
-        pieces = _cut_large(problem, pieces, backend, progress)
-    return merge(_trace(problem, pieces, backend, progress))
+    with collector_at_rest():  # some ten objects for each of thousands of rectangles, and no cycles
+        while any(_is_large(segment, backend) for segment in pieces):
+            pieces = _cut_large(problem, pieces, backend, progress)
+        return merge(_trace(problem, pieces, backend, progress))
 
 
 def _is_large(segment: Segment, backend: Backend) -> bool:
