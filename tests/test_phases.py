@@ -234,6 +234,14 @@ def counted(function, name, calls):
     return lambda *arguments: calls.append(name) or function(*arguments)
 
 
+@pytest.mark.parametrize("span", [(0, 5, 0, 7), (1, 4, 2, 3), (4, 5, 6, 7), (0, 1, 0, 1)])
+def test_letters_backwards_lie_as_a_back_end_wants_them(span):
+    problem = Problem.local(np.arange(5, dtype=np.uint8), np.arange(7, dtype=np.uint8), Scoring())
+    for ahead, back in zip(problem.letters(*span), problem.letters_backwards(*span), strict=True):
+        assert back.tolist() == ahead.tolist()[::-1]
+        assert back.strides == (1,)
+
+
 def test_segments_go_forward():
     path = [Waypoint(9, 8, State.H, 5), Waypoint(4, 4, State.E, 2), Waypoint(0, 1, State.H, 0)]
     assert segments_of(path) == [Segment(path[2], path[1]), Segment(path[1], path[0])]

@@ -118,7 +118,8 @@ def build(
 
 def count_strips(job: SweepJob, config: KernelConfig) -> int:
     """How many strips a rectangle is cut into."""
-    return sum(-(-(end - start) // config.strip_width) for start, end in pairwise(_ends(job)))
+    width = config.strip_width
+    return sum([-(-(end - start) // width) for start, end in pairwise(_ends(job))])
 
 
 def _costs(scoring: Scoring, config: KernelConfig) -> tuple[int, ...]:
