@@ -59,7 +59,7 @@ def _guesses(lattice: StoreLattice, end: Waypoint, backend: Backend) -> list[Way
     """Where the path may cross the rows of the lattice, the one nearest to its end last."""
     if max(lattice.grid.chunk_shape) >= backend.busy_chunk:
         return []
-    return [lattice.peak(i, end.j) for i in lattice.grid.row_cuts if 0 < i < end.i]
+    return in_threads(lambda i: lattice.peak(i, end.j), [i for i in lattice.grid.row_cuts if 0 < i < end.i])
 
 
 def _front(
