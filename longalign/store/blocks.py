@@ -176,7 +176,7 @@ def _inflated(stored: bytes, dtype: np.dtype[Any], length: int) -> NDArray[Any]:
     """What `_deflated` was given, filled up. Raises ValueError."""
     try:
         content = isal_zlib.decompress(stored, bufsize=length * dtype.itemsize)
-    except isal_zlib.error as error:
+    except isal_zlib.error as error:  # type: ignore[misc]  # its stub has an instance
         raise ValueError(f"a block cannot be inflated: {error}") from error
     if len(content) != length * dtype.itemsize:
         raise ValueError("a block has another length than when it was written")

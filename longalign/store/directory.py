@@ -214,7 +214,8 @@ class DirectoryStore:
         return self.tile_path(tile.row, tile.col).exists()
 
     def put_tile(self, tile: Tile, record: TileRecord) -> None:
-        with self._new(self.tile_path(tile.row, tile.col)) as file:
+        path = self.tile_path(tile.row, tile.col)
+        with self._new(path) as file:
             file.attrs["description"] = "boundaries of one tile: cells i0 < i <= i1, j0 < j <= j1"
             file.attrs["units"] = "letters"
             for name in ("i0", "i1", "j0", "j1"):
@@ -226,7 +227,7 @@ class DirectoryStore:
                     packed = getattr(record, side)
                     for name, (description, units) in datasets.items() if packed is not None else ():
                         _write(file, f"{side}/{name}", getattr(packed, name), description, units)
-        self._found.pop(self.tile_path(tile.row, tile.col), None)
+        self._found.pop(path, None)
 
     def flush(self) -> None:
         """A tile is safe as soon as it is put."""
@@ -275,9 +276,7 @@ class DirectoryStore:
             pass
 
     def drop_tile(self, row: int, col: int) -> None:
-        path = self.tile_path(row, col)
-        path.unlink(missing_ok=True)
-        self._found.pop(path, None)
+        self.tile_path(row, col).unlink(missing_ok=True)
 
     # --- start states and pieces
 
