@@ -170,14 +170,14 @@ def test_numbers_that_another_program_has_written_are_refused(folder):
         everything(path)
 
 
-@pytest.mark.parametrize("mask", [None, 1])
-def test_a_block_that_is_not_there_or_not_deflated_is_noticed(folder, mask):
+@pytest.mark.parametrize("masks", [[], [0], [0, 1]])
+def test_a_block_that_is_not_there_or_not_deflated_is_noticed(folder, masks):
     path = folder / "y.h5"
     with h5py.File(path, "w", libver="latest") as file:
         dataset = file.create_dataset("x", (2, 8), "i1", chunks=(1, 8), compression="gzip")
-        dataset.id.write_direct_chunk((0, 0), zlib.compress(bytes(8)))
-        if mask:
-            dataset.id.write_direct_chunk((1, 0), bytes(8), filter_mask=mask)
+        for line, mask in enumerate(masks):
+            block = bytes(8) if mask else zlib.compress(bytes(8))
+            dataset.id.write_direct_chunk((line, 0), block, filter_mask=mask)
         dataset.attrs["crc32"] = np.full((2, 1), zlib.crc32(bytes(8)), np.uint32)
     with pytest.raises(ValueError, match="x lacks a block"):
         found(path)

@@ -91,16 +91,16 @@ class Blocks:
         shape, chunks = dataset.shape, dataset.chunks or (1,)
         count = _blocks_along(shape, chunks[-1])
         offsets, sizes = np.zeros(count, np.int64), np.zeros(count, np.int32)
+        if not offsets.size:
+            return cls(shape, dataset.dtype, chunks[-1], offsets, sizes, np.zeros(count, np.uint32))
         found: list[Any] = []
-        if offsets.size:
-            dataset.id.chunk_iter(found.append)
-            begins, masks, at, size = (np.array(values) for values in zip(*found, strict=True))
-            if len(found) != offsets.size or masks.any():
-                raise ValueError(f"{dataset.name} lacks a block")
-            places = tuple(begins.T // np.array(chunks)[:, None])
-            offsets[places], sizes[places] = at, size
-        crcs = dataset.attrs["crc32"] if offsets.size else np.zeros(count, np.uint32)
-        return cls(shape, dataset.dtype, chunks[-1], offsets, sizes, crcs)
+        dataset.id.chunk_iter(found.append)
+        if len(found) != offsets.size or any(info.filter_mask for info in found):
+            raise ValueError(f"{dataset.name} lacks a block")
+        begins, _, at, size = (np.array(values) for values in zip(*found, strict=True))
+        places = tuple(begins.T // np.array(chunks)[:, None])
+        offsets[places], sizes[places] = at, size
+        return cls(shape, dataset.dtype, chunks[-1], offsets, sizes, dataset.attrs["crc32"])
 
     def all(self, descriptor: int) -> NDArray[Any]:
         """All numbers, read by threads; `descriptor` is that of the file.
