@@ -1,13 +1,15 @@
-"""One way to spread NumPy's work on large arrays over threads: NumPy lets them run side by side."""
+"""One way to spread work on large arrays over threads: NumPy and compression let them run side by side."""
 
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+A = TypeVar("A")
 T = TypeVar("T")
 
 #: More hardly pay: memory is busy then.
@@ -15,6 +17,9 @@ MOST_THREADS = min(8, os.cpu_count() or 1)
 
 #: So many calls are handed to a thread at a time that each has a few turns.
 _BATCHES_A_THREAD = 4
+
+#: Calls of `streamed` that are in hand or done, for each thread: enough that none waits for the caller.
+_AHEAD_A_THREAD = 4
 
 
 def in_threads(function: Callable[..., T], *arguments: Iterable[Any]) -> list[T]:
@@ -42,5 +47,32 @@ def begun(function: Callable[..., T], *arguments: Iterable[Any]) -> Iterator[Cal
     try:
         found = threads.map(lambda batch: [function(*call) for call in batch], batches)
         yield lambda: [result for results in found for result in results]
+    finally:
+        threads.shutdown(cancel_futures=True)
+
+
+@contextmanager
+def streamed(function: Callable[[A], T], arguments: Iterable[A]) -> Iterator[Iterator[T]]:
+    """What `map` gives, in order, as the caller takes it: calls are made a bounded number of results ahead.
+
+    Leaving the context waits for the calls in hand; no more are made. A single call is made here.
+    """
+    calls = list(arguments)
+    if len(calls) <= 1:
+        yield map(function, calls)
+        return
+    threads = ThreadPoolExecutor(min(MOST_THREADS, len(calls)))
+
+    def results() -> Iterator[T]:
+        ahead: deque[Future[T]] = deque()
+        for call in calls:
+            if len(ahead) == _AHEAD_A_THREAD * MOST_THREADS:
+                yield ahead.popleft().result()
+            ahead.append(threads.submit(function, call))
+        while ahead:
+            yield ahead.popleft().result()
+
+    try:
+        yield results()
     finally:
         threads.shutdown(cancel_futures=True)

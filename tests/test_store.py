@@ -21,15 +21,14 @@ from typing import Any
 
 import h5py
 import numpy as np
+import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from runs import Pair, SmallTiles, small_geometry, using
 
-from longalign import pipeline
 from longalign.boundary import BestCell, Boundary, State, Waypoint, entry_edges
 from longalign.errors import StoreError
-from longalign.events import Event, Notice, TileFinished
 from longalign.geometry import Grid, Tile
 from longalign.lattice import StoreLattice
 from longalign.problem import Problem
@@ -41,12 +40,10 @@ from longalign.store.codec import Packer, pack
 from longalign.store.files import atomic_path
 from longalign.store.manifest import SequenceRecord
 from longalign.testing import whole_matrix
+from longalign.threads import in_threads
 
 PAIR = Pair("ACGTTACGGATCAGGCATTACGACGATTACAGG", "ACGTACGGATCCAGGATTACGTACGATACAGGCC")
 GRID = Grid((0, 8, 16, 25, 33), (0, 10, 20, 34), (0, 16, 33), (0, 20, 34))
-
-#: What programs that made stores of version 1 called the run of `new_store`.
-RUN_IN_VERSION_1 = "ab88aa99c622493b549fd8e32368e21f87db3aa08f1803151939b186403354f8"
 
 
 def new_store(path: Path, pair: Pair = PAIR) -> DirectoryStore:
@@ -509,40 +506,30 @@ def test_a_mark_tells_a_store_from_another_of_the_same_name(tmp_path):
 
 
 def rewritten(path: Path, **changes: Any) -> None:
-    """A manifest with some fields changed, or gone if None, and the right SHA-256 for them."""
-    data = json.loads((path / "manifest.json").read_text())
-    data = {name: value for name, value in {**data, **changes, "sha256": None}.items() if value is not None}
+    """A manifest with some fields changed, and the right SHA-256 for them."""
+    data = {**json.loads((path / "manifest.json").read_text()), **changes}
+    del data["sha256"]
     digest = hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
     (path / "manifest.json").write_text(json.dumps({**data, "sha256": digest}))
 
 
-def test_stores_of_version_1_are_lazy_ones(tmp_path, finished):
-    """They knew no start states, and their tiles and pieces bear the run that they were made in."""
-    with new_store(tmp_path / "new") as store:
-        assert store.manifest.run == RUN_IN_VERSION_1
-    shutil.copytree(finished, tmp_path / "old")
-    rewritten(tmp_path / "old", version=1, start_states=None)
-    events: list[Event] = []
-    with small_geometry():
-        with pytest.raises(StoreError, match="start states is lazy in the store and eager now"):
-            PAIR.run(store=tmp_path / "old", start_states="eager")
-        outcome = pipeline.resume(tmp_path / "old", using(), emit=events.append)
-    PAIR.check(outcome)
-    assert not [event for event in events if isinstance(event, TileFinished | Notice)]
-
-
-def test_other_formats_and_versions_are_refused(tmp_path):
+@pytest.mark.parametrize("version", [1, 2, 99])
+def test_other_versions_are_refused(tmp_path, version):
     new_store(tmp_path).close()
-    rewritten(tmp_path, version=99)
-    with pytest.raises(StoreError, match="store version 99, this program reads versions 1 and 2"):
+    rewritten(tmp_path, version=version)
+    with pytest.raises(StoreError, match=f"store version {version}, this program reads version 3"):
         DirectoryStore.open(tmp_path)
+
+
+def test_other_formats_are_refused(tmp_path):
+    new_store(tmp_path).close()
     rewritten(tmp_path, format="zarr")
     with pytest.raises(StoreError, match="not the manifest of a longalign store"):
         DirectoryStore.open(tmp_path)
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", "null", "\udce9", '{"format": "longalign-store", "version": 2}']
+    "text", ["", "{", "[]", "null", "\udce9", '{"format": "longalign-store", "version": 3}']
 )
 def test_what_is_no_manifest_is_refused(tmp_path, text):
     new_store(tmp_path).close()
@@ -645,7 +632,7 @@ def test_damage_is_noticed_or_harmless(copy, name):
 
 
 @pytest.mark.parametrize("name", [name for name in FILES if name.endswith(".h5")])
-def test_a_data_block_of_zeros_is_noticed_though_its_fletcher_sum_is_zero_too(copy, name):
+def test_a_data_block_of_zeros_is_noticed(copy, name):
     path, good, want = copy / name, (copy / name).read_bytes(), content(copy, name)
     blocks: list[tuple[int, int]] = []
     for place, _, dataset in datasets(copy):
@@ -671,6 +658,76 @@ def test_a_file_that_is_gone_between_two_looks_is_a_damaged_tile(copy):
     store.drop_tile(1, 0)
     with pytest.raises(DamagedTile, match=r"r00001c00000\.h5"):
         lattice.row(lattice.grid.tile_rows[2], 0, 3)
+
+
+def put(path: Path, tile: Tile, seed: int) -> list[Boundary]:
+    """Store a tile of random lines, as another process does; its rows."""
+    record, lines = tile_record(np.random.default_rng(seed), tile)
+    DirectoryStore.attach(path).put_tile(tile, dataclasses.replace(record, best=BestCell(seed, 3, 4)))
+    return lines["rows"]
+
+
+def test_a_tile_that_another_process_has_stored_anew_is_read(tmp_path):
+    """Also through a record of the one before."""
+    with new_store(tmp_path / "s") as store:
+        tile = GRID.tile(1, 0)
+        for seed in range(3):
+            rows = put(store.path, tile, seed)
+            if seed == 0:
+                first = store.get_tile(tile)
+            for record in (store.get_tile(tile), first):
+                assert same(record.rows.part(16, 2, 11), rows[1].part(2, 11))
+            assert store.get_tile(tile).best.score == seed
+        DirectoryStore.attach(store.path).drop_tile(tile.row, tile.col)
+        for look in (lambda: store.get_tile(tile), lambda: first.rows.part(8, 0, 5)):
+            with pytest.raises(DamagedTile, match=r"r00001c00000\.h5: damaged: .*No such file"):
+                look()
+
+
+def test_a_tile_stored_again_is_not_taken_for_the_old_one(tmp_path, monkeypatch):
+    """Not even if the file system gives both files the same inode and time."""
+    status = tmp_path.stat()
+    monkeypatch.setattr("os.fstat", lambda _: status)
+    with new_store(tmp_path / "s") as store:
+        tile = GRID.tile(1, 0)
+        for seed in range(3):
+            record, lines = tile_record(np.random.default_rng(seed), tile)
+            store.put_tile(tile, record)
+            assert same(store.get_tile(tile).rows.part(8, 0, 12), lines["rows"][0].part(0, 12))
+
+
+def test_a_tile_is_read_again_without_hdf5_and_leaves_no_file_open(tmp_path, monkeypatch):
+    with new_store(tmp_path / "s") as store:
+        tile = GRID.tile(1, 0)
+        rows, open_before = put(store.path, tile, 0), psutil.Process().num_fds()
+        store.get_tile(tile).rows.part(8, 0, 5)
+        monkeypatch.setattr("longalign.store.directory.open_hdf5", None)
+        for start in range(10):
+            assert same(store.get_tile(tile).rows.part(16, start, 11), rows[1].part(start, 11))
+        assert psutil.Process().num_fds() == open_before
+
+
+def test_a_tile_that_is_damaged_after_a_look_at_it_is_noticed(tmp_path):
+    with new_store(tmp_path / "s") as store:
+        tile = GRID.tile(1, 0)
+        put(store.path, tile, 0)
+        record = store.get_tile(tile)
+        record.rows.part(16, 2, 11)
+        path = store.tile_path(tile.row, tile.col)
+        status, good = path.stat(), path.read_bytes()
+        path.write_bytes(bytes(len(good)))
+        os.utime(path, ns=(status.st_atime_ns, status.st_mtime_ns))
+        with pytest.raises(DamagedTile, match=r"r00001c00000\.h5: damaged: a block cannot be inflated"):
+            record.rows.part(16, 2, 11)
+
+
+def test_threads_may_look_at_a_tile_at_once(tmp_path):
+    with new_store(tmp_path / "s") as store:
+        tile = GRID.tile(1, 0)
+        rows = put(store.path, tile, 0)
+        starts = list(range(10)) * 20
+        parts = in_threads(lambda start: store.get_tile(tile).rows.part(8, start, 11), starts)
+        assert all(same(part, rows[0].part(start, 11)) for part, start in zip(parts, starts, strict=True))
 
 
 def test_a_memory_store_of_edges_forgets_what_the_next_tiles_have_read():

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from longalign.threads import MOST_THREADS, begun, in_threads
+from longalign.threads import MOST_THREADS, begun, in_threads, streamed
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 50])
@@ -57,3 +57,50 @@ def test_nothing_to_do_is_done():
 def test_arguments_of_unequal_number_are_an_error():
     with pytest.raises(ValueError, match="shorter"):
         in_threads(lambda x, y: None, [1, 2], [1])
+
+
+@pytest.mark.parametrize("count", [0, 1, 2, 200])
+def test_streamed_results_come_in_the_order_of_the_arguments(count):
+    def slowly(x):
+        time.sleep(0.001 * (x % 3))
+        return 2 * x
+
+    with streamed(slowly, range(count)) as results:
+        assert list(results) == [2 * x for x in range(count)]
+
+
+def test_a_single_streamed_call_is_made_by_the_calling_thread():
+    with streamed(lambda _: threading.current_thread(), [0]) as results:
+        assert list(results) == [threading.current_thread()]
+
+
+def test_what_a_streamed_call_raises_is_raised_in_its_turn():
+    with streamed(lambda x: 1 // (3 - x), range(9)) as results:
+        assert [next(results) for _ in range(3)] == [0, 0, 1]
+        with pytest.raises(ZeroDivisionError):
+            next(results)
+
+
+def test_streamed_results_wait_for_the_caller_in_bounded_number():
+    made = []
+    with streamed(made.append, range(1000)) as results:
+        next(results)
+        time.sleep(0.05)
+        assert len(made) <= 4 * MOST_THREADS + 1
+        assert len([None, *results]) == 1000
+    assert sorted(made) == list(range(1000))
+
+
+def test_streamed_calls_that_nobody_waits_for_are_not_made():
+    made = []
+
+    def slowly(number):
+        time.sleep(0.01)
+        made.append(number)
+
+    with streamed(slowly, range(1000)) as results:
+        next(results)
+    done = len(made)
+    assert done <= 4 * MOST_THREADS + 1
+    time.sleep(0.05)
+    assert len(made) == done

@@ -8,21 +8,22 @@
     lock                     held by the one process that runs
 
 Every file is written under a temporary name, flushed and renamed, and says by its attribute `run` which
-run it belongs to. HDF5's Fletcher-32 covers the data, and the latest format's own checksums the metadata,
-so damage is noticed on reading any part. A data block that became all zeros passes Fletcher-32; the
-attribute `crc32` of each dataset, checked whenever all of it is read, as on opening a store, notices that
-too.
+run it belongs to. Those of `longalign.store.blocks` cover the data, and the latest format's own checksums
+the metadata, so damage is noticed on reading any part.
+
+No file stays open between reads. What is remembered of a tile's file holds for that very file: another one
+in its place, which any process may have put there, is looked into anew.
 """
 
 from __future__ import annotations
 
 import os
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from threading import Lock as ThreadLock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
@@ -35,6 +36,7 @@ from longalign.errors import StoreError
 from longalign.geometry import Tile
 from longalign.sequence import Sequence
 from longalign.store.base import DamagedFile, DamagedTile, Piece, TileRecord
+from longalign.store.blocks import Blocks, write_blocks
 from longalign.store.codec import ANCHOR_STRIDE, PackedLines
 from longalign.store.files import TEMPORARY_PREFIX, Lock, new_hdf5, open_hdf5
 from longalign.store.manifest import Command, Manifest, SequenceRecord
@@ -44,12 +46,10 @@ if TYPE_CHECKING:
     import h5py
 
 T = TypeVar("T")
+U = TypeVar("U")
 
 #: The groups of a tile's file: boundaries, and the start states on them.
 _LINES, _STARTS = ("rows", "cols"), ("row_starts", "col_starts")
-
-#: HDF5 chunks along a line: a part of a line costs at most this many cells more than it holds.
-_HDF5_CHUNK = 1 << 16
 
 _LINE_DATASETS = {
     "index": ("boundary index of each line, counted from the tile's corner", "letters"),
@@ -88,6 +88,8 @@ class DirectoryStore:
         self._lock = lock
         # Of fixed length: HDF5 keeps other strings where no checksum covers them, and may hang on damage.
         self._run = np.bytes_(manifest.run)
+        self._found: dict[Path, tuple[_Stamp, dict[str, Any]]] = {}
+        self._finding = ThreadLock()
 
     @classmethod
     def exists(cls, path: Path) -> bool:
@@ -212,7 +214,8 @@ class DirectoryStore:
         return self.tile_path(tile.row, tile.col).exists()
 
     def put_tile(self, tile: Tile, record: TileRecord) -> None:
-        with self._new(self.tile_path(tile.row, tile.col)) as file:
+        path = self.tile_path(tile.row, tile.col)
+        with self._new(path) as file:
             file.attrs["description"] = "boundaries of one tile: cells i0 < i <= i1, j0 < j <= j1"
             file.attrs["units"] = "letters"
             for name in ("i0", "i1", "j0", "j1"):
@@ -224,21 +227,21 @@ class DirectoryStore:
                     packed = getattr(record, side)
                     for name, (description, units) in datasets.items() if packed is not None else ():
                         _write(file, f"{side}/{name}", getattr(packed, name), description, units)
+        self._found.pop(path, None)
 
     def flush(self) -> None:
         """A tile is safe as soon as it is put."""
 
     def get_tile(self, tile: Tile) -> TileRecord:
         path = self.tile_path(tile.row, tile.col)
-
         damaged = partial(DamagedTile, tile.row, tile.col)
 
-        def read(file: h5py.File) -> BestCell:
+        def find(file: h5py.File) -> BestCell:
             if any(file.attrs[name] != getattr(tile, name) for name in ("i0", "i1", "j0", "j1")):
                 raise ValueError("it belongs to another tile")
             return BestCell(*(int(file.attrs[f"best_{name}"]) for name in ("score", "i", "j")))
 
-        best = self._read(path, read, damaged)
+        best = self._look(path, "best", find, lambda best, _: best, damaged)
 
         def datasets(side: str, names: Iterable[str]) -> dict[str, _LazyDataset]:
             return {name: _LazyDataset(self, path, f"{side}/{name}", damaged) for name in names}
@@ -336,13 +339,59 @@ class DirectoryStore:
             yield file
 
     def _read(self, path: Path, read: Callable[[h5py.File], T], failure: Callable[[str], StoreError]) -> T:
-        try:
-            with open_hdf5(path) as file:
-                if file.attrs["run"] != self._run:
-                    raise ValueError("it belongs to another run")
-                return read(file)
-        except (OSError, KeyError, RuntimeError, ValueError, TypeError) as error:
-            raise failure(f"{path}: damaged: {_first_line(error)}") from error
+        with _refused_as(failure, path), open_hdf5(path) as file:
+            if file.attrs["run"] != self._run:
+                raise ValueError("it belongs to another run")
+            return read(file)
+
+    def _look(
+        self,
+        path: Path,
+        name: str,
+        find: Callable[[h5py.File], T],
+        use: Callable[[T, int], U],
+        failure: Callable[[str], StoreError],
+    ) -> U:
+        """What `use` makes of what `find` finds in a file and calls `name`, and of the file's descriptor.
+
+        Only the first look at a file takes HDF5. About 16 bytes are remembered for each block.
+        """
+
+        def first_look(file: h5py.File) -> U:
+            descriptor = file.id.get_vfd_handle()
+            with self._finding:
+                found = self._found_in(path, descriptor)
+                if name not in found:
+                    found[name] = find(file)
+            return use(found[name], descriptor)
+
+        with _refused_as(failure, path), path.open("rb", buffering=0) as file:
+            found = self._found_in(path, file.fileno())
+            if name in found:
+                return use(found[name], file.fileno())
+        return self._read(path, first_look, failure)
+
+    def _found_in(self, path: Path, descriptor: int) -> dict[str, Any]:
+        """What has been found in a file that is now open: nothing, if what was known was another file."""
+        status = os.fstat(descriptor)
+        stamp = status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+        known = self._found.get(path)
+        if known is None or known[0] != stamp:
+            known = self._found[path] = stamp, {}
+        return known[1]
+
+
+#: Device, inode, size and time: files are never changed, but replaced by others.
+_Stamp = tuple[int, int, int, int]
+
+
+@contextmanager
+def _refused_as(failure: Callable[[str], StoreError], path: Path) -> Iterator[None]:
+    """Raise `failure` for what a file that is missing or damaged makes HDF5 and others raise."""
+    try:
+        yield
+    except (OSError, KeyError, RuntimeError, ValueError, TypeError) as error:
+        raise failure(f"{path}: damaged: {_first_line(error)}") from error
 
 
 #: What a store that was never finished being made may hold.
@@ -364,7 +413,7 @@ def _remove_temporaries(path: Path) -> None:
 
 
 class _LazyDataset:
-    """A dataset that is opened for each read, so that no file stays open between steps."""
+    """A dataset of a tile; its file is opened for each read."""
 
     def __init__(
         self, store: DirectoryStore, path: Path, name: str, failure: Callable[[str], StoreError]
@@ -372,27 +421,24 @@ class _LazyDataset:
         self._store, self._path, self._name, self._failure = store, path, name, failure
 
     def __getitem__(self, key: Any) -> Any:
-        return self._store._read(self._path, lambda file: file[self._name][key], self._failure)
+        return self._store._look(
+            self._path,
+            self._name,
+            lambda file: Blocks.of(file[self._name]),
+            lambda blocks, descriptor: blocks.part(descriptor, key),
+            self._failure,
+        )
 
 
-def _write(group: h5py.Group, name: str, values: NDArray[Any], description: str, units: str) -> None:
-    options: dict[str, Any] = {}
-    if values.size:
-        chunk = (*(1 for _ in values.shape[:-1]), min(values.shape[-1], _HDF5_CHUNK))
-        options = {"chunks": chunk, "fletcher32": True, "shuffle": True, "compression": "lzf"}
-    dataset = group.create_dataset(name, data=values, **options)
+def _write(file: h5py.File, name: str, values: NDArray[Any], description: str, units: str) -> None:
+    dataset = write_blocks(file, name, values)
     dataset.attrs["description"] = description
     dataset.attrs["units"] = units
-    dataset.attrs["crc32"] = zlib.crc32(np.ascontiguousarray(values).data)
 
 
 def _whole(file: h5py.File, name: str) -> NDArray[Any]:
     """All of a dataset. Raises ValueError if its content is not what was written."""
-    dataset = file[name]
-    values: NDArray[Any] = dataset[:]
-    if zlib.crc32(values.data) != dataset.attrs["crc32"]:
-        raise ValueError(f"{name} has another CRC-32 than when it was written")
-    return values
+    return Blocks.of(file[name]).all(file.id.get_vfd_handle())
 
 
 def _first_line(error: Exception) -> str:

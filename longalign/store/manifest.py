@@ -21,8 +21,8 @@ Command = Literal["align", "score"]
 StartStates = Literal["lazy", "eager"]
 
 FORMAT = "longalign-store"
-#: Version 1 knew neither matrices nor start states: its stores are lazy ones.
-VERSION, READABLE_VERSIONS = 2, (1, 2)
+#: Stores of other versions are refused: up to version 2, no block had a checksum of its own.
+VERSION = 3
 
 _DNA = "DNA with IUPAC codes; an ambiguous letter never matches"
 
@@ -64,11 +64,9 @@ class Manifest:
     @property
     def run(self) -> str:
         """Names the results that belong here: the same for equal input, scoring, mode, start states and
-        geometry, and for lazy runs the same as in version 1."""
+        geometry."""
         fields = self._fields()
-        names = ["query", "target", "mode", "scoring", "grid"]
-        if self.is_eager:
-            names.append("start_states")
+        names = ("query", "target", "mode", "scoring", "start_states", "grid")
         return _digest({name: fields[name] for name in names})
 
     @property
@@ -111,7 +109,7 @@ class Manifest:
             program=data["program"],
             command=data["command"],
             output=data["output"],
-            start_states=data.get("start_states", "lazy"),
+            start_states=data["start_states"],
         )
 
     def write(self, path: Path) -> None:
@@ -129,10 +127,9 @@ class Manifest:
             raise StoreError(f"{path}: damaged manifest: {error}") from error
         if not isinstance(data, dict) or data.get("format") != FORMAT:
             raise StoreError(f"{path}: not the manifest of a longalign store")
-        if data.get("version") not in READABLE_VERSIONS:
-            known = " and ".join(map(str, READABLE_VERSIONS))
+        if data.get("version") != VERSION:
             raise StoreError(
-                f"{path}: store version {data.get('version')}, this program reads versions {known}"
+                f"{path}: store version {data.get('version')}, this program reads version {VERSION}"
             )
         digest = data.pop("sha256", None)
         if digest != _digest(data):
