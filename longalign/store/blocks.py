@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -97,9 +98,10 @@ class Blocks:
         dataset.id.chunk_iter(found.append)
         if len(found) != offsets.size or any(info.filter_mask for info in found):
             raise ValueError(f"{dataset.name} lacks a block")
-        begins, _, at, size = (np.array(values) for values in zip(*found, strict=True))
-        places = tuple(begins.T // np.array(chunks)[:, None])
-        offsets[places], sizes[places] = at, size
+        begins = np.fromiter(chain.from_iterable(info.chunk_offset for info in found), np.int64)
+        places = tuple(begins.reshape(len(found), -1).T // np.array(chunks)[:, None])
+        offsets[places] = np.fromiter((info.byte_offset for info in found), np.int64)
+        sizes[places] = np.fromiter((info.size for info in found), np.int32)
         return cls(shape, dataset.dtype, chunks[-1], offsets, sizes, dataset.attrs["crc32"])
 
     def all(self, descriptor: int) -> NDArray[Any]:

@@ -57,9 +57,11 @@ class PackedLines:
         peak, as beside a long alignment, that is the peak.
         """
         line = int(np.searchsorted(self.index[:], index))
-        nearest = int(np.argmax(self.anchors[line, : stop // ANCHOR_STRIDE + 1])) * ANCHOR_STRIDE
-        start = max(0, nearest - ANCHOR_STRIDE)
-        h = self.part(index, start, min(stop, nearest + ANCHOR_STRIDE)).h
+        anchors = self.anchors[line, : stop // ANCHOR_STRIDE + 1]
+        nearest = int(np.argmax(anchors))
+        first = max(0, nearest - 1)
+        start, end = first * ANCHOR_STRIDE, min(stop, (nearest + 1) * ANCHOR_STRIDE)
+        h = _summed(anchors[first], self.steps[line, start:end])
         last = len(h) - 1 - int(np.argmax(h[::-1]))
         return start + last, int(h[last])
 
@@ -135,11 +137,7 @@ class PackedEdge:
         start, stop = start + self._skipped, stop + self._skipped
         anchor = start // ANCHOR_STRIDE
         first = anchor * ANCHOR_STRIDE
-        h = np.empty(stop - first, np.int32)
-        h[0] = self.anchors[anchor]
-        np.cumsum(self.steps[first : stop - 1], dtype=np.int32, out=h[1:])
-        h[1:] += h[0]
-        return h[start - first :]
+        return _summed(self.anchors[anchor], self.steps[first : stop - 1])[start - first :]
 
     def _gap(self, start: int, h: IntArray) -> IntArray:
         """The gap state at cells from `start` on, where H is `h`."""
@@ -149,6 +147,15 @@ class PackedEdge:
         gaps = self.gaps[start + corner - 1 : start + len(h) - 1]
         np.subtract(h[corner:], gaps, out=gap[corner:], dtype=np.int32)
         return gap
+
+
+def _summed(start: np.int32, steps: NDArray[np.signedinteger[Any]]) -> IntArray:
+    """H at a cell where it is `start` and at those after it, from the steps between them."""
+    h = np.empty(len(steps) + 1, np.int32)
+    h[0] = start
+    np.cumsum(steps, dtype=np.int32, out=h[1:])
+    h[1:] += start
+    return h
 
 
 #: No boundary at all.
