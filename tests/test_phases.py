@@ -189,6 +189,28 @@ def test_guesses_spare_rounds(mode):
     assert guessing < 8
 
 
+class Kinds(SmallTiles):
+    """Notes which kinds of rectangles it sweeps: a back end may have a kernel for each."""
+
+    def __init__(self):
+        super().__init__(leaf=4)
+        self.kinds = set()
+
+    def sweep(self, jobs, progress=no_progress):
+        self.kinds.update((job.local, job.track_best) for job in jobs)
+        return super().sweep(jobs, progress)
+
+
+@pytest.mark.parametrize(("mode", "wants_best"), [("local", True), ("global", False)])
+def test_phases_2_and_3_sweep_one_kind_of_rectangles(mode, wants_best):
+    pair = Pair(BODY, BODY[:10] + BODY[14:], mode=mode)
+    lattice, best = swept_lattice(pair, 7), pair.truth()
+    stitching, recomputing = Kinds(), Kinds()
+    path = stitch(lattice, [Waypoint(best.i, best.j, State.H, best.score)], stitching)
+    recompute(lattice.problem, segments_of(path), recomputing)
+    assert stitching.kinds == recomputing.kinds == {(False, wants_best)}
+
+
 def test_waypoints_that_contradict_each_other_are_an_internal_error():
     problem = Problem.of(*Pair("ACGT", "ACGT").sequences(), Scoring(), "global")
     segment = Segment(Waypoint(0, 0, State.H, 0), Waypoint(4, 4, State.H, 5))

@@ -44,10 +44,12 @@ def _halves(problem: Problem, segment: Segment) -> tuple[Half, Half]:
     ahead = problem.letters(entry.i, i, entry.j, j)
     i, j = (entry.i + cut, entry.j) if across else (entry.i, entry.j + cut)
     behind = problem.letters_backwards(i, exit_.i, j, exit_.j)
-    scoring = problem.scoring
+    # Only phase 2 needs the best cell. Asked for it, both phases take the same kernels, each of which takes
+    # seconds to compile on a new machine.
+    scoring, best = problem.scoring, problem.is_local
     return (
-        forward_half(*ahead, scoring, entry.state, last_row=across, last_col=not across),
-        backward_half(*behind, scoring, exit_.state, last_row=across, last_col=not across),
+        forward_half(*ahead, scoring, entry.state, last_row=across, last_col=not across, track_best=best),
+        backward_half(*behind, scoring, exit_.state, last_row=across, last_col=not across, track_best=best),
     )
 
 
