@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+
+import numpy as np
 
 from longalign.alignment import Mode
 from longalign.backends.base import Codes, SweepJob, TraceJob
@@ -122,6 +123,6 @@ class Segment:
         return Segment(self.entry, at), Segment(at, self.exit)
 
 
-def reachable(values: Any) -> Any:
-    """Whether a boundary value is not minus infinity; of a number or of an array."""
+def reachable(values: np.ndarray) -> np.ndarray:
+    """Which boundary values are not minus infinity."""
     return values >= UNREACHABLE

@@ -10,9 +10,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from longalign.backends.base import Codes, SweepJob
-from longalign.boundary import Boundary, Edge, State, entry_edges, gap_edges
+from longalign.boundary import Boundary, Edge, IntArray, State, entry_edges, gap_edges
 from longalign.problem import Segment, reachable
 from longalign.recurrence import join
 from longalign.scoring import Scoring
@@ -148,12 +149,26 @@ def meet(
         h, in_gap = forward.cells(first - start, stop - start)
         facing_h, facing_gap = backward.cells(first, stop)
         # Sums of 32 bits may wrap, but not where a path passes: those that look right are made once more.
-        for place in np.flatnonzero(h + facing_h >= least)[::-1].tolist():
-            for state, ahead, behind in ((State.H, h, facing_h), (gap, in_gap, facing_gap)):
-                before, after = int(ahead[place]), int(behind[place])
-                if join(before, after, state, alpha) == total and reachable(before) and reachable(after):
-                    return first + place, state, before
+        places = np.flatnonzero(h + facing_h >= least)
+        meetings = [
+            (place, -state, state, int(ahead[place]))
+            for state, ahead, behind in ((State.H, h, facing_h), (gap, in_gap, facing_gap))
+            for place in _last_meeting(places, ahead, behind, state, total, alpha)
+        ]
+        if meetings:
+            place, _, state, value = max(meetings)
+            return first + place, state, value
     return None
+
+
+def _last_meeting(
+    places: NDArray[np.int64], ahead: IntArray, behind: IntArray, state: State, total: int, alpha: int
+) -> list[int]:
+    """The last of some places at which two halves of a path are worth `total` together, if there is one."""
+    before, after = ahead[places].astype(np.int64), behind[places].astype(np.int64)
+    meets = (join(before, after, state, alpha) == total) & reachable(before) & reachable(after)
+    last: list[int] = places[meets][-1:].tolist()
+    return last
 
 
 def _blocks(forward: Edge, backward: Boundary, least: int, start: int) -> Iterator[tuple[int, int]]:
