@@ -268,8 +268,9 @@ def build_kernel(config: KernelConfig) -> Any:
 
                 costs, first_row = costs_of(fields, origin), np.int32(now - part * STEP_ROWS)
                 threshold = threshold_of(
-                    best, np.int32(0) if looking else elsewhere, first_row + 1 - STEP_ROWS * (halves - 1),
-                    first + 1, costs, origin, used,
+                    best, np.int32(0) if looking else elsewhere,
+                    np.int32(first_row + 1 - STEP_ROWS * (halves - 1)), np.int32(first + 1), costs, origin,
+                    used,
                 )  # fmt: skip
                 if track_best:
                     elsewhere = load_relaxed(best_scores, job)  # it takes its time
@@ -328,7 +329,7 @@ def build_kernel(config: KernelConfig) -> Any:
                     begin = strips[strip, layout.FIRST_START]
                     publish_rows(flags, strips[strip, layout.FLAG], np.int32(start - begin), lane)
                     if lane == 0:
-                        since = (start - 1) // (REST_EVERY * batch) * (REST_EVERY * batch)
+                        since = np.int32((start - 1) // (REST_EVERY * batch) * (REST_EVERY * batch))
                         before = _right_edge(max(since, begin), behind, rows)
                         done = np.int64(_right_edge(start, behind, rows) - before)
                         cuda.atomic.add(progress, 0, done * strips[strip, layout.WIDTH])
