@@ -28,7 +28,7 @@ import numpy as np
 from numba import int32, int64, uint8
 
 from longalign.backends.cuda import layout
-from longalign.backends.cuda.api import cuda
+from longalign.backends.cuda.api import cuda, jit_kernel
 from longalign.backends.cuda.batch import (
     LETTER_BYTES,
     SLOT_BYTES,
@@ -124,7 +124,7 @@ def build_kernel(config: KernelConfig) -> Any:
     minds_ambiguous, full_width = scores.add_any is not None, config.strip_width
     sparing = config.sparing
 
-    @cuda.jit(max_registers=config.max_registers)
+    @jit_kernel(config.max_registers)
     def sweep(
         jobs, strips, query, target, matrices, top, column, wanted_rows,
         flags, tickets, stop, progress, best_scores, lines, best_out, state, replays,
