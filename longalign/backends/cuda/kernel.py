@@ -313,7 +313,7 @@ def build_kernel(config: KernelConfig) -> Any:
                         to_repeat = BOTH if suspect != NO_BATCH else NEWEST
                 store_edge(
                     outbox, outbox_at, column, lines, jobs, job, fields, rows, np.int32(tag + 1),
-                    wanted_column, np.int32(start - behind), lane, last_part % halves, origin,
+                    wanted_column, np.int32(start - behind), lane, np.int32(last_part % halves), origin,
                 )  # fmt: skip
                 start = np.int32(start + batch)
                 if start % (REST_EVERY * batch) == 0 or start >= last_start:
