@@ -212,7 +212,7 @@ def install() -> None:
     for name, function in warp.items():
         setattr(kernelapi.FakeCUDAModule, name, function)
     jit = cuda.jit
-    cuda.jit = lambda *args, max_registers=None, **options: jit(*args, **options)
+    cuda.jit = lambda *args, max_registers=None, lto=None, **options: jit(*args, **options)
     kernel.BlockManager = Block
     kernel.FakeCUDAKernel.__call__ = _call(kernel.FakeCUDAKernel.__call__)
     kernel.FakeCUDAKernel.compile = lambda self, signature: None

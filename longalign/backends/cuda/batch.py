@@ -50,6 +50,10 @@ _UNROLLED = 2
 
 SLOT_BYTES, LETTER_BYTES = 8, 4
 
+#: How many rows after where the desk is: the two of this step, and the two of the next. Numba compiles device
+#: functions for each type of their arguments, and each literal is a type of its own: these all have the same.
+UPPER, LOWER, NEXT_UPPER, NEXT_LOWER = map(np.int32, range(4))
+
 
 @cache
 def _make_fetch(config: KernelConfig) -> Any:
@@ -145,8 +149,8 @@ def make_step(config: KernelConfig, any_letters: bool = False, eventful: bool = 
     ragged.
     """
     columns, select = config.columns, NUMBERS[config.numbers].select
-    advance, fetch = make_row(config, any_letters), _make_fetch(config)
-    advance_again = make_row(config, any_letters, guarded=eventful)
+    advance, advance_again = make_row(config, any_letters, False), make_row(config, any_letters, eventful)
+    fetch = _make_fetch(config)
     letter_early, read_early, read_late = _make_letters(config)
     begun_at, at_work, inner_edge = make_begun(config), make_at_work(config), make_inner_edge(config)
 
@@ -156,8 +160,8 @@ def make_step(config: KernelConfig, any_letters: bool = False, eventful: bool = 
         e_between = cuda.local.array(columns, int32)
         left, below, diagonal = state.upper.left, state.lower.left, state.carry.diagonal
         begun = begun_at(row)
-        first_letter = letter_early(row_letters, desk, 2)
-        second_letter = letter_early(row_letters, desk, 3)
+        first_letter = letter_early(row_letters, desk, NEXT_UPPER)
+        second_letter = letter_early(row_letters, desk, NEXT_LOWER)
         first_read = read_early(first_letter, desk)
         upper, high = advance(
             opened, between, e, e_between, letters, state.upper.letter, diagonal, left, state.high, costs,
@@ -173,12 +177,12 @@ def make_step(config: KernelConfig, any_letters: bool = False, eventful: bool = 
             upper = inner_edge(between, left, upper, cost, final, last)
             lower = inner_edge(opened, below, lower, cost, final, last)
         second_read = read_early(second_letter, desk)
-        hand_on(outbox, desk, 0, upper, place)
-        hand_on(outbox, desk, 1, lower, place)
-        letter = read_late(row_letters, desk, 2, first_read)
-        next_upper = fetch(inbox, desk, 2, upper, place, letter)
-        letter = read_late(row_letters, desk, 3, second_read)
-        next_lower = fetch(inbox, desk, 3, lower, place, letter)
+        hand_on(outbox, desk, UPPER, upper, place)
+        hand_on(outbox, desk, LOWER, lower, place)
+        letter = read_late(row_letters, desk, NEXT_UPPER, first_read)
+        next_upper = fetch(inbox, desk, NEXT_UPPER, upper, place, letter)
+        letter = read_late(row_letters, desk, NEXT_LOWER, second_read)
+        next_lower = fetch(inbox, desk, NEXT_LOWER, lower, place, letter)
         if eventful:
             high = select(at_work(row, rows), high, state.high)
             higher = select(at_work(np.int32(row + 1), rows), higher, state.higher)
@@ -213,7 +217,7 @@ def _make_steps(config: KernelConfig, any_letters: bool, count: int) -> Any:
     def steps(opened, e, letters, inbox, outbox, row_letters, desk, row, rows, costs, place, state):
         state = step(opened, e, letters, inbox, outbox, row_letters, desk, row, rows, costs, place, state)
         return others(
-            opened, e, letters, inbox, outbox, row_letters, advance_desk(desk, STEP_ROWS),
+            opened, e, letters, inbox, outbox, row_letters, advance_desk(desk, np.int32(STEP_ROWS)),
             np.int32(row + STEP_ROWS), rows, costs, place, state,
         )  # fmt: skip
 
@@ -234,8 +238,8 @@ def make_sweep_batch(config: KernelConfig, any_letters: bool = False) -> Any:
     def sweep_batch(
         opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, place, carry, threshold
     ):
-        upper = fetch(inbox, row_letters, desk, 0, carry.upper, place)
-        lower = fetch(inbox, row_letters, desk, 1, carry.lower, place)
+        upper = fetch(inbox, row_letters, desk, UPPER, carry.upper, place)
+        lower = fetch(inbox, row_letters, desk, LOWER, carry.lower, place)
         state = State(carry, upper, lower, threshold, threshold)
         row, swept = first_row, np.int32(0)
         while swept < batch:
@@ -243,7 +247,7 @@ def make_sweep_batch(config: KernelConfig, any_letters: bool = False) -> Any:
                 opened, e, letters, inbox, outbox, row_letters, desk, row, rows, costs, place, state
             )  # fmt: skip
             swept, row = np.int32(swept + stride), np.int32(row + stride)
-            desk = advance_desk(desk, stride)
+            desk = advance_desk(desk, np.int32(stride))
         return state.carry, maximum(state.high, state.higher)
 
     return sweep_batch

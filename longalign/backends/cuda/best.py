@@ -77,7 +77,7 @@ def make_threshold(config: KernelConfig) -> Any:
 @cache
 def make_note_best(config: KernelConfig) -> Any:
     """A device function that looks at a row which exceeds the threshold."""
-    numbers, halves, columns = NUMBERS[config.numbers], config.halves, config.columns
+    numbers, halves, columns = NUMBERS[config.numbers], np.int32(config.halves), config.columns
     part, value = numbers.part, numbers.value
 
     @cuda.jit(device=True)

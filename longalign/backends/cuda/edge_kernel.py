@@ -11,7 +11,7 @@ import numpy as np
 from numba import int64
 
 from longalign.backends.cuda import layout
-from longalign.backends.cuda.api import cuda
+from longalign.backends.cuda.api import cuda, jit_kernel
 from longalign.backends.cuda.layout import pack
 from longalign.scoring import NEG_INF
 
@@ -30,7 +30,7 @@ def build_kernel() -> Any:
     describes them. Blocks along y take the edges in turn, threads along x the values of an edge.
     """
 
-    @cuda.jit
+    @jit_kernel()
     def fill(edges, top, column):
         begin, step_x = cuda.grid(2)[0], cuda.gridsize(2)[0]
         untagged = np.int32(0)

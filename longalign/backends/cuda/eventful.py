@@ -16,7 +16,17 @@ from typing import Any
 import numpy as np
 
 from longalign.backends.cuda.api import cuda
-from longalign.backends.cuda.batch import Carry, State, advance_desk, hand_on, make_fetch_all, make_step
+from longalign.backends.cuda.batch import (
+    LOWER,
+    NEXT_UPPER,
+    UPPER,
+    Carry,
+    State,
+    advance_desk,
+    hand_on,
+    make_fetch_all,
+    make_step,
+)
 from longalign.backends.cuda.best import make_note_best, make_threshold
 from longalign.backends.cuda.config import STEP_ROWS, KernelConfig
 from longalign.backends.cuda.events import (
@@ -45,18 +55,18 @@ def make_sweep_eventful_batch(config: KernelConfig) -> Any:
         opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, origin, place,
         carry, threshold, wanted, jobs, lines,
     ):  # fmt: skip
-        upper = fetch(inbox, row_letters, desk, 0, carry.upper, place)
-        lower = fetch(inbox, row_letters, desk, 1, carry.lower, place)
+        upper = fetch(inbox, row_letters, desk, UPPER, carry.upper, place)
+        lower = fetch(inbox, row_letters, desk, LOWER, carry.lower, place)
         state = State(carry, upper, lower, threshold, threshold)
         row, end = first_row, np.int32(first_row + batch)
         while row < end:
             state = step(opened, e, letters, inbox, outbox, row_letters, desk, row, rows, costs, place, state)
             row = np.int32(row + STEP_ROWS)
             if row == wanted.row:
-                store_wanted(lines, opened, e, 0, wanted.number, jobs, place, costs, origin)
+                store_wanted(lines, opened, e, np.int32(0), wanted.number, jobs, place, costs, origin)
             if halves == 2 and row == wanted.row + STEP_ROWS:
-                store_wanted(lines, opened, e, 1, wanted.number, jobs, place, costs, origin)
-            desk = advance_desk(desk, STEP_ROWS)
+                store_wanted(lines, opened, e, np.int32(1), wanted.number, jobs, place, costs, origin)
+            desk = advance_desk(desk, np.int32(STEP_ROWS))
         return state.carry, maximum(state.high, state.higher)
 
     return sweep_eventful_batch
@@ -70,7 +80,7 @@ def make_sweep_rows(config: KernelConfig) -> Any:
     """
     batch, columns, halves, track_best = config.batch, config.columns, config.halves, config.track_best
     halves_if, select = NUMBERS[config.numbers].halves, NUMBERS[config.numbers].select
-    advance, inner_edge = make_row(config, any_letters=True, guarded=True), make_inner_edge(config)
+    advance, inner_edge = make_row(config, True, True), make_inner_edge(config)
     note_best, threshold_of = make_note_best(config), make_threshold(config)
     begun_at, at_work = make_begun(config), make_at_work(config)
     fetch, store_wanted = make_fetch_all(config), make_store_wanted(config)
@@ -85,8 +95,8 @@ def make_sweep_rows(config: KernelConfig) -> Any:
         of_low = wanted_row(number, wanted_rows, jobs, job)
         number = first_wanted_below(above, wanted, wanted_rows, jobs, job)
         of_high = wanted_row(number, wanted_rows, jobs, job)
-        here = fetch(inbox, row_letters, desk, 0, carry.upper, place)
-        below = fetch(inbox, row_letters, desk, 1, carry.lower, place)
+        here = fetch(inbox, row_letters, desk, UPPER, carry.upper, place)
+        below = fetch(inbox, row_letters, desk, LOWER, carry.lower, place)
         used = halves_if(place.width > 0, place.width > columns)
         row, j, highest = first_row, np.int32(place.first + 1), threshold
         while row < first_row + batch:
@@ -97,8 +107,8 @@ def make_sweep_rows(config: KernelConfig) -> Any:
             if place.ragged:
                 right = inner_edge(opened, left, right, costs.extend_cost, place.final, place.last_column)
             high = select(at_work(row, rows), high, highest)
-            hand_on(outbox, desk, 0, right, place)
-            here, below = below, fetch(inbox, row_letters, desk, 2, right, place)
+            hand_on(outbox, desk, UPPER, right, place)
+            here, below = below, fetch(inbox, row_letters, desk, NEXT_UPPER, right, place)
             if track_best and looking and high != highest:
                 best = note_best(best, opened, high, highest, np.int32(row + 1), j, costs, origin)
                 i = np.int32(row + 2 - STEP_ROWS * (halves - 1))
@@ -106,13 +116,13 @@ def make_sweep_rows(config: KernelConfig) -> Any:
             highest = high
             row = np.int32(row + 1)
             if row == of_low.row and row > 0:
-                store_wanted(lines, opened, e, 0, of_low.number, jobs, place, costs, origin)
+                store_wanted(lines, opened, e, np.int32(0), of_low.number, jobs, place, costs, origin)
                 of_low = wanted_row(np.int32(of_low.number + 1), wanted_rows, jobs, job)
             if halves == 2 and row - STEP_ROWS == of_high.row and row > STEP_ROWS:
-                store_wanted(lines, opened, e, 1, of_high.number, jobs, place, costs, origin)
+                store_wanted(lines, opened, e, np.int32(1), of_high.number, jobs, place, costs, origin)
                 of_high = wanted_row(np.int32(of_high.number + 1), wanted_rows, jobs, job)
             carry = Carry(carry.lower, right, select(begun, left.open, carry.diagonal))
-            desk = advance_desk(desk, 1)
+            desk = advance_desk(desk, np.int32(1))
         return carry, highest, best
 
     return sweep_rows

@@ -9,6 +9,7 @@ says that a band is done is published after this has been stored, and waited for
 from __future__ import annotations
 
 from collections import namedtuple
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -23,6 +24,7 @@ from longalign.backends.cuda.row import Edge
 Kept = namedtuple("Kept", "carry edge origin ambiguous_until next_wanted")
 
 
+@cache
 def make_keep(config: KernelConfig) -> tuple[Any, Any]:
     """Device functions that store what a lane holds in `state`, from `at` on, and load it again."""
     columns = config.columns

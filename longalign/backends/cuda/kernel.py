@@ -28,7 +28,7 @@ import numpy as np
 from numba import int32, int64, uint8
 
 from longalign.backends.cuda import layout
-from longalign.backends.cuda.api import cuda
+from longalign.backends.cuda.api import cuda, jit_kernel
 from longalign.backends.cuda.batch import (
     LETTER_BYTES,
     SLOT_BYTES,
@@ -124,7 +124,7 @@ def build_kernel(config: KernelConfig) -> Any:
     minds_ambiguous, full_width = scores.add_any is not None, config.strip_width
     sparing = config.sparing
 
-    @cuda.jit(max_registers=config.max_registers)
+    @jit_kernel(config.max_registers)
     def sweep(
         jobs, strips, query, target, matrices, top, column, wanted_rows,
         flags, tickets, stop, progress, best_scores, lines, best_out, state, replays,
@@ -268,8 +268,9 @@ def build_kernel(config: KernelConfig) -> Any:
 
                 costs, first_row = costs_of(fields, origin), np.int32(now - part * STEP_ROWS)
                 threshold = threshold_of(
-                    best, np.int32(0) if looking else elsewhere, first_row + 1 - STEP_ROWS * (halves - 1),
-                    first + 1, costs, origin, used,
+                    best, np.int32(0) if looking else elsewhere,
+                    np.int32(first_row + 1 - STEP_ROWS * (halves - 1)), np.int32(first + 1), costs, origin,
+                    used,
                 )  # fmt: skip
                 if track_best:
                     elsewhere = load_relaxed(best_scores, job)  # it takes its time
@@ -312,7 +313,7 @@ def build_kernel(config: KernelConfig) -> Any:
                         to_repeat = BOTH if suspect != NO_BATCH else NEWEST
                 store_edge(
                     outbox, outbox_at, column, lines, jobs, job, fields, rows, np.int32(tag + 1),
-                    wanted_column, np.int32(start - behind), lane, last_part % halves, origin,
+                    wanted_column, np.int32(start - behind), lane, np.int32(last_part % halves), origin,
                 )  # fmt: skip
                 start = np.int32(start + batch)
                 if start % (REST_EVERY * batch) == 0 or start >= last_start:
@@ -328,7 +329,7 @@ def build_kernel(config: KernelConfig) -> Any:
                     begin = strips[strip, layout.FIRST_START]
                     publish_rows(flags, strips[strip, layout.FLAG], np.int32(start - begin), lane)
                     if lane == 0:
-                        since = (start - 1) // (REST_EVERY * batch) * (REST_EVERY * batch)
+                        since = np.int32((start - 1) // (REST_EVERY * batch) * (REST_EVERY * batch))
                         before = _right_edge(max(since, begin), behind, rows)
                         done = np.int64(_right_edge(start, behind, rows) - before)
                         cuda.atomic.add(progress, 0, done * strips[strip, layout.WIDTH])

@@ -67,7 +67,7 @@ def make_replay(config: KernelConfig) -> tuple[Any, Any]:
 def make_score(config: KernelConfig) -> Any:
     """A device function for the highest score of a batch, the same in all lanes; 0 if none exceeds its
     threshold."""
-    numbers, halves = NUMBERS[config.numbers], config.halves
+    numbers, halves = NUMBERS[config.numbers], np.int32(config.halves)
     part, value = numbers.part, numbers.value
 
     @cuda.jit(device=True)

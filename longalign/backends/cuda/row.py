@@ -11,7 +11,7 @@ from typing import Any
 from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.config import KernelConfig
 from longalign.backends.cuda.letters import letter_scores
-from longalign.backends.cuda.numbers import NUMBERS
+from longalign.backends.cuda.numbers import NUMBERS, Numbers
 from longalign.recurrence import make_cell
 
 #: The scores of a rectangle: letter scores plus alpha + beta, and alpha + beta itself, as integers; the
@@ -23,7 +23,13 @@ Edge = namedtuple("Edge", "open gap")
 
 
 @cache
-def make_row(config: KernelConfig, any_letters: bool = False, guarded: bool = False) -> Any:
+def _make_cell(numbers: Numbers, local: bool) -> Any:
+    """The recurrence in a lane's numbers, as a device function that all rows share."""
+    return cuda.jit(device=True)(make_cell(numbers.maximum, numbers.subtract, local))
+
+
+@cache
+def make_row(config: KernelConfig, any_letters: bool, guarded: bool) -> Any:
     """A device function that advances a lane by one row, from opened values (H - alpha - beta) in `above` and
     E in `e_above`.
 
@@ -33,7 +39,7 @@ def make_row(config: KernelConfig, any_letters: bool = False, guarded: bool = Fa
     """
     columns = config.columns
     numbers, scores = NUMBERS[config.numbers], letter_scores(config)
-    cell = cuda.jit(device=True)(make_cell(numbers.maximum, numbers.subtract, config.local))
+    cell = _make_cell(numbers, config.local)
     maximum, lower, select, begin = numbers.maximum, numbers.lower, numbers.select, scores.begin
     add_score = scores.add_any if any_letters and scores.add_any else scores.add
 

@@ -23,7 +23,7 @@ import numpy as np
 from numba import int32, int64, uint8
 
 from longalign import recurrence
-from longalign.backends.cuda.api import cuda
+from longalign.backends.cuda.api import cuda, jit_kernel
 from longalign.backends.cuda.config import LANES
 from longalign.backends.cuda.layout import high_of, low_of, pack
 from longalign.backends.cuda.numbers import INT32
@@ -214,7 +214,7 @@ def build_kernel(local: bool, has_matrix: bool) -> Any:
     """
     sweep, sweep_ragged = (_make_sweep(local, has_matrix, ragged) for ragged in (False, True))
 
-    @cuda.jit
+    @jit_kernel()
     def starts(
         jobs, strips, query, target, matrices, top, column, column_h, column_f, bottom_h, bottom_e, flags,
         tickets,

@@ -17,7 +17,7 @@ from numba import int32, int64, uint8, uint32
 
 from longalign import recurrence
 from longalign.backends import leaves
-from longalign.backends.cuda.api import cuda
+from longalign.backends.cuda.api import cuda, jit_kernel
 from longalign.backends.cuda.config import LANES
 from longalign.backends.cuda.sync import ALL_LANES
 from longalign.backends.cuda.trace_fill import WORDS_AT, Filled, direction_at, make_fill, strip_steps
@@ -48,7 +48,7 @@ def build_kernel(has_matrix: bool) -> Any:
 
     fill = make_fill(has_matrix)
 
-    @cuda.jit
+    @jit_kernel()
     def trace(table, query, target, matrices, column, words, runs, packed_runs, used, found):
         leaf = cuda.blockIdx.x
         if leaf >= table.shape[0]:

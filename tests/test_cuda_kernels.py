@@ -1,0 +1,54 @@
+"""How kernels are compiled, as far as that can be seen without a GPU."""
+
+from __future__ import annotations
+
+from collections import Counter
+from types import SimpleNamespace
+
+import pytest
+
+pytest.importorskip("numba_cuda")
+
+from numba.cuda import dispatcher
+
+from longalign.backends.cuda import edge_kernel, kernel, start_kernel, trace_kernel
+from longalign.backends.cuda.api import cuda
+from longalign.backends.cuda.config import KernelConfig
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        lambda: kernel.build_kernel(KernelConfig(local=True, track_best=True)),
+        edge_kernel.build_kernel,
+        lambda: start_kernel.build_kernel(True, False),
+        lambda: trace_kernel.build_kernel(False),
+    ],
+    ids=["sweep", "edges", "starts", "trace"],
+)
+def test_a_kernel_is_not_optimised_again_when_it_is_linked(build):
+    assert build().targetoptions["lto"] is False
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        KernelConfig(local=True, track_best=True, columns=2, batch=64, numbers="packed"),
+        KernelConfig(local=False, track_best=False, columns=2, letters="compare"),
+    ],
+    ids=["packed", "int32"],
+)
+def test_device_functions_are_compiled_for_one_kind_of_arguments(config, monkeypatch):
+    capability = (9, 0)
+    device = SimpleNamespace(compute_capability=capability)
+    monkeypatch.setattr(dispatcher, "get_current_device", lambda: device)
+    compiled: Counter[object] = Counter()
+    compile_device = dispatcher.CUDADispatcher.compile_device
+
+    def count(function, args, return_type=None):
+        compiled[function] += args not in function.overloads
+        return compile_device(function, args, return_type)
+
+    monkeypatch.setattr(dispatcher.CUDADispatcher, "compile_device", count)
+    cuda.compile_ptx(kernel.build_kernel(config).py_func, kernel.SIGNATURE, cc=capability)
+    assert not [function.py_func for function, times in compiled.items() if times > 1]
