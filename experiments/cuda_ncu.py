@@ -1,7 +1,7 @@
 """What limits the sweep on a GPU, by its own counters, as Nsight Compute reads them: pipes, issue, what warps
 wait for.
 
-    python experiments/cuda_ncu.py [--rows 1000000] [--columns 28] [--strips 1056] [--out FILE]
+    python experiments/cuda_ncu.py [--rows 1000000] [--columns 24] [--strips 1056] [--out FILE]
 
 Sweeps one rectangle of random letters, so many full strips wide (as many as an H200 has warps at a time), and
 lets `ncu` watch the kernel, which it runs several times to read all counters, at whatever clock the device
@@ -64,7 +64,7 @@ def _parse() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--rows", type=int, default=1_000_000)
-    parser.add_argument("--columns", type=int, default=28)
+    parser.add_argument("--columns", type=int, default=24)
     parser.add_argument("--strips", type=int, default=1056)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--sweep", action="store_true", help=argparse.SUPPRESS)

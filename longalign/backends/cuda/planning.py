@@ -30,7 +30,7 @@ class Shape:
 #: warps busy on short rectangles.
 SHAPES: dict[Numbers, tuple[Shape, ...]] = {
     "packed": (
-        *(Shape(32, 64, 255), Shape(28, 64, 255), Shape(20, 64, 255)),
+        *(Shape(32, 64, 255), Shape(24, 64, 255), Shape(20, 64, 255)),
         *(Shape(16, 64, 255), Shape(8, 64, 168)),
     ),
     "int32": (Shape(16, 32, 168), Shape(8, 32, 128)),
@@ -43,9 +43,9 @@ PROFILE_SHAPES: dict[Numbers, tuple[Shape, ...]] = {
     "int32": (Shape(8, 32, 168),),
 }
 
-#: Packed shapes to choose from where all paths enter at a corner. So they do in phases 2 and 3, which sweep
-#: rectangles of all sizes: two kernels will do, as each takes seconds to compile.
-_SHAPES_FROM_A_CORNER = (Shape(24, 64, 255), Shape(8, 64, 168))
+#: Columns of packed shapes to choose from where all paths enter at a corner. So they do in phases 2 and 3,
+#: which sweep rectangles of all sizes: two kernels will do, as each takes seconds to compile.
+_COLUMNS_FROM_A_CORNER = (24, 8)
 
 #: How letter pairs are scored: for people.
 LETTERS_IN_WORDS: dict[Letters, str] = {
@@ -80,9 +80,10 @@ class Hardware:
 
 def shapes_of(numbers: Numbers, letters: Letters, local: bool) -> tuple[Shape, ...]:
     """The shapes that there are for a kind of numbers and a strategy for letters."""
-    if letters == "profile":
-        return PROFILE_SHAPES[numbers]
-    return SHAPES[numbers] if local or numbers == "int32" else _SHAPES_FROM_A_CORNER
+    shapes = (PROFILE_SHAPES if letters == "profile" else SHAPES)[numbers]
+    if local or letters == "profile" or numbers == "int32":
+        return shapes
+    return tuple(shape for shape in shapes if shape.columns in _COLUMNS_FROM_A_CORNER)
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,9 +99,8 @@ class Wishes:
 
     def shapes(self, numbers: Numbers, letters: Letters, local: bool) -> list[Shape]:
         """The shapes that are left to choose from."""
-        columns, there = self.columns, shapes_of(numbers, letters, local)
-        if columns:
-            there += shapes_of(numbers, letters, not local)
+        columns = self.columns
+        there = shapes_of(numbers, letters, local or columns is not None)
         if columns and letters == "profile":
             columns = min(columns, max(shape.columns for shape in there))
         shapes = [shape for shape in there if columns in (None, shape.columns)]
@@ -239,7 +239,7 @@ _QUARTERS, _REGISTERS = 4, 65536
 _BLOCK_SHARED = 1 << 10  # shared memory that a block takes beside what it asks for
 _ROW_LATENCY, _COLUMN_LATENCY, _BATCH_LATENCY = 39, 12.2, 1_800
 _ROW_ISSUE, _COLUMN_ISSUE, _BATCH_ISSUE = 15, 13, 800
-_ROOMY, _CROWDED_ISSUE = 28, 4  # columns for which there are registers in plenty; more of them take longer
+_ROOMY, _CROWDED_ISSUE = 24, 2  # columns for which there are registers in plenty; more of them take longer
 _EVENTFUL, _STRIP_LATENCY = 1.6, 7_000
 
 
