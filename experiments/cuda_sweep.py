@@ -220,9 +220,9 @@ def _packing(job: SweepJob) -> SweepJob:
 
 
 def _small(job: SweepJob) -> list[SweepJob]:
-    corner = job.top.part(0, 100), job.left.part(0, 100)
-    small = replace(job, query=job.query[:100], target=job.target[:100], rows=(), cols=())
-    return [replace(small, top=corner[0], left=corner[1])]
+    query, target = job.query[:100], job.target[:100]
+    top, left = job.top.part(0, len(target)), job.left.part(0, len(query))
+    return [replace(job, query=query, target=target, top=top, left=left, rows=(), cols=())]
 
 
 @cache

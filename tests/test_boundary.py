@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from longalign.backends.base import SweepJob
 from longalign.boundary import (
     BestCell,
     Boundary,
@@ -76,6 +77,14 @@ def test_an_even_edge_is_like_one_of_its_values(edge, data):
 def test_the_length_counts_letters():
     top, left = local_edges(rows=3, cols=7)
     assert (len(top), len(left)) == (7, 3)
+
+
+@pytest.mark.parametrize(("rows", "cols"), [(3, 4), (4, 5), (0, 4)])
+def test_a_rectangle_has_edges_of_its_own_size(rows, cols):
+    query, target = np.zeros(3, np.uint8), np.zeros(5, np.uint8)
+    SweepJob(query, target, Scoring(), *local_edges(3, 5), True)
+    with pytest.raises(ValueError, match=rf"of \(3, 5\) letters has edges of \({rows}, {cols}\)"):
+        SweepJob(query, target, Scoring(), *local_edges(rows, cols), True)
 
 
 def test_best_cells_in_order():

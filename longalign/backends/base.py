@@ -37,7 +37,8 @@ class Rectangle:
     round, so that they never match.
 
     `top` has length n (h, gap = E), `left` length m (h, gap = F), and `top.h[0] == left.h[0]`.
-    `local` sets the floor of 0.
+    `local` sets the floor of 0. Raises ValueError for edges of other lengths: a back end would write beyond
+    its memory.
 
     A back end that cannot sweep every finite value that `Scoring.check_range` admits is wrong.
     """
@@ -48,6 +49,11 @@ class Rectangle:
     top: Edge
     left: Edge
     local: bool
+
+    def __post_init__(self) -> None:
+        letters, edges = (len(self.query), len(self.target)), (len(self.left), len(self.top))
+        if letters != edges:
+            raise ValueError(f"a rectangle of {letters} letters has edges of {edges}")
 
     @property
     def cells(self) -> int:
