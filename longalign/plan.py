@@ -37,7 +37,7 @@ if TYPE_CHECKING:  # it brings Dask along
 #: What Python, Numba and the libraries take before the first letter is read.
 _PROGRAM_BYTES = 400 << 20
 
-#: Letters, codes, the edges of the matrix and of a tile, and a back end's column buffers.
+#: Letters, codes, these backwards, the edges of the matrix and of a tile, and a back end's buffers.
 _BYTES_PER_LETTER = 48
 
 #: Of the memory that is left, the part that boundaries kept there may take, and that a tile's may.

@@ -45,8 +45,8 @@ def begun(function: Callable[..., T], *arguments: Iterable[Any]) -> Iterator[Cal
     batches = [calls[start : start + size] for start in range(0, len(calls), size)]
     threads = ThreadPoolExecutor(max(1, min(MOST_THREADS, len(batches))))
     try:
-        found = threads.map(lambda batch: [function(*call) for call in batch], batches)
-        yield lambda: [result for results in found for result in results]
+        found = [_submitted(threads, lambda batch: [function(*call) for call in batch], k) for k in batches]
+        yield lambda: [result for results in found for result in results.result()]
     finally:
         threads.shutdown(cancel_futures=True)
 
@@ -68,7 +68,7 @@ def streamed(function: Callable[[A], T], arguments: Iterable[A]) -> Iterator[Ite
         for call in calls:
             if len(ahead) == _AHEAD_A_THREAD * MOST_THREADS:
                 yield ahead.popleft().result()
-            ahead.append(threads.submit(function, call))
+            ahead.append(_submitted(threads, function, call))
         while ahead:
             yield ahead.popleft().result()
 
@@ -76,3 +76,16 @@ def streamed(function: Callable[[A], T], arguments: Iterable[A]) -> Iterator[Ite
         yield results()
     finally:
         threads.shutdown(cancel_futures=True)
+
+
+def _submitted(threads: ThreadPoolExecutor, function: Callable[[A], T], argument: A) -> Future[T]:
+    """A call handed to a thread; made here if the system lets this process have no more.
+
+    A thread that is there may make it as well: what is spread here may be done twice.
+    """
+    try:
+        return threads.submit(function, argument)
+    except RuntimeError:
+        made: Future[T] = Future()
+        made.set_result(function(argument))
+        return made

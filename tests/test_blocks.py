@@ -96,6 +96,15 @@ def test_an_array_that_is_not_contiguous_comes_back(folder):
         assert np.array_equal(everything(written(folder, values)), values)
 
 
+def test_an_array_in_the_other_byte_order_comes_back(folder):
+    values = np.arange(15, dtype=">i4")
+    with blocks_of(7):
+        path = written(folder, values)
+    with h5py.File(path) as file:
+        assert np.array_equal(file["x"][...], values)
+    assert np.array_equal(everything(path), values)
+
+
 def test_every_block_has_its_checksum_however_many_there_are(folder):
     """More than 64 KiB of them: what HDF5 otherwise lets an attribute have."""
     values = small_numbers(20_000).reshape(2, 10_000)

@@ -104,3 +104,21 @@ def test_streamed_calls_that_nobody_waits_for_are_not_made():
     assert done <= 4 * MOST_THREADS + 1
     time.sleep(0.05)
     assert len(made) == done
+
+
+@pytest.mark.parametrize("there", [0, 2])
+def test_without_more_threads_the_caller_makes_the_calls(monkeypatch, there):
+    """As at a limit on processes; `there` are those that can still be started."""
+    start, started = threading.Thread.start, []
+
+    def limited(thread):
+        if len(started) == there:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", limited)
+    assert in_threads(lambda x: x + 1, range(50)) == [*range(1, 51)]
+    started.clear()
+    with streamed(lambda x: x + 1, range(50)) as results:
+        assert [*results] == [*range(1, 51)]

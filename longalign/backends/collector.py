@@ -1,4 +1,4 @@
-"""The garbage collector, at rest while packages are imported and kernels compiled."""
+"""The garbage collector, at rest while packages are imported, kernels compiled, alignments recomputed."""
 
 from __future__ import annotations
 

@@ -167,7 +167,9 @@ def _stretch(values: NDArray[Any], place: Place, length: int) -> NDArray[Any]:
 def _deflated(numbers: NDArray[Any], length: int) -> bytes:
     """A block as HDF5 stores it, which fills up the last one of a line."""
     if len(numbers) < length:
-        numbers = np.concatenate([numbers, np.zeros(length - len(numbers), numbers.dtype)])
+        filled = np.zeros(length, numbers.dtype)
+        filled[: len(numbers)] = numbers
+        numbers = filled
     if numbers.itemsize > 1:
         numbers = np.ascontiguousarray(numbers.view(np.uint8).reshape(length, -1).T)
     stream: bytes = isal_zlib.compress(numbers, _LEVEL)

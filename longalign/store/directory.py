@@ -276,7 +276,9 @@ class DirectoryStore:
             pass
 
     def drop_tile(self, row: int, col: int) -> None:
-        self.tile_path(row, col).unlink(missing_ok=True)
+        path = self.tile_path(row, col)
+        path.unlink(missing_ok=True)
+        self._found.pop(path, None)
 
     # --- start states and pieces
 

@@ -29,7 +29,7 @@ _SLICE, _LARGEST_SLICE = 1 << 17, 1 << 18
 #: Boundaries of fewer values in all are fetched in one go when the kernel has finished.
 _WORTH_STREAMING = 1 << 22
 
-#: Of those, fewer values than these go directly where they are wanted.
+#: Values that go to no sinks: fewer than these go directly where they are wanted.
 _WORTH_STAGING = 1 << 22
 
 
