@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import namedtuple
 from functools import cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numba import int32
@@ -44,6 +44,12 @@ Incoming = namedtuple("Incoming", "left letter")
 
 #: What goes from step to step; of the two rows of a step, what has been highest.
 State = namedtuple("State", "carry upper lower high higher")
+
+#: What is special about a batch. "any letters": the query has others than A C G T, which is rare. "partial":
+#: some parts are above the rectangle or below it. Strips follow one another no faster than they get through
+#: such batches, at their beginnings and at their ends, so these must not be slow. "eventful": the same, and
+#: there may be more; see `eventful`.
+Kind = Literal["usual", "any letters", "partial", "eventful"]
 
 #: Steps of one turn of the loop over a batch: spares copies between registers.
 _UNROLLED = 2
@@ -141,15 +147,15 @@ def hand_on(outbox, desk, offset, right, place):
 
 
 @cache
-def make_step(config: KernelConfig, any_letters: bool = False, eventful: bool = False) -> Any:
+def make_step(config: KernelConfig, kind: Kind = "usual") -> Any:
     """A device function that sweeps two rows, from where the desk is.
 
-    `any_letters`: not only A C G T in the query. If `eventful`, rows may lie above or below the rectangle: a
-    half keeps its columns until it begins, and what it finds outside does not count; and the strip may be
-    ragged.
+    Where rows may lie above or below the rectangle, a half keeps its columns until it begins, and what it
+    finds outside does not count.
     """
     columns, select = config.columns, NUMBERS[config.numbers].select
-    advance, advance_again = make_row(config, any_letters, False), make_row(config, any_letters, eventful)
+    any_letters, outside = kind == "any letters", kind in ("partial", "eventful")
+    advance, advance_again = make_row(config, any_letters, False), make_row(config, any_letters, outside)
     fetch = _make_fetch(config)
     letter_early, read_early, read_late = _make_letters(config)
     begun_at, at_work, inner_edge = make_begun(config), make_at_work(config), make_inner_edge(config)
@@ -171,8 +177,8 @@ def make_step(config: KernelConfig, any_letters: bool = False, eventful: bool = 
             between, opened, e_between, e, letters, state.lower.letter, left.open, below, state.higher,
             costs, begun,
         )  # fmt: skip
-        diagonal = select(begun, below.open, diagonal) if eventful else below.open
-        if eventful and place.ragged:
+        diagonal = select(begun, below.open, diagonal) if outside else below.open
+        if kind == "eventful" and place.ragged:
             cost, final, last = costs.extend_cost, place.final, place.last_column
             upper = inner_edge(between, left, upper, cost, final, last)
             lower = inner_edge(opened, below, lower, cost, final, last)
@@ -183,7 +189,7 @@ def make_step(config: KernelConfig, any_letters: bool = False, eventful: bool = 
         next_upper = fetch(inbox, desk, NEXT_UPPER, upper, place, letter)
         letter = read_late(row_letters, desk, NEXT_LOWER, second_read)
         next_lower = fetch(inbox, desk, NEXT_LOWER, lower, place, letter)
-        if eventful:
+        if outside:
             high = select(at_work(row, rows), high, state.high)
             higher = select(at_work(np.int32(row + 1), rows), higher, state.higher)
         return State(Carry(upper, lower, diagonal), next_upper, next_lower, high, higher)
@@ -200,18 +206,18 @@ def advance_desk(desk, rows):
     )  # fmt: skip
 
 
-def rows_of_turn(config: KernelConfig, any_letters: bool = False) -> int:
+def rows_of_turn(config: KernelConfig, kind: Kind = "usual") -> int:
     """Rows that one turn of the loop over a batch sweeps; see `make_sweep_batch`."""
-    steps = _UNROLLED if config.batch % (_UNROLLED * STEP_ROWS) == 0 and not any_letters else 1
+    steps = _UNROLLED if config.batch % (_UNROLLED * STEP_ROWS) == 0 and kind != "any letters" else 1
     return steps * STEP_ROWS
 
 
-def _make_steps(config: KernelConfig, any_letters: bool, count: int) -> Any:
+def _make_steps(config: KernelConfig, kind: Kind, count: int) -> Any:
     """A device function that sweeps `count` steps, without a loop."""
-    step = make_step(config, any_letters)
+    step = make_step(config, kind)
     if count == 1:
         return step
-    others = _make_steps(config, any_letters, count - 1)
+    others = _make_steps(config, kind, count - 1)
 
     @cuda.jit(device=True)
     def steps(opened, e, letters, inbox, outbox, row_letters, desk, row, rows, costs, place, state):
@@ -224,15 +230,14 @@ def _make_steps(config: KernelConfig, any_letters: bool, count: int) -> Any:
     return steps
 
 
-def make_sweep_batch(config: KernelConfig, any_letters: bool = False) -> Any:
+def make_sweep_batch(config: KernelConfig, kind: Kind = "usual") -> Any:
     """A device function that sweeps the rows of a batch in which nothing happens (see `eventful` for others).
 
     It takes left edge and letters from shared memory, and leaves the right edge there: `desk` says where.
-    Returns what it carries on, and `threshold` or what opened value is higher. `any_letters`: not only
-    A C G T in the query, which is rare.
+    Returns what it carries on, and `threshold` or what opened value is higher.
     """
-    batch, stride, maximum = config.batch, rows_of_turn(config, any_letters), NUMBERS[config.numbers].maximum
-    steps, fetch = _make_steps(config, any_letters, stride // STEP_ROWS), make_fetch_all(config)
+    batch, stride, maximum = config.batch, rows_of_turn(config, kind), NUMBERS[config.numbers].maximum
+    steps, fetch = _make_steps(config, kind, stride // STEP_ROWS), make_fetch_all(config)
 
     @cuda.jit(device=True)
     def sweep_batch(

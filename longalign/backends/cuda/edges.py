@@ -5,6 +5,7 @@
 from __future__ import annotations
 
 from collections import namedtuple
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -109,6 +110,22 @@ def make_load_letters(config: KernelConfig) -> Any:
     return load_letters
 
 
+@cache
+def _make_nearest(config: KernelConfig) -> Any:
+    """A device function for the row of a batch from `start` on whose left edge stands in a slot.
+
+    Beyond the last row of the batch or of the rectangle, it is that row: so there is always one to read. A
+    strip overwrites the rectangle's last row in its last batch, after it has read it for the last time.
+    """
+    batch, full = config.batch, config.batch % LANES == 0
+
+    @cuda.jit(device=True)
+    def nearest(start, slot, rows):
+        return min(np.int32(start + (slot if full else min(slot, np.int32(batch - 1)))), np.int32(rows - 1))
+
+    return nearest
+
+
 @cuda.jit(device=True)
 def read_letters(query, fields, rows, row):
     """The letter of a row, and that of the row on which the other half of a packed number is, a step behind;
@@ -124,21 +141,20 @@ def make_read_ahead(config: KernelConfig) -> Any:
 
     The edge is what happens to be there: `make_receive` waits for it.
     """
-    batch, loads, sparing = config.batch, -(-config.batch // LANES), config.sparing
+    loads, sparing, nearest = -(-config.batch // LANES), config.sparing, _make_nearest(config)
 
     @cuda.jit(device=True)
-    def read_row(query, column, fields, rows, tag, start, slot):
-        row = np.int32(start + slot)
-        tagged = read_tagged(column, fields.column_at + row, slot < batch and row < rows, tag)
-        code, above = read_letters(query, fields, rows, row)
+    def read_row(query, column, fields, rows, start, slot):
+        tagged = read_tagged(column, fields.column_at + nearest(start, slot, rows))
+        code, above = read_letters(query, fields, rows, np.int32(start + slot))
         return Row(tagged, code, np.uint8(0) if sparing else above)
 
     @cuda.jit(device=True)
-    def read_ahead(query, column, fields, rows, tag, start, lane):
-        first = read_row(query, column, fields, rows, tag, start, lane)
+    def read_ahead(query, column, fields, rows, start, lane):
+        first = read_row(query, column, fields, rows, start, lane)
         second = first
         if loads > 1:
-            second = read_row(query, column, fields, rows, tag, start, np.int32(lane + LANES))
+            second = read_row(query, column, fields, rows, start, np.int32(lane + LANES))
         return first, second
 
     return read_ahead
@@ -146,21 +162,22 @@ def make_read_ahead(config: KernelConfig) -> Any:
 
 def make_receive(config: KernelConfig) -> Any:
     """A device function that waits until a batch's left edge is complete."""
-    batch, loads = config.batch, -(-config.batch // LANES)
+    batch, loads, nearest = config.batch, -(-config.batch // LANES), _make_nearest(config)
 
     @cuda.jit(device=True)
-    def receive(first, second, column, fields, rows, tag, start, lane, stop):
+    def receive(ahead, column, fields, rows, tag, start, lane, stop):
         """Both rows of the lane as they should be, and whether the host says stop instead."""
+        first, second = ahead
         one, other = first.tagged, second.tagged
         stopped = False
         while not stopped and any_missing(one, other, tag):
-            column_at = fields.column_at + start
-            stopped = wait_for_row(column, column_at + min(batch, np.int32(rows - start)) - 1, tag, stop)
-            one = read_tagged(column, column_at + lane, lane < batch and start + lane < rows, tag)
+            last = nearest(start, np.int32(batch - 1), rows)
+            stopped = wait_for_row(column, fields.column_at + last, tag, stop)
+            one = read_tagged(column, fields.column_at + nearest(start, lane, rows))
             other = one
             if loads > 1:
-                slot = np.int32(lane + LANES)
-                other = read_tagged(column, column_at + slot, slot < batch and start + slot < rows, tag)
+                row = nearest(start, np.int32(lane + LANES), rows)
+                other = read_tagged(column, fields.column_at + row)
         return Row(one, first.code, first.above), Row(other, second.code, second.above), stopped
 
     return receive
@@ -171,65 +188,70 @@ def make_load_rows(config: KernelConfig) -> tuple[Any, Any]:
     earlier letters there."""
     batch, ring, loads, sparing = config.batch, config.ring, -(-config.batch // LANES), config.sparing
     numbers, scores = NUMBERS[config.numbers], letter_scores(config)
-    number, raised, row_letter = numbers.number, numbers.raised, scores.row
+    number, raised = numbers.number, numbers.raised
+    row_letter, plain_letter = scores.row, scores.plain_row or scores.row
     minds_ambiguous, full = scores.add_any is not None, config.batch % LANES == 0
 
     @cuda.jit(device=True)
-    def store_letter(row_letters, ring_at, row, code, above):
+    def store_letter(row_letters, ring_at, row, letter):
         in_ring = np.int32(ring_at + LETTER_BYTES * (row & (ring - 1)))
-        letter = row_letter(code, above)
         store_shared(row_letters, in_ring, letter)
         store_shared(row_letters, np.int32(in_ring + LETTER_BYTES * ring), letter)
 
     @cuda.jit(device=True)
     def load_row(
-        inbox, inbox_at, row_letters, ring_at, edge, read, query, fields, rows, start, slot, origin
+        inbox, inbox_at, row_letters, ring_at, edge, read, above, ambiguous, fields, start, slot, origin
     ):  # fmt: skip
         row, opening = np.int32(start + slot), fields.opening
         gap_open = np.int32(opening - fields.extend)
         if full or slot < batch:
-            above = read_letters(query, fields, rows, row)[1] if sparing else read.above
-            store_letter(row_letters, ring_at, row, read.code, above)
-            # Below the rectangle anything will do.
+            letter = row_letter(read.code, above) if ambiguous else plain_letter(read.code, above)
+            store_letter(row_letters, ring_at, row, letter)
             here = low_of(read.tagged.h)
             gap = raised(low_of(read.tagged.gap), here, gap_open)
             opened = number(np.int32(here - opening), origin)
             store_shared(inbox, np.int32(inbox_at + SLOT_BYTES * slot), pack(opened, number(gap, origin)))
-            edge = here if row < rows else edge
+            edge = here
         return edge
 
     @cuda.jit(device=True)
     def load_rows(
         inbox, inbox_at, row_letters, ring_at, edge, first, second, query, fields, rows, start, lane, origin
     ):
-        """Returns H on the edge of the batch's last row, and whether there are ambiguous letters in it that
-        the kernel must mind."""
+        """Returns H on the edge of the batch's last row, and whether the kernel must mind ambiguous letters
+        in it, or in the two rows above."""
+        other = np.int32(lane + LANES)
+        first_above, second_above = first.above, second.above
+        if sparing:
+            first_above = read_letters(query, fields, rows, np.int32(start + lane))[1]
+            if loads > 1:
+                second_above = read_letters(query, fields, rows, np.int32(start + other))[1]
+        codes = first.code | first_above | second.code | second_above
+        ambiguous = minds_ambiguous and cuda.any_sync(ALL_LANES, codes >= UNAMBIGUOUS)
         edge = load_row(
-            inbox, inbox_at, row_letters, ring_at, edge, first, query, fields, rows, start, lane, origin
-        )
-        ambiguous = (full or lane < batch) and first.code >= UNAMBIGUOUS
+            inbox, inbox_at, row_letters, ring_at, edge, first, first_above, ambiguous, fields, start, lane,
+            origin,
+        )  # fmt: skip
         if loads > 1:
-            slot = np.int32(lane + LANES)
             edge = load_row(
-                inbox, inbox_at, row_letters, ring_at, edge, second, query, fields, rows, start, slot, origin
-            )
-            ambiguous = ambiguous or ((full or slot < batch) and second.code >= UNAMBIGUOUS)
-        edge = cuda.shfl_sync(ALL_LANES, edge, (batch - 1) % LANES)
-        return edge, minds_ambiguous and cuda.any_sync(ALL_LANES, ambiguous)
+                inbox, inbox_at, row_letters, ring_at, edge, second, second_above, ambiguous, fields, start,
+                other, origin,
+            )  # fmt: skip
+        return cuda.shfl_sync(ALL_LANES, edge, (batch - 1) % LANES), ambiguous
 
     @cuda.jit(device=True)
     def load_letters_again(row_letters, ring_at, query, fields, rows, start, end, lane):
         """The letters of rows `start` to `end`, of which the first may be negative."""
         for row in range(max(np.int32(0), start) + lane, end, LANES):
             code, above = read_letters(query, fields, rows, np.int32(row))
-            store_letter(row_letters, ring_at, np.int32(row), code, above)
+            store_letter(row_letters, ring_at, np.int32(row), row_letter(code, above))
 
     return load_rows, load_letters_again
 
 
 def make_store_edge(config: KernelConfig) -> Any:
     """A device function that moves a batch's right edge from shared memory to where others read it."""
-    batch, loads = config.batch, -(-config.batch // LANES)
+    batch, loads, full = config.batch, -(-config.batch // LANES), config.batch % LANES == 0
     value_of = NUMBERS[config.numbers].value
 
     @cuda.jit(device=True)
@@ -241,12 +263,14 @@ def make_store_edge(config: KernelConfig) -> Any:
         for load in range(loads):
             slot = np.int32(load * LANES + lane)
             row = np.int32(first + slot)
-            if slot < batch and row >= 0 and row < rows:
+            if full or slot < batch:
                 value = load_shared(outbox, np.int32(outbox_at + SLOT_BYTES * slot))
                 h = np.int32(value_of(low_of(value), half, origin) + fields.opening)
                 gap = value_of(high_of(value), half, origin)
-                write_tagged(column, fields.column_at + row, h, gap, tag)
-                if wanted_column >= 0:
+                is_there = np.uint32(row) < np.uint32(rows)
+                if is_there:
+                    write_tagged(column, fields.column_at + row, h, gap, tag)
+                if wanted_column >= 0 and is_there:
                     length = rows + 1
                     line_at = jobs[job, layout.COL_OUT_AT] + wanted_column * 2 * length + 1
                     lines[np.uint64(line_at + row)] = h

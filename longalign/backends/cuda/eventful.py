@@ -1,10 +1,10 @@
-"""Batches in which something happens: step by step where that can be, row by row otherwise.
+"""Batches in which more happens than that parts begin or end: step by step where that can be, row by row
+otherwise.
 
-A right neighbour waits for the first and the last batches of a strip, so they must not be slow: a lane only
-compares its row with a wanted one after each step, and two rows overlap as in other batches. Where a wanted
-row ends with the first row of a step, where several are near one another, and where something happens among
-ambiguous letters, there is the way row by row. It is also the one that looks at each cell, where a batch is
-swept again to find the best one (see `replay`).
+A lane only compares its row with a wanted one after each step, and two rows overlap as in other batches; or a
+strip is ragged. Where a wanted row ends with the first row of a step, where several are near one another, and
+where something happens among ambiguous letters, there is the way row by row. It is also the one that looks at
+each cell, where a batch is swept again to find the best one (see `replay`).
 """
 
 # mypy: allow-untyped-defs
@@ -47,7 +47,7 @@ def make_sweep_eventful_batch(config: KernelConfig) -> Any:
     """
     batch, halves, maximum = config.batch, config.halves, NUMBERS[config.numbers].maximum
     step, fetch, store_wanted = (
-        make_step(config, eventful=True), make_fetch_all(config), make_store_wanted(config),
+        make_step(config, "eventful"), make_fetch_all(config), make_store_wanted(config),
     )  # fmt: skip
 
     @cuda.jit(device=True)

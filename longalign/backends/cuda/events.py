@@ -24,8 +24,8 @@ from longalign.backends.cuda.ptx import here
 #: A wanted row: its index, not positive if there is none, and its number from 0.
 Wanted = namedtuple("Wanted", "row number")
 
-#: What a batch meets: the next wanted row, whether it is met, and whether another one is.
-Ahead = namedtuple("Ahead", "wanted meets several")
+#: What a batch meets: the next wanted row, whether it is met, and whether that must be row by row.
+Ahead = namedtuple("Ahead", "wanted happens by_rows")
 
 
 @cache
@@ -48,7 +48,8 @@ def make_at_work(config: KernelConfig) -> Any:
     @cuda.jit(device=True)
     def at_work(row, rows):
         """`row` is that of the first part."""
-        return halves_if(0 <= row < rows, STEP_ROWS <= row < rows + STEP_ROWS)
+        row_of_high = np.int32(row - STEP_ROWS)
+        return halves_if(np.uint32(row) < np.uint32(rows), np.uint32(row_of_high) < np.uint32(rows))
 
     return at_work
 
@@ -69,6 +70,12 @@ def first_wanted_below(row, number, wanted_rows, jobs, job):
 
 
 @cuda.jit(device=True)
+def next_event(wanted, rows):
+    """The row at which something is next to happen: a wanted one, or the last."""
+    return min(rows, wanted.row) if wanted.row > 0 else rows
+
+
+@cuda.jit(device=True)
 def look_ahead(wanted, start, end, behind, wanted_rows, jobs, job):
     """What parts of a strip meet while the first is at rows `start` to `end`; `wanted` is what some part had
     yet to pass before."""
@@ -78,7 +85,7 @@ def look_ahead(wanted, start, end, behind, wanted_rows, jobs, job):
     meets, several = 0 < wanted.row <= end, False
     if meets:
         several = 0 < wanted_row(np.int32(wanted.number + 1), wanted_rows, jobs, job).row <= end
-    return Ahead(wanted, meets, several)
+    return Ahead(wanted, meets, meets and (several or wanted.row % STEP_ROWS != 0))
 
 
 @cache

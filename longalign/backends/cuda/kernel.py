@@ -51,7 +51,7 @@ from longalign.backends.cuda.edges import (
     read_fields,
 )  # fmt: skip
 from longalign.backends.cuda.eventful import make_sweep_eventful_batch, make_sweep_rows
-from longalign.backends.cuda.events import look_ahead, wanted_row
+from longalign.backends.cuda.events import look_ahead, next_event, wanted_row
 from longalign.backends.cuda.interrupt import Kept, make_keep
 from longalign.backends.cuda.layout import low_of
 from longalign.backends.cuda.letters import letter_scores
@@ -73,6 +73,7 @@ from longalign.backends.cuda.sync import (
     ALL_LANES,
     LEAD,
     REST_EVERY,
+    TELL_EVERY,
     let_catch_up,
     load_for_all,
     publish_rows,
@@ -119,7 +120,9 @@ def build_kernel(config: KernelConfig) -> Any:
     (load_rows, load_letters_again), (store_kept, load_kept) = make_load_rows(config), make_keep(config)
     rebase, threshold_of, state_words = make_rebase(config), make_threshold(config), config.state_words
     (keep, recall), score_of, side_values = make_replay(config), make_score(config), config.replay_values
-    sweep_batch, sweep_any_batch = make_sweep_batch(config), make_sweep_batch(config, any_letters=True)
+    sweep_batch, sweep_any_batch, sweep_partial_batch = (
+        make_sweep_batch(config), make_sweep_batch(config, "any letters"), make_sweep_batch(config, "partial")
+    )  # fmt: skip
     sweep_eventful_batch, sweep_rows = make_sweep_eventful_batch(config), make_sweep_rows(config)
     minds_ambiguous, full_width = scores.add_any is not None, config.strip_width
     sparing = config.sparing
@@ -215,10 +218,12 @@ def build_kernel(config: KernelConfig) -> Any:
             best, side, suspect, to_repeat = no_best(), np.int32(0), NO_BATCH, NOTHING
             used = halves_if(width > 0, width > columns)
             elsewhere = load_relaxed(best_scores, job) if track_best else np.int32(0)
-            first_row_read, second_row_read = read_ahead(query, column, fields, rows, tag, first_start, lane)
+            ahead = read_ahead(query, column, fields, rows, first_start, lane)
             start = first_start
             while start < last_start or to_repeat != NOTHING:
                 looking = track_best and to_repeat != NOTHING
+                end = np.int32(start + batch)
+                partial = start < behind or end >= rows
                 if sparing:
                     fields, wanted_column = read_fields(jobs, job), strips[strip, layout.WANTED_COLUMN]
                 if looking:
@@ -234,9 +239,7 @@ def build_kernel(config: KernelConfig) -> Any:
                     first_wanted = np.int32(0)
                 else:
                     now = start
-                    one, other, stopped = receive(
-                        first_row_read, second_row_read, column, fields, rows, tag, start, lane, stop
-                    )
+                    one, other, stopped = receive(ahead, column, fields, rows, tag, start, lane, stop)
                     if stopped:
                         return
                     moved = origin_below(edge, fields.below)
@@ -250,20 +253,18 @@ def build_kernel(config: KernelConfig) -> Any:
                     if track_best:
                         kept = Kept(carry, edge, origin, ambiguous_until, wanted.number)
                         keep(replays, replay_at + side_values * side, lane, opened, e, kept, inbox, inbox_at)
-                    first_row_read, second_row_read = read_ahead(
-                        query, column, fields, rows, tag, np.int32(start + batch), lane
-                    )
+                    ahead = read_ahead(query, column, fields, rows, end, lane)
                     if ambiguous:
-                        ambiguous_until = np.int32(start + batch + span)
-                    ahead = look_ahead(wanted, start, np.int32(start + batch), behind, wanted_rows, jobs, job)
-                    wanted = ahead.wanted
+                        ambiguous_until = np.int32(end + span)
+                    by_rows, happens = False, False
+                    if partial or end >= next_event(wanted, rows) or place.ragged:
+                        met = look_ahead(wanted, start, end, behind, wanted_rows, jobs, job)
+                        wanted, happens = met.wanted, met.happens or place.ragged
+                        # What row by row alone can do: `eventful` says why.
+                        by_rows = met.by_rows
+                        if (happens or partial) and start < ambiguous_until:
+                            by_rows = True
                     first_wanted = wanted.number
-                    happens = start < behind or ahead.meets or start + batch >= rows or place.ragged
-                    # What row by row alone can do: `eventful` says why.
-                    by_rows = (
-                        (ahead.meets and (ahead.several or wanted.row % STEP_ROWS != 0))
-                        or (happens and start < ambiguous_until)
-                    )  # fmt: skip
                 cuda.syncwarp()
 
                 costs, first_row = costs_of(fields, origin), np.int32(now - part * STEP_ROWS)
@@ -286,6 +287,11 @@ def build_kernel(config: KernelConfig) -> Any:
                         opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, origin,
                         place, carry, threshold, wanted, jobs, lines,
                     )  # fmt: skip
+                elif partial:
+                    carry, highest = sweep_partial_batch(
+                        opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, place,
+                        carry, threshold,
+                    )  # fmt: skip
                 elif minds_ambiguous and start < ambiguous_until:
                     carry, highest = sweep_any_batch(
                         opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, place,
@@ -304,7 +310,7 @@ def build_kernel(config: KernelConfig) -> Any:
 
                 if track_best:
                     score = score_of(highest, threshold, costs, origin)
-                    if score > best.score:
+                    if score > 0 and score > best.score:
                         best = somewhere(score, start, strips[strip, layout.FIRST_COLUMN], batch, full_width)
                         suspect, side = start, np.int32(1 - side)
                         if lane == 0:
@@ -315,31 +321,32 @@ def build_kernel(config: KernelConfig) -> Any:
                     outbox, outbox_at, column, lines, jobs, job, fields, rows, np.int32(tag + 1),
                     wanted_column, np.int32(start - behind), lane, np.int32(last_part % halves), origin,
                 )  # fmt: skip
-                start = np.int32(start + batch)
-                if start % (REST_EVERY * batch) == 0 or start >= last_start:
+                start = end
+                if np.uint32(start) % np.uint32(REST_EVERY * batch) == 0 and start < last_start:
                     passed = np.int32(start - behind - lead)
-                    if start < last_start and 0 < passed < rows:
+                    if 0 < passed < rows:
                         let_catch_up(
                             column, fields.column_at + passed, np.int32(tag + 1), strips[strip, layout.NEXT],
                             tickets, lane,
                         )  # fmt: skip
+                if np.uint32(start) % np.uint32(TELL_EVERY * batch) == 0 or start >= last_start:
                     if last_start <= start < rows + behind:
                         kept = Kept(carry, edge, origin, ambiguous_until, wanted.number)
                         store_kept(state, state_at, lane, opened, e, kept)
                     begin = strips[strip, layout.FIRST_START]
                     publish_rows(flags, strips[strip, layout.FLAG], np.int32(start - begin), lane)
                     if lane == 0:
-                        since = np.int32((start - 1) // (REST_EVERY * batch) * (REST_EVERY * batch))
+                        since = np.int32((start - 1) // (TELL_EVERY * batch) * (TELL_EVERY * batch))
                         before = _right_edge(max(since, begin), behind, rows)
                         done = np.int64(_right_edge(start, behind, rows) - before)
                         cuda.atomic.add(progress, 0, done * strips[strip, layout.WIDTH])
                     if told_to_stop(stop):
                         return
-                if track_best and start >= last_start and to_repeat == NOTHING and suspect != NO_BATCH:
-                    if best.score >= load_for_all(best_scores, job):
-                        to_repeat = SUSPECT
-                    else:
-                        best = no_best()
+                    if track_best and start >= last_start and to_repeat == NOTHING and suspect != NO_BATCH:
+                        if best.score >= load_for_all(best_scores, job):
+                            to_repeat = SUSPECT
+                        else:
+                            best = no_best()
 
             if track_best and lane == 0:
                 best_out[strip, layout.BEST_SCORE] = best.score

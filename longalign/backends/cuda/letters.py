@@ -4,6 +4,7 @@
   anything;
 - `row(code, above)`: what stands for the query letter of a row and the one above on which the other half of a
   packed number is at work, a step behind;
+- `plain_row`, if there is `add_any` and anything to gain: the same where no letter is ambiguous;
 - `read(profile, row, lane_at)`: what a lane makes of that, a step before it is at the row;
 - `begin(letters, row)`: what it does with that at the row, before its first column;
 - `add(total, letters, k, columns, row, match, mismatch)`: `total` plus the score in column k, given what is
@@ -62,6 +63,7 @@ class LetterScores:
     column: Any = None
     background: Any = None
     add_any: Any = None
+    plain_row: Any = None
     read: Any = None
     begin: Any = _nothing
     fill: Any = None
@@ -119,6 +121,12 @@ def _add_dot_any(total, letters, k, columns, row, match, mismatch):
 
 
 @cuda.jit(device=True)
+def _selecting(low, high):
+    """Nibbles that pick byte `low` of one word and byte `high` of another, each followed by its sign."""
+    return np.int32(np.int32(np.int32(low) | np.int32(high) << 8) * 0x11 + 0xC480)
+
+
+@cuda.jit(device=True)
 def _selector(code, above):
     """Nibbles that pick byte `code` of the low half's column and byte `above` of the high half's, extended.
 
@@ -130,9 +138,13 @@ def _selector(code, above):
         low, low_too = np.int32(0), np.int32(1)
     if above >= UNAMBIGUOUS:
         high, high_too = np.int32(0), np.int32(1)
-    first = np.int32(low * 0x11 + 0x80 + (high * 0x11 + 0xC4 << 8))
-    second = np.int32(low_too * 0x11 + 0x80 + (high_too * 0x11 + 0xC4 << 8))
-    return np.int32(first | second << 16)
+    return np.int32(_selecting(low, high) | _selecting(low_too, high_too) << 16)
+
+
+@cuda.jit(device=True)
+def _plain_selector(code, above):
+    """The same where neither is ambiguous."""
+    return np.int32(_selecting(code, above) * 0x10001)
 
 
 @cuda.jit(device=True)
@@ -178,8 +190,9 @@ def letter_scores(config: KernelConfig) -> LetterScores:
             return LetterScores(columns, _one_hot, _add_dot, _column_bytes, add_any=_add_dot_any)
         case "packed", "bytes":
             return LetterScores(
-                2 * columns, _selector, _add_selected, _column_bytes, add_any=_add_selected_any
-            )
+                2 * columns, _selector, _add_selected, _column_bytes, add_any=_add_selected_any,
+                plain_row=_plain_selector,
+            )  # fmt: skip
     where, add = profile.ProfileLayout.of(config), _add_bytes if config.numbers == "packed" else _add_word
     return LetterScores(
         where.words * where.halves, profile.make_row_offset(config), add,

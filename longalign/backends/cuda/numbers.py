@@ -151,7 +151,7 @@ def _raised_gap(gap, h, gap_open):
 
 @cuda.jit(device=True)
 def _half(x, half):
-    return np.int32((x >> (16 * half)) & _HIGHEST_HALF)
+    return np.int32((x >> np.int32(16 * half)) & _HIGHEST_HALF)
 
 
 @cuda.jit(device=True)

@@ -232,7 +232,7 @@ def _strips(
 
 # The model behind the choice of columns, in cycles. A row of a lane takes so long however few warps there
 # are, and so much of the pipes that the warps of a multiprocessor's quarter share; so do batches. A strip
-# starts when its left neighbour is a `lag` ahead, in batches with events. Measured on an NVIDIA H200: it need
+# starts when its left neighbour is a `lag` ahead, in partial batches most of it. Measured on an NVIDIA H200: it need
 # only rank them.
 _CLOCK = 1.98e9
 _QUARTERS, _REGISTERS = 4, 65536
@@ -240,7 +240,7 @@ _BLOCK_SHARED = 1 << 10  # shared memory that a block takes beside what it asks 
 _ROW_LATENCY, _COLUMN_LATENCY, _BATCH_LATENCY = 39, 12.2, 1_800
 _ROW_ISSUE, _COLUMN_ISSUE, _BATCH_ISSUE = 15, 13, 800
 _ROOMY, _CROWDED_ISSUE = 24, 2  # columns for which there are registers in plenty; more of them take longer
-_EVENTFUL, _STRIP_LATENCY = 1.6, 7_000
+_PARTIAL, _STRIP_LATENCY = 1.15, 2_500
 
 
 def resident_warps(config: KernelConfig, hardware: Hardware, alphabet: int = 0) -> int:
@@ -264,7 +264,7 @@ def expected_seconds(
     issue += _CROWDED_ISSUE * max(0, columns - _ROOMY)
     row = max(latency, -(-warps // (_QUARTERS * hardware.multiprocessors)) * issue)
     work = sum(rows * count for rows, count in rectangles)
-    start = _EVENTFUL * config.lag * row + _STRIP_LATENCY
+    start = _PARTIAL * config.lag * row + _STRIP_LATENCY
     return (work / warps * row + min(max(strips), warps) * start) / _CLOCK
 
 

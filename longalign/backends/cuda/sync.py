@@ -34,7 +34,7 @@ rests while its neighbour, if a warp has taken that, is more than `LEAD` batches
 Rests are bounded: neither the result nor progress depends on them.
 
 **Stop.** The host sets `stop` from another stream; every warp reads it when it waits, at the end of a strip
-and every `REST_EVERY` batches, and leaves. A warp that leaves stores nothing more, so nobody reads unfinished
+and every `TELL_EVERY` batches, and leaves. A warp that leaves stores nothing more, so nobody reads unfinished
 values.
 """
 
@@ -57,9 +57,11 @@ from longalign.backends.cuda.ptx import (
 )
 
 ALL_LANES = 0xFFFFFFFF
-#: Batches between two looks at the right neighbour, and how many it may be behind. As often a warp tells the
-#: host how far it has come, and looks at what the host says, whether it waits or not.
+#: Batches between two looks at the right neighbour, and how many it may be behind.
 REST_EVERY, LEAD = 16, 16
+#: Batches after which a warp tells the host how far it has come, and looks at what the host says, whether it
+#: waits or not.
+TELL_EVERY = 64
 
 _REST_NANOSECONDS, _MOST_RESTS = np.uint32(1_000), 256
 _POLL_NANOSECONDS = np.uint32(20)
@@ -78,12 +80,9 @@ def take_ticket(tickets, lane):
 
 
 @cuda.jit(device=True)
-def read_tagged(column, row, wanted, tag):
-    """H and F of a row as they are now; what is not `wanted` is ready."""
-    ready = np.int64(pack(np.int32(0), tag))
-    h, gap = ready, ready
-    if wanted:
-        h, gap = load_pair(column, 2 * row)
+def read_tagged(column, row):
+    """H and F of a row as they are now."""
+    h, gap = load_pair(column, 2 * row)
     return Tagged(h, gap)
 
 
