@@ -184,22 +184,30 @@ def share(
     """The tile shape, within `largest`, with which so many devices are done with a matrix soonest.
 
     `seconds(rows, cols)` is what a device takes for a tile of that shape, with what it takes beside the
-    sweep: small tiles soon give every device one, large ones waste less of its time. In a wavefront over
-    r x c tiles p = min(devices, r, c) devices are busy, except that they begin one after the other and end
-    one after the other, so it lasts as long as r * c / p + p - 1 tiles.
+    sweep: small tiles soon give every device one, large ones waste less of its time. A wavefront over
+    them lasts as long as `tile_rounds` of them.
     """
 
     def shape_of(counts: tuple[int, int]) -> tuple[int, int]:
         return ceil(rows / counts[0]), ceil(cols / counts[1])
 
     def duration(counts: tuple[int, int]) -> tuple[float, int]:
-        busy, tiles = min(devices, *counts), counts[0] * counts[1]
-        return (tiles / busy + busy - 1) * seconds(*shape_of(counts)), tiles
+        return tile_rounds(*counts, devices) * seconds(*shape_of(counts)), counts[0] * counts[1]
 
     if devices == 1:
         return largest
     grids = product(_counts(rows, largest[0], devices), _counts(cols, largest[1], devices))
     return shape_of(min(grids, key=duration))
+
+
+def tile_rounds(tile_rows: int, tile_cols: int, devices: int) -> float:
+    """How long a wavefront over so many tiles lasts, in tiles.
+
+    As many devices are busy as there are rows and columns of tiles, except that they begin one after the
+    other and end one after the other.
+    """
+    busy = min(devices, tile_rows, tile_cols)
+    return tile_rows * tile_cols / busy + busy - 1
 
 
 def _counts(length: int, largest: int, devices: int) -> list[int]:

@@ -12,12 +12,13 @@ from typing import TYPE_CHECKING, TypeVar
 
 from longalign._version import __version__
 from longalign.alignment import Alignment, Mode
-from longalign.backends.base import Backend
+from longalign.backends.base import Backend, Workers
 from longalign.boundary import Waypoint
 from longalign.engine import Engine
 from longalign.engines.local import LocalEngine
 from longalign.errors import UsageError
 from longalign.events import Advanced, Emit, Event, Notice, PhaseFinished, PhaseStarted, ignore
+from longalign.geometry import Grid
 from longalign.lattice import StoreLattice
 from longalign.phases.recompute import groups_of, merge, recompute, segments_of, spans
 from longalign.phases.score import score
@@ -85,12 +86,19 @@ def run(
     """
     query, target = query.under(scoring.alphabet), target.under(scoring.alphabet)
     scoring.check_range(query.length, target.length)
+
+    def cut(store_path: Path | None, workers: Workers | None) -> Grid:
+        return plan(
+            query.length, target.length, resources, command, store_path, workers, start_states,
+            scoring, mode == "local",
+        )  # fmt: skip
+
     if store_path is None:
         if resources.cluster is not None:
             raise UsageError("a cluster's workers share nothing but the store: --cluster needs --store DIR")
         if command == "score" and start_states == "eager":
             raise UsageError("start states that nobody keeps are of no use to a score: give --store DIR")
-        grid = plan(query.length, target.length, resources, command, None, start_states=start_states)
+        grid = cut(None, None)
         lattice = StoreLattice(
             Problem.of(query, target, scoring, mode),
             grid,
@@ -105,7 +113,7 @@ def run(
             store = DirectoryStore.open(store_path)
         else:
             workers = cluster.workers if cluster else None
-            grid = plan(query.length, target.length, resources, command, store_path, workers, start_states)
+            grid = cut(store_path, workers)
             manifest = Manifest(*records, mode, scoring, grid, __version__, command, output, start_states)
             store = DirectoryStore.create(store_path, manifest, query, target)
         with store:

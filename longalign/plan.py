@@ -12,7 +12,7 @@ from shutil import disk_usage
 from typing import TYPE_CHECKING
 
 from longalign.backends.base import Backend, DeviceFacts, Workers
-from longalign.budgets import Budget, Cut, budgets_worth_knowing, in_words
+from longalign.budgets import Budget, Cut, Pace, budgets_worth_knowing, in_words
 from longalign.errors import BackendError, BudgetTooSmall, UsageError
 from longalign.geometry import (
     BYTES_PER_CELL,
@@ -28,6 +28,7 @@ from longalign.geometry import (
     stored_cells,
     too_small,
 )
+from longalign.scoring import Scoring
 from longalign.size import format_size, round_size
 from longalign.store.manifest import Command, StartStates
 
@@ -57,6 +58,8 @@ _FLATTEST = 8
 #: Of the free space of a disk, the part that a store plans to fill.
 _DISK_SHARE = 0.8
 
+_USUAL_SCORING = Scoring()
+
 
 @dataclass(frozen=True, slots=True)
 class Resources:
@@ -81,19 +84,23 @@ def plan(
     store_path: Path | None,
     workers: Workers | None = None,
     start_states: StartStates = "lazy",
+    scoring: Scoring = _USUAL_SCORING,
+    local: bool = True,
 ) -> Grid:
     """Cut a matrix of `rows` x `cols` letters so that a run stays inside `resources`.
 
     `command` "score" keeps no lattice beyond the edges of tiles, unless it is to hold eager start states.
     `workers`, if there are any, sweep the tiles instead of the devices of `resources`. Raises UsageError,
-    with figures, if a budget is too small, or memory, or the space on the store's disk.
+    with figures, if a budget is too small, or memory, or the space on the store's disk; how long runs with
+    other budgets would take also depends on `scoring`, and on whether the mode is `local`.
     """
     cut = _cutter(rows, cols, resources, command, store_path, workers, start_states)
     try:
         return cut(resources.store_budget)
     except BudgetTooSmall:
         assert resources.store_budget is not None
-        others = _worth_knowing(cut, store_path, start_states)
+        pace = pace_of(resources, workers, start_states, scoring, local)
+        others = _worth_knowing(cut, store_path, start_states, pace)
         refused = too_small(rows, cols, resources.store_budget, others[0].size)
         raise UsageError(f"{refused}; {in_words(others)}") from None
 
@@ -105,18 +112,34 @@ def store_budgets(
     store_path: Path | None,
     workers: Workers | None = None,
     start_states: StartStates = "lazy",
+    scoring: Scoring = _USUAL_SCORING,
+    local: bool = True,
 ) -> list[Budget]:
     """Some store budgets for an alignment, from the smallest that works on, and what each costs.
 
-    Raises UsageError, with figures, if there is too little memory or disk for any.
+    The parameters are those of `plan`. Raises UsageError, with figures, if there is too little memory or disk
+    for any.
     """
     cut = _cutter(rows, cols, resources, "align", store_path, workers, start_states)
-    return _worth_knowing(cut, store_path, start_states)
+    pace = pace_of(resources, workers, start_states, scoring, local)
+    return _worth_knowing(cut, store_path, start_states, pace)
 
 
-def _worth_knowing(cut: Cut, store_path: Path | None, start_states: StartStates) -> list[Budget]:
+def pace_of(
+    resources: Resources,
+    workers: Workers | None = None,
+    start_states: StartStates = "lazy",
+    scoring: Scoring = _USUAL_SCORING,
+    local: bool = True,
+) -> Pace:
+    """How fast a run is; the parameters are those of `plan`."""
+    eager = start_states == "eager"
+    return Pace(resources.backends, scoring, local, not (workers or eager), eager)
+
+
+def _worth_knowing(cut: Cut, store_path: Path | None, start_states: StartStates, pace: Pace) -> list[Budget]:
     cell_bytes = _bytes_per_stored_cell(start_states, store_path is None)
-    return budgets_worth_knowing(cut, cell_bytes, start_states == "eager")
+    return budgets_worth_knowing(cut, cell_bytes, pace)
 
 
 def _cutter(

@@ -106,6 +106,9 @@ class ReferenceBackend:
     def strip_width(self, rows: int, cols: int) -> int:
         return 1
 
+    def sweep_seconds(self, rows: int, cols: int, scoring: Scoring, local: bool) -> float:
+        return rows * cols * 1e-6
+
     def explain(self, job: SweepJob) -> dict[str, str]:
         return {"kernel": "plain Python"}
 

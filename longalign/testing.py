@@ -466,6 +466,11 @@ class SweepConformance(Conformance):
             assert 1 <= shared[0] <= largest[0]
             assert 1 <= shared[1] <= largest[1]
 
+    def test_it_says_how_long_sweeps_take(self, backend: Backend) -> None:
+        for scoring in (Scoring(), Scoring(500, -400, 9, 9), Scoring(matrix=matrix_of([[1, 0], [0, 1]]))):
+            short, long = (backend.sweep_seconds(rows, 10**7, scoring, True) for rows in (10**6, 10**7))
+            assert 0 < 5 * short < long < 20 * short
+
     # What the tests above share.
 
     def jobs(self, cells: int | None = None) -> st.SearchStrategy[SweepJob]:

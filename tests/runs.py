@@ -89,6 +89,9 @@ class SmallTiles:
     def strip_width(self, rows: int, cols: int) -> int:
         return self.inner.strip_width(rows, cols)
 
+    def sweep_seconds(self, rows: int, cols: int, scoring: Scoring, local: bool) -> float:
+        return self.inner.sweep_seconds(rows, cols, scoring, local)
+
     def describe(self) -> dict[str, str]:
         return self.inner.describe()
 

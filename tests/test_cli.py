@@ -311,7 +311,7 @@ def test_budgets_that_are_too_small(refuse, pair):
     assert code == 2
     assert re.fullmatch(
         r"--store-budget 1 is too small for \d+ x \d+ letters: at least \d+ are needed; "
-        r"phases 2 and 3 then sweep about 233% as many cells as phase 1",
+        r"phase 1 then takes about 1 ms, phases 2 and 3 another 1 ms",
         text,
     )
     assert not Path("s").exists()
@@ -479,18 +479,19 @@ def test_devices_say_how_they_would_sweep_two_sequences(run, tmp_path):
     code, out, err = run("devices", "--plan", *map(str, files), "--mode", "global")
     assert (code, err) == (0, "")
     assert "tile: 150 x 120" in out
-    assert "with --store-budget: 675 (the default) 233%" in out
+    assert "with --store-budget: 675 (the default) 1 ms, 233%" in out
     report = json.loads(run("devices", "--json", "--plan", *map(str, files))[1])
     cpu = report["plans"]["cpu"]
     assert [cpu[word] for word in ("tile", "chunk", "boundaries")] == ["150 x 120", "150 x 120", "675"]
-    assert cpu["phases 2 and 3"] == "about 233% as many cells as phase 1"
+    assert cpu["phase 1"] == "about 1 ms"
+    assert cpu["phases 2 and 3"] == "about 1 ms, 233% as many cells as phase 1"
 
 
 @pytest.mark.parametrize(
     ("given", "text"),
     [
         (["--mem", "10M"], "x 120 letters need about 657M of memory, and the budget is 10M (--mem)"),
-        (["--store-budget", "1"], "--store-budget 1 is too small for 150 x 120 letters"),
+        (["--store-budget", "1"], "at least 675 are needed; phase 1 then takes about 1 ms, phases 2 and 3"),
         (["--store-budget", "1", "--store", "s"], "--store-budget 1 is too small for 150 x 120 letters"),
     ],
 )

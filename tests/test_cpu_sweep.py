@@ -5,6 +5,7 @@ That it computes what the oracle computes is the conformance suite's part (`test
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import subprocess
@@ -40,6 +41,8 @@ from longalign.testing_inputs import matrix_of, mutated
 #: Three columns a lane, so that the halves they are unrolled in differ; strips of up to 24 columns.
 TINY = SweepGeometry(columns=3, lanes=8, group=4, block_rows=16, least_rows=4)
 TINY_LENGTHS = (3, 12, 16, 24)
+
+RESULTS = Path(__file__).parents[1] / "experiments" / "results"
 
 #: For a back end that uses the best kernels from the first sweep on.
 WIDTHS = (8, 16)
@@ -103,6 +106,33 @@ def test_tile_shape_is_inside_the_matrix_and_about_five_seconds(threads):
         assert 1 <= width <= cols
         assert height * width <= threads << 36
         assert height * width >= min(rows * cols, threads << 35)
+
+
+# --- how long it takes
+
+
+def seconds(threads=2, size=(10**6, 10**6), scoring=Scoring(), local=True):  # noqa: B008
+    return CpuBackend(threads).sweep_seconds(*size, scoring, local)
+
+
+def test_more_threads_take_less_time_where_columns_are_for_all_of_them():
+    assert seconds(16) == pytest.approx(seconds(1) / 16)
+    assert seconds(16, (10**6, 500)) == seconds(1, (10**6, 500))
+
+
+def test_wide_numbers_and_matrices_take_longer():
+    large, protein = Scoring(500, -400, 1_000, 300), Scoring(matrix=matrix_of([[4, -1], [-1, 4]]))
+    assert seconds() < seconds(local=False) < seconds(scoring=large) == seconds(scoring=large, local=False)
+    assert seconds(scoring=large) < seconds(scoring=protein)
+
+
+def test_sweeps_were_measured_to_take_about_what_is_expected():
+    results = json.loads((RESULTS / "golden_cpu.json").read_text())["pairs"]
+    phases = [pair["phases"][0] for pair in results if pair["phases"][0]["seconds"] > 1]
+    for phase in phases:
+        side = int(phase["cells"] ** 0.5)
+        assert 1 / 3 < seconds(2, (side, side)) / phase["seconds"] < 3
+    assert phases
 
 
 # --- edges of lanes, groups, strips and blocks -------------------------------------------------------

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from runs import SmallTiles
 
 from longalign.backends.base import SweepJob
 from longalign.backends.cuda.worklist import ALL_ROWS
 from longalign.boundary import Boundary, EvenEdge, State, entry_edges, local_edges
 from longalign.geometry import plan_grid
 from longalign.matrix import LARGEST_ALPHABET, SubstitutionMatrix
+from longalign.plan import Resources, pace_of, plan
 from longalign.reference import ReferenceBackend
 from longalign.scoring import NEG_INF, Scoring
 from longalign.testing import (
@@ -32,6 +36,7 @@ from longalign.backends.cuda.profile import profile_bytes
 
 H200 = Hardware(132, (9, 0))
 AMPERE = Hardware(108, (8, 0))
+RESULTS = Path(__file__).parents[1] / "experiments" / "results"
 
 
 def job(rows, cols, scoring=None, local=True):
@@ -311,6 +316,65 @@ def test_every_kernel_that_may_be_chosen_is_listed():
     for hardware in (H200, AMPERE):
         for work in (job(300, 200), job(300, 200, local=False), job(300, 200, Scoring(match=125))):
             assert config_of(work, hardware) in listed
+
+
+# --- how long sweeps take ----------------------------------------------------------------------------
+
+
+def test_sweeps_were_measured_to_take_about_what_is_expected():
+    kinds = {
+        "protein": (protein(1, 1).scoring, True),
+        "ecoli_global": (Scoring(), False),
+        "ecoli_large_scores": (Scoring(500, -400, 1_000, 300), True),
+    }
+    runs = [
+        run
+        for run in json.loads((RESULTS / "cuda_sweep.json").read_text())["runs"]
+        if run["rows"] * run["cols"] >= 10**10 and run["rows"] > 1
+    ]
+    for run in runs:
+        kind = kinds.get(run["pair"], (Scoring(), True))
+        expected = planning.sweep_seconds(run["rows"], run["cols"], H200, *kind)
+        assert 1 / 2 < expected / min(run["kernel_seconds"]) < 2
+    assert {run["pair"] for run in runs} >= {*kinds, "ecoli", "chlamydia", "yeast"}
+
+
+def test_a_faster_clock_and_more_multiprocessors_take_less_time():
+    def seconds(hardware):
+        return planning.sweep_seconds(10**8, 10**8, hardware, Scoring(), True)
+
+    assert seconds(replace(H200, clock=H200.clock / 2)) == pytest.approx(2 * seconds(H200))
+    assert seconds(replace(H200, multiprocessors=66)) == pytest.approx(2 * seconds(H200), rel=0.1)
+    assert seconds(AMPERE) > seconds(H200)
+
+
+class Gpu(SmallTiles):
+    """As large as an H200, and as fast as is expected of one."""
+
+    def __init__(self):
+        super().__init__()
+        self.least_chunk, self.path_share, self.line_bytes = 32_768, 52, 6
+
+    def tile_shape(self, rows, cols, devices=1):
+        return planning.tile_shape(rows, cols, 140 << 30, devices, H200)
+
+    def strip_width(self, rows, cols):
+        return planning.strip_width(rows, cols, H200)
+
+    def sweep_seconds(self, rows, cols, scoring, local):
+        return planning.sweep_seconds(rows, cols, H200, scoring, local)
+
+
+@pytest.mark.parametrize(
+    ("size", "pair"), [((4_639_675, 5_498_450), "ecoli"), ((1_044_459, 1_072_950), "chlamydia")]
+)
+def test_phases_were_measured_to_take_about_what_is_expected(size, pair):
+    using = Resources([Gpu()], 64 << 30)
+    cost = pace_of(using).cost(plan(*size, using, "align", None))
+    runs = json.loads((RESULTS / "phases_cuda.json").read_text())["runs"]
+    [phases] = [run["phases"] for run in runs if run["pair"] == pair]
+    assert 1 / 2 < cost.phase_1 / phases["score"] < 2
+    assert 1 / 2 < cost.path / (phases["stitch"] + phases["recompute"]) < 2
 
 
 # --- tiles for several GPUs --------------------------------------------------------------------------

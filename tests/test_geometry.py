@@ -21,6 +21,7 @@ from longalign.geometry import (
     plan_grid,
     share,
     smallest_budget,
+    tile_rounds,
 )
 from longalign.schedule import Wavefront
 
@@ -159,6 +160,11 @@ def rounds(tiles: tuple[int, int], devices: int) -> int:
             wavefront.complete(*tile)
         steps += 1
     return steps
+
+
+@given(st.integers(1, 40), st.integers(1, 40), st.integers(1, 9))
+def test_how_long_a_wavefront_lasts(rows, cols, devices):
+    assert tile_rounds(rows, cols, devices) == pytest.approx(rounds((rows, cols), devices), rel=0.15, abs=1)
 
 
 def seconds(rows: int, cols: int) -> float:

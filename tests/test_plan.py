@@ -17,13 +17,13 @@ from runs import CPU, SmallTiles, small_geometry
 from longalign import pipeline
 from longalign.backends.base import DeviceFacts, Workers
 from longalign.backends.cpu import CpuBackend
-from longalign.budgets import path_share
+from longalign.budgets import format_seconds, path_share
 from longalign.errors import BackendError, UsageError
 from longalign.geometry import BYTES_PER_CELL, BYTES_PER_STORED_CELL, Grid, smallest_budget
-from longalign.plan import Resources, check_disk, check_memory, plan, store_budgets
+from longalign.plan import Resources, check_disk, check_memory, pace_of, plan, store_budgets
 from longalign.reference import ReferenceBackend
 from longalign.scoring import Scoring
-from longalign.sequence import read_sequence
+from longalign.sequence import Sequence, read_sequence
 from longalign.size import format_size, parse_size, round_size
 
 DATA = Path(__file__).with_name("data")
@@ -150,7 +150,7 @@ def test_too_small_a_store_budget_names_the_smallest_and_that_one_works(tmp_path
     shape = (10**5, 10**6), 10**6
     smallest = smallest_budget(10**6, 10**6, shape[0])
     about = format_size(round_size(smallest))
-    with pytest.raises(UsageError, match=f"1,000,000 letters: at least {about} are needed; phases 2 and 3"):
+    with pytest.raises(UsageError, match=f"1,000,000 letters: at least {about} are needed; phase 1 then"):
         plan(10**6, 10**6, resources(shape[0], budget=smallest - 1), "align", tmp_path)
     grid = plan(10**6, 10**6, resources(shape[0], budget=smallest), "align", tmp_path)
     assert grid.stored_cells * BYTES_PER_STORED_CELL <= smallest
@@ -262,14 +262,95 @@ def test_the_smallest_budget_that_is_named_works_even_where_tiles_must_shrink(mo
 def test_budgets_worth_knowing_work_and_the_larger_they_are_the_less_there_is_to_do(rows, cols, tile):
     using = resources(tile, 1 << 50)
     budgets = store_budgets(rows, cols, using, None)
-    sizes, shares = [budget.size for budget in budgets], [budget.share for budget in budgets]
+    sizes, shares = [budget.size for budget in budgets], [budget.cost.share for budget in budgets]
     assert sizes == sorted(set(sizes))
     assert shares == sorted(shares, reverse=True)
     assert len(sizes) <= 3
     assert [budget.is_default for budget in budgets] == [False] * (len(budgets) - 1) + [True]
     for budget in budgets:
         grid = plan(rows, cols, replace(using, store_budget=budget.size), "align", None)
-        assert budget.is_default or path_share(grid) == budget.share
+        assert budget.is_default or path_share(grid) == budget.cost.share
+
+
+class Timed(SmallTiles):
+    """Sweeps 10^9 cells a second; knows what it was asked to sweep."""
+
+    def __init__(self, shape):
+        super().__init__(shape)
+        self.asked = set()
+
+    def tile_shape(self, rows, cols, devices=1):
+        return self.shape[0] // devices, self.shape[1] // devices
+
+    def sweep_seconds(self, rows, cols, scoring, local):
+        self.asked.add((scoring, local))
+        return rows * cols * 1e-9
+
+
+def test_a_refused_budget_is_told_how_long_others_take():
+    """Where there are several, a budget for the edges of few tiles only leaves devices idle in phase 1."""
+
+    def refusal(shape, devices):
+        with pytest.raises(UsageError, match="is too small") as caught:
+            plan(10**6, 10**6, Resources([Timed(shape)] * devices, 1 << 40, 1), "align", None)
+        return str(caught.value).partition(": ")[2]
+
+    assert refusal((10**5, 10**5), 1) == (
+        "at least 48M are needed; phase 1 then takes about 20 min, phases 2 and 3 another 4 min; "
+        "with 136M 100 s; with 382M (the default) 30 s"
+    )
+    assert refusal((10**6, 10**6), 4) == (
+        "at least 4.8M are needed; phase 1 then takes about 20 min, phases 2 and 3 another 40 min; "
+        "with 43M 7 min and 5 min; with 382M (the default) 7 min and 30 s"
+    )
+
+
+def test_a_refused_run_on_workers_is_told_what_only_this_process_does():
+    shape = (10**5, 10**5)
+    workers = Workers([DeviceFacts(shape, shape, 1, 40, 16, sys.maxsize, 64)] * 2, 16 << 30)
+    with pytest.raises(UsageError, match="needed; phases 2 and 3 then take about 4 min; with 136M 100 s;"):
+        plan(10**6, 10**6, Resources([Timed(shape)], 1 << 40, 1), "align", None, workers)
+
+
+def test_how_long_eager_start_states_take_in_phase_1_is_not_known():
+    using = Resources([Timed((10**5, 10**5))], 1 << 40)
+    budgets = store_budgets(10**6, 10**6, using, None, start_states="eager")
+    assert {budget.cost.phase_1 for budget in budgets} == {None}
+
+
+@pytest.mark.parametrize("mode", ["local", "global"])
+def test_what_a_run_sweeps_decides_how_long_it_takes(mode, tmp_path):
+    query, target = (Sequence.from_letters(name, "ACGT" * 100) for name in ("query", "target"))
+    scoring = Scoring(match=2)
+    for store in (None, tmp_path / "store"):
+        device = Timed((400, 400))
+        with pytest.raises(UsageError, match="phase 1 then takes about 1 ms"):
+            pipeline.run(query, target, scoring, mode, Resources([device], 1 << 40, 1), store_path=store)
+        assert device.asked == {(scoring, mode == "local"), (scoring, False)}
+
+
+def test_the_time_of_phase_1_grows_with_cells_and_shrinks_with_devices():
+    def cost(length, devices=1):
+        side = length * devices // 40
+        using = Resources([Timed((side, side))] * devices, 1 << 40)
+        return pace_of(using).cost(plan(length, length, using, "align", None))
+
+    alone = cost(10**6)
+    assert alone.phase_1 == pytest.approx(10**3, rel=0.01)
+    assert cost(10**7).phase_1 == pytest.approx(100 * alone.phase_1, rel=0.01)
+    assert cost(10**6, 4).phase_1 == pytest.approx(alone.phase_1 / 4, rel=0.05)
+    assert cost(10**6, 4).path == alone.path == pytest.approx(alone.share * alone.phase_1, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0, "1 ms"), (0.04, "40 ms"), (0.44, "0.4 s"), (5.6, "6 s"), (112, "100 s"), (125, "2 min"),
+        (5_000, "80 min"), (10_000, "3 h"), (172_000, "50 h"), (10**6, "10 days"), (10**9, "10,000 days"),
+    ],
+)  # fmt: skip
+def test_times_are_rough(seconds, words):
+    assert format_seconds(seconds) == words
 
 
 @pytest.mark.parametrize(

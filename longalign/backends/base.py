@@ -255,6 +255,13 @@ class Backend(Protocol):
         """
         ...
 
+    def sweep_seconds(self, rows: int, cols: int, scoring: Scoring, local: bool) -> float:
+        """About how long it takes to sweep a rectangle of this size by itself, without wanted boundaries.
+
+        For people and for rough decisions: right to a factor of two or three.
+        """
+        ...
+
     def explain(self, job: SweepJob) -> dict[str, str]:
         """How it would sweep a rectangle, and why so: for people, in words; its kernel is not run."""
         ...

@@ -14,11 +14,11 @@ from longalign.backends import cuda
 from longalign.backends.base import Backend, SweepJob
 from longalign.backends.cpu import CpuBackend
 from longalign.backends.select import open_backends, processors
-from longalign.budgets import format_share, path_share
+from longalign.budgets import Cost, format_seconds, format_share
 from longalign.cli.scoring import scoring_of
 from longalign.errors import UsageError
 from longalign.geometry import BYTES_PER_STORED_CELL
-from longalign.plan import Resources, plan, store_budgets
+from longalign.plan import Resources, pace_of, plan, store_budgets
 from longalign.problem import Problem
 from longalign.sequence import read_sequence
 from longalign.size import format_size, round_size
@@ -63,8 +63,10 @@ def _plans(backends: Sequence[Backend], options: Namespace) -> dict[str, dict[st
 
 def _plan(using: Resources, store: Path | None, whole: SweepJob) -> dict[str, str]:
     size = len(whole.query), len(whole.target)
+    scoring, local = whole.scoring, whole.local
     try:
-        grid, budgets = plan(*size, using, "align", store), store_budgets(*size, using, store)
+        grid = plan(*size, using, "align", store, scoring=scoring, local=local)
+        budgets = store_budgets(*size, using, store, scoring=scoring, local=local)
     except UsageError as refused:
         return {"refused": str(refused)}
     tile = grid.tile(0, 0)
@@ -74,11 +76,19 @@ def _plan(using: Resources, store: Path | None, whole: SweepJob) -> dict[str, st
         top=whole.top.part(0, tile.j1), left=whole.left.part(0, tile.i1),
     )  # fmt: skip
     [backend] = using.backends
+    cost = pace_of(using, scoring=scoring, local=local).cost(grid)
+    assert cost.phase_1 is not None
     return {
         "tile": f"{tile.i1} x {tile.j1}",
         "chunk": "{} x {}".format(*grid.chunk_shape),
         "boundaries": format_size(round_size(ceil(grid.stored_cells * BYTES_PER_STORED_CELL))),
-        "phases 2 and 3": f"about {format_share(path_share(grid))} as many cells as phase 1",
-        "with --store-budget": ", ".join(f"{b.name} {format_share(b.share)}" for b in budgets),
+        "phase 1": f"about {format_seconds(cost.phase_1)}",
+        "phases 2 and 3": f"about {_path(cost)} as many cells as phase 1",
+        "with --store-budget": "; ".join(f"{budget.name} {_path(budget.cost)}" for budget in budgets),
         **backend.explain(job),
     }
+
+
+def _path(cost: Cost) -> str:
+    """What phases 2 and 3 take: a time and a share."""
+    return f"{format_seconds(cost.path)}, {format_share(cost.share)}"

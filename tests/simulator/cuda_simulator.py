@@ -222,6 +222,7 @@ def install() -> None:
     cuda.Event.__init__ = cuda.event.__init__ = lambda self, timing=True: None
     devices.FakeCUDADevice.name = "simulator"
     devices.FakeCUDADevice.MULTIPROCESSOR_COUNT = 2
+    devices.FakeCUDADevice.CLOCK_RATE = 1_980_000
     devices.FakeCUDADevice.MAX_SHARED_MEMORY_PER_MULTIPROCESSOR = 228 << 10
     devices.FakeCUDADevice.compute_capability = (9, 0)
     devices.FakeCUDAContext.name = "simulator"

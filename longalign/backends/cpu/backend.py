@@ -31,6 +31,7 @@ from longalign.backends.base import (
 from longalign.backends.cpu import starting, tracing
 from longalign.backends.cpu.config import DEFAULT_GEOMETRY, KernelConfig, SweepGeometry
 from longalign.backends.cpu.plan import Plan, cut_columns
+from longalign.backends.cpu.speed import sweep_seconds
 from longalign.backends.cpu.start_kernel import START_GEOMETRY
 from longalign.backends.cpu.worker import Kernels, Status, kernel_address, strip_sweep
 from longalign.backends.cpu.workspace import (
@@ -44,6 +45,7 @@ from longalign.backends.cpu.workspace import (
 )
 from longalign.errors import BackendError
 from longalign.geometry import LINE_STEP, share
+from longalign.scoring import Scoring
 
 #: Seconds between two calls of `progress`.
 _PROGRESS_INTERVAL = 0.1
@@ -159,6 +161,10 @@ class CpuBackend:
 
     def _tile_seconds(self, rows: int, cols: int) -> float:
         return _TILE_OVERHEAD + rows * cols * _TILE_SECONDS / (_TILE_CELLS * self.threads)
+
+    def sweep_seconds(self, rows: int, cols: int, scoring: Scoring, local: bool) -> float:
+        """See `longalign.backends.base.Backend`."""
+        return sweep_seconds(rows, cols, scoring, local, self._geometry, self.threads)
 
     def explain(self, job: SweepJob) -> dict[str, str]:
         """See `longalign.backends.base.Backend`."""

@@ -39,6 +39,7 @@ from longalign.backends.cuda.kernel import SIGNATURE, build_kernel
 from longalign.backends.cuda.planning import Choice, Hardware, Wishes
 from longalign.backends.cuda.profile import profile_bytes
 from longalign.errors import BackendError
+from longalign.scoring import Scoring
 
 
 @cache
@@ -168,6 +169,11 @@ class CudaBackend:
         with self._current():
             return planning.strip_width(rows, cols, self._hardware())
 
+    def sweep_seconds(self, rows: int, cols: int, scoring: Scoring, local: bool) -> float:
+        """See `longalign.backends.base.Backend`."""
+        with self._current():
+            return planning.sweep_seconds(rows, cols, self._hardware(), scoring, local, self._wishes)
+
     def explain(self, job: SweepJob) -> dict[str, str]:
         """See `longalign.backends.base.Backend`."""
         [choice] = self.choices([job])
@@ -219,8 +225,9 @@ class CudaBackend:
     def _hardware(self) -> Hardware:
         """What planning needs to know; the device's context must be current."""
         device = cuda.current_context().device
-        shared_bytes = device.MAX_SHARED_MEMORY_PER_MULTIPROCESSOR
-        return Hardware(device.MULTIPROCESSOR_COUNT, self._device.compute_capability, shared_bytes)
+        shared_bytes, kilohertz = device.MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, device.CLOCK_RATE
+        capability = self._device.compute_capability
+        return Hardware(device.MULTIPROCESSOR_COUNT, capability, shared_bytes, 1e3 * kilohertz)
 
     def _sweep_group(
         self, config: KernelConfig, jobs: list[SweepJob], progress: Progress

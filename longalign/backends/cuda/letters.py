@@ -206,15 +206,21 @@ def fits_bytes(scoring: Scoring) -> bool:
     return scoring.lowest + opening >= -128 and scoring.highest + opening <= 127
 
 
+def usual_letters(scoring: Scoring) -> Letters:
+    """The fastest strategy that is exact for letters that are not ambiguous: bytes hold scores of 8 bits."""
+    if scoring.matrix is not None:
+        return "profile"
+    return "bytes" if fits_bytes(scoring) else "compare"
+
+
 def letters_for(job: SweepJob) -> Letters:
     """The fastest strategy that is exact for a rectangle.
 
-    Bytes hold scores of 8 bits, and letters beyond A C G T must match nothing.
+    Where it is bytes, letters beyond A C G T must match nothing.
     """
-    if job.scoring.matrix is not None:
-        return "profile"
-    if not fits_bytes(job.scoring):
-        return "compare"
+    letters = usual_letters(job.scoring)
+    if letters != "bytes":
+        return letters
     if job.query.max() < UNAMBIGUOUS or job.target.max() < UNAMBIGUOUS:
         return "bytes"
     ambiguous = [set(np.flatnonzero(np.bincount(side)[UNAMBIGUOUS:])) for side in (job.query, job.target)]

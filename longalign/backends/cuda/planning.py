@@ -10,7 +10,7 @@ from itertools import product
 from longalign.backends.base import SweepJob
 from longalign.backends.cuda import window
 from longalign.backends.cuda.config import LANES, KernelConfig, Letters, Numbers
-from longalign.backends.cuda.letters import STRATEGIES, fits_bytes, letters_for
+from longalign.backends.cuda.letters import STRATEGIES, fits_bytes, letters_for, usual_letters
 from longalign.backends.cuda.profile import most_warps, profile_bytes, warp_bytes
 from longalign.backends.cuda.worklist import ALL_ROWS, count_strips
 from longalign.geometry import share
@@ -63,6 +63,9 @@ TILE_CELLS = 1 << 47
 #: Seconds that a tile takes beside its kernel, at least: its edges, its file.
 _TILE_OVERHEAD = 0.1
 
+#: What tiles are cut for, whatever is to be swept.
+_USUAL = Scoring()
+
 #: What a tile takes on the device for a letter of either side: the letter, and the boundary beside it with
 #: its tags, or twice above it.
 _BYTES_A_LETTER = 1 + 16
@@ -76,6 +79,8 @@ class Hardware:
     compute_capability: tuple[int, int]
     #: Shared memory of a multiprocessor.
     shared_bytes: int = 228 << 10
+    #: Cycles of a multiprocessor in a second.
+    clock: float = 1.98e9
 
 
 def shapes_of(numbers: Numbers, letters: Letters, local: bool) -> tuple[Shape, ...]:
@@ -167,16 +172,24 @@ def _numbers(job: SweepJob, hardware: Hardware, wishes: Wishes) -> tuple[Letters
 
 
 def _numbers_for(job: SweepJob, letters: Letters, hardware: Hardware, wishes: Wishes) -> tuple[Numbers, str]:
+    numbers, why = _usual_numbers(job.scoring, job.local, job.track_best, letters, hardware, wishes)
+    if numbers == "packed" and not window.has_smooth_edges(job):
+        return "int32", "the values on its edges jump"
+    return numbers, why
+
+
+def _usual_numbers(
+    scoring: Scoring, local: bool, track_best: bool, letters: Letters, hardware: Hardware, wishes: Wishes
+) -> tuple[Numbers, str]:
+    """The fastest numbers that are exact where the edges are those of a matrix."""
     if wishes.numbers == "int32":
         return "int32", "32 bits were asked for"
     if hardware.compute_capability < _PACKED_CAPABILITY:
         return "int32", "packed arithmetic needs compute capability 9.0"
-    if letters == "compare" or not fits_bytes(job.scoring):
+    if letters == "compare" or not fits_bytes(scoring):
         return "int32", "a score and the cost of a gap's first letter exceed 8 bits"
-    if not _fitting([job], "packed", letters, wishes):
+    if not _exact(scoring, local, track_best, "packed", letters, wishes):
         return "int32", "neighbouring values can differ by more than 16 bits hold"
-    if not window.has_smooth_edges(job):
-        return "int32", "the values on its edges jump"
     return "packed", "every value of a batch fits 16 bits"
 
 
@@ -232,9 +245,8 @@ def _strips(
 
 # The model behind the choice of columns, in cycles. A row of a lane takes so long however few warps there
 # are, and so much of the pipes that the warps of a multiprocessor's quarter share; so do batches. A strip
-# starts when its left neighbour is a `lag` ahead, in partial batches most of it. Measured on an NVIDIA H200: it need
-# only rank them.
-_CLOCK = 1.98e9
+# starts when its left neighbour is a `lag` ahead, mostly in partial batches. Measured on an NVIDIA H200:
+# kernels that take longer than their launch take what it says, to a tenth.
 _QUARTERS, _REGISTERS = 4, 65536
 _BLOCK_SHARED = 1 << 10  # shared memory that a block takes beside what it asks for
 _ROW_LATENCY, _COLUMN_LATENCY, _BATCH_LATENCY = 39, 12.2, 1_800
@@ -265,7 +277,7 @@ def expected_seconds(
     row = max(latency, -(-warps // (_QUARTERS * hardware.multiprocessors)) * issue)
     work = sum(rows * count for rows, count in rectangles)
     start = _PARTIAL * config.lag * row + _STRIP_LATENCY
-    return (work / warps * row + min(max(strips), warps) * start) / _CLOCK
+    return (work / warps * row + min(max(strips), warps) * start) / hardware.clock
 
 
 def band_rows(jobs: Sequence[SweepJob], config: KernelConfig, resident_warps: int, wishes: Wishes) -> int:
@@ -297,21 +309,40 @@ def tile_shape(rows: int, cols: int, free_bytes: int, devices: int, hardware: Ha
 def strip_width(rows: int, cols: int, hardware: Hardware) -> int:
     """Columns of a strip in a tile of this size, with the kernel that suits it best, of those for usual
     scorings."""
-    return min((seconds, config.strip_width) for seconds, config in _usual_kernels(rows, cols, hardware))[1]
+    return min((seconds, config.strip_width) for seconds, config in _kernels(rows, cols, hardware))[1]
+
+
+def sweep_seconds(
+    rows: int,
+    cols: int,
+    hardware: Hardware,
+    scoring: Scoring,
+    local: bool,
+    wishes: Wishes = Wishes(),
+) -> float:
+    """How long a rectangle takes with the kernel that suits it best, if letters and edges are usual ones."""
+    return min(seconds for seconds, _ in _kernels(rows, cols, hardware, scoring, local, wishes))
 
 
 def _tile_seconds(hardware: Hardware, rows: int, cols: int) -> float:
-    """How long a tile takes with that kernel."""
-    return _TILE_OVERHEAD + min(seconds for seconds, _ in _usual_kernels(rows, cols, hardware))
+    """How long a tile takes, for usual scorings."""
+    return _TILE_OVERHEAD + min(seconds for seconds, _ in _kernels(rows, cols, hardware))
 
 
-def _usual_kernels(rows: int, cols: int, hardware: Hardware) -> Iterator[tuple[float, KernelConfig]]:
-    """The kernels for usual scorings, and how long each takes for a tile."""
-    packed = hardware.compute_capability >= _PACKED_CAPABILITY
-    numbers: Numbers = "packed" if packed else "int32"
-    for shape in SHAPES[numbers]:
-        config = _config(True, True, numbers, "bytes", shape)
-        yield expected_seconds([(rows, -(-cols // config.strip_width))], config, hardware), config
+def _kernels(
+    rows: int,
+    cols: int,
+    hardware: Hardware,
+    scoring: Scoring = _USUAL,
+    local: bool = True,
+    wishes: Wishes = Wishes(),
+) -> Iterator[tuple[float, KernelConfig]]:
+    """The kernels for a scoring, by default a usual one, and how long each takes for a rectangle."""
+    letters = usual_letters(scoring)
+    numbers, _ = _usual_numbers(scoring, local, True, letters, hardware, wishes)
+    for config in _exact(scoring, local, True, numbers, letters, wishes):
+        strips = -(-cols // config.strip_width)
+        yield expected_seconds([(rows, strips)], config, hardware, scoring.letters), config
 
 
 def _even_part(length: int, limit: int) -> int:
