@@ -34,6 +34,7 @@ from hardware import save_report
 from longalign.backends.base import Sinks, SweepJob
 from longalign.backends.cpu import CpuBackend
 from longalign.backends.cuda.backend import CudaBackend
+from longalign.backends.cuda.config import KernelConfig
 from longalign.boundary import BestCell, State, entry_edges, local_edges
 from longalign.geometry import LINE_STEP, line_steps
 from longalign.matrix import SubstitutionMatrix
@@ -143,15 +144,14 @@ DEFAULT_PAIRS = ["mito", "random", "yeast", "chlamydia", "ecoli", "ecoli_global"
 
 def main() -> int:
     options = _parse()
-    runs = []
+    device, runs = CudaBackend().describe(), []
     for name in options.pairs:
-        for columns in options.columns:
-            runs.append(measure(name, columns, options, lattice=False))
+        wanted = [(columns, False) for columns in options.columns]
+        wanted += [(options.columns[0], True)] * (name in options.lattice_of)
+        for columns, lattice in wanted:
+            runs.append(measure(name, columns, options, lattice))
             print(_line(runs[-1]), flush=True)
-        if name in options.lattice_of:
-            runs.append(measure(name, options.columns[0], options, lattice=True))
-            print(_line(runs[-1]), flush=True)
-    save_report(options.out, device=CudaBackend().describe(), runs=runs)
+            save_report(options.out, device=device, runs=runs)
     return 0 if all(run["ok"] for run in runs) else 1
 
 
@@ -177,14 +177,10 @@ def measure(name: str, columns: int, options: argparse.Namespace, lattice: bool)
     jobs = read_jobs(name, options.genomes)
     if lattice:
         jobs = [_with_lattice(job) for job in jobs]
-    backend = _backend(
-        numbers=options.numbers, columns=columns or None, batch=options.batch, warps=options.warps,
-        max_registers=options.registers,
-    )  # fmt: skip
+    backend = _chosen(options, columns)
     choice = backend.choices(jobs)[0]
     started = time.perf_counter()
-    # The first call compiles the kernel and takes device memory; small work if it has the same kernel.
-    backend.sweep(_small(jobs[0]) if backend.choices(_small(jobs[0]))[0].config == choice.config else jobs)
+    _compile(choice.config, jobs, options)
     compilation = time.perf_counter() - started
 
     seconds, kernel_seconds = [], []
@@ -210,6 +206,12 @@ def measure(name: str, columns: int, options: argparse.Namespace, lattice: bool)
         "compile_seconds": compilation, "score": swept.best.score, "end": [swept.best.i, swept.best.j],
         "ok": known is None or swept.best == known,
     }  # fmt: skip
+
+
+def _compile(config: KernelConfig, jobs: list[SweepJob], options: argparse.Namespace) -> None:
+    """Have a kernel compiled and loaded: by small work, if that can be given the same kernel."""
+    backend, small = _chosen(options, config.columns), _small(jobs[0])
+    backend.sweep(small if backend.choices(small)[0].config == config else jobs)
 
 
 def _packing(job: SweepJob) -> SweepJob:
@@ -264,6 +266,14 @@ def _with_lattice(job: SweepJob) -> SweepJob:
 def _lines(length: int, wide_step: int = LINE_STEP) -> tuple[int, ...]:
     step = line_steps(length, LATTICE_LINES, wide_step)[0]
     return tuple(length * k // LATTICE_LINES // step * step for k in range(1, LATTICE_LINES))
+
+
+def _chosen(options: argparse.Namespace, columns: int) -> CudaBackend:
+    """A back end with the choices of the command line; `columns` 0 leaves these to it."""
+    return _backend(
+        numbers=options.numbers, columns=columns or None, batch=options.batch, warps=options.warps,
+        max_registers=options.registers,
+    )  # fmt: skip
 
 
 @cache

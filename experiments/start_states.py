@@ -51,7 +51,7 @@ def main() -> int:
                 if max(lengths) <= options.longest:
                     rows.append(_compare(files, lengths, mode, Path(folder), options))
                     print(_line(rows[-1]), flush=True)
-    save_report(options.out, backend=options.backend, threads=options.threads, pairs=rows)
+                    save_report(options.out, backend=options.backend, threads=options.threads, pairs=rows)
     wrong = [row for row in rows if not row["agree"]]
     print(f"{len(rows) - len(wrong)} of {len(rows)} pairs agree on score and end cell")
     return 1 if wrong or not rows else 0
