@@ -32,7 +32,7 @@ from typing import Any
 
 import numpy as np
 
-from longalign.backends.base import SweepJob
+from longalign.backends.base import Codes, SweepJob
 from longalign.backends.cuda import profile
 from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.config import KernelConfig, Letters, Numbers
@@ -42,6 +42,9 @@ from longalign.scoring import Scoring
 UNAMBIGUOUS = 4
 
 _ALL_HOT, _TWO_HOT = 0x01010101, 0x00000101
+
+#: Letters that are looked at together.
+_PIECE = 1 << 16
 
 #: A code that stands for no letter, and that no letter has.
 NO_LETTER = 255
@@ -223,5 +226,11 @@ def letters_for(job: SweepJob) -> Letters:
         return letters
     if job.query.max() < UNAMBIGUOUS or job.target.max() < UNAMBIGUOUS:
         return "bytes"
-    ambiguous = [set(np.flatnonzero(np.bincount(side)[UNAMBIGUOUS:])) for side in (job.query, job.target)]
-    return "compare" if ambiguous[0] & ambiguous[1] else "bytes"
+    return "compare" if _ambiguous(job.query) & _ambiguous(job.target) else "bytes"
+
+
+def _ambiguous(codes: Codes) -> set[int]:
+    """The codes beyond A C G T that there are; most pieces of a sequence have none."""
+    pieces = (codes[start : start + _PIECE] for start in range(0, len(codes), _PIECE))
+    counted = (np.bincount(piece)[UNAMBIGUOUS:] for piece in pieces if piece.max() >= UNAMBIGUOUS)
+    return {int(code) for counts in counted for code in np.flatnonzero(counts)}

@@ -82,7 +82,8 @@ def is_smooth(edge: Edge, scoring: Scoring) -> bool:
     falls, rises, room = scoring.gap_extend, scoring.gap_extend + scoring.highest, 2 * scoring.gap_open
     if highest - lowest <= room:
         return True
-    return _is_gentle(edge.h, lowest, highest, falls, rises, room) or (
+    is_short = len(edge) <= _FEW_PIECES * _PIECE  # long ones are looked at by threads
+    return (is_short and _is_gentle(edge.h, lowest, highest, falls, rises, room)) or (
         _deepest_fall(edge.h, falls) <= room and _deepest_fall(-edge.h, rises) <= room
     )
 
