@@ -174,9 +174,9 @@ def build_kernel(config: KernelConfig) -> Any:
             part = np.int32(lane * halves)
             first = np.int32(first_of_strip + part * columns)
             width = min(max(np.int32(strip_width - part * columns), np.int32(0)), np.int32(halves * columns))
-            end = np.int32(first_of_strip + strip_width)
+            end_column = np.int32(first_of_strip + strip_width)
             last_column = np.int32((strip_width - 1) % columns)
-            inner = end < jobs[job, layout.COLS]
+            inner = end_column < jobs[job, layout.COLS]
             fields, wanted_column = read_fields(jobs, job), strips[strip, layout.WANTED_COLUMN]
             place = Place(
                 job, lane, first, width, np.int32(last_part // halves),
@@ -185,7 +185,7 @@ def build_kernel(config: KernelConfig) -> Any:
             )  # fmt: skip
 
             if has_profile:
-                fill(profile, lane_at, matrices, target, jobs, job, first, end)
+                fill(profile, lane_at, matrices, target, jobs, job, first, end_column)
             else:
                 costs = costs_of(fields, np.int32(0))
                 for half in range(halves):
@@ -199,7 +199,7 @@ def build_kernel(config: KernelConfig) -> Any:
                 origin = origin_below(edge, fields.below)
                 costs = costs_of(fields, origin)
                 diagonal = load_columns(
-                    opened, e, first, end, top, jobs[job, layout.TOP_AT], fields.extend, costs, origin
+                    opened, e, first, end_column, top, jobs[job, layout.TOP_AT], fields.extend, costs, origin
                 )
                 nothing = Edge(np.int32(0), np.int32(0))
                 kept = Kept(Carry(nothing, nothing, diagonal), edge, origin, np.int32(0), np.int32(0))

@@ -126,7 +126,7 @@ def _add_dot_any(total, letters, k, columns, row, match, mismatch):
 @cuda.jit(device=True)
 def _selecting(low, high):
     """Nibbles that pick byte `low` of one word and byte `high` of another, each followed by its sign."""
-    return np.int32(np.int32(np.int32(low) | np.int32(high) << 8) * 0x11 + 0xC480)
+    return np.int32(np.int32(low | high << 8) * 0x11 + 0xC480)
 
 
 @cuda.jit(device=True)
@@ -147,7 +147,7 @@ def _selector(code, above):
 @cuda.jit(device=True)
 def _plain_selector(code, above):
     """The same where neither is ambiguous."""
-    return np.int32(_selecting(code, above) * 0x10001)
+    return np.int32(_selecting(np.int32(code), np.int32(above)) * 0x10001)
 
 
 @cuda.jit(device=True)
