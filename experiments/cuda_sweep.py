@@ -34,7 +34,6 @@ from hardware import save_report
 from longalign.backends.base import Sinks, SweepJob
 from longalign.backends.cpu import CpuBackend
 from longalign.backends.cuda.backend import CudaBackend
-from longalign.backends.cuda.config import KernelConfig
 from longalign.boundary import BestCell, State, entry_edges, local_edges
 from longalign.geometry import LINE_STEP, line_steps
 from longalign.matrix import SubstitutionMatrix
@@ -177,10 +176,12 @@ def measure(name: str, columns: int, options: argparse.Namespace, lattice: bool)
     jobs = read_jobs(name, options.genomes)
     if lattice:
         jobs = [_with_lattice(job) for job in jobs]
-    backend = _chosen(options, columns)
-    choice = backend.choices(jobs)[0]
+    choice = _chosen(options, columns).choices(jobs)[0]
+    backend = _chosen(options, choice.config.columns)
     started = time.perf_counter()
-    _compile(choice.config, jobs, options)
+    # The first call compiles the kernel and loads it: small work will do, if that can be given the same one.
+    small = _small(jobs[0])
+    backend.sweep(small if backend.choices(small)[0].config == choice.config else jobs)
     compilation = time.perf_counter() - started
 
     seconds, kernel_seconds = [], []
@@ -206,12 +207,6 @@ def measure(name: str, columns: int, options: argparse.Namespace, lattice: bool)
         "compile_seconds": compilation, "score": swept.best.score, "end": [swept.best.i, swept.best.j],
         "ok": known is None or swept.best == known,
     }  # fmt: skip
-
-
-def _compile(config: KernelConfig, jobs: list[SweepJob], options: argparse.Namespace) -> None:
-    """Have a kernel compiled and loaded: by small work, if that can be given the same kernel."""
-    backend, small = _chosen(options, config.columns), _small(jobs[0])
-    backend.sweep(small if backend.choices(small)[0].config == config else jobs)
 
 
 def _packing(job: SweepJob) -> SweepJob:

@@ -41,7 +41,7 @@ def main() -> int:
             continue
         results.append(_run(row, files, options))
         print(_line(results[-1]), flush=True)
-    save_report(options.out, command=options.command, backend=options.backend, pairs=results)
+        save_report(options.out, command=options.command, backend=options.backend, pairs=results)
     wrong = [result for result in results if not result["ok"]]
     print(f"{len(results) - len(wrong)} of {len(results)} pairs as they should be")
     return 1 if wrong or not results else 0

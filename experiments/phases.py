@@ -40,7 +40,7 @@ def main() -> int:
             found = process.submit(measure, name, options).result()
         runs.append({**found, "peak_device_bytes": device.peak})
         print(_line(runs[-1]), flush=True)
-    save_report(options.out, runs=runs)
+        save_report(options.out, runs=runs)
     return 0 if all(run["ok"] for run in runs) else 1
 
 

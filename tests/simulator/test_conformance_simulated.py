@@ -88,6 +88,25 @@ def test_ragged_strips_and_runs_of_ambiguous_letters(wishes: dict[str, int]):
     check_packed(work, **wishes)
 
 
+@pytest.mark.parametrize("place", [14, 15])
+def test_an_ambiguous_letter_at_the_end_of_a_batch_is_minded_in_the_next(place: int):
+    """The high half is at work on it two rows later, when it is the letter above."""
+    rng = np.random.default_rng(1)
+    query = rng.integers(0, 4, 20, np.uint8)
+    target = mutated(query, 130, 0.1, rng)
+    query[place] = QUERY_N
+    check_packed([whole_matrix(query, target, Scoring(), False)])
+
+
+@pytest.mark.parametrize(("batch", "rows"), [(6, 7), (32, 31), (40, 41), (64, 63)])
+def test_batches_of_all_kinds(batch: int, rows: int):
+    """Of fewer rows than lanes, as many, more, and twice as many; in rectangles of a row less or more."""
+    rng = np.random.default_rng(batch)
+    query = rng.integers(0, 4, rows, np.uint8)
+    target = mutated(query, 66, 0.1, rng)
+    check_packed([replace(whole_matrix(query, target, Scoring(), True), rows=(1, 4))], columns=1, batch=batch)
+
+
 @pytest.mark.parametrize(("words", "seed"), [(2, 0), (8, 0), (8, 1)])
 @pytest.mark.parametrize("wishes", [{}, {"band_rows": 22}], ids=["whole", "in bands"])
 def test_best_cells_of_one_score_here_and_there(wishes: dict[str, int], words: int, seed: int):

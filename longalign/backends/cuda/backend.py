@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from typing import Any
 
@@ -225,9 +226,9 @@ class CudaBackend:
     def _hardware(self) -> Hardware:
         """What planning needs to know; the device's context must be current."""
         device = cuda.current_context().device
-        shared_bytes, kilohertz = device.MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, device.CLOCK_RATE
-        capability = self._device.compute_capability
-        return Hardware(device.MULTIPROCESSOR_COUNT, capability, shared_bytes, 1e3 * kilohertz)
+        shared_bytes, clock = device.MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, 1e3 * device.CLOCK_RATE
+        known = Hardware(device.MULTIPROCESSOR_COUNT, self._device.compute_capability, shared_bytes)
+        return replace(known, clock=clock) if clock > 0 else known  # virtual devices may not say
 
     def _sweep_group(
         self, config: KernelConfig, jobs: list[SweepJob], progress: Progress

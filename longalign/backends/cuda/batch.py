@@ -231,7 +231,8 @@ def _make_steps(config: KernelConfig, kind: Kind, count: int) -> Any:
 
 
 def make_sweep_batch(config: KernelConfig, kind: Kind = "usual") -> Any:
-    """A device function that sweeps the rows of a batch in which nothing happens (see `eventful` for others).
+    """A device function that sweeps the rows of a batch in which nothing happens but that parts begin or end
+    (see `eventful` for others).
 
     It takes left edge and letters from shared memory, and leaves the right edge there: `desk` says where.
     Returns what it carries on, and `threshold` or what opened value is higher.

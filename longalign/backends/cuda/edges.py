@@ -114,8 +114,8 @@ def make_load_letters(config: KernelConfig) -> Any:
 def _make_nearest(config: KernelConfig) -> Any:
     """A device function for the row of a batch from `start` on whose left edge stands in a slot.
 
-    Beyond the last row of the batch or of the rectangle, it is that row: so there is always one to read. A
-    strip overwrites the rectangle's last row in its last batch, after it has read it for the last time.
+    Beyond the last row of the batch or of the rectangle, it is that row: so there is always one to read, and
+    waited for (see `sync`).
     """
     batch, full = config.batch, config.batch % LANES == 0
 
@@ -226,6 +226,7 @@ def make_load_rows(config: KernelConfig) -> tuple[Any, Any]:
             first_above = read_letters(query, fields, rows, np.int32(start + lane))[1]
             if loads > 1:
                 second_above = read_letters(query, fields, rows, np.int32(start + other))[1]
+        # No letter of these is ambiguous if none has a bit from UNAMBIGUOUS, a power of two, on.
         codes = first.code | first_above | second.code | second_above
         ambiguous = minds_ambiguous and cuda.any_sync(ALL_LANES, codes >= UNAMBIGUOUS)
         edge = load_row(

@@ -14,8 +14,8 @@ The parts take no notice of a narrow strip's end: they go on beyond it, where th
 scores no more than -alpha - beta. No cell there outranks all the true ones: the best path to it leaves the
 strip at some (i, j), and each step from there on, a gap or such a pair, takes it no higher than H(i', j) in
 the row i' it has come to, on a lower anti-diagonal. If a strip ends inside a part and its right edge counts,
-it is *ragged*: the edge is found after each row. In most batches nothing happens; `eventful` has the others.
-Where the best cell is, `replay` finds out.
+it is *ragged*: the edge is found after each row. In most batches nothing happens, and where parts begin or
+end, `batch` has a loop of its own; `eventful` has the others. Where the best cell is, `replay` finds out.
 """
 
 # mypy: allow-untyped-defs

@@ -246,7 +246,7 @@ def _strips(
 # The model behind the choice of columns, in cycles. A row of a lane takes so long however few warps there
 # are, and so much of the pipes that the warps of a multiprocessor's quarter share; so do batches. A strip
 # starts when its left neighbour is a `lag` ahead, mostly in partial batches. Measured on an NVIDIA H200:
-# kernels that take longer than their launch take what it says, to a tenth.
+# where rows are many, kernels take what it says, to a seventh.
 _QUARTERS, _REGISTERS = 4, 65536
 _BLOCK_SHARED = 1 << 10  # shared memory that a block takes beside what it asks for
 _ROW_LATENCY, _COLUMN_LATENCY, _BATCH_LATENCY = 39, 12.2, 1_800

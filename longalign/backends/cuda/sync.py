@@ -12,7 +12,8 @@ written it. Strip number s (from 0) waits until it reads the tag s. No fence is 
 1. memory never tears an aligned int64, so a value comes with its own tag (H and F are tested apart);
 2. nothing else is read on the strength of a tag;
 3. a word that strip s has read is overwritten by strip s itself and later, with a `syncwarp` between the read
-   and the write; so no one reads a value that is too new, and tags only rise;
+   and the write; so no one reads a value that is too new, and tags only rise. Where there are no more rows,
+   the last one is read again, until the strip's last batch, which alone writes it, after all of its reads;
 4. every tag met before is smaller than s, and nobody but strip s writes a greater one.
 
 **Flags.** A strip's flag in a band counts the rows that its first part has done there; its right edge, and so
