@@ -163,6 +163,18 @@ def _store_shared(array, address, value):
     array[address // array.itemsize] = value
 
 
+def _load_shared_two(array, address):
+    assert address % 8 == 0
+    first = address // array.itemsize
+    return array[first], array[first + 1]
+
+
+def _store_shared_two(array, address, first, second):
+    assert address % 8 == 0
+    at = address // array.itemsize
+    array[at], array[at + 1] = first, second
+
+
 def _load_shared_words(count):
     def load(array, address):
         assert address % (count * array.itemsize) == 0
@@ -189,6 +201,8 @@ def _ptx() -> ModuleType:
     module.shared_address = lambda array: 0
     module.load_shared = lambda array, address: array[address // array.itemsize]
     module.store_shared = _store_shared
+    module.load_shared_two = _load_shared_two
+    module.store_shared_two = _store_shared_two
     module.permute_bytes = _permute_bytes
     module.dot_bytes = _dot_bytes
     module.add_pairs = _add_pairs

@@ -19,10 +19,9 @@ from numba import int32
 from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.config import STEP_ROWS, KernelConfig
 from longalign.backends.cuda.events import make_at_work, make_begun
-from longalign.backends.cuda.layout import high_of, low_of, pack
 from longalign.backends.cuda.letters import letter_scores
 from longalign.backends.cuda.numbers import NUMBERS
-from longalign.backends.cuda.ptx import load_shared, store_shared
+from longalign.backends.cuda.ptx import load_shared, load_shared_two, store_shared, store_shared_two
 from longalign.backends.cuda.row import Edge, make_inner_edge, make_row
 from longalign.backends.cuda.sync import ALL_LANES
 
@@ -30,10 +29,10 @@ from longalign.backends.cuda.sync import ALL_LANES
 #: left of their next cells.
 Carry = namedtuple("Carry", "upper lower diagonal")
 
-#: Where a lane stands: its rectangle, its number, its first column and how many columns it has; the lane that
-#: holds the strip's last part, which half that is, and its last column; and whether the strip ends inside
-#: that part and its right edge counts.
-Place = namedtuple("Place", "job lane first width last_lane final last_column ragged")
+#: Where a lane stands: its rectangle, its number, its first column and how many columns it has; which of its
+#: parts hands its edge on to others; the lane that holds the strip's last part, which half that is, and its
+#: last column; and whether the strip ends inside that part and its right edge counts.
+Place = namedtuple("Place", "job lane first width which last_lane final last_column ragged")
 
 #: Where a warp's batch stands in shared memory: addresses of the next slot to read, the next to write, and of
 #: a lane's next row letter; and the strip's profile, if there is one, with the address of the lane's part.
@@ -54,32 +53,32 @@ Kind = Literal["usual", "any letters", "partial", "eventful"]
 #: Steps of one turn of the loop over a batch: spares copies between registers.
 _UNROLLED = 2
 
-SLOT_BYTES, LETTER_BYTES = 8, 4
+LETTER_BYTES = 4
 
 #: How many rows after where the desk is: the two of this step, and the two of the next. Numba compiles device
 #: functions for each type of their arguments, and each literal is a type of its own: these all have the same.
-UPPER, LOWER, NEXT_UPPER, NEXT_LOWER = map(np.int32, range(4))
+UPPER, LOWER, NEXT_UPPER = map(np.int32, range(3))
 
 
 @cache
-def _make_fetch(config: KernelConfig) -> Any:
+def _make_enter(config: KernelConfig) -> Any:
     """A device function that gets what stands left of a row, so that its latency and other work overlap."""
-    from_left = NUMBERS[config.numbers].from_left
+    from_link = NUMBERS[config.numbers].from_link
 
     @cuda.jit(device=True)
-    def fetch(inbox, desk, offset, right, place, letter):
-        """For the row `offset` rows after where the desk is, whose `letter` has been read.
+    def enter(right, link, from_strip, place, letter):
+        """For a row whose `letter` has been read.
 
-        `right` is the edge that the parts have handed on; the first part's comes from the strip to the left.
+        `right` is the edge that the parts have handed on, as a `link`; the first part's comes from the strip
+        to the left.
         """
-        from_strip = load_shared(inbox, np.int32(desk.inbox + SLOT_BYTES * offset))
-        open_left = cuda.shfl_up_sync(ALL_LANES, right.open, 1)
-        f_left = cuda.shfl_up_sync(ALL_LANES, right.gap, 1)
+        link = cuda.shfl_up_sync(ALL_LANES, link, 1)
         if place.lane == 0:
-            open_left, f_left = low_of(from_strip), high_of(from_strip)
-        return Incoming(Edge(from_left(open_left, right.open), from_left(f_left, right.gap)), letter)
+            link = from_strip
+        open_left, f_left = from_link(link, right.open, right.gap)
+        return Incoming(Edge(open_left, f_left), letter)
 
-    return fetch
+    return enter
 
 
 @cuda.jit(device=True)
@@ -88,8 +87,13 @@ def _load_letter(row_letters, desk, offset):
 
 
 @cuda.jit(device=True)
-def _no_letter_yet(row_letters, desk, offset):
-    return np.int32(0)
+def _load_letters(row_letters, desk, offset):
+    return load_shared_two(row_letters, np.int32(desk.letter + LETTER_BYTES * offset))
+
+
+@cuda.jit(device=True)
+def _no_letters_yet(row_letters, desk, offset):
+    return np.int32(0), np.int32(0)
 
 
 @cuda.jit(device=True)
@@ -98,52 +102,72 @@ def _nothing_yet(letter, desk):
 
 
 @cuda.jit(device=True)
-def _load_after_all(row_letters, desk, offset, read):
-    return _load_letter(row_letters, desk, offset)
+def _load_after_all(row_letters, desk, offset, first, second):
+    return _load_letters(row_letters, desk, offset)
 
 
 @cuda.jit(device=True)
-def _already(row_letters, desk, offset, read):
-    return read
+def _already(row_letters, desk, offset, first, second):
+    return first, second
+
+
+@cuda.jit(device=True)
+def _itself(letter, desk):
+    return letter
 
 
 @cache
-def _make_letters(config: KernelConfig) -> tuple[Any, Any, Any]:
-    """Device functions that read a letter of the next step: before this step, in it, and at its end.
-
-    What is read of a profile depends on another load. Begun early, both take no time of their own; a letter
-    alone is loaded late, so that no register has to hold it.
-    """
+def _make_look_up(config: KernelConfig) -> Any:
+    """A device function for what a lane makes of a row's letter."""
     read = letter_scores(config).read
-    if read is None:
-        return _no_letter_yet, _nothing_yet, _load_after_all
 
     @cuda.jit(device=True)
     def look_up(letter, desk):
         return read(desk.profile, letter, desk.lane_at)
 
-    return _load_letter, look_up, _already
+    return look_up if read is not None else _itself
 
 
 @cache
-def make_fetch_all(config: KernelConfig) -> Any:
+def _make_letters(config: KernelConfig) -> tuple[Any, Any, Any]:
+    """Device functions that read the letters of the next step, from an even row on: before this step, in it
+    one by one, and at its end.
+
+    What is read of a profile depends on another load. Begun early, both take no time of their own; letters
+    alone are loaded late, so that no registers have to hold them.
+    """
+    if letter_scores(config).read is None:
+        return _no_letters_yet, _nothing_yet, _load_after_all
+    return _load_letters, _make_look_up(config), _already
+
+
+@cache
+def make_fetch(config: KernelConfig) -> Any:
     """A device function that gets what a row needs, its letter as well, where nothing has been read early."""
-    fetch, (letter_early, read_early, read_late) = _make_fetch(config), _make_letters(config)
+    enter, link_of, look_up = _make_enter(config), NUMBERS[config.numbers].link, _make_look_up(config)
+    slot_bytes = config.slot_bytes
 
     @cuda.jit(device=True)
-    def fetch_all(inbox, row_letters, desk, offset, right, place):
+    def fetch(inbox, row_letters, desk, offset, right, place):
         """For the row `offset` rows after where the desk is; `right` is the edge that the parts handed on."""
-        read = read_early(letter_early(row_letters, desk, offset), desk)
-        return fetch(inbox, desk, offset, right, place, read_late(row_letters, desk, offset, read))
+        letter = look_up(_load_letter(row_letters, desk, offset), desk)
+        from_strip = load_shared(inbox, np.int32(desk.inbox + slot_bytes * offset))
+        return enter(right, link_of(right.open, right.gap, place.which), from_strip, place, letter)
 
-    return fetch_all
+    return fetch
 
 
-@cuda.jit(device=True)
-def hand_on(outbox, desk, offset, right, place):
-    """Leave a row's right edge for the strip to the right."""
-    if place.lane == place.last_lane:
-        store_shared(outbox, np.int32(desk.outbox + SLOT_BYTES * offset), pack(right.open, right.gap))
+@cache
+def make_hand_on(config: KernelConfig) -> Any:
+    """A device function that leaves a row's right edge for the strip to the right."""
+    link_of = NUMBERS[config.numbers].link
+
+    @cuda.jit(device=True)
+    def hand_on(outbox, desk, right, place):
+        if place.lane == place.last_lane:
+            store_shared(outbox, desk.outbox, link_of(right.open, right.gap, place.which))
+
+    return hand_on
 
 
 @cache
@@ -156,8 +180,8 @@ def make_step(config: KernelConfig, kind: Kind = "usual") -> Any:
     columns, select = config.columns, NUMBERS[config.numbers].select
     any_letters, outside = kind == "any letters", kind in ("partial", "eventful")
     advance, advance_again = make_row(config, any_letters, False), make_row(config, any_letters, outside)
-    fetch = _make_fetch(config)
-    letter_early, read_early, read_late = _make_letters(config)
+    enter, link_of, slot_bytes = _make_enter(config), NUMBERS[config.numbers].link, config.slot_bytes
+    letters_early, read_early, letters_late = _make_letters(config)
     begun_at, at_work, inner_edge = make_begun(config), make_at_work(config), make_inner_edge(config)
 
     @cuda.jit(device=True)
@@ -166,8 +190,7 @@ def make_step(config: KernelConfig, kind: Kind = "usual") -> Any:
         e_between = cuda.local.array(columns, int32)
         left, below, diagonal = state.upper.left, state.lower.left, state.carry.diagonal
         begun = begun_at(row)
-        first_letter = letter_early(row_letters, desk, NEXT_UPPER)
-        second_letter = letter_early(row_letters, desk, NEXT_LOWER)
+        first_letter, second_letter = letters_early(row_letters, desk, NEXT_UPPER)
         first_read = read_early(first_letter, desk)
         upper, high = advance(
             opened, between, e, e_between, letters, state.upper.letter, diagonal, left, state.high, costs,
@@ -183,12 +206,14 @@ def make_step(config: KernelConfig, kind: Kind = "usual") -> Any:
             upper = inner_edge(between, left, upper, cost, final, last)
             lower = inner_edge(opened, below, lower, cost, final, last)
         second_read = read_early(second_letter, desk)
-        hand_on(outbox, desk, UPPER, upper, place)
-        hand_on(outbox, desk, LOWER, lower, place)
-        letter = read_late(row_letters, desk, NEXT_UPPER, first_read)
-        next_upper = fetch(inbox, desk, NEXT_UPPER, upper, place, letter)
-        letter = read_late(row_letters, desk, NEXT_LOWER, second_read)
-        next_lower = fetch(inbox, desk, NEXT_LOWER, lower, place, letter)
+        upper_link = link_of(upper.open, upper.gap, place.which)
+        lower_link = link_of(lower.open, lower.gap, place.which)
+        if place.lane == place.last_lane:
+            store_shared_two(outbox, desk.outbox, upper_link, lower_link)
+        first_read, second_read = letters_late(row_letters, desk, NEXT_UPPER, first_read, second_read)
+        above_next, next_too = load_shared_two(inbox, np.int32(desk.inbox + slot_bytes * NEXT_UPPER))
+        next_upper = enter(upper, upper_link, above_next, place, first_read)
+        next_lower = enter(lower, lower_link, next_too, place, second_read)
         if outside:
             high = select(at_work(row, rows), high, state.high)
             higher = select(at_work(np.int32(row + 1), rows), higher, state.higher)
@@ -197,13 +222,19 @@ def make_step(config: KernelConfig, kind: Kind = "usual") -> Any:
     return step
 
 
-@cuda.jit(device=True)
-def advance_desk(desk, rows):
-    """The desk so many rows further on."""
-    return Desk(
-        np.int32(desk.inbox + SLOT_BYTES * rows), np.int32(desk.outbox + SLOT_BYTES * rows),
-        np.int32(desk.letter + LETTER_BYTES * rows), desk.profile, desk.lane_at,
-    )  # fmt: skip
+@cache
+def make_advance_desk(config: KernelConfig) -> Any:
+    """A device function for the desk so many rows further on."""
+    slot_bytes = config.slot_bytes
+
+    @cuda.jit(device=True)
+    def advance_desk(desk, rows):
+        return Desk(
+            np.int32(desk.inbox + slot_bytes * rows), np.int32(desk.outbox + slot_bytes * rows),
+            np.int32(desk.letter + LETTER_BYTES * rows), desk.profile, desk.lane_at,
+        )  # fmt: skip
+
+    return advance_desk
 
 
 def rows_of_turn(config: KernelConfig, kind: Kind = "usual") -> int:
@@ -217,7 +248,7 @@ def _make_steps(config: KernelConfig, kind: Kind, count: int) -> Any:
     step = make_step(config, kind)
     if count == 1:
         return step
-    others = _make_steps(config, kind, count - 1)
+    others, advance_desk = _make_steps(config, kind, count - 1), make_advance_desk(config)
 
     @cuda.jit(device=True)
     def steps(opened, e, letters, inbox, outbox, row_letters, desk, row, rows, costs, place, state):
@@ -238,7 +269,8 @@ def make_sweep_batch(config: KernelConfig, kind: Kind = "usual") -> Any:
     Returns what it carries on, and `threshold` or what opened value is higher.
     """
     batch, stride, maximum = config.batch, rows_of_turn(config, kind), NUMBERS[config.numbers].maximum
-    steps, fetch = _make_steps(config, kind, stride // STEP_ROWS), make_fetch_all(config)
+    steps, fetch = _make_steps(config, kind, stride // STEP_ROWS), make_fetch(config)
+    advance_desk = make_advance_desk(config)
 
     @cuda.jit(device=True)
     def sweep_batch(

@@ -95,14 +95,24 @@ class KernelConfig:
         return 2 * self.columns + 9
 
     @property
+    def link_words(self) -> int:
+        """int32 in which H and the gap state of a row pass from one part to the next."""
+        return 1 if self.numbers == "packed" else 2
+
+    @property
+    def slot_bytes(self) -> int:
+        """The same in bytes: a slot of a mailbox."""
+        return 4 * self.link_words
+
+    @property
     def replay_values(self) -> int:
         """int32 that a warp keeps of a batch, to sweep it again (see `replay`)."""
-        return self.state_words * LANES + 2 * self.batch
+        return self.state_words * LANES + self.link_words * self.batch
 
     @property
     def mailbox_bytes(self) -> int:
         """Shared memory of a warp: two slots for every row of a batch, and row letters, each twice."""
-        return 2 * 8 * self.batch + 2 * 4 * self.ring
+        return 2 * self.slot_bytes * self.batch + 2 * 4 * self.ring
 
     @property
     def ring(self) -> int:

@@ -12,9 +12,9 @@ import numpy as np
 
 from longalign.backends.cuda import layout
 from longalign.backends.cuda.api import cuda
-from longalign.backends.cuda.batch import LETTER_BYTES, SLOT_BYTES, Carry
+from longalign.backends.cuda.batch import LETTER_BYTES, Carry
 from longalign.backends.cuda.config import LANES, STEP_ROWS, KernelConfig
-from longalign.backends.cuda.layout import high_of, low_of, pack
+from longalign.backends.cuda.layout import high_of, low_of
 from longalign.backends.cuda.letters import NO_LETTER, UNAMBIGUOUS, letter_scores
 from longalign.backends.cuda.numbers import NUMBERS
 from longalign.backends.cuda.ptx import load_shared, store_shared
@@ -187,8 +187,8 @@ def make_load_rows(config: KernelConfig) -> tuple[Any, Any]:
     """A device function that puts a batch's left edge and row letters into shared memory, and one that puts
     earlier letters there."""
     batch, ring, loads, sparing = config.batch, config.ring, -(-config.batch // LANES), config.sparing
-    numbers, scores = NUMBERS[config.numbers], letter_scores(config)
-    number, raised = numbers.number, numbers.raised
+    numbers, scores, slot_bytes = NUMBERS[config.numbers], letter_scores(config), config.slot_bytes
+    number, raised, link_of, first_part = numbers.number, numbers.raised, numbers.link, numbers.first_part
     row_letter, plain_letter = scores.row, scores.plain_row or scores.row
     minds_ambiguous, full = scores.add_any is not None, config.batch % LANES == 0
 
@@ -200,7 +200,7 @@ def make_load_rows(config: KernelConfig) -> tuple[Any, Any]:
 
     @cuda.jit(device=True)
     def load_row(
-        inbox, inbox_at, row_letters, ring_at, edge, read, above, ambiguous, fields, start, slot, origin
+        inbox, inbox_at, row_letters, ring_at, read, above, ambiguous, fields, start, slot, origin
     ):  # fmt: skip
         row, opening = np.int32(start + slot), fields.opening
         gap_open = np.int32(opening - fields.extend)
@@ -210,13 +210,12 @@ def make_load_rows(config: KernelConfig) -> tuple[Any, Any]:
             here = low_of(read.tagged.h)
             gap = raised(low_of(read.tagged.gap), here, gap_open)
             opened = number(np.int32(here - opening), origin)
-            store_shared(inbox, np.int32(inbox_at + SLOT_BYTES * slot), pack(opened, number(gap, origin)))
-            edge = here
-        return edge
+            link = link_of(opened, number(gap, origin), first_part)
+            store_shared(inbox, np.int32(inbox_at + slot_bytes * slot), link)
 
     @cuda.jit(device=True)
     def load_rows(
-        inbox, inbox_at, row_letters, ring_at, edge, first, second, query, fields, rows, start, lane, origin
+        inbox, inbox_at, row_letters, ring_at, first, second, query, fields, rows, start, lane, origin
     ):
         """Returns H on the edge of the batch's last row, and whether the kernel must mind ambiguous letters
         in it, or in the two rows above."""
@@ -229,15 +228,15 @@ def make_load_rows(config: KernelConfig) -> tuple[Any, Any]:
         # No letter of these is ambiguous if none has a bit from UNAMBIGUOUS, a power of two, on.
         codes = first.code | first_above | second.code | second_above
         ambiguous = minds_ambiguous and cuda.any_sync(ALL_LANES, codes >= UNAMBIGUOUS)
-        edge = load_row(
-            inbox, inbox_at, row_letters, ring_at, edge, first, first_above, ambiguous, fields, start, lane,
-            origin,
-        )  # fmt: skip
+        load_row(
+            inbox, inbox_at, row_letters, ring_at, first, first_above, ambiguous, fields, start, lane, origin
+        )
         if loads > 1:
-            edge = load_row(
-                inbox, inbox_at, row_letters, ring_at, edge, second, second_above, ambiguous, fields, start,
-                other, origin,
+            load_row(
+                inbox, inbox_at, row_letters, ring_at, second, second_above, ambiguous, fields, start, other,
+                origin,
             )  # fmt: skip
+        edge = low_of(second.tagged.h if loads > 1 else first.tagged.h)
         return cuda.shfl_sync(ALL_LANES, edge, (batch - 1) % LANES), ambiguous
 
     @cuda.jit(device=True)
@@ -253,21 +252,19 @@ def make_load_rows(config: KernelConfig) -> tuple[Any, Any]:
 def make_store_edge(config: KernelConfig) -> Any:
     """A device function that moves a batch's right edge from shared memory to where others read it."""
     batch, loads, full = config.batch, -(-config.batch // LANES), config.batch % LANES == 0
-    value_of = NUMBERS[config.numbers].value
+    unlink, slot_bytes = NUMBERS[config.numbers].unlink, config.slot_bytes
 
     @cuda.jit(device=True)
     def store_edge(
-        outbox, outbox_at, column, lines, jobs, job, fields, rows, tag, wanted_column, first, lane, half,
-        origin,
-    ):  # fmt: skip
-        """The slots hold rows from `first` on, which may be negative; their values are in that `half`."""
+        outbox, outbox_at, column, lines, jobs, job, fields, rows, tag, wanted_column, first, lane, origin
+    ):
+        """The slots hold rows from `first` on, which may be negative."""
         for load in range(loads):
             slot = np.int32(load * LANES + lane)
             row = np.int32(first + slot)
             if full or slot < batch:
-                value = load_shared(outbox, np.int32(outbox_at + SLOT_BYTES * slot))
-                h = np.int32(value_of(low_of(value), half, origin) + fields.opening)
-                gap = value_of(high_of(value), half, origin)
+                opened, gap = unlink(load_shared(outbox, np.int32(outbox_at + slot_bytes * slot)), origin)
+                h = np.int32(opened + fields.opening)
                 is_there = np.uint32(row) < np.uint32(rows)
                 if is_there:
                     write_tagged(column, fields.column_at + row, h, gap, tag)

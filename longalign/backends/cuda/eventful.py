@@ -22,9 +22,9 @@ from longalign.backends.cuda.batch import (
     UPPER,
     Carry,
     State,
-    advance_desk,
-    hand_on,
-    make_fetch_all,
+    make_advance_desk,
+    make_fetch,
+    make_hand_on,
     make_step,
 )
 from longalign.backends.cuda.best import make_note_best, make_threshold
@@ -46,9 +46,8 @@ def make_sweep_eventful_batch(config: KernelConfig) -> Any:
     `wanted` is the only wanted row that a part may meet, after the second row of a step.
     """
     batch, halves, maximum = config.batch, config.halves, NUMBERS[config.numbers].maximum
-    step, fetch, store_wanted = (
-        make_step(config, "eventful"), make_fetch_all(config), make_store_wanted(config),
-    )  # fmt: skip
+    step, fetch, store_wanted = make_step(config, "eventful"), make_fetch(config), make_store_wanted(config)
+    advance_desk = make_advance_desk(config)
 
     @cuda.jit(device=True)
     def sweep_eventful_batch(
@@ -83,7 +82,8 @@ def make_sweep_rows(config: KernelConfig) -> Any:
     advance, inner_edge = make_row(config, True, True), make_inner_edge(config)
     note_best, threshold_of = make_note_best(config), make_threshold(config)
     begun_at, at_work = make_begun(config), make_at_work(config)
-    fetch, store_wanted = make_fetch_all(config), make_store_wanted(config)
+    fetch, hand_on, advance_desk = make_fetch(config), make_hand_on(config), make_advance_desk(config)
+    store_wanted = make_store_wanted(config)
 
     @cuda.jit(device=True)
     def sweep_rows(
@@ -107,7 +107,7 @@ def make_sweep_rows(config: KernelConfig) -> Any:
             if place.ragged:
                 right = inner_edge(opened, left, right, costs.extend_cost, place.final, place.last_column)
             high = select(at_work(row, rows), high, highest)
-            hand_on(outbox, desk, UPPER, right, place)
+            hand_on(outbox, desk, right, place)
             here, below = below, fetch(inbox, row_letters, desk, NEXT_UPPER, right, place)
             if track_best and looking and high != highest:
                 best = note_best(best, opened, high, highest, np.int32(row + 1), j, costs, origin)

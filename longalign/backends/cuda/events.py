@@ -72,7 +72,7 @@ def first_wanted_below(row, number, wanted_rows, jobs, job):
 @cuda.jit(device=True)
 def next_event(wanted, rows):
     """The row at which something is next to happen: a wanted one, or the last."""
-    return min(rows, wanted.row) if wanted.row > 0 else rows
+    return wanted.row if wanted.row > 0 else rows
 
 
 @cuda.jit(device=True)

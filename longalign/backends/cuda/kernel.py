@@ -31,7 +31,6 @@ from longalign.backends.cuda import layout
 from longalign.backends.cuda.api import cuda, jit_kernel
 from longalign.backends.cuda.batch import (
     LETTER_BYTES,
-    SLOT_BYTES,
     Carry,
     Desk,
     Place,
@@ -91,6 +90,12 @@ SIGNATURE = (
 
 
 @cuda.jit(device=True)
+def _rounded(array):
+    """The first multiple of 8 among the addresses of an array in shared memory."""
+    return shared_address(array) + 7 & -8
+
+
+@cuda.jit(device=True)
 def _right_edge(begun, behind, rows):
     """Rows of a strip's right edge that are done when its first part has done `begun` rows."""
     return min(rows, max(np.int32(0), np.int32(begun - behind)))
@@ -105,14 +110,16 @@ def build_kernel(config: KernelConfig) -> Any:
     columns, halves, span, batch, ring = (
         config.columns, config.halves, config.span, config.batch, config.ring,
     )  # fmt: skip
-    track_best, warps, letter_slots = config.track_best, config.warps, config.warps * 2 * ring
-    slots = config.warps * batch + STEP_ROWS  # more than are filled: the last step fetches what none needs
+    track_best, warps, letter_slots = config.track_best, config.warps, config.warps * 2 * ring + 1
+    # More than are filled: the last step fetches what none needs, and two are loaded from a multiple of 8 on.
+    slots, slot_bytes = config.warps * batch + STEP_ROWS + 1, config.slot_bytes
     scores = letter_scores(config)
     target_letters, fill, has_profile = scores.words, scores.fill, scores.fill is not None
     row_bytes, lane_bytes = ProfileLayout.of(config).row_bytes, ProfileLayout.of(config).lane_bytes
     based, lead = config.numbers == "packed", config.lag + LEAD * batch
     numbers = NUMBERS[config.numbers]
     cost, halves_if, origin_below = numbers.cost, numbers.halves, numbers.origin
+    first_part, second_part, link_type = numbers.first_part, numbers.second_part, numbers.link_type
     load_columns, load_letters, costs_of = (
         make_load_columns(config), make_load_letters(config), make_costs(config),
     )  # fmt: skip
@@ -138,13 +145,13 @@ def build_kernel(config: KernelConfig) -> Any:
         # hide from the assembler what addresses are made of: it would make them anew in each row.
         warp = np.int32(cuda.threadIdx.x // LANES)
         replay_at = (np.int64(cuda.blockIdx.x) * warps + warp) * 2 * side_values
-        inbox = cuda.shared.array(slots, int64)
-        outbox = cuda.shared.array(slots, int64)
+        inbox = cuda.shared.array(slots, link_type)
+        outbox = cuda.shared.array(slots, link_type)
         row_letters = cuda.shared.array(letter_slots, int32)
-        inbox_at = cuda.shfl_sync(ALL_LANES, np.int32(shared_address(inbox) + SLOT_BYTES * warp * batch), 0)
-        outbox_at = cuda.shfl_sync(ALL_LANES, np.int32(shared_address(outbox) + SLOT_BYTES * warp * batch), 0)
+        inbox_at = cuda.shfl_sync(ALL_LANES, np.int32(_rounded(inbox) + slot_bytes * warp * batch), 0)
+        outbox_at = cuda.shfl_sync(ALL_LANES, np.int32(_rounded(outbox) + slot_bytes * warp * batch), 0)
         ring_at = cuda.shfl_sync(
-            ALL_LANES, np.int32(shared_address(row_letters) + LETTER_BYTES * warp * 2 * ring), 0
+            ALL_LANES, np.int32(_rounded(row_letters) + LETTER_BYTES * warp * 2 * ring), 0
         )
         profile, lane_at = row_letters, np.int32(0)
         if has_profile:
@@ -179,7 +186,8 @@ def build_kernel(config: KernelConfig) -> Any:
             inner = end_column < jobs[job, layout.COLS]
             fields, wanted_column = read_fields(jobs, job), strips[strip, layout.WANTED_COLUMN]
             place = Place(
-                job, lane, first, width, np.int32(last_part // halves),
+                job, lane, first, width, first_part if part == last_part else second_part,
+                np.int32(last_part // halves),
                 halves_if(part == last_part, part + 1 == last_part), last_column,
                 last_column < columns - 1 and (wanted_column >= 0 or inner),
             )  # fmt: skip
@@ -247,8 +255,8 @@ def build_kernel(config: KernelConfig) -> Any:
                         carry = rebase(opened, e, carry, cost(np.int32(moved - origin)))
                         origin = moved
                     edge, ambiguous = load_rows(
-                        inbox, inbox_at, row_letters, ring_at, edge, one, other, query, fields, rows, start,
-                        lane, origin,
+                        inbox, inbox_at, row_letters, ring_at, one, other, query, fields, rows, start, lane,
+                        origin,
                     )  # fmt: skip
                     if track_best:
                         kept = Kept(carry, edge, origin, ambiguous_until, wanted.number)
@@ -310,7 +318,7 @@ def build_kernel(config: KernelConfig) -> Any:
 
                 if track_best:
                     score = score_of(highest, threshold, costs, origin)
-                    if score > 0 and score > best.score:
+                    if score > best.score:
                         best = somewhere(score, start, strips[strip, layout.FIRST_COLUMN], batch, full_width)
                         suspect, side = start, np.int32(1 - side)
                         if lane == 0:
@@ -319,7 +327,7 @@ def build_kernel(config: KernelConfig) -> Any:
                         to_repeat = BOTH if suspect != NO_BATCH else NEWEST
                 store_edge(
                     outbox, outbox_at, column, lines, jobs, job, fields, rows, np.int32(tag + 1),
-                    wanted_column, np.int32(start - behind), lane, np.int32(last_part % halves), origin,
+                    wanted_column, np.int32(start - behind), lane, origin,
                 )  # fmt: skip
                 start = end
                 if np.uint32(start) % np.uint32(REST_EVERY * batch) == 0 and start < last_start:

@@ -25,9 +25,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numba import int32, int64
 
 from longalign.backends.cuda import config as configuration
 from longalign.backends.cuda.api import cuda
+from longalign.backends.cuda.layout import high_of, low_of, pack
 from longalign.backends.cuda.ptx import add_pairs, maximum_pairs, permute_bytes
 
 _HIGHEST_HALF = 0xFFFF
@@ -49,8 +51,11 @@ class Numbers:
     - `join(low, high)`: the low half of one and the high half of the other;
     - `halves(low, high)`: all bits of the low half if `low`, of the high half if `high`;
     - `select(mask, x, y)`: x where the mask has bits, else y;
-    - `from_left(x, own)`: what the two parts of a lane get from their left neighbours, which are the last
-      part of the lane before, in x, and the first part of this lane;
+    - `link(open, gap, which)`: the edge of one part in as few bits as it takes: of the first or the second
+      part of the lane, as `first_part` or `second_part` says, if it has two;
+    - `from_link(link, open, gap)`: what stands left of the parts of a lane: of the first one the edge in
+      `link`, of the second one that of the first, which is in `open` and `gap`;
+    - `unlink(link, origin)`: the two values of a link;
     - `part(x, half)`: one half as an integer, in the order of the values.
     """
 
@@ -66,8 +71,14 @@ class Numbers:
     join: Any
     halves: Any
     select: Any
-    from_left: Any
+    link: Any
+    from_link: Any
+    unlink: Any
     part: Any
+    first_part: np.int32
+    second_part: np.int32
+    #: In what links lie, in shared memory.
+    link_type: Any
 
 
 @cuda.jit(device=True)
@@ -115,10 +126,26 @@ def _select(mask, x, y):
     return np.int32((x & mask) | (y & ~mask))
 
 
+@cuda.jit(device=True)
+def _pack(opened, gap, which):
+    return pack(opened, gap)
+
+
+@cuda.jit(device=True)
+def _unpack_for(link, own_open, own_gap):
+    return low_of(link), high_of(link)
+
+
+@cuda.jit(device=True)
+def _unpack(link, origin):
+    return low_of(link), high_of(link)
+
+
 INT32 = Numbers(
     highest=_HIGHEST_32, maximum=_maximum, subtract=_subtract,
     lower=_subtract, cost=_itself, origin=_no_origin, number=_first, raised=_gap_itself, value=_value,
-    join=_first, halves=_all_if, select=_select, from_left=_first, part=_first,
+    join=_first, halves=_all_if, select=_select, link=_pack, from_link=_unpack_for, unlink=_unpack,
+    part=_first, first_part=np.int32(0), second_part=np.int32(0), link_type=int64,
 )  # fmt: skip
 
 
@@ -170,15 +197,31 @@ def _halves_if(low, high):
 
 
 @cuda.jit(device=True)
-def _high_then_low(x, own):
-    return permute_bytes(x, own, np.int32(0x5432))
+def _link_halves(opened, gap, which):
+    """Two halves, picked by a selector of bytes: one of `opened` and, above it, the same one of `gap`."""
+    return permute_bytes(opened, gap, which)
+
+
+@cuda.jit(device=True)
+def _from_halves(link, own_open, own_gap):
+    """What is in the link comes low, and above it the low half of what is the lane's own."""
+    return (
+        permute_bytes(link, own_open, np.int32(0x5410)),
+        permute_bytes(link, own_gap, np.int32(0x5432)),
+    )
+
+
+@cuda.jit(device=True)
+def _link_values(link, origin):
+    return _half_value(link, np.int32(0), origin), _half_value(link, np.int32(1), origin)
 
 
 PACKED = Numbers(
     highest=np.int32(-1), maximum=maximum_pairs, subtract=add_pairs,
     lower=_subtract, cost=_negated_pair, origin=_origin_below, number=_relative_pair, raised=_raised_gap,
-    value=_half_value, join=_join_halves, halves=_halves_if, select=_select, from_left=_high_then_low,
-    part=_half,
+    value=_half_value, join=_join_halves, halves=_halves_if, select=_select, link=_link_halves,
+    from_link=_from_halves, unlink=_link_values, part=_half, first_part=np.int32(0x5410),
+    second_part=np.int32(0x7632), link_type=int32,
 )  # fmt: skip
 
 NUMBERS: dict[configuration.Numbers, Numbers] = {"packed": PACKED, "int32": INT32}

@@ -165,6 +165,35 @@ def store_shared(typing_context: Any, array: Any, address: Any, value: Any) -> A
     return types.void(array, types.int32, array.dtype), generate
 
 
+@intrinsic
+def load_shared_two(typing_context: Any, array: Any, address: Any) -> Any:
+    """Two neighbouring elements of an array in shared memory, from a multiple of 8 on, as a tuple."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        element = context.get_data_type(signature.args[0].dtype)
+        pointer = builder.inttoptr(args[1], ir.PointerType(ir.VectorType(element, 2), 3))
+        both = builder.load(pointer, align=8)
+        found = [builder.extract_element(both, ir.Constant(_I32, k)) for k in range(2)]
+        return context.make_tuple(builder, signature.return_type, found)
+
+    return types.containers.UniTuple(array.dtype, 2)(array, types.int32), generate
+
+
+@intrinsic
+def store_shared_two(typing_context: Any, array: Any, address: Any, first: Any, second: Any) -> Any:
+    """Store two neighbouring elements of an array in shared memory, from a multiple of 8 on."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        vector = ir.VectorType(context.get_data_type(signature.args[0].dtype), 2)
+        both = ir.Constant(vector, ir.Undefined)
+        for k in range(2):
+            both = builder.insert_element(both, args[2 + k], ir.Constant(_I32, k))
+        builder.store(both, builder.inttoptr(args[1], ir.PointerType(vector, 3)), align=8)
+        return context.get_dummy_value()
+
+    return types.void(array, types.int32, array.dtype, array.dtype), generate
+
+
 def _arithmetic(ptx: str, operands: int) -> Any:
     """An instruction that computes one 32-bit number from two or three others."""
     constraints = ",".join(["=r", *["r"] * operands])

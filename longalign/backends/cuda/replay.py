@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 
 from longalign.backends.cuda.api import cuda
-from longalign.backends.cuda.batch import SLOT_BYTES
 from longalign.backends.cuda.best import Best
 from longalign.backends.cuda.config import LANES, KernelConfig
 from longalign.backends.cuda.interrupt import make_keep
@@ -35,11 +34,37 @@ NO_BATCH = np.int32(-1)
 NOTHING, NEWEST, SUSPECT, BOTH = map(np.int32, range(4))
 
 
+@cuda.jit(device=True)
+def _store_word(replays, at, link):
+    replays[np.uint64(at)] = link
+
+
+@cuda.jit(device=True)
+def _load_word(replays, at):
+    return replays[np.uint64(at)]
+
+
+@cuda.jit(device=True)
+def _store_words(replays, at, link):
+    replays[np.uint64(at)] = low_of(link)
+    replays[np.uint64(at + 1)] = high_of(link)
+
+
+@cuda.jit(device=True)
+def _load_words(replays, at):
+    return pack(replays[np.uint64(at)], replays[np.uint64(at + 1)])
+
+
+#: Device functions that store and load a link, by how many words it has.
+_LINKS = {1: (_store_word, _load_word), 2: (_store_words, _load_words)}
+
+
 def make_replay(config: KernelConfig) -> tuple[Any, Any]:
     """Device functions that keep what a lane needs to sweep a batch again, its left edge included, in
     `replays`, from `at` on; and that recall it."""
     batch, loads, words = config.batch, -(-config.batch // LANES), config.state_words * LANES
-    store, load = make_keep(config)
+    (store, load), (store_link, load_link) = make_keep(config), _LINKS[config.link_words]
+    slot_bytes, link_words = config.slot_bytes, config.link_words
 
     @cuda.jit(device=True)
     def keep(replays, at, lane, opened, e, kept, inbox, inbox_at):
@@ -47,18 +72,16 @@ def make_replay(config: KernelConfig) -> tuple[Any, Any]:
         for k in range(loads):
             slot = np.int32(k * LANES + lane)
             if slot < batch:
-                value = load_shared(inbox, np.int32(inbox_at + SLOT_BYTES * slot))
-                replays[np.uint64(at + words + 2 * slot)] = low_of(value)
-                replays[np.uint64(at + words + 2 * slot + 1)] = high_of(value)
+                link = load_shared(inbox, np.int32(inbox_at + slot_bytes * slot))
+                store_link(replays, at + words + link_words * slot, link)
 
     @cuda.jit(device=True)
     def recall(replays, at, lane, opened, e, inbox, inbox_at):
         for k in range(loads):
             slot = np.int32(k * LANES + lane)
             if slot < batch:
-                low = replays[np.uint64(at + words + 2 * slot)]
-                high = replays[np.uint64(at + words + 2 * slot + 1)]
-                store_shared(inbox, np.int32(inbox_at + SLOT_BYTES * slot), pack(low, high))
+                link = load_link(replays, at + words + link_words * slot)
+                store_shared(inbox, np.int32(inbox_at + slot_bytes * slot), link)
         return load(replays, at, lane, opened, e)
 
     return keep, recall
