@@ -76,6 +76,8 @@ def _starter(local: bool, has_matrix: bool) -> Any:
 
 
 def _compiled(kernel: Any, signature: tuple[Any, ...]) -> Any:
+    if signature in kernel.overloads:
+        return kernel
     try:
         with collector_at_rest():
             kernel.compile(signature)
@@ -117,6 +119,7 @@ class CudaBackend:
         self.kernel_seconds = 0.0
         self._device = devices[device]
         self._workspace: memory.Workspace | None = None
+        self._known: Hardware | None = None
         self._blocks: dict[tuple[KernelConfig, int], int] = {}
         self._wishes = Wishes(numbers, columns, batch, warps, max_registers, band_rows)
 
@@ -224,11 +227,13 @@ class CudaBackend:
             return planning.choose(jobs, self._hardware(), self._wishes)
 
     def _hardware(self) -> Hardware:
-        """What planning needs to know; the device's context must be current."""
-        device = cuda.current_context().device
-        shared_bytes, clock = device.MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, 1e3 * device.CLOCK_RATE
-        known = Hardware(device.MULTIPROCESSOR_COUNT, self._device.compute_capability, shared_bytes)
-        return replace(known, clock=clock) if clock > 0 else known  # virtual devices may not say
+        """What planning needs to know; the device's context must be current when this is first asked."""
+        if self._known is None:
+            device = cuda.current_context().device
+            shared_bytes, clock = device.MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, 1e3 * device.CLOCK_RATE
+            known = Hardware(device.MULTIPROCESSOR_COUNT, self._device.compute_capability, shared_bytes)
+            self._known = replace(known, clock=clock) if clock > 0 else known  # virtual devices may not say
+        return self._known
 
     def _sweep_group(
         self, config: KernelConfig, jobs: list[SweepJob], progress: Progress

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,13 @@ from longalign.errors import BackendError
 _VALUE = 8  # bytes of a boundary value: two numbers, or one and its tag
 _LETTER = 1
 _STRIP = 4 * (layout.STRIP_FIELDS + layout.BEST_FIELDS + 1)
+
+#: Device memory, as a function that gives an array in it: from a byte on, of a shape and a type.
+Block = Callable[[int, tuple[int, ...], np.dtype[Any]], Any]
+
+#: Arrays of a block that are kept: the next launch may have the same ones, and each takes long to make and to
+#: pass to a kernel for the first time.
+_KEPT_ARRAYS = 256
 
 #: Arrays begin at multiples of this.
 _ALIGNMENT = 256
@@ -69,7 +77,7 @@ class Workspace:
         self.swept = cuda.pinned_array(1, np.int64)
         self.yes = cuda.pinned_array(1, np.int32)
         self.yes[0] = 1
-        self._block: Any = None
+        self._block: Block | None = None
         self._size = 0
         self._staging: Any = None
         self._pinned: Any = None
@@ -114,9 +122,9 @@ class Workspace:
         """How long the last kernel ran."""
         return float(self.started.elapsed_time(self.finished)) / 1e3
 
-    def block(self, needed: int, what: str) -> Any:
+    def block(self, needed: int, what: str) -> Block:
         """Device memory of that many bytes for `what`. Raises BackendError, with figures, if too little."""
-        if needed > self._size:
+        if self._block is None or needed > self._size:
             free = self.free_bytes()
             if needed > free:
                 raise BackendError(
@@ -125,14 +133,15 @@ class Workspace:
                 )
             self._block, self._size = None, 0
             cuda.current_context().memory_manager.deallocations.clear()
-            self._block, self._size = cuda.device_array(needed, np.uint8), needed
+            memory = cuda.device_array(needed, np.uint8)
+            self._block, self._size = lru_cache(_KEPT_ARRAYS)(partial(part_of, memory)), needed
         return self._block
 
 
 class Arena:
     """Arrays laid out one after the other in a workspace's block."""
 
-    def __init__(self, block: Any, stream: Any) -> None:
+    def __init__(self, block: Block, stream: Any) -> None:
         self._block, self._stream, self._used = block, stream, 0
 
     def _upload(self, arrays: list[NDArray[Any]]) -> list[Any]:
@@ -158,13 +167,13 @@ class Arena:
         return part
 
     def _part(self, start: int, shape: tuple[int, ...], dtype: Any) -> Any:
-        return part_of(self._block, start, shape, dtype)
+        return self._block(start, shape, np.dtype(dtype))
 
 
 class DeviceBuffers(Arena):
     """The arrays of one launch, laid out in a workspace's block; `arguments` in the kernel's order."""
 
-    def __init__(self, work: WorkList, block: Any, replays: Any, stream: Any) -> None:
+    def __init__(self, work: WorkList, block: Block, replays: Any, stream: Any) -> None:
         super().__init__(block, stream)
         even_edges = work.even_edges if len(work.even_edges) else np.zeros((1, layout.EDGE_FIELDS), np.int64)
         (

@@ -31,7 +31,7 @@ class Shape:
 SHAPES: dict[Numbers, tuple[Shape, ...]] = {
     "packed": (
         *(Shape(32, 64, 255), Shape(24, 64, 255), Shape(20, 64, 255)),
-        *(Shape(16, 64, 255), Shape(8, 64, 168)),
+        *(Shape(16, 64, 255), Shape(8, 64, 168), Shape(6, 64, 168)),
     ),
     "int32": (Shape(16, 32, 168), Shape(8, 32, 128)),
 }

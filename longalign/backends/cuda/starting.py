@@ -13,7 +13,7 @@ from longalign.backends.base import EdgeStarts, Progress, Rectangle
 from longalign.backends.cuda import launch
 from longalign.backends.cuda import start_kernel as kernel
 from longalign.backends.cuda.config import LANES
-from longalign.backends.cuda.memory import Arena, Workspace
+from longalign.backends.cuda.memory import Arena, Block, Workspace
 from longalign.backends.matrices import lay_out
 from longalign.boundary import Edge, IntArray, StartLine
 
@@ -92,7 +92,7 @@ def _launch(
 class _Buffers(Arena):
     """The arrays of one launch; `arguments` in the kernel's order."""
 
-    def __init__(self, jobs: Sequence[Rectangle], matrices: IntArray, block: Any, stream: Any) -> None:
+    def __init__(self, jobs: Sequence[Rectangle], matrices: IntArray, block: Block, stream: Any) -> None:
         super().__init__(block, stream)
         self._table = table(jobs)
         strips = strip_table(self._table)

@@ -12,7 +12,7 @@ from longalign.backends import leaves
 from longalign.backends.base import Progress, Runs, TraceJob
 from longalign.backends.cuda import launch
 from longalign.backends.cuda.config import LANES
-from longalign.backends.cuda.memory import Arena, Workspace
+from longalign.backends.cuda.memory import Arena, Block, Workspace
 from longalign.backends.cuda.trace_fill import COLUMN_AT, TABLE_FIELDS, WORDS_AT, words_of
 from longalign.backends.cuda.trace_kernel import FOUND_AT, FOUND_FIELDS, FOUND_RUNS
 from longalign.backends.matrices import lay_out
@@ -70,7 +70,7 @@ def _device_bytes(rows: int, cols: int) -> int:
 class _Buffers(Arena):
     """The arrays of one launch; `arguments` in the kernel's order."""
 
-    def __init__(self, jobs: Sequence[TraceJob], block: Any, stream: Any) -> None:
+    def __init__(self, jobs: Sequence[TraceJob], block: Block, stream: Any) -> None:
         super().__init__(block, stream)
         table = _table(jobs)
         letters = int(table[-1, leaves.RUNS_END])
