@@ -16,7 +16,7 @@ from longalign.errors import BackendError
 from longalign.matrix import SubstitutionMatrix
 from longalign.scoring import Scoring
 from longalign.testing import SweepConformance, assert_same_result, whole_matrix
-from longalign.testing_inputs import QUERY_N, TARGET_N, letters_of, matrix_of, scattered
+from longalign.testing_inputs import QUERY_N, TARGET_N, letters_of, matrix_of, mutated, scattered
 from longalign.testing_starts import StartConformance
 from longalign.testing_traces import TIES, TraceConformance, assert_same_path
 
@@ -211,6 +211,24 @@ def test_best_cells_of_one_score_here_and_there(gpu, cpu):
         for words in (2, 40)
         for seed in range(20)
     ]
+    check(gpu, cpu, work)
+
+
+def test_best_cells_of_almost_one_score_here_and_there(gpu, cpu):
+    """High ones, as where alignments compete: batches then watch every second row."""
+    work = []
+    for seed in range(12):
+        rng = np.random.default_rng(seed)
+        word = rng.integers(0, 4, 500, np.uint8)
+        sides = [
+            [mutated(word, int(rng.integers(495, 506)), 0.005, rng) for _ in range(12)] for _ in range(2)
+        ]
+        spacers = rng.integers(0, 4, (2, 12, 150), np.uint8)
+        query, target = (
+            np.concatenate([part for pair in zip(side, between, strict=True) for part in pair])
+            for side, between in zip(sides, spacers, strict=True)
+        )
+        work.append(whole_matrix(query, target, Scoring(), True))
     check(gpu, cpu, work)
 
 

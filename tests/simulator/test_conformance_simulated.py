@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from longalign.backends.base import SweepJob
-from longalign.backends.cuda import window
+from longalign.backends.cuda import replay, window
 from longalign.backends.cuda.backend import CudaBackend
 from longalign.backends.cuda.config import KernelConfig
 from longalign.boundary import State, entry_edges
@@ -112,6 +112,17 @@ def test_batches_of_all_kinds(batch: int, rows: int):
 def test_best_cells_of_one_score_here_and_there(wishes: dict[str, int], words: int, seed: int):
     """The one on the lowest anti-diagonal is in the first batch of these, or in a later one of a strip."""
     check_packed([whole_matrix(*scattered(120, 600, words, seed), Scoring(), True)], columns=8, **wishes)
+
+
+@pytest.mark.parametrize("seed", [17, 28, 30, 44])
+def test_best_cells_where_every_second_row_is_watched(seed: int, monkeypatch: pytest.MonkeyPatch):
+    """Many cells have almost the highest score; it is in a row that nobody watches, or in an earlier batch."""
+    monkeypatch.setattr(replay, "_HIGH", 0)
+    rng = np.random.default_rng(seed)
+    query, target = rng.integers(0, 2, 121, np.uint8), rng.integers(0, 2, 18, np.uint8)
+    scoring = [Scoring(1, -1, 0, 1), Scoring(2, -3, 1, 1), Scoring(3, -2, 1, 1)][seed % 3]
+    assert KernelConfig(local=True, track_best=True, columns=9).samples
+    check_packed([whole_matrix(query, target, scoring, True)], columns=9, batch=8)
 
 
 @pytest.mark.parametrize("value", [-(1 << 30) - 5, (1 << 30) + 5])

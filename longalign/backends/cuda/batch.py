@@ -44,11 +44,12 @@ Incoming = namedtuple("Incoming", "left letter")
 #: What goes from step to step; of the two rows of a step, what has been highest.
 State = namedtuple("State", "carry upper lower high higher")
 
-#: What is special about a batch. "any letters": the query has others than A C G T, which is rare. "partial":
-#: some parts are above the rectangle or below it. Strips follow one another no faster than they get through
-#: such batches, at their beginnings and at their ends, so these must not be slow. "eventful": the same, and
-#: there may be more; see `eventful`.
-Kind = Literal["usual", "any letters", "partial", "eventful"]
+#: What is special about a batch. "sampled": how high it comes, it looks in every second row only; see
+#: `replay`. "any letters": the query has others than A C G T, which is rare. "partial": some parts are above
+#: the rectangle or below it. Strips follow one another no faster than they get through such batches, at their
+#: beginnings and at their ends, so these must not be slow. "eventful": the same, and there may be more; see
+#: `eventful`.
+Kind = Literal["usual", "sampled", "any letters", "partial", "eventful"]
 
 #: Steps of one turn of the loop over a batch: spares copies between registers.
 _UNROLLED = 2
@@ -179,7 +180,8 @@ def make_step(config: KernelConfig, kind: Kind = "usual") -> Any:
     """
     columns, select = config.columns, NUMBERS[config.numbers].select
     any_letters, outside = kind == "any letters", kind in ("partial", "eventful")
-    advance, advance_again = make_row(config, any_letters, False), make_row(config, any_letters, outside)
+    advance = make_row(config, any_letters, False, watched=kind != "sampled")
+    advance_again = make_row(config, any_letters, outside)
     enter, link_of, slot_bytes = _make_enter(config), NUMBERS[config.numbers].link, config.slot_bytes
     letters_early, read_early, letters_late = _make_letters(config)
     begun_at, at_work, inner_edge = make_begun(config), make_at_work(config), make_inner_edge(config)
@@ -266,7 +268,7 @@ def make_sweep_batch(config: KernelConfig, kind: Kind = "usual") -> Any:
     (see `eventful` for others).
 
     It takes left edge and letters from shared memory, and leaves the right edge there: `desk` says where.
-    Returns what it carries on, and `threshold` or what opened value is higher.
+    Returns what it carries on, and `threshold` or what opened value of the watched cells is higher.
     """
     batch, stride, maximum = config.batch, rows_of_turn(config, kind), NUMBERS[config.numbers].maximum
     steps, fetch = _make_steps(config, kind, stride // STEP_ROWS), make_fetch(config)

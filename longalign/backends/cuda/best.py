@@ -61,15 +61,16 @@ def make_threshold(config: KernelConfig) -> Any:
     number, select, highest = numbers.number, numbers.select, numbers.highest
 
     @cuda.jit(device=True)
-    def threshold(best, elsewhere, i, j, costs, origin, used):
-        """Cells from row i and column j on follow; ties matter while one could outrank `best`.
+    def threshold(best, elsewhere, i, j, costs, origin, used, slack):
+        """Cells from row i and column j on follow; ties matter while one could outrank `best`, and so do
+        cells that are lower by up to `slack`.
 
         A cell of the score `elsewhere` has been seen in the rectangle, nobody asks where: ties matter.
         Halves without a bit in `used` are right of the strip: nothing there exceeds `highest`.
         """
         tie = np.int32(1 if np.int32(i + j) <= np.int32(best.i + best.j) else 0)
         score = max(np.int32(best.score - tie), np.int32(elsewhere - 1))
-        return select(used, number(np.int32(score - costs.amount), origin), highest)
+        return select(used, number(np.int32(score - slack - costs.amount), origin), highest)
 
     return threshold
 

@@ -54,6 +54,14 @@ class KernelConfig:
         return self.columns > 8
 
     @property
+    def samples(self) -> bool:
+        """Whether batches may watch every second row only, where scores are high (see `replay`).
+
+        In narrow strips, a row takes so long whatever is done with its cells.
+        """
+        return self.track_best and self.columns > 8
+
+    @property
     def halves(self) -> int:
         """Cells that a lane computes at a time."""
         return 2 if self.numbers == "packed" else 1

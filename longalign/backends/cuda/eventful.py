@@ -112,7 +112,7 @@ def make_sweep_rows(config: KernelConfig) -> Any:
             if track_best and looking and high != highest:
                 best = note_best(best, opened, high, highest, np.int32(row + 1), j, costs, origin)
                 i = np.int32(row + 2 - STEP_ROWS * (halves - 1))
-                high = threshold_of(best, np.int32(0), i, j, costs, origin, used)
+                high = threshold_of(best, np.int32(0), i, j, costs, origin, used, np.int32(0))
             highest = high
             row = np.int32(row + 1)
             if row == of_low.row and row > 0:

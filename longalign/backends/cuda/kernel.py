@@ -63,6 +63,7 @@ from longalign.backends.cuda.replay import (
     NO_BATCH,
     NOTHING,
     SUSPECT,
+    is_high,
     make_replay,
     make_score,
     somewhere,
@@ -127,12 +128,13 @@ def build_kernel(config: KernelConfig) -> Any:
     (load_rows, load_letters_again), (store_kept, load_kept) = make_load_rows(config), make_keep(config)
     rebase, threshold_of, state_words = make_rebase(config), make_threshold(config), config.state_words
     (keep, recall), score_of, side_values = make_replay(config), make_score(config), config.replay_values
-    sweep_batch, sweep_any_batch, sweep_partial_batch = (
-        make_sweep_batch(config), make_sweep_batch(config, "any letters"), make_sweep_batch(config, "partial")
+    sweep_batch, sweep_any_batch, sweep_partial_batch, sweep_sampled_batch = (
+        make_sweep_batch(config), make_sweep_batch(config, "any letters"),
+        make_sweep_batch(config, "partial"), make_sweep_batch(config, "sampled"),
     )  # fmt: skip
     sweep_eventful_batch, sweep_rows = make_sweep_eventful_batch(config), make_sweep_rows(config)
     minds_ambiguous, full_width = scores.add_any is not None, config.strip_width
-    sparing = config.sparing
+    sparing, samples = config.sparing, config.samples
 
     @jit_kernel(config.max_registers)
     def sweep(
@@ -276,10 +278,14 @@ def build_kernel(config: KernelConfig) -> Any:
                 cuda.syncwarp()
 
                 costs, first_row = costs_of(fields, origin), np.int32(now - part * STEP_ROWS)
+                any_letters = minds_ambiguous and start < ambiguous_until
+                sampled = samples and not (by_rows or happens or partial or any_letters)
+                if sampled:
+                    sampled = is_high(max(best.score, elsewhere), costs)
                 threshold = threshold_of(
                     best, np.int32(0) if looking else elsewhere,
                     np.int32(first_row + 1 - STEP_ROWS * (halves - 1)), np.int32(first + 1), costs, origin,
-                    used,
+                    used, costs.amount if sampled else np.int32(0),
                 )  # fmt: skip
                 if track_best:
                     elsewhere = load_relaxed(best_scores, job)  # it takes its time
@@ -300,8 +306,13 @@ def build_kernel(config: KernelConfig) -> Any:
                         opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, place,
                         carry, threshold,
                     )  # fmt: skip
-                elif minds_ambiguous and start < ambiguous_until:
+                elif any_letters:
                     carry, highest = sweep_any_batch(
+                        opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, place,
+                        carry, threshold,
+                    )  # fmt: skip
+                elif sampled:
+                    carry, highest = sweep_sampled_batch(
                         opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, place,
                         carry, threshold,
                     )  # fmt: skip
@@ -317,13 +328,14 @@ def build_kernel(config: KernelConfig) -> Any:
                     continue
 
                 if track_best:
-                    score = score_of(highest, threshold, costs, origin)
-                    if score > best.score:
+                    exceeds, score = score_of(highest, threshold, costs, origin)
+                    slack = costs.amount if samples and suspect != NO_BATCH else np.int32(0)
+                    if score > best.score + slack:
                         best = somewhere(score, start, strips[strip, layout.FIRST_COLUMN], batch, full_width)
                         suspect, side = start, np.int32(1 - side)
                         if lane == 0:
                             cuda.atomic.max(best_scores, job, score)
-                    elif score > 0:
+                    elif exceeds:
                         to_repeat = BOTH if suspect != NO_BATCH else NEWEST
                 store_edge(
                     outbox, outbox_at, column, lines, jobs, job, fields, rows, np.int32(tag + 1),
@@ -351,7 +363,8 @@ def build_kernel(config: KernelConfig) -> Any:
                     if told_to_stop(stop):
                         return
                     if track_best and start >= last_start and to_repeat == NOTHING and suspect != NO_BATCH:
-                        if best.score >= load_for_all(best_scores, job):
+                        slack = costs.amount if samples else np.int32(0)
+                        if best.score + slack >= load_for_all(best_scores, job):
                             to_repeat = SUSPECT
                         else:
                             best = no_best()

@@ -2,10 +2,15 @@
 
 A look at every row would be a branch that nothing can overlap. So a batch says only how high it has come.
 What a warp needs to sweep it again is kept before, on one of two *sides* of the warp's memory. If the batch
-is higher than all before it, it becomes the strip's *suspect*, and the other side is used from then on:
-along an alignment each batch supersedes the one before. If it comes as high as what is known and could
-outrank it, suspect and batch are repeated at once, row by row, with a look at each cell. At the end of the
-strip the suspect is repeated, unless another strip has come higher.
+is higher than all before it, it becomes the strip's *suspect*, and the other side is used from then on: along
+an alignment each batch supersedes the one before. If it comes as high as what is known and could outrank it,
+suspect and batch are repeated at once, row by row, with a look at each cell. At the end of the strip the
+suspect is repeated, unless another strip has come higher.
+
+Where scores are high, a batch watches every second row only. A gap leads from any cell of the others to the
+one below, which is lower by no more than the *slack*, alpha + beta; so a batch may be higher by that than it
+says. It supersedes a suspect only if it is higher than that can be, and it is repeated as soon as it comes
+within the slack of what is known: where scores are low, many would.
 
 What is repeated writes the same values to the same places once more, or none.
 """
@@ -26,6 +31,10 @@ from longalign.backends.cuda.layout import high_of, low_of, pack
 from longalign.backends.cuda.numbers import NUMBERS
 from longalign.backends.cuda.ptx import load_shared, store_shared
 from longalign.backends.cuda.sync import ALL_LANES
+
+#: In units of the slack: where no letters are alike but by chance, scores stay below, and batches come near
+#: the best of them all the time.
+_HIGH = 32
 
 #: In place of a suspect's first row: there is no suspect.
 NO_BATCH = np.int32(-1)
@@ -88,15 +97,15 @@ def make_replay(config: KernelConfig) -> tuple[Any, Any]:
 
 
 def make_score(config: KernelConfig) -> Any:
-    """A device function for the highest score of a batch, the same in all lanes; 0 if none exceeds its
-    threshold."""
+    """A device function that says whether a batch exceeds its threshold, and its highest score if so, the
+    same in all lanes."""
     numbers, halves = NUMBERS[config.numbers], np.int32(config.halves)
     part, value = numbers.part, numbers.value
 
     @cuda.jit(device=True)
     def score(highest, threshold, costs, origin):
-        found = np.int32(0)
-        if cuda.any_sync(ALL_LANES, highest != threshold):
+        found, exceeds = np.int32(0), cuda.any_sync(ALL_LANES, highest != threshold)
+        if exceeds:
             for half in range(halves):
                 if part(highest, half) != part(threshold, half):
                     found = max(found, np.int32(value(highest, half, origin) + costs.amount))
@@ -105,9 +114,15 @@ def make_score(config: KernelConfig) -> Any:
                 found = max(found, cuda.shfl_down_sync(ALL_LANES, found, distance))
                 distance //= 2
             found = cuda.shfl_sync(ALL_LANES, found, 0)
-        return found
+        return exceeds, found
 
     return score
+
+
+@cuda.jit(device=True)
+def is_high(score, costs):
+    """Whether few batches come within the slack of a score that has been seen; the same in all lanes."""
+    return cuda.any_sync(ALL_LANES, score > _HIGH * costs.amount)
 
 
 @cuda.jit(device=True)

@@ -29,13 +29,13 @@ def _make_cell(numbers: Numbers, local: bool) -> Any:
 
 
 @cache
-def make_row(config: KernelConfig, any_letters: bool, guarded: bool) -> Any:
+def make_row(config: KernelConfig, any_letters: bool, guarded: bool, watched: bool = True) -> Any:
     """A device function that advances a lane by one row, from opened values (H - alpha - beta) in `above` and
     E in `e_above`.
 
     Those of the row go to `here` and `e_here`, which may be the same arrays; where `guarded`, only in halves
-    with bits in `begun`. It returns the right edge, and `highest` or what opened value of the row is higher.
-    `any_letters`: not only A C G T in the query.
+    with bits in `begun`. It returns the right edge, and `highest` or, where `watched`, what opened value of
+    the row is higher. `any_letters`: not only A C G T in the query.
     """
     columns = config.columns
     numbers, scores = NUMBERS[config.numbers], letter_scores(config)
@@ -55,7 +55,8 @@ def make_row(config: KernelConfig, any_letters: bool, guarded: bool) -> Any:
             open_left = lower(h, costs.opening)
             here[k] = select(begun, open_left, here[k]) if guarded else open_left
             e_here[k] = select(begun, e, e_here[k]) if guarded else e
-            highest = maximum(highest, open_left)
+            if watched:
+                highest = maximum(highest, open_left)
         return Edge(open_left, f), highest
 
     return advance
