@@ -116,7 +116,7 @@ def test_best_cells_of_one_score_here_and_there(wishes: dict[str, int], words: i
 
 @pytest.mark.parametrize("seed", [17, 28, 30, 44])
 def test_best_cells_where_every_second_row_is_watched(seed: int, monkeypatch: pytest.MonkeyPatch):
-    """Many cells have almost the highest score; it is in a row that nobody watches, or in an earlier batch."""
+    """Many cells have almost the highest score; it is in a row that nobody watches, or in a batch before."""
     monkeypatch.setattr(replay, "_HIGH", 0)
     rng = np.random.default_rng(seed)
     query, target = rng.integers(0, 2, 121, np.uint8), rng.integers(0, 2, 18, np.uint8)
