@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from longalign.backends.base import SweepJob
-from longalign.backends.cuda import replay, window
+from longalign.backends.cuda import kernel, replay, window
 from longalign.backends.cuda.backend import CudaBackend
 from longalign.backends.cuda.config import KernelConfig
 from longalign.boundary import State, entry_edges
@@ -118,6 +118,7 @@ def test_best_cells_of_one_score_here_and_there(wishes: dict[str, int], words: i
 def test_best_cells_where_every_second_row_is_watched(seed: int, monkeypatch: pytest.MonkeyPatch):
     """Many cells have almost the highest score; it is in a row that nobody watches, or in a batch before."""
     monkeypatch.setattr(replay, "_HIGH", 0)
+    monkeypatch.setattr(kernel, "WATCHED", np.int32(0))
     rng = np.random.default_rng(seed)
     query, target = rng.integers(0, 2, 121, np.uint8), rng.integers(0, 2, 18, np.uint8)
     scoring = [Scoring(1, -1, 0, 1), Scoring(2, -3, 1, 1), Scoring(3, -2, 1, 1)][seed % 3]

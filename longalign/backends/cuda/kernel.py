@@ -63,6 +63,7 @@ from longalign.backends.cuda.replay import (
     NO_BATCH,
     NOTHING,
     SUSPECT,
+    WATCHED,
     is_high,
     make_replay,
     make_score,
@@ -226,6 +227,7 @@ def build_kernel(config: KernelConfig) -> Any:
             ambiguous_until = kept.ambiguous_until
             wanted = wanted_row(kept.next_wanted, wanted_rows, jobs, job)
             best, side, suspect, to_repeat = no_best(), np.int32(0), NO_BATCH, NOTHING
+            slack, watch_until = np.int32(0), np.int32(0)
             used = halves_if(width > 0, width > columns)
             elsewhere = load_relaxed(best_scores, job) if track_best else np.int32(0)
             ahead = read_ahead(query, column, fields, rows, first_start, lane)
@@ -279,7 +281,8 @@ def build_kernel(config: KernelConfig) -> Any:
 
                 costs, first_row = costs_of(fields, origin), np.int32(now - part * STEP_ROWS)
                 any_letters = minds_ambiguous and start < ambiguous_until
-                sampled = samples and not (by_rows or happens or partial or any_letters)
+                sampled = samples and start >= watch_until
+                sampled = sampled and not (by_rows or happens or partial or any_letters)
                 if sampled:
                     sampled = is_high(max(best.score, elsewhere), costs)
                 threshold = threshold_of(
@@ -325,18 +328,23 @@ def build_kernel(config: KernelConfig) -> Any:
                 if looking:
                     best = best_of_warp(best)
                     suspect, to_repeat = NO_BATCH, NEWEST if to_repeat == BOTH else NOTHING
+                    slack = np.int32(0)
                     continue
 
                 if track_best:
                     exceeds, score = score_of(highest, threshold, costs, origin)
-                    slack = costs.amount if samples and suspect != NO_BATCH else np.int32(0)
-                    if score > best.score + slack:
-                        best = somewhere(score, start, strips[strip, layout.FIRST_COLUMN], batch, full_width)
-                        suspect, side = start, np.int32(1 - side)
-                        if lane == 0:
-                            cuda.atomic.max(best_scores, job, score)
-                    elif exceeds:
-                        to_repeat = BOTH if suspect != NO_BATCH else NEWEST
+                    if exceeds:
+                        watch_until = np.int32(end + WATCHED * batch)
+                        if score > best.score + slack:
+                            best = somewhere(
+                                score, start, strips[strip, layout.FIRST_COLUMN], batch, full_width
+                            )  # fmt: skip
+                            suspect, side = start, np.int32(1 - side)
+                            slack = costs.amount if sampled else np.int32(0)
+                            if lane == 0:
+                                cuda.atomic.max(best_scores, job, score)
+                        else:
+                            to_repeat = BOTH if suspect != NO_BATCH else NEWEST
                 store_edge(
                     outbox, outbox_at, column, lines, jobs, job, fields, rows, np.int32(tag + 1),
                     wanted_column, np.int32(start - behind), lane, origin,
@@ -363,7 +371,6 @@ def build_kernel(config: KernelConfig) -> Any:
                     if told_to_stop(stop):
                         return
                     if track_best and start >= last_start and to_repeat == NOTHING and suspect != NO_BATCH:
-                        slack = costs.amount if samples else np.int32(0)
                         if best.score + slack >= load_for_all(best_scores, job):
                             to_repeat = SUSPECT
                         else:

@@ -9,8 +9,9 @@ suspect is repeated, unless another strip has come higher.
 
 Where scores are high, a batch watches every second row only. A gap leads from any cell of the others to the
 one below, which is lower by no more than the *slack*, alpha + beta; so a batch may be higher by that than it
-says. It supersedes a suspect only if it is higher than that can be, and it is repeated as soon as it comes
-within the slack of what is known: where scores are low, many would.
+says. It is superseded only by one that is higher than that can be, and noticed as soon as it comes within the
+slack of what is known. Then the batches that follow watch all rows, as many batches along an alignment come
+near to the one before; and so do all where scores are low.
 
 What is repeated writes the same values to the same places once more, or none.
 """
@@ -31,6 +32,9 @@ from longalign.backends.cuda.layout import high_of, low_of, pack
 from longalign.backends.cuda.numbers import NUMBERS
 from longalign.backends.cuda.ptx import load_shared, store_shared
 from longalign.backends.cuda.sync import ALL_LANES
+
+#: Batches that watch all rows after one that has come near what is known.
+WATCHED = np.int32(64)
 
 #: In units of the slack: where no letters are alike but by chance, scores stay below, and batches come near
 #: the best of them all the time.
