@@ -1,4 +1,4 @@
-"""Runs the tests of tests/simulator in a process whose numba simulates CUDA."""
+"""Runs the tests of tests/simulator in processes whose numba simulates CUDA."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ SIMULATOR_TESTS = Path(__file__).with_name("simulator")
 
 
 @pytest.mark.slow
-def test_the_kernel_conforms_in_the_simulator():
+@pytest.mark.parametrize("file", sorted(SIMULATOR_TESTS.glob("test_*.py")), ids=lambda file: file.stem)
+def test_kernels_conform_in_the_simulator(file: Path):
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(SIMULATOR_TESTS)],
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(file)],
         env={**os.environ, "NUMBA_ENABLE_CUDASIM": "1"},
         capture_output=True,
         text=True,
-        timeout=1200,
+        timeout=1800,
     )
     assert done.returncode == 0, done.stdout + done.stderr
