@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from longalign.backends.base import SweepJob
-from longalign.backends.cuda import kernel, replay, window
+from longalign.backends.cuda import kernel, launch, replay, window
 from longalign.backends.cuda.backend import CudaBackend
 from longalign.backends.cuda.config import KernelConfig
 from longalign.boundary import State, entry_edges
@@ -124,6 +124,34 @@ def test_best_cells_where_every_second_row_is_watched(seed: int, monkeypatch: py
     scoring = [Scoring(1, -1, 0, 1), Scoring(2, -3, 1, 1), Scoring(3, -2, 1, 1)][seed % 3]
     assert KernelConfig(local=True, track_best=True, columns=9).samples
     check_packed([whole_matrix(query, target, scoring, True)], columns=9, batch=8)
+
+
+@pytest.mark.parametrize("wishes", [{}, {"band_rows": 22}], ids=["whole", "in bands"])
+def test_progress_counts_every_cell_once(wishes: dict[str, int], monkeypatch: pytest.MonkeyPatch):
+    """As the device does; strips tell how far they have come, and rest, every other batch."""
+    counted = []
+
+    def run(*arguments):
+        reported = launch_run(*arguments)
+        counted.append(int(arguments[4].progress.copy_to_host()[0]))
+        return reported
+
+    launch_run = launch.run
+    monkeypatch.setattr(launch, "run", run)
+    monkeypatch.setattr(kernel, "REST_EVERY", 1)
+    monkeypatch.setattr(kernel, "TELL_EVERY", 2)
+    rng = np.random.default_rng(3)
+    work = [
+        replace(
+            whole_matrix(
+                rng.integers(0, 4, rows, np.uint8), rng.integers(0, 4, cols, np.uint8), Scoring(), True
+            ),
+            cols=lines,
+        )
+        for rows, cols, lines in ((101, 140, ()), (1, 5, ()), (47, 70, (33,)))
+    ]
+    check_packed(work, columns=1, **wishes)
+    assert counted == [sum(job.cells for job in work)]
 
 
 @pytest.mark.parametrize("value", [-(1 << 30) - 5, (1 << 30) + 5])
