@@ -57,9 +57,10 @@ class KernelConfig:
     def samples(self) -> bool:
         """Whether batches may watch every second row only, where scores are high (see `replay`).
 
-        In narrow strips, a row takes so long whatever is done with its cells.
+        In narrow strips, a row takes so long whatever is done with its cells; and letters that are compared
+        leave no registers for what must be known then.
         """
-        return self.track_best and self.columns > 8
+        return self.track_best and self.columns > 8 and self.letters != "compare"
 
     @property
     def halves(self) -> int:
