@@ -159,26 +159,40 @@ def _store_pair(array, index, first, second):
     array[index], array[index + 1] = first, second
 
 
+def _shared_address(array):
+    """Where an array begins: no better aligned than its elements are, as it may be on a device."""
+    return array.itemsize
+
+
+def _shared_index(array, address, count, alignment):
+    """The index of the first of `count` elements that stand at an address."""
+    index = address // array.itemsize - 1
+    assert address % alignment == 0
+    assert 0 <= index <= len(array) - count
+    return index
+
+
+def _load_shared(array, address):
+    return array[_shared_index(array, address, 1, array.itemsize)]
+
+
 def _store_shared(array, address, value):
-    array[address // array.itemsize] = value
+    array[_shared_index(array, address, 1, array.itemsize)] = value
 
 
 def _load_shared_two(array, address):
-    assert address % 8 == 0
-    first = address // array.itemsize
+    first = _shared_index(array, address, 2, 8)
     return array[first], array[first + 1]
 
 
 def _store_shared_two(array, address, first, second):
-    assert address % 8 == 0
-    at = address // array.itemsize
+    at = _shared_index(array, address, 2, 8)
     array[at], array[at + 1] = first, second
 
 
 def _load_shared_words(count):
     def load(array, address):
-        assert address % (count * array.itemsize) == 0
-        first = address // array.itemsize
+        first = _shared_index(array, address, count, count * array.itemsize)
         return tuple(array[first : first + count])
 
     return load
@@ -195,11 +209,10 @@ def _ptx() -> ModuleType:
     module.store_pair = _store_pair
     module.store_release = _store
     module.here = lambda value: value
-    for name, count in (("single", 1), ("pair", 2), ("quad", 4)):
+    for name, count in (("single", 1), ("quad", 4)):
         setattr(module, f"load_shared_{name}", _load_shared_words(count))
-    # Addresses in shared memory count from the beginning of each array.
-    module.shared_address = lambda array: 0
-    module.load_shared = lambda array, address: array[address // array.itemsize]
+    module.shared_address = _shared_address
+    module.load_shared = _load_shared
     module.store_shared = _store_shared
     module.load_shared_two = _load_shared_two
     module.store_shared_two = _store_shared_two

@@ -114,16 +114,25 @@ def test_best_cells_of_one_score_here_and_there(wishes: dict[str, int], words: i
     check_packed([whole_matrix(*scattered(120, 600, words, seed), Scoring(), True)], columns=8, **wishes)
 
 
-@pytest.mark.parametrize("seed", [17, 28, 30, 44])
-def test_best_cells_where_every_second_row_is_watched(seed: int, monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize(
+    ("seed", "wishes"),
+    [
+        *((seed, {}) for seed in (17, 28, 30, 44)),
+        *((seed, {"band_rows": 22}) for seed in (52, 227, 322)),
+    ],
+)
+def test_best_cells_where_every_second_row_is_watched(
+    seed: int, wishes: dict[str, int], monkeypatch: pytest.MonkeyPatch
+):
     """Many cells have almost the highest score; it is in a row that nobody watches, or in a batch before."""
     monkeypatch.setattr(replay, "_HIGH", 0)
     monkeypatch.setattr(kernel, "WATCHED", np.int32(0))
     rng = np.random.default_rng(seed)
     query, target = rng.integers(0, 2, 121, np.uint8), rng.integers(0, 2, 18, np.uint8)
     scoring = [Scoring(1, -1, 0, 1), Scoring(2, -3, 1, 1), Scoring(3, -2, 1, 1)][seed % 3]
-    assert KernelConfig(local=True, track_best=True, columns=9).samples
-    check_packed([whole_matrix(query, target, scoring, True)], columns=9, batch=8)
+    work, narrow = [whole_matrix(query, target, scoring, True)], {"columns": 9, "batch": 8, **wishes}
+    assert CudaBackend(warps=1, **narrow).choices(work)[0].config.samples
+    check_packed(work, **narrow)
 
 
 @pytest.mark.parametrize("wishes", [{}, {"band_rows": 22}], ids=["whole", "in bands"])

@@ -56,8 +56,9 @@ _UNROLLED = 2
 
 LETTER_BYTES = 4
 
-#: How many rows after where the desk is: the two of this step, and the two of the next. Numba compiles device
-#: functions for each type of their arguments, and each literal is a type of its own: these all have the same.
+#: How many rows after where the desk is: the two of this step, and the first of the next. Numba compiles
+#: device functions for each type of their arguments, and each literal is a type of its own: these all have
+#: the same.
 UPPER, LOWER, NEXT_UPPER = map(np.int32, range(3))
 
 
@@ -70,8 +71,8 @@ def _make_enter(config: KernelConfig) -> Any:
     def enter(right, link, from_strip, place, letter):
         """For a row whose `letter` has been read.
 
-        `right` is the edge that the parts have handed on, as a `link`; the first part's comes from the strip
-        to the left.
+        The parts have handed on the edge `right`; `link` is that of the part that matters to the next lane.
+        `from_strip`, likewise a link, comes from the strip to the left, for the first part.
         """
         link = cuda.shfl_up_sync(ALL_LANES, link, 1)
         if place.lane == 0:

@@ -129,10 +129,10 @@ def build_kernel(config: KernelConfig) -> Any:
     (load_rows, load_letters_again), (store_kept, load_kept) = make_load_rows(config), make_keep(config)
     rebase, threshold_of, state_words = make_rebase(config), make_threshold(config), config.state_words
     (keep, recall), score_of, side_values = make_replay(config), make_score(config), config.replay_values
-    sweep_batch, sweep_any_batch, sweep_partial_batch, sweep_sampled_batch = (
-        make_sweep_batch(config), make_sweep_batch(config, "any letters"),
-        make_sweep_batch(config, "partial"), make_sweep_batch(config, "sampled"),
+    sweep_batch, sweep_any_batch, sweep_partial_batch = (
+        make_sweep_batch(config), make_sweep_batch(config, "any letters"), make_sweep_batch(config, "partial")
     )  # fmt: skip
+    sweep_sampled_batch = make_sweep_batch(config, "sampled") if config.samples else sweep_batch
     sweep_eventful_batch, sweep_rows = make_sweep_eventful_batch(config), make_sweep_rows(config)
     minds_ambiguous, full_width = scores.add_any is not None, config.strip_width
     sparing, samples = config.sparing, config.samples

@@ -24,9 +24,9 @@ from longalign.backends.cuda import layout
 from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.config import LANES, KernelConfig
 from longalign.backends.cuda.ptx import (
-    load_shared_pair,
     load_shared_quad,
     load_shared_single,
+    load_shared_two,
     store_shared,
 )
 from longalign.backends.matrices import PITCH
@@ -42,7 +42,7 @@ _BLOCK_BYTES, _RESERVED = 48 << 10, 256
 
 _NO_COLUMN = -1
 
-_LOADS = {1: load_shared_single, 2: load_shared_pair, 4: load_shared_quad}
+_LOADS = {1: load_shared_single, 2: load_shared_two, 4: load_shared_quad}
 
 
 @dataclass(frozen=True, slots=True)

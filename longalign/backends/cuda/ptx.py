@@ -146,10 +146,9 @@ def _load_shared_words(count: int) -> Any:
     return intrinsic(load)
 
 
-#: `load_shared_single(array, address)`, `load_shared_pair`, `load_shared_quad`: one, two or four neighbouring
-#: int32 of shared memory as a tuple, by one instruction. The address is a multiple of their size.
+#: `load_shared_single(array, address)`, `load_shared_quad`: one or four neighbouring int32 of shared memory,
+#: as a tuple, by one instruction. The address is a multiple of their size.
 load_shared_single = _load_shared_words(1)
-load_shared_pair = _load_shared_words(2)
 load_shared_quad = _load_shared_words(4)
 
 

@@ -3,9 +3,9 @@
 A look at every row would be a branch that nothing can overlap. So a batch says only how high it has come.
 What a warp needs to sweep it again is kept before, on one of two *sides* of the warp's memory. If the batch
 is higher than all before it, it becomes the strip's *suspect*, and the other side is used from then on: along
-an alignment each batch supersedes the one before. If it comes as high as what is known and could outrank it,
-suspect and batch are repeated at once, row by row, with a look at each cell. At the end of the strip the
-suspect is repeated, unless another strip has come higher.
+an alignment each batch supersedes the one before. If it comes as high as what is known, or could tie with it
+and come first, suspect and batch are repeated at once, row by row, with a look at each cell. At the end of
+the strip the suspect is repeated, unless another strip has come higher.
 
 Where scores are high, a batch watches every second row only. A gap leads from any cell of the others to the
 one below, which is lower by no more than the *slack*, alpha + beta; so a batch may be higher by that than it
@@ -101,8 +101,8 @@ def make_replay(config: KernelConfig) -> tuple[Any, Any]:
 
 
 def make_score(config: KernelConfig) -> Any:
-    """A device function that says whether a batch exceeds its threshold, and its highest score if so, the
-    same in all lanes."""
+    """A device function that says whether a batch exceeds its threshold, and the highest score of its watched
+    cells if so (0 if none is positive), the same in all lanes."""
     numbers, halves = NUMBERS[config.numbers], np.int32(config.halves)
     part, value = numbers.part, numbers.value
 
