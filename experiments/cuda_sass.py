@@ -4,11 +4,11 @@
 
 Compiles the sweep kernels that the back end picks by itself on sm_90, disassembles them, and finds the loop
 in which nothing special happens (`make_sweep_batch` in `longalign.backends.cuda.batch`); of a kernel that may
-watch every second row only, the loop that does, as it is the shorter one. Counts its
-instructions by opcode, by pipe and by purpose, for a cell, or for two where numbers are packed; `loop_mix`
-says on what grounds. From that: how many cells a second there would be if a pipe were always busy, or the
-issue of instructions, on 132 SMs at 1.98 GHz; and what share of the lowest bound has been measured for a
-kernel of that shape, in `results/cuda_sweep.json`.
+watch every second row only, the loop that does, as it is the shorter one. Counts its instructions by opcode,
+by pipe and by purpose, for a cell, or for two where numbers are packed; `loop_mix` says on what grounds. From
+that: how many cells a second there would be if a pipe were always busy, or the issue of instructions, on 132
+SMs at 1.98 GHz; and what share of the lowest bound has been measured for a kernel of that shape, in
+`results/cuda_sweep.json`.
 
 Nothing is measured here. A bound leaves out latency, strips that wait and all other code; and what the driver
 loads on a GPU is assembled by its own ptxas. Needs ptxas and nvdisasm: exits with 2 where there are none.
