@@ -70,7 +70,9 @@ def build(
     Warps take the strips of a band from left to right, band by band. Where there are more strips than warps
     fit on the device, lower bands spare the device from idling while the last few strips are swept. Bands
     slope: each strip is interrupted a `KernelConfig.slope` higher up than its left neighbour, with its parts
-    where they are, and goes on without having to drain and fill them.
+    where they are, and goes on without having to drain and fill them. The first band is as much higher as the
+    last strip is above the first: if strips got ever shorter to the right, most warps would hold one that
+    cannot begin yet.
     """
     table = np.zeros((len(jobs), layout.JOB_FIELDS), np.int64)
     table[:, layout.ROWS] = [len(job.query) for job in jobs]
@@ -190,25 +192,23 @@ def _in_bands(strips: IntArray, rows: NDArray[np.int64], config: KernelConfig, b
     A strip's first part sweeps `rows` rows, and as many more as its last part is behind. NEXT is the flag of
     the right neighbour in the band, or -1.
     """
-    height = _height(config, band_rows)
-    ends = rows + strips[:, layout.BEHIND]
+    height, of_job = _height(config, band_rows), strips[:, layout.JOB]
     above = strips[:, layout.NUMBER].astype(np.int64) * config.slope
-    first_band = above // height
-    bands = (above + ends - 1) // height - first_band + 1
-    strip, since_first = _runs(bands)
-    entries, band = strips[strip], first_band[strip] + since_first
-    above, ends = above[strip], ends[strip]
-    first, last = (np.clip((band + more) * height - above, 0, ends) for more in (0, 1))
+    tall = height + (np.bincount(of_job)[of_job] - 1) * config.slope
+    ends = rows + strips[:, layout.BEHIND]
+    bands = 1 + -(-np.maximum(0, above + ends - tall) // height)
+    strip, band = _runs(bands)
+    entries, above, tall, ends = strips[strip], above[strip], tall[strip], ends[strip]
+    last = np.clip(tall + band * height - above, 0, ends)
+    first = np.where(band > 0, np.clip(tall + (band - 1) * height - above, 0, ends), 0)
     flags = np.arange(len(entries))
     entries[:, layout.BAND], entries[:, layout.FLAG] = band, flags
     entries[:, layout.FIRST_START], entries[:, layout.LAST_START] = first, last
     entries[1:, layout.FLAG_ABOVE], entries[1:, layout.DONE_ABOVE] = flags[:-1], (last - first)[:-1]
 
     right = np.minimum(strip + 1, len(strips) - 1)
-    place = band - first_band[right]
-    is_there = (strips[right, layout.NUMBER] > strips[strip, layout.NUMBER]) & (place >= 0)
-    is_there &= place < bands[right]
-    entries[:, layout.NEXT] = np.where(is_there, (np.cumsum(bands) - bands)[right] + place, -1)
+    is_there = (strips[right, layout.NUMBER] > strips[strip, layout.NUMBER]) & (band < bands[right])
+    entries[:, layout.NEXT] = np.where(is_there, (np.cumsum(bands) - bands)[right] + band, -1)
     return entries
 
 
@@ -287,9 +287,10 @@ def input_bytes(jobs: Sequence[SweepJob]) -> int:
 
 
 def count_bands(rows: int, config: KernelConfig, band_rows: int) -> int:
-    """In how many bands a strip of so many rows is swept, at most: it may begin anywhere in its first one."""
+    """In how many bands a strip of so many rows is swept, at most: the last one, as others have more rows in
+    the first band."""
     height = _height(config, band_rows)
-    return 1 if height == _height(config, ALL_ROWS) else -(-(rows + config.span) // height) + 1
+    return 1 if height == _height(config, ALL_ROWS) else -(-(rows + config.span) // height)
 
 
 def _height(config: KernelConfig, band_rows: int) -> int:
