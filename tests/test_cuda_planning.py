@@ -29,7 +29,7 @@ from longalign.testing_inputs import (
 
 pytest.importorskip("numba_cuda")
 
-from longalign.backends.cuda import planning, window
+from longalign.backends.cuda import pieces, planning, window
 from longalign.backends.cuda.config import KernelConfig
 from longalign.backends.cuda.letters import letters_for
 from longalign.backends.cuda.planning import Hardware, Wishes, choose
@@ -223,7 +223,7 @@ def test_a_jump_on_an_edge_is_seen(jump, at):
     st.sampled_from([-(2**30), 0, 2**30]),
     st.booleans(),
 )
-def test_an_edge_is_smooth_if_no_fall_and_no_rise_is_too_deep(steps, begin, pieces):
+def test_an_edge_is_smooth_if_no_fall_and_no_rise_is_too_deep(steps, begin, in_threads):
     h = np.array([begin, *steps]).cumsum()
     scoring = Scoring()
     top, least, room = scoring.match + scoring.gap_extend, -scoring.gap_extend, 2 * scoring.gap_open
@@ -234,7 +234,10 @@ def test_an_edge_is_smooth_if_no_fall_and_no_rise_is_too_deep(steps, begin, piec
     )
     edge = Boundary(h.astype(np.int32), np.full(len(h), NEG_INF, np.int32))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(window, "_PIECE", 4 if pieces else 1 << 14)
+        if in_threads:
+            patch.setattr(pieces, "_PIECE", 4)
+            patch.setattr(pieces, "LONG", 8)
+            patch.setattr(window, "LONG", 8)
         assert window.is_smooth(edge, scoring) == smooth
 
 
@@ -251,9 +254,16 @@ def test_an_even_edge_is_as_smooth_as_its_values(length, corner, first, step, sc
     assert window.is_smooth(even, scoring) == window.is_smooth(Boundary(even.h, even.gap), scoring)
 
 
-def test_a_gap_value_above_its_h_is_seen():
-    plain = job(9, 9)
-    high = Boundary(np.zeros(10, np.int32), np.full(10, 1, np.int32))
+@pytest.mark.parametrize("long", [8, 16])
+@pytest.mark.parametrize("place", [1, 7, 9])
+def test_a_gap_value_above_its_h_is_seen(monkeypatch, long, place):
+    monkeypatch.setattr(pieces, "_PIECE", 4)
+    monkeypatch.setattr(pieces, "LONG", long)
+    monkeypatch.setattr(window, "LONG", long)
+    plain, gap = job(9, 9), np.zeros(10, np.int32)
+    gap[place] = 1
+    high = Boundary(np.zeros(10, np.int32), gap)
+    assert window.has_smooth_edges(replace(plain, top=Boundary(high.h, 0 * gap)))
     assert not window.has_smooth_edges(replace(plain, top=high))
 
 

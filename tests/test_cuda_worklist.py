@@ -7,8 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from longalign.boundary import BestCell, Boundary
-from longalign.scoring import Scoring
+from longalign.boundary import BestCell, Boundary, EvenEdge
+from longalign.scoring import NEG_INF, Scoring
+from longalign.store.codec import pack
 from longalign.testing import (
     whole_matrix,
 )
@@ -19,7 +20,7 @@ from longalign.testing_inputs import (
 
 pytest.importorskip("numba_cuda")
 
-from longalign.backends.cuda import layout, memory, planning, worklist
+from longalign.backends.cuda import layout, memory, pieces, planning, worklist
 from longalign.backends.cuda.config import KernelConfig
 from longalign.backends.cuda.letters import letters_for
 
@@ -156,6 +157,25 @@ def test_the_left_edge_of_every_rectangle_has_the_tag_that_its_first_strip_waits
     assert list(words[:, 2]) == [*jobs[0].left.gap[1:], *jobs[1].left.gap[1:]]
     assert {strip[layout.NUMBER] for strip in work.strips[:2]} == {*words[:, 1], *words[:, 3]} == {0}
     assert list(work.jobs[:, layout.COLUMN_AT]) == [0, 5]
+
+
+@pytest.mark.parametrize("packed", [False, True])
+def test_long_edges_are_copied_in_pieces(monkeypatch, packed):
+    monkeypatch.setattr(pieces, "_PIECE", 7)
+    monkeypatch.setattr(pieces, "LONG", 20)
+    monkeypatch.setattr(worklist, "LONG", 20)
+    rng = np.random.default_rng(0)
+    h, gap = (rng.integers(-50, 50, 31).astype(np.int32) for _ in range(2))
+    gap[0] = NEG_INF
+    edge = Boundary(h, gap)
+    if packed:
+        edge = pack([9], [edge]).part(9, 0, 30)
+    even = EvenEdge(30, int(h[0]), 0, 0)
+    sides = [replace(job(30, 30), top=edge, left=even), replace(job(30, 30), top=even, left=edge)]
+    top, column = (worklist.build([side], CONFIG) for side in sides)
+    assert top.top.view(np.int32).tolist() == np.column_stack([h, gap]).ravel().tolist()
+    rows = np.column_stack([h, 0 * h, gap, 0 * gap])[1:]
+    assert column.column.view(np.int32).tolist() == rows.ravel().tolist()
 
 
 def test_given_edges_are_uploaded_and_even_ones_follow_in_a_table():

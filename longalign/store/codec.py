@@ -93,7 +93,7 @@ class PackedEdge:
 
     def h_at(self, places: Sequence[int]) -> IntArray:
         """See `Edge`."""
-        return self.h[list(places)]
+        return np.array([self._h(place, place + 1)[0] for place in places], np.int32)
 
     def cells(self, start: int, stop: int) -> tuple[IntArray, IntArray]:
         """See `Edge`."""

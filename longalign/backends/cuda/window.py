@@ -31,20 +31,20 @@ that is at work; before the low half begins, the high one is idle too.
 
 from __future__ import annotations
 
-from itertools import accumulate
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from longalign.backends.base import SweepJob
 from longalign.backends.cuda.config import KernelConfig
+from longalign.backends.cuda.pieces import LONG, in_pieces
 from longalign.boundary import Edge, EvenEdge, IntArray
 from longalign.scoring import Scoring
-from longalign.threads import in_threads
 
 _SIZE = 1 << 16
-
-#: Values of an edge that are looked at together; more than so many pieces are looked at by several threads.
-_PIECE, _FEW_PIECES = 1 << 16, 16
 
 
 def below(scoring: Scoring, config: KernelConfig) -> int:
@@ -76,15 +76,14 @@ def is_smooth(edge: Edge, scoring: Scoring) -> bool:
     """Whether the values along an edge neither fall nor rise faster than along a row of a matrix."""
     if isinstance(edge, EvenEdge):
         return _is_evenly_smooth(edge, scoring)
-    lowest, highest = int(edge.h.min()), int(edge.h.max())
-    if edge.gap.max() > lowest and (edge.gap > edge.h).any():
-        return False
     falls, rises, room = scoring.gap_extend, scoring.gap_extend + scoring.highest, 2 * scoring.gap_open
-    if highest - lowest <= room:
-        return True
-    is_short = len(edge) <= _FEW_PIECES * _PIECE  # long ones are looked at by threads
-    return (is_short and _is_gentle(edge.h, lowest, highest, falls, rises, room)) or (
-        _deepest_fall(edge.h, falls) <= room and _deepest_fall(-edge.h, rises) <= room
+    if len(edge) <= LONG and _is_gentle(edge.h, falls, rises, room):
+        return not (edge.gap > edge.h).any()
+    looked_at = in_pieces(edge, 0, partial(_look_at, falls=falls, rises=rises))
+    return (
+        not any(above for above, _, _ in looked_at)
+        and _deepest_fall(fall for _, fall, _ in looked_at) <= room
+        and _deepest_fall(rise for _, _, rise in looked_at) <= room
     )
 
 
@@ -96,26 +95,41 @@ def _is_evenly_smooth(edge: EvenEdge, scoring: Scoring) -> bool:
     return excess <= room and excess - falls - room <= first <= rises + room
 
 
-def _is_gentle(h: IntArray, lowest: int, highest: int, falls: int, rises: int, room: int) -> bool:
+def _is_gentle(h: IntArray, falls: int, rises: int, room: int) -> bool:
     """Whether no step is too steep, but perhaps the first: so it is along a gap, and this is quickly seen."""
-    if highest - lowest > np.iinfo(np.int32).max:
+    if int(h.max()) - int(h.min()) > np.iinfo(np.int32).max:
         return False
     first, steps = int(h[1]) - int(h[0]), np.diff(h[1:])
     gentle = len(steps) == 0 or (steps.min() >= -falls and steps.max() <= rises)
     return bool(gentle) and -falls - room <= first <= rises + room
 
 
-def _deepest_fall(values: IntArray, slope: int) -> int:
-    """How far values[k] + k * slope falls from any k to a later one."""
-    ramp = np.arange(min(len(values), _PIECE), dtype=np.int64) * slope
+@dataclass(frozen=True, slots=True)
+class _Fall:
+    """How deep some values fall, from any to a later one; the highest of them, and the lowest."""
 
-    def look_at(start: int) -> tuple[int, int, int]:
-        """The deepest fall within a piece, its highest and its lowest value."""
-        piece = values[start : start + _PIECE] + ramp[: len(values) - start] + start * slope
-        peaks = np.maximum.accumulate(piece)
-        return int((peaks - piece).max()), int(peaks[-1]), int(piece.min())
+    depth: int
+    highest: int
+    lowest: int
 
-    starts = range(0, len(values), _PIECE)
-    pieces = in_threads(look_at, starts) if len(starts) > _FEW_PIECES else list(map(look_at, starts))
-    peaks_before = accumulate((peak for _, peak, _ in pieces), max, initial=pieces[0][2])
-    return max(max(fall, before - low) for (fall, _, low), before in zip(pieces, peaks_before, strict=False))
+
+def _look_at(start: int, h: IntArray, gap: IntArray, *, falls: int, rises: int) -> tuple[bool, _Fall, _Fall]:
+    """Of a piece of an edge, from index `start` on: whether a gap state is above H, how deep H falls where
+    falling by `falls` at each letter is free, and how far it rises where rising by `rises` is."""
+    place = np.arange(start, start + len(h))
+    return bool((gap > h).any()), _fall(h + place * falls), _fall(place * rises - h)
+
+
+def _fall(values: NDArray[np.int64]) -> _Fall:
+    peaks = np.maximum.accumulate(values)
+    return _Fall(int((peaks - values).max()), int(peaks[-1]), int(values.min()))
+
+
+def _deepest_fall(pieces: Iterable[_Fall]) -> int:
+    """How deep the values of pieces that follow one another fall."""
+    deepest, highest = 0, None
+    for piece in pieces:
+        before = piece.depth if highest is None else highest - piece.lowest
+        deepest = max(deepest, piece.depth, before)
+        highest = piece.highest if highest is None else max(highest, piece.highest)
+    return deepest

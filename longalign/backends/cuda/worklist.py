@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from longalign.backends.base import Codes, SweepJob, SweepResult
 from longalign.backends.cuda import layout, window
 from longalign.backends.cuda.config import LANES, STEP_ROWS, KernelConfig
+from longalign.backends.cuda.pieces import LONG, in_pieces
 from longalign.backends.matrices import lay_out
 from longalign.boundary import BestCell, Boundary, Edge, EvenEdge, IntArray
 from longalign.scoring import NEG_INF, Scoring
@@ -260,9 +261,8 @@ def _tops(edges: Sequence[Edge], take: Take) -> Packed:
     halves = take((sum(len(edge) + 1 for edge in edges), 2), _HALF)
     start = 0
     for edge in edges:
-        part = halves[start : start + len(edge) + 1]
-        part[:, 0], part[:, 1] = edge.h, edge.gap
-        start += len(part)
+        _copy(edge, 0, halves[start : start + len(edge) + 1])
+        start += len(edge) + 1
     return halves.view(_WORD)[:, 0]
 
 
@@ -272,10 +272,23 @@ def _columns(edges: Sequence[Edge], take: Take) -> Packed:
     start = 0
     for edge in edges:
         part = words[start : start + len(edge)]
-        part[:, 0], part[:, 2] = edge.h[1:], edge.gap[1:]
+        _copy(edge, 1, part[:, ::2])
         part[:, 1], part[:, 3] = 0, 0
         start += len(part)
     return words.view(_WORD).reshape(-1)
+
+
+def _copy(edge: Edge, start: int, to: IntArray) -> None:
+    """Copy H and the gap state, from index `start` of an edge on, to the two columns of `to`."""
+
+    def copy(first: int, h: IntArray, gap: IntArray) -> None:
+        part = to[first - start : first - start + len(h)]
+        part[:, 0], part[:, 1] = h, gap
+
+    if len(edge) > LONG:
+        in_pieces(edge, start, copy)
+    else:
+        copy(start, edge.h[start:], edge.gap[start:])
 
 
 def input_bytes(jobs: Sequence[SweepJob]) -> int:

@@ -1,0 +1,28 @@
+"""Long edges piece by piece: so a packed one is never unpacked as a whole, and threads share the work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from longalign.boundary import Edge, IntArray
+from longalign.threads import in_threads
+
+T = TypeVar("T")
+
+#: Values of an edge that are looked at together.
+_PIECE = 1 << 16
+
+#: Edges of more letters are worth several threads.
+LONG = 16 * _PIECE
+
+
+def in_pieces(edge: Edge, start: int, look_at: Callable[[int, IntArray, IntArray], T]) -> list[T]:
+    """What `look_at` makes of each piece of an edge from index `start` on, in order: it is given the index of
+    the piece's first value, H, and the gap state."""
+
+    def look(first: int) -> T:
+        return look_at(first, *edge.cells(first, min(first + _PIECE, len(edge) + 1)))
+
+    firsts = range(start, len(edge) + 1, _PIECE)
+    return in_threads(look, firsts) if len(edge) > LONG else [look(first) for first in firsts]
