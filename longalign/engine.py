@@ -71,16 +71,18 @@ def sweep_tile(
         cols=lattice.cols_in(tile),
         track_best=problem.is_local,
     )
-    sweep = _swept_with_starts if lattice.eager else _swept
-    record = sweep(job, backend, progress)
+    if lattice.eager:
+        record = _swept_with_starts(job, backend, progress)
+    else:
+        record = _swept(job, backend, progress, deflates=lattice.store.in_files)
     lattice.store.put_tile(tile, replace(record, best=record.best.shifted(tile.i0, tile.j0)))
     return TileFinished(tile.row, tile.col, tile.cells, perf_counter() - started)
 
 
-def _swept(job: SweepJob, backend: Backend, progress: Progress) -> TileRecord:
+def _swept(job: SweepJob, backend: Backend, progress: Progress, *, deflates: bool) -> TileRecord:
     """A tile's record, its lines packed while they come; `best` counts from the tile's corner."""
-    rows = Packer(job.rows, job.left.h_at(job.rows), len(job.target))
-    cols = Packer(job.cols, job.top.h_at(job.cols), len(job.query))
+    rows = Packer(job.rows, job.left.h_at(job.rows), len(job.target), deflates=deflates)
+    cols = Packer(job.cols, job.top.h_at(job.cols), len(job.query), deflates=deflates)
     [result] = backend.sweep([replace(job, sinks=Sinks(rows, cols))], progress)
     return TileRecord(rows.packed(), cols.packed(), result.best)
 

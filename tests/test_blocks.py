@@ -15,8 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from longalign.store import blocks
+from longalign.store import filters
 from longalign.store.blocks import Blocks, write_blocks
+from longalign.store.deflated import DeflatedArray
 
 shapes = st.lists(st.integers(1, 4), max_size=2).flatmap(
     lambda lines: st.integers(1, 40).map(lambda length: (*lines, length))
@@ -32,7 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @contextmanager
 def blocks_of(length: int) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(blocks, "_LENGTH", length)
+        patch.setattr(filters, "LENGTH", length)
         yield
 
 
@@ -67,20 +68,39 @@ def keys(draw: st.DrawFn, shape: tuple[int, ...]) -> tuple[int | slice, ...]:
     return tuple(key(size) for size in shape[: draw(st.integers(1, len(shape)))])
 
 
-@given(shapes, dtypes, st.integers(1, 20), st.data())
-def test_all_readers_and_every_part_give_what_was_written(folder, shape, dtype, length, data):
+def in_deflated_memory(values: NDArray[Any], length: int) -> DeflatedArray:
+    array = DeflatedArray.empty(values.shape, values.dtype, length)
+    for place in np.ndindex(*array.streams.shape):
+        array.put(place, filters.stretch(values, place, length))
+    return array
+
+
+@given(shapes, dtypes, st.integers(1, 20), st.booleans(), st.sampled_from([0, 32]), st.data())
+def test_all_readers_and_every_part_give_what_was_written(folder, shape, dtype, length, deflated, few, data):
+    """Whether it was deflated on the way or before; whether threads read the part or not."""
     limits = np.iinfo(dtype)
     values = np.random.default_rng(sum(shape)).integers(limits.min, limits.max, shape, dtype, endpoint=True)
+    array = in_deflated_memory(values, min(length, shape[-1]))
     with blocks_of(length):
-        path = written(folder, values)
+        path = written(folder, array if deflated else values)
     with h5py.File(path) as file:
         assert np.array_equal(file["x"][...], values)
     assert np.array_equal(everything(path), values)
     key = data.draw(keys(shape))
-    with path.open("rb") as file:
-        part = found(path).part(file.fileno(), key if len(key) > 1 else key[0])
-    assert np.array_equal(part, values[key])
-    assert (part.dtype, part.shape) == (dtype, values[key].shape)
+    key = key if len(key) > 1 else key[0]
+    with pytest.MonkeyPatch.context() as patch, path.open("rb") as file:
+        patch.setattr(filters, "_FEW", few)
+        parts = found(path).part(file.fileno(), key), array[key]
+    for part in parts:
+        assert np.array_equal(part, values[key])
+        assert (part.dtype, part.shape) == (dtype, values[key].shape)
+
+
+def test_damage_to_a_deflated_array_is_noticed():
+    array = in_deflated_memory(small_numbers(64), 64)
+    array.streams[0] = zlib.compress(bytes(64))
+    with pytest.raises(ValueError, match="another CRC-32"):
+        array[:]
 
 
 @pytest.mark.parametrize("shape", [(0,), (0, 0), (3, 0)])
@@ -120,8 +140,8 @@ def test_every_block_has_its_checksum_however_many_there_are(folder):
 def test_narrow_and_wide_numbers_go_through_the_filters_that_hdf5_has(folder):
     for values, want in ((small_numbers(9), ["deflate"]), (np.arange(9), ["shuffle", "deflate"])):
         with h5py.File(written(folder, values)) as file:
-            filters = file["x"].id.get_create_plist()
-            names = [filters.get_filter(k)[3].decode() for k in range(filters.get_nfilters())]
+            plan = file["x"].id.get_create_plist()
+            names = [plan.get_filter(k)[3].decode() for k in range(plan.get_nfilters())]
         assert names == want
 
 

@@ -63,6 +63,11 @@ class Store(Protocol):
     Reading may raise DamagedFile (of a tile: DamagedTile); dropping or writing that item mends it.
     """
 
+    @property
+    def in_files(self) -> bool:
+        """Whether tiles end up in files: their lines had best come deflated."""
+        ...
+
     def has_tile(self, tile: Tile) -> bool: ...
 
     def put_tile(self, tile: Tile, record: TileRecord) -> None: ...

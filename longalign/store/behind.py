@@ -37,6 +37,10 @@ class WriteBehind:
         if error is None:
             self.flush()
 
+    @property
+    def in_files(self) -> bool:
+        return self._store.in_files
+
     def put_tile(self, tile: Tile, record: TileRecord) -> None:
         with self._putting:
             self._settle(self._devices - 1)

@@ -1,8 +1,7 @@
 """Arrays in blocks that threads deflate and inflate side by side: HDF5 itself does one thing at a time.
 
-A block is a chunk in HDF5's sense, a stretch of one line of an array. It goes through HDF5's own filters, so
-any HDF5 reader reads the array: shuffle, where numbers are wider than a byte, and deflate. Here they are
-applied outside of HDF5, and once HDF5 has said where the blocks of a file lie, it is not needed to read them.
+A block goes through HDF5's own filters (see `filters`), so any HDF5 reader reads the array. Once HDF5 has said
+where the blocks of a file lie, it is not needed to read them.
 
 The attribute `crc32` of an array holds the CRC-32 of the numbers of each block, so damage is noticed on
 reading any of them here. Other readers have the Adler-32 of the deflate stream, which sees less: one flipped
@@ -15,59 +14,69 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from isal import isal_zlib
 from numpy.typing import NDArray
 
+from longalign.store import filters
+from longalign.store.deflated import DeflatedArray
+from longalign.store.filters import Place, blocks_along, deflated, inflated, part, stretch
 from longalign.threads import streamed
 
 if TYPE_CHECKING:
     import h5py
 
-#: Numbers in a block: reading a part of a line inflates at most twice this many more than the part has.
-_LENGTH = 1 << 16
-
-#: Of deflate. ISA-L's higher levels are no denser on boundaries, and level 0 is no faster.
-_LEVEL = 1
-
 #: Blocks that a thread takes at a time.
 _RUN = 8
 
-#: The index of a line in all dimensions but the last, and the number of a block in it.
-Place = tuple[int, ...]
 
-
-def write_blocks(group: h5py.Group, name: str, values: NDArray[Any]) -> h5py.Dataset:
+def write_blocks(group: h5py.Group, name: str, values: NDArray[Any] | DeflatedArray) -> h5py.Dataset:
     """A new dataset with these values."""
-    if not values.size:
-        return group.create_dataset(name, data=values)
-    values, length = np.ascontiguousarray(values), min(values.shape[-1], _LENGTH)
-    dataset = group.create_dataset(
-        name,
-        values.shape,
-        values.dtype,
-        chunks=(*(1 for _ in values.shape[:-1]), length),
-        shuffle=values.itemsize > 1,
-        compression="gzip",
-        compression_opts=_LEVEL,
-    )
+    if 0 in values.shape:
+        return group.create_dataset(name, values.shape, values.dtype)
+    if isinstance(values, DeflatedArray):
+        return _write_deflated(group, name, values)
+    values, length = np.ascontiguousarray(values), min(values.shape[-1], filters.LENGTH)
+    dataset = _new_dataset(group, name, values.shape, values.dtype, length)
 
-    def deflated(run: list[Place]) -> list[tuple[bytes, int]]:
-        blocks = [_stretch(values, place, length) for place in run]
-        return [(_deflated(block, length), isal_zlib.crc32(block)) for block in blocks]
+    def deflate(run: list[Place]) -> list[tuple[bytes, int]]:
+        return [deflated(stretch(values, place, length), length) for place in run]
 
-    count = _blocks_along(values.shape, length)
+    count = blocks_along(values.shape, length)
     crcs, runs = np.empty(count, np.uint32), _runs(np.ndindex(*count))
-    with streamed(deflated, runs) as results:
+    with streamed(deflate, runs) as results:
         for run, blocks in zip(runs, results, strict=True):
             for place, (block, crc) in zip(run, blocks, strict=True):
                 dataset.id.write_direct_chunk((*place[:-1], place[-1] * length), block)
                 crcs[place] = crc
     dataset.attrs["crc32"] = crcs
     return dataset
+
+
+def _write_deflated(group: h5py.Group, name: str, values: DeflatedArray) -> h5py.Dataset:
+    dataset = _new_dataset(group, name, values.shape, values.dtype, values.length)
+    for place in np.ndindex(*values.streams.shape):
+        begin = (*place[:-1], place[-1] * values.length)
+        dataset.id.write_direct_chunk(begin, values.streams[place])
+    dataset.attrs["crc32"] = values.crcs
+    return dataset
+
+
+def _new_dataset(
+    group: h5py.Group, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], length: int
+) -> h5py.Dataset:
+    return group.create_dataset(
+        name,
+        shape,
+        dtype,
+        chunks=(*(1 for _ in shape[:-1]), length),
+        shuffle=dtype.itemsize > 1,
+        compression="gzip",
+        compression_opts=filters.LEVEL,
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,7 +99,7 @@ class Blocks:
     def of(cls, dataset: h5py.Dataset) -> Blocks:
         """Look a dataset up. Raises ValueError if a block is missing, KeyError if its checksums are."""
         shape, chunks = dataset.shape, dataset.chunks or (1,)
-        count = _blocks_along(shape, chunks[-1])
+        count = blocks_along(shape, chunks[-1])
         offsets, sizes = np.zeros(count, np.int64), np.zeros(count, np.int32)
         if not offsets.size:
             return cls(shape, dataset.dtype, chunks[-1], offsets, sizes, np.zeros(count, np.uint32))
@@ -113,7 +122,7 @@ class Blocks:
 
         def read(run: list[Place]) -> None:
             for place in run:
-                _stretch(values, place, self.length)[:] = self._block(descriptor, place)
+                stretch(values, place, self.length)[:] = self._block(descriptor, place)
 
         with streamed(read, _runs(np.ndindex(*self.offsets.shape))) as results:
             for _ in results:
@@ -121,68 +130,18 @@ class Blocks:
         return values
 
     def part(self, descriptor: int, key: Any) -> Any:
-        """What NumPy gives for a key of integers and of slices without a step, read by the calling thread.
+        """What NumPy gives for a key of integers and of slices without a step.
 
         Raises ValueError if a block is damaged.
         """
-        keys = key if isinstance(key, tuple) else (key,)
-        keys = (*keys, *(slice(None) for _ in self.shape[len(keys) :]))
-        picked = [range(size)[at] for size, at in zip(self.shape, keys, strict=True)]
-        *lines, along = (at if isinstance(at, range) else range(at, at + 1) for at in picked)
-        values = np.empty([len(at) for at in (*lines, along)], self.dtype)
-        start, stop = along.start, max(along.start, along.stop)
-        for at in np.ndindex(*map(len, lines)):
-            line = [numbers[k] for numbers, k in zip(lines, at, strict=True)]
-            for number in range(start // self.length, -(-stop // self.length)):
-                begin = number * self.length
-                block = self._block(descriptor, (*line, number))[max(0, start - begin) : stop - begin]
-                to = max(0, begin - start)
-                values[at][to : to + len(block)] = block
-        return values[tuple(slice(None) if isinstance(at, range) else 0 for at in picked)]
+        return part(self.shape, self.dtype, self.length, partial(self._block, descriptor), key)
 
     def _block(self, descriptor: int, place: Place) -> NDArray[Any]:
         stored = os.pread(descriptor, int(self.sizes[place]), int(self.offsets[place]))
-        numbers = _inflated(stored, self.dtype, self.length)[: self.shape[-1] - place[-1] * self.length]
-        if isal_zlib.crc32(numbers) != self.crcs[place]:
-            raise ValueError("a block has another CRC-32 than when it was written")
-        return numbers
-
-
-def _blocks_along(shape: tuple[int, ...], length: int) -> tuple[int, ...]:
-    """The number of blocks in each dimension of an array."""
-    return *shape[:-1], -(-shape[-1] // length)
+        count = min(self.length, self.shape[-1] - place[-1] * self.length)
+        return inflated(stored, self.dtype, self.length, count, int(self.crcs[place]))
 
 
 def _runs(places: Iterable[Place]) -> list[list[Place]]:
     places = list(places)
     return [places[start : start + _RUN] for start in range(0, len(places), _RUN)]
-
-
-def _stretch(values: NDArray[Any], place: Place, length: int) -> NDArray[Any]:
-    """The numbers of a block."""
-    stretch: NDArray[Any] = values[place[:-1]][place[-1] * length : (place[-1] + 1) * length]
-    return stretch
-
-
-def _deflated(numbers: NDArray[Any], length: int) -> bytes:
-    """A block as HDF5 stores it, which fills up the last one of a line."""
-    if len(numbers) < length:
-        filled = np.zeros(length, numbers.dtype)
-        filled[: len(numbers)] = numbers
-        numbers = filled
-    if numbers.itemsize > 1:
-        numbers = np.ascontiguousarray(numbers.view(np.uint8).reshape(length, -1).T)
-    stream: bytes = isal_zlib.compress(numbers, _LEVEL)
-    return stream
-
-
-def _inflated(stored: bytes, dtype: np.dtype[Any], length: int) -> NDArray[Any]:
-    """What `_deflated` was given, filled up. Raises ValueError."""
-    try:
-        content = isal_zlib.decompress(stored, bufsize=length * dtype.itemsize)
-    except isal_zlib.error as error:  # type: ignore[misc]  # its stub has an instance
-        raise ValueError(f"a block cannot be inflated: {error}") from error
-    if len(content) != length * dtype.itemsize:
-        raise ValueError("a block has another length than when it was written")
-    columns = np.frombuffer(content, np.uint8).reshape(dtype.itemsize, length)
-    return np.ascontiguousarray(columns.T).view(dtype)[:, 0]

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from longalign.boundary import Boundary, IntArray
 from longalign.scoring import NEG_INF
+from longalign.store.tables import DeflatingTable, PlainTable, narrowest
 
 ANCHOR_STRIDE = 4096
 
@@ -27,7 +28,7 @@ _LARGEST_BOUNDED = 2
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PackedLines:
-    """Several boundaries of equal length, packed. The arrays may be NumPy's or HDF5 datasets.
+    """Several boundaries of equal length, packed. The arrays may be NumPy's, deflated ones or HDF5 datasets.
 
     - `index` (k,) int64: boundary index of each line within its tile
     - `anchors` (k, length // ANCHOR_STRIDE + 1) int32: H at cells 0, ANCHOR_STRIDE, ...
@@ -166,16 +167,19 @@ class Packer:
     """Packs boundaries of equal length that come piece by piece, each from its beginning on.
 
     `index` is that of `PackedLines`, increasing; `corners` (k,) holds H at index 0 of each line. Different
-    lines may come from different threads.
+    lines may come from different threads. What is to go to a file is best deflated on the way: `deflates`.
     """
 
-    def __init__(self, index: Sequence[int], corners: IntArray, length: int) -> None:
+    def __init__(
+        self, index: Sequence[int], corners: IntArray, length: int, *, deflates: bool = False
+    ) -> None:
         self._index = np.array(index, np.int64)
         self._anchors = np.empty((len(index), length // ANCHOR_STRIDE + 1), np.int32)
         self._anchors[:, 0] = corners
         self._last = self._anchors[:, 0].copy()
         self._filled = [0] * len(index)
-        self._steps, self._gaps = (_NarrowTable(len(index), length) for _ in range(2))
+        table = DeflatingTable if deflates else PlainTable
+        self._steps, self._gaps = (table(len(index), length) for _ in range(2))
 
     def put(self, line: int, h: IntArray, gap: IntArray) -> None:
         """The next cells of the line of this number: H and the gap state, int32 of equal length."""
@@ -198,35 +202,6 @@ class Packer:
         return PackedLines(self._index, self._anchors, self._steps.values(), self._gaps.values())
 
 
-class _NarrowTable:
-    """Lines of integers in 8 bits, as long as they fit; those that do not are kept aside."""
-
-    def __init__(self, lines: int, length: int) -> None:
-        self._table = np.empty((lines, length), np.int8)
-        self._wide: dict[int, IntArray] = {}
-
-    def put(self, line: int, start: int, values: IntArray) -> None:
-        place = slice(start, start + len(values))
-        if line not in self._wide:
-            if _narrowest(values) == np.int8:
-                self._table[line, place] = values
-                return
-            wide = np.empty(self._table.shape[1], np.int32)
-            wide[:start] = self._table[line, :start]
-            self._wide[line] = wide
-        self._wide[line][place] = values
-
-    def values(self) -> NDArray[np.signedinteger[Any]]:
-        """All lines in the narrowest integers that hold them."""
-        if not self._wide:
-            return self._table
-        widest = np.result_type(*map(_narrowest, self._wide.values()))
-        table: NDArray[np.signedinteger[Any]] = self._table.astype(widest)
-        for line, values in self._wide.items():
-            table[line] = values
-        return table
-
-
 def pack(index: Sequence[int], lines: Sequence[Boundary]) -> PackedLines:
     """Pack boundaries of equal length, in increasing order of index."""
     if not lines:
@@ -237,12 +212,6 @@ def pack(index: Sequence[int], lines: Sequence[Boundary]) -> PackedLines:
     return packer.packed()
 
 
-def _narrowest(values: NDArray[np.int32]) -> np.dtype[np.signedinteger[Any]]:
-    low, high = (int(values.min()), int(values.max())) if values.size else (0, 0)
-    types = (np.int8, np.int16, np.int32)
-    return np.dtype(next(t for t in types if np.iinfo(t).min <= low and high <= np.iinfo(t).max))
-
-
 def narrow(values: NDArray[np.int32]) -> NDArray[np.signedinteger[Any]]:
     """The same in the narrowest integers that hold them."""
-    return values.astype(_narrowest(values))
+    return values.astype(narrowest(values))

@@ -82,6 +82,8 @@ _PATH_DATASETS = {
 class DirectoryStore:
     """A store in a directory. `create` and `open` take the lock; `attach` is for a worker of the owner."""
 
+    in_files = True
+
     def __init__(self, path: Path, manifest: Manifest, lock: Lock | None) -> None:
         self.path = path
         self.manifest = manifest

@@ -18,6 +18,8 @@ class MemoryStore:
     enough for the score, if every tile is stored after those above and to the left of it.
     """
 
+    in_files = False
+
     def __init__(self, edges_only: bool = False) -> None:
         self._edges_only = edges_only
         self._tiles: dict[tuple[int, int], TileRecord] = {}

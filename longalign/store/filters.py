@@ -1,0 +1,99 @@
+"""Arrays cut into blocks, and blocks as HDF5's own filters leave them in a file, applied outside of HDF5.
+
+A block is a chunk in HDF5's sense, a stretch of one line of an array; its filters are shuffle, where numbers
+are wider than a byte, and deflate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from isal import isal_zlib
+from numpy.typing import NDArray
+
+from longalign.threads import in_threads
+
+#: Numbers in a block: reading a part of a line inflates at most twice this many more than the part has.
+LENGTH = 1 << 16
+
+#: Of deflate. ISA-L's higher levels are no denser on boundaries, and level 0 is no faster.
+LEVEL = 1
+
+#: A part of more blocks is inflated by threads.
+_FEW = 32
+
+#: The index of a line in all dimensions but the last, and the number of a block in it.
+Place = tuple[int, ...]
+
+
+def blocks_along(shape: tuple[int, ...], length: int) -> tuple[int, ...]:
+    """The number of blocks in each dimension of an array."""
+    return *shape[:-1], -(-shape[-1] // length)
+
+
+def stretch(values: NDArray[Any], place: Place, length: int) -> NDArray[Any]:
+    """The numbers of a block."""
+    numbers: NDArray[Any] = values[place[:-1]][place[-1] * length : (place[-1] + 1) * length]
+    return numbers
+
+
+def deflated(numbers: NDArray[Any], length: int) -> tuple[bytes, int]:
+    """A block as HDF5 stores it, which fills up the last one of a line; and the CRC-32 of its numbers."""
+    crc: int = isal_zlib.crc32(numbers)
+    if len(numbers) < length:
+        filled = np.zeros(length, numbers.dtype)
+        filled[: len(numbers)] = numbers
+        numbers = filled
+    if numbers.itemsize > 1:
+        numbers = np.ascontiguousarray(numbers.view(np.uint8).reshape(length, -1).T)
+    return isal_zlib.compress(numbers, LEVEL), crc
+
+
+def inflated(stored: bytes, dtype: np.dtype[Any], length: int, count: int, crc: int) -> NDArray[Any]:
+    """The first `count` numbers of what `deflated` has made. Raises ValueError if it is damaged."""
+    try:
+        content = isal_zlib.decompress(stored, bufsize=length * dtype.itemsize)
+    except isal_zlib.error as error:  # type: ignore[misc]  # its stub has an instance
+        raise ValueError(f"a block cannot be inflated: {error}") from error
+    if len(content) != length * dtype.itemsize:
+        raise ValueError("a block has another length than when it was written")
+    columns = np.frombuffer(content, np.uint8).reshape(dtype.itemsize, length)
+    numbers: NDArray[Any] = np.ascontiguousarray(columns.T).view(dtype)[:count, 0]
+    if isal_zlib.crc32(numbers) != crc:
+        raise ValueError("a block has another CRC-32 than when it was written")
+    return numbers
+
+
+def part(
+    shape: tuple[int, ...],
+    dtype: np.dtype[Any],
+    length: int,
+    block: Callable[[Place], NDArray[Any]],
+    key: Any,
+) -> Any:
+    """What NumPy gives for a key of integers and of slices without a step, of an array whose blocks `block`
+    gives."""
+    keys = key if isinstance(key, tuple) else (key,)
+    keys = (*keys, *(slice(None) for _ in shape[len(keys) :]))
+    picked = [range(size)[at] for size, at in zip(shape, keys, strict=True)]
+    *lines, along = (at if isinstance(at, range) else range(at, at + 1) for at in picked)
+    values = np.empty([len(at) for at in (*lines, along)], dtype)
+    start, stop = along.start, max(along.start, along.stop)
+    numbers = range(start // length, -(-stop // length))
+
+    def copy(at: Place, number: int) -> None:
+        line = [places[k] for places, k in zip(lines, at, strict=True)]
+        begin = number * length
+        found = block((*line, number))[max(0, start - begin) : stop - begin]
+        to = max(0, begin - start)
+        values[at][to : to + len(found)] = found
+
+    calls = [(at, number) for at in np.ndindex(*map(len, lines)) for number in numbers]
+    if len(calls) > _FEW:
+        in_threads(copy, *zip(*calls, strict=True))
+    else:
+        for call in calls:
+            copy(*call)
+    return values[tuple(slice(None) if isinstance(at, range) else 0 for at in picked)]

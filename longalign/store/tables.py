@@ -1,0 +1,109 @@
+"""Lines of small integers that come piece by piece, kept as they are or deflated at once.
+
+They are 8 bits wide, as long as they fit; the lines that do not are kept aside.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longalign.boundary import IntArray
+from longalign.store import filters
+from longalign.store.deflated import DeflatedArray
+
+
+def narrowest(values: NDArray[np.int32]) -> np.dtype[np.signedinteger[Any]]:
+    """The narrowest integers that hold these."""
+    low, high = (int(values.min()), int(values.max())) if values.size else (0, 0)
+    types = (np.int8, np.int16, np.int32)
+    return np.dtype(next(t for t in types if np.iinfo(t).min <= low and high <= np.iinfo(t).max))
+
+
+class NarrowTable(ABC):
+    """Lines of equal length. Different lines may come from different threads."""
+
+    def __init__(self, lines: int, length: int) -> None:
+        self._shape = lines, length
+        self._wide: dict[int, IntArray] = {}
+
+    def put(self, line: int, start: int, values: IntArray) -> None:
+        """The next values of a line, from place `start` on."""
+        if line not in self._wide:
+            if narrowest(values) == np.int8:
+                self._keep(line, start, values)
+                return
+            wide = np.empty(self._shape[1], np.int32)
+            wide[:start] = self._kept(line, start)
+            self._wide[line] = wide
+        self._wide[line][start : start + len(values)] = values
+
+    def values(self) -> Any:
+        """All lines in the narrowest integers that hold them, once they are complete: an array or what is
+        read like one."""
+        if not self._wide:
+            return self._all()
+        table = np.empty(self._shape, np.result_type(*map(narrowest, self._wide.values())))
+        for line in range(self._shape[0]):
+            table[line] = self._wide[line] if line in self._wide else self._kept(line, self._shape[1])
+        return table
+
+    @abstractmethod
+    def _keep(self, line: int, start: int, values: IntArray) -> None: ...
+
+    @abstractmethod
+    def _kept(self, line: int, stop: int) -> NDArray[np.int8]:
+        """The values of a line before the place `stop`, which are all that have come."""
+        ...
+
+    @abstractmethod
+    def _all(self) -> Any: ...
+
+
+class PlainTable(NarrowTable):
+    """Keeps 8-bit values as they are."""
+
+    def __init__(self, lines: int, length: int) -> None:
+        super().__init__(lines, length)
+        self._table = np.empty((lines, length), np.int8)
+
+    def _keep(self, line: int, start: int, values: IntArray) -> None:
+        self._table[line, start : start + len(values)] = values
+
+    def _kept(self, line: int, stop: int) -> NDArray[np.int8]:
+        return self._table[line, :stop]
+
+    def _all(self) -> NDArray[np.int8]:
+        return self._table
+
+
+class DeflatingTable(NarrowTable):
+    """Deflates 8-bit values as soon as a block of them is complete."""
+
+    def __init__(self, lines: int, length: int) -> None:
+        super().__init__(lines, length)
+        block = max(1, min(length, filters.LENGTH))
+        self._deflated = DeflatedArray.empty((lines, length), np.int8, block)
+        self._begun = np.empty((lines, block), np.int8)
+
+    def _keep(self, line: int, start: int, values: IntArray) -> None:
+        block, begun, end = self._deflated.length, self._begun[line], self._shape[1]
+        taken = 0
+        while taken < len(values):
+            at = (start + taken) % block
+            count = min(block - at, len(values) - taken)
+            begun[at : at + count] = values[taken : taken + count]
+            taken += count
+            if at + count == block or start + taken == end:
+                self._deflated.put((line, (start + taken - 1) // block), begun[: at + count])
+
+    def _kept(self, line: int, stop: int) -> NDArray[np.int8]:
+        whole = stop if stop == self._shape[1] else stop // self._deflated.length * self._deflated.length
+        deflated: NDArray[np.int8] = self._deflated[line, :whole]
+        return np.concatenate([deflated, self._begun[line, : stop - whole]])
+
+    def _all(self) -> DeflatedArray:
+        return self._deflated
