@@ -1,7 +1,7 @@
 """Arrays in blocks that threads deflate and inflate side by side: HDF5 itself does one thing at a time.
 
-A block goes through HDF5's own filters (see `filters`), so any HDF5 reader reads the array. Once HDF5 has said
-where the blocks of a file lie, it is not needed to read them.
+A block goes through HDF5's own filters (see `filters`), so any HDF5 reader reads the array. Once HDF5 has
+said where the blocks of a file lie, it is not needed to read them.
 
 The attribute `crc32` of an array holds the CRC-32 of the numbers of each block, so damage is noticed on
 reading any of them here. Other readers have the Adler-32 of the deflate stream, which sees less: one flipped
