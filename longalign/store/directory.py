@@ -230,6 +230,9 @@ class DirectoryStore:
                     for name, (description, units) in datasets.items() if packed is not None else ():
                         _write(file, f"{side}/{name}", getattr(packed, name), description, units)
         self._found.pop(path, None)
+        # Whoever reads the tile next is in more of a hurry.
+        for name in (f"{side}/{name}" for side in _LINES for name in _LINE_DATASETS):
+            self._blocks(path, name, lambda *_: None, partial(DamagedTile, tile.row, tile.col))
 
     def flush(self) -> None:
         """A tile is safe as soon as it is put."""
@@ -375,6 +378,12 @@ class DirectoryStore:
                 return use(found[name], file.fileno())
         return self._read(path, first_look, failure)
 
+    def _blocks(
+        self, path: Path, name: str, use: Callable[[Blocks, int], U], failure: Callable[[str], StoreError]
+    ) -> U:
+        """What `use` makes of the blocks of a dataset, and of the file's descriptor."""
+        return self._look(path, name, lambda file: Blocks.of(file[name]), use, failure)
+
     def _found_in(self, path: Path, descriptor: int) -> dict[str, Any]:
         """What has been found in a file that is now open: nothing, if what was known was another file."""
         status = os.fstat(descriptor)
@@ -425,13 +434,10 @@ class _LazyDataset:
         self._store, self._path, self._name, self._failure = store, path, name, failure
 
     def __getitem__(self, key: Any) -> Any:
-        return self._store._look(
-            self._path,
-            self._name,
-            lambda file: Blocks.of(file[self._name]),
-            lambda blocks, descriptor: blocks.part(descriptor, key),
-            self._failure,
-        )
+        def part(blocks: Blocks, descriptor: int) -> Any:
+            return blocks.part(descriptor, key)
+
+        return self._store._blocks(self._path, self._name, part, self._failure)
 
 
 def _write(file: h5py.File, name: str, values: NDArray[Any], description: str, units: str) -> None:

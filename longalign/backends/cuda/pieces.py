@@ -11,10 +11,10 @@ from longalign.threads import in_threads
 T = TypeVar("T")
 
 #: Values of an edge that are looked at together.
-_PIECE = 1 << 16
+_PIECE = 1 << 18
 
 #: Edges of more letters are worth several threads.
-LONG = 16 * _PIECE
+LONG = 4 * _PIECE
 
 
 def in_pieces(edge: Edge, start: int, look_at: Callable[[int, IntArray, IntArray], T]) -> list[T]:
