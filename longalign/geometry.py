@@ -169,6 +169,17 @@ def line_steps(length: int, lines: int, wide_step: int = LINE_STEP) -> list[int]
     return [*(step for step in (wide_step, LINE_STEP) if length // lines >= _STEPS_A_PART * step), 1]
 
 
+def roomy(length: int, tile: int, wide_step: int = LINE_STEP) -> int:
+    """A little more than a tile, if no fewer of that size make up a side: so they can be cut at multiples of
+    `wide_step`, as lines best are, even where they have no letter to spare.
+
+    The last one may be almost a step longer than the others.
+    """
+    step = line_steps(length, parts(length, tile), wide_step)[0]
+    larger = (ceil(tile / step) + 1) * step
+    return larger if 1 < step and tile < length and parts(length, larger) == parts(length, tile) else tile
+
+
 def _chunks(length: int, tile: int, chunk: int) -> int:
     """How many equal parts of at most `chunk` it takes if equal tiles of at most `tile` hold whole ones.
 

@@ -20,10 +20,12 @@ from longalign.geometry import (
     BYTES_PER_START,
     BYTES_PER_STORED_CELL,
     BYTES_PER_STORED_START,
+    LINE_STEP,
     Grid,
     Tile,
     default_budget,
     plan_grid,
+    roomy,
     smallest_budget,
     stored_cells,
     too_small,
@@ -179,21 +181,22 @@ def _plan(
     budget = room if edges_only or resources.store_budget is None else resources.store_budget
     cell_bytes = _bytes_per_stored_cell(start_states, store_path is None)
     shape = _tile_shape(rows, cols, devices, budget, cell_bytes)
+    strip_width = max(device.strip_width for device in devices)
     least_chunk = max(device.least_chunk for device in devices)
     # Eager start states take more of everything; and with little memory, a fine lattice means small tiles.
     fine = store_path is not None and start_states == "lazy" and spare // _TILE_SHARE >= _LARGEST_TILE
     path_share = max(device.path_share for device in devices)
     useful = default_budget(rows, cols, least_chunk, path_share, cell_bytes, fine=fine)
-    strip_width = max(device.strip_width for device in devices)
     line_bytes = max(device.line_bytes for device in devices)
     line_cells = min(device.line_cells for device in devices)
     if line_cells < 2 * _SMALLEST_TILE:
         raise BackendError("too little device memory is free for the boundaries of even a small tile")
     while True:
+        largest = roomy(rows, shape[0], LINE_STEP), roomy(cols, shape[1], strip_width)
         if edges_only:
-            grid = plan_grid(rows, cols, shape, None, strip_width=strip_width)
+            grid = plan_grid(rows, cols, largest, None, strip_width=strip_width)
         else:
-            grid = _cut(rows, cols, shape, useful, room, resources.store_budget, cell_bytes, strip_width)
+            grid = _cut(rows, cols, largest, useful, room, resources.store_budget, cell_bytes, strip_width)
         if (
             _most_line_cells(grid) <= line_cells
             and _tile_bytes(grid, start_states, line_bytes) <= min(spare // _TILE_SHARE, _LARGEST_TILE)

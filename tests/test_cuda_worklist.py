@@ -89,29 +89,29 @@ def test_bands_of_a_strip_follow_one_another_and_what_they_need_comes_first(shap
             assert done >= min(rows, strip[layout.LAST_START])
 
 
-@pytest.mark.parametrize("rows", [40, 100, 700])
-def test_no_band_ends_with_ever_shorter_strips(rows):
-    """Each would have to wait for its left neighbour, and most warps for them."""
-    work = worklist.build([job(30, 200), job(rows, 2_000)], CONFIG, 64)
-    strips = strips_of(work, 1)
-    swept = strips[:, layout.LAST_START] - strips[:, layout.FIRST_START]
-    whole = rows + strips[:, layout.BEHIND]
-    for band in range(strips[:, layout.BAND].max() + 1):
-        is_in = strips[:, layout.BAND] == band
-        if band == 0:
-            assert (swept[is_in] >= np.minimum(64, whole[is_in])).all()
-        else:
-            assert (np.diff(swept[is_in][:-1]) >= 0).all()
-            assert strips[is_in, layout.NUMBER][-1] == strips[:, layout.NUMBER].max()
-
-
-def test_only_the_last_strips_of_a_wide_rectangle_are_interrupted():
+def test_entries_of_strips_are_as_many_as_they_have_bands():
+    """Not as many as there are bands in all, of which a wide and low rectangle has many."""
     wide = job(100, 50_000)
     work = worklist.build([wide], CONFIG, 64)
     count = worklist.count_strips(wide, CONFIG)
-    assert count < len(work.strips) < count + 5
+    assert work.strips[:, layout.BAND].max() > 100
+    assert len(work.strips) <= count * worklist.count_bands(100, CONFIG, 64) <= 5 * count
     assert worklist.count_bands(100, CONFIG, worklist.ALL_ROWS) == 1
     assert planning.band_rows([wide], CONFIG, 10, planning.Wishes()) == worklist.ALL_ROWS
+
+
+def test_the_short_strips_of_a_band_are_taken_by_turns_with_those_of_the_next():
+    height = 20 * CONFIG.lag
+    [strips] = [worklist.build([job(3 * height, 100 * WIDTH)], CONFIG, height).strips]
+    bands, numbers = strips[:, layout.BAND], strips[:, layout.NUMBER]
+    per_band = height // CONFIG.slope  # in so many strips the slope is as high as a band
+    begin = np.flatnonzero(numbers == 0)  # of each band, its first ticket
+    for band in (1, 2):
+        before = numbers[: begin[band + 1]][bands[: begin[band + 1]] == band]
+        assert len(before) >= band * per_band  # all that are as high as the band
+        taken = bands[begin[band + 1] :][: 2 * (per_band - 2)]
+        assert sorted(set(taken)) == [band, band + 1]
+        assert abs(np.cumsum(np.where(taken == band, 1, -1))).max() <= 2
 
 
 @pytest.mark.parametrize("rows", [1, 60, 100, 1_000])
@@ -134,8 +134,8 @@ def test_only_interrupted_strips_keep_a_state():
     assert worklist.build([job(5, 300), job(6, 10)], CONFIG).state_values == 0
     work = worklist.build([job(5, 70), job(200, 70), job(200, 70)], CONFIG, 32)
     size = 32 * CONFIG.state_words
-    assert work.state_values == 4 * size
-    assert list(work.jobs[:, layout.STATE_AT]) == [0, 0, 2 * size]
+    assert work.state_values == 6 * size
+    assert list(work.jobs[:, layout.STATE_AT]) == [0, 2 * size, 4 * size]
 
 
 def test_every_strip_has_a_flag_of_its_own_and_none_is_up():

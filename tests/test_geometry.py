@@ -19,6 +19,7 @@ from longalign.geometry import (
     line_steps,
     owner,
     plan_grid,
+    roomy,
     share,
     smallest_budget,
     tile_rounds,
@@ -126,6 +127,19 @@ def test_strips_end_at_lines_that_are_far_enough_apart(budget):
     assert set(grid.tile_cols) <= set(grid.col_cuts)
     assert all(cut % LINE_STEP == 0 for cut in grid.row_cuts[:-1])
     assert all(cut % 1536 == 0 for cut in grid.col_cuts[:-1])
+
+
+@given(st.integers(1, 10**8), st.integers(1, 40), st.sampled_from([LINE_STEP, 1536]))
+def test_tiles_without_a_letter_to_spare_can_be_cut_where_lines_are_best(length, count, step):
+    tile = -(-length // count)
+    larger = roomy(length, tile, step)
+    assert tile <= larger <= tile + 2 * step
+    assert -(-length // larger) == -(-length // tile)
+    cuts = plan_grid(length, 1, (larger, 1), None, strip_width=1).tile_rows
+    if larger > tile:
+        assert all(cut % LINE_STEP == 0 for cut in cuts[:-1])
+    else:
+        assert count == 1 or tile < 1000 * step
 
 
 def test_lines_near_one_another_are_at_multiples_of_a_part():

@@ -68,12 +68,10 @@ def build(
     """The work list of one launch; `jobs` is not empty. Bands have `band_rows` rows, or a little less. Memory
     for boundaries and for letters of several rectangles comes from `take`, `input_bytes` in all.
 
-    Warps take the strips of a band from left to right, band by band. Where there are more strips than warps
+    Warps take the strips of a band from left to right, band after band. Where there are more strips than warps
     fit on the device, lower bands spare the device from idling while the last few strips are swept. Bands
     slope: each strip is interrupted a `KernelConfig.slope` higher up than its left neighbour, with its parts
-    where they are, and goes on without having to drain and fill them. The first band is as much higher as the
-    last strip is above the first: if strips got ever shorter to the right, most warps would hold one that
-    cannot begin yet.
+    where they are, and goes on without having to drain and fill them.
     """
     table = np.zeros((len(jobs), layout.JOB_FIELDS), np.int64)
     table[:, layout.ROWS] = [len(job.query) for job in jobs]
@@ -102,7 +100,7 @@ def build(
     query, target = (_joined(letters, take) for letters in _letters(jobs))
     return WorkList(
         table,
-        _round_robin(entries),
+        _round_robin(entries, config, band_rows),
         query,
         target,
         matrices,
@@ -193,39 +191,56 @@ def _in_bands(strips: IntArray, rows: NDArray[np.int64], config: KernelConfig, b
     A strip's first part sweeps `rows` rows, and as many more as its last part is behind. NEXT is the flag of
     the right neighbour in the band, or -1.
     """
-    height, of_job = _height(config, band_rows), strips[:, layout.JOB]
-    above = strips[:, layout.NUMBER].astype(np.int64) * config.slope
-    tall = height + (np.bincount(of_job)[of_job] - 1) * config.slope
+    height = _height(config, band_rows)
     ends = rows + strips[:, layout.BEHIND]
-    bands = 1 + -(-np.maximum(0, above + ends - tall) // height)
-    strip, band = _runs(bands)
-    entries, above, tall, ends = strips[strip], above[strip], tall[strip], ends[strip]
-    last = np.clip(tall + band * height - above, 0, ends)
-    first = np.where(band > 0, np.clip(tall + (band - 1) * height - above, 0, ends), 0)
+    above = strips[:, layout.NUMBER].astype(np.int64) * config.slope
+    first_band = above // height
+    bands = (above + ends - 1) // height - first_band + 1
+    strip, since_first = _runs(bands)
+    entries, band = strips[strip], first_band[strip] + since_first
+    above, ends = above[strip], ends[strip]
+    first, last = (np.clip((band + more) * height - above, 0, ends) for more in (0, 1))
     flags = np.arange(len(entries))
     entries[:, layout.BAND], entries[:, layout.FLAG] = band, flags
     entries[:, layout.FIRST_START], entries[:, layout.LAST_START] = first, last
     entries[1:, layout.FLAG_ABOVE], entries[1:, layout.DONE_ABOVE] = flags[:-1], (last - first)[:-1]
 
     right = np.minimum(strip + 1, len(strips) - 1)
-    is_there = (strips[right, layout.NUMBER] > strips[strip, layout.NUMBER]) & (band < bands[right])
-    entries[:, layout.NEXT] = np.where(is_there, (np.cumsum(bands) - bands)[right] + band, -1)
+    place = band - first_band[right]
+    is_there = (strips[right, layout.NUMBER] > strips[strip, layout.NUMBER]) & (place >= 0)
+    is_there &= place < bands[right]
+    entries[:, layout.NEXT] = np.where(is_there, (np.cumsum(bands) - bands)[right] + place, -1)
     return entries
 
 
-def _round_robin(entries: IntArray) -> IntArray:
-    """Band by band all first strips, then all second ones, and so on: as many rectangles as possible at a
-    time.
+def _round_robin(entries: IntArray, config: KernelConfig, band_rows: int) -> IntArray:
+    """In the order of tickets: band after band all first strips, then all second ones, and so on: as many
+    rectangles as possible at a time.
 
     That keeps every strip behind its left neighbour, and every band behind the one above. Each learns the
     ticket of its right neighbour.
     """
-    order = np.lexsort((entries[:, layout.NUMBER], entries[:, layout.BAND]))
+    turn = _band_turns(entries, config, band_rows)[entries[:, layout.BAND]] + entries[:, layout.NUMBER]
+    order = np.lexsort((entries[:, layout.BAND], turn))
     tickets = np.full(len(order) + 1, layout.NO_TICKET, np.int32)
     tickets[order] = np.arange(len(order))
     strips = entries[order]
     strips[:, layout.NEXT] = tickets[strips[:, layout.NEXT]]
     return strips
+
+
+def _band_turns(entries: IntArray, config: KernelConfig, band_rows: int) -> NDArray[np.int64]:
+    """The turn in which the first strip of each band is taken; the others of the band follow one a turn.
+
+    As bands slope, each of the first ones ends at the right with strips that are ever shorter. These end one
+    soon after the other, and the strips that warps take next can only begin one a `lag` after the other. So
+    the next band begins there, by turns with them; not sooner, though, than all warps have had a strip or
+    two of this band, as its own strips go on with those.
+    """
+    bands, strips = entries[:, [layout.BAND, layout.NUMBER]].max(axis=0).astype(np.int64) + 1
+    height = _height(config, band_rows)
+    whole = np.minimum(strips, np.arange(bands - 1) * height // config.slope)
+    return np.concatenate([[0], np.cumsum(np.maximum(whole, max(1, height // config.lag)))])
 
 
 def _given(edges: Sequence[Edge]) -> list[Edge]:
@@ -300,10 +315,9 @@ def input_bytes(jobs: Sequence[SweepJob]) -> int:
 
 
 def count_bands(rows: int, config: KernelConfig, band_rows: int) -> int:
-    """In how many bands a strip of so many rows is swept, at most: the last one, as others have more rows in
-    the first band."""
+    """In how many bands a strip of so many rows is swept, at most: it may begin anywhere in its first one."""
     height = _height(config, band_rows)
-    return 1 if height == _height(config, ALL_ROWS) else -(-(rows + config.span) // height)
+    return 1 if height == _height(config, ALL_ROWS) else -(-(rows + config.span) // height) + 1
 
 
 def _height(config: KernelConfig, band_rows: int) -> int:
