@@ -177,7 +177,7 @@ def roomy(length: int, tile: int, wide_step: int = LINE_STEP) -> int:
     """
     step = line_steps(length, parts(length, tile), wide_step)[0]
     larger = (ceil(tile / step) + 1) * step
-    return larger if 1 < step and tile < length and parts(length, larger) == parts(length, tile) else tile
+    return larger if step > 1 and tile < length and parts(length, larger) == parts(length, tile) else tile
 
 
 def _chunks(length: int, tile: int, chunk: int) -> int:
