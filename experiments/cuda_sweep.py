@@ -41,6 +41,7 @@ from longalign.scoring import Scoring
 from longalign.store.codec import Packer
 
 LATTICE_LINES = 64
+LONG_CELLS = 10**11
 QUERY_N, TARGET_N = 4, 5
 LARGE_SCORES = Scoring(match=500, mismatch=-400, gap_open=1000, gap_extend=300)
 
@@ -179,8 +180,9 @@ def measure(name: str, columns: int, options: argparse.Namespace, lattice: bool)
     choice = _chosen(options, columns).choices(jobs)[0]
     backend = _chosen(options, choice.config.columns)
     started = time.perf_counter()
-    # The first call compiles the kernel and loads it: small work will do, if that can be given the same one.
-    small = _small(jobs[0])
+    # The first call compiles the kernel and loads it: where it would take long, small work will do, if that
+    # can be given the same one.
+    small = _small(jobs[0]) if sum(job.cells for job in jobs) > LONG_CELLS else jobs
     backend.sweep(small if backend.choices(small)[0].config == choice.config else jobs)
     compilation = time.perf_counter() - started
 

@@ -198,6 +198,10 @@ def _load_shared_words(count):
     return load
 
 
+def _upload(to, array, stream):
+    to.copy_to_device(array, stream=stream)
+
+
 def _part_of(block, start, shape, dtype):
     return block[start : start + math.prod(shape) * dtype.itemsize].view(dtype).reshape(shape)
 
@@ -266,4 +270,4 @@ def install() -> None:
     sys.modules["longalign.backends.cuda.ptx"] = _ptx()
     from longalign.backends.cuda import api
 
-    api.part_of = _part_of
+    api.part_of, api.upload = _part_of, _upload

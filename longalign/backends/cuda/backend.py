@@ -127,9 +127,9 @@ class CudaBackend:
         """One launch for all jobs that agree on `local` and `track_best`; see `Backend.sweep`."""
         results: dict[int, SweepResult] = {}
         groups: dict[KernelConfig, list[int]] = {}
-        for number, choice in enumerate(self.choices(jobs)):
-            groups.setdefault(choice.config, []).append(number)
         with self._current():
+            for number, choice in enumerate(planning.choose(jobs, self._hardware(), self._wishes)):
+                groups.setdefault(choice.config, []).append(number)
             for config, members in groups.items():
                 swept = self._sweep_group(config, [jobs[k] for k in members], progress)
                 results.update(zip(members, swept, strict=True))

@@ -24,6 +24,7 @@ _FETCH_SECONDS = 0.02
 
 #: Short kernels are watched without pause; then pauses grow with the time so far.
 _ATTENTION = 3e-3
+_PAUSES_SO_FAR = 200
 _LONGEST_WAIT = 5e-4
 
 
@@ -64,7 +65,7 @@ def _watch(buffers: DeviceBuffers, workspace: Workspace, download: Download, pro
     while not workspace.finished.query():
         so_far = time.monotonic() - started
         if so_far > _ATTENTION:
-            time.sleep(min(so_far / 50, _LONGEST_WAIT))
+            time.sleep(min(so_far / _PAUSES_SO_FAR, _LONGEST_WAIT))
         if download.streams and time.monotonic() >= next_fetch:
             download.advance()
             next_fetch = time.monotonic() + _FETCH_SECONDS

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from longalign.backends.base import SweepJob
 from longalign.backends.cuda import layout
-from longalign.backends.cuda.api import cuda, part_of
+from longalign.backends.cuda.api import cuda, part_of, upload
 from longalign.backends.cuda.config import LANES, KernelConfig
 from longalign.backends.cuda.worklist import ALL_ROWS, Take, WorkList, count_bands
 from longalign.backends.matrices import lay_out
@@ -150,7 +150,7 @@ class Arena:
         for array in arrays:
             if array.nbytes >= _SMALL:
                 placed[id(array)] = self._place(array.shape, array.dtype)
-                placed[id(array)].copy_to_device(array, stream=self._stream)
+                upload(placed[id(array)], array, self._stream)
         start = self._used
         staged = np.zeros(sum(_rounded(array.nbytes) for array in arrays if array.nbytes < _SMALL), np.uint8)
         for array in arrays:
@@ -158,7 +158,7 @@ class Arena:
                 at = self._used - start
                 staged[at : at + array.nbytes] = array.reshape(-1).view(np.uint8)
                 placed[id(array)] = self._place(array.shape, array.dtype)
-        self._part(start, staged.shape, staged.dtype).copy_to_device(staged, stream=self._stream)
+        upload(self._part(start, staged.shape, staged.dtype), staged, self._stream)
         return [placed[id(array)] for array in arrays]
 
     def _place(self, shape: tuple[int, ...], dtype: Any) -> Any:
@@ -201,7 +201,7 @@ class DeviceBuffers(Arena):
         """An array of so many values of which the first are these."""
         start, whole = self._used, self._place((size,), beginning.dtype)
         if len(beginning):
-            self._part(start, beginning.shape, beginning.dtype).copy_to_device(beginning, stream=self._stream)
+            upload(self._part(start, beginning.shape, beginning.dtype), beginning, self._stream)
         return whole
 
     def best(self) -> IntArray:

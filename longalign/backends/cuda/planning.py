@@ -255,6 +255,7 @@ _ROOMY, _CROWDED_ISSUE = 24, 2  # columns for which there are registers in plent
 _PARTIAL, _STRIP_LATENCY = 1.15, 2_500
 
 
+@lru_cache
 def resident_warps(config: KernelConfig, hardware: Hardware, alphabet: int = 0) -> int:
     """How many warps the device runs at a time: by its registers, and by its shared memory for a matrix of so
     many letters."""

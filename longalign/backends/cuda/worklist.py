@@ -73,23 +73,24 @@ def build(
     Bands slope: each strip is interrupted a `KernelConfig.slope` higher up than its left neighbour, with its
     parts where they are, and goes on without having to drain and fill them.
     """
-    table = np.zeros((len(jobs), layout.JOB_FIELDS), np.int64)
-    table[:, layout.ROWS] = [len(job.query) for job in jobs]
-    table[:, layout.COLS] = [len(job.target) for job in jobs]
-    table[:, layout.QUERY_AT] = _starts([len(job.query) for job in jobs])
-    table[:, layout.TARGET_AT] = _starts([len(job.target) for job in jobs])
+    rows, cols = [len(job.query) for job in jobs], [len(job.target) for job in jobs]
     tops, lefts = [job.top for job in jobs], [job.left for job in jobs]
-    table[:, layout.TOP_AT] = _edge_starts(tops, 1)
-    table[:, layout.COLUMN_AT] = _edge_starts(lefts, 0)
-    table[:, layout.WANTED_AT] = _starts([len(job.rows) + 1 for job in jobs])
-    row_values = [len(job.rows) * layout.line_size(len(job.target)) for job in jobs]
-    col_values = [len(job.cols) * layout.line_size(len(job.query)) for job in jobs]
+    row_values = [len(job.rows) * layout.line_size(length) for job, length in zip(jobs, cols, strict=True)]
+    col_values = [len(job.cols) * layout.line_size(length) for job, length in zip(jobs, rows, strict=True)]
     lines_at = _starts([*chain.from_iterable(zip(row_values, col_values, strict=True))])
-    table[:, layout.ROW_OUT_AT], table[:, layout.COL_OUT_AT] = lines_at[::2], lines_at[1::2]
-    matrices, table[:, layout.MATRIX_AT] = lay_out(job.scoring for job in jobs)
-    table[:, layout.LETTERS] = letters = max(job.scoring.letters for job in jobs)
+    matrices, matrices_at = lay_out(job.scoring for job in jobs)
+    letters = max(job.scoring.letters for job in jobs)
     costs = {scoring: _costs(scoring, config) for scoring in {job.scoring for job in jobs}}
-    table[:, layout.MATCH : layout.BELOW + 1] = [costs[job.scoring] for job in jobs]
+    fields = {
+        layout.ROWS: rows, layout.COLS: cols, layout.QUERY_AT: _starts(rows), layout.TARGET_AT: _starts(cols),
+        layout.TOP_AT: _edge_starts(tops, 1), layout.COLUMN_AT: _edge_starts(lefts, 0),
+        layout.WANTED_AT: _starts([len(job.rows) + 1 for job in jobs]),
+        layout.ROW_OUT_AT: lines_at[::2], layout.COL_OUT_AT: lines_at[1::2],
+        **dict(enumerate(zip(*(costs[job.scoring] for job in jobs), strict=True), layout.MATCH)),
+        layout.MATRIX_AT: matrices_at, layout.LETTERS: [letters] * len(jobs),
+        layout.STATE_AT: [0] * len(jobs),
+    }  # fmt: skip
+    table = np.array([fields[field] for field in range(layout.JOB_FIELDS)], np.int64).T.copy()
 
     strips = _strips(jobs, config)
     entries = _in_bands(strips, table[strips[:, layout.JOB], layout.ROWS], config, band_rows)
@@ -106,11 +107,11 @@ def build(
         matrices,
         top,
         column,
-        _even_edges(tops, table[:, layout.TOP_AT], lefts, table[:, layout.COLUMN_AT]),
+        _even_edges(tops, fields[layout.TOP_AT], lefts, fields[layout.COLUMN_AT]),
         np.array([*chain.from_iterable((*job.rows, _END_OF_WANTED_ROWS) for job in jobs)], np.int32),
         np.zeros(len(entries), np.int32),
-        int(table[:, layout.COLS].sum()) + len(jobs),
-        2 * int(table[:, layout.ROWS].sum()),
+        sum(cols) + len(jobs),
+        2 * sum(rows),
         sum(row_values) + sum(col_values),
         sum(states),
         letters,
@@ -191,8 +192,10 @@ def _in_bands(strips: IntArray, rows: NDArray[np.int64], config: KernelConfig, b
     A strip's first part sweeps `rows` rows, and as many more as its last part is behind. NEXT is the flag of
     the right neighbour in the band, or -1.
     """
-    height = _height(config, band_rows)
     ends = rows + strips[:, layout.BEHIND]
+    if band_rows >= ALL_ROWS:
+        return _in_one_band(strips, ends)
+    height = _height(config, band_rows)
     above = strips[:, layout.NUMBER].astype(np.int64) * config.slope
     first_band = above // height
     bands = (above + ends - 1) // height - first_band + 1
@@ -211,6 +214,15 @@ def _in_bands(strips: IntArray, rows: NDArray[np.int64], config: KernelConfig, b
     is_there &= place < bands[right]
     entries[:, layout.NEXT] = np.where(is_there, (np.cumsum(bands) - bands)[right] + place, -1)
     return entries
+
+
+def _in_one_band(strips: IntArray, ends: NDArray[np.int64]) -> IntArray:
+    """The same, quickly, where none is interrupted: the other fields are 0."""
+    flags, numbers = np.arange(len(strips)), strips[:, layout.NUMBER]
+    strips[:, layout.FLAG], strips[:, layout.LAST_START] = flags, ends
+    strips[:-1, layout.NEXT] = np.where(numbers[1:] > numbers[:-1], flags[1:], -1)
+    strips[-1, layout.NEXT] = -1
+    return strips
 
 
 def _round_robin(entries: IntArray, config: KernelConfig, band_rows: int) -> IntArray:
@@ -237,9 +249,11 @@ def _band_turns(entries: IntArray, config: KernelConfig, band_rows: int) -> NDAr
     the next band begins there, by turns with them; not sooner, though, than all warps have had a strip or
     two of this band, as its own strips go on with those.
     """
-    bands, strips = entries[:, [layout.BAND, layout.NUMBER]].max(axis=0).astype(np.int64) + 1
+    if band_rows >= ALL_ROWS:
+        return np.zeros(1, np.int64)
+    last_band, last_strip = entries[:, [layout.BAND, layout.NUMBER]].max(axis=0).tolist()
     height = _height(config, band_rows)
-    whole = np.minimum(strips, np.arange(bands - 1) * height // config.slope)
+    whole = np.minimum(last_strip + 1, np.arange(last_band) * height // config.slope)
     return np.concatenate([[0], np.cumsum(np.maximum(whole, max(1, height // config.lag)))])
 
 
@@ -248,20 +262,20 @@ def _given(edges: Sequence[Edge]) -> list[Edge]:
     return [edge for edge in edges if not isinstance(edge, EvenEdge)]
 
 
-def _edge_starts(edges: Sequence[Edge], corner: int) -> NDArray[np.int64]:
+def _edge_starts(edges: Sequence[Edge], corner: int) -> list[int]:
     """Where edges begin that lie end to end, with or without their corners: the given ones come first."""
-    sizes = np.array([len(edge) + corner for edge in edges])
-    order = np.argsort([isinstance(edge, EvenEdge) for edge in edges], kind="stable")
-    starts = np.empty(len(edges), np.int64)
-    starts[order] = np.cumsum(sizes[order]) - sizes[order]
-    return starts
+    sizes = [len(edge) + corner for edge in edges]
+    is_even = [isinstance(edge, EvenEdge) for edge in edges]
+    order = sorted(range(len(edges)), key=is_even.__getitem__)
+    begins = dict(zip(order, _starts([sizes[k] for k in order]), strict=True))
+    return [begins[k] for k in range(len(edges))]
 
 
 def _even_edges(
-    tops: Sequence[Edge], tops_at: NDArray[np.int64], lefts: Sequence[Edge], lefts_at: NDArray[np.int64]
+    tops: Sequence[Edge], tops_at: Sequence[int], lefts: Sequence[Edge], lefts_at: Sequence[int]
 ) -> NDArray[np.int64]:
     """The table of even edges."""
-    sides = ((layout.TOP, tops, tops_at.tolist()), (layout.LEFT, lefts, lefts_at.tolist()))
+    sides = ((layout.TOP, tops, tops_at), (layout.LEFT, lefts, lefts_at))
     rows = [
         (side, at, edge.length, edge.corner, edge.first, edge.step)
         for side, edges, starts in sides
