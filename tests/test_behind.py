@@ -62,6 +62,33 @@ def test_leaving_waits_for_what_is_on_its_way_whatever_was_raised():
     assert all(store.has_tile(tile) for tile in TILES)
 
 
+def test_a_write_is_put_off_for_as_long_as_nobody_waits_for_it(monkeypatch):
+    monkeypatch.setattr("longalign.store.behind._HEAD_START", 3600)
+    store = Slow()
+    store.may_write.set()
+    with WriteBehind(store, devices=1) as behind:
+        behind.put_tile(TILES[0], record(TILES[0]))
+        assert not store.has_tile(TILES[0])
+        behind.put_tile(TILES[1], record(TILES[1]))
+        assert store.has_tile(TILES[0])
+        assert not store.has_tile(TILES[1])
+        behind.flush()
+        assert store.has_tile(TILES[1])
+        behind.put_tile(TILES[2], record(TILES[2]))
+    assert store.has_tile(TILES[2])
+
+
+def test_a_write_that_nobody_waits_for_begins_all_the_same(monkeypatch):
+    monkeypatch.setattr("longalign.store.behind._HEAD_START", 0.01)
+    store = Slow()
+    store.may_write.set()
+    with WriteBehind(store, devices=1) as behind:
+        behind.put_tile(TILES[0], record(TILES[0]))
+        [(_, future, _)] = behind._on_their_way.values()
+        assert future.result(timeout=60) is None
+        assert store.has_tile(TILES[0])
+
+
 def test_one_tile_a_device_is_on_its_way():
     store = Slow()
     store.may_write.set()
