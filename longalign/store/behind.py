@@ -15,7 +15,6 @@ from longalign.boundary import Waypoint
 from longalign.geometry import Tile
 from longalign.store.base import Piece, Store, TileRecord
 
-
 #: Seconds by which a write is put off: with threads at work, a sweep begins in less.
 _HEAD_START = 0.3
 
