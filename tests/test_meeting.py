@@ -11,7 +11,7 @@ from runs import problems
 from longalign.backends.base import SweepJob, no_progress
 from longalign.boundary import Boundary, State, Waypoint, entry_edges
 from longalign.phases import meeting
-from longalign.phases.bisect import bisect
+from longalign.phases.bisect import _cut, bisect
 from longalign.phases.meeting import forward_half, meet, reversed_line
 from longalign.problem import Problem, Segment, reachable
 from longalign.recurrence import join
@@ -164,7 +164,9 @@ def test_a_segment_is_cut_where_two_sweeps_of_all_its_cells_meet(pair, entry, ex
     [middle] = bisect(Problem.entered(query, target, scoring), [segment], ReferenceBackend(), no_progress)
 
     across, gap = rows >= cols, State.E if rows >= cols else State.F
-    cut = max(rows, cols) // 2
+    cut = middle.i if across else middle.j
+    half = max(rows, cols) // 2
+    assert cut == (half if half < 8 else half // 2 * 2)
     before = (query[:cut], target) if across else (query, target[:cut])
     after = (query[cut:], target) if across else (query, target[cut:])
     ahead = last_lines(*before, scoring, entry, 0)[not across]
@@ -173,6 +175,14 @@ def test_a_segment_is_cut_where_two_sweeps_of_all_its_cells_meet(pair, entry, ex
     behind = Boundary(behind.h[::-1], behind.gap[::-1])
     offset, state, worth = all_meetings(ahead, behind, gap, value, scoring.gap_open)[0]
     assert middle == Waypoint(*((cut, offset) if across else (offset, cut)), state, worth)
+
+
+def test_a_long_segment_is_cut_where_parts_of_strips_end():
+    for rows, cols, want in (
+        (6_200, 90, (True, 3_072)), (90, 100_001, (False, 49_920)), (6_143, 6_143, (True, 3_070)),
+    ):  # fmt: skip
+        segment = Segment(Waypoint(5, 3, State.H, 0), Waypoint(5 + rows, 3 + cols, State.H, 0))
+        assert _cut(segment) == want
 
 
 @pytest.mark.parametrize(

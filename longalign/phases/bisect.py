@@ -30,10 +30,17 @@ def bisect(
     return [*map(_middle, segments, halves[::2], swept[::2], swept[1::2])]
 
 
+#: What a cut is best a multiple of, from so many letters before it on, where that is near the middle: back
+#: ends sweep rows in pairs, and columns in parts of 8, 16, 24 or 32.
+_STEPS = ((192, 16 * 192), (2, 8))
+
+
 def _cut(segment: Segment) -> tuple[bool, int]:
     """Whether a segment is cut between two rows, and after how many rows or columns."""
     across = segment.rows >= segment.cols
-    return across, (segment.rows if across else segment.cols) // 2
+    middle = (segment.rows if across else segment.cols) // 2
+    step = next((step for step, least in _STEPS if middle >= least), 1)
+    return across, middle // step * step
 
 
 def _halves(problem: Problem, segment: Segment) -> tuple[Half, Half]:

@@ -99,7 +99,7 @@ class Workspace:
 
         def take(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
             nonlocal used
-            start, used = used, used + int(np.prod(shape)) * dtype.itemsize
+            start, used = used, used + math.prod(shape) * dtype.itemsize
             part: NDArray[Any] = block[start:used].view(dtype).reshape(shape)
             return part
 
