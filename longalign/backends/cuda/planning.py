@@ -122,13 +122,28 @@ class Wishes:
         return list(wished)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Choice:
-    """A kernel, and why this one: a sentence for its numbers and one for its strips."""
+    """A kernel, and why this one: a sentence for its numbers, and the seconds that shapes are expected to
+    take; `only_whole` if only those with whole parts between wanted columns were looked at."""
 
     config: KernelConfig
     why_numbers: str
-    why_shape: str
+    seconds: dict[KernelConfig, float]
+    only_whole: bool
+
+    @property
+    def why_shape(self) -> str:
+        """A sentence for its strips."""
+        why = f"expected to take {self.seconds[self.config]:.3g} s"
+        if self.only_whole:
+            why += ", of those with whole parts between wanted columns"
+        others = [
+            f"{config.columns} columns: {time:.3g} s"
+            for config, time in self.seconds.items()
+            if config != self.config
+        ]
+        return f"{why} ({'; '.join(others)})" if others else why
 
 
 def every_configuration() -> list[KernelConfig]:
@@ -159,8 +174,9 @@ def choose(jobs: Sequence[SweepJob], hardware: Hardware, wishes: Wishes = Wishes
         groups.setdefault((job.local, job.track_best, numbers, letters), []).append(number)
     choices: dict[int, Choice] = {}
     for (_, _, numbers, letters), members in groups.items():
-        config, why = _strips([jobs[k] for k in members], numbers, letters, hardware, wishes)
-        choices.update({k: Choice(config, reasons[k], why) for k in members})
+        only_whole, seconds = _strips([jobs[k] for k in members], numbers, letters, hardware, wishes)
+        fastest = min(seconds, key=seconds.__getitem__)
+        choices.update({k: Choice(fastest, reasons[k], seconds, only_whole) for k in members})
     return [choices[k] for k in range(len(jobs))]
 
 
@@ -202,7 +218,7 @@ def _fitting(
         _exact(scoring, local, track_best, numbers, letters, wishes)
         for scoring in {job.scoring for job in jobs}
     ]
-    return [config for config in exact[0] if all(config in others for others in exact)]
+    return [config for config in exact[0] if all(config in others for others in exact[1:])]
 
 
 @lru_cache
@@ -219,28 +235,21 @@ def _exact(
 
 def _strips(
     jobs: Sequence[SweepJob], numbers: Numbers, letters: Letters, hardware: Hardware, wishes: Wishes
-) -> tuple[KernelConfig, str]:
-    """The shape that takes the least time; if one will do, one with whole parts between wanted columns.
+) -> tuple[bool, dict[KernelConfig, float]]:
+    """How many seconds each shape takes, and whether these are fewer shapes than there are: if some will do,
+    only those with whole parts between wanted columns.
 
     Where a wanted column lies inside a part, its strip is swept more slowly, and all that follow wait for it.
     """
     alphabet = max(job.scoring.letters for job in jobs)
-    fitting = _fitting(jobs, numbers, letters, wishes)
-    whole = [
-        config for config in fitting if all(col % config.columns == 0 for job in jobs for col in job.cols)
-    ]
-    times = {
+    fitting, cols = _fitting(jobs, numbers, letters, wishes), {col for job in jobs for col in job.cols}
+    whole = [config for config in fitting if all(col % config.columns == 0 for col in cols)]
+    return len(whole or fitting) < len(fitting), {
         config: expected_seconds(
             [(len(job.query), count_strips(job, config)) for job in jobs], config, hardware, alphabet
         )
         for config in whole or fitting
     }
-    best = min(times, key=times.__getitem__)
-    others = [f"{config.columns} columns: {time:.3g} s" for config, time in times.items() if config != best]
-    why = f"expected to take {times[best]:.3g} s"
-    if len(times) < len(fitting):
-        why += ", of those with whole parts between wanted columns"
-    return best, f"{why} ({'; '.join(others)})" if others else why
 
 
 # The model behind the choice of columns, in cycles. A row of a lane takes so long however few warps there

@@ -392,5 +392,6 @@ def _best_cells(job_of_strip: IntArray, best: IntArray) -> list[BestCell]:
     """The best of each rectangle's strips, in the order of `BestCell.rank`."""
     score, i, j = best[:, layout.BEST_SCORE], best[:, layout.BEST_I], best[:, layout.BEST_J]
     order = np.lexsort((-j, i + j, -score, job_of_strip))
-    _, firsts = np.unique(job_of_strip[order], return_index=True)
-    return [BestCell(*map(int, best[order[first]])) for first in firsts]
+    in_order = job_of_strip[order]
+    firsts = np.searchsorted(in_order, np.arange(in_order[-1] + 1))
+    return [BestCell(*cell) for cell in best[order[firsts]].tolist()]
