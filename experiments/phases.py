@@ -5,9 +5,9 @@
 
 DIR holds NAME.fa.gz files. Each pair has a process of its own, which runs the `longalign align` command once
 to load its kernels, and then as often as asked; the median counts. Where that takes too long, another pair
-may be aligned first, and the first run counts: `--after ecoli --repeats 0`. `seconds` are those from the command to
-the PAF file, the reading of the FASTA files included, the start of Python not. With `--store-in` boundaries
-go to a store there. Beside the times: peak host memory of the process, peak device memory while it ran, and
+may be aligned first, and the first run counts: `--after ecoli --repeats 0`. `seconds` are those from the
+command to the PAF file, the reading of the FASTA files included, the start of Python not. With `--store-in`
+boundaries go to a store there. Beside the times: peak host memory of the process, peak device memory while it ran, and
 bytes a boundary cell of the store. Known scores are checked, and every alignment by `longalign verify`.
 """
 
@@ -84,7 +84,8 @@ def measure(name: str, options: argparse.Namespace) -> dict[str, object]:
     counted = slice(min(1, options.repeats), None)
     found, best = summaries[-1], pair.best
     return {
-        "pair": name, "after": options.after, "backend": found["backend"], "score": found["score"], "end": found["end"],
+        "pair": name, "after": options.after, "backend": found["backend"], "score": found["score"],
+        "end": found["end"],
         "verified": verified,
         "ok": verified
         and (best is None or (found["score"], *found["end"].values()) == (best.score, best.i, best.j)),
