@@ -7,8 +7,9 @@ DIR holds NAME.fa.gz files. Each pair has a process of its own, which runs the `
 to load its kernels, and then as often as asked; the median counts. Where that takes too long, another pair
 may be aligned first, and the first run counts: `--after ecoli --repeats 0`. `seconds` are those from the
 command to the PAF file, the reading of the FASTA files included, the start of Python not. With `--store-in`
-boundaries go to a store there. Beside the times: peak host memory of the process, peak device memory while it ran, and
-bytes a boundary cell of the store. Known scores are checked, and every alignment by `longalign verify`.
+boundaries go to a store there. Beside the times: peak host memory of the process, peak device memory while it
+ran, and bytes a boundary cell of the store. Known scores are checked, and every alignment by
+`longalign verify`.
 """
 
 from __future__ import annotations
