@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import replace
+from functools import partial
 from time import perf_counter
 from typing import Protocol
 
@@ -81,8 +82,9 @@ def sweep_tile(
 
 def _swept(job: SweepJob, backend: Backend, progress: Progress, *, deflates: bool) -> TileRecord:
     """A tile's record, its lines packed while they come; `best` counts from the tile's corner."""
-    rows = Packer(job.rows, job.left.h_at(job.rows), len(job.target), deflates=deflates)
-    cols = Packer(job.cols, job.top.h_at(job.cols), len(job.query), deflates=deflates)
+    how = partial(Packer, width=job.scoring.difference_bytes, deflates=deflates)
+    rows = how(job.rows, job.left.h_at(job.rows), len(job.target))
+    cols = how(job.cols, job.top.h_at(job.cols), len(job.query))
     [result] = backend.sweep([replace(job, sinks=Sinks(rows, cols))], progress)
     return TileRecord(rows.packed(), cols.packed(), result.best)
 

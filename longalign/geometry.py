@@ -15,7 +15,7 @@ from longalign.errors import BudgetTooSmall
 from longalign.size import format_size, round_size
 
 #: Bytes that one stored boundary cell takes, H and a gap state together: two 8-bit differences, and
-#: the anchors and file headers around them. Steep scorings need 16-bit differences, twice as much.
+#: the anchors and file headers around them. Steep scorings take more: see `Scoring.difference_bytes`.
 BYTES_PER_STORED_CELL = 2.5
 
 #: Bytes that the start states of one stored boundary cell take beside it: in a file, where they are

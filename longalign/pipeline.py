@@ -161,7 +161,7 @@ def _run_stored(
 ) -> Outcome:
     manifest = store.manifest
     workers = cluster.workers if cluster else None
-    check_memory(manifest.grid, resources, False, workers, manifest.start_states)
+    check_memory(manifest.grid, resources, False, workers, manifest.start_states, manifest.scoring)
     problem = Problem.of(query, target, manifest.scoring, manifest.mode)
     for tile in manifest.grid.tiles():
         if store.has_tile(tile):
@@ -170,7 +170,8 @@ def _run_stored(
             except DamagedTile as damage:
                 _drop(damage, store, emit)
     missing = sum(tile.cells for tile in manifest.grid.tiles() if not store.has_tile(tile))
-    check_disk(manifest.grid, store.path, manifest.start_states, missing / (query.length * target.length))
+    share = missing / (query.length * target.length)
+    check_disk(manifest.grid, store.path, manifest.start_states, share, manifest.scoring)
     lattice = StoreLattice(problem, manifest.grid, store, manifest.is_eager)
     if cluster is None:
         with WriteBehind(store, len(resources.backends)) as behind:

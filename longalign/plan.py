@@ -96,13 +96,13 @@ def plan(
     with figures, if a budget is too small, or memory, or the space on the store's disk; how long runs with
     other budgets would take also depends on `scoring`, and on whether the mode is `local`.
     """
-    cut = _cutter(rows, cols, resources, command, store_path, workers, start_states)
+    cut = _cutter(rows, cols, resources, command, store_path, workers, start_states, scoring)
     try:
         return cut(resources.store_budget)
     except BudgetTooSmall:
         assert resources.store_budget is not None
         pace = pace_of(resources, workers, start_states, scoring, local)
-        others = _worth_knowing(cut, store_path, start_states, pace)
+        others = _worth_knowing(cut, store_path, start_states, pace, scoring)
         refused = too_small(rows, cols, resources.store_budget, others[0].size)
         raise UsageError(f"{refused}; {in_words(others)}") from None
 
@@ -122,9 +122,9 @@ def store_budgets(
     The parameters are those of `plan`. Raises UsageError, with figures, if there is too little memory or disk
     for any.
     """
-    cut = _cutter(rows, cols, resources, "align", store_path, workers, start_states)
+    cut = _cutter(rows, cols, resources, "align", store_path, workers, start_states, scoring)
     pace = pace_of(resources, workers, start_states, scoring, local)
-    return _worth_knowing(cut, store_path, start_states, pace)
+    return _worth_knowing(cut, store_path, start_states, pace, scoring)
 
 
 def pace_of(
@@ -139,8 +139,10 @@ def pace_of(
     return Pace(resources.backends, scoring, local, not (workers or eager), eager)
 
 
-def _worth_knowing(cut: Cut, store_path: Path | None, start_states: StartStates, pace: Pace) -> list[Budget]:
-    cell_bytes = _bytes_per_stored_cell(start_states, store_path is None)
+def _worth_knowing(
+    cut: Cut, store_path: Path | None, start_states: StartStates, pace: Pace, scoring: Scoring
+) -> list[Budget]:
+    cell_bytes = _bytes_per_stored_cell(start_states, store_path is None, scoring)
     return budgets_worth_knowing(cut, cell_bytes, pace)
 
 
@@ -152,14 +154,15 @@ def _cutter(
     store_path: Path | None,
     workers: Workers | None,
     start_states: StartStates,
+    scoring: Scoring,
 ) -> Cut:
     """How a matrix is cut for a store budget, whatever that in `resources` is."""
 
     def cut(budget: int | None) -> Grid:
         using = replace(resources, store_budget=budget)
-        grid = _plan(rows, cols, using, command, store_path, workers, start_states)
+        grid = _plan(rows, cols, using, command, store_path, workers, start_states, scoring)
         if store_path is not None:
-            check_disk(grid, store_path, start_states)
+            check_disk(grid, store_path, start_states, scoring=scoring)
         return grid
 
     return cut
@@ -173,13 +176,14 @@ def _plan(
     store_path: Path | None,
     workers: Workers | None,
     start_states: StartStates,
+    scoring: Scoring,
 ) -> Grid:
     spare = _spare_bytes(rows, cols, resources, workers)
     room = _room(rows, cols, resources, store_path)
     devices = workers.devices if workers else _devices_here(rows, cols, resources)
     edges_only = command == "score" and start_states == "lazy"
     budget = room if edges_only or resources.store_budget is None else resources.store_budget
-    cell_bytes = _bytes_per_stored_cell(start_states, store_path is None)
+    cell_bytes = _bytes_per_stored_cell(start_states, store_path is None, scoring)
     shape = _tile_shape(rows, cols, devices, budget, cell_bytes)
     strip_width = max(device.strip_width for device in devices)
     least_chunk = max(device.least_chunk for device in devices)
@@ -199,7 +203,8 @@ def _plan(
             grid = _cut(rows, cols, largest, useful, room, resources.store_budget, cell_bytes, strip_width)
         if (
             _most_line_cells(grid) <= line_cells
-            and _tile_bytes(grid, start_states, line_bytes) <= min(spare // _TILE_SHARE, _LARGEST_TILE)
+            and _tile_bytes(grid, start_states, line_bytes, scoring)
+            <= min(spare // _TILE_SHARE, _LARGEST_TILE)
         ):  # fmt: skip
             break
         if max(shape) <= _SMALLEST_TILE:
@@ -209,14 +214,15 @@ def _plan(
             )
         tall = shape[0] * _FLATTEST >= shape[1]
         shape = (ceil(shape[0] / 2), shape[1]) if tall else (shape[0], ceil(shape[1] / 2))
-    check_memory(grid, resources, store_path is None, workers, start_states)
+    check_memory(grid, resources, store_path is None, workers, start_states, scoring)
     return grid
 
 
-def _bytes_per_stored_cell(start_states: StartStates, in_memory: bool) -> float:
+def _bytes_per_stored_cell(start_states: StartStates, in_memory: bool, scoring: Scoring) -> float:
+    cell_bytes = BYTES_PER_STORED_CELL * scoring.difference_bytes
     if start_states == "lazy":
-        return BYTES_PER_STORED_CELL
-    return BYTES_PER_STORED_CELL + (BYTES_PER_KEPT_START if in_memory else BYTES_PER_STORED_START)
+        return cell_bytes
+    return cell_bytes + (BYTES_PER_KEPT_START if in_memory else BYTES_PER_STORED_START)
 
 
 def check_memory(
@@ -225,29 +231,37 @@ def check_memory(
     in_memory: bool,
     workers: Workers | None = None,
     start_states: StartStates = "lazy",
+    scoring: Scoring = _USUAL_SCORING,
 ) -> None:
     """Raise UsageError, with figures, if a run over `grid` needs more memory than it may use.
 
-    `in_memory`: whether the lattice is kept there as well; `workers` and `start_states`: as for `plan`.
+    `in_memory`: whether the lattice is kept there as well; `workers` and the others: as for `plan`.
     """
     rows, cols = grid.rows, grid.cols
     line_bytes = max(device.line_bytes for device in (workers.devices if workers else resources.backends))
-    tile = _tile_bytes(grid, start_states, line_bytes)
+    tile = _tile_bytes(grid, start_states, line_bytes, scoring)
     needed = _fixed_bytes(rows, cols) + _call_bytes(resources)
     if workers is None:
         needed += len(resources.backends) * tile
     else:
         _check_worker(rows, cols, _fixed_bytes(rows, cols) + tile, workers)
-    kept = ceil(grid.stored_cells * _bytes_per_stored_cell(start_states, in_memory)) if in_memory else 0
+    cell_bytes = _bytes_per_stored_cell(start_states, in_memory, scoring)
+    kept = ceil(grid.stored_cells * cell_bytes) if in_memory else 0
     _check_memory(rows, cols, needed + kept, resources.memory, kept)
 
 
-def check_disk(grid: Grid, store_path: Path, start_states: StartStates, missing: float = 1.0) -> None:
+def check_disk(
+    grid: Grid,
+    store_path: Path,
+    start_states: StartStates,
+    missing: float = 1.0,
+    scoring: Scoring = _USUAL_SCORING,
+) -> None:
     """Raise UsageError, with figures, if a disk has too little space for the boundaries of a store.
 
     `missing` is the share of the matrix of which it does not hold them yet.
     """
-    needed = ceil(missing * grid.stored_cells * _bytes_per_stored_cell(start_states, in_memory=False))
+    needed = ceil(missing * grid.stored_cells * _bytes_per_stored_cell(start_states, False, scoring))
     free = disk_usage(_existing(store_path)).free
     if needed > free:
         coarser = (grid.row_cuts, grid.col_cuts) != (grid.tile_rows, grid.tile_cols)
@@ -324,11 +338,12 @@ def _existing(path: Path) -> Path:
     return next(folder for folder in folders if os.path.exists(folder))  # noqa: PTH110 - Path.exists raises EACCES
 
 
-def _tile_bytes(grid: Grid, start_states: StartStates, line_bytes: int) -> int:
+def _tile_bytes(grid: Grid, start_states: StartStates, line_bytes: int, scoring: Scoring) -> int:
     """Bytes of host memory for one tile's lattice, from its sweep to its file.
 
     Where it is eager, the lattice is there as a whole before it is packed, start states as well.
     """
+    line_bytes *= scoring.difference_bytes
     if start_states == "eager":
         line_bytes = 2 * (BYTES_PER_CELL + BYTES_PER_START)
     return line_bytes * _most_line_cells(grid)

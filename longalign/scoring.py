@@ -101,6 +101,19 @@ class Scoring:
         return self.mismatch if self.matrix is None else self.matrix.lowest
 
     @property
+    def difference_bytes(self) -> int:
+        """Bytes of integers that hold how far apart H is at two neighbours of a row or column, and how far a
+        gap state is below H: 1, 2 or 4.
+
+        H falls by no more than a gap of one letter costs. It rises by no more than that and the highest
+        score: a path to the right neighbour crosses the column before it in this row, or in the row above,
+        which is worth no more than H here and such a gap, and gains the score; or further up, and then it
+        pays for a gap as well. E is no lower than H above less such a gap, so two gaps and the score below H.
+        """
+        furthest = 2 * (self.gap_open + self.gap_extend) + self.highest
+        return next(size for size in (1, 2, 4) if furthest < 1 << (8 * size - 1))
+
+    @property
     def alphabet(self) -> Alphabet:
         """What sequences are made of."""
         return DNA if self.matrix is None else self.matrix.alphabet

@@ -389,3 +389,27 @@ def test_tiles_shrink_until_their_boundaries_fit_in_memory(memory):
     grid = plan(rows, cols, resources((rows, cols), memory, budget=1 << 30), "align", None)
     assert len(grid.tile_rows) > 2
     assert memory_needed(grid, in_memory=False) < memory
+
+
+@pytest.mark.parametrize("store", [False, True])
+def test_scorings_whose_values_differ_more_take_more_memory_and_disk(tmp_path, store):
+    usual, steep, large = Scoring(), Scoring(50, -40, 60, 30), Scoring(50_000, -40_000, 60_000, 30_000)
+    assert [scoring.difference_bytes for scoring in (usual, steep, large)] == [1, 2, 4]
+    path = tmp_path / "s" if store else None
+    cells = [
+        plan(
+            10**6, 10**6, Resources([CpuBackend(1)], 1 << 32, 1 << 30), "align", path, scoring=scoring
+        ).stored_cells
+        for scoring in (usual, steep, large)
+    ]
+    for width, count in zip((1, 2, 4), cells, strict=True):
+        assert (1 << 30) * 0.9 < count * width * BYTES_PER_STORED_CELL <= 1 << 30
+
+
+def test_a_store_that_is_gone_on_with_needs_what_its_scoring_takes(tmp_path, free):
+    grid = plan(10**6, 10**6, Resources([CpuBackend(1)], 1 << 32, 1 << 28), "align", None)
+    needed = ceil(BYTES_PER_STORED_CELL * grid.stored_cells)
+    free(needed)
+    check_disk(grid, tmp_path, "lazy")
+    with pytest.raises(UsageError, match="of the disk are free"):
+        check_disk(grid, tmp_path, "lazy", scoring=Scoring(50, -40, 60, 30))

@@ -25,14 +25,14 @@ import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from runs import Pair, SmallTiles, small_geometry, using
+from runs import Pair, SmallTiles, problems, small_geometry, using
 
 from longalign.boundary import BestCell, Boundary, State, Waypoint, entry_edges
 from longalign.errors import StoreError
 from longalign.geometry import Grid, Tile
 from longalign.lattice import StoreLattice
 from longalign.problem import Problem
-from longalign.reference import matrices
+from longalign.reference import ReferenceBackend, matrices
 from longalign.scoring import NEG_INF, Scoring
 from longalign.store import DirectoryStore, Manifest, MemoryStore, Piece, TileRecord, codec, filters
 from longalign.store.base import DamagedTile
@@ -122,8 +122,11 @@ def test_every_cell_of_a_part_comes_back_alone_and_no_stretch_is_higher_than_it_
     assert whole.h_at([0, len(want)]).tolist() == want.h_at([0, len(want)]).tolist()
 
 
-@given(st.integers(1, 30), st.integers(1, 8), st.integers(1, 12), st.booleans(), st.data())
-def test_lines_that_come_in_pieces_are_packed_as_whole_ones(length, stride, block, deflates, data):
+@given(
+    st.integers(1, 30), st.integers(1, 8), st.integers(1, 12), st.booleans(), st.sampled_from([1, 2, 4]),
+    st.data(),
+)  # fmt: skip
+def test_lines_that_come_in_pieces_are_packed_as_whole_ones(length, stride, block, deflates, width, data):
     lines = data.draw(st.lists(boundaries(length), min_size=1, max_size=3))
     index = range(1, len(lines) + 1)
     cuts = [sorted({0, length, *data.draw(st.lists(st.integers(1, length), max_size=5))}) for _ in lines]
@@ -131,15 +134,33 @@ def test_lines_that_come_in_pieces_are_packed_as_whole_ones(length, stride, bloc
         patch.setattr(codec, "ANCHOR_STRIDE", stride)
         patch.setattr(filters, "LENGTH", block)
         corners = np.array([line.h[0] for line in lines], np.int32)
-        packer = Packer(index, corners, length, deflates=deflates)
+        packer = Packer(index, corners, length, width=width, deflates=deflates)
         for number, line in enumerate(lines):
             for start, stop in pairwise(cuts[number]):
                 packer.put(number, line.h[start + 1 : stop + 1], line.gap[start + 1 : stop + 1])
         pieces, whole = packer.packed(), pack(index, lines)
     for field in dataclasses.fields(whole):
         got, want = getattr(pieces, field.name), getattr(whole, field.name)
+        if field.name in ("steps", "gaps"):
+            want = want.astype(max(want.dtype, np.dtype(f"i{width}")))
         assert (got.dtype, got.shape) == (want.dtype, want.shape)
         assert np.array_equal(got[:], want), (field.name, lines, cuts)
+
+
+@given(problems(20))
+def test_neighbours_on_a_line_are_no_further_apart_than_the_scoring_says(pair):
+    query, target = pair.sequences()
+    job = whole_matrix(query.as_query(), target.as_target(), pair.scoring, pair.mode == "local")
+    rows, cols = range(1, query.length + 1), range(1, target.length + 1)
+    [swept] = ReferenceBackend().sweep([dataclasses.replace(job, rows=(*rows,), cols=(*cols,))])
+    gap_cost = pair.scoring.gap_open + pair.scoring.gap_extend
+    furthest = 0
+    for line in (*swept.rows, *swept.cols):
+        steps, below = np.diff(line.h.astype(np.int64)), (line.h - line.gap.astype(np.int64))[1:]
+        assert -gap_cost <= steps.min()
+        assert steps.max() <= gap_cost + pair.scoring.highest
+        furthest = max(furthest, below.max())
+    assert furthest <= 2 * gap_cost + pair.scoring.highest < 1 << (8 * pair.scoring.difference_bytes - 1)
 
 
 def test_parts_around_the_anchors_of_a_long_line():
@@ -402,7 +423,7 @@ LIMITED = """
 import resource, signal, sys
 from pathlib import Path
 from longalign.errors import StoreError
-from runs import Pair, SmallTiles, small_geometry, using
+from runs import Pair, SmallTiles, problems, small_geometry, using
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]),) * 2)
 with small_geometry():

@@ -69,7 +69,7 @@ def _plan(using: Resources, store: Path | None, whole: SweepJob) -> dict[str, st
         budgets = store_budgets(*size, using, store, scoring=scoring, local=local)
     except UsageError as refused:
         return {"refused": str(refused)}
-    tile = grid.tile(0, 0)
+    tile, cell_bytes = grid.tile(0, 0), BYTES_PER_STORED_CELL * scoring.difference_bytes
     job = replace(
         whole, query=whole.query[: tile.i1], target=whole.target[: tile.j1],
         rows=grid.rows_in(tile), cols=grid.cols_in(tile),
@@ -81,7 +81,7 @@ def _plan(using: Resources, store: Path | None, whole: SweepJob) -> dict[str, st
     return {
         "tile": f"{tile.i1} x {tile.j1}",
         "chunk": "{} x {}".format(*grid.chunk_shape),
-        "boundaries": format_size(round_size(ceil(grid.stored_cells * BYTES_PER_STORED_CELL))),
+        "boundaries": format_size(round_size(ceil(grid.stored_cells * cell_bytes))),
         "phase 1": f"about {format_seconds(cost.phase_1)}",
         "phases 2 and 3": f"about {_path(cost)} as many cells as phase 1",
         "with --store-budget": "; ".join(f"{budget.name} {_path(budget.cost)}" for budget in budgets),

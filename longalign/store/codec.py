@@ -168,18 +168,20 @@ class Packer:
 
     `index` is that of `PackedLines`, increasing; `corners` (k,) holds H at index 0 of each line. Different
     lines may come from different threads. What is to go to a file is best deflated on the way: `deflates`.
+    Differences are expected to take `width` bytes (see `Scoring.difference_bytes`); where they take more, so
+    does packing.
     """
 
     def __init__(
-        self, index: Sequence[int], corners: IntArray, length: int, *, deflates: bool = False
+        self, index: Sequence[int], corners: IntArray, length: int, *, width: int = 1, deflates: bool = False
     ) -> None:
         self._index = np.array(index, np.int64)
         self._anchors = np.empty((len(index), length // ANCHOR_STRIDE + 1), np.int32)
         self._anchors[:, 0] = corners
         self._last = self._anchors[:, 0].copy()
         self._filled = [0] * len(index)
-        table = DeflatingTable if deflates else PlainTable
-        self._steps, self._gaps = (table(len(index), length) for _ in range(2))
+        table, dtype = DeflatingTable if deflates else PlainTable, np.dtype(f"i{width}")
+        self._steps, self._gaps = (table(len(index), length, dtype) for _ in range(2))
 
     def put(self, line: int, h: IntArray, gap: IntArray) -> None:
         """The next cells of the line of this number: H and the gap state, int32 of equal length."""

@@ -1,6 +1,6 @@
 """Lines of small integers that come piece by piece, kept as they are or deflated at once.
 
-They are 8 bits wide, as long as they fit; the lines that do not are kept aside.
+They are as wide as those who make the table expect; lines that turn out to be wider are kept aside.
 """
 
 from __future__ import annotations
@@ -24,16 +24,17 @@ def narrowest(values: NDArray[np.int32]) -> np.dtype[np.signedinteger[Any]]:
 
 
 class NarrowTable(ABC):
-    """Lines of equal length. Different lines may come from different threads."""
+    """Lines of equal length, expected to fit integers of the type `dtype`. Different lines may come from
+    different threads."""
 
-    def __init__(self, lines: int, length: int) -> None:
-        self._shape = lines, length
+    def __init__(self, lines: int, length: int, dtype: np.dtype[np.signedinteger[Any]]) -> None:
+        self._shape, self._dtype = (lines, length), dtype
         self._wide: dict[int, IntArray] = {}
 
     def put(self, line: int, start: int, values: IntArray) -> None:
         """The next values of a line, from place `start` on."""
         if line not in self._wide:
-            if narrowest(values) == np.int8:
+            if narrowest(values).itemsize <= self._dtype.itemsize:
                 self._keep(line, start, values)
                 return
             wide = np.empty(self._shape[1], np.int32)
@@ -42,8 +43,8 @@ class NarrowTable(ABC):
         self._wide[line][start : start + len(values)] = values
 
     def values(self) -> Any:
-        """All lines in the narrowest integers that hold them, once they are complete: an array or what is
-        read like one."""
+        """All lines, once they are complete, in integers of one type that hold them: an array or what is read
+        like one."""
         if not self._wide:
             return self._all()
         table = np.empty(self._shape, np.result_type(*map(narrowest, self._wide.values())))
@@ -55,7 +56,7 @@ class NarrowTable(ABC):
     def _keep(self, line: int, start: int, values: IntArray) -> None: ...
 
     @abstractmethod
-    def _kept(self, line: int, stop: int) -> NDArray[np.int8]:
+    def _kept(self, line: int, stop: int) -> NDArray[np.signedinteger[Any]]:
         """The values of a line before the place `stop`, which are all that have come."""
         ...
 
@@ -64,30 +65,30 @@ class NarrowTable(ABC):
 
 
 class PlainTable(NarrowTable):
-    """Keeps 8-bit values as they are."""
+    """Keeps values as they are."""
 
-    def __init__(self, lines: int, length: int) -> None:
-        super().__init__(lines, length)
-        self._table = np.empty((lines, length), np.int8)
+    def __init__(self, lines: int, length: int, dtype: np.dtype[np.signedinteger[Any]]) -> None:
+        super().__init__(lines, length, dtype)
+        self._table = np.empty((lines, length), dtype)
 
     def _keep(self, line: int, start: int, values: IntArray) -> None:
         self._table[line, start : start + len(values)] = values
 
-    def _kept(self, line: int, stop: int) -> NDArray[np.int8]:
+    def _kept(self, line: int, stop: int) -> NDArray[np.signedinteger[Any]]:
         return self._table[line, :stop]
 
-    def _all(self) -> NDArray[np.int8]:
+    def _all(self) -> NDArray[np.signedinteger[Any]]:
         return self._table
 
 
 class DeflatingTable(NarrowTable):
-    """Deflates 8-bit values as soon as a block of them is complete."""
+    """Deflates values as soon as a block of them is complete."""
 
-    def __init__(self, lines: int, length: int) -> None:
-        super().__init__(lines, length)
+    def __init__(self, lines: int, length: int, dtype: np.dtype[np.signedinteger[Any]]) -> None:
+        super().__init__(lines, length, dtype)
         block = max(1, min(length, filters.LENGTH))
-        self._deflated = DeflatedArray.empty((lines, length), np.int8, block)
-        self._begun = np.empty((lines, block), np.int8)
+        self._deflated = DeflatedArray.empty((lines, length), dtype, block)
+        self._begun = np.empty((lines, block), dtype)
 
     def _keep(self, line: int, start: int, values: IntArray) -> None:
         block, begun, end = self._deflated.length, self._begun[line], self._shape[1]
@@ -100,9 +101,9 @@ class DeflatingTable(NarrowTable):
             if at + count == block or start + taken == end:
                 self._deflated.put((line, (start + taken - 1) // block), begun[: at + count])
 
-    def _kept(self, line: int, stop: int) -> NDArray[np.int8]:
+    def _kept(self, line: int, stop: int) -> NDArray[np.signedinteger[Any]]:
         whole = stop if stop == self._shape[1] else stop // self._deflated.length * self._deflated.length
-        deflated: NDArray[np.int8] = self._deflated[line, :whole]
+        deflated: NDArray[np.signedinteger[Any]] = self._deflated[line, :whole]
         return np.concatenate([deflated, self._begun[line, : stop - whole]])
 
     def _all(self) -> DeflatedArray:
