@@ -17,7 +17,7 @@ from longalign.threads import in_threads
 
 #: Numbers in a block: reading a part of a line inflates at most twice this many more than the part has. Each
 #: block takes Python and HDF5 some time, whatever is in it.
-LENGTH = 1 << 17
+LENGTH = 1 << 18
 
 #: Of deflate. ISA-L's higher levels are no denser on boundaries, and level 0 is no faster.
 LEVEL = 1
