@@ -42,9 +42,8 @@ def test_any_problem_on_any_lattice(data):
 )
 def test_any_problem_in_any_budget(pair, tile, times, start_states):
     lengths = len(pair.query), len(pair.target)
-    budget = int(
-        smallest_budget(*lengths, tile, bytes_per_cell=2.5 if start_states == "lazy" else 20.5) * times
-    )
+    cell_bytes = 2.5 * pair.scoring.difference_bytes + (18 if start_states == "eager" else 0)
+    budget = int(smallest_budget(*lengths, tile, bytes_per_cell=cell_bytes) * times)
     using = Resources([SmallTiles(tile, CPU)], 1 << 40, budget)
     with small_geometry(chunk=1):
         pair.check(pair.run(using, start_states=start_states))
