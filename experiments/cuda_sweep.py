@@ -41,7 +41,7 @@ from longalign.scoring import Scoring
 from longalign.store.codec import Packer
 
 LATTICE_LINES = 64
-LONG_CELLS = 10**11
+LONG_CELLS = 10**11  # a small part of them is swept first
 QUERY_N, TARGET_N = 4, 5
 LARGE_SCORES = Scoring(match=500, mismatch=-400, gap_open=1000, gap_extend=300)
 
@@ -212,7 +212,7 @@ def measure(name: str, columns: int, options: argparse.Namespace, lattice: bool)
 
 
 def _packing(job: SweepJob) -> SweepJob:
-    """The job with its boundaries packed while they come, as a tile's are."""
+    """The job with its boundaries packed while they come, as those of a tile that stays in memory."""
     rows = Packer(job.rows, job.left.h_at(job.rows), len(job.target))
     cols = Packer(job.cols, job.top.h_at(job.cols), len(job.query))
     return replace(job, sinks=Sinks(rows, cols))

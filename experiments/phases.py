@@ -54,7 +54,9 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--pairs", nargs="+", choices=PAIRS, default=["chlamydia", "ecoli"])
     parser.add_argument("--backend", default="auto")
     parser.add_argument("--repeats", type=int, default=3, help="0: the first run counts")
-    parser.add_argument("--after", choices=PAIRS, help="a pair to align first, to load kernels")
+    parser.add_argument(
+        "--after", choices=PAIRS, help="a pair to align first, to load the kernels of its mode"
+    )
     parser.add_argument("--store-in", type=Path)
     parser.add_argument("--out", type=Path)
     return parser.parse_args()
@@ -103,7 +105,8 @@ def _load_kernels(options: argparse.Namespace) -> None:
     files = [str(options.genomes / f"{side}.fa.gz") for side in (pair.query, pair.target)]
     with tempfile.TemporaryDirectory() as folder:
         output = str(Path(folder, "out.paf"))
-        if longalign(["align", *files, "--quiet", "--backend", options.backend, "-o", output]):
+        how = ["--backend", options.backend, "--mode", "local" if pair.local else "global"]
+        if longalign(["align", *files, "--quiet", *how, "-o", output]):
             raise RuntimeError(f"{options.after}: not aligned")
 
 

@@ -84,9 +84,29 @@ def test_a_write_that_nobody_waits_for_begins_all_the_same(monkeypatch):
     store.may_write.set()
     with WriteBehind(store, devices=1) as behind:
         behind.put_tile(TILES[0], record(TILES[0]))
-        [(_, future, _)] = behind._on_their_way.values()
-        assert future.result(timeout=60) is None
+        [write] = behind._on_their_way.values()
+        assert write.future.result(timeout=60) is None
         assert store.has_tile(TILES[0])
+
+
+def test_head_starts_of_several_devices_do_not_add_up(monkeypatch):
+    waits, now = [], iter([100.0, 100.0, 100.0, 103.0, 112.0, 130.0])
+
+    class Hurry(Event):
+        def wait(self, timeout=None):
+            waits.append(timeout)
+
+    monkeypatch.setattr("longalign.store.behind._HEAD_START", 10)
+    monkeypatch.setattr("longalign.store.behind.monotonic", lambda: next(now))
+    monkeypatch.setattr("longalign.store.behind.Event", Hurry)
+    store, begin = Slow(), Event()
+    with WriteBehind(store, devices=3) as behind:
+        behind._executor.submit(begin.wait)  # what the writing thread is busy with
+        for tile in TILES:
+            behind.put_tile(tile, record(tile))
+        begin.set()
+        store.may_write.set()
+    assert waits == [7, 0, 0]
 
 
 def test_one_tile_a_device_is_on_its_way():

@@ -241,6 +241,18 @@ def test_an_edge_is_smooth_if_no_fall_and_no_rise_is_too_deep(steps, begin, in_t
         assert window.is_smooth(edge, scoring) == smooth
 
 
+def test_a_fall_over_several_pieces_is_seen(monkeypatch):
+    """Each piece falls a little, none from where the one before began."""
+    monkeypatch.setattr(pieces, "_PIECE", 4)
+    monkeypatch.setattr(pieces, "LONG", 8)
+    monkeypatch.setattr(window, "LONG", 8)
+    h = np.array([-6, -2, -2, -2] * 4).cumsum().astype(np.int32)
+    edge = Boundary(h, np.full(len(h), NEG_INF, np.int32))
+    assert window.is_smooth(edge.part(0, 7), Scoring())
+    assert not window.is_smooth(edge, Scoring())
+    assert not window.is_smooth(Boundary(-h[::-1], edge.gap), Scoring(1, -3, 3, 0))
+
+
 @given(
     st.integers(1, 30),
     st.sampled_from([-(2**30), 0, 2**30, NEG_INF]),
@@ -371,7 +383,7 @@ class Gpu(SmallTiles):
 
     def __init__(self):
         super().__init__()
-        self.least_chunk, self.path_share, self.line_bytes = 32_768, 52, 6
+        self.least_chunk, self.path_share, self.line_bytes = 32_768, 52, 3
 
     def tile_shape(self, rows, cols, devices=1):
         return planning.tile_shape(rows, cols, 140 << 30, devices, H200)

@@ -106,6 +106,7 @@ def test_the_short_strips_of_a_band_are_taken_by_turns_with_those_of_the_next():
     bands, numbers = strips[:, layout.BAND], strips[:, layout.NUMBER]
     per_band = height // CONFIG.slope  # in so many strips the slope is as high as a band
     begin = np.flatnonzero(numbers == 0)  # of each band, its first ticket
+    assert begin[1] == height // CONFIG.lag + 1  # nor does it begin before as many strips have been taken
     for band in (1, 2):
         before = numbers[: begin[band + 1]][bands[: begin[band + 1]] == band]
         assert len(before) >= band * per_band  # all that are as high as the band

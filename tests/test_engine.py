@@ -22,7 +22,7 @@ from hypothesis import strategies as st
 from runs import Pair, SmallTiles, run_all
 
 from longalign.backends.base import Backend
-from longalign.engine import run_tiles
+from longalign.engine import run_tiles, sweep_tile
 from longalign.engines.local import LocalEngine
 from longalign.engines.shared import SharedStoreEngine, sweep_stored_tile
 from longalign.errors import BackendError
@@ -32,7 +32,9 @@ from longalign.lattice import StoreLattice
 from longalign.problem import Problem
 from longalign.reference import ReferenceBackend
 from longalign.store import DirectoryStore, Manifest, MemoryStore, Store
-from longalign.store.base import DamagedTile
+from longalign.store.base import DamagedTile, TileRecord
+from longalign.store.behind import WriteBehind
+from longalign.store.deflated import DeflatedArray
 from longalign.store.manifest import SequenceRecord
 
 PAIR = Pair("ACGTTACGGATCAGGCATTACGACGATTACAGG", "ACGTACGGATCCAGGATTACGTACGATACAGGCC")
@@ -48,6 +50,23 @@ def new_store(path: Path, pair: Pair = PAIR) -> DirectoryStore:
     records = map(SequenceRecord.of, pair.sequences())
     manifest = Manifest(*records, pair.mode, pair.scoring, GRID, program="0")
     return DirectoryStore.create(path, manifest, *pair.sequences())
+
+
+@pytest.mark.parametrize("behind", [False, True])
+def test_lines_that_go_to_files_come_deflated(tmp_path, behind):
+    def deflated(store: Store) -> set[bool]:
+        kept: list[TileRecord] = []
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(type(store), "put_tile", lambda _, tile, record: kept.append(record))
+            lattice = lattice_in(WriteBehind(store, 1) if behind else store)
+            sweep_tile(lattice, ReferenceBackend(), GRID.tile(0, 0))
+            lattice.store.flush()
+        lines = [kept[0].rows, kept[0].cols]
+        return {isinstance(values, DeflatedArray) for line in lines for values in (line.steps, line.gaps)}
+
+    assert deflated(MemoryStore()) == {False}
+    with new_store(tmp_path / "s") as store:
+        assert deflated(store) == {True}
 
 
 def content(store: Store) -> list[object]:

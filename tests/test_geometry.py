@@ -135,9 +135,10 @@ def test_tiles_without_a_letter_to_spare_can_be_cut_where_lines_are_best(length,
     larger = roomy(length, tile, step)
     assert tile <= larger <= tile + 2 * step
     assert -(-length // larger) == -(-length // tile)
-    cuts = plan_grid(length, 1, (larger, 1), None, strip_width=1).tile_rows
     if larger > tile:
-        assert all(cut % LINE_STEP == 0 for cut in cuts[:-1])
+        best = line_steps(length, count, step)[0]
+        cuts = plan_grid(1, length, (1, larger), None, strip_width=step).tile_cols
+        assert all(cut % best == 0 for cut in cuts[:-1])
     else:
         assert count == 1 or tile < 1000 * step
 

@@ -166,7 +166,7 @@ def test_a_segment_is_cut_where_two_sweeps_of_all_its_cells_meet(pair, entry, ex
     across, gap = rows >= cols, State.E if rows >= cols else State.F
     cut = middle.i if across else middle.j
     half = max(rows, cols) // 2
-    assert cut == (half if half < 8 else half // 2 * 2)
+    assert cut == half
     before = (query[:cut], target) if across else (query, target[:cut])
     after = (query[cut:], target) if across else (query, target[cut:])
     ahead = last_lines(*before, scoring, entry, 0)[not across]
@@ -179,7 +179,8 @@ def test_a_segment_is_cut_where_two_sweeps_of_all_its_cells_meet(pair, entry, ex
 
 def test_a_long_segment_is_cut_where_parts_of_strips_end():
     for rows, cols, want in (
-        (6_200, 90, (True, 3_072)), (90, 100_001, (False, 49_920)), (6_143, 6_143, (True, 3_070)),
+        (6_203, 90, (True, 3_100)), (63, 63, (True, 31)), (66, 66, (True, 32)),
+        (90, 100_001, (False, 49_920)), (90, 3_071, (False, 1_535)), (90, 3_072, (False, 1_536)),
     ):  # fmt: skip
         segment = Segment(Waypoint(5, 3, State.H, 0), Waypoint(5 + rows, 3 + cols, State.H, 0))
         assert _cut(segment) == want

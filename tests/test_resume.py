@@ -7,7 +7,7 @@ import random
 import shutil
 import signal
 import time
-from contextlib import nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -21,7 +21,7 @@ from longalign.errors import StoreError, UsageError
 from longalign.events import Emit, Event, Notice, PhaseFinished, PhaseStarted, TileFinished, ignore
 from longalign.plan import Resources
 from longalign.sequence import read_sequence
-from longalign.store import DirectoryStore
+from longalign.store import DirectoryStore, directory
 
 HERE = Path(__file__).parent
 BODY = "ACGGTCATTGCAGGATCCATCAGTTAGC"
@@ -145,6 +145,25 @@ def test_a_tile_damaged_while_the_run_goes_on_is_swept_again(tmp_path, answer, a
 
     assert result(small_run(tmp_path, damage)) == answer
     assert swept(events) == TILES + 1
+    assert len(notices(events)) == 1
+
+
+def test_a_tile_damaged_as_soon_as_it_is_written_is_swept_again(tmp_path, answer, monkeypatch):
+    """Before the one who wrote it has looked at it."""
+    new_hdf5, events, written = directory.new_hdf5, [], []
+
+    @contextmanager
+    def damaged_once(path):
+        with new_hdf5(path) as file:
+            yield file
+        if path.parent.name == "tiles":
+            written.append(path)
+            if len(written) == 1:
+                path.write_bytes(b"rubbish")
+
+    monkeypatch.setattr(directory, "new_hdf5", damaged_once)
+    assert result(small_run(tmp_path, events.append)) == answer
+    assert len(written) == TILES + 1
     assert len(notices(events)) == 1
 
 

@@ -34,7 +34,7 @@ from longalign.lattice import StoreLattice
 from longalign.problem import Problem
 from longalign.reference import ReferenceBackend, matrices
 from longalign.scoring import NEG_INF, Scoring
-from longalign.store import DirectoryStore, Manifest, MemoryStore, Piece, TileRecord, codec, filters
+from longalign.store import DirectoryStore, Manifest, MemoryStore, Piece, TileRecord, codec, filters, tables
 from longalign.store.base import DamagedTile
 from longalign.store.codec import Packer, pack
 from longalign.store.files import atomic_path
@@ -133,6 +133,7 @@ def test_lines_that_come_in_pieces_are_packed_as_whole_ones(length, stride, bloc
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(codec, "ANCHOR_STRIDE", stride)
         patch.setattr(filters, "LENGTH", block)
+        patch.setattr(tables, "_LEAST", 1)
         corners = np.array([line.h[0] for line in lines], np.int32)
         packer = Packer(index, corners, length, width=width, deflates=deflates)
         for number, line in enumerate(lines):
@@ -717,6 +718,15 @@ def test_a_tile_stored_again_is_not_taken_for_the_old_one(tmp_path, monkeypatch)
             record, lines = tile_record(np.random.default_rng(seed), tile)
             store.put_tile(tile, record)
             assert same(store.get_tile(tile).rows.part(8, 0, 12), lines["rows"][0].part(0, 12))
+
+
+def test_a_tile_that_this_process_has_written_is_read_without_hdf5(tmp_path, monkeypatch):
+    with new_store(tmp_path / "s") as store:
+        tile = GRID.tile(1, 0)
+        record, lines = tile_record(np.random.default_rng(0), tile)
+        store.put_tile(tile, record)
+        monkeypatch.setattr("longalign.store.directory.open_hdf5", None)
+        assert same(store.get_tile(tile).rows.part(8, 0, 12), lines["rows"][0].part(0, 12))
 
 
 def test_a_tile_is_read_again_without_hdf5_and_leaves_no_file_open(tmp_path, monkeypatch):

@@ -242,7 +242,8 @@ class Backend(Protocol):
         ...
 
     def tile_shape(self, rows: int, cols: int, devices: int = 1) -> tuple[int, int]:
-        """The largest tile (rows, columns) worth one call: seconds of work, inside device memory.
+        """The largest tile (rows, columns) worth one call: seconds of work, well inside device memory, as it
+        may be made a little larger (`geometry.roomy`).
 
         Where several `devices` like this one share the matrix, that with which they are done soonest.
         """

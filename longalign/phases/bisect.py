@@ -30,17 +30,17 @@ def bisect(
     return [*map(_middle, segments, halves[::2], swept[::2], swept[1::2])]
 
 
-#: What a cut is best a multiple of, from so many letters before it on, where that is near the middle: back
-#: ends sweep rows in pairs, and columns in parts of 8, 16, 24 or 32.
-_STEPS = ((192, 16 * 192), (2, 8))
+#: What cuts between rows and between columns are best multiples of: back ends sweep rows in pairs, and
+#: columns in parts of 8, 16, 24 or 32. So many steps from the ends, that is near enough to the middle.
+_ROW_STEP, _COLUMN_STEP, _FAR = 2, 96, 16
 
 
 def _cut(segment: Segment) -> tuple[bool, int]:
     """Whether a segment is cut between two rows, and after how many rows or columns."""
     across = segment.rows >= segment.cols
-    middle = (segment.rows if across else segment.cols) // 2
-    step = next((step for step, least in _STEPS if middle >= least), 1)
-    return across, middle // step * step
+    length, step = (segment.rows, _ROW_STEP) if across else (segment.cols, _COLUMN_STEP)
+    middle = length // 2
+    return across, middle // step * step if middle >= _FAR * step else middle
 
 
 def _halves(problem: Problem, segment: Segment) -> tuple[Half, Half]:

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from threading import Event, Lock
+from time import monotonic
 from types import TracebackType
 
 from longalign.boundary import Waypoint
@@ -17,6 +19,15 @@ from longalign.store.base import Piece, Store, TileRecord
 
 #: Seconds by which a write is put off: with threads at work, a sweep begins in less.
 _HEAD_START = 0.3
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Write:
+    """A tile on its way; `hurry` is set when somebody waits for it."""
+
+    record: TileRecord
+    future: Future[None]
+    hurry: Event
 
 
 class WriteBehind:
@@ -32,7 +43,7 @@ class WriteBehind:
         self._executor = ThreadPoolExecutor(1, thread_name_prefix="store")
         self._lock, self._putting = Lock(), Lock()
         self._error: BaseException | None = None
-        self._on_their_way: dict[tuple[int, int], tuple[TileRecord, Future[None], Event]] = {}
+        self._on_their_way: dict[tuple[int, int], _Write] = {}
 
     def __enter__(self) -> WriteBehind:
         return self
@@ -42,8 +53,8 @@ class WriteBehind:
     ) -> None:
         with self._lock:
             writes = list(self._on_their_way.values())
-        for _, _, hurry in writes:
-            hurry.set()
+        for write in writes:
+            write.hurry.set()
         self._executor.shutdown()
         if error is None:
             self.flush()
@@ -57,11 +68,11 @@ class WriteBehind:
             self._settle(self._devices - 1)
             with self._lock:
                 hurry = Event()
-                future = self._executor.submit(self._write, tile, record, hurry)
-                self._on_their_way[tile.row, tile.col] = record, future, hurry
+                future = self._executor.submit(self._write, tile, record, monotonic() + _HEAD_START, hurry)
+                self._on_their_way[tile.row, tile.col] = _Write(record, future, hurry)
 
-    def _write(self, tile: Tile, record: TileRecord, hurry: Event) -> None:
-        hurry.wait(_HEAD_START)
+    def _write(self, tile: Tile, record: TileRecord, begin: float, hurry: Event) -> None:
+        hurry.wait(max(0.0, begin - monotonic()))
         self._store.put_tile(tile, record)
 
     def flush(self) -> None:
@@ -72,10 +83,10 @@ class WriteBehind:
         """Wait until no more than so many tiles are on their way, the first of them first."""
         with self._lock:
             writes = list(self._on_their_way.items())
-        for number, (key, (_, future, hurry)) in enumerate(writes):
-            if future.done() or len(writes) - number > most:
-                hurry.set()
-                self._error = self._error or future.exception()
+        for number, (key, write) in enumerate(writes):
+            if write.future.done() or len(writes) - number > most:
+                write.hurry.set()
+                self._error = self._error or write.future.exception()
                 with self._lock:
                     self._on_their_way.pop(key, None)
         self._raise_failure()
@@ -91,7 +102,7 @@ class WriteBehind:
         self._raise_failure()  # rather than that a tile is missing
         with self._lock:
             on_its_way = self._on_their_way.get((tile.row, tile.col))
-        return self._store.get_tile(tile) if on_its_way is None else on_its_way[0]
+        return self._store.get_tile(tile) if on_its_way is None else on_its_way.record
 
     def drop_tile(self, row: int, col: int) -> None:
         self.flush()

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from longalign.store import filters
 from longalign.store.deflated import DeflatedArray
-from longalign.store.filters import Place, blocks_along, deflated, inflated, part, stretch
+from longalign.store.filters import Place, blocks_along, deflate, inflate, part, stretch
 from longalign.threads import streamed
 
 if TYPE_CHECKING:
@@ -42,12 +42,12 @@ def write_blocks(group: h5py.Group, name: str, values: NDArray[Any] | DeflatedAr
     values, length = np.ascontiguousarray(values), min(values.shape[-1], filters.LENGTH)
     dataset = _new_dataset(group, name, values.shape, values.dtype, length)
 
-    def deflate(run: list[Place]) -> list[tuple[bytes, int]]:
-        return [deflated(stretch(values, place, length), length) for place in run]
+    def deflate_run(run: list[Place]) -> list[tuple[bytes, int]]:
+        return [deflate(stretch(values, place, length), length) for place in run]
 
     count = blocks_along(values.shape, length)
     crcs, runs = np.empty(count, np.uint32), _runs(np.ndindex(*count))
-    with streamed(deflate, runs) as results:
+    with streamed(deflate_run, runs) as results:
         for run, blocks in zip(runs, results, strict=True):
             for place, (block, crc) in zip(run, blocks, strict=True):
                 dataset.id.write_direct_chunk((*place[:-1], place[-1] * length), block)
@@ -139,7 +139,7 @@ class Blocks:
     def _block(self, descriptor: int, place: Place) -> NDArray[Any]:
         stored = os.pread(descriptor, int(self.sizes[place]), int(self.offsets[place]))
         count = min(self.length, self.shape[-1] - place[-1] * self.length)
-        return inflated(stored, self.dtype, self.length, count, int(self.crcs[place]))
+        return inflate(stored, self.dtype, self.length, count, int(self.crcs[place]))
 
 
 def _runs(places: Iterable[Place]) -> list[list[Place]]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from longalign.store.filters import Place, blocks_along, deflated, inflated, part
+from longalign.store.filters import Place, blocks_along, deflate, inflate, part
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -33,11 +33,11 @@ class DeflatedArray:
 
     def put(self, place: Place, numbers: NDArray[Any]) -> None:
         """The numbers of a block."""
-        self.streams[place], self.crcs[place] = deflated(numbers, self.length)
+        self.streams[place], self.crcs[place] = deflate(numbers, self.length)
 
     def __getitem__(self, key: Any) -> Any:
         return part(self.shape, self.dtype, self.length, self._block, key)
 
     def _block(self, place: Place) -> NDArray[Any]:
         count = min(self.length, self.shape[-1] - place[-1] * self.length)
-        return inflated(self.streams[place], self.dtype, self.length, count, int(self.crcs[place]))
+        return inflate(self.streams[place], self.dtype, self.length, count, int(self.crcs[place]))

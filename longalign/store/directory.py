@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -38,6 +38,7 @@ from longalign.sequence import Sequence
 from longalign.store.base import DamagedFile, DamagedTile, Piece, TileRecord
 from longalign.store.blocks import Blocks, write_blocks
 from longalign.store.codec import ANCHOR_STRIDE, PackedLines
+from longalign.store.deflated import DeflatedArray
 from longalign.store.files import TEMPORARY_PREFIX, Lock, new_hdf5, open_hdf5
 from longalign.store.manifest import Command, Manifest, SequenceRecord
 from longalign.store.starts import PackedStarts
@@ -230,9 +231,17 @@ class DirectoryStore:
                     for name, (description, units) in datasets.items() if packed is not None else ():
                         _write(file, f"{side}/{name}", getattr(packed, name), description, units)
         self._found.pop(path, None)
-        # Whoever reads the tile next is in more of a hurry.
+        with suppress(DamagedTile):  # whoever reads it notices, and mends it
+            self._find_lines(tile)
+
+    def _find_lines(self, tile: Tile) -> None:
+        """Look up now where a tile's blocks lie: whoever reads it next is in more of a hurry."""
+        self.get_tile(tile)
         for name in (f"{side}/{name}" for side in _LINES for name in _LINE_DATASETS):
-            self._blocks(path, name, lambda *_: None, partial(DamagedTile, tile.row, tile.col))
+            self._blocks(
+                self.tile_path(tile.row, tile.col), name, lambda *_: None,
+                partial(DamagedTile, tile.row, tile.col),
+            )  # fmt: skip
 
     def flush(self) -> None:
         """A tile is safe as soon as it is put."""
@@ -440,7 +449,9 @@ class _LazyDataset:
         return self._store._blocks(self._path, self._name, part, self._failure)
 
 
-def _write(file: h5py.File, name: str, values: NDArray[Any], description: str, units: str) -> None:
+def _write(
+    file: h5py.File, name: str, values: NDArray[Any] | DeflatedArray, description: str, units: str
+) -> None:
     dataset = write_blocks(file, name, values)
     dataset.attrs["description"] = description
     dataset.attrs["units"] = units

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from longalign.threads import in_threads
 
-#: Numbers in a block: reading a part of a line inflates at most twice this many more than the part has. Each
-#: block takes Python and HDF5 some time, whatever is in it.
+#: Numbers in a block, at most: reading a part of a line inflates no more than twice this many more than the
+#: part has. Each block takes Python and HDF5 some time, whatever is in it.
 LENGTH = 1 << 18
 
 #: Of deflate. ISA-L's higher levels are no denser on boundaries, and level 0 is no faster.
@@ -40,7 +40,7 @@ def stretch(values: NDArray[Any], place: Place, length: int) -> NDArray[Any]:
     return numbers
 
 
-def deflated(numbers: NDArray[Any], length: int) -> tuple[bytes, int]:
+def deflate(numbers: NDArray[Any], length: int) -> tuple[bytes, int]:
     """A block as HDF5 stores it, which fills up the last one of a line; and the CRC-32 of its numbers."""
     crc: int = isal_zlib.crc32(numbers)
     if len(numbers) < length:
@@ -52,8 +52,8 @@ def deflated(numbers: NDArray[Any], length: int) -> tuple[bytes, int]:
     return isal_zlib.compress(numbers, LEVEL), crc
 
 
-def inflated(stored: bytes, dtype: np.dtype[Any], length: int, count: int, crc: int) -> NDArray[Any]:
-    """The first `count` numbers of what `deflated` has made. Raises ValueError if it is damaged."""
+def inflate(stored: bytes, dtype: np.dtype[Any], length: int, count: int, crc: int) -> NDArray[Any]:
+    """The first `count` numbers of what `deflate` has made. Raises ValueError if it is damaged."""
     try:
         content = isal_zlib.decompress(stored, bufsize=length * dtype.itemsize)
     except isal_zlib.error as error:  # type: ignore[misc]  # its stub has an instance

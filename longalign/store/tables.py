@@ -15,6 +15,10 @@ from longalign.boundary import IntArray
 from longalign.store import filters
 from longalign.store.deflated import DeflatedArray
 
+#: Blocks of a line, at least, so that what has begun of one takes little memory; but no block is shorter than
+#: `_LEAST` for that.
+_BLOCKS_A_LINE, _LEAST = 8, 1 << 12
+
 
 def narrowest(values: NDArray[np.int32]) -> np.dtype[np.signedinteger[Any]]:
     """The narrowest integers that hold these."""
@@ -86,7 +90,7 @@ class DeflatingTable(NarrowTable):
 
     def __init__(self, lines: int, length: int, dtype: np.dtype[np.signedinteger[Any]]) -> None:
         super().__init__(lines, length, dtype)
-        block = max(1, min(length, filters.LENGTH))
+        block = min(length, max(_LEAST, min(filters.LENGTH, -(-length // _BLOCKS_A_LINE))))
         self._deflated = DeflatedArray.empty((lines, length), dtype, block)
         self._begun = np.empty((lines, block), dtype)
 
@@ -102,7 +106,7 @@ class DeflatingTable(NarrowTable):
                 self._deflated.put((line, (start + taken - 1) // block), begun[: at + count])
 
     def _kept(self, line: int, stop: int) -> NDArray[np.signedinteger[Any]]:
-        whole = stop if stop == self._shape[1] else stop // self._deflated.length * self._deflated.length
+        whole = stop // self._deflated.length * self._deflated.length
         deflated: NDArray[np.signedinteger[Any]] = self._deflated[line, :whole]
         return np.concatenate([deflated, self._begun[line, : stop - whole]])
 

@@ -22,9 +22,10 @@ LEAST_BLOCKS = 128
 _REPORT_SECONDS = 0.1
 _FETCH_SECONDS = 0.02
 
-#: Short kernels are watched without pause; then pauses grow with the time so far.
+#: Short kernels are watched without pause; then pauses grow with the time so far, of which each is one part
+#: of `_PAUSES`.
 _ATTENTION = 3e-3
-_PAUSES_SO_FAR = 200
+_PAUSES = 200
 _LONGEST_WAIT = 5e-4
 
 
@@ -65,7 +66,7 @@ def _watch(buffers: DeviceBuffers, workspace: Workspace, download: Download, pro
     while not workspace.finished.query():
         so_far = time.monotonic() - started
         if so_far > _ATTENTION:
-            time.sleep(min(so_far / _PAUSES_SO_FAR, _LONGEST_WAIT))
+            time.sleep(min(so_far / _PAUSES, _LONGEST_WAIT))
         if download.streams and time.monotonic() >= next_fetch:
             download.advance()
             next_fetch = time.monotonic() + _FETCH_SECONDS

@@ -291,7 +291,7 @@ def expected_seconds(
 
 
 def band_rows(jobs: Sequence[SweepJob], config: KernelConfig, resident_warps: int, wishes: Wishes) -> int:
-    """Rows of a band: all, unless there are more strips than warps, which then end a round together.
+    """Rows of a band: all, unless there are more strips than warps, the last of which would leave many idle.
 
     A band must be so high that its strips, each a `lag` behind its neighbour, keep all warps busy: where no
     rectangle is higher, bands would only interrupt.

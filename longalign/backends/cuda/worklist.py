@@ -68,10 +68,10 @@ def build(
     """The work list of one launch; `jobs` is not empty. Bands have `band_rows` rows, or a little less. Memory
     for boundaries and for letters of several rectangles comes from `take`, `input_bytes` in all.
 
-    Warps take the strips of a band from left to right, band after band. Where there are more strips than
-    warps fit on the device, lower bands spare the device from idling while the last few strips are swept.
-    Bands slope: each strip is interrupted a `KernelConfig.slope` higher up than its left neighbour, with its
-    parts where they are, and goes on without having to drain and fill them.
+    Warps take the strips of a band from left to right, and bands as `_band_turns` says. Where there are more
+    strips than warps fit on the device, lower bands spare the device from idling while the last few strips
+    are swept. Bands slope: each strip is interrupted a `KernelConfig.slope` higher up than its left
+    neighbour, with its parts where they are, and goes on without having to drain and fill them.
     """
     rows, cols = [len(job.query) for job in jobs], [len(job.target) for job in jobs]
     tops, lefts = [job.top for job in jobs], [job.left for job in jobs]
