@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from longalign.boundary import BestCell, Boundary, Edge, IntArray, StartLine, State
 from longalign.scoring import Scoring
+from longalign.threads import in_threads
 
 Codes = NDArray[np.uint8]
 
@@ -126,9 +127,14 @@ class SweepResult:
         """The same without boundaries, which have gone to the job's sinks; itself if it has none."""
         if job.sinks is None:
             return self
-        for sink, lines in ((job.sinks.rows, self.rows), (job.sinks.cols, self.cols)):
-            for number, line in enumerate(lines):
-                sink.put(number, line.h[1:], line.gap[1:])
+
+        def put(sink: LineSink, number: int, line: Boundary) -> None:
+            sink.put(number, line.h[1:], line.gap[1:])
+
+        both = (job.sinks.rows, self.rows), (job.sinks.cols, self.cols)
+        in_threads(
+            put, *zip(*((sink, *item) for sink, lines in both for item in enumerate(lines)), strict=True)
+        )
         return SweepResult((), (), self.best)
 
 
