@@ -236,12 +236,10 @@ class DirectoryStore:
 
     def _find_lines(self, tile: Tile) -> None:
         """Look up now where a tile's blocks lie: whoever reads it next is in more of a hurry."""
-        self.get_tile(tile)
-        for name in (f"{side}/{name}" for side in _LINES for name in _LINE_DATASETS):
-            self._blocks(
-                self.tile_path(tile.row, tile.col), name, lambda *_: None,
-                partial(DamagedTile, tile.row, tile.col),
-            )  # fmt: skip
+        record = self.get_tile(tile)
+        for lines in (record.rows, record.cols):
+            for name in _LINE_DATASETS:
+                getattr(lines, name).find()
 
     def flush(self) -> None:
         """A tile is safe as soon as it is put."""
@@ -387,12 +385,6 @@ class DirectoryStore:
                 return use(found[name], file.fileno())
         return self._read(path, first_look, failure)
 
-    def _blocks(
-        self, path: Path, name: str, use: Callable[[Blocks, int], U], failure: Callable[[str], StoreError]
-    ) -> U:
-        """What `use` makes of the blocks of a dataset, and of the file's descriptor."""
-        return self._look(path, name, lambda file: Blocks.of(file[name]), use, failure)
-
     def _found_in(self, path: Path, descriptor: int) -> dict[str, Any]:
         """What has been found in a file that is now open: nothing, if what was known was another file."""
         status = os.fstat(descriptor)
@@ -443,10 +435,16 @@ class _LazyDataset:
         self._store, self._path, self._name, self._failure = store, path, name, failure
 
     def __getitem__(self, key: Any) -> Any:
-        def part(blocks: Blocks, descriptor: int) -> Any:
-            return blocks.part(descriptor, key)
+        return self._look(lambda blocks, descriptor: blocks.part(descriptor, key))
 
-        return self._store._blocks(self._path, self._name, part, self._failure)
+    def find(self) -> None:
+        """Look up where its blocks lie."""
+        self._look(lambda blocks, descriptor: None)
+
+    def _look(self, use: Callable[[Blocks, int], U]) -> U:
+        return self._store._look(
+            self._path, self._name, lambda file: Blocks.of(file[self._name]), use, self._failure
+        )
 
 
 def _write(
