@@ -142,7 +142,7 @@ def pace_of(
 def _worth_knowing(
     cut: Cut, store_path: Path | None, start_states: StartStates, pace: Pace, scoring: Scoring
 ) -> list[Budget]:
-    cell_bytes = _bytes_per_stored_cell(start_states, store_path is None, scoring)
+    cell_bytes = bytes_per_stored_cell(start_states, store_path is None, scoring)
     return budgets_worth_knowing(cut, cell_bytes, pace)
 
 
@@ -183,7 +183,7 @@ def _plan(
     devices = workers.devices if workers else _devices_here(rows, cols, resources)
     edges_only = command == "score" and start_states == "lazy"
     budget = room if edges_only or resources.store_budget is None else resources.store_budget
-    cell_bytes = _bytes_per_stored_cell(start_states, store_path is None, scoring)
+    cell_bytes = bytes_per_stored_cell(start_states, store_path is None, scoring)
     shape = _tile_shape(rows, cols, devices, budget, cell_bytes)
     strip_width = max(device.strip_width for device in devices)
     least_chunk = max(device.least_chunk for device in devices)
@@ -218,7 +218,8 @@ def _plan(
     return grid
 
 
-def _bytes_per_stored_cell(start_states: StartStates, in_memory: bool, scoring: Scoring) -> float:
+def bytes_per_stored_cell(start_states: StartStates, in_memory: bool, scoring: Scoring) -> float:
+    """Bytes that are planned for a boundary cell, with its start states where they are eager."""
     cell_bytes = BYTES_PER_STORED_CELL * scoring.difference_bytes
     if start_states == "lazy":
         return cell_bytes
@@ -245,7 +246,7 @@ def check_memory(
         needed += len(resources.backends) * tile
     else:
         _check_worker(rows, cols, _fixed_bytes(rows, cols) + tile, workers)
-    cell_bytes = _bytes_per_stored_cell(start_states, in_memory, scoring)
+    cell_bytes = bytes_per_stored_cell(start_states, in_memory, scoring)
     kept = ceil(grid.stored_cells * cell_bytes) if in_memory else 0
     _check_memory(rows, cols, needed + kept, resources.memory, kept)
 
@@ -261,7 +262,7 @@ def check_disk(
 
     `missing` is the share of the matrix of which it does not hold them yet.
     """
-    needed = ceil(missing * grid.stored_cells * _bytes_per_stored_cell(start_states, False, scoring))
+    needed = ceil(missing * grid.stored_cells * bytes_per_stored_cell(start_states, False, scoring))
     free = disk_usage(_existing(store_path)).free
     if needed > free:
         coarser = (grid.row_cuts, grid.col_cuts) != (grid.tile_rows, grid.tile_cols)
@@ -343,10 +344,10 @@ def _tile_bytes(grid: Grid, start_states: StartStates, line_bytes: int, scoring:
 
     Where it is eager, the lattice is there as a whole before it is packed, start states as well.
     """
-    line_bytes *= scoring.difference_bytes
+    cell_bytes = line_bytes * scoring.difference_bytes
     if start_states == "eager":
-        line_bytes = 2 * (BYTES_PER_CELL + BYTES_PER_START)
-    return line_bytes * _most_line_cells(grid)
+        cell_bytes = 2 * (BYTES_PER_CELL + BYTES_PER_START)
+    return cell_bytes * _most_line_cells(grid)
 
 
 def _most_line_cells(grid: Grid) -> int:

@@ -17,8 +17,7 @@ from longalign.backends.select import open_backends, processors
 from longalign.budgets import Cost, format_seconds, format_share
 from longalign.cli.scoring import scoring_of
 from longalign.errors import UsageError
-from longalign.geometry import BYTES_PER_STORED_CELL
-from longalign.plan import Resources, pace_of, plan, store_budgets
+from longalign.plan import Resources, bytes_per_stored_cell, pace_of, plan, store_budgets
 from longalign.problem import Problem
 from longalign.sequence import read_sequence
 from longalign.size import format_size, round_size
@@ -69,7 +68,7 @@ def _plan(using: Resources, store: Path | None, whole: SweepJob) -> dict[str, st
         budgets = store_budgets(*size, using, store, scoring=scoring, local=local)
     except UsageError as refused:
         return {"refused": str(refused)}
-    tile, cell_bytes = grid.tile(0, 0), BYTES_PER_STORED_CELL * scoring.difference_bytes
+    tile, cell_bytes = grid.tile(0, 0), bytes_per_stored_cell("lazy", store is None, scoring)
     job = replace(
         whole, query=whole.query[: tile.i1], target=whole.target[: tile.j1],
         rows=grid.rows_in(tile), cols=grid.cols_in(tile),
