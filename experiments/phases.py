@@ -26,7 +26,7 @@ import time
 from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
-from cuda_sweep import PAIRS
+from cuda_sweep import PAIRS, Pair
 from hardware import DeviceMemory, save_report
 
 from longalign.cli import main as longalign
@@ -65,11 +65,9 @@ def _parse() -> argparse.Namespace:
 def measure(name: str, options: argparse.Namespace) -> dict[str, object]:
     """What one pair takes; run in a process of its own."""
     pair = PAIRS[name]
-    files = [str(options.genomes / f"{side}.fa.gz") for side in (pair.query, pair.target)]
     with tempfile.TemporaryDirectory() as folder:
         paf, summary = Path(folder, "out.paf"), Path(folder, "summary.json")
-        command = ["align", *files, "--quiet", "--backend", options.backend, "-o", str(paf)]
-        command += ["--json", str(summary), "--mode", "local" if pair.local else "global"]
+        command = [*_command(pair, options, paf), "--json", str(summary)]
         seconds, summaries, store_bytes = [], [], None
         if options.after is not None:
             _load_kernels(options)
@@ -83,7 +81,7 @@ def measure(name: str, options: argparse.Namespace) -> dict[str, object]:
                     raise RuntimeError(f"{name}: longalign ended with exit code {code}")
                 summaries.append(json.loads(summary.read_text()))
                 store_bytes = _bytes_a_cell(store) if options.store_in else None
-        verified = longalign(["verify", str(paf), *files]) == 0
+        verified = longalign(["verify", str(paf), *_files(pair, options)]) == 0
     counted = slice(min(1, options.repeats), None)
     found, best = summaries[-1], pair.best
     return {
@@ -101,13 +99,20 @@ def measure(name: str, options: argparse.Namespace) -> dict[str, object]:
 
 
 def _load_kernels(options: argparse.Namespace) -> None:
+    """Align the pair that is to come first."""
     pair = PAIRS[options.after]
-    files = [str(options.genomes / f"{side}.fa.gz") for side in (pair.query, pair.target)]
     with tempfile.TemporaryDirectory() as folder:
-        output = str(Path(folder, "out.paf"))
-        how = ["--backend", options.backend, "--mode", "local" if pair.local else "global"]
-        if longalign(["align", *files, "--quiet", *how, "-o", output]):
+        if longalign(_command(pair, options, Path(folder, "out.paf"))):
             raise RuntimeError(f"{options.after}: not aligned")
+
+
+def _files(pair: Pair, options: argparse.Namespace) -> list[str]:
+    return [str(options.genomes / f"{side}.fa.gz") for side in (pair.query, pair.target)]
+
+
+def _command(pair: Pair, options: argparse.Namespace, output: Path) -> list[str]:
+    how = ["--backend", options.backend, "--mode", "local" if pair.local else "global"]
+    return ["align", *_files(pair, options), "--quiet", *how, "-o", str(output)]
 
 
 def _median_phases(runs: list[list[dict[str, object]]]) -> dict[str, float]:
