@@ -82,9 +82,9 @@ def sweep_tile(
 
 def _swept(job: SweepJob, backend: Backend, progress: Progress, *, deflates: bool) -> TileRecord:
     """A tile's record, its lines packed while they come; `best` counts from the tile's corner."""
-    how = partial(Packer, width=job.scoring.difference_bytes, deflates=deflates)
-    rows = how(job.rows, job.left.h_at(job.rows), len(job.target))
-    cols = how(job.cols, job.top.h_at(job.cols), len(job.query))
+    packer = partial(Packer, width=job.scoring.difference_bytes, deflates=deflates)
+    rows = packer(job.rows, job.left.h_at(job.rows), len(job.target))
+    cols = packer(job.cols, job.top.h_at(job.cols), len(job.query))
     [result] = backend.sweep([replace(job, sinks=Sinks(rows, cols))], progress)
     return TileRecord(rows.packed(), cols.packed(), result.best)
 

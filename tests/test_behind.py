@@ -39,6 +39,13 @@ class Slow(MemoryStore):
         super().put_tile(tile, record)
 
 
+def willing(failing=()):
+    """One that has been told to write."""
+    store = Slow(failing)
+    store.may_write.set()
+    return store
+
+
 def test_a_tile_is_read_from_memory_until_it_is_written():
     store, tile = Slow(), TILES[0]
     with WriteBehind(store, devices=1) as behind:
@@ -53,8 +60,7 @@ def test_a_tile_is_read_from_memory_until_it_is_written():
 
 
 def test_leaving_waits_for_what_is_on_its_way_whatever_was_raised():
-    store = Slow()
-    store.may_write.set()
+    store = willing()
     behind = WriteBehind(store, devices=3)
     for tile in TILES:
         behind.put_tile(tile, record(tile))
@@ -64,8 +70,7 @@ def test_leaving_waits_for_what_is_on_its_way_whatever_was_raised():
 
 def test_a_write_is_put_off_for_as_long_as_nobody_waits_for_it(monkeypatch):
     monkeypatch.setattr("longalign.store.behind._HEAD_START", 3600)
-    store = Slow()
-    store.may_write.set()
+    store = willing()
     with WriteBehind(store, devices=1) as behind:
         behind.put_tile(TILES[0], record(TILES[0]))
         assert not store.has_tile(TILES[0])
@@ -80,8 +85,7 @@ def test_a_write_is_put_off_for_as_long_as_nobody_waits_for_it(monkeypatch):
 
 def test_a_write_that_nobody_waits_for_begins_all_the_same(monkeypatch):
     monkeypatch.setattr("longalign.store.behind._HEAD_START", 0.01)
-    store = Slow()
-    store.may_write.set()
+    store = willing()
     with WriteBehind(store, devices=1) as behind:
         behind.put_tile(TILES[0], record(TILES[0]))
         [write] = behind._on_their_way.values()
@@ -110,8 +114,7 @@ def test_head_starts_of_several_devices_do_not_add_up(monkeypatch):
 
 
 def test_one_tile_a_device_is_on_its_way():
-    store = Slow()
-    store.may_write.set()
+    store = willing()
     with WriteBehind(store, devices=1) as behind:
         for before, tile in zip([None, *TILES], TILES, strict=False):
             behind.put_tile(tile, record(tile))
@@ -129,8 +132,7 @@ def test_several_devices_have_no_more_than_one_tile_each_on_its_way():
 
 @pytest.mark.parametrize("row", [0, 1, 2])
 def test_a_write_that_fails_is_reported_whatever_is_asked_for_next(row):
-    store = Slow(failing=[row])
-    store.may_write.set()
+    store = willing(failing=[row])
     behind = WriteBehind(store, devices=1)
     with pytest.raises(StoreError, match=f"disk full at {row}"):
         put_all(behind)
@@ -148,8 +150,7 @@ def put_all(behind):
 
 
 def test_a_tile_that_is_dropped_on_its_way_is_gone():
-    store, tile = Slow(), TILES[0]
-    store.may_write.set()
+    store, tile = willing(), TILES[0]
     with WriteBehind(store, devices=1) as behind:
         behind.put_tile(tile, record(tile))
         behind.drop_tile(tile.row, tile.col)
