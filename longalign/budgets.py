@@ -67,8 +67,7 @@ class Pace:
         return Cost(phase_1, self._path(grid), path_share(grid, self.eager))
 
     def _phase_1(self, grid: Grid) -> float:
-        tile = grid.tile(0, 0)
-        size = tile.i1 - tile.i0, tile.j1 - tile.j0
+        size = ceil(grid.rows / grid.shape[0]), ceil(grid.cols / grid.shape[1])
         slowest = max(device.sweep_seconds(*size, self.scoring, self.local) for device in self.backends)
         return tile_rounds(*grid.shape, len(self.backends)) * slowest
 

@@ -71,6 +71,7 @@ def sweep_tile(
         rows=lattice.rows_in(tile),
         cols=lattice.cols_in(tile),
         track_best=problem.is_local,
+        of_matrix=True,
     )
     if lattice.eager:
         record = _swept_with_starts(job, backend, progress)

@@ -147,18 +147,21 @@ def _cuts_into(length: int, count: int, step: int = 1) -> tuple[int, ...]:
 
 
 def _cut_side(
-    length: int, tile: int, lines: int, wide_step: int = LINE_STEP
+    length: int, tile: int, lines: int, wide_step: int = LINE_STEP, *, short_last: bool = False
 ) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The cuts of `lines` chunks, and those among them between tiles of at most `tile` letters.
 
-    `wide_step` is as for `line_steps`.
+    `wide_step` is as for `line_steps`, `short_last` as for `plan_grid`.
     """
     count = parts(length, tile)
     for step in line_steps(length, lines, wide_step):
-        tiles = _cuts_into(length, count, step)
+        cuts, tiles = _cuts_into(length, lines, step), _cuts_into(length, count, step)
+        chunks_a_tile = lines * (tile - step + 1) // length
+        if short_last and chunks_a_tile * count > lines:
+            tiles = (*cuts[:-1:chunks_a_tile], length)
         if max(end - start for start, end in pairwise(tiles)) <= tile:
             break
-    return _cuts_into(length, lines, step), tiles
+    return cuts, tiles
 
 
 def line_steps(length: int, lines: int, wide_step: int = LINE_STEP) -> list[int]:
@@ -275,11 +278,15 @@ def plan_grid(
     budget: int | None,
     bytes_per_cell: float = BYTES_PER_STORED_CELL,
     strip_width: int = LINE_STEP,
+    *,
+    short_last: bool = False,
 ) -> Grid:
     """The finest lattice whose stored cells fit `budget` bytes, in tiles of at most `tile_shape`.
 
     Columns are cut at multiples of `strip_width` where cuts are far enough apart. Without a budget only the
-    edges of tiles are stored. Raises BudgetTooSmall if those edges alone need more.
+    edges of tiles are stored. Tiles are of nearly equal size; with `short_last`, those of the last row have
+    fewer rows than the others, if there is room in these. Raises BudgetTooSmall if the edges of tiles alone
+    need more.
     """
     if budget is None:
         (_, tile_rows), (_, tile_cols) = (
@@ -301,6 +308,6 @@ def plan_grid(
     sizes = range(SMALLEST_CHUNK, max(tile_shape))
     chunk = SMALLEST_CHUNK + bisect_left(sizes, 0, key=spared)
     row_lines, col_lines = lines(chunk)
-    row_cuts, tile_rows = _cut_side(rows, tile_shape[0], row_lines)
+    row_cuts, tile_rows = _cut_side(rows, tile_shape[0], row_lines, short_last=short_last)
     col_cuts, tile_cols = _cut_side(cols, tile_shape[1], col_lines, strip_width)
     return Grid(row_cuts, col_cuts, tile_rows, tile_cols)

@@ -193,6 +193,8 @@ def _plan(
     useful = default_budget(rows, cols, least_chunk, path_share, cell_bytes, fine=fine)
     line_bytes = max(device.line_bytes for device in devices)
     line_cells = min(device.line_cells for device in devices)
+    # Nothing is left to be swept while the last file is written.
+    one_by_one = store_path is not None and len(devices) == 1
     if line_cells < 2 * _SMALLEST_TILE:
         raise BackendError("too little device memory is free for the boundaries of even a small tile")
     while True:
@@ -200,7 +202,9 @@ def _plan(
         if edges_only:
             grid = plan_grid(rows, cols, largest, None, strip_width=strip_width)
         else:
-            grid = _cut(rows, cols, largest, useful, room, resources.store_budget, cell_bytes, strip_width)
+            grid = _cut(
+                rows, cols, largest, useful, room, resources.store_budget, cell_bytes, strip_width, one_by_one
+            )  # fmt: skip
         if (
             _most_line_cells(grid) <= line_cells
             and _tile_bytes(grid, start_states, line_bytes, scoring)
@@ -311,6 +315,7 @@ def _cut(
     wanted: int | None,
     cell_bytes: float,
     strip_width: int,
+    short_last: bool,
 ) -> Grid:
     """The grid for tiles of `shape`: in `wanted` bytes, else in as many `useful` ones as `room` has."""
     least = smallest_budget(rows, cols, shape, cell_bytes)
@@ -322,7 +327,7 @@ def _cut(
         )
     default = min(room, max(useful, least))
     budget = default if wanted is None else wanted
-    return plan_grid(rows, cols, shape, budget, cell_bytes, strip_width)
+    return plan_grid(rows, cols, shape, budget, cell_bytes, strip_width, short_last=short_last)
 
 
 def _room(rows: int, cols: int, resources: Resources, store_path: Path | None) -> int:

@@ -218,6 +218,17 @@ def test_a_jump_on_an_edge_is_seen(jump, at):
     assert not window.has_smooth_edges(replace(plain, top=level, left=jumps))
 
 
+def test_edges_that_are_known_to_be_those_of_a_matrix_are_not_looked_at():
+    class Length:
+        """What anybody else asks for is not there."""
+
+        def __len__(self):
+            return 9
+
+    known = replace(job(9, 9), top=Length(), left=Length(), of_matrix=True)
+    assert window.has_smooth_edges(known)
+
+
 @given(
     st.lists(st.integers(-12, 12), min_size=1, max_size=30),
     st.sampled_from([-(2**30), 0, 2**30]),

@@ -21,7 +21,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from runs import Pair, SmallTiles, run_all
 
-from longalign.backends.base import Backend
+from longalign.backends.base import Backend, no_progress
 from longalign.engine import run_tiles, sweep_tile
 from longalign.engines.local import LocalEngine
 from longalign.engines.shared import SharedStoreEngine, sweep_stored_tile
@@ -96,6 +96,19 @@ def test_any_number_of_workers_makes_the_same_tiles(want, workers):
     with LocalEngine(lattice, [ReferenceBackend() for _ in range(workers)]) as engine:
         assert run_all(lattice, engine) == ALL_TILES
     assert content(lattice.store) == want
+
+
+def test_no_back_end_need_look_at_the_edges_of_a_tile():
+    class Notes(ReferenceBackend):
+        def sweep(self, jobs, progress=no_progress):
+            known.extend(job.of_matrix for job in jobs)
+            return super().sweep(jobs, progress)
+
+    known: list[bool] = []
+    lattice = lattice_in(MemoryStore())
+    with LocalEngine(lattice, [Notes()]) as engine:
+        run_all(lattice, engine)
+    assert known == [True] * len(ALL_TILES)
 
 
 @given(st.sets(st.sampled_from(sorted(ALL_TILES))), st.integers(1, 3))

@@ -110,6 +110,29 @@ def test_no_chunk_is_empty_however_small_chunks_are(rows, cols, shape, smallest,
     assert set(grid.tile_cols) <= set(grid.col_cuts)
 
 
+@given(lengths, lengths, tile_shapes, st.integers(0, 10**9))
+@example(rows=20_000, cols=20_000, shape=(9_999, 20_000), extra=10**6)
+def test_a_short_last_tile_changes_neither_the_lattice_nor_the_number_of_tiles(rows, cols, shape, extra):
+    budget = smallest_budget(rows, cols, shape) + extra
+    even, grid = (plan_grid(rows, cols, shape, budget, short_last=short) for short in (False, True))
+    assert (grid.row_cuts, grid.col_cuts, grid.tile_cols) == (even.row_cuts, even.col_cuts, even.tile_cols)
+    assert grid.shape == even.shape
+    assert set(grid.tile_rows) <= set(grid.row_cuts)
+    *others, last = sizes(grid.tile_rows)
+    assert max(*others, last) <= shape[0] if others else last == rows
+    assert last <= sizes(even.tile_rows)[-1]
+    assert max(others, default=0) - min(others, default=0) <= LINE_STEP
+
+
+def test_the_last_tile_is_short_where_the_others_have_room():
+    size = 21_600_000
+    for height, part in ((6_500_000, 1 / 3), (5_500_000, 1), (size, 1)):
+        grid = plan_grid(size, size, (height, size), 16 << 30, short_last=True)
+        last = sizes(grid.tile_rows)[-1]
+        assert last / max(sizes(grid.tile_rows)) == pytest.approx(part, rel=0.1)
+        assert all(cut % LINE_STEP == 0 for cut in grid.row_cuts[:-1])
+
+
 @given(lengths, lengths, tile_shapes)
 def test_too_small_a_budget_is_refused_with_the_smallest_that_works(rows, cols, shape):
     smallest = smallest_budget(rows, cols, shape)

@@ -81,6 +81,17 @@ def test_tiles_end_where_lines_are_best_even_if_they_are_as_large_as_may_be():
     assert all(cut % 1536 == 0 for cut in grid.tile_cols[:-1])
 
 
+@pytest.mark.parametrize(
+    ("devices", "stored", "is_short"), [(1, True, True), (1, False, False), (2, True, False)]
+)
+def test_the_last_tile_is_short_where_its_file_alone_is_waited_for(tmp_path, devices, stored, is_short):
+    using = Resources([SmallTiles((400_000, 10**6))] * devices, 1 << 40)
+    grid = plan(10**6, 10**6, using, "align", tmp_path if stored else None)
+    first, _, last = (stop - start for start, stop in pairwise(grid.tile_rows))
+    assert (last < 0.6 * first) == is_short
+    assert last > 0.9 * first or is_short
+
+
 @given(lengths, lengths)
 def test_the_smallest_of_several_devices_decides_the_tile(rows, cols):
     devices = [SmallTiles((10**5, 10**8)), SmallTiles((10**8, 10**5))]

@@ -89,12 +89,15 @@ class SweepJob(Rectangle):
     `rows` and `cols` are the boundary indices wanted back, strictly increasing within 1..m and 1..n: the
     lattice, and m and n themselves where the bottom and the right edge are wanted. With `sinks` they go there
     as they become known, and the result has none. `track_best` asks for the best cell with a positive score.
+    `of_matrix`: the values on the edges are known to be those of a part of a matrix, in the job's mode and
+    with its scoring; a back end to which that matters need not look at them.
     """
 
     rows: tuple[int, ...] = ()
     cols: tuple[int, ...] = ()
     track_best: bool = True
     sinks: Sinks | None = None
+    of_matrix: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -307,12 +307,12 @@ def tile_shape(rows: int, cols: int, free_bytes: int, devices: int, hardware: Ha
     """The largest tile (rows, columns) worth one launch within this much device memory.
 
     Full width where memory allows: the pipeline of strips then fills and empties once for the whole
-    width, and tiles follow one another from top to bottom. Tiles are of nearly equal size. Where `devices`
+    width, and tiles follow one another from top to bottom. Tiles are of nearly equal width. Where `devices`
     share the matrix, there are columns for all of them, as far as short pipelines do not cost more.
     """
     letters = max(2, free_bytes // (2 * _BYTES_A_LETTER))
     width = _even_part(cols, letters // 2)
-    height = _even_part(rows, max(1, min(letters - width, TILE_CELLS // width)))
+    height = min(rows, max(1, min(letters - width, TILE_CELLS // width)))
     return share(rows, cols, (height, width), devices, partial(_tile_seconds, hardware))
 
 

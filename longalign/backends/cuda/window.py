@@ -69,7 +69,7 @@ def wide_enough(scoring: Scoring, config: KernelConfig) -> bool:
 
 def has_smooth_edges(job: SweepJob) -> bool:
     """Whether the values on a rectangle's edges are those of a matrix without cliffs."""
-    return is_smooth(job.top, job.scoring) and is_smooth(job.left, job.scoring)
+    return job.of_matrix or (is_smooth(job.top, job.scoring) and is_smooth(job.left, job.scoring))
 
 
 def is_smooth(edge: Edge, scoring: Scoring) -> bool:
