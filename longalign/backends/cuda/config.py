@@ -54,6 +54,12 @@ class KernelConfig:
         return self.columns > 8
 
     @property
+    def holds(self) -> bool:
+        """Whether there are registers to hold what a batch begins with until it has come high (see `replay`):
+        in narrow strips, less is done in a batch than around it."""
+        return self.track_best and not self.sparing and self.numbers == "packed"
+
+    @property
     def samples(self) -> bool:
         """Whether batches may watch every second row only, where scores are high (see `replay`).
 

@@ -128,14 +128,15 @@ def build_kernel(config: KernelConfig) -> Any:
     read_ahead, receive, store_edge = make_read_ahead(config), make_receive(config), make_store_edge(config)
     (load_rows, load_letters_again), (store_kept, load_kept) = make_load_rows(config), make_keep(config)
     rebase, threshold_of, state_words = make_rebase(config), make_threshold(config), config.state_words
-    (keep, recall), score_of, side_values = make_replay(config), make_score(config), config.replay_values
+    (keep, hold, keep_held, recall), score_of = make_replay(config), make_score(config)
+    side_values, no_links = config.replay_values, (numbers.link_type(0), numbers.link_type(0))
     sweep_batch, sweep_any_batch, sweep_partial_batch = (
         make_sweep_batch(config), make_sweep_batch(config, "any letters"), make_sweep_batch(config, "partial")
     )  # fmt: skip
     sweep_sampled_batch = make_sweep_batch(config, "sampled") if config.samples else sweep_batch
     sweep_eventful_batch, sweep_rows = make_sweep_eventful_batch(config), make_sweep_rows(config)
     minds_ambiguous, full_width = scores.add_any is not None, config.strip_width
-    sparing, samples = config.sparing, config.samples
+    sparing, samples, holds = config.sparing, config.samples, config.holds
 
     @jit_kernel(config.max_registers)
     def sweep(
@@ -169,6 +170,8 @@ def build_kernel(config: KernelConfig) -> Any:
         opened = cuda.local.array(columns, int32)
         e = cuda.local.array(columns, int32)
         letters = cuda.local.array(target_letters, int32)
+        held = cuda.local.array(columns, int32)
+        e_held = cuda.local.array(columns, int32)
 
         strip = take_ticket(tickets, lane)
         while strip < strips.shape[0]:
@@ -228,7 +231,7 @@ def build_kernel(config: KernelConfig) -> Any:
             wanted = wanted_row(kept.next_wanted, wanted_rows, jobs, job)
             best, side, suspect, to_repeat = no_best(), np.int32(0), NO_BATCH, NOTHING
             slack, watch_until = np.int32(0), np.int32(0)
-            used = halves_if(width > 0, width > columns)
+            used, links = halves_if(width > 0, width > columns), no_links
             elsewhere = load_relaxed(best_scores, job) if track_best else np.int32(0)
             ahead = read_ahead(query, column, fields, rows, first_start, lane)
             start = first_start
@@ -264,7 +267,11 @@ def build_kernel(config: KernelConfig) -> Any:
                     )  # fmt: skip
                     if track_best:
                         kept = Kept(carry, edge, origin, ambiguous_until, wanted.number)
-                        keep(replays, replay_at + side_values * side, lane, opened, e, kept, inbox, inbox_at)
+                        if holds:
+                            links = hold(opened, e, held, e_held, lane, inbox, inbox_at)
+                        else:
+                            kept_at = replay_at + side_values * side
+                            keep(replays, kept_at, lane, opened, e, kept, inbox, inbox_at)
                     ahead = read_ahead(query, column, fields, rows, end, lane)
                     if ambiguous:
                         ambiguous_until = np.int32(end + span)
@@ -334,6 +341,9 @@ def build_kernel(config: KernelConfig) -> Any:
                 if track_best:
                     exceeds, score = score_of(highest, threshold, costs, origin)
                     if exceeds:
+                        if holds:
+                            kept_at = replay_at + side_values * side
+                            keep_held(replays, kept_at, lane, held, e_held, kept, links)
                         watch_until = np.int32(end + WATCHED * batch)
                         if score > best.score + slack:
                             best = somewhere(
@@ -350,27 +360,28 @@ def build_kernel(config: KernelConfig) -> Any:
                     wanted_column, np.int32(start - behind), lane, origin,
                 )  # fmt: skip
                 start = end
-                if np.uint32(start) % np.uint32(REST_EVERY * batch) == 0 and start < last_start:
+                is_last = start >= last_start
+                if is_last or np.uint32(start) % np.uint32(REST_EVERY * batch) == 0:
                     passed = np.int32(start - behind - lead)
-                    if 0 < passed < rows:
+                    if not is_last and 0 < passed < rows:
                         let_catch_up(
                             column, fields.column_at + passed, np.int32(tag + 1), strips[strip, layout.NEXT],
                             tickets, lane,
                         )  # fmt: skip
-                if np.uint32(start) % np.uint32(TELL_EVERY * batch) == 0 or start >= last_start:
-                    if last_start <= start < rows + behind:
-                        kept = Kept(carry, edge, origin, ambiguous_until, wanted.number)
-                        store_kept(state, state_at, lane, opened, e, kept)
-                    begin = strips[strip, layout.FIRST_START]
-                    publish_rows(flags, strips[strip, layout.FLAG], np.int32(start - begin), lane)
-                    if lane == 0:
-                        since = np.int32((start - 1) // (TELL_EVERY * batch) * (TELL_EVERY * batch))
-                        before = _right_edge(max(since, begin), behind, rows)
-                        done = np.int64(_right_edge(start, behind, rows) - before)
-                        cuda.atomic.add(progress, 0, done * strips[strip, layout.WIDTH])
-                    if told_to_stop(stop):
-                        return
-                    if track_best and start >= last_start and to_repeat == NOTHING and suspect != NO_BATCH:
+                    if is_last or np.uint32(start) % np.uint32(TELL_EVERY * batch) == 0:
+                        if last_start <= start < rows + behind:
+                            kept = Kept(carry, edge, origin, ambiguous_until, wanted.number)
+                            store_kept(state, state_at, lane, opened, e, kept)
+                        begin = strips[strip, layout.FIRST_START]
+                        publish_rows(flags, strips[strip, layout.FLAG], np.int32(start - begin), lane)
+                        if lane == 0:
+                            since = np.int32((start - 1) // (TELL_EVERY * batch) * (TELL_EVERY * batch))
+                            before = _right_edge(max(since, begin), behind, rows)
+                            done = np.int64(_right_edge(start, behind, rows) - before)
+                            cuda.atomic.add(progress, 0, done * strips[strip, layout.WIDTH])
+                        if told_to_stop(stop):
+                            return
+                    if track_best and is_last and to_repeat == NOTHING and suspect != NO_BATCH:
                         if best.score + slack >= load_for_all(best_scores, job):
                             to_repeat = SUSPECT
                         else:

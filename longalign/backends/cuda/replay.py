@@ -1,9 +1,10 @@
 """Where the best cell is: a warp sweeps without looking, and repeats the one batch in which it must be.
 
 A look at every row would be a branch that nothing can overlap. So a batch says only how high it has come.
-What a warp needs to sweep it again is kept before, on one of two *sides* of the warp's memory. If the batch
-is higher than all before it, it becomes the strip's *suspect*, and the other side is used from then on: along
-an alignment each batch supersedes the one before. If it comes as high as what is known, or could tie with it
+What a warp needs to sweep it again is kept on one of two *sides* of the warp's memory: before, or, where
+there are registers to hold it meanwhile, when the batch has come high. If the batch is higher than all before
+it, it becomes the strip's *suspect*, and the other side is used from then on: along an alignment each batch
+supersedes the one before. If it comes as high as what is known, or could tie with it
 and come first, suspect and batch are repeated at once, row by row, with a look at each cell. At the end of
 the strip the suspect is repeated, unless another strip has come higher.
 
@@ -72,12 +73,13 @@ def _load_words(replays, at):
 _LINKS = {1: (_store_word, _load_word), 2: (_store_words, _load_words)}
 
 
-def make_replay(config: KernelConfig) -> tuple[Any, Any]:
+def make_replay(config: KernelConfig) -> tuple[Any, Any, Any, Any]:
     """Device functions that keep what a lane needs to sweep a batch again, its left edge included, in
-    `replays`, from `at` on; and that recall it."""
+    `replays`, from `at` on; that hold it in registers, and keep what has been held; and that recall it."""
     batch, loads, words = config.batch, -(-config.batch // LANES), config.state_words * LANES
     (store, load), (store_link, load_link) = make_keep(config), _LINKS[config.link_words]
-    slot_bytes, link_words = config.slot_bytes, config.link_words
+    columns, slot_bytes, link_words = config.columns, config.slot_bytes, config.link_words
+    full = config.batch % LANES == 0
 
     @cuda.jit(device=True)
     def keep(replays, at, lane, opened, e, kept, inbox, inbox_at):
@@ -89,6 +91,29 @@ def make_replay(config: KernelConfig) -> tuple[Any, Any]:
                 store_link(replays, at + words + link_words * slot, link)
 
     @cuda.jit(device=True)
+    def read_link(inbox, inbox_at, slot):
+        """That of the batch's last row where there are no more."""
+        nearest = slot if full else min(np.int32(slot), np.int32(batch - 1))
+        return load_shared(inbox, np.int32(inbox_at + slot_bytes * nearest))
+
+    @cuda.jit(device=True)
+    def hold(opened, e, held, e_held, lane, inbox, inbox_at):
+        """Returns the lane's links, one or two."""
+        for k in range(columns):
+            held[k], e_held[k] = opened[k], e[k]
+        first = read_link(inbox, inbox_at, lane)
+        return first, read_link(inbox, inbox_at, lane + LANES) if loads > 1 else first
+
+    @cuda.jit(device=True)
+    def keep_held(replays, at, lane, held, e_held, kept, links):
+        first, second = links
+        if full or lane < batch:
+            store_link(replays, at + words + link_words * lane, first)
+        if loads > 1 and (full or lane + LANES < batch):
+            store_link(replays, at + words + link_words * (lane + LANES), second)
+        store(replays, at, lane, held, e_held, kept)
+
+    @cuda.jit(device=True)
     def recall(replays, at, lane, opened, e, inbox, inbox_at):
         for k in range(loads):
             slot = np.int32(k * LANES + lane)
@@ -97,7 +122,7 @@ def make_replay(config: KernelConfig) -> tuple[Any, Any]:
                 store_shared(inbox, np.int32(inbox_at + slot_bytes * slot), link)
         return load(replays, at, lane, opened, e)
 
-    return keep, recall
+    return keep, hold, keep_held, recall
 
 
 def make_score(config: KernelConfig) -> Any:
