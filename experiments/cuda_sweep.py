@@ -8,6 +8,7 @@
 DIR holds NAME.fa.gz files. A time is that of a whole `CudaBackend.sweep` call, transfers included, after
 the kernel has been compiled, and beside it that of the kernel alone; the median of the repeats counts.
 GCUPS are query x target letters by seconds. The time of a lattice is that until all of it is packed.
+`device_bytes` is what the process then holds of the device's memory: the most that any pair so far took.
 `--columns` lists columns of a part of a strip to try, 0 being what the back end chooses by itself; for the
 other ways to sweep see `longalign.backends.cuda.config`.
 
@@ -29,7 +30,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-from hardware import save_report
+from hardware import device_memory_used, save_report
 
 from longalign.backends.base import Sinks, SweepJob
 from longalign.backends.cpu import CpuBackend
@@ -144,12 +145,14 @@ DEFAULT_PAIRS = ["mito", "random", "yeast", "chlamydia", "ecoli", "ecoli_global"
 
 def main() -> int:
     options = _parse()
+    before = device_memory_used()
     device, runs = CudaBackend().describe(), []
     for name in options.pairs:
         wanted = [(columns, False) for columns in options.columns]
         wanted += [(options.columns[0], True)] * (name in options.lattice_of)
         for columns, lattice in wanted:
-            runs.append(measure(name, columns, options, lattice))
+            run = measure(name, columns, options, lattice)
+            runs.append({**run, "device_bytes": None if before is None else device_memory_used() - before})
             print(_line(runs[-1]), flush=True)
             save_report(options.out, device=device, runs=runs)
     return 0 if all(run["ok"] for run in runs) else 1

@@ -47,7 +47,7 @@ class DeviceMemory:
         self._thread = threading.Thread(target=self._watch)
 
     def __enter__(self) -> DeviceMemory:
-        self._before = self._used()
+        self._before = device_memory_used()
         self._thread.start()
         return self
 
@@ -57,12 +57,13 @@ class DeviceMemory:
 
     def _watch(self) -> None:
         while self._before is not None and not self._over.wait(self._every):
-            self.peak = max(self.peak or 0, (self._used() or 0) - self._before)
+            self.peak = max(self.peak or 0, (device_memory_used() or 0) - self._before)
 
-    @staticmethod
-    def _used() -> int | None:
-        found = _output("nvidia-smi", "-i", "0", "--query-gpu=memory.used", "--format=csv,noheader,nounits")
-        return int(found) << 20 if found else None
+
+def device_memory_used() -> int | None:
+    """Bytes of the first GPU's memory that are in use, or None without `nvidia-smi`."""
+    found = _output("nvidia-smi", "-i", "0", "--query-gpu=memory.used", "--format=csv,noheader,nounits")
+    return int(found) << 20 if found else None
 
 
 def _cpu() -> str:
