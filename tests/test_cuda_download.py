@@ -34,14 +34,16 @@ class OnDevice:
     def __init__(self, values):
         self.values = values
 
-    def __getitem__(self, part):
-        return OnDevice(self.values[part])
+    def copy_to_host(self, stream):
+        return self.values.copy()
 
-    def copy_to_host(self, into=None, stream=None):
-        if into is None:
-            return self.values.copy()
-        into[:] = self.values
-        return into
+
+@pytest.fixture(autouse=True)
+def _copies_of_the_host(monkeypatch):
+    def copy(to, array, start, stream):
+        to[:] = array.values[start : start + len(to)]
+
+    monkeypatch.setattr(download.api, "download", copy)
 
 
 class Stream:

@@ -202,6 +202,10 @@ def _upload(to, array, stream):
     to.copy_to_device(array, stream=stream)
 
 
+def _download(to, array, start, stream):
+    array[start : start + len(to)].copy_to_host(to, stream=stream)
+
+
 def _part_of(block, start, shape, dtype):
     return block[start : start + math.prod(shape) * dtype.itemsize].view(dtype).reshape(shape)
 
@@ -270,4 +274,4 @@ def install() -> None:
     sys.modules["longalign.backends.cuda.ptx"] = _ptx()
     from longalign.backends.cuda import api
 
-    api.part_of, api.upload = _part_of, _upload
+    api.part_of, api.upload, api.download = _part_of, _upload, _download

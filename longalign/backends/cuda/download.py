@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from longalign.backends.base import LineSink, SweepJob
-from longalign.backends.cuda import layout
+from longalign.backends.cuda import api, layout
 from longalign.backends.cuda.memory import Workspace
 from longalign.backends.cuda.worklist import WorkList
 from longalign.boundary import IntArray
@@ -141,7 +141,7 @@ class Download:
         if self._values >= _WORTH_STAGING:
             self._fill(host)
         elif self._values:
-            self._out[: self._values].copy_to_host(host, stream=self._space.talk)
+            api.download(host, self._out, 0, self._space.talk)
             self._space.talk.synchronize()
         return host
 
@@ -156,7 +156,7 @@ class Download:
             room = self._space.staging(self._half)
             part = host[start : start + len(room)]
             staged = room[: len(part)]
-            self._out[start : start + len(part)].copy_to_host(staged, stream=self._space.talk)
+            api.download(staged, self._out, start, self._space.talk)
             self._space.talk.synchronize()
             self._wait()
             share = -(-len(part) // MOST_THREADS)
@@ -180,7 +180,7 @@ class Download:
                     batch, room, used = {}, self._space.staging(self._half), 0
                 parts = [room[used : used + count], room[used + count : used + 2 * count]]
                 for start, part in zip(starts, parts, strict=True):
-                    self._out[start : start + count].copy_to_host(part, stream=self._space.talk)
+                    api.download(part, self._out, start, self._space.talk)
                 batch.setdefault(id(line), (line, []))[1].append((parts[0], parts[1]))
                 used += 2 * count
         self._feed(batch)

@@ -93,7 +93,7 @@ def make_replay(config: KernelConfig) -> tuple[Any, Any, Any, Any]:
     @cuda.jit(device=True)
     def read_link(inbox, inbox_at, slot):
         """That of the batch's last row where there are no more."""
-        nearest = slot if full else min(np.int32(slot), np.int32(batch - 1))
+        nearest = slot if full else min(slot, np.int32(batch - 1))
         return load_shared(inbox, np.int32(inbox_at + slot_bytes * nearest))
 
     @cuda.jit(device=True)
@@ -102,7 +102,7 @@ def make_replay(config: KernelConfig) -> tuple[Any, Any, Any, Any]:
         for k in range(columns):
             held[k], e_held[k] = opened[k], e[k]
         first = read_link(inbox, inbox_at, lane)
-        return first, read_link(inbox, inbox_at, lane + LANES) if loads > 1 else first
+        return first, read_link(inbox, inbox_at, np.int32(lane + LANES)) if loads > 1 else first
 
     @cuda.jit(device=True)
     def keep_held(replays, at, lane, held, e_held, kept, links):
