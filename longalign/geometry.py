@@ -36,6 +36,10 @@ SMALLEST_CHUNK = 4096
 #: pairs, and strips of columns whose parts most often divide this.
 LINE_STEP, _STEPS_A_PART = 64, 5
 
+#: How many times as tall as a short last tile the others are, at most: its sweep should not be over before
+#: the file of the tile above it is written.
+_TALLER = 3
+
 #: Where a disk has room for more boundaries, chunks are sized for this `path_share` at least, but not made
 #: smaller for that than this many letters a side.
 _FINE_SHARE, _LEAST_FINE_CHUNK = 80, 1 << 16
@@ -156,7 +160,9 @@ def _cut_side(
     count = parts(length, tile)
     for step in line_steps(length, lines, wide_step):
         cuts, tiles = _cuts_into(length, lines, step), _cuts_into(length, count, step)
-        chunks_a_tile = lines * (tile - step + 1) // length
+        wished = _TALLER * lines // (_TALLER * (count - 1) + 1)
+        # As cuts are rounded down to steps, some chunks may span almost a step more than their share.
+        chunks_a_tile = min(wished, lines * (tile - step + 1) // length)
         if short_last and chunks_a_tile * count > lines:
             tiles = (*cuts[:-1:chunks_a_tile], length)
         if max(end - start for start, end in pairwise(tiles)) <= tile:
@@ -186,7 +192,7 @@ def roomy(length: int, tile: int, wide_step: int = LINE_STEP) -> int:
 def _chunks(length: int, tile: int, chunk: int) -> int:
     """How many equal parts of at most `chunk` it takes if equal tiles of at most `tile` hold whole ones.
 
-    Tiles are of equal size because several devices wait for the one that has the largest.
+    Tiles that several devices share are of equal size, as all wait for the one that has the largest.
     """
     tiles = parts(length, tile)
     return min(length, tiles * parts(ceil(length / tiles), chunk))
@@ -285,8 +291,8 @@ def plan_grid(
 
     Columns are cut at multiples of `strip_width` where cuts are far enough apart. Without a budget only the
     edges of tiles are stored. Tiles are of nearly equal size; with `short_last`, those of the last row have
-    fewer rows than the others, if there is room in these. Raises BudgetTooSmall if the edges of tiles alone
-    need more.
+    fewer rows than the others, about a third if there is room in these, and the lattice is the same. Raises
+    BudgetTooSmall if the edges of tiles alone need more.
     """
     if budget is None:
         (_, tile_rows), (_, tile_cols) = (

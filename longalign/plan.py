@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from math import ceil
@@ -193,24 +193,29 @@ def _plan(
     useful = default_budget(rows, cols, least_chunk, path_share, cell_bytes, fine=fine)
     line_bytes = max(device.line_bytes for device in devices)
     line_cells = min(device.line_cells for device in devices)
-    # Nothing is left to be swept while the last file is written.
-    one_by_one = store_path is not None and len(devices) == 1
+    most_bytes = min(spare // _TILE_SHARE, _LARGEST_TILE)
+    # Nothing is swept any more while the last file is written: that had better be a small one.
+    last_is_waited_for = store_path is not None and workers is None and len(devices) == 1
     if line_cells < 2 * _SMALLEST_TILE:
         raise BackendError("too little device memory is free for the boundaries of even a small tile")
-    while True:
+
+    def grids(shape: tuple[int, int]) -> Iterator[Grid]:
+        """The grids of tiles of this shape at most, best first."""
         largest = roomy(rows, shape[0], LINE_STEP), roomy(cols, shape[1], strip_width)
         if edges_only:
-            grid = plan_grid(rows, cols, largest, None, strip_width=strip_width)
-        else:
-            grid = _cut(
-                rows, cols, largest, useful, room, resources.store_budget, cell_bytes, strip_width, one_by_one
+            yield plan_grid(rows, cols, largest, None, strip_width=strip_width)
+            return
+        for short_last in (True, False) if last_is_waited_for else (False,):
+            yield _cut(
+                rows, cols, largest, useful, room, resources.store_budget, cell_bytes, strip_width,
+                short_last=short_last,
             )  # fmt: skip
-        if (
-            _most_line_cells(grid) <= line_cells
-            and _tile_bytes(grid, start_states, line_bytes, scoring)
-            <= min(spare // _TILE_SHARE, _LARGEST_TILE)
-        ):  # fmt: skip
-            break
+
+    def fits(grid: Grid) -> bool:
+        tile_bytes = _tile_bytes(grid, start_states, line_bytes, scoring)
+        return _most_line_cells(grid) <= line_cells and tile_bytes <= most_bytes
+
+    while (grid := next(filter(fits, grids(shape)), None)) is None:
         if max(shape) <= _SMALLEST_TILE:
             raise UsageError(
                 f"the boundaries of a tile of {shape[0]} x {shape[1]} letters do not fit: more memory "
@@ -315,6 +320,7 @@ def _cut(
     wanted: int | None,
     cell_bytes: float,
     strip_width: int,
+    *,
     short_last: bool,
 ) -> Grid:
     """The grid for tiles of `shape`: in `wanted` bytes, else in as many `useful` ones as `room` has."""

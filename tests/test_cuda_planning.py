@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -220,7 +221,7 @@ def test_a_jump_on_an_edge_is_seen(jump, at):
 
 def test_edges_that_are_known_to_be_those_of_a_matrix_are_not_looked_at():
     class Length:
-        """What anybody else asks for is not there."""
+        """All of an edge that may be asked for."""
 
         def __len__(self):
             return 9
@@ -416,6 +417,30 @@ def test_phases_were_measured_to_take_about_what_is_expected(size, pair):
     [phases] = [run["phases"] for run in runs if run["pair"] == pair]
     assert 1 / 2 < cost.phase_1 / phases["score"] < 2
     assert 1 / 2 < cost.path / (phases["stitch"] + phases["recompute"]) < 2
+
+
+@pytest.mark.parametrize("length", [21_600_000, 20_700_000])
+def test_a_tile_of_a_gpu_leaves_room_for_a_short_last_one(tmp_path, length):
+    grid = plan(length, length, Resources([Gpu()], 64 << 30), "align", tmp_path)
+    first, *_, last = (stop - start for start, stop in pairwise(grid.tile_rows))
+    assert last / first == pytest.approx(1 / 3, rel=0.1)
+
+
+@pytest.mark.parametrize(("length", "tiles"), [(11_900_000, 2), (16_900_000, 3)])
+def test_where_taller_tiles_do_not_fit_they_are_equal_rather_than_more(tmp_path, length, tiles):
+    grid = plan(length, length, Resources([Gpu()], 64 << 30), "align", tmp_path)
+    assert grid.shape == (tiles, 1)
+    sizes = [stop - start for start, stop in pairwise(grid.tile_rows)]
+    assert max(sizes) - min(sizes) < 1000
+
+
+def test_what_phase_1_is_expected_to_take_counts_a_short_last_tile_as_such(tmp_path):
+    gpu = Gpu()
+    grid = plan(21_600_000, 21_600_000, Resources([gpu], 64 << 30), "align", tmp_path)
+    cost = pace_of(Resources([gpu], 64 << 30)).cost(grid)
+    sizes = [(tile.i1 - tile.i0, tile.j1 - tile.j0) for tile in grid.tiles()]
+    each = [gpu.sweep_seconds(*size, Scoring(), True) for size in sizes]
+    assert cost.phase_1 == pytest.approx(sum(each), rel=0.01)
 
 
 # --- tiles for several GPUs --------------------------------------------------------------------------

@@ -110,10 +110,17 @@ def test_no_chunk_is_empty_however_small_chunks_are(rows, cols, shape, smallest,
     assert set(grid.tile_cols) <= set(grid.col_cuts)
 
 
-@given(lengths, lengths, tile_shapes, st.integers(0, 10**9))
-@example(rows=20_000, cols=20_000, shape=(9_999, 20_000), extra=10**6)
-def test_a_short_last_tile_changes_neither_the_lattice_nor_the_number_of_tiles(rows, cols, shape, extra):
-    budget = smallest_budget(rows, cols, shape) + extra
+@given(
+    st.integers(10**4, 10**8), st.integers(10**4, 10**8), st.floats(0.1, 1.0), st.floats(0.1, 1.0),
+    st.floats(1.0, 100.0),
+)  # fmt: skip
+@example(rows=21_600_000, cols=21_600_000, height=0.3, width=0.3, room=40.0)
+@example(rows=128_655, cols=128_655, height=49_333.5 / 128_655, width=1.0, room=20.0)
+def test_a_short_last_tile_changes_neither_the_lattice_nor_the_number_of_tiles(
+    rows, cols, height, width, room
+):
+    shape = int(height * rows), int(width * cols)
+    budget = int(room * smallest_budget(rows, cols, shape))
     even, grid = (plan_grid(rows, cols, shape, budget, short_last=short) for short in (False, True))
     assert (grid.row_cuts, grid.col_cuts, grid.tile_cols) == (even.row_cuts, even.col_cuts, even.tile_cols)
     assert grid.shape == even.shape
@@ -121,6 +128,7 @@ def test_a_short_last_tile_changes_neither_the_lattice_nor_the_number_of_tiles(r
     *others, last = sizes(grid.tile_rows)
     assert max(*others, last) <= shape[0] if others else last == rows
     assert last <= sizes(even.tile_rows)[-1]
+    assert last >= max(others, default=0) / 3 - LINE_STEP
     assert max(others, default=0) - min(others, default=0) <= LINE_STEP
 
 

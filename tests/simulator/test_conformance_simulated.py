@@ -107,6 +107,15 @@ def test_batches_of_all_kinds(batch: int, rows: int):
     check_packed([replace(whole_matrix(query, target, Scoring(), True), rows=(1, 4))], columns=1, batch=batch)
 
 
+@pytest.mark.parametrize("wishes", [{"batch": 64}, {"batch": 40, "band_rows": 85}], ids=str)
+def test_batches_of_more_rows_than_lanes_are_repeated_from_all_of_their_left_edge(wishes: dict[str, int]):
+    rng = np.random.default_rng(0)
+    query = rng.integers(0, 4, 230, np.uint8)
+    target = np.concatenate([rng.integers(0, 4, 70, np.uint8), mutated(query, 230, 0.1, rng)])
+    query[100:103] = QUERY_N
+    check_packed([whole_matrix(query, target, Scoring(), True)], columns=1, **wishes)
+
+
 @pytest.mark.parametrize(("words", "seed"), [(2, 0), (8, 0), (8, 1)])
 @pytest.mark.parametrize("wishes", [{}, {"band_rows": 22}], ids=["whole", "in bands"])
 def test_best_cells_of_one_score_here_and_there(wishes: dict[str, int], words: int, seed: int):

@@ -55,8 +55,10 @@ class KernelConfig:
 
     @property
     def holds(self) -> bool:
-        """Whether there are registers to hold what a batch begins with until it has come high (see `replay`):
-        in narrow strips, less is done in a batch than around it."""
+        """Whether there are registers to hold what a batch begins with until it has come high (see `replay`).
+
+        That spares stores, which narrow strips feel: few columns make short batches.
+        """
         return self.track_best and not self.sparing and self.numbers == "packed"
 
     @property

@@ -4,9 +4,9 @@ A look at every row would be a branch that nothing can overlap. So a batch says 
 What a warp needs to sweep it again is kept on one of two *sides* of the warp's memory: before, or, where
 there are registers to hold it meanwhile, when the batch has come high. If the batch is higher than all before
 it, it becomes the strip's *suspect*, and the other side is used from then on: along an alignment each batch
-supersedes the one before. If it comes as high as what is known, or could tie with it
-and come first, suspect and batch are repeated at once, row by row, with a look at each cell. At the end of
-the strip the suspect is repeated, unless another strip has come higher.
+supersedes the one before. If it comes as high as what is known, or could tie with it and come first, suspect
+and batch are repeated at once, row by row, with a look at each cell. At the end of the strip the suspect is
+repeated, unless another strip has come higher.
 
 Where scores are high, a batch watches every second row only. A gap leads from any cell of the others to the
 one below, which is lower by no more than the *slack*, alpha + beta; so a batch may be higher by that than it
@@ -92,13 +92,13 @@ def make_replay(config: KernelConfig) -> tuple[Any, Any, Any, Any]:
 
     @cuda.jit(device=True)
     def read_link(inbox, inbox_at, slot):
-        """That of the batch's last row where there are no more."""
+        """Beyond the batch, that of its last row."""
         nearest = slot if full else min(slot, np.int32(batch - 1))
         return load_shared(inbox, np.int32(inbox_at + slot_bytes * nearest))
 
     @cuda.jit(device=True)
     def hold(opened, e, held, e_held, lane, inbox, inbox_at):
-        """Returns the lane's links, one or two."""
+        """Returns two links, the same twice where a lane has one."""
         for k in range(columns):
             held[k], e_held[k] = opened[k], e[k]
         first = read_link(inbox, inbox_at, lane)

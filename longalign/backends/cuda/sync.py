@@ -61,8 +61,8 @@ ALL_LANES = 0xFFFFFFFF
 #: Batches between two looks at the right neighbour, and how many it may be behind.
 REST_EVERY, LEAD = 16, 16
 #: Batches after which a warp tells the host how far it has come, and looks at what the host says, whether it
-#: waits or not.
-TELL_EVERY = 64
+#: waits or not. A multiple of the others, so that most batches end with one look at their number.
+TELL_EVERY = 4 * REST_EVERY
 
 _REST_NANOSECONDS, _MOST_RESTS = np.uint32(1_000), 256
 _POLL_NANOSECONDS = np.uint32(20)
