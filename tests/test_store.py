@@ -450,6 +450,45 @@ def test_a_file_that_cannot_grow_is_one_line_and_the_run_goes_on_later(tmp_path,
         PAIR.check(PAIR.run(using(SmallTiles((17, 17))), path))
 
 
+REFUSED = """
+import resource, signal, sys
+from pathlib import Path
+import numpy as np
+from longalign.errors import StoreError
+from longalign.store import filters
+from longalign.store.blocks import write_blocks
+from longalign.store.files import new_hdf5
+
+def put():
+    with new_hdf5(path) as file:
+        for name in "abc":
+            write_blocks(file, f"group/{name}", values)
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+path, filters.LENGTH = Path(sys.argv[1]) / "x.h5", 32
+values = np.random.default_rng(0).integers(-99, 99, (4, 8_000)).astype(np.int8)
+put()
+size = path.stat().st_size
+path.unlink()
+for limit in (*range(0, 3_000, 500), *range(3_000, size, size // 20), size - 1):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, -1))
+    try:
+        put()
+    except StoreError as error:
+        assert str(error).endswith("x.h5: cannot be written: File too large"), error
+    else:
+        raise AssertionError(f"written in spite of {limit}")
+    assert not list(path.parent.iterdir())
+"""
+
+
+def test_wherever_a_file_of_many_blocks_cannot_grow_nothing_is_left_of_it(tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", REFUSED, str(tmp_path)], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 @pytest.mark.parametrize(
     "file", ["sequences.h5", "manifest.json", "r00001c00000.h5", "path.h5", "p000000.h5"]
 )

@@ -7,7 +7,7 @@ import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
-from io import BytesIO
+from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
@@ -16,6 +16,7 @@ from longalign.errors import StoreError
 
 if TYPE_CHECKING:  # imported only to open a file: most runs keep their boundaries in memory
     import h5py
+    from typing_extensions import Buffer
 
 TEMPORARY_PREFIX = ".tmp-"
 
@@ -52,16 +53,38 @@ def _flush(path: Path) -> None:
 def new_hdf5(path: Path) -> Iterator[h5py.File]:
     """A new HDF5 file, atomically; the latest format, whose metadata carry checksums.
 
-    The file is made in memory and written in one go: on a full disk HDF5 itself may crash the process. Of the
-    ways to have it made in memory, this one takes no second copy.
+    Raises StoreError as `atomic_path` does.
     """
     import h5py
 
-    image = BytesIO()
-    with h5py.File(image, "w", libver="latest") as file:
-        yield file
-    with atomic_path(path) as temporary:
-        temporary.write_bytes(image.getbuffer())
+    with atomic_path(path) as temporary, _Forgiving(temporary, "w+") as content:
+        try:
+            with h5py.File(content, "w", libver="latest") as file:
+                yield file
+        except Exception:
+            if content.refusal is None:  # otherwise HDF5 may not have found again what it has written
+                raise
+        if content.refusal is not None:
+            raise content.refusal
+
+
+class _Forgiving(FileIO):
+    """A file that takes all that HDF5 writes, as that may crash the process where a disk is full.
+
+    `refusal` is what the disk said first; nothing is written from then on.
+    """
+
+    refusal: OSError | None = None
+
+    def write(self, data: Buffer) -> int:
+        left = memoryview(data).cast("B")
+        size = len(left)
+        try:
+            while len(left) and self.refusal is None:
+                left = left[super().write(left) :]
+        except OSError as error:
+            self.refusal = error
+        return size
 
 
 def open_hdf5(path: Path) -> h5py.File:

@@ -98,7 +98,7 @@ class CudaBackend:
     least_chunk, busy_chunk = 32_768, 1 << 20
     path_share = 52  # chunks are swept at half the speed of tiles
     call_bytes = 1 << 30
-    line_bytes = 3  # deflated at once: its own, those of the tile before, and their file; without one, plain
+    line_bytes = 3  # deflated at once: its own, and those of the tile before; without a file, plain
 
     def __init__(
         self,
