@@ -20,6 +20,7 @@ from longalign.geometry import Tile
 from longalign.lattice import StoreLattice
 from longalign.schedule import Wavefront
 from longalign.store import TileRecord
+from longalign.store.begun import BegunFile
 from longalign.store.codec import Packer, pack
 from longalign.store.starts import pack_starts
 
@@ -73,19 +74,25 @@ def sweep_tile(
         track_best=problem.is_local,
         of_matrix=True,
     )
-    if lattice.eager:
-        record = _swept_with_starts(job, backend, progress)
-    else:
-        record = _swept(job, backend, progress, deflates=lattice.store.in_files)
-    lattice.store.put_tile(tile, replace(record, best=record.best.shifted(tile.i0, tile.j0)))
+    with lattice.store.begun(tile) as file:
+        if lattice.eager:
+            record = _swept_with_starts(job, backend, progress)
+        else:
+            record = _swept(job, backend, progress, file)
+        lattice.store.put_tile(tile, replace(record, best=record.best.shifted(tile.i0, tile.j0)))
     return TileFinished(tile.row, tile.col, tile.cells, perf_counter() - started)
 
 
-def _swept(job: SweepJob, backend: Backend, progress: Progress, *, deflates: bool) -> TileRecord:
-    """A tile's record, its lines packed while they come; `best` counts from the tile's corner."""
-    packer = partial(Packer, width=job.scoring.difference_bytes, deflates=deflates)
+def _swept(job: SweepJob, backend: Backend, progress: Progress, file: BegunFile | None) -> TileRecord:
+    """A tile's record, its lines packed while they come, and written if there is a file for them; `best`
+    counts from the tile's corner."""
+    packer = partial(Packer, width=job.scoring.difference_bytes, deflates=file is not None)
     rows = packer(job.rows, job.left.h_at(job.rows), len(job.target))
     cols = packer(job.cols, job.top.h_at(job.cols), len(job.query))
+    for side, lines in (("rows", rows), ("cols", cols)):
+        for name, array in lines.deflated().items():
+            if file is not None:
+                file.follow(f"{side}/{name}", array)
     [result] = backend.sweep([replace(job, sinks=Sinks(rows, cols))], progress)
     return TileRecord(rows.packed(), cols.packed(), result.best)
 

@@ -33,6 +33,7 @@ from longalign.problem import Problem
 from longalign.reference import ReferenceBackend
 from longalign.store import DirectoryStore, Manifest, MemoryStore, Store
 from longalign.store.base import DamagedTile, TileRecord
+from longalign.store.begun import BegunFile
 from longalign.store.behind import WriteBehind
 from longalign.store.deflated import DeflatedArray
 from longalign.store.manifest import SequenceRecord
@@ -96,6 +97,23 @@ def test_any_number_of_workers_makes_the_same_tiles(want, workers):
     with LocalEngine(lattice, [ReferenceBackend() for _ in range(workers)]) as engine:
         assert run_all(lattice, engine) == ALL_TILES
     assert content(lattice.store) == want
+
+
+def test_blocks_go_to_the_file_of_a_tile_while_it_is_swept(tmp_path, monkeypatch):
+    followed: list[tuple[str, int]] = []
+    follow = BegunFile.follow
+
+    def note(self, name, array):
+        follow(self, name, array)
+        array.followers.append(lambda place: followed.append((name, place[0])))
+
+    monkeypatch.setattr(BegunFile, "follow", note)
+    with new_store(tmp_path / "s") as store:
+        lattice = lattice_in(store)
+        sweep_tile(lattice, ReferenceBackend(), GRID.tile(0, 0))
+        assert store.has_tile(GRID.tile(0, 0))
+    both = {(f"rows/{name}", 0) for name in ("steps", "gaps")}
+    assert set(followed) == both | {(f"cols/{name}", 0) for name in ("steps", "gaps")}
 
 
 def test_no_back_end_need_look_at_the_edges_of_a_tile():

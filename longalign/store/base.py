@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from longalign.boundary import BestCell, Waypoint
 from longalign.errors import StoreError
 from longalign.geometry import Tile
+from longalign.store.begun import BegunFile
 from longalign.store.codec import PackedLines
 from longalign.store.starts import PackedStarts
 
@@ -63,9 +65,12 @@ class Store(Protocol):
     Reading may raise DamagedFile (of a tile: DamagedTile); dropping or writing that item mends it.
     """
 
-    @property
-    def in_files(self) -> bool:
-        """Whether tiles end up in files: their lines had best come deflated."""
+    def begun(self, tile: Tile) -> AbstractContextManager[BegunFile | None]:
+        """The file that the tile will have, while it is swept; None where tiles stay in memory.
+
+        Lines that go to a file had best come deflated, and it had best follow them. If the block does not end
+        well, nothing is left of the file; otherwise the tile is to be put in it.
+        """
         ...
 
     def has_tile(self, tile: Tile) -> bool: ...

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from threading import Event, Lock
 from time import monotonic
@@ -16,6 +17,7 @@ from types import TracebackType
 from longalign.boundary import Waypoint
 from longalign.geometry import Tile
 from longalign.store.base import Piece, Store, TileRecord
+from longalign.store.begun import BegunFile
 
 #: Seconds by which a write is put off: with threads at work, a sweep begins in less.
 _HEAD_START = 0.3
@@ -59,9 +61,8 @@ class WriteBehind:
         if error is None:
             self.flush()
 
-    @property
-    def in_files(self) -> bool:
-        return self._store.in_files
+    def begun(self, tile: Tile) -> AbstractContextManager[BegunFile | None]:
+        return self._store.begun(tile)
 
     def put_tile(self, tile: Tile, record: TileRecord) -> None:
         with self._putting:

@@ -57,12 +57,27 @@ def write_blocks(group: h5py.Group, name: str, values: NDArray[Any] | DeflatedAr
 
 
 def _write_deflated(group: h5py.Group, name: str, values: DeflatedArray) -> h5py.Dataset:
-    dataset = _new_dataset(group, name, values.shape, values.dtype, values.length)
+    dataset = begin_blocks(group, name, values)
     for place in np.ndindex(*values.streams.shape):
-        begin = (*place[:-1], place[-1] * values.length)
-        dataset.id.write_direct_chunk(begin, values.streams[place])
-    dataset.attrs["crc32"] = values.crcs
+        write_block(dataset, values, place)
+    end_blocks(dataset, values)
     return dataset
+
+
+def begin_blocks(group: h5py.Group, name: str, values: DeflatedArray) -> h5py.Dataset:
+    """A new dataset for what will be in an array."""
+    return _new_dataset(group, name, values.shape, values.dtype, values.length)
+
+
+def write_block(dataset: h5py.Dataset, values: DeflatedArray, place: Place) -> None:
+    """One block of an array."""
+    begin = (*place[:-1], place[-1] * values.length)
+    dataset.id.write_direct_chunk(begin, values.streams[place])
+
+
+def end_blocks(dataset: h5py.Dataset, values: DeflatedArray) -> None:
+    """Of an array whose blocks have all been written, what else is to be known."""
+    dataset.attrs["crc32"] = values.crcs
 
 
 def _new_dataset(

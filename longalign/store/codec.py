@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from longalign.boundary import Boundary, IntArray
 from longalign.scoring import NEG_INF
+from longalign.store.deflated import DeflatedArray
 from longalign.store.tables import DeflatingTable, PlainTable, narrowest
 
 ANCHOR_STRIDE = 4096
@@ -182,6 +183,11 @@ class Packer:
         self._filled = [0] * len(index)
         table, dtype = DeflatingTable if deflates else PlainTable, np.dtype(f"i{width}")
         self._steps, self._gaps = (table(len(index), length, dtype) for _ in range(2))
+
+    def deflated(self) -> dict[str, DeflatedArray]:
+        """What is deflated on the way, by the names it has in `PackedLines`."""
+        tables = {"steps": self._steps, "gaps": self._gaps}
+        return {name: table.deflated for name, table in tables.items() if isinstance(table, DeflatingTable)}
 
     def put(self, line: int, h: IntArray, gap: IntArray) -> None:
         """The next cells of the line of this number: H and the gap state, int32 of equal length."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -16,7 +17,8 @@ class DeflatedArray:
     """Indexed like a dataset: by integers and by slices without a step.
 
     `length` is that of a block but for the last one of a line. `streams` (bytes) and `crcs` (uint32), those
-    of the numbers of each block, have an element for each block, in the shape of these.
+    of the numbers of each block, have an element for each block, in the shape of these. `followers` are told
+    of each block that is put.
     """
 
     shape: tuple[int, ...]
@@ -24,6 +26,7 @@ class DeflatedArray:
     length: int
     streams: NDArray[np.object_]
     crcs: NDArray[np.uint32]
+    followers: list[Callable[[Place], None]] = field(default_factory=list)
 
     @classmethod
     def empty(cls, shape: tuple[int, ...], dtype: Any, length: int) -> DeflatedArray:
@@ -34,6 +37,8 @@ class DeflatedArray:
     def put(self, place: Place, numbers: NDArray[Any]) -> None:
         """The numbers of a block."""
         self.streams[place], self.crcs[place] = deflate(numbers, self.length)
+        for follow in self.followers:
+            follow(place)
 
     def __getitem__(self, key: Any) -> Any:
         return part(self.shape, self.dtype, self.length, self._block, key)

@@ -36,6 +36,7 @@ from longalign.errors import StoreError
 from longalign.geometry import Tile
 from longalign.sequence import Sequence
 from longalign.store.base import DamagedFile, DamagedTile, Piece, TileRecord
+from longalign.store.begun import BegunFile
 from longalign.store.blocks import Blocks, write_blocks
 from longalign.store.codec import ANCHOR_STRIDE, PackedLines
 from longalign.store.deflated import DeflatedArray
@@ -83,8 +84,6 @@ _PATH_DATASETS = {
 class DirectoryStore:
     """A store in a directory. `create` and `open` take the lock; `attach` is for a worker of the owner."""
 
-    in_files = True
-
     def __init__(self, path: Path, manifest: Manifest, lock: Lock | None) -> None:
         self.path = path
         self.manifest = manifest
@@ -93,6 +92,7 @@ class DirectoryStore:
         self._run = np.bytes_(manifest.run)
         self._found: dict[Path, tuple[_Stamp, dict[str, Any]]] = {}
         self._finding = ThreadLock()
+        self._begun: dict[tuple[int, int], BegunFile] = {}
 
     @classmethod
     def exists(cls, path: Path) -> bool:
@@ -216,20 +216,39 @@ class DirectoryStore:
     def has_tile(self, tile: Tile) -> bool:
         return self.tile_path(tile.row, tile.col).exists()
 
+    @contextmanager
+    def begun(self, tile: Tile) -> Iterator[BegunFile]:
+        key = tile.row, tile.col
+        begun = self._begun[key] = BegunFile(partial(self._new, self.tile_path(*key)))
+        try:
+            yield begun
+        except BaseException:
+            self._begun.pop(key, begun).abandon()
+            raise
+
     def put_tile(self, tile: Tile, record: TileRecord) -> None:
         path = self.tile_path(tile.row, tile.col)
-        with self._new(path) as file:
+        datasets = {
+            f"{side}/{name}": (getattr(packed, name), *words)
+            for group, known in ((_LINES, _LINE_DATASETS), (_STARTS, _START_DATASETS))
+            for side in group
+            if (packed := getattr(record, side)) is not None
+            for name, words in known.items()
+        }
+        begun = self._begun.pop((tile.row, tile.col), None)
+        if begun is None or not begun.is_of({name: values for name, (values, *_) in datasets.items()}):
+            if begun is not None:
+                begun.abandon()
+            begun = BegunFile(partial(self._new, path))
+        with begun.finished() as file:
             file.attrs["description"] = "boundaries of one tile: cells i0 < i <= i1, j0 < j <= j1"
             file.attrs["units"] = "letters"
             for name in ("i0", "i1", "j0", "j1"):
                 file.attrs[name] = getattr(tile, name)
             for name in ("score", "i", "j"):
                 file.attrs[f"best_{name}"] = getattr(record.best, name)
-            for group, datasets in ((_LINES, _LINE_DATASETS), (_STARTS, _START_DATASETS)):
-                for side in group:
-                    packed = getattr(record, side)
-                    for name, (description, units) in datasets.items() if packed is not None else ():
-                        _write(file, f"{side}/{name}", getattr(packed, name), description, units)
+            for name, (values, description, units) in datasets.items():
+                _describe(begun.finish(name, values), description, units)
         self._found.pop(path, None)
         with suppress(DamagedTile):  # whoever reads it notices, and mends it
             self._find_lines(tile)
@@ -450,7 +469,10 @@ class _LazyDataset:
 def _write(
     file: h5py.File, name: str, values: NDArray[Any] | DeflatedArray, description: str, units: str
 ) -> None:
-    dataset = write_blocks(file, name, values)
+    _describe(write_blocks(file, name, values), description, units)
+
+
+def _describe(dataset: h5py.Dataset, description: str, units: str) -> None:
     dataset.attrs["description"] = description
     dataset.attrs["units"] = units
 

@@ -86,16 +86,16 @@ class PlainTable(NarrowTable):
 
 
 class DeflatingTable(NarrowTable):
-    """Deflates values as soon as a block of them is complete."""
+    """Deflates values as soon as a block of them is complete; `deflated` is where they go."""
 
     def __init__(self, lines: int, length: int, dtype: np.dtype[np.signedinteger[Any]]) -> None:
         super().__init__(lines, length, dtype)
         block = min(length, max(_LEAST, min(filters.LENGTH, -(-length // _BLOCKS_A_LINE))))
-        self._deflated = DeflatedArray.empty((lines, length), dtype, block)
+        self.deflated = DeflatedArray.empty((lines, length), dtype, block)
         self._begun = np.empty((lines, block), dtype)
 
     def _keep(self, line: int, start: int, values: IntArray) -> None:
-        block, begun, end = self._deflated.length, self._begun[line], self._shape[1]
+        block, begun, end = self.deflated.length, self._begun[line], self._shape[1]
         taken = 0
         while taken < len(values):
             at = (start + taken) % block
@@ -103,12 +103,12 @@ class DeflatingTable(NarrowTable):
             begun[at : at + count] = values[taken : taken + count]
             taken += count
             if at + count == block or start + taken == end:
-                self._deflated.put((line, (start + taken - 1) // block), begun[: at + count])
+                self.deflated.put((line, (start + taken - 1) // block), begun[: at + count])
 
     def _kept(self, line: int, stop: int) -> NDArray[np.signedinteger[Any]]:
-        whole = stop // self._deflated.length * self._deflated.length
-        deflated: NDArray[np.signedinteger[Any]] = self._deflated[line, :whole]
+        whole = stop // self.deflated.length * self.deflated.length
+        deflated: NDArray[np.signedinteger[Any]] = self.deflated[line, :whole]
         return np.concatenate([deflated, self._begun[line, : stop - whole]])
 
     def _all(self) -> DeflatedArray:
-        return self._deflated
+        return self.deflated

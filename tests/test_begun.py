@@ -1,0 +1,137 @@
+"""A tile's file that is begun while the tile is swept: as good as one written in one go, or nothing."""
+
+from __future__ import annotations
+
+import errno
+import gc
+import weakref
+from pathlib import Path
+
+import numpy as np
+import pytest
+from runs import Pair
+
+from longalign.boundary import BestCell, Boundary
+from longalign.errors import StoreError
+from longalign.geometry import Grid
+from longalign.scoring import NEG_INF
+from longalign.store import DirectoryStore, Manifest, TileRecord
+from longalign.store import files as store_files
+from longalign.store.begun import BegunFile
+from longalign.store.codec import NO_LINES, Packer
+from longalign.store.manifest import SequenceRecord
+
+LENGTH = 20_000
+GRID = Grid((0, LENGTH), (0, LENGTH), (0, LENGTH), (0, LENGTH))
+TILE = GRID.tile(0, 0)
+
+
+@pytest.fixture
+def store(tmp_path):
+    pair = Pair("ACGT", "ACGT")
+    manifest = Manifest(*map(SequenceRecord.of, pair.sequences()), pair.mode, pair.scoring, GRID, program="0")
+    with DirectoryStore.create(tmp_path / "s", manifest, *pair.sequences()) as store:
+        yield store
+
+
+def line(seed: int, steepest: int = 3) -> Boundary:
+    rng = np.random.default_rng(seed)
+    h = rng.integers(-steepest, steepest, LENGTH + 1).cumsum().astype(np.int32)
+    gap = (h - rng.integers(0, 9, LENGTH + 1)).astype(np.int32)
+    gap[0] = NEG_INF
+    return Boundary(h, gap)
+
+
+def packer(lines: list[Boundary], *, deflates: bool) -> Packer:
+    corners = np.array([line.h[0] for line in lines], np.int32)
+    return Packer(range(1, len(lines) + 1), corners, LENGTH, deflates=deflates)
+
+
+def follow(begun: BegunFile, rows: Packer) -> None:
+    for name, array in rows.deflated().items():
+        begun.follow(f"rows/{name}", array)
+
+
+def record(packed) -> TileRecord:
+    return TileRecord(packed, NO_LINES, BestCell(1, 2, 3))
+
+
+def unfinished(store: DirectoryStore) -> list[Path]:
+    return list((store.path / "tiles").glob(".tmp-*"))
+
+
+def rows_of(store: DirectoryStore, lines: list[Boundary]) -> list[tuple[list[int], list[int]]]:
+    rows = store.get_tile(TILE).rows
+    parts = [rows.part(number, 0, LENGTH) for number in range(1, len(lines) + 1)]
+    return [(part.h.tolist(), part.gap.tolist()) for part in parts]
+
+
+@pytest.mark.parametrize("steepest", [3, 3_000], ids=["as expected", "too steep for what was begun"])
+def test_blocks_are_in_the_file_before_the_sweep_ends_and_the_file_is_right(store, steepest):
+    lines = [line(0), line(1, steepest), line(2)]
+    rows = packer(lines, deflates=True)
+    with store.begun(TILE) as begun:
+        follow(begun, rows)
+        assert not unfinished(store)
+        rows.put(0, lines[0].h[1:], lines[0].gap[1:])
+        [file] = unfinished(store)
+        assert file.stat().st_size > LENGTH // 4
+        for number in (1, 2):
+            rows.put(number, lines[number].h[1:], lines[number].gap[1:])
+        assert not store.has_tile(TILE)
+        store.put_tile(TILE, record(rows.packed()))
+    assert not unfinished(store)
+    assert rows_of(store, lines) == [(row.h.tolist(), row.gap.tolist()) for row in lines]
+    assert store.check_tile(TILE) == BestCell(1, 2, 3)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
+def test_nothing_is_left_of_the_file_of_a_sweep_that_fails(store, error):
+    lines = [line(0), line(1)]
+    rows = packer(lines, deflates=True)
+
+    def sweep():
+        with store.begun(TILE) as begun:
+            follow(begun, rows)
+            rows.put(0, lines[0].h[1:], lines[0].gap[1:])
+            assert unfinished(store)
+            raise error
+
+    with pytest.raises(error):
+        sweep()
+    assert not unfinished(store)
+    rows.put(1, lines[1].h[1:], lines[1].gap[1:])  # a thread that has not heard of it
+    assert not unfinished(store)
+    assert not store.has_tile(TILE)
+    store.put_tile(TILE, record(rows.packed()))
+    assert rows_of(store, lines) == [(row.h.tolist(), row.gap.tolist()) for row in lines]
+
+
+def test_a_disk_that_is_full_meanwhile_is_heard_of_at_the_end(store, monkeypatch):
+    def refuse(self, data):
+        self.refusal = OSError(errno.ENOSPC, "No space left on device")
+        return memoryview(data).nbytes
+
+    monkeypatch.setattr(store_files._Forgiving, "write", refuse)
+    rows = packer([line(0)], deflates=True)
+    with store.begun(TILE) as begun:
+        follow(begun, rows)
+        rows.put(0, line(0).h[1:], line(0).gap[1:])
+        with pytest.raises(StoreError, match=r"r00000c00000.h5: cannot be written: No space left"):
+            store.put_tile(TILE, record(rows.packed()))
+    assert not unfinished(store)
+
+
+def test_what_has_been_written_does_not_stay_in_memory(store):
+    rows = packer([line(0)], deflates=True)
+    with store.begun(TILE) as begun:
+        follow(begun, rows)
+        rows.put(0, line(0).h[1:], line(0).gap[1:])
+        store.put_tile(TILE, record(rows.packed()))
+    streams = weakref.ref(rows.deflated()["steps"].streams)
+    gc.disable()
+    try:
+        del rows
+        assert streams() is None
+    finally:
+        gc.enable()
