@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import gc
 import weakref
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -88,19 +89,24 @@ def test_blocks_are_in_the_file_before_the_sweep_ends_and_the_file_is_right(stor
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
 def test_nothing_is_left_of_the_file_of_a_sweep_that_fails(store, error):
     lines = [line(0), line(1)]
-    rows = packer(lines, deflates=True)
+    rows, late = packer(lines, deflates=True), packer(lines, deflates=True)
+    write: list[Callable[[tuple[int, int]], None]] = []
 
     def sweep():
         with store.begun(TILE) as begun:
             follow(begun, rows)
+            begun.follow("cols/steps", late.deflated()["steps"])
             rows.put(0, lines[0].h[1:], lines[0].gap[1:])
             assert unfinished(store)
+            write.extend(late.deflated()["steps"].followers)
             raise error
 
     with pytest.raises(error):
         sweep()
     assert not unfinished(store)
-    rows.put(1, lines[1].h[1:], lines[1].gap[1:])  # a thread that has not heard of it
+    [write_late] = write
+    write_late((0, 0))  # by a thread that has not heard of it
+    rows.put(1, lines[1].h[1:], lines[1].gap[1:])
     assert not unfinished(store)
     assert not store.has_tile(TILE)
     store.put_tile(TILE, record(rows.packed()))
@@ -122,12 +128,55 @@ def test_a_disk_that_is_full_meanwhile_is_heard_of_at_the_end(store, monkeypatch
     assert not unfinished(store)
 
 
-def test_what_has_been_written_does_not_stay_in_memory(store):
+def test_an_error_while_blocks_are_written_is_heard_of_at_the_end(store, monkeypatch):
+    def fail(*_):
+        raise RuntimeError("HDF5 has lost its way")
+
     rows = packer([line(0)], deflates=True)
     with store.begun(TILE) as begun:
         follow(begun, rows)
-        rows.put(0, line(0).h[1:], line(0).gap[1:])
+        with monkeypatch.context() as patch:
+            patch.setattr("longalign.store.begun.write_block", fail)
+            rows.put(0, line(0).h[1:], line(0).gap[1:])
+        with pytest.raises(RuntimeError, match="lost its way"):
+            store.put_tile(TILE, record(rows.packed()))
+    assert not unfinished(store)
+    assert not store.has_tile(TILE)
+
+
+def test_blocks_that_came_before_they_were_followed_are_in_the_file_too(store):
+    lines = [line(0), line(1)]
+    rows = packer(lines, deflates=True)
+    with store.begun(TILE) as begun:
+        rows.put(0, lines[0].h[1:], lines[0].gap[1:])
+        follow(begun, rows)
+        rows.put(1, lines[1].h[1:], lines[1].gap[1:])
         store.put_tile(TILE, record(rows.packed()))
+    assert rows_of(store, lines) == [(row.h.tolist(), row.gap.tolist()) for row in lines]
+
+
+def test_lines_that_are_not_complete_are_no_tile(store):
+    lines = [line(0), line(1)]
+    rows = packer(lines, deflates=True)
+    with store.begun(TILE) as begun:
+        follow(begun, rows)
+        rows.put(0, lines[0].h[1:], lines[0].gap[1:])
+        with pytest.raises(TypeError):
+            store.put_tile(TILE, record(rows.packed()))
+    assert not unfinished(store)
+    assert not store.has_tile(TILE)
+
+
+@pytest.mark.parametrize("steepest", [3, 3_000], ids=["as begun", "anew"])
+def test_what_has_been_written_does_not_stay_in_memory(store, steepest):
+    values = line(0, steepest)
+    rows = packer([values], deflates=True)
+    with store.begun(TILE) as begun:
+        follow(begun, rows)
+        rows.put(0, values.h[1:10_001], values.gap[1:10_001])
+        rows.put(0, values.h[10_001:], values.gap[10_001:])
+        store.put_tile(TILE, record(rows.packed()))
+    del begun
     streams = weakref.ref(rows.deflated()["steps"].streams)
     gc.disable()
     try:

@@ -27,7 +27,7 @@ from longalign.engines.local import LocalEngine
 from longalign.engines.shared import SharedStoreEngine, sweep_stored_tile
 from longalign.errors import BackendError
 from longalign.events import TileFinished
-from longalign.geometry import Grid
+from longalign.geometry import Grid, Tile
 from longalign.lattice import StoreLattice
 from longalign.problem import Problem
 from longalign.reference import ReferenceBackend
@@ -57,8 +57,14 @@ def new_store(path: Path, pair: Pair = PAIR) -> DirectoryStore:
 def test_lines_that_go_to_files_come_deflated(tmp_path, behind):
     def deflated(store: Store) -> set[bool]:
         kept: list[TileRecord] = []
+        put_tile = type(store).put_tile
+
+        def put(self: Store, tile: Tile, record: TileRecord) -> None:
+            kept.append(record)
+            put_tile(self, tile, record)
+
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(type(store), "put_tile", lambda _, tile, record: kept.append(record))
+            patch.setattr(type(store), "put_tile", put)
             lattice = lattice_in(WriteBehind(store, 1) if behind else store)
             sweep_tile(lattice, ReferenceBackend(), GRID.tile(0, 0))
             lattice.store.flush()

@@ -68,8 +68,8 @@ class Store(Protocol):
     def begun(self, tile: Tile) -> AbstractContextManager[BegunFile | None]:
         """The file that the tile will have, while it is swept; None where tiles stay in memory.
 
-        Lines that go to a file had best come deflated, and it had best follow them. If the block does not end
-        well, nothing is left of the file; otherwise the tile is to be put in it.
+        Lines that go to a file had best come deflated, and it had best follow them. The tile is to be put in
+        the block; if that ends badly before, nothing is left of the file.
         """
         ...
 

@@ -169,6 +169,9 @@ class DirectoryStore:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if error is None and self._lock is not None:
+            with suppress(OSError):  # workers that were killed may have left some
+                _remove_temporaries(self.path)
         self.close()
 
     @contextmanager
@@ -219,11 +222,14 @@ class DirectoryStore:
     @contextmanager
     def begun(self, tile: Tile) -> Iterator[BegunFile]:
         key = tile.row, tile.col
-        begun = self._begun[key] = BegunFile(partial(self._new, self.tile_path(*key)))
+        begun = BegunFile(partial(self._new, self.tile_path(*key)))
+        self._begun[key] = begun
         try:
             yield begun
         except BaseException:
-            self._begun.pop(key, begun).abandon()
+            if self._begun.get(key) is begun:
+                del self._begun[key]
+            begun.abandon()
             raise
 
     def put_tile(self, tile: Tile, record: TileRecord) -> None:
@@ -235,10 +241,9 @@ class DirectoryStore:
             if (packed := getattr(record, side)) is not None
             for name, words in known.items()
         }
-        begun = self._begun.pop((tile.row, tile.col), None)
-        if begun is None or not begun.is_of({name: values for name, (values, *_) in datasets.items()}):
-            if begun is not None:
-                begun.abandon()
+        begun = self._begun.pop((tile.row, tile.col), None) or BegunFile(partial(self._new, path))
+        if not begun.is_of({name: values for name, (values, *_) in datasets.items()}):
+            begun.abandon()
             begun = BegunFile(partial(self._new, path))
         with begun.finished() as file:
             file.attrs["description"] = "boundaries of one tile: cells i0 < i <= i1, j0 < j <= j1"

@@ -86,6 +86,13 @@ class _Forgiving(FileIO):
             self.refusal = error
         return size
 
+    def truncate(self, size: int | None = None) -> int:
+        try:
+            return super().truncate(size)
+        except OSError as error:
+            self.refusal = self.refusal or error
+            return size or 0
+
 
 def open_hdf5(path: Path) -> h5py.File:
     """An HDF5 file, to be read. Raises OSError if it is not one.
