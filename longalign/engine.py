@@ -89,9 +89,9 @@ def _swept(job: SweepJob, backend: Backend, progress: Progress, file: BegunFile 
     packer = partial(Packer, width=job.scoring.difference_bytes, deflates=file is not None)
     rows = packer(job.rows, job.left.h_at(job.rows), len(job.target))
     cols = packer(job.cols, job.top.h_at(job.cols), len(job.query))
-    for side, lines in (("rows", rows), ("cols", cols)):
-        for name, array in lines.deflated().items():
-            if file is not None:
+    if file is not None:
+        for side, lines in (("rows", rows), ("cols", cols)):
+            for name, array in lines.deflated().items():
                 file.follow(f"{side}/{name}", array)
     [result] = backend.sweep([replace(job, sinks=Sinks(rows, cols))], progress)
     return TileRecord(rows.packed(), cols.packed(), result.best)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import gc
+import resource
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -126,6 +127,19 @@ def test_a_disk_that_is_full_meanwhile_is_heard_of_at_the_end(store, monkeypatch
         with pytest.raises(StoreError, match=r"r00000c00000.h5: cannot be written: No space left"):
             store.put_tile(TILE, record(rows.packed()))
     assert not unfinished(store)
+
+
+def test_a_disk_that_refuses_room_alone_is_heard_of_at_the_end_too(tmp_path):
+    """HDF5 also asks for room that it has not written to."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with store_files._Forgiving(tmp_path / "x", "w+") as file:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
+        try:
+            file.truncate(10_000)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        assert file.refusal is not None
+        assert file.refusal.errno == errno.EFBIG
 
 
 def test_an_error_while_blocks_are_written_is_heard_of_at_the_end(store, monkeypatch):
