@@ -35,23 +35,24 @@ def make_cell(maximum, subtract, local):
     - `open_left` = H(i,j-1) - alpha - beta and `f_left` = F(i,j-1)
     - `beta`, and `zero`, the value that stands for 0 (values may be relative to a base)
 
-    and returns (H, E, F) at (i,j). The opened values are arguments because a kernel computes
-    H - alpha - beta once and uses it twice, below and to the right.
+    and returns (H, E, F) at (i,j), and max(diagonal, E): what H would be but for F. The opened values are
+    arguments because a kernel computes H - alpha - beta once and uses it twice, below and to the right.
+
+    F(i,j+1) may be opened from H but for F, which is known earlier: F - alpha - beta adds nothing to
+    F - beta, as alpha >= 0; nobody closes a gap to open it again. In local mode the gap that starts from 0 is
+    lost then, and with it an F that is negative: H, which is not, stays the same.
     """
 
-    def local_cell(diagonal, open_up, e_up, open_left, f_left, beta, zero):
+    def cell(diagonal, open_up, e_up, open_left, f_left, beta, zero):
         e = maximum(subtract(e_up, beta), open_up)
         f = maximum(subtract(f_left, beta), open_left)
-        h = maximum(maximum(maximum(diagonal, e), f), zero)
-        return h, e, f
+        but_for_f = maximum(diagonal, e)
+        h = maximum(but_for_f, f)
+        if local:
+            h = maximum(h, zero)
+        return h, e, f, but_for_f
 
-    def global_cell(diagonal, open_up, e_up, open_left, f_left, beta, zero):
-        e = maximum(subtract(e_up, beta), open_up)
-        f = maximum(subtract(f_left, beta), open_left)
-        h = maximum(maximum(diagonal, e), f)
-        return h, e, f
-
-    return local_cell if local else global_cell
+    return cell
 
 
 def direction(h, diagonal, e, f, open_up, open_left):

@@ -52,7 +52,7 @@ def matrices(job: Rectangle) -> tuple[list[list[int]], list[list[int]], list[lis
         e.append([NEG_INF] * (cols + 1))
         f.append([int(job.left.gap[i])] + [0] * cols)
         for j, b in enumerate(job.target, start=1):
-            h[i][j], e[i][j], f[i][j] = cell(
+            h[i][j], e[i][j], f[i][j], _ = cell(
                 h[i - 1][j - 1] + letter_score(a, b, scoring),
                 h[i - 1][j] - opening,
                 e[i - 1][j],

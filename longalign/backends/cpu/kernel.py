@@ -109,7 +109,7 @@ def make_block_sweep(config: KernelConfig) -> Callable[..., bool]:
         _, _, opening, extend, zero = costs
         up = load(state, h_open_at + p)
         paired = number(diagonal + pair_score(state, p, letter, costs))
-        h, e, f = cell(paired, up, load(state, e_at + p), left, f, extend, zero)
+        h, e, f, _ = cell(paired, up, load(state, e_at + p), left, f, extend, zero)
         h_open = number(h - opening)
         store(state, h_open_at + p, h_open)
         store(state, e_at + p, e)

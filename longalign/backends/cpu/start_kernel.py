@@ -167,7 +167,7 @@ def make_strip_starts(geometry: SweepGeometry, local: bool, has_matrix: bool) ->
         diagonal_open, left, f_left, start_diagonal, start_left, start_f_left = carried
         up, start_up = load(state, open_at + p), load(state, start_h_at + p)
         diagonal = _number(diagonal_open + pair_score(state, p, letter, costs))
-        h, e, f = cell(diagonal, up, load(state, e_at + p), left, f_left, extend, _number(0))
+        h, e, f, _ = cell(diagonal, up, load(state, e_at + p), left, f_left, extend, _number(0))
         start_h, start_e, start_f = rule(
             h, diagonal, e, f, up, left, _number(0),
             start_diagonal, start_up, load(state, start_e_at + p), start_left, start_f_left, here,
@@ -248,7 +248,7 @@ def make_strip_starts(geometry: SweepGeometry, local: bool, has_matrix: bool) ->
             f, start_f = load(state, f_at + right), load(state, start_f_at + right)
         else:
             for k in range(right_columns):
-                h, e, f_here = cell(opened, opened, f, opened, f, costs[3], _number(0))
+                h, e, f_here, _ = cell(opened, opened, f, opened, f, costs[3], _number(0))
                 start_f = rule(
                     h, opened, e, f_here, opened, opened, _number(0),
                     start_h, start_h, start_h, start_h, start_f, start_h,

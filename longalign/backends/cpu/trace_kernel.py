@@ -97,7 +97,7 @@ def _advance_lane(state: Any, p: int, score: Any, directions: Any, costs: Any) -
     up, left = load(state, _OPEN + p + 1), load(state, _OPEN + p)
     diagonal = _number(load(state, _DIAGONAL + p) + score)
     e_up, f_left = load(state, _E + p + 1), load(state, _F + p)
-    h, e, f = _cell(diagonal, up, e_up, left, f_left, extend, _LOWEST)
+    h, e, f, _ = _cell(diagonal, up, e_up, left, f_left, extend, _LOWEST)
     store(directions, p, _byte(_direction(h, diagonal, e, f, up, left)))
     store(state, _DIAGONAL + p, up)
     store(state, _OPEN + p, _number(h - opening))

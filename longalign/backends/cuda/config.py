@@ -28,6 +28,11 @@ class KernelConfig:
     A warp sweeps a strip and exchanges boundary values every `batch` rows. A block is `warps` independent
     warps. A strip has `parts`, each `columns` wide, one for a lane of the warp, or two where numbers are
     packed. `max_registers` of a thread make room for more warps.
+
+    `ahead`: the edge of a batch is read a whole batch before it is needed, and nobody waits for memory then;
+    but a strip falls that far behind its left neighbour, as it cannot read what is not yet there. Else the
+    edge is read at the end of the batch before, and strips follow closely: better where few warps share the
+    pipes, and have nothing to do but wait for one another.
     """
 
     local: bool
@@ -38,6 +43,7 @@ class KernelConfig:
     warps: int = 4
     numbers: Numbers = "int32"
     max_registers: int | None = None
+    ahead: bool = False
 
     def __post_init__(self) -> None:
         if not 1 <= self.batch <= 2 * LANES or self.batch % STEP_ROWS:
@@ -54,12 +60,28 @@ class KernelConfig:
         return self.columns > 8
 
     @property
+    def narrow(self) -> bool:
+        """Whether columns are so few that a row takes as long as its chain of dependent instructions.
+
+        There are registers in plenty then, to begin early what takes its time.
+        """
+        return not self.sparing and self.numbers == "packed"
+
+    @property
     def holds(self) -> bool:
         """Whether there are registers to hold what a batch begins with until it has come high (see `replay`).
 
         That spares stores, which narrow strips feel: few columns make short batches.
         """
-        return self.track_best and not self.sparing and self.numbers == "packed"
+        return self.track_best and self.narrow
+
+    @property
+    def passes_early(self) -> bool:
+        """Whether a row's edge is passed on to the next lane before the next row is swept.
+
+        What waits for it then is only where rows are so short that this takes longer than they do.
+        """
+        return self.narrow and self.columns <= 5
 
     @property
     def samples(self) -> bool:

@@ -36,8 +36,11 @@ def make_row(config: KernelConfig, any_letters: bool, guarded: bool, watched: bo
     Those of the row go to `here` and `e_here`, which may be the same arrays; where `guarded`, only in halves
     with bits in `begun`. It returns the right edge, and `highest` or, where `watched`, what opened value of
     the row is higher. `any_letters`: not only A C G T in the query.
+
+    Narrow strips spare F the way through H, which makes a column's part of the chain a single instruction.
+    The last column's F is handed on and stored, and must be right where it is negative, too.
     """
-    columns = config.columns
+    columns, early_until = config.columns, config.columns - 2 if config.narrow else 0
     numbers, scores = NUMBERS[config.numbers], letter_scores(config)
     cell = _make_cell(numbers, config.local)
     maximum, lower, select, begin = numbers.maximum, numbers.lower, numbers.select, scores.begin
@@ -50,13 +53,13 @@ def make_row(config: KernelConfig, any_letters: bool, guarded: bool, watched: bo
         for k in range(columns):
             open_up, e_up = above[k], e_above[k]
             paired = add_score(diagonal, letters, k, columns, letter, costs.match, costs.mismatch)
-            h, e, f = cell(paired, open_up, e_up, open_left, f, costs.extend_cost, costs.floor)
-            diagonal = open_up
-            open_left = lower(h, costs.opening)
-            here[k] = select(begun, open_left, here[k]) if guarded else open_left
+            h, e, f, but_for_f = cell(paired, open_up, e_up, open_left, f, costs.extend_cost, costs.floor)
+            diagonal, opened = open_up, lower(h, costs.opening)
+            open_left = lower(but_for_f, costs.opening) if k < early_until else opened
+            here[k] = select(begun, opened, here[k]) if guarded else opened
             e_here[k] = select(begun, e, e_here[k]) if guarded else e
             if watched:
-                highest = maximum(highest, open_left)
+                highest = maximum(highest, opened)
         return Edge(open_left, f), highest
 
     return advance

@@ -138,7 +138,7 @@ def _make_advance(local: bool, has_matrix: bool, ragged: bool) -> Any:
             if not ragged or k < width:
                 opened_up, start_up = opened[k], starts_h[k]
                 paired = np.int32(diagonal + score_of(matrix, left.letter, letters[k], costs))
-                h, e_here, f = cell(paired, opened_up, e[k], opened_left, f, costs.extend, zero)
+                h, e_here, f, _ = cell(paired, opened_up, e[k], opened_left, f, costs.extend, zero)
                 start_h, start_e, start_f = rule(
                     h, paired, e_here, f, opened_up, opened_left, zero,
                     start_diagonal, start_up, starts_e[k], start_left, start_f,

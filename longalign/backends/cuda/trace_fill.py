@@ -136,7 +136,7 @@ def make_fill(has_matrix: bool) -> Any:
         for k in range(COLUMNS):
             opened_up = opened[k]
             paired = np.int32(diagonal + score_of(matrix, left.letter, letters[k], costs))
-            h, e_here, f = _cell(paired, opened_up, e[k], opened_left, f, costs.extend, np.int32(NEG_INF))
+            h, e_here, f, _ = _cell(paired, opened_up, e[k], opened_left, f, costs.extend, np.int32(NEG_INF))
             bits = np.uint32(_direction(h, paired, e_here, f, opened_up, opened_left))
             word = np.uint32(word | np.uint32(bits << np.uint32(_BITS * k)))
             diagonal, e[k] = opened_up, e_here
