@@ -26,7 +26,7 @@ DNA = Scoring()
 LARGE_SCORES = Scoring(match=1000, mismatch=-1500, gap_open=2000, gap_extend=700)
 PROTEIN = Scoring(gap_open=10, gap_extend=1, matrix=SubstitutionMatrix.load("BLOSUM62"))
 LARGE_PROTEIN = Scoring(gap_open=200, gap_extend=20, matrix=matrix_of(20 * np.array(PROTEIN.matrix.scores)))
-KINDS = [("packed", 8), ("packed", 24), ("packed", 32), ("int32", 8), ("int32", 16)]
+KINDS = [("packed", 5), ("packed", 8), ("packed", 24), ("packed", 32), ("int32", 8), ("int32", 16)]
 
 
 def cuda_backend(**wishes):

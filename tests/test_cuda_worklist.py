@@ -61,6 +61,13 @@ def test_a_strip_comes_after_its_left_neighbour_and_rectangles_take_turns():
         assert (np.diff(strips[:, layout.FIRST_COLUMN]) > 0).all()
 
 
+def test_the_kernel_is_told_where_paths_begin_all_along_the_top_edge():
+    fresh, below = job(5, 300), job(5, 300, top=EvenEdge(300, -4, -5, 1))
+    given = job(5, 300, top=Boundary(np.zeros(301, np.int32), np.full(301, NEG_INF, np.int32)))
+    work = worklist.build([fresh, below, given], CONFIG)
+    assert list(work.jobs[:, layout.FRESH]) == [1, 0, 0]
+
+
 @pytest.mark.parametrize("shape", [(50, 300), (7, 100), (1, 1), (400, 10), (20, 2_000)])
 @pytest.mark.parametrize("band_rows", [1, 32, 70, 100, worklist.ALL_ROWS])
 def test_bands_of_a_strip_follow_one_another_and_what_they_need_comes_first(shape, band_rows):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from longalign.backends.base import SweepJob
-from longalign.backends.cuda import kernel, launch, replay, window
+from longalign.backends.cuda import kernel, launch, planning, replay, window
 from longalign.backends.cuda.backend import CudaBackend
 from longalign.backends.cuda.config import KernelConfig
 from longalign.boundary import State, entry_edges
@@ -114,6 +114,17 @@ def test_batches_of_more_rows_than_lanes_are_repeated_from_all_of_their_left_edg
     target = np.concatenate([rng.integers(0, 4, 70, np.uint8), mutated(query, 230, 0.1, rng)])
     query[100:103] = QUERY_N
     check_packed([whole_matrix(query, target, Scoring(), True)], columns=1, **wishes)
+
+
+@pytest.mark.parametrize("wishes", [{}, {"band_rows": 22}], ids=["whole", "in bands"])
+def test_batches_that_are_read_ahead(wishes: dict[str, int], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(planning.SHAPES, "packed", (planning.Shape(3, 16, ahead=True),))
+    rng = np.random.default_rng(4)
+    query = rng.integers(0, 4, 60, np.uint8)
+    target = mutated(query, 400, 0.1, rng)
+    job = replace(whole_matrix(query, target, Scoring(), True), rows=(15, 50), cols=(192, 300))
+    assert CudaBackend(warps=1, columns=3).choices([job])[0].config.ahead
+    check_packed([job], columns=3, **wishes)
 
 
 @pytest.mark.parametrize(("words", "seed"), [(2, 0), (8, 0), (8, 1)])

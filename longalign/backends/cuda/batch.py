@@ -46,9 +46,9 @@ State = namedtuple("State", "carry upper lower high higher")
 
 #: What is special about a batch. "sampled": how high it comes, it looks in every second row only; see
 #: `replay`. "any letters": the query has others than A C G T, which is rare. "partial": some parts are above
-#: the rectangle or below it. Strips follow one another no faster than they get through such batches, at their
-#: beginnings and at their ends, so these must not be slow. "eventful": the same, and there may be more; see
-#: `eventful`.
+#: the rectangle or below it, and must not sweep on there (see `kernel`). Strips follow one another no faster
+#: than they get through such batches, at their beginnings and at their ends, so these must not be slow.
+#: "eventful": the same, and there may be more; see `eventful`.
 Kind = Literal["usual", "sampled", "any letters", "partial", "eventful"]
 
 #: Steps of one turn of the loop over a batch: spares copies between registers.
@@ -62,6 +62,12 @@ LETTER_BYTES = 4
 UPPER, LOWER, NEXT_UPPER = map(np.int32, range(3))
 
 
+@cuda.jit(device=True)
+def pass_on(link):
+    """The link of the part that matters to the next lane, to that lane."""
+    return cuda.shfl_up_sync(ALL_LANES, link, 1)
+
+
 @cache
 def _make_enter(config: KernelConfig) -> Any:
     """A device function that gets what stands left of a row, so that its latency and other work overlap."""
@@ -71,10 +77,9 @@ def _make_enter(config: KernelConfig) -> Any:
     def enter(right, link, from_strip, place, letter):
         """For a row whose `letter` has been read.
 
-        The parts have handed on the edge `right`; `link` is that of the part that matters to the next lane.
+        The parts have handed on the edge `right`; `link` is what was passed on by the lane to the left.
         `from_strip`, likewise a link, comes from the strip to the left, for the first part.
         """
-        link = cuda.shfl_up_sync(ALL_LANES, link, 1)
         if place.lane == 0:
             link = from_strip
         open_left, f_left = from_link(link, right.open, right.gap)
@@ -136,9 +141,9 @@ def _make_letters(config: KernelConfig) -> tuple[Any, Any, Any]:
     one by one, and at its end.
 
     What is read of a profile depends on another load. Begun early, both take no time of their own; letters
-    alone are loaded late, so that no registers have to hold them.
+    alone are loaded late, so that no registers have to hold them, unless there are some to spare.
     """
-    if letter_scores(config).read is None:
+    if letter_scores(config).read is None and not config.narrow:
         return _no_letters_yet, _nothing_yet, _load_after_all
     return _load_letters, _make_look_up(config), _already
 
@@ -154,7 +159,8 @@ def make_fetch(config: KernelConfig) -> Any:
         """For the row `offset` rows after where the desk is; `right` is the edge that the parts handed on."""
         letter = look_up(_load_letter(row_letters, desk, offset), desk)
         from_strip = load_shared(inbox, np.int32(desk.inbox + slot_bytes * offset))
-        return enter(right, link_of(right.open, right.gap, place.which), from_strip, place, letter)
+        passed = pass_on(link_of(right.open, right.gap, place.which))
+        return enter(right, passed, from_strip, place, letter)
 
     return fetch
 
@@ -183,6 +189,7 @@ def make_step(config: KernelConfig, kind: Kind = "usual") -> Any:
     any_letters, outside = kind == "any letters", kind in ("partial", "eventful")
     advance = make_row(config, any_letters, False, watched=kind != "sampled")
     advance_again = make_row(config, any_letters, outside)
+    early = config.passes_early
     enter, link_of, slot_bytes = _make_enter(config), NUMBERS[config.numbers].link, config.slot_bytes
     letters_early, read_early, letters_late = _make_letters(config)
     begun_at, at_work, inner_edge = make_begun(config), make_at_work(config), make_inner_edge(config)
@@ -194,11 +201,15 @@ def make_step(config: KernelConfig, kind: Kind = "usual") -> Any:
         left, below, diagonal = state.upper.left, state.lower.left, state.carry.diagonal
         begun = begun_at(row)
         first_letter, second_letter = letters_early(row_letters, desk, NEXT_UPPER)
+        if early:
+            above_next, next_too = load_shared_two(inbox, np.int32(desk.inbox + slot_bytes * NEXT_UPPER))
         first_read = read_early(first_letter, desk)
         upper, high = advance(
             opened, between, e, e_between, letters, state.upper.letter, diagonal, left, state.high, costs,
             begun,
         )  # fmt: skip
+        if early:
+            passed = pass_on(link_of(upper.open, upper.gap, place.which))
         lower, higher = advance_again(
             between, opened, e_between, e, letters, state.lower.letter, left.open, below, state.higher,
             costs, begun,
@@ -214,9 +225,11 @@ def make_step(config: KernelConfig, kind: Kind = "usual") -> Any:
         if place.lane == place.last_lane:
             store_shared_two(outbox, desk.outbox, upper_link, lower_link)
         first_read, second_read = letters_late(row_letters, desk, NEXT_UPPER, first_read, second_read)
-        above_next, next_too = load_shared_two(inbox, np.int32(desk.inbox + slot_bytes * NEXT_UPPER))
-        next_upper = enter(upper, upper_link, above_next, place, first_read)
-        next_lower = enter(lower, lower_link, next_too, place, second_read)
+        if not early:
+            above_next, next_too = load_shared_two(inbox, np.int32(desk.inbox + slot_bytes * NEXT_UPPER))
+            passed = pass_on(upper_link)
+        next_upper = enter(upper, passed, above_next, place, first_read)
+        next_lower = enter(lower, pass_on(lower_link), next_too, place, second_read)
         if outside:
             high = select(at_work(row, rows), high, state.high)
             higher = select(at_work(np.int32(row + 1), rows), higher, state.higher)

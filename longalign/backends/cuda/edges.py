@@ -15,23 +15,27 @@ from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.batch import LETTER_BYTES, Carry
 from longalign.backends.cuda.config import LANES, STEP_ROWS, KernelConfig
 from longalign.backends.cuda.layout import high_of, low_of
-from longalign.backends.cuda.letters import NO_LETTER, UNAMBIGUOUS, letter_scores
+from longalign.backends.cuda.letters import NO_LETTER, UNAMBIGUOUS, has_blanks, letter_scores
 from longalign.backends.cuda.numbers import NUMBERS
 from longalign.backends.cuda.ptx import load_shared, store_shared
 from longalign.backends.cuda.row import Costs, Edge
 from longalign.backends.cuda.sync import (
     ALL_LANES,
+    POLL_NANOSECONDS,
+    Values,
     any_missing,
     read_tagged,
-    wait_for_row,
+    told_to_stop,
+    untagged,
     write_tagged,
 )
 
 #: What a batch needs to know of its rectangle; the words are those of `layout`.
 Fields = namedtuple("Fields", "match mismatch opening extend below query_at column_at")
 
-#: What a lane reads of a row: its left edge, its letter and, if it need not be sparing, that two rows above.
-Row = namedtuple("Row", "tagged code above")
+#: What a lane reads of a row: its left edge, its letter, and that of the row on which the other half of a
+#: packed number is, a step behind; of the nearest row where there is none.
+Row = namedtuple("Row", "edge code above")
 
 
 @cuda.jit(device=True)
@@ -127,70 +131,82 @@ def _make_nearest(config: KernelConfig) -> Any:
 
 
 @cuda.jit(device=True)
-def read_letters(query, fields, rows, row):
-    """The letter of a row, and that of the row on which the other half of a packed number is, a step behind;
-    those of the nearest row where there is none."""
+def _read_letters(query, fields, rows, row):
+    """The letters of a `Row`."""
     last = np.int32(rows - 1)
     there, above = min(row, last), min(max(np.int32(row - STEP_ROWS), np.int32(0)), last)
     return query[np.uint64(fields.query_at + there)], query[np.uint64(fields.query_at + above)]
 
 
-def make_read_ahead(config: KernelConfig) -> Any:
-    """A device function that reads a batch's left edge and letters, in a lane's registers until they are
-    needed.
+def make_receive(config: KernelConfig) -> tuple[Any, Any]:
+    """A device function that reads a batch's left edge, as it happens to be, and its letters; and one that
+    waits until the edge is complete.
 
-    The edge is what happens to be there: `make_receive` waits for it.
+    The first is called a batch before the second, or just long enough before for other things to be done
+    while memory answers; see `KernelConfig.ahead`.
     """
-    loads, sparing, nearest = -(-config.batch // LANES), config.sparing, _make_nearest(config)
+    loads, nearest = -(-config.batch // LANES), _make_nearest(config)
 
     @cuda.jit(device=True)
-    def read_row(query, column, fields, rows, start, slot):
-        tagged = read_tagged(column, fields.column_at + nearest(start, slot, rows))
-        code, above = read_letters(query, fields, rows, np.int32(start + slot))
-        return Row(tagged, code, np.uint8(0) if sparing else above)
-
-    @cuda.jit(device=True)
-    def read_ahead(query, column, fields, rows, start, lane):
-        first = read_row(query, column, fields, rows, start, lane)
+    def read_edges(column, fields, rows, start, lane):
+        first = read_tagged(column, fields.column_at + nearest(start, lane, rows))
         second = first
         if loads > 1:
-            second = read_row(query, column, fields, rows, start, np.int32(lane + LANES))
+            row = nearest(start, np.int32(lane + LANES), rows)
+            second = read_tagged(column, fields.column_at + row)
         return first, second
 
-    return read_ahead
-
-
-def make_receive(config: KernelConfig) -> Any:
-    """A device function that waits until a batch's left edge is complete."""
-    batch, loads, nearest = config.batch, -(-config.batch // LANES), _make_nearest(config)
+    @cuda.jit(device=True)
+    def begin(query, column, fields, rows, start, lane):
+        """Both rows of the lane."""
+        one, other = read_edges(column, fields, rows, start, lane)
+        code, above = _read_letters(query, fields, rows, np.int32(start + lane))
+        first = Row(one, code, above)
+        second = first
+        if loads > 1:
+            code, above = _read_letters(query, fields, rows, np.int32(start + lane + LANES))
+            second = Row(other, code, above)
+        return first, second
 
     @cuda.jit(device=True)
-    def receive(ahead, column, fields, rows, tag, start, lane, stop):
-        """Both rows of the lane as they should be, and whether the host says stop instead."""
-        first, second = ahead
-        one, other = first.tagged, second.tagged
+    def receive(begun, column, fields, rows, tag, start, lane, stop):
+        """What `begin` has returned, with H and F of the edges in place of what is tagged; and whether the
+        host says stop instead."""
+        first, second = begun
+        one, other = first.edge, second.edge
         stopped = False
         while not stopped and any_missing(one, other, tag):
-            last = nearest(start, np.int32(batch - 1), rows)
-            stopped = wait_for_row(column, fields.column_at + last, tag, stop)
-            one = read_tagged(column, fields.column_at + nearest(start, lane, rows))
-            other = one
-            if loads > 1:
-                row = nearest(start, np.int32(lane + LANES), rows)
-                other = read_tagged(column, fields.column_at + row)
-        return Row(one, first.code, first.above), Row(other, second.code, second.above), stopped
+            cuda.nanosleep(POLL_NANOSECONDS)  # others have work
+            one, other = read_edges(column, fields, rows, start, lane)
+            stopped = told_to_stop(stop)
+        return (
+            Row(untagged(one), first.code, first.above), Row(untagged(other), second.code, second.above),
+            stopped,
+        )  # fmt: skip
 
-    return receive
+    return begin, receive
 
 
-def make_load_rows(config: KernelConfig) -> tuple[Any, Any]:
-    """A device function that puts a batch's left edge and row letters into shared memory, and one that puts
-    earlier letters there."""
-    batch, ring, loads, sparing = config.batch, config.ring, -(-config.batch // LANES), config.sparing
+@cuda.jit(device=True)
+def _as_it_is(letter, low, high):
+    return letter
+
+
+def make_load_rows(config: KernelConfig) -> tuple[Any, Any, Any]:
+    """A device function that puts a batch's left edge and row letters into shared memory, one that puts
+    earlier letters there, and one that puts what stands for letters above the rectangle."""
+    batch, ring, loads = config.batch, config.ring, -(-config.batch // LANES)
     numbers, scores, slot_bytes = NUMBERS[config.numbers], letter_scores(config), config.slot_bytes
     number, raised, link_of, first_part = numbers.number, numbers.raised, numbers.link, numbers.first_part
     row_letter, plain_letter = scores.row, scores.plain_row or scores.row
     minds_ambiguous, full = scores.add_any is not None, config.batch % LANES == 0
+    blanks, blank, no_row = has_blanks(config), scores.blank or _as_it_is, scores.no_row or np.int32(0)
+
+    @cuda.jit(device=True)
+    def inside(letter, row, rows):
+        """A row letter, without one in a half that is above the rectangle or below it."""
+        above, last = np.int32(row - STEP_ROWS), np.uint32(rows - 1)
+        return blank(letter, np.uint32(row) > last, np.uint32(above) > last)
 
     @cuda.jit(device=True)
     def store_letter(row_letters, ring_at, row, letter):
@@ -200,53 +216,59 @@ def make_load_rows(config: KernelConfig) -> tuple[Any, Any]:
 
     @cuda.jit(device=True)
     def load_row(
-        inbox, inbox_at, row_letters, ring_at, read, above, ambiguous, fields, start, slot, origin
+        inbox, inbox_at, row_letters, ring_at, read, ambiguous, fields, rows, start, slot, outside, origin
     ):  # fmt: skip
         row, opening = np.int32(start + slot), fields.opening
         gap_open = np.int32(opening - fields.extend)
         if full or slot < batch:
-            letter = row_letter(read.code, above) if ambiguous else plain_letter(read.code, above)
+            code, above = read.code, read.above
+            letter = row_letter(code, above) if ambiguous else plain_letter(code, above)
+            if blanks and outside:
+                letter = inside(letter, row, rows)
             store_letter(row_letters, ring_at, row, letter)
-            here = low_of(read.tagged.h)
-            gap = raised(low_of(read.tagged.gap), here, gap_open)
+            here = read.edge.h
+            gap = raised(read.edge.gap, here, gap_open)
             opened = number(np.int32(here - opening), origin)
             link = link_of(opened, number(gap, origin), first_part)
             store_shared(inbox, np.int32(inbox_at + slot_bytes * slot), link)
 
     @cuda.jit(device=True)
     def load_rows(
-        inbox, inbox_at, row_letters, ring_at, first, second, query, fields, rows, start, lane, origin
+        inbox, inbox_at, row_letters, ring_at, first, second, fields, rows, start, lane, outside, origin
     ):
         """Returns H on the edge of the batch's last row, and whether the kernel must mind ambiguous letters
-        in it, or in the two rows above."""
-        other = np.int32(lane + LANES)
-        first_above, second_above = first.above, second.above
-        if sparing:
-            first_above = read_letters(query, fields, rows, np.int32(start + lane))[1]
-            if loads > 1:
-                second_above = read_letters(query, fields, rows, np.int32(start + other))[1]
+        in it, or in the two rows above. `outside`: some part is above the rectangle or below it."""
         # No letter of these is ambiguous if none has a bit from UNAMBIGUOUS, a power of two, on.
-        codes = first.code | first_above | second.code | second_above
+        codes = first.code | first.above | second.code | second.above
         ambiguous = minds_ambiguous and cuda.any_sync(ALL_LANES, codes >= UNAMBIGUOUS)
         load_row(
-            inbox, inbox_at, row_letters, ring_at, first, first_above, ambiguous, fields, start, lane, origin
-        )
+            inbox, inbox_at, row_letters, ring_at, first, ambiguous, fields, rows, start, lane, outside,
+            origin,
+        )  # fmt: skip
         if loads > 1:
             load_row(
-                inbox, inbox_at, row_letters, ring_at, second, second_above, ambiguous, fields, start, other,
-                origin,
+                inbox, inbox_at, row_letters, ring_at, second, ambiguous, fields, rows, start,
+                np.int32(lane + LANES), outside, origin,
             )  # fmt: skip
-        edge = low_of(second.tagged.h if loads > 1 else first.tagged.h)
+        edge = second.edge.h if loads > 1 else first.edge.h
         return cuda.shfl_sync(ALL_LANES, edge, (batch - 1) % LANES), ambiguous
 
     @cuda.jit(device=True)
     def load_letters_again(row_letters, ring_at, query, fields, rows, start, end, lane):
         """The letters of rows `start` to `end`, of which the first may be negative."""
-        for row in range(max(np.int32(0), start) + lane, end, LANES):
-            code, above = read_letters(query, fields, rows, np.int32(row))
-            store_letter(row_letters, ring_at, np.int32(row), row_letter(code, above))
+        for each in range(max(np.int32(0), start) + lane, end, LANES):
+            row = np.int32(each)
+            code, above = _read_letters(query, fields, rows, row)
+            letter = row_letter(code, above)
+            store_letter(row_letters, ring_at, row, inside(letter, row, rows) if blanks else letter)
 
-    return load_rows, load_letters_again
+    @cuda.jit(device=True)
+    def begin_letters(row_letters, ring_at, lane):
+        """Above the rectangle there is none."""
+        for slot in range(lane, 2 * ring, LANES):
+            store_shared(row_letters, np.int32(ring_at + LETTER_BYTES * slot), no_row)
+
+    return load_rows, load_letters_again, begin_letters
 
 
 def make_store_edge(config: KernelConfig) -> Any:
@@ -255,24 +277,35 @@ def make_store_edge(config: KernelConfig) -> Any:
     unlink, slot_bytes = NUMBERS[config.numbers].unlink, config.slot_bytes
 
     @cuda.jit(device=True)
+    def read(outbox, outbox_at, slot, fields, origin):
+        """What is in a slot; beyond the batch, in its last one."""
+        nearest = slot if full else min(slot, np.int32(batch - 1))
+        opened, gap = unlink(load_shared(outbox, np.int32(outbox_at + slot_bytes * nearest)), origin)
+        return Values(np.int32(opened + fields.opening), gap)
+
+    @cuda.jit(device=True)
     def store_edge(
         outbox, outbox_at, column, lines, jobs, job, fields, rows, tag, wanted_column, first, lane, origin
     ):
         """The slots hold rows from `first` on, which may be negative."""
-        for load in range(loads):
-            slot = np.int32(load * LANES + lane)
-            row = np.int32(first + slot)
-            if full or slot < batch:
-                opened, gap = unlink(load_shared(outbox, np.int32(outbox_at + slot_bytes * slot)), origin)
-                h = np.int32(opened + fields.opening)
-                is_there = np.uint32(row) < np.uint32(rows)
-                if is_there:
-                    write_tagged(column, fields.column_at + row, h, gap, tag)
-                if wanted_column >= 0 and is_there:
-                    length = rows + 1
-                    line_at = jobs[job, layout.COL_OUT_AT] + wanted_column * 2 * length + 1
-                    lines[np.uint64(line_at + row)] = h
-                    lines[np.uint64(line_at + length + row)] = gap
+        one = read(outbox, outbox_at, lane, fields, origin)
+        other = read(outbox, outbox_at, np.int32(lane + LANES), fields, origin) if loads > 1 else one
+        row, below = np.int32(first + lane), np.int32(first + lane + LANES)
+        has_one = (full or lane < batch) and np.uint32(row) < np.uint32(rows)
+        has_other = loads > 1 and (full or lane + LANES < batch) and np.uint32(below) < np.uint32(rows)
+        if has_one:
+            write_tagged(column, fields.column_at + row, one.h, one.gap, tag)
+        if has_other:
+            write_tagged(column, fields.column_at + below, other.h, other.gap, tag)
+        if wanted_column >= 0:
+            length = rows + 1
+            line_at = jobs[job, layout.COL_OUT_AT] + wanted_column * 2 * length + 1
+            if has_one:
+                lines[np.uint64(line_at + row)] = one.h
+                lines[np.uint64(line_at + length + row)] = one.gap
+            if has_other:
+                lines[np.uint64(line_at + below)] = other.h
+                lines[np.uint64(line_at + length + below)] = other.gap
 
     return store_edge
 

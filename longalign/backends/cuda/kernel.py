@@ -14,8 +14,14 @@ The parts take no notice of a narrow strip's end: they go on beyond it, where th
 scores no more than -alpha - beta. No cell there outranks all the true ones: the best path to it leaves the
 strip at some (i, j), and each step from there on, a gap or such a pair, takes it no higher than H(i', j) in
 the row i' it has come to, on a lower anti-diagonal. If a strip ends inside a part and its right edge counts,
-it is *ragged*: the edge is found after each row. In most batches nothing happens, and where parts begin or
-end, `batch` has a loop of its own; `eventful` has the others. Where the best cell is, `replay` finds out.
+it is *ragged*: the edge is found after each row.
+
+In local mode they take no notice of the first and the last row either, and go on through rows without
+letters. Below the rectangle, the same argument holds for rows. Above it H is 0, if paths begin all along the
+top edge, and after any number of such rows a part has at hand what it began with. Else a part keeps its
+columns until it begins: such batches are *partial*, and take longer. Where only the first batches of some
+rectangles are, they go with those in which more happens: `eventful` has these. Where the best cell is,
+`replay` finds out.
 """
 
 # mypy: allow-untyped-defs
@@ -43,7 +49,6 @@ from longalign.backends.cuda.edges import (
     make_load_columns,
     make_load_letters,
     make_load_rows,
-    make_read_ahead,
     make_rebase,
     make_receive,
     make_store_edge,
@@ -53,7 +58,7 @@ from longalign.backends.cuda.eventful import make_sweep_eventful_batch, make_swe
 from longalign.backends.cuda.events import look_ahead, next_event, wanted_row
 from longalign.backends.cuda.interrupt import Kept, make_keep
 from longalign.backends.cuda.layout import low_of
-from longalign.backends.cuda.letters import letter_scores
+from longalign.backends.cuda.letters import has_blanks, letter_scores
 from longalign.backends.cuda.numbers import NUMBERS
 from longalign.backends.cuda.profile import ALIGNMENT, ProfileLayout
 from longalign.backends.cuda.ptx import load_relaxed, shared_address
@@ -120,23 +125,25 @@ def build_kernel(config: KernelConfig) -> Any:
     row_bytes, lane_bytes = ProfileLayout.of(config).row_bytes, ProfileLayout.of(config).lane_bytes
     based, lead = config.numbers == "packed", config.lag + LEAD * batch
     numbers = NUMBERS[config.numbers]
-    cost, halves_if, origin_below = numbers.cost, numbers.halves, numbers.origin
+    number, cost, halves_if, origin_below = numbers.number, numbers.cost, numbers.halves, numbers.origin
     first_part, second_part, link_type = numbers.first_part, numbers.second_part, numbers.link_type
     load_columns, load_letters, costs_of = (
         make_load_columns(config), make_load_letters(config), make_costs(config),
     )  # fmt: skip
-    read_ahead, receive, store_edge = make_read_ahead(config), make_receive(config), make_store_edge(config)
-    (load_rows, load_letters_again), (store_kept, load_kept) = make_load_rows(config), make_keep(config)
+    (begin_to_receive, receive), store_edge = make_receive(config), make_store_edge(config)
+    load_rows, load_letters_again, begin_letters = make_load_rows(config)
+    store_kept, load_kept = make_keep(config)
     rebase, threshold_of, state_words = make_rebase(config), make_threshold(config), config.state_words
     (keep, hold, keep_held, recall), score_of = make_replay(config), make_score(config)
     side_values, no_links = config.replay_values, (numbers.link_type(0), numbers.link_type(0))
-    sweep_batch, sweep_any_batch, sweep_partial_batch = (
-        make_sweep_batch(config), make_sweep_batch(config, "any letters"), make_sweep_batch(config, "partial")
-    )  # fmt: skip
-    sweep_sampled_batch = make_sweep_batch(config, "sampled") if config.samples else sweep_batch
+    minds_ambiguous, samples, blanks = scores.add_any is not None, config.samples, has_blanks(config)
+    sweep_batch = make_sweep_batch(config)
+    sweep_any_batch = make_sweep_batch(config, "any letters") if minds_ambiguous else sweep_batch
+    sweep_sampled_batch = make_sweep_batch(config, "sampled") if samples else sweep_batch
+    sweep_partial_batch = sweep_batch if blanks else make_sweep_batch(config, "partial")
     sweep_eventful_batch, sweep_rows = make_sweep_eventful_batch(config), make_sweep_rows(config)
-    minds_ambiguous, full_width = scores.add_any is not None, config.strip_width
-    sparing, samples, holds = config.sparing, config.samples, config.holds
+    full_width = config.strip_width
+    sparing, holds, ahead = config.sparing, config.holds, config.ahead
 
     @jit_kernel(config.max_registers)
     def sweep(
@@ -208,15 +215,19 @@ def build_kernel(config: KernelConfig) -> Any:
                         costs.mismatch,
                     )  # fmt: skip
             state_at = jobs[job, layout.STATE_AT] + np.int64(tag) * state_words * LANES
+            fresh = blanks and jobs[job, layout.FRESH] != 0
             if first_start == 0:
+                if fresh:
+                    begin_letters(row_letters, ring_at, lane)
                 edge = low_of(top[jobs[job, layout.TOP_AT] + first_of_strip])
                 origin = origin_below(edge, fields.below)
                 costs = costs_of(fields, origin)
                 diagonal = load_columns(
                     opened, e, first, end_column, top, jobs[job, layout.TOP_AT], fields.extend, costs, origin
                 )
-                nothing = Edge(np.int32(0), np.int32(0))
-                kept = Kept(Carry(nothing, nothing, diagonal), edge, origin, np.int32(0), np.int32(0))
+                low = number(np.int32(-costs.amount), origin)
+                above = Edge(low, low)
+                kept = Kept(Carry(above, above, diagonal), edge, origin, np.int32(0), np.int32(0))
             else:
                 if wait_for_band(
                     flags, strips[strip, layout.FLAG_ABOVE], strips[strip, layout.DONE_ABOVE], stop
@@ -233,12 +244,13 @@ def build_kernel(config: KernelConfig) -> Any:
             slack, watch_until = np.int32(0), np.int32(0)
             used, links = halves_if(width > 0, width > columns), no_links
             elsewhere = load_relaxed(best_scores, job) if track_best else np.int32(0)
-            ahead = read_ahead(query, column, fields, rows, first_start, lane)
+            begun = begin_to_receive(query, column, fields, rows, first_start, lane)
             start = first_start
             while start < last_start or to_repeat != NOTHING:
                 looking = track_best and to_repeat != NOTHING
                 end = np.int32(start + batch)
-                partial = start < behind or end >= rows
+                outside = start < behind or end >= rows
+                partial = outside and not blanks
                 if sparing:
                     fields, wanted_column = read_fields(jobs, job), strips[strip, layout.WANTED_COLUMN]
                 if looking:
@@ -254,16 +266,16 @@ def build_kernel(config: KernelConfig) -> Any:
                     first_wanted = np.int32(0)
                 else:
                     now = start
-                    one, other, stopped = receive(ahead, column, fields, rows, tag, start, lane, stop)
-                    if stopped:
-                        return
                     moved = origin_below(edge, fields.below)
                     if based:
                         carry = rebase(opened, e, carry, cost(np.int32(moved - origin)))
                         origin = moved
+                    one, other, stopped = receive(begun, column, fields, rows, tag, start, lane, stop)
+                    if stopped:
+                        return
                     edge, ambiguous = load_rows(
-                        inbox, inbox_at, row_letters, ring_at, one, other, query, fields, rows, start, lane,
-                        origin,
+                        inbox, inbox_at, row_letters, ring_at, one, other, fields, rows, start, lane,
+                        outside, origin,
                     )  # fmt: skip
                     if track_best:
                         kept = Kept(carry, edge, origin, ambiguous_until, wanted.number)
@@ -272,13 +284,15 @@ def build_kernel(config: KernelConfig) -> Any:
                         else:
                             kept_at = replay_at + side_values * side
                             keep(replays, kept_at, lane, opened, e, kept, inbox, inbox_at)
-                    ahead = read_ahead(query, column, fields, rows, end, lane)
+                    if ahead:
+                        begun = begin_to_receive(query, column, fields, rows, end, lane)
                     if ambiguous:
                         ambiguous_until = np.int32(end + span)
-                    by_rows, happens = False, False
-                    if partial or end >= next_event(wanted, rows) or place.ragged:
+                    by_rows = False
+                    happens = blanks and start < behind and not fresh
+                    if outside or end >= next_event(wanted, rows) or place.ragged:
                         met = look_ahead(wanted, start, end, behind, wanted_rows, jobs, job)
-                        wanted, happens = met.wanted, met.happens or place.ragged
+                        wanted, happens = met.wanted, happens or met.happens or place.ragged
                         # What row by row alone can do: `eventful` says why.
                         by_rows = met.by_rows
                         if (happens or partial) and start < ambiguous_until:
@@ -287,14 +301,15 @@ def build_kernel(config: KernelConfig) -> Any:
                 cuda.syncwarp()
 
                 costs, first_row = costs_of(fields, origin), np.int32(now - part * STEP_ROWS)
+                # Of a row above the rectangle, nothing could tie with a cell.
+                top_row = max(np.int32(first_row + 1 - STEP_ROWS * (halves - 1)), np.int32(1))
                 any_letters = minds_ambiguous and start < ambiguous_until
                 sampled = samples and start >= watch_until
                 sampled = sampled and not (by_rows or happens or partial or any_letters)
                 if sampled:
                     sampled = is_high(max(best.score, elsewhere), costs)
                 threshold = threshold_of(
-                    best, np.int32(0) if looking else elsewhere,
-                    np.int32(first_row + 1 - STEP_ROWS * (halves - 1)), np.int32(first + 1), costs, origin,
+                    best, np.int32(0) if looking else elsewhere, top_row, np.int32(first + 1), costs, origin,
                     used, costs.amount if sampled else np.int32(0),
                 )  # fmt: skip
                 if track_best:
@@ -338,6 +353,12 @@ def build_kernel(config: KernelConfig) -> Any:
                     slack = np.int32(0)
                     continue
 
+                if not ahead:
+                    begun = begin_to_receive(query, column, fields, rows, end, lane)
+                store_edge(
+                    outbox, outbox_at, column, lines, jobs, job, fields, rows, np.int32(tag + 1),
+                    wanted_column, np.int32(start - behind), lane, origin,
+                )  # fmt: skip
                 if track_best:
                     exceeds, score = score_of(highest, threshold, costs, origin)
                     if exceeds:
@@ -355,10 +376,6 @@ def build_kernel(config: KernelConfig) -> Any:
                                 cuda.atomic.max(best_scores, job, score)
                         else:
                             to_repeat = BOTH if suspect != NO_BATCH else NEWEST
-                store_edge(
-                    outbox, outbox_at, column, lines, jobs, job, fields, rows, np.int32(tag + 1),
-                    wanted_column, np.int32(start - behind), lane, origin,
-                )  # fmt: skip
                 start = end
                 is_last = start >= last_start
                 if is_last or np.uint32(start) % np.uint32(REST_EVERY * batch) == 0:

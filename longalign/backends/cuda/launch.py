@@ -24,7 +24,7 @@ _FETCH_SECONDS = 0.02
 
 #: Short kernels are watched without pause; then pauses grow with the time so far, of which each is one part
 #: of `_PAUSES`.
-_ATTENTION = 3e-3
+_ATTENTION = 2e-2
 _PAUSES = 200
 _LONGEST_WAIT = 5e-4
 

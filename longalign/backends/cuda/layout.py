@@ -16,7 +16,8 @@ MATCH, MISMATCH, OPENING, EXTEND = 9, 10, 11, 12  # the first two mean nothing w
 BELOW = 13  # how far the origin of packed numbers lies below the left edge
 MATRIX_AT, LETTERS = 14, 15  # where the matrix begins; how many letters the largest of all jobs has
 STATE_AT = 16  # where the states of its strips begin, if bands interrupt them
-JOB_FIELDS = 17
+FRESH = 17  # whether paths begin all along its top edge, with H = 0
+JOB_FIELDS = 18
 
 # One row a strip of a band, int32: its rectangle, first column and width; its number from the left; which of
 # the wanted columns its right edge is, or -1; the flag that says how far it has come; its band; the row at

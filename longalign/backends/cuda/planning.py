@@ -10,7 +10,13 @@ from itertools import product
 from longalign.backends.base import SweepJob
 from longalign.backends.cuda import window
 from longalign.backends.cuda.config import LANES, KernelConfig, Letters, Numbers
-from longalign.backends.cuda.letters import STRATEGIES, fits_bytes, letters_for, usual_letters
+from longalign.backends.cuda.letters import (
+    STRATEGIES,
+    fits_bytes,
+    has_blanks,
+    letters_for,
+    usual_letters,
+)
 from longalign.backends.cuda.profile import most_warps, profile_bytes, warp_bytes
 from longalign.backends.cuda.worklist import ALL_ROWS, count_strips
 from longalign.geometry import share
@@ -24,22 +30,24 @@ class Shape:
     columns: int
     batch: int
     max_registers: int | None = None
+    ahead: bool = False
 
 
 #: Shapes to choose from. Wide strips spend less on boundaries and synchronisation, narrow ones keep more
-#: warps busy on short rectangles.
+#: warps busy on short rectangles. Those that sweep the longest ones read ahead: there, many warps share the
+#: pipes.
 SHAPES: dict[Numbers, tuple[Shape, ...]] = {
     "packed": (
-        *(Shape(32, 64, 255), Shape(24, 64, 255), Shape(20, 64, 255)),
-        *(Shape(16, 64, 255), Shape(8, 64, 168), Shape(6, 64, 168)),
+        *(Shape(32, 64, 255), Shape(24, 64, 255, ahead=True), Shape(20, 64, 255)),
+        *(Shape(16, 64, 255), Shape(8, 64, 168), Shape(5, 64, 168)),
     ),
-    "int32": (Shape(16, 32, 168), Shape(8, 32, 128)),
+    "int32": (Shape(16, 32, 168, ahead=True), Shape(8, 32, 128)),
 }
 
 #: With a matrix, shared memory bounds how many warps there is room for, and how wide strips can be: no wider
 #: than the widest here.
 PROFILE_SHAPES: dict[Numbers, tuple[Shape, ...]] = {
-    "packed": (Shape(16, 64, 168), Shape(8, 64, 168)),
+    "packed": (Shape(16, 64, 168, ahead=True), Shape(8, 64, 168)),
     "int32": (Shape(8, 32, 168),),
 }
 
@@ -161,6 +169,7 @@ def _config(
 ) -> KernelConfig:
     config = KernelConfig(
         local, track_best, shape.columns, letters, shape.batch, warps, numbers, shape.max_registers,
+        shape.ahead,
     )  # fmt: skip
     return replace(config, warps=min(warps, most_warps(config))) if letters == "profile" else config
 
@@ -254,14 +263,15 @@ def _strips(
 
 # The model behind the choice of columns, in cycles. A row of a lane takes so long however few warps there
 # are, and so much of the pipes that the warps of a multiprocessor's quarter share; so do batches. A strip
-# starts when its left neighbour is a `lag` ahead, mostly in partial batches. Measured on an NVIDIA H200:
-# where rows are many, kernels take what it says, to a seventh.
+# starts when its left neighbour is a `lag` ahead, mostly in partial batches if there are such. Measured on an
+# NVIDIA H200: where rows are many, kernels take what it says, to a seventh.
 _QUARTERS, _REGISTERS = 4, 65536
 _BLOCK_SHARED = 1 << 10  # shared memory that a block takes beside what it asks for
 _ROW_LATENCY, _COLUMN_LATENCY, _BATCH_LATENCY = 39, 12.2, 1_800
+_NARROW_LATENCY = 28  # by which a row takes less where strips are narrow
 _ROW_ISSUE, _COLUMN_ISSUE, _BATCH_ISSUE = 15, 13, 800
 _ROOMY, _CROWDED_ISSUE = 24, 2  # columns for which there are registers in plenty; more of them take longer
-_PARTIAL, _STRIP_LATENCY = 1.15, 2_500
+_PARTIAL, _STRIP_LATENCY = 1.15, 3_800
 
 
 @lru_cache
@@ -282,11 +292,12 @@ def expected_seconds(
     strips = [count for _, count in rectangles]
     warps = min(sum(strips), resident_warps(config, hardware, alphabet))
     latency = _ROW_LATENCY + _COLUMN_LATENCY * columns + _BATCH_LATENCY / batch
+    latency -= config.narrow * _NARROW_LATENCY
     issue = _ROW_ISSUE + _COLUMN_ISSUE * columns + _BATCH_ISSUE / batch
     issue += _CROWDED_ISSUE * max(0, columns - _ROOMY)
     row = max(latency, -(-warps // (_QUARTERS * hardware.multiprocessors)) * issue)
     work = sum(rows * count for rows, count in rectangles)
-    start = _PARTIAL * config.lag * row + _STRIP_LATENCY
+    start = (1 if has_blanks(config) else _PARTIAL) * config.lag * row + _STRIP_LATENCY
     return (work / warps * row + min(max(strips), warps) * start) / hardware.clock
 
 

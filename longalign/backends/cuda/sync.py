@@ -48,7 +48,7 @@ from collections import namedtuple
 import numpy as np
 
 from longalign.backends.cuda.api import cuda
-from longalign.backends.cuda.layout import high_of, pack
+from longalign.backends.cuda.layout import high_of, low_of, pack
 from longalign.backends.cuda.ptx import (
     load_acquire,
     load_pair,
@@ -65,10 +65,13 @@ REST_EVERY, LEAD = 16, 16
 TELL_EVERY = 4 * REST_EVERY
 
 _REST_NANOSECONDS, _MOST_RESTS = np.uint32(1_000), 256
-_POLL_NANOSECONDS = np.uint32(20)
+
+#: Between two looks of a warp that waits.
+POLL_NANOSECONDS = np.uint32(20)
 
 #: H and F of a row on a strip's edge, each with its tag.
 Tagged = namedtuple("Tagged", "h gap")
+Values = namedtuple("Values", "h gap")
 
 
 @cuda.jit(device=True)
@@ -85,6 +88,12 @@ def read_tagged(column, row):
     """H and F of a row as they are now."""
     h, gap = load_pair(column, 2 * row)
     return Tagged(h, gap)
+
+
+@cuda.jit(device=True)
+def untagged(pair):
+    """The values alone."""
+    return Values(low_of(pair.h), low_of(pair.gap))
 
 
 @cuda.jit(device=True)
@@ -116,18 +125,6 @@ def load_for_all(array, index):
 
 
 @cuda.jit(device=True)
-def wait_for_row(column, row, tag, stop):
-    """Wait for one row, with few instructions, as others have work; whether the host says stop instead."""
-    stopped = np.int32(0)
-    h, gap = load_pair(column, 2 * row)
-    while stopped == 0 and (high_of(h) != tag or high_of(gap) != tag):
-        cuda.nanosleep(_POLL_NANOSECONDS)
-        stopped = load_relaxed(stop, 0)
-        h, gap = load_pair(column, 2 * row)
-    return cuda.any_sync(ALL_LANES, stopped != 0)
-
-
-@cuda.jit(device=True)
 def let_catch_up(column, row, tag, next_ticket, tickets, lane):
     """Rest a while if the right neighbour, though it has begun, is still above a row that carries `tag`."""
     if lane == 0:
@@ -146,7 +143,7 @@ def wait_for_band(flags, above, done, stop):
     """Wait until a strip is done in the band above; whether the host says stop instead."""
     stopped = np.int32(0)
     while stopped == 0 and load_acquire(flags, above) < done:
-        cuda.nanosleep(_POLL_NANOSECONDS)
+        cuda.nanosleep(POLL_NANOSECONDS)
         stopped = load_relaxed(stop, 0)
     return cuda.any_sync(ALL_LANES, stopped != 0)
 
@@ -155,7 +152,7 @@ def wait_for_band(flags, above, done, stop):
 def wait_for_rows(flags, index, rows):
     """Wait until a strip has published so many rows; all lanes together."""
     while load_acquire(flags, index) < rows:
-        cuda.nanosleep(_POLL_NANOSECONDS)
+        cuda.nanosleep(POLL_NANOSECONDS)
     cuda.syncwarp()
 
 

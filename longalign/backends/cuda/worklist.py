@@ -88,7 +88,7 @@ def build(
         layout.ROW_OUT_AT: lines_at[::2], layout.COL_OUT_AT: lines_at[1::2],
         **dict(enumerate(zip(*(costs[job.scoring] for job in jobs), strict=True), layout.MATCH)),
         layout.MATRIX_AT: matrices_at, layout.LETTERS: [letters] * len(jobs),
-        layout.STATE_AT: [0] * len(jobs),
+        layout.STATE_AT: [0] * len(jobs), layout.FRESH: [_is_fresh(job.top) for job in jobs],
     }  # fmt: skip
     table = np.array([fields[field] for field in range(layout.JOB_FIELDS)], np.int64).T.copy()
 
@@ -129,6 +129,11 @@ def _costs(scoring: Scoring, config: KernelConfig) -> tuple[int, ...]:
     opening, extend = scoring.gap_open + scoring.gap_extend, scoring.gap_extend
     below = window.below(scoring, config) if config.numbers == "packed" else 0
     return scoring.match, scoring.mismatch, opening, extend, below
+
+
+def _is_fresh(top: Edge) -> bool:
+    """Whether it is known that H is 0 all along it, and that no gap is open."""
+    return isinstance(top, EvenEdge) and top.corner == top.first == top.step == 0
 
 
 def _starts(lengths: list[int]) -> list[int]:
