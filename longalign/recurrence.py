@@ -40,7 +40,7 @@ def make_cell(maximum, subtract, local):
 
     F(i,j+1) may be opened from H but for F, which is known earlier: F - alpha - beta adds nothing to
     F - beta, as alpha >= 0; nobody closes a gap to open it again. In local mode the gap that starts from 0 is
-    lost then, and with it an F that is negative: H, which is not, stays the same.
+    lost then, and with it an F that is not positive: H, which is never negative, stays the same.
     """
 
     def cell(diagonal, open_up, e_up, open_left, f_left, beta, zero):

@@ -6,11 +6,13 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from numba import cuda
+from numba.cuda.simulator import kernelapi
 
 from longalign.backends.base import SweepJob
-from longalign.backends.cuda import kernel, launch, planning, replay, window
+from longalign.backends.cuda import edges, kernel, launch, planning, replay, window
 from longalign.backends.cuda.backend import CudaBackend
-from longalign.backends.cuda.config import KernelConfig
+from longalign.backends.cuda.config import LANES, KernelConfig
 from longalign.boundary import State, entry_edges
 from longalign.reference import ReferenceBackend
 from longalign.scoring import Scoring
@@ -26,6 +28,9 @@ from longalign.testing_inputs import (
     mutated,
     scattered,
 )
+
+#: A mismatch costs more than a gap.
+STEEP = Scoring(5, -4, 0, 1)
 
 
 class SimulatedCuda(SweepConformance):
@@ -114,6 +119,86 @@ def test_batches_of_more_rows_than_lanes_are_repeated_from_all_of_their_left_edg
     target = np.concatenate([rng.integers(0, 4, 70, np.uint8), mutated(query, 230, 0.1, rng)])
     query[100:103] = QUERY_N
     check_packed([whole_matrix(query, target, Scoring(), True)], columns=1, **wishes)
+
+
+@pytest.mark.parametrize("rows", [17, 29, 30, 31, 32])
+def test_rows_below_the_rectangle_come_to_nothing(rows: int):
+    """No row is wanted, which would guard them; the last letters would go on matching."""
+    query = np.full(rows, 1, np.uint8)
+    query[-5:] = 0
+    check_packed([replace(whole_matrix(query, np.zeros(8, np.uint8), STEEP, True), rows=(), cols=())])
+
+
+def test_a_batch_that_is_repeated_ends_without_letters():
+    """Two batches tie; the second is repeated, and others follow."""
+    query = np.full(20, 1, np.uint8)
+    query[[0, 19]] = 0
+    check_packed([replace(whole_matrix(query, np.zeros(20, np.uint8), STEEP, True), rows=(), cols=())])
+
+
+def test_a_strip_interrupted_above_the_rectangle_goes_on_without_letters():
+    """Its warp has swept others meanwhile, whose letters stand where it has none."""
+    job = whole_matrix(np.zeros(290, np.uint8), np.zeros(130, np.uint8), Scoring(), True)
+    check_packed([job], columns=1, band_rows=144)
+
+
+def test_parts_wait_below_a_top_edge_where_not_all_paths_begin():
+    rng = np.random.default_rng(0)
+    query, target = rng.integers(0, 4, 42, np.uint8), rng.integers(0, 4, 69, np.uint8)
+    target[5:45] = query[:40]
+    whole = replace(whole_matrix(query, target, STEEP, True), rows=(9,), cols=(9,))
+    [cut] = ReferenceBackend().sweep([whole])
+    top, left = cut.rows[0].part(9, 69), cut.cols[0].part(9, 42)
+    check_packed([SweepJob(query[9:], target[9:], STEEP, top, left, True, (), (60,))])
+
+
+def test_gaps_from_nothing_at_the_end_of_parts():
+    """Their F is negative, and stored."""
+    rng = np.random.default_rng(0)
+    query = rng.integers(0, 4, 20, np.uint8)
+    job = whole_matrix(query, mutated(query, 30, 0.1, rng), Scoring(), True)
+    check_packed([replace(job, rows=(1, 20), cols=(5, 10, 25, 30))], columns=5)
+
+
+def test_rows_above_the_rectangle_are_not_looked_at(monkeypatch: pytest.MonkeyPatch):
+    looks, best_of_warp = [], kernel.best_of_warp
+
+    def look(best):
+        looks.append(best)
+        return best_of_warp(best)
+
+    monkeypatch.setattr(kernel, "best_of_warp", look)
+    job = whole_matrix(np.full(40, QUERY_N, np.uint8), np.full(20, TARGET_N, np.uint8), Scoring(), True)
+    check_packed([replace(job, rows=(), cols=())])
+    assert not looks
+
+
+@pytest.mark.parametrize(("batch", "rows"), [(64, 100), (40, 100), (40, 37), (6, 100)])
+def test_a_batch_waits_for_each_value_of_its_edge(batch: int, rows: int, monkeypatch: pytest.MonkeyPatch):
+    """They come one by one, whenever somebody who waits pauses."""
+    config = KernelConfig(True, True, columns=1, batch=batch, numbers="packed")
+    begin, receive = edges.make_receive(config)
+    column, words = cuda.to_device(np.full(2 * rows, 7, np.int64)), iter(range(2 * rows))
+
+    def publish(module, nanoseconds):
+        if (word := next(words, None)) is not None:
+            column[word] = (1 << 32) + word
+
+    monkeypatch.setattr(kernelapi.FakeCUDAModule, "nanosleep", publish)
+
+    @cuda.jit
+    def wait(query, column, stop, found):
+        lane, fields = np.int32(cuda.threadIdx.x), edges.Fields(0, 0, 0, 0, 0, 0, 0)
+        coming = begin(query, column, fields, np.int32(rows), np.int32(0), lane)
+        one, other, _ = receive(coming, column, fields, np.int32(rows), np.int32(1), np.int32(0), lane, stop)
+        for slot, row in ((lane, one), (lane + LANES, other)):
+            found[slot, 0], found[slot, 1] = row.edge.h, row.edge.gap
+
+    found = np.zeros((2 * LANES, 2), np.int64)
+    wait[1, LANES](np.zeros(rows, np.uint8), column, np.zeros(1, np.int32), found)
+    for slot in range(batch):
+        row = min(slot, rows - 1)
+        assert found[slot].tolist() == [2 * row, 2 * row + 1]
 
 
 @pytest.mark.parametrize("wishes", [{}, {"band_rows": 22}], ids=["whole", "in bands"])

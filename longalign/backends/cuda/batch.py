@@ -182,8 +182,8 @@ def make_hand_on(config: KernelConfig) -> Any:
 def make_step(config: KernelConfig, kind: Kind = "usual") -> Any:
     """A device function that sweeps two rows, from where the desk is.
 
-    Where rows may lie above or below the rectangle, a half keeps its columns until it begins, and what it
-    finds outside does not count.
+    In partial and eventful batches a half keeps its columns until it begins, and what it finds outside does
+    not count.
     """
     columns, select = config.columns, NUMBERS[config.numbers].select
     any_letters, outside = kind == "any letters", kind in ("partial", "eventful")
@@ -208,7 +208,7 @@ def make_step(config: KernelConfig, kind: Kind = "usual") -> Any:
             opened, between, e, e_between, letters, state.upper.letter, diagonal, left, state.high, costs,
             begun,
         )  # fmt: skip
-        if early:
+        if early:  # of a ragged strip's last part, too, but only parts beyond the end get that
             passed = pass_on(link_of(upper.open, upper.gap, place.which))
         lower, higher = advance_again(
             between, opened, e_between, e, letters, state.lower.letter, left.open, below, state.higher,

@@ -130,12 +130,21 @@ def _make_nearest(config: KernelConfig) -> Any:
     return nearest
 
 
-@cuda.jit(device=True)
-def _read_letters(query, fields, rows, row):
-    """The letters of a `Row`."""
-    last = np.int32(rows - 1)
-    there, above = min(row, last), min(max(np.int32(row - STEP_ROWS), np.int32(0)), last)
-    return query[np.uint64(fields.query_at + there)], query[np.uint64(fields.query_at + above)]
+@cache
+def _make_read_letters(config: KernelConfig) -> Any:
+    """A device function that reads the letters of a `Row`."""
+    has_other = config.halves == 2
+
+    @cuda.jit(device=True)
+    def read_letters(query, fields, rows, row):
+        """The same letter twice where numbers have one half."""
+        last = np.int32(rows - 1)
+        there = min(max(row, np.int32(0)), last)
+        above = min(max(np.int32(row - STEP_ROWS), np.int32(0)), last)
+        code = query[np.uint64(fields.query_at + there)]
+        return code, query[np.uint64(fields.query_at + above)] if has_other else code
+
+    return read_letters
 
 
 def make_receive(config: KernelConfig) -> tuple[Any, Any]:
@@ -146,6 +155,7 @@ def make_receive(config: KernelConfig) -> tuple[Any, Any]:
     while memory answers; see `KernelConfig.ahead`.
     """
     loads, nearest = -(-config.batch // LANES), _make_nearest(config)
+    read_letters = _make_read_letters(config)
 
     @cuda.jit(device=True)
     def read_edges(column, fields, rows, start, lane):
@@ -160,19 +170,19 @@ def make_receive(config: KernelConfig) -> tuple[Any, Any]:
     def begin(query, column, fields, rows, start, lane):
         """Both rows of the lane."""
         one, other = read_edges(column, fields, rows, start, lane)
-        code, above = _read_letters(query, fields, rows, np.int32(start + lane))
+        code, above = read_letters(query, fields, rows, np.int32(start + lane))
         first = Row(one, code, above)
         second = first
         if loads > 1:
-            code, above = _read_letters(query, fields, rows, np.int32(start + lane + LANES))
+            code, above = read_letters(query, fields, rows, np.int32(start + lane + LANES))
             second = Row(other, code, above)
         return first, second
 
     @cuda.jit(device=True)
-    def receive(begun, column, fields, rows, tag, start, lane, stop):
+    def receive(coming, column, fields, rows, tag, start, lane, stop):
         """What `begin` has returned, with H and F of the edges in place of what is tagged; and whether the
         host says stop instead."""
-        first, second = begun
+        first, second = coming
         one, other = first.edge, second.edge
         stopped = False
         while not stopped and any_missing(one, other, tag):
@@ -187,24 +197,22 @@ def make_receive(config: KernelConfig) -> tuple[Any, Any]:
     return begin, receive
 
 
-@cuda.jit(device=True)
-def _as_it_is(letter, low, high):
-    return letter
-
-
-def make_load_rows(config: KernelConfig) -> tuple[Any, Any, Any]:
-    """A device function that puts a batch's left edge and row letters into shared memory, one that puts
-    earlier letters there, and one that puts what stands for letters above the rectangle."""
+def make_load_rows(config: KernelConfig) -> tuple[Any, Any]:
+    """A device function that puts a batch's left edge and row letters into shared memory, and one that puts
+    earlier letters there."""
     batch, ring, loads = config.batch, config.ring, -(-config.batch // LANES)
     numbers, scores, slot_bytes = NUMBERS[config.numbers], letter_scores(config), config.slot_bytes
     number, raised, link_of, first_part = numbers.number, numbers.raised, numbers.link, numbers.first_part
     row_letter, plain_letter = scores.row, scores.plain_row or scores.row
     minds_ambiguous, full = scores.add_any is not None, config.batch % LANES == 0
-    blanks, blank, no_row = has_blanks(config), scores.blank or _as_it_is, scores.no_row or np.int32(0)
+    read_letters = _make_read_letters(config)
+    blanks, blank = has_blanks(config), scores.blank
 
     @cuda.jit(device=True)
     def inside(letter, row, rows):
-        """A row letter, without one in a half that is above the rectangle or below it."""
+        """A row letter, without one in a half that is above the rectangle or below it, if parts sweep on."""
+        if not blanks:
+            return letter
         above, last = np.int32(row - STEP_ROWS), np.uint32(rows - 1)
         return blank(letter, np.uint32(row) > last, np.uint32(above) > last)
 
@@ -223,7 +231,7 @@ def make_load_rows(config: KernelConfig) -> tuple[Any, Any, Any]:
         if full or slot < batch:
             code, above = read.code, read.above
             letter = row_letter(code, above) if ambiguous else plain_letter(code, above)
-            if blanks and outside:
+            if outside:
                 letter = inside(letter, row, rows)
             store_letter(row_letters, ring_at, row, letter)
             here = read.edge.h
@@ -256,19 +264,12 @@ def make_load_rows(config: KernelConfig) -> tuple[Any, Any, Any]:
     @cuda.jit(device=True)
     def load_letters_again(row_letters, ring_at, query, fields, rows, start, end, lane):
         """The letters of rows `start` to `end`, of which the first may be negative."""
-        for each in range(max(np.int32(0), start) + lane, end, LANES):
+        for each in range(start + lane, end, LANES):
             row = np.int32(each)
-            code, above = _read_letters(query, fields, rows, row)
-            letter = row_letter(code, above)
-            store_letter(row_letters, ring_at, row, inside(letter, row, rows) if blanks else letter)
+            code, above = read_letters(query, fields, rows, row)
+            store_letter(row_letters, ring_at, row, inside(row_letter(code, above), row, rows))
 
-    @cuda.jit(device=True)
-    def begin_letters(row_letters, ring_at, lane):
-        """Above the rectangle there is none."""
-        for slot in range(lane, 2 * ring, LANES):
-            store_shared(row_letters, np.int32(ring_at + LETTER_BYTES * slot), no_row)
-
-    return load_rows, load_letters_again, begin_letters
+    return load_rows, load_letters_again
 
 
 def make_store_edge(config: KernelConfig) -> Any:
@@ -288,6 +289,7 @@ def make_store_edge(config: KernelConfig) -> Any:
         outbox, outbox_at, column, lines, jobs, job, fields, rows, tag, wanted_column, first, lane, origin
     ):
         """The slots hold rows from `first` on, which may be negative."""
+        # Both are read before either is written: loads overlap.
         one = read(outbox, outbox_at, lane, fields, origin)
         other = read(outbox, outbox_at, np.int32(lane + LANES), fields, origin) if loads > 1 else one
         row, below = np.int32(first + lane), np.int32(first + lane + LANES)

@@ -1,8 +1,8 @@
 """What happens beside the recurrence: a part begins, it is at work, it meets a wanted row.
 
-The first and the last steps of a strip find most of its parts idle. They compute all the same, garbage that
-nobody looks at: a branch would take longer. A half keeps its columns until it *begins*, and what it ends with
-has been stored before it goes on.
+The first and the last steps of a strip find most of its parts idle. They compute all the same: a branch would
+take longer. Where parts may not sweep on without letters (see `kernel`), that is garbage, and nobody looks at
+it: a half keeps its columns until it *begins*, and what it ends with has been stored before it goes on.
 """
 
 # mypy: allow-untyped-defs

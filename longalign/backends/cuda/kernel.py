@@ -16,12 +16,13 @@ strip at some (i, j), and each step from there on, a gap or such a pair, takes i
 the row i' it has come to, on a lower anti-diagonal. If a strip ends inside a part and its right edge counts,
 it is *ragged*: the edge is found after each row.
 
-In local mode they take no notice of the first and the last row either, and go on through rows without
-letters. Below the rectangle, the same argument holds for rows. Above it H is 0, if paths begin all along the
-top edge, and after any number of such rows a part has at hand what it began with. Else a part keeps its
-columns until it begins: such batches are *partial*, and take longer. Where only the first batches of some
-rectangles are, they go with those in which more happens: `eventful` has these. Where the best cell is,
-`replay` finds out.
+In local mode, where letters can be left out (`letters.has_blanks`), they take no notice of the first and the
+last row either, and go on through rows without letters. Below the rectangle the left edge goes on with its
+last value, and the same argument holds for rows. Above it H is 0, if paths begin all along the top edge, and
+after any number of such rows a part has at hand what it began with, or what comes to the same. Else a part
+keeps its columns until it begins: such batches are *partial*, and take longer. Where only the first batches
+of some rectangles are, they go with those in which more happens: `eventful` has these. Where the best cell
+is, `replay` finds out.
 """
 
 # mypy: allow-untyped-defs
@@ -131,8 +132,7 @@ def build_kernel(config: KernelConfig) -> Any:
         make_load_columns(config), make_load_letters(config), make_costs(config),
     )  # fmt: skip
     (begin_to_receive, receive), store_edge = make_receive(config), make_store_edge(config)
-    load_rows, load_letters_again, begin_letters = make_load_rows(config)
-    store_kept, load_kept = make_keep(config)
+    (load_rows, load_letters_again), (store_kept, load_kept) = make_load_rows(config), make_keep(config)
     rebase, threshold_of, state_words = make_rebase(config), make_threshold(config), config.state_words
     (keep, hold, keep_held, recall), score_of = make_replay(config), make_score(config)
     side_values, no_links = config.replay_values, (numbers.link_type(0), numbers.link_type(0))
@@ -217,8 +217,6 @@ def build_kernel(config: KernelConfig) -> Any:
             state_at = jobs[job, layout.STATE_AT] + np.int64(tag) * state_words * LANES
             fresh = blanks and jobs[job, layout.FRESH] != 0
             if first_start == 0:
-                if fresh:
-                    begin_letters(row_letters, ring_at, lane)
                 edge = low_of(top[jobs[job, layout.TOP_AT] + first_of_strip])
                 origin = origin_below(edge, fields.below)
                 costs = costs_of(fields, origin)
@@ -234,9 +232,9 @@ def build_kernel(config: KernelConfig) -> Any:
                 ):
                     return
                 kept = load_kept(state, state_at, lane, opened, e)
-                load_letters_again(
-                    row_letters, ring_at, query, fields, rows, np.int32(first_start - span), first_start, lane
-                )
+            load_letters_again(
+                row_letters, ring_at, query, fields, rows, np.int32(first_start - span), first_start, lane
+            )
             carry, edge, origin = kept.carry, kept.edge, kept.origin
             ambiguous_until = kept.ambiguous_until
             wanted = wanted_row(kept.next_wanted, wanted_rows, jobs, job)
@@ -244,7 +242,7 @@ def build_kernel(config: KernelConfig) -> Any:
             slack, watch_until = np.int32(0), np.int32(0)
             used, links = halves_if(width > 0, width > columns), no_links
             elsewhere = load_relaxed(best_scores, job) if track_best else np.int32(0)
-            begun = begin_to_receive(query, column, fields, rows, first_start, lane)
+            coming = begin_to_receive(query, column, fields, rows, first_start, lane)
             start = first_start
             while start < last_start or to_repeat != NOTHING:
                 looking = track_best and to_repeat != NOTHING
@@ -270,7 +268,7 @@ def build_kernel(config: KernelConfig) -> Any:
                     if based:
                         carry = rebase(opened, e, carry, cost(np.int32(moved - origin)))
                         origin = moved
-                    one, other, stopped = receive(begun, column, fields, rows, tag, start, lane, stop)
+                    one, other, stopped = receive(coming, column, fields, rows, tag, start, lane, stop)
                     if stopped:
                         return
                     edge, ambiguous = load_rows(
@@ -285,7 +283,7 @@ def build_kernel(config: KernelConfig) -> Any:
                             kept_at = replay_at + side_values * side
                             keep(replays, kept_at, lane, opened, e, kept, inbox, inbox_at)
                     if ahead:
-                        begun = begin_to_receive(query, column, fields, rows, end, lane)
+                        coming = begin_to_receive(query, column, fields, rows, end, lane)
                     if ambiguous:
                         ambiguous_until = np.int32(end + span)
                     by_rows = False
@@ -354,11 +352,7 @@ def build_kernel(config: KernelConfig) -> Any:
                     continue
 
                 if not ahead:
-                    begun = begin_to_receive(query, column, fields, rows, end, lane)
-                store_edge(
-                    outbox, outbox_at, column, lines, jobs, job, fields, rows, np.int32(tag + 1),
-                    wanted_column, np.int32(start - behind), lane, origin,
-                )  # fmt: skip
+                    coming = begin_to_receive(query, column, fields, rows, end, lane)
                 if track_best:
                     exceeds, score = score_of(highest, threshold, costs, origin)
                     if exceeds:
@@ -376,6 +370,10 @@ def build_kernel(config: KernelConfig) -> Any:
                                 cuda.atomic.max(best_scores, job, score)
                         else:
                             to_repeat = BOTH if suspect != NO_BATCH else NEWEST
+                store_edge(
+                    outbox, outbox_at, column, lines, jobs, job, fields, rows, np.int32(tag + 1),
+                    wanted_column, np.int32(start - behind), lane, origin,
+                )  # fmt: skip
                 start = end
                 is_last = start >= last_start
                 if is_last or np.uint32(start) % np.uint32(REST_EVERY * batch) == 0:

@@ -6,8 +6,7 @@
   packed number is at work, a step behind;
 - `plain_row`, if there is `add_any` and anything to gain: the same where no letter is ambiguous;
 - `blank(row, low, high)`, if there is such a thing: what stands for the letter of a row, but without one in
-  the low half, or in the high one, where it scores no more than 0 with any target letter; `no_row`: that of
-  no letter at all;
+  the low half, or in the high one, where it scores no more than 0 with any target letter;
 - `read(profile, row, lane_at)`: what a lane makes of that, a step before it is at the row;
 - `begin(letters, row)`: what it does with that at the row, before its first column;
 - `add(total, letters, k, columns, row, match, mismatch)`: `total` plus the score in column k, given what is
@@ -71,7 +70,6 @@ class LetterScores:
     add_any: Any = None
     plain_row: Any = None
     blank: Any = None
-    no_row: Any = None
     read: Any = None
     begin: Any = _nothing
     fill: Any = None
@@ -155,9 +153,6 @@ def _plain_selector(code, above):
     return np.int32(_selecting(np.int32(code), np.int32(above)) * 0x10001)
 
 
-_NO_ROW = np.int32(-0x77777778)
-
-
 @cuda.jit(device=True)
 def _without(selector, low, high):
     """Nibbles that pick twice the sign of what they picked: of a score and a cost, it is 0, or -1."""
@@ -208,7 +203,7 @@ def letter_scores(config: KernelConfig) -> LetterScores:
         case "packed", "bytes":
             return LetterScores(
                 2 * columns, _selector, _add_selected, _column_bytes, add_any=_add_selected_any,
-                plain_row=_plain_selector, blank=_without, no_row=_NO_ROW,
+                plain_row=_plain_selector, blank=_without,
             )  # fmt: skip
     where, add = profile.ProfileLayout.of(config), _add_bytes if config.numbers == "packed" else _add_word
     return LetterScores(

@@ -297,7 +297,8 @@ def expected_seconds(
     issue += _CROWDED_ISSUE * max(0, columns - _ROOMY)
     row = max(latency, -(-warps // (_QUARTERS * hardware.multiprocessors)) * issue)
     work = sum(rows * count for rows, count in rectangles)
-    start = (1 if has_blanks(config) else _PARTIAL) * config.lag * row + _STRIP_LATENCY
+    lag = config.lag + config.ahead * batch
+    start = (1 if has_blanks(config) else _PARTIAL) * lag * row + _STRIP_LATENCY
     return (work / warps * row + min(max(strips), warps) * start) / hardware.clock
 
 

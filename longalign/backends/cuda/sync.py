@@ -13,7 +13,8 @@ written it. Strip number s (from 0) waits until it reads the tag s. No fence is 
 2. nothing else is read on the strength of a tag;
 3. a word that strip s has read is overwritten by strip s itself and later, with a `syncwarp` between the read
    and the write; so no one reads a value that is too new, and tags only rise. Where there are no more rows,
-   the last one is read again, until the strip's last batch, which alone writes it, after all of its reads;
+   the last one is read again, until the strip's last batch, which alone writes it, after all reads that
+   count: what the strip begins to read for a batch after its last, or of its next band, is dropped;
 4. every tag met before is smaller than s, and nobody but strip s writes a greater one.
 
 **Flags.** A strip's flag in a band counts the rows that its first part has done there; its right edge, and so
@@ -71,13 +72,14 @@ POLL_NANOSECONDS = np.uint32(20)
 
 #: H and F of a row on a strip's edge, each with its tag.
 Tagged = namedtuple("Tagged", "h gap")
+#: The same without tags.
 Values = namedtuple("Values", "h gap")
 
 
 @cuda.jit(device=True)
 def take_ticket(tickets, lane):
     """The next strip's number, the same in all lanes."""
-    ticket = np.int32(0)
+    ticket = lane  # any number that is in a register: lane 0 alone is heard
     if lane == 0:
         ticket = np.int32(cuda.atomic.add(tickets, 0, 1))
     return cuda.shfl_sync(ALL_LANES, ticket, 0)

@@ -25,12 +25,12 @@ Rows beyond the rectangle that a strip sweeps on through (see `kernel`) are thos
 letters score -alpha - beta with all others, or `least` if that is even lower, and whose left edge is smooth
 as well: above it is 0, and below its last value goes on.
 
-Sums that are computed on the way lie at most 2*alpha + 2*beta or -least below an H, or `top` above: H but
-for F, from which F may be opened, is no lower than E, nor E than opened H above. A half that has swept its
-part of a rectangle may go on for up to two rows while the other is at work, with any left edge (see
-`events`). There E is at least opened H of the row above it, so opened H, and what F is opened from, fall by
-alpha + beta at most in the first of these rows, and by beta more in the second: 2*alpha + 3*beta below an H.
-So the low half never borrows from the high one while that is at work; before the low half begins, the high
+Sums that are computed on the way lie at most 2*alpha + 3*beta or -least below an H, or `top` above: H but
+for F is no lower than E, nor E than opened H above; F opened from it, less beta, is the lowest. A half that
+has swept its part of a rectangle may go on for up to two rows while the other is at work, with any left edge
+(see `events`). There E is at least opened H of the row above it, so opened H, and what F is opened from, fall
+by alpha + beta at most in the first of these rows, and by beta more in the second: 2*alpha + 3*beta below an
+H. So the low half never borrows from the high one while that is at work; before the low half begins, the high
 one is idle too.
 """
 
