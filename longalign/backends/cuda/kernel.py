@@ -353,6 +353,10 @@ def build_kernel(config: KernelConfig) -> Any:
 
                 if not ahead:
                     coming = begin_to_receive(query, column, fields, rows, end, lane)
+                store_edge(
+                    outbox, outbox_at, column, lines, jobs, job, fields, rows, np.int32(tag + 1),
+                    wanted_column, np.int32(start - behind), lane, origin,
+                )  # fmt: skip
                 if track_best:
                     exceeds, score = score_of(highest, threshold, costs, origin)
                     if exceeds:
@@ -370,10 +374,6 @@ def build_kernel(config: KernelConfig) -> Any:
                                 cuda.atomic.max(best_scores, job, score)
                         else:
                             to_repeat = BOTH if suspect != NO_BATCH else NEWEST
-                store_edge(
-                    outbox, outbox_at, column, lines, jobs, job, fields, rows, np.int32(tag + 1),
-                    wanted_column, np.int32(start - behind), lane, origin,
-                )  # fmt: skip
                 start = end
                 is_last = start >= last_start
                 if is_last or np.uint32(start) % np.uint32(REST_EVERY * batch) == 0:
