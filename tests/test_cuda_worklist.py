@@ -131,8 +131,9 @@ def test_no_strip_has_more_bands_than_are_counted(rows, band_rows):
     assert (work.state_values == 0) == (most == 1)
 
 
-def test_one_band_is_as_one_of_so_many_rows():
-    jobs = [job(50, 300), job(90, 100), job(7, 64)]
+@pytest.mark.parametrize("shapes", [[(50, 300), (90, 100), (7, 64)], [(50, 300)], [(7, 64)]], ids=str)
+def test_one_band_is_as_one_of_so_many_rows(shapes):
+    jobs = [job(*shape) for shape in shapes]
     one, high = (worklist.build(jobs, CONFIG, rows) for rows in (worklist.ALL_ROWS, worklist.ALL_ROWS - 1))
     fields = [k for k in range(layout.STRIP_FIELDS) if k not in (layout.FLAG_ABOVE, layout.DONE_ABOVE)]
     assert one.strips[:, fields].tolist() == high.strips[:, fields].tolist()
@@ -140,8 +141,9 @@ def test_one_band_is_as_one_of_so_many_rows():
 
 
 @pytest.mark.parametrize("rows", [32, worklist.ALL_ROWS])
-def test_a_strip_knows_the_ticket_of_its_right_neighbour(rows):
-    work = worklist.build([job(50, 300), job(90, 100)], CONFIG, rows)
+@pytest.mark.parametrize("shapes", [[(50, 300), (90, 100)], [(50, 300)]], ids=["two", "one"])
+def test_a_strip_knows_the_ticket_of_its_right_neighbour(rows, shapes):
+    work = worklist.build([job(*shape) for shape in shapes], CONFIG, rows)
     place = {tuple(strip[[layout.JOB, layout.BAND, layout.NUMBER]]): k for k, strip in enumerate(work.strips)}
     for (rectangle, band, number), k in place.items():
         assert work.strips[k, layout.NEXT] == place.get((rectangle, band, number + 1), layout.NO_TICKET)
