@@ -66,7 +66,7 @@ def measured_rates() -> Iterator[tuple[KernelConfig, dict[str, object]]]:
         local = run["pair"] not in PAIRS or PAIRS[run["pair"]].local
         config = KernelConfig(local, local, **{name: run[name] for name in names & run.keys()})
         rate = {
-            "file": MEASURED, "commit": report["commit"], "gpu": report["gpu"],
+            "file": MEASURED, "commit": run.get("commit", report["commit"]), "gpu": report["gpu"],
             "pair": run["pair"], "lattice": run["lattice"], "kernel_tcups": run["kernel_gcups"] / 1e3,
         }  # fmt: skip
         yield config, rate

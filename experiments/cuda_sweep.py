@@ -205,7 +205,7 @@ def measure(name: str, columns: int, options: argparse.Namespace, lattice: bool)
     return {
         "pair": name, "rows": len(jobs[0].query), "cols": len(jobs[0].target), "jobs": len(jobs),
         "numbers": config.numbers, "columns": config.columns, "batch": config.batch, "warps": config.warps,
-        "max_registers": config.max_registers, "letters": config.letters,
+        "max_registers": config.max_registers, "ahead": config.ahead, "letters": config.letters,
         "lattice": f"{LATTICE_LINES} x {LATTICE_LINES}" if lattice else None,
         "seconds": seconds, "median_seconds": median, "gcups": cells / median / 1e9,
         "kernel_seconds": kernel_seconds, "kernel_gcups": cells / statistics.median(kernel_seconds) / 1e9,
