@@ -167,17 +167,19 @@ def _strips(jobs: Sequence[SweepJob], config: KernelConfig) -> IntArray:
         for number, (start, end) in enumerate(pairwise(_ends(job)))
     ]
     job, start, end, wanted = np.array(spans, np.int64).T
-    counts = -(-(end - start) // config.strip_width)
+    full_width = config.strip_width
+    counts = -(-(end - start) // full_width)
     of_span, since_start = _runs(counts)
-    first = start[of_span] + since_start * config.strip_width
-    width = np.minimum(config.strip_width, end[of_span] - first)
+    first = start[of_span] + since_start * full_width
+    width = np.minimum(full_width, end[of_span] - first)
+    job = job[of_span]
     strips = np.zeros((len(first), layout.STRIP_FIELDS), np.int32)
-    strips[:, layout.JOB] = job[of_span]
+    strips[:, layout.JOB] = job
     strips[:, layout.FIRST_COLUMN], strips[:, layout.WIDTH] = first, width
     strips[:, layout.BEHIND] = (width - 1) // config.columns * STEP_ROWS
     strips[:, layout.WANTED_COLUMN] = -1
     strips[np.cumsum(counts) - 1, layout.WANTED_COLUMN] = wanted
-    strips[:, layout.NUMBER] = _runs(np.bincount(strips[:, layout.JOB]))[1]
+    strips[:, layout.NUMBER] = np.arange(len(job)) - np.searchsorted(job, job)
     return strips
 
 
@@ -237,6 +239,10 @@ def _round_robin(entries: IntArray, config: KernelConfig, band_rows: int) -> Int
     That keeps every strip behind its left neighbour, and every band behind the one above. Each learns the
     ticket of its right neighbour.
     """
+    if band_rows >= ALL_ROWS and entries[-1, layout.NUMBER] == len(entries) - 1:
+        # One rectangle, in one band: its flags are tickets.
+        entries[-1, layout.NEXT] = layout.NO_TICKET
+        return entries
     turn = _band_turns(entries, config, band_rows)[entries[:, layout.BAND]] + entries[:, layout.NUMBER]
     order = np.lexsort((entries[:, layout.BAND], turn))
     tickets = np.full(len(order) + 1, layout.NO_TICKET, np.int32)
@@ -346,6 +352,8 @@ def _height(config: KernelConfig, band_rows: int) -> int:
 
 def _state_values(jobs: int, strips: IntArray, entries: IntArray, config: KernelConfig) -> list[int]:
     """int32 for what the strips of each rectangle keep, if any of them is interrupted."""
+    if not entries[:, layout.FIRST_START].any():
+        return [0] * jobs
     interrupted = entries[entries[:, layout.FIRST_START] > 0, layout.JOB]
     is_interrupted = np.bincount(interrupted, minlength=jobs) > 0
     counts = np.where(is_interrupted, np.bincount(strips[:, layout.JOB], minlength=jobs), 0)
