@@ -80,7 +80,7 @@ def upload(to: Any, array: NDArray[Any], stream: Any) -> None:
 
 
 def download(to: NDArray[Any], array: Any, start: int, stream: Any) -> None:
-    """Begin to fill a host array without gaps from index `start` of a one-dimensional device array on.
+    """Begin to fill a host array from element `start` of a device array on, both without gaps.
 
     The same as a slice's own method; the slice alone takes longer than a small copy.
     """

@@ -250,7 +250,7 @@ class CudaBackend:
         kernel = _kernel(config)
         blocks = max(launch.LEAST_BLOCKS, min(resident, -(-len(work.strips) // config.warps)))
         replays = workspace.replays(blocks * config.warps * 2 * config.replay_values * config.track_best)
-        buffers = memory.DeviceBuffers(work, block, replays, workspace.stream)
+        buffers = memory.DeviceBuffers(work, block, replays, workspace)
         if len(work.even_edges):
             fill = _compiled(_edge_filler(), edge_kernel.SIGNATURE)
             threads = config.warps * LANES

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from longalign.backends.base import SweepJob
 from longalign.backends.cuda import layout
-from longalign.backends.cuda.api import cuda, part_of, upload
+from longalign.backends.cuda.api import cuda, download, part_of, upload
 from longalign.backends.cuda.config import LANES, KernelConfig
 from longalign.backends.cuda.worklist import ALL_ROWS, Take, WorkList, count_bands
 from longalign.backends.matrices import lay_out
@@ -64,6 +64,22 @@ def line_cells(free_bytes: int) -> int:
     return free_bytes // (4 * _VALUE)
 
 
+class _PinnedBytes:
+    """Pinned memory that grows to what the largest use needed."""
+
+    def __init__(self) -> None:
+        self._array: Any = None
+
+    def first(self, size: int) -> NDArray[np.uint8]:
+        """So many bytes, which are good until this is called again."""
+        if self._array is None or len(self._array) < size:
+            self._array = None
+            cuda.current_context().memory_manager.deallocations.clear()
+            self._array = cuda.pinned_array(max(1, size), np.uint8)
+        part: NDArray[np.uint8] = self._array[:size]
+        return part
+
+
 class Workspace:
     """What a device keeps from sweep to sweep, because it takes long to get: streams, and memory.
 
@@ -80,7 +96,7 @@ class Workspace:
         self._block: Block | None = None
         self._size = 0
         self._staging: Any = None
-        self._pinned: Any = None
+        self._inputs, self._uploads = _PinnedBytes(), _PinnedBytes()
         self._replays: Any = None
 
     def staging(self, half: int) -> Any:
@@ -91,11 +107,7 @@ class Workspace:
 
     def take_pinned(self, size: int) -> Take:
         """Gives parts of so many bytes of pinned memory, which are good until this is called again."""
-        if self._pinned is None or len(self._pinned) < size:
-            self._pinned = None
-            cuda.current_context().memory_manager.deallocations.clear()
-            self._pinned = cuda.pinned_array(max(1, size), np.uint8)
-        block, used = self._pinned, 0
+        block, used = self._inputs.first(size), 0
 
         def take(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
             nonlocal used
@@ -104,6 +116,10 @@ class Workspace:
             return part
 
         return take
+
+    def uploads(self, size: int) -> NDArray[np.uint8]:
+        """So many bytes of pinned memory for what is on its way to the device, until this is called again."""
+        return self._uploads.first(size)
 
     def replays(self, values: int) -> Any:
         """Room for at least so many int32, for the warps' own use; see `replay`."""
@@ -139,20 +155,24 @@ class Workspace:
 
 
 class Arena:
-    """Arrays laid out one after the other in a workspace's block."""
+    """Arrays laid out one after the other in a workspace's block, for one launch.
 
-    def __init__(self, block: Block, stream: Any) -> None:
-        self._block, self._stream, self._used = block, stream, 0
+    The launch before it must be over: what it uploaded, and its arrays, are overwritten.
+    """
+
+    def __init__(self, block: Block, workspace: Workspace) -> None:
+        self._block, self._stream, self._used = block, workspace.stream, 0
+        self._space = workspace.uploads
 
     def _upload(self, arrays: list[NDArray[Any]]) -> list[Any]:
-        """Copies on the device. Those of small arrays lie end to end and travel together."""
+        """Copies on the device, once a launch. Those of small arrays lie end to end and travel together."""
         placed = {}
         for array in arrays:
             if array.nbytes >= _SMALL:
                 placed[id(array)] = self._place(array.shape, array.dtype)
                 upload(placed[id(array)], array, self._stream)
         start = self._used
-        staged = np.zeros(sum(_rounded(array.nbytes) for array in arrays if array.nbytes < _SMALL), np.uint8)
+        staged = self._space(sum(_rounded(array.nbytes) for array in arrays if array.nbytes < _SMALL))
         for array in arrays:
             if array.nbytes < _SMALL:
                 at = self._used - start
@@ -173,8 +193,8 @@ class Arena:
 class DeviceBuffers(Arena):
     """The arrays of one launch, laid out in a workspace's block; `arguments` in the kernel's order."""
 
-    def __init__(self, work: WorkList, block: Block, replays: Any, stream: Any) -> None:
-        super().__init__(block, stream)
+    def __init__(self, work: WorkList, block: Block, replays: Any, workspace: Workspace) -> None:
+        super().__init__(block, workspace)
         even_edges = work.even_edges if len(work.even_edges) else np.zeros((1, layout.EDGE_FIELDS), np.int64)
         (
             jobs, strips, query, target, matrices, even_edges, wanted_rows, self.flags, best_scores, tickets,
@@ -206,7 +226,8 @@ class DeviceBuffers(Arena):
 
     def best(self) -> IntArray:
         """A copy of the best cell of each strip."""
-        best: IntArray = self._best.copy_to_host(stream=self._stream)
+        best = np.empty(self._best.shape, np.int32)
+        download(best, self._best, 0, self._stream)
         self._stream.synchronize()
         return best
 

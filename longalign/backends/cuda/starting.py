@@ -83,7 +83,7 @@ def _launch(
     matrices = lay_out(job.scoring for job in jobs)[0]
     needed = sum(map(_device_bytes, jobs)) + matrices.nbytes + _ROUNDING
     what = f"start states of {len(jobs)} rectangle(s) of {sum(job.cells for job in jobs):.3g} cells"
-    buffers = _Buffers(jobs, matrices, workspace.block(needed, what), workspace.stream)
+    buffers = _Buffers(jobs, matrices, workspace.block(needed, what), workspace)
     blocks = max(min(buffers.strips, most_warps), launch.LEAST_BLOCKS)
     compiled[blocks, LANES, workspace.stream](*buffers.arguments)
     return buffers.results()
@@ -92,8 +92,10 @@ def _launch(
 class _Buffers(Arena):
     """The arrays of one launch; `arguments` in the kernel's order."""
 
-    def __init__(self, jobs: Sequence[Rectangle], matrices: IntArray, block: Block, stream: Any) -> None:
-        super().__init__(block, stream)
+    def __init__(
+        self, jobs: Sequence[Rectangle], matrices: IntArray, block: Block, workspace: Workspace
+    ) -> None:
+        super().__init__(block, workspace)
         self._table = table(jobs)
         strips = strip_table(self._table)
         self.strips = len(strips)

@@ -70,8 +70,8 @@ def _device_bytes(rows: int, cols: int) -> int:
 class _Buffers(Arena):
     """The arrays of one launch; `arguments` in the kernel's order."""
 
-    def __init__(self, jobs: Sequence[TraceJob], block: Block, stream: Any) -> None:
-        super().__init__(block, stream)
+    def __init__(self, jobs: Sequence[TraceJob], block: Block, workspace: Workspace) -> None:
+        super().__init__(block, workspace)
         table = _table(jobs)
         letters = int(table[-1, leaves.RUNS_END])
         rows, words = (int(sizes.sum()) for sizes in (table[:, leaves.ROWS], _words(table)))
@@ -112,6 +112,6 @@ def _launch(jobs: Sequence[TraceJob], kernel: Any, workspace: Workspace) -> list
     needed = sum(_device_bytes(len(job.query), len(job.target)) for job in jobs)
     needed += matrices.nbytes + _ROUNDING
     what = f"tracing {len(jobs)} rectangle(s) of {sum(job.cells for job in jobs):.3g} cells"
-    buffers = _Buffers(jobs, workspace.block(needed, what), workspace.stream)
+    buffers = _Buffers(jobs, workspace.block(needed, what), workspace)
     kernel[max(len(jobs), launch.LEAST_BLOCKS), LANES, workspace.stream](*buffers.arguments)
     return buffers.paths()
