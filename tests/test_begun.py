@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import errno
 import gc
+import os
 import resource
+import threading
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -140,6 +142,52 @@ def test_a_disk_that_refuses_room_alone_is_heard_of_at_the_end_too(tmp_path):
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         assert file.refusal is not None
         assert file.refusal.errno == errno.EFBIG
+
+
+def write_in_pieces(path: Path) -> None:
+    with store_files.new_hdf5(path) as file:
+        for number in range(8):
+            file[f"piece {number}"] = np.arange(20_000)
+
+
+def test_what_is_written_goes_to_the_disk_meanwhile(tmp_path, monkeypatch):
+    flushed = threading.Event()
+    sync = os.fdatasync
+
+    def watched(descriptor):
+        sync(descriptor)
+        flushed.set()
+
+    monkeypatch.setattr(store_files, "_FLUSHED", 200_000)
+    monkeypatch.setattr(os, "fdatasync", watched)
+    with store_files.new_hdf5(tmp_path / "x") as file:
+        file["first"] = np.arange(50_000)
+        assert flushed.wait(60)
+        file["second"] = np.arange(50_000)
+    with store_files.open_hdf5(tmp_path / "x") as file:
+        assert [int(file[name][-1]) for name in ("first", "second")] == [49_999, 49_999]
+
+
+def test_a_disk_that_fails_meanwhile_is_heard_of_at_the_end(tmp_path, monkeypatch):
+    def fail(descriptor):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(store_files, "_FLUSHED", 200_000)
+    monkeypatch.setattr(os, "fdatasync", fail)
+    with pytest.raises(StoreError, match="x: cannot be written: Input/output error"):
+        write_in_pieces(tmp_path / "x")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_system_without_another_thread_writes_all_the_same(tmp_path, monkeypatch):
+    def refuse(thread):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(store_files, "_FLUSHED", 200_000)
+    monkeypatch.setattr("threading.Thread.start", refuse)
+    write_in_pieces(tmp_path / "x")
+    with store_files.open_hdf5(tmp_path / "x") as file:
+        assert file["piece 7"][19_999] == 19_999
 
 
 def test_an_error_while_blocks_are_written_is_heard_of_at_the_end(store, monkeypatch):

@@ -6,9 +6,10 @@ import fcntl
 import os
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
+from threading import Thread
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -19,6 +20,9 @@ if TYPE_CHECKING:  # imported only to open a file: most runs keep their boundari
     from typing_extensions import Buffer
 
 TEMPORARY_PREFIX = ".tmp-"
+
+#: Bytes of a file that begin their way to the disk together, while more are written.
+_FLUSHED = 1 << 25
 
 
 @contextmanager
@@ -64,6 +68,7 @@ def new_hdf5(path: Path) -> Iterator[h5py.File]:
         except Exception:
             if content.refusal is None:  # otherwise HDF5 may not have found again what it has written
                 raise
+        content.settle()
         if content.refusal is not None:
             raise content.refusal
 
@@ -71,10 +76,13 @@ def new_hdf5(path: Path) -> Iterator[h5py.File]:
 class _Forgiving(FileIO):
     """A file that takes all that HDF5 writes, as that may crash the process where a disk is full.
 
-    `refusal` is what the disk said first; nothing is written from then on.
+    `refusal` is what the disk said first; nothing is written from then on. What has been written goes to the
+    disk meanwhile, so whoever makes sure of that in the end need not wait for much.
     """
 
     refusal: OSError | None = None
+    _unflushed = 0
+    _flusher: Thread | None = None
 
     def write(self, data: Buffer) -> int:
         left = memoryview(data).cast("B")
@@ -84,7 +92,27 @@ class _Forgiving(FileIO):
                 left = left[super().write(left) :]
         except OSError as error:
             self.refusal = error
+        self._unflushed += size
+        if self._unflushed >= _FLUSHED and (self._flusher is None or not self._flusher.is_alive()):
+            self._unflushed, self._flusher = 0, Thread(target=self._flush, name="flush")
+            with suppress(RuntimeError):  # there may be no more threads; nothing is lost
+                self._flusher.start()
         return size
+
+    def _flush(self) -> None:
+        try:
+            os.fdatasync(self.fileno())
+        except OSError as error:  # which the system may tell once only
+            self.refusal = self.refusal or error
+
+    def settle(self) -> None:
+        """Wait for what is on its way to the disk."""
+        if self._flusher is not None and self._flusher.is_alive():
+            self._flusher.join()
+
+    def close(self) -> None:
+        self.settle()
+        super().close()
 
     def truncate(self, size: int | None = None) -> int:
         try:
