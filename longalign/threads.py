@@ -35,15 +35,19 @@ def in_threads(function: Callable[..., T], *arguments: Iterable[Any]) -> list[T]
 
 
 @contextmanager
-def begun(function: Callable[..., T], *arguments: Iterable[Any]) -> Iterator[Callable[[], list[T]]]:
+def begun(
+    function: Callable[..., T], *arguments: Iterable[Any], most: int = MOST_THREADS
+) -> Iterator[Callable[[], list[T]]]:
     """The same, while the caller does something else: gives a function that waits for the results.
 
+    `most` is how many threads there may be: each takes turns at Python's lock with the caller, too.
     Leaving the context waits for the threads to finish what they have at hand; they take up no more.
     """
     calls = list(zip(*arguments, strict=True))
-    size = -(-len(calls) // (_BATCHES_A_THREAD * MOST_THREADS)) or 1
+    most = min(most, MOST_THREADS)
+    size = -(-len(calls) // (_BATCHES_A_THREAD * most)) or 1
     batches = [calls[start : start + size] for start in range(0, len(calls), size)]
-    threads = ThreadPoolExecutor(max(1, min(MOST_THREADS, len(batches))))
+    threads = ThreadPoolExecutor(max(1, min(most, len(batches))))
     try:
         found = [_submitted(threads, lambda batch: [function(*call) for call in batch], k) for k in batches]
         yield lambda: [result for results in found for result in results.result()]

@@ -49,6 +49,20 @@ def test_calls_that_nobody_waits_for_are_not_made():
     assert len(made) < 16 * MOST_THREADS
 
 
+@pytest.mark.parametrize("most", [1, 2, 1000])
+def test_no_more_threads_are_at_work_than_there_may_be(most):
+    names = set()
+
+    def slowly(number):
+        names.add(threading.current_thread().name)
+        time.sleep(0.001)
+        return -number
+
+    with begun(slowly, range(50), most=most) as results:
+        assert results() == [-number for number in range(50)]
+    assert 1 <= len(names) <= min(most, MOST_THREADS)
+
+
 def test_nothing_to_do_is_done():
     with begun(len, []) as results:
         assert results() == []

@@ -22,6 +22,9 @@ from longalign.phases import meeting
 from longalign.problem import Problem
 from longalign.threads import begun, in_threads
 
+#: Threads that read edges while chunks are swept. More read no faster, but keep the sweep from beginning.
+_READERS = 4
+
 
 def stitch(
     lattice: StoreLattice,
@@ -96,7 +99,7 @@ def _go_back(
     inside = [point for point in points if point.i > 0 and point.j > 0]
     corners = [lattice.corner(point.i, point.j) for point in inside]
     # It takes as long to read the edges of many chunks from a disk as a GPU needs to sweep them.
-    with begun(lambda point: lattice.chunk(point.i, point.j), inside) as chunks:
+    with begun(lambda point: lattice.chunk(point.i, point.j), inside, most=_READERS) as chunks:
         halves = [*map(partial(_from_exit, problem), corners, inside)]
         swept = backend.sweep([half.job for half in halves], progress)
         entries = [*map(partial(_entry, problem), chunks(), inside, halves, swept)]
