@@ -249,7 +249,7 @@ class CudaBackend:
         work = worklist.build(jobs, config, band_rows, take)
         kernel = _kernel(config)
         blocks = max(launch.LEAST_BLOCKS, min(resident, -(-len(work.strips) // config.warps)))
-        replays = workspace.replays(blocks * config.warps * 2 * config.replay_values * config.track_best)
+        replays = workspace.replays(blocks * config.warps * config.warp_values)
         buffers = memory.DeviceBuffers(work, block, replays, workspace)
         if len(work.even_edges):
             fill = _compiled(_edge_filler(), edge_kernel.SIGNATURE)

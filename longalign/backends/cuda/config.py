@@ -149,6 +149,17 @@ class KernelConfig:
         return self.state_words * LANES + self.link_words * self.batch
 
     @property
+    def aside_at(self) -> int:
+        """Where in a warp's own memory it puts a wanted row aside (see `events`): after what it keeps of two
+        batches, if any is swept again."""
+        return 2 * self.replay_values * self.track_best
+
+    @property
+    def warp_values(self) -> int:
+        """int32 of device memory that a warp has for itself."""
+        return self.aside_at + self.link_words * self.strip_width
+
+    @property
     def mailbox_bytes(self) -> int:
         """Shared memory of a warp: two slots for every row of a batch, and row letters, each twice."""
         return 2 * self.slot_bytes * self.batch + 2 * 4 * self.ring

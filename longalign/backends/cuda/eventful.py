@@ -33,6 +33,8 @@ from longalign.backends.cuda.events import (
     first_wanted_below,
     make_at_work,
     make_begun,
+    make_put_aside,
+    make_store_aside,
     make_store_wanted,
     wanted_row,
 )
@@ -43,16 +45,18 @@ from longalign.backends.cuda.row import make_inner_edge, make_row
 def make_sweep_eventful_batch(config: KernelConfig) -> Any:
     """A device function that sweeps a batch step by step; see `batch.make_sweep_batch`.
 
-    `wanted` is the only wanted row that a part may meet, after the second row of a step.
+    `wanted` is the only wanted row that a part may meet, after the second row of a step. In `memory` each
+    warp has its own.
     """
-    batch, halves, maximum = config.batch, config.halves, NUMBERS[config.numbers].maximum
-    step, fetch, store_wanted = make_step(config, "eventful"), make_fetch(config), make_store_wanted(config)
-    advance_desk = make_advance_desk(config)
+    batch, halves, numbers = config.batch, config.halves, NUMBERS[config.numbers]
+    maximum, low_half, high_half = numbers.maximum, numbers.first_part, numbers.second_part
+    step, fetch, advance_desk = make_step(config, "eventful"), make_fetch(config), make_advance_desk(config)
+    put_aside, store_aside = make_put_aside(config), make_store_aside(config)
 
     @cuda.jit(device=True)
     def sweep_eventful_batch(
         opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, origin, place,
-        carry, threshold, wanted, jobs, lines,
+        carry, threshold, wanted, jobs, lines, memory,
     ):  # fmt: skip
         upper = fetch(inbox, row_letters, desk, UPPER, carry.upper, place)
         lower = fetch(inbox, row_letters, desk, LOWER, carry.lower, place)
@@ -62,10 +66,13 @@ def make_sweep_eventful_batch(config: KernelConfig) -> Any:
             state = step(opened, e, letters, inbox, outbox, row_letters, desk, row, rows, costs, place, state)
             row = np.int32(row + STEP_ROWS)
             if row == wanted.row:
-                store_wanted(lines, opened, e, np.int32(0), wanted.number, jobs, place, costs, origin)
+                put_aside(memory, opened, e, low_half, np.int32(halves * place.lane))
             if halves == 2 and row == wanted.row + STEP_ROWS:
-                store_wanted(lines, opened, e, np.int32(1), wanted.number, jobs, place, costs, origin)
+                put_aside(memory, opened, e, high_half, np.int32(halves * place.lane + 1))
             desk = advance_desk(desk, np.int32(STEP_ROWS))
+        if wanted.row > 0:
+            cuda.syncwarp()
+            store_aside(memory, lines, wanted, row, jobs, place, costs, origin)
         return state.carry, maximum(state.high, state.higher)
 
     return sweep_eventful_batch

@@ -3,6 +3,11 @@
 The first and the last steps of a strip find most of its parts idle. They compute all the same: a branch would
 take longer. Where parts may not sweep on without letters (see `kernel`), that is garbage, and nobody looks at
 it: a half keeps its columns until it *begins*, and what it ends with has been stored before it goes on.
+
+Lanes meet a wanted row one after the other. While one stores its columns, the others wait, and so does the
+strip to the right, which then takes as long itself: at the first wanted row, what it takes adds up over all
+strips. Where rows are swept two at a time (see `eventful`), a lane therefore only puts links aside, in the
+warp's own memory, and all lanes make values of them at the end of the batch.
 """
 
 # mypy: allow-untyped-defs
@@ -14,15 +19,20 @@ from functools import cache
 from typing import Any
 
 import numpy as np
+from numba import int32
 
 from longalign.backends.cuda import layout
 from longalign.backends.cuda.api import cuda
-from longalign.backends.cuda.config import STEP_ROWS, KernelConfig
+from longalign.backends.cuda.config import LANES, STEP_ROWS, KernelConfig
 from longalign.backends.cuda.numbers import NUMBERS
 from longalign.backends.cuda.ptx import here
+from longalign.backends.cuda.sync import ALL_LANES
 
 #: A wanted row: its index, not positive if there is none, and its number from 0.
 Wanted = namedtuple("Wanted", "row number")
+
+#: Values of a row that has been put aside which a lane reads before it stores any: loads overlap.
+_TOGETHER = 4
 
 #: What a batch meets: the next wanted row, whether it is met, and whether that must be row by row.
 Ahead = namedtuple("Ahead", "wanted happens by_rows")
@@ -107,3 +117,72 @@ def make_store_wanted(config: KernelConfig) -> Any:
                 lines[np.uint64(at + length + half * columns + k)] = value_of(e[k], half, origin)
 
     return store_wanted
+
+
+@cache
+def _make_aside_at(config: KernelConfig) -> Any:
+    """A device function for where a warp's memory for a row begins; no register is to hold that meanwhile."""
+    warps, warp_values, aside_at = config.warps, config.warp_values, config.aside_at
+
+    @cuda.jit(device=True)
+    def at():
+        warp = here(np.int32(cuda.blockIdx.x * warps + cuda.threadIdx.x // LANES))
+        return np.int64(warp) * warp_values + aside_at
+
+    return at
+
+
+@cache
+def make_put_aside(config: KernelConfig) -> Any:
+    """A device function that puts one half of a lane's row aside, in the warp's own memory.
+
+    Lanes meet a wanted row one after the other, and the others wait meanwhile: so this is brief.
+    """
+    columns, link_words, numbers = config.columns, config.link_words, NUMBERS[config.numbers]
+    link_of, store_link, aside_at = numbers.link, numbers.store_link, _make_aside_at(config)
+
+    @cuda.jit(device=True)
+    def put_aside(memory, opened, e, which, part):
+        """`which` half it is, as `link` takes it; that is part number `part` of the strip."""
+        at = aside_at() + here(part) * (link_words * columns)
+        for k in range(columns):
+            store_link(memory, at + link_words * k, link_of(opened[k], e[k], which))
+
+    return put_aside
+
+
+@cache
+def make_store_aside(config: KernelConfig) -> Any:
+    """A device function that writes as a wanted row what parts have put aside in a batch."""
+    batch, columns, parts, halves = config.batch, config.columns, config.parts, config.halves
+    link_words, numbers = config.link_words, NUMBERS[config.numbers]
+    load_link, unlink, aside_at = numbers.load_link, numbers.unlink, _make_aside_at(config)
+
+    @cuda.jit(device=True)
+    def store_aside(memory, lines, wanted, row, jobs, place, costs, origin):
+        """`row` is that of the lane's first part after the batch."""
+        h = cuda.local.array(_TOGETHER, int32)
+        e = cuda.local.array(_TOGETHER, int32)
+        # Part p has just swept the rows from above - 2p, exclusive, to above - 2p + batch, counted from the
+        # wanted one.
+        lane_part = np.int32(halves * place.lane)
+        above = np.int32(row + STEP_ROWS * lane_part - batch - wanted.row)
+        first = max(np.int32(0), np.int32(above // STEP_ROWS + 1))
+        last = min(np.int32(parts - 1), np.int32((above + batch) // STEP_ROWS))
+        first_of_strip = np.int32(place.first - lane_part * columns)
+        strip_end = cuda.shfl_sync(ALL_LANES, np.int32(place.first + place.width), place.last_lane)
+        end = min(np.int32((last + 1) * columns), np.int32(strip_end - first_of_strip))
+        length = jobs[place.job, layout.COLS] + 1
+        to = jobs[place.job, layout.ROW_OUT_AT] + wanted.number * 2 * length + 1 + first_of_strip
+        at, column = aside_at(), np.int32(first * columns + place.lane)
+        while column < end:
+            for k in range(_TOGETHER):
+                nearest = min(column + k * LANES, end - 1)
+                h[k], e[k] = unlink(load_link(memory, at + link_words * nearest), origin)
+            for k in range(_TOGETHER):
+                if column + k * LANES < end:
+                    lines[np.uint64(to + column + k * LANES)] = np.int32(h[k] + costs.amount)
+                    lines[np.uint64(to + length + column + k * LANES)] = e[k]
+            column = np.int32(column + _TOGETHER * LANES)
+
+    return store_aside

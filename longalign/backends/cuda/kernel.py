@@ -135,7 +135,8 @@ def build_kernel(config: KernelConfig) -> Any:
     (load_rows, load_letters_again), (store_kept, load_kept) = make_load_rows(config), make_keep(config)
     rebase, threshold_of, state_words = make_rebase(config), make_threshold(config), config.state_words
     (keep, hold, keep_held, recall), score_of = make_replay(config), make_score(config)
-    side_values, no_links = config.replay_values, (numbers.link_type(0), numbers.link_type(0))
+    side_values, warp_values = config.replay_values, config.warp_values
+    no_links = numbers.link_type(0), numbers.link_type(0)
     minds_ambiguous, samples, blanks = scores.add_any is not None, config.samples, has_blanks(config)
     sweep_batch = make_sweep_batch(config)
     sweep_any_batch = make_sweep_batch(config, "any letters") if minds_ambiguous else sweep_batch
@@ -155,7 +156,7 @@ def build_kernel(config: KernelConfig) -> Any:
         # letters, each stored twice, so that the letters of a batch can be read without an end. The shuffles
         # hide from the assembler what addresses are made of: it would make them anew in each row.
         warp = np.int32(cuda.threadIdx.x // LANES)
-        replay_at = (np.int64(cuda.blockIdx.x) * warps + warp) * 2 * side_values
+        replay_at = (np.int64(cuda.blockIdx.x) * warps + warp) * warp_values
         inbox = cuda.shared.array(slots, link_type)
         outbox = cuda.shared.array(slots, link_type)
         row_letters = cuda.shared.array(letter_slots, int32)
@@ -322,7 +323,7 @@ def build_kernel(config: KernelConfig) -> Any:
                 elif happens:
                     carry, highest = sweep_eventful_batch(
                         opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, origin,
-                        place, carry, threshold, wanted, jobs, lines,
+                        place, carry, threshold, wanted, jobs, lines, replays,
                     )  # fmt: skip
                 elif partial:
                     carry, highest = sweep_partial_batch(

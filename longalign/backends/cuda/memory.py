@@ -39,7 +39,7 @@ _SMALL = 1 << 20
 #: Values in pinned memory that are copied before others are waited for.
 _STAGED = 1 << 23
 
-#: Left free for the driver, the kernels' code, what warps keep of batches (see `replay`: some 20 MB) and the
+#: Left free for the driver, the kernels' code, what warps keep of batches (see `replay`: some 30 MB) and the
 #: rounding of allocations.
 _RESERVE = 256 << 20
 

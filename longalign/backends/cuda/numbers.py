@@ -56,6 +56,8 @@ class Numbers:
     - `from_link(link, open, gap)`: what stands left of the parts of a lane: of the first one the edge in
       `link`, of the second one that of the first, which is in `open` and `gap`;
     - `unlink(link, origin)`: the two values of a link;
+    - `store_link(words, at, link)`, `load_link(words, at)`: a link in an array of int32, which takes
+      `KernelConfig.link_words` of these;
     - `part(x, half)`: one half as an integer, in the order of the values.
     """
 
@@ -74,6 +76,8 @@ class Numbers:
     link: Any
     from_link: Any
     unlink: Any
+    store_link: Any
+    load_link: Any
     part: Any
     first_part: np.int32
     second_part: np.int32
@@ -141,11 +145,23 @@ def _unpack(link, origin):
     return low_of(link), high_of(link)
 
 
+@cuda.jit(device=True)
+def _store_words(words, at, link):
+    words[np.uint64(at)] = low_of(link)
+    words[np.uint64(at + 1)] = high_of(link)
+
+
+@cuda.jit(device=True)
+def _load_words(words, at):
+    return pack(words[np.uint64(at)], words[np.uint64(at + 1)])
+
+
 INT32 = Numbers(
     highest=_HIGHEST_32, maximum=_maximum, subtract=_subtract,
     lower=_subtract, cost=_itself, origin=_no_origin, number=_first, raised=_gap_itself, value=_value,
     join=_first, halves=_all_if, select=_select, link=_pack, from_link=_unpack_for, unlink=_unpack,
-    part=_first, first_part=np.int32(0), second_part=np.int32(0), link_type=int64,
+    store_link=_store_words, load_link=_load_words, part=_first, first_part=np.int32(0),
+    second_part=np.int32(0), link_type=int64,
 )  # fmt: skip
 
 
@@ -216,12 +232,22 @@ def _link_values(link, origin):
     return _half_value(link, np.int32(0), origin), _half_value(link, np.int32(1), origin)
 
 
+@cuda.jit(device=True)
+def _store_word(words, at, link):
+    words[np.uint64(at)] = link
+
+
+@cuda.jit(device=True)
+def _load_word(words, at):
+    return words[np.uint64(at)]
+
+
 PACKED = Numbers(
     highest=np.int32(-1), maximum=maximum_pairs, subtract=add_pairs,
     lower=_subtract, cost=_negated_pair, origin=_origin_below, number=_relative_pair, raised=_raised_gap,
     value=_half_value, join=_join_halves, halves=_halves_if, select=_select, link=_link_halves,
-    from_link=_from_halves, unlink=_link_values, part=_half, first_part=np.int32(0x5410),
-    second_part=np.int32(0x7632), link_type=int32,
+    from_link=_from_halves, unlink=_link_values, store_link=_store_word, load_link=_load_word, part=_half,
+    first_part=np.int32(0x5410), second_part=np.int32(0x7632), link_type=int32,
 )  # fmt: skip
 
 NUMBERS: dict[configuration.Numbers, Numbers] = {"packed": PACKED, "int32": INT32}

@@ -29,7 +29,6 @@ from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.best import Best
 from longalign.backends.cuda.config import LANES, KernelConfig
 from longalign.backends.cuda.interrupt import make_keep
-from longalign.backends.cuda.layout import high_of, low_of, pack
 from longalign.backends.cuda.numbers import NUMBERS
 from longalign.backends.cuda.ptx import load_shared, store_shared
 from longalign.backends.cuda.sync import ALL_LANES
@@ -48,36 +47,12 @@ NO_BATCH = np.int32(-1)
 NOTHING, NEWEST, SUSPECT, BOTH = map(np.int32, range(4))
 
 
-@cuda.jit(device=True)
-def _store_word(replays, at, link):
-    replays[np.uint64(at)] = link
-
-
-@cuda.jit(device=True)
-def _load_word(replays, at):
-    return replays[np.uint64(at)]
-
-
-@cuda.jit(device=True)
-def _store_words(replays, at, link):
-    replays[np.uint64(at)] = low_of(link)
-    replays[np.uint64(at + 1)] = high_of(link)
-
-
-@cuda.jit(device=True)
-def _load_words(replays, at):
-    return pack(replays[np.uint64(at)], replays[np.uint64(at + 1)])
-
-
-#: Device functions that store and load a link, by how many words it has.
-_LINKS = {1: (_store_word, _load_word), 2: (_store_words, _load_words)}
-
-
 def make_replay(config: KernelConfig) -> tuple[Any, Any, Any, Any]:
     """Device functions that keep what a lane needs to sweep a batch again, its left edge included, in
     `replays`, from `at` on; that hold it in registers, and keep what has been held; and that recall it."""
     batch, loads, words = config.batch, -(-config.batch // LANES), config.state_words * LANES
-    (store, load), (store_link, load_link) = make_keep(config), _LINKS[config.link_words]
+    (store, load), numbers = make_keep(config), NUMBERS[config.numbers]
+    store_link, load_link = numbers.store_link, numbers.load_link
     columns, slot_bytes, link_words = config.columns, config.slot_bytes, config.link_words
     full = config.batch % LANES == 0
 
