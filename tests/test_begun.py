@@ -7,6 +7,7 @@ import gc
 import os
 import resource
 import threading
+import time
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -152,14 +153,14 @@ def write_in_pieces(path: Path) -> None:
 
 def test_what_is_written_goes_to_the_disk_meanwhile(tmp_path, monkeypatch):
     flushed = threading.Event()
-    sync = os.fdatasync
+    sync = os.fsync
 
     def watched(descriptor):
         sync(descriptor)
         flushed.set()
 
     monkeypatch.setattr(store_files, "_FLUSHED", 200_000)
-    monkeypatch.setattr(os, "fdatasync", watched)
+    monkeypatch.setattr(os, "fsync", watched)
     with store_files.new_hdf5(tmp_path / "x") as file:
         file["first"] = np.arange(50_000)
         assert flushed.wait(60)
@@ -169,22 +170,40 @@ def test_what_is_written_goes_to_the_disk_meanwhile(tmp_path, monkeypatch):
 
 
 def test_a_disk_that_fails_meanwhile_is_heard_of_at_the_end(tmp_path, monkeypatch):
+    """However late it is; and it is asked once at a time."""
+    at_work, most = [], []
+
     def fail(descriptor):
+        at_work.append(descriptor)
+        most.append(len(at_work))
+        time.sleep(0.3)
+        at_work.pop()
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
     monkeypatch.setattr(store_files, "_FLUSHED", 200_000)
-    monkeypatch.setattr(os, "fdatasync", fail)
+    monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(StoreError, match="x: cannot be written: Input/output error"):
         write_in_pieces(tmp_path / "x")
+    assert not at_work
+    assert most == [1]
     assert not list(tmp_path.iterdir())
 
 
+def test_a_file_is_not_flushed_for_every_write(tmp_path, monkeypatch):
+    flushes = []
+    monkeypatch.setattr(store_files, "_FLUSHED", 500_000)
+    monkeypatch.setattr(os, "fsync", flushes.append)
+    write_in_pieces(tmp_path / "x")
+    meanwhile = len(flushes) - 2  # the file and its directory, in the end
+    assert 1 <= meanwhile <= (tmp_path / "x").stat().st_size // 500_000
+
+
 def test_a_system_without_another_thread_writes_all_the_same(tmp_path, monkeypatch):
-    def refuse(thread):
+    def refuse(function, arguments):
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr(store_files, "_FLUSHED", 200_000)
-    monkeypatch.setattr("threading.Thread.start", refuse)
+    monkeypatch.setattr("_thread.start_new_thread", refuse)
     write_in_pieces(tmp_path / "x")
     with store_files.open_hdf5(tmp_path / "x") as file:
         assert file["piece 7"][19_999] == 19_999

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import _thread
 import fcntl
 import os
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from io import FileIO
 from pathlib import Path
-from threading import Thread
+from threading import Lock as Mutex
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
@@ -82,7 +83,10 @@ class _Forgiving(FileIO):
 
     refusal: OSError | None = None
     _unflushed = 0
-    _flusher: Thread | None = None
+
+    def __init__(self, path: Path, mode: str) -> None:
+        super().__init__(path, mode)
+        self._at_rest = Mutex()
 
     def write(self, data: Buffer) -> int:
         left = memoryview(data).cast("B")
@@ -93,22 +97,28 @@ class _Forgiving(FileIO):
         except OSError as error:
             self.refusal = error
         self._unflushed += size
-        if self._unflushed >= _FLUSHED and (self._flusher is None or not self._flusher.is_alive()):
-            self._unflushed, self._flusher = 0, Thread(target=self._flush, name="flush")
-            with suppress(RuntimeError):  # there may be no more threads; nothing is lost
-                self._flusher.start()
+        if self._unflushed >= _FLUSHED and self.refusal is None and self._at_rest.acquire(blocking=False):
+            self._unflushed = 0
+            try:
+                # This is called under h5py's lock, which a new thread may want before it has begun, as
+                # garbage may be collected there: it is not waited for, as `threading` would.
+                _thread.start_new_thread(self._flush_meanwhile, ())
+            except RuntimeError:  # there may be no more threads; nothing is lost
+                self._at_rest.release()
         return size
 
-    def _flush(self) -> None:
+    def _flush_meanwhile(self) -> None:
         try:
-            os.fdatasync(self.fileno())
+            os.fsync(self.fileno())
         except OSError as error:  # which the system may tell once only
             self.refusal = self.refusal or error
+        finally:
+            self._at_rest.release()
 
     def settle(self) -> None:
         """Wait for what is on its way to the disk."""
-        if self._flusher is not None and self._flusher.is_alive():
-            self._flusher.join()
+        with self._at_rest:
+            pass
 
     def close(self) -> None:
         self.settle()

@@ -139,7 +139,11 @@ class Workspace:
         return float(self.started.elapsed_time(self.finished)) / 1e3
 
     def block(self, needed: int, what: str) -> Block:
-        """Device memory of that many bytes for `what`. Raises BackendError, with figures, if too little."""
+        """Device memory of that many bytes for `what`. Raises BackendError, with figures, if too little.
+
+        What has been begun with the block before is over then, even if an error came in between.
+        """
+        self.stream.synchronize()
         if self._block is None or needed > self._size:
             free = self.free_bytes()
             if needed > free:
@@ -155,14 +159,11 @@ class Workspace:
 
 
 class Arena:
-    """Arrays laid out one after the other in a workspace's block, for one launch.
-
-    The launch before it must be over: what it uploaded, and its arrays, are overwritten.
-    """
+    """Arrays laid out one after the other in a workspace's block, for one launch."""
 
     def __init__(self, block: Block, workspace: Workspace) -> None:
         self._block, self._stream, self._used = block, workspace.stream, 0
-        self._space = workspace.uploads
+        self._staging = workspace.uploads
 
     def _upload(self, arrays: list[NDArray[Any]]) -> list[Any]:
         """Copies on the device, once a launch. Those of small arrays lie end to end and travel together."""
@@ -172,7 +173,7 @@ class Arena:
                 placed[id(array)] = self._place(array.shape, array.dtype)
                 upload(placed[id(array)], array, self._stream)
         start = self._used
-        staged = self._space(sum(_rounded(array.nbytes) for array in arrays if array.nbytes < _SMALL))
+        staged = self._staging(sum(_rounded(array.nbytes) for array in arrays if array.nbytes < _SMALL))
         for array in arrays:
             if array.nbytes < _SMALL:
                 at = self._used - start

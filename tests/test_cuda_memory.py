@@ -1,0 +1,72 @@
+"""Device memory as the CUDA back end lays it out, on a host that stands in for the device."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from longalign.backends.cuda import memory
+
+
+@pytest.fixture
+def waits(monkeypatch):
+    """Host memory for all that a workspace takes; counts how often its stream is waited for."""
+    waited = []
+    stream = SimpleNamespace(synchronize=lambda: waited.append(1))
+    free = SimpleNamespace(deallocations=SimpleNamespace(clear=lambda: None))
+    context = SimpleNamespace(memory_manager=free, get_memory_info=lambda: SimpleNamespace(free=1 << 30))
+    host = SimpleNamespace(
+        stream=lambda: stream,
+        event=lambda: None,
+        pinned_array=lambda shape, dtype: np.full(shape, 77, dtype),
+        device_array=lambda shape, dtype: np.full(shape, 99, dtype),
+        current_context=lambda: context,
+    )
+    monkeypatch.setattr(memory, "cuda", host)
+    monkeypatch.setattr(memory, "part_of", part_of)
+    monkeypatch.setattr(memory, "upload", lambda to, array, stream: np.copyto(to, array))
+    return waited
+
+
+def part_of(block, start, shape, dtype):
+    size = int(np.prod(shape)) * dtype.itemsize
+    return block[start : start + size].view(dtype).reshape(shape)
+
+
+def test_inputs_and_uploads_lie_in_memory_of_their_own_that_grows(waits):
+    workspace = memory.Workspace()
+    inputs = workspace.take_pinned(100)((100,), np.dtype(np.uint8))
+    uploads = workspace.uploads(100)
+    assert not np.shares_memory(inputs, uploads)
+    assert np.shares_memory(workspace.uploads(10), uploads)
+    assert len(workspace.uploads(1000)) == 1000
+
+
+def test_a_block_is_given_when_what_was_begun_with_it_is_over(waits):
+    workspace = memory.Workspace()
+    for launch in range(1, 4):
+        workspace.block(1000, "a launch")
+        assert len(waits) == launch
+
+
+def test_arrays_arrive_in_the_block_whatever_is_in_the_memory_that_they_pass_through(waits):
+    rng = np.random.default_rng(1)
+    workspace = memory.Workspace()
+    shapes = [(1,), (300,), (0,), (7, 5), (memory._SMALL + 3,), (2, 0)]
+    kinds = (np.uint8, np.int32, np.int64)
+    arrays = [
+        np.ascontiguousarray(rng.integers(0, 99, shape)).astype(kind) for shape in shapes for kind in kinds
+    ]
+    arrays.append(arrays[0])
+    arena = memory.Arena(workspace.block(1 << 25, "a launch"), workspace)
+    placed = arena._upload(arrays)
+    assert [part.dtype for part in placed] == [array.dtype for array in arrays]
+    assert [part.tolist() for part in placed] == [array.tolist() for array in arrays]
+    assert not any(
+        np.shares_memory(one, other)
+        for number, one in enumerate(placed[:-1])
+        for other in placed[:number]
+        if one.size and other.size
+    )
