@@ -198,9 +198,10 @@ def test_a_file_is_not_flushed_for_every_write(tmp_path, monkeypatch):
     assert 1 <= meanwhile <= (tmp_path / "x").stat().st_size // 500_000
 
 
-def test_a_system_without_another_thread_writes_all_the_same(tmp_path, monkeypatch):
+@pytest.mark.parametrize("error", [RuntimeError("can't start new thread"), MemoryError()])
+def test_a_system_without_another_thread_writes_all_the_same(tmp_path, monkeypatch, error):
     def refuse(function, arguments):
-        raise RuntimeError("can't start new thread")
+        raise error
 
     monkeypatch.setattr(store_files, "_FLUSHED", 200_000)
     monkeypatch.setattr("_thread.start_new_thread", refuse)

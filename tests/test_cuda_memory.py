@@ -12,13 +12,17 @@ from longalign.backends.cuda import memory
 
 @pytest.fixture
 def waits(monkeypatch):
-    """Host memory for all that a workspace takes; counts how often its stream is waited for."""
+    """Host memory for all that a workspace takes; the streams that are waited for, in order."""
     waited = []
-    stream = SimpleNamespace(synchronize=lambda: waited.append(1))
+
+    def new_stream():
+        stream = SimpleNamespace(synchronize=lambda: waited.append(stream))
+        return stream
+
     free = SimpleNamespace(deallocations=SimpleNamespace(clear=lambda: None))
     context = SimpleNamespace(memory_manager=free, get_memory_info=lambda: SimpleNamespace(free=1 << 30))
     host = SimpleNamespace(
-        stream=lambda: stream,
+        stream=new_stream,
         event=lambda: None,
         pinned_array=lambda shape, dtype: np.full(shape, 77, dtype),
         device_array=lambda shape, dtype: np.full(shape, 99, dtype),
@@ -46,9 +50,10 @@ def test_inputs_and_uploads_lie_in_memory_of_their_own_that_grows(waits):
 
 def test_a_block_is_given_when_what_was_begun_with_it_is_over(waits):
     workspace = memory.Workspace()
-    for launch in range(1, 4):
+    for _ in range(3):
+        waits.clear()
         workspace.block(1000, "a launch")
-        assert len(waits) == launch
+        assert waits == [workspace.stream, workspace.talk]
 
 
 def test_arrays_arrive_in_the_block_whatever_is_in_the_memory_that_they_pass_through(waits):

@@ -95,7 +95,7 @@ class _Forgiving(FileIO):
             while len(left) and self.refusal is None:
                 left = left[super().write(left) :]
         except OSError as error:
-            self.refusal = error
+            self.refusal = self.refusal or error
         self._unflushed += size
         if self._unflushed >= _FLUSHED and self.refusal is None and self._at_rest.acquire(blocking=False):
             self._unflushed = 0
@@ -103,7 +103,7 @@ class _Forgiving(FileIO):
                 # This is called under h5py's lock, which a new thread may want before it has begun, as
                 # garbage may be collected there: it is not waited for, as `threading` would.
                 _thread.start_new_thread(self._flush_meanwhile, ())
-            except RuntimeError:  # there may be no more threads; nothing is lost
+            except (RuntimeError, MemoryError):  # there may be no more threads; nothing is lost
                 self._at_rest.release()
         return size
 

@@ -134,10 +134,7 @@ def _make_aside_at(config: KernelConfig) -> Any:
 
 @cache
 def make_put_aside(config: KernelConfig) -> Any:
-    """A device function that puts one half of a lane's row aside, in the warp's own memory.
-
-    Lanes meet a wanted row one after the other, and the others wait meanwhile: so this is brief.
-    """
+    """A device function that puts one half of a lane's row aside, in the warp's own memory."""
     columns, link_words, numbers = config.columns, config.link_words, NUMBERS[config.numbers]
     link_of, store_link, aside_at = numbers.link, numbers.store_link, _make_aside_at(config)
 

@@ -39,8 +39,8 @@ _SMALL = 1 << 20
 #: Values in pinned memory that are copied before others are waited for.
 _STAGED = 1 << 23
 
-#: Left free for the driver, the kernels' code, what warps keep of batches (see `replay`: some 30 MB) and the
-#: rounding of allocations.
+#: Left free for the driver, the kernels' code, what warps keep (some 30 MB: see `replay` and `events`) and
+#: the rounding of allocations.
 _RESERVE = 256 << 20
 
 
@@ -122,7 +122,7 @@ class Workspace:
         return self._uploads.first(size)
 
     def replays(self, values: int) -> Any:
-        """Room for at least so many int32, for the warps' own use; see `replay`."""
+        """Room for at least so many int32, for the warps' own use; see `replay` and `events`."""
         if self._replays is None or self._replays.size < values:
             self._replays = None
             self._replays = cuda.device_array(max(1, values), np.int32)
@@ -143,7 +143,8 @@ class Workspace:
 
         What has been begun with the block before is over then, even if an error came in between.
         """
-        self.stream.synchronize()
+        for stream in (self.stream, self.talk):
+            stream.synchronize()
         if self._block is None or needed > self._size:
             free = self.free_bytes()
             if needed > free:

@@ -25,6 +25,9 @@ that it has seen, the other lanes' stores included. The host fetches what it wan
 batch that is swept again (see `replay`) stores the same values once more, which nobody can tell. In the next
 band the strip waits with *acquire* until it is done in this one, which has an earlier ticket.
 
+**Aside.** What a warp puts aside of a wanted row (see `events`), its lanes read of one another: written, then
+a `syncwarp`, then read; and before any lane writes there again, the `syncwarp` after the batch.
+
 **Rows.** In the kernel of start states, strips have flags as well, and no tags: before each batch a strip
 waits, with *acquire*, for the rows of its left neighbour that it is about to read. All go through one buffer.
 A strip overwrites a row of it after it has read the row, and so after its left neighbour has done with it for
