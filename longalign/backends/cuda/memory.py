@@ -164,7 +164,7 @@ class Arena:
 
     def __init__(self, block: Block, workspace: Workspace) -> None:
         self._block, self._stream, self._used = block, workspace.stream, 0
-        self._staging = workspace.uploads
+        self._uploads = workspace.uploads
 
     def _upload(self, arrays: list[NDArray[Any]]) -> list[Any]:
         """Copies on the device, once a launch. Those of small arrays lie end to end and travel together."""
@@ -174,7 +174,7 @@ class Arena:
                 placed[id(array)] = self._place(array.shape, array.dtype)
                 upload(placed[id(array)], array, self._stream)
         start = self._used
-        staged = self._staging(sum(_rounded(array.nbytes) for array in arrays if array.nbytes < _SMALL))
+        staged = self._uploads(sum(_rounded(array.nbytes) for array in arrays if array.nbytes < _SMALL))
         for array in arrays:
             if array.nbytes < _SMALL:
                 at = self._used - start
