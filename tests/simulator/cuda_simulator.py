@@ -155,6 +155,11 @@ def _store(array, index, value):
     array[index] = value
 
 
+def _store_if(condition, array, index, value):
+    if condition:
+        array[index] = value
+
+
 def _store_pair(array, index, first, second):
     array[index], array[index + 1] = first, second
 
@@ -216,6 +221,7 @@ def _ptx() -> ModuleType:
     module.load_pair = lambda array, index: (array[index], array[index + 1])
     module.store_pair = _store_pair
     module.store_release = _store
+    module.store_if = _store_if
     module.here = lambda value: value
     for name, count in (("single", 1), ("quad", 4)):
         setattr(module, f"load_shared_{name}", _load_shared_words(count))

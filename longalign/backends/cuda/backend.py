@@ -249,8 +249,8 @@ class CudaBackend:
         work = worklist.build(jobs, config, band_rows, take)
         kernel = _kernel(config)
         blocks = max(launch.LEAST_BLOCKS, min(resident, -(-len(work.strips) // config.warps)))
-        replays = workspace.replays(blocks * config.warps * config.warp_values)
-        buffers = memory.DeviceBuffers(work, block, replays, workspace)
+        own = workspace.memory_of_warps(blocks * config.warps * config.warp_values)
+        buffers = memory.DeviceBuffers(work, block, own, workspace)
         if len(work.even_edges):
             fill = _compiled(_edge_filler(), edge_kernel.SIGNATURE)
             threads = config.warps * LANES

@@ -48,8 +48,12 @@ State = namedtuple("State", "carry upper lower high higher")
 #: `replay`. "any letters": the query has others than A C G T, which is rare. "partial": some parts are above
 #: the rectangle or below it, and must not sweep on there (see `kernel`). Strips follow one another no faster
 #: than they get through such batches, at their beginnings and at their ends, so these must not be slow.
-#: "eventful": the same, and there may be more; see `eventful`.
-Kind = Literal["usual", "sampled", "any letters", "partial", "eventful"]
+#: "meeting": parts may meet a wanted row. "eventful": that and the one before, and there may be more; see
+#: `eventful` for both.
+Kind = Literal["usual", "sampled", "any letters", "partial", "meeting", "eventful"]
+
+#: The same as numbers, what is frequent first; and the way row by row.
+USUAL, SAMPLED, ANY_LETTERS, PARTIAL, EVENTFUL, MEETING, BY_ROWS = map(np.int32, range(7))
 
 #: Steps of one turn of the loop over a batch: spares copies between registers.
 _UNROLLED = 2
@@ -180,7 +184,8 @@ def make_hand_on(config: KernelConfig) -> Any:
 
 @cache
 def make_step(config: KernelConfig, kind: Kind = "usual") -> Any:
-    """A device function that sweeps two rows, from where the desk is.
+    """A device function that sweeps two rows, from where the desk is, and puts the second one `aside` if need
+    be: in meeting and eventful batches, where alone there is such a thing.
 
     In partial and eventful batches a half keeps its columns until it begins, and what it finds outside does
     not count.
@@ -188,14 +193,14 @@ def make_step(config: KernelConfig, kind: Kind = "usual") -> Any:
     columns, select = config.columns, NUMBERS[config.numbers].select
     any_letters, outside = kind == "any letters", kind in ("partial", "eventful")
     advance = make_row(config, any_letters, False, watched=kind != "sampled")
-    advance_again = make_row(config, any_letters, outside)
+    advance_again = make_row(config, any_letters, outside, meeting=kind in ("meeting", "eventful"))
     early = config.passes_early
     enter, link_of, slot_bytes = _make_enter(config), NUMBERS[config.numbers].link, config.slot_bytes
     letters_early, read_early, letters_late = _make_letters(config)
     begun_at, at_work, inner_edge = make_begun(config), make_at_work(config), make_inner_edge(config)
 
     @cuda.jit(device=True)
-    def step(opened, e, letters, inbox, outbox, row_letters, desk, row, rows, costs, place, state):
+    def step(opened, e, letters, inbox, outbox, row_letters, desk, row, rows, costs, place, state, aside):
         between = cuda.local.array(columns, int32)
         e_between = cuda.local.array(columns, int32)
         left, below, diagonal = state.upper.left, state.lower.left, state.carry.diagonal
@@ -206,13 +211,13 @@ def make_step(config: KernelConfig, kind: Kind = "usual") -> Any:
         first_read = read_early(first_letter, desk)
         upper, high = advance(
             opened, between, e, e_between, letters, state.upper.letter, diagonal, left, state.high, costs,
-            begun,
+            begun, None,
         )  # fmt: skip
         if early:  # of a ragged strip's last part, too, but only parts beyond the end get that
             passed = pass_on(link_of(upper.open, upper.gap, place.which))
         lower, higher = advance_again(
             between, opened, e_between, e, letters, state.lower.letter, left.open, below, state.higher,
-            costs, begun,
+            costs, begun, aside,
         )  # fmt: skip
         diagonal = select(begun, below.open, diagonal) if outside else below.open
         if kind == "eventful" and place.ragged:
@@ -267,11 +272,13 @@ def _make_steps(config: KernelConfig, kind: Kind, count: int) -> Any:
     others, advance_desk = _make_steps(config, kind, count - 1), make_advance_desk(config)
 
     @cuda.jit(device=True)
-    def steps(opened, e, letters, inbox, outbox, row_letters, desk, row, rows, costs, place, state):
-        state = step(opened, e, letters, inbox, outbox, row_letters, desk, row, rows, costs, place, state)
+    def steps(opened, e, letters, inbox, outbox, row_letters, desk, row, rows, costs, place, state, aside):
+        state = step(
+            opened, e, letters, inbox, outbox, row_letters, desk, row, rows, costs, place, state, aside
+        )
         return others(
             opened, e, letters, inbox, outbox, row_letters, advance_desk(desk, np.int32(STEP_ROWS)),
-            np.int32(row + STEP_ROWS), rows, costs, place, state,
+            np.int32(row + STEP_ROWS), rows, costs, place, state, aside,
         )  # fmt: skip
 
     return steps
@@ -298,7 +305,7 @@ def make_sweep_batch(config: KernelConfig, kind: Kind = "usual") -> Any:
         row, swept = first_row, np.int32(0)
         while swept < batch:
             state = steps(
-                opened, e, letters, inbox, outbox, row_letters, desk, row, rows, costs, place, state
+                opened, e, letters, inbox, outbox, row_letters, desk, row, rows, costs, place, state, None
             )  # fmt: skip
             swept, row = np.int32(swept + stride), np.int32(row + stride)
             desk = advance_desk(desk, np.int32(stride))

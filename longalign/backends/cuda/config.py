@@ -76,6 +76,14 @@ class KernelConfig:
         return self.track_best and self.narrow
 
     @property
+    def meets_apart(self) -> bool:
+        """Whether batches in which parts only meet a wanted row have code of their own (see `eventful`).
+
+        In narrow strips they gain little; and short inputs are soon done, once all code has been compiled.
+        """
+        return not self.narrow
+
+    @property
     def passes_early(self) -> bool:
         """Whether a row's edge is passed on to the next lane before the next row is swept.
 
@@ -157,7 +165,7 @@ class KernelConfig:
     @property
     def warp_values(self) -> int:
         """int32 of device memory that a warp has for itself."""
-        return self.aside_at + self.link_words * self.strip_width
+        return self.aside_at + 2 * self.strip_width
 
     @property
     def mailbox_bytes(self) -> int:

@@ -1,10 +1,11 @@
 """Batches in which more happens than that parts begin or end: step by step where that can be, row by row
 otherwise.
 
-A lane only compares its row with a wanted one after each step, and two rows overlap as in other batches; or a
-strip is ragged. Where a wanted row ends with the first row of a step, where several are near one another, and
-where something happens among ambiguous letters, there is the way row by row. It is also the one that looks at
-each cell, where a batch is swept again to find the best one (see `replay`).
+Step by step, two rows overlap as in other batches. A lane puts its second row aside if it is a wanted one: in
+"meeting" batches that is all. In "eventful" ones parts may begin or end as well, and strips may be ragged.
+Where a wanted row is the first of a step, where several are near one another, and where something happens
+among ambiguous letters, there is the way row by row. It is also the one that looks at each cell, where a
+batch is swept again to find the best one (see `replay`).
 """
 
 # mypy: allow-untyped-defs
@@ -21,6 +22,7 @@ from longalign.backends.cuda.batch import (
     NEXT_UPPER,
     UPPER,
     Carry,
+    Kind,
     State,
     make_advance_desk,
     make_fetch,
@@ -31,9 +33,9 @@ from longalign.backends.cuda.best import make_note_best, make_threshold
 from longalign.backends.cuda.config import STEP_ROWS, KernelConfig
 from longalign.backends.cuda.events import (
     first_wanted_below,
+    make_aside,
     make_at_work,
     make_begun,
-    make_put_aside,
     make_store_aside,
     make_store_wanted,
     wanted_row,
@@ -42,16 +44,15 @@ from longalign.backends.cuda.numbers import NUMBERS
 from longalign.backends.cuda.row import make_inner_edge, make_row
 
 
-def make_sweep_eventful_batch(config: KernelConfig) -> Any:
-    """A device function that sweeps a batch step by step; see `batch.make_sweep_batch`.
+def make_sweep_eventful_batch(config: KernelConfig, kind: Kind) -> Any:
+    """A device function that sweeps a batch, meeting or eventful, step by step; see `batch.make_sweep_batch`.
 
     `wanted` is the only wanted row that a part may meet, after the second row of a step. In `memory` each
     warp has its own.
     """
-    batch, halves, numbers = config.batch, config.halves, NUMBERS[config.numbers]
-    maximum, low_half, high_half = numbers.maximum, numbers.first_part, numbers.second_part
-    step, fetch, advance_desk = make_step(config, "eventful"), make_fetch(config), make_advance_desk(config)
-    put_aside, store_aside = make_put_aside(config), make_store_aside(config)
+    batch, maximum = config.batch, NUMBERS[config.numbers].maximum
+    step, fetch, advance_desk = make_step(config, kind), make_fetch(config), make_advance_desk(config)
+    aside_of, store_aside = make_aside(config), make_store_aside(config)
 
     @cuda.jit(device=True)
     def sweep_eventful_batch(
@@ -63,13 +64,12 @@ def make_sweep_eventful_batch(config: KernelConfig) -> Any:
         state = State(carry, upper, lower, threshold, threshold)
         row, end = first_row, np.int32(first_row + batch)
         while row < end:
-            state = step(opened, e, letters, inbox, outbox, row_letters, desk, row, rows, costs, place, state)
-            row = np.int32(row + STEP_ROWS)
-            if row == wanted.row:
-                put_aside(memory, opened, e, low_half, np.int32(halves * place.lane))
-            if halves == 2 and row == wanted.row + STEP_ROWS:
-                put_aside(memory, opened, e, high_half, np.int32(halves * place.lane + 1))
-            desk = advance_desk(desk, np.int32(STEP_ROWS))
+            below = np.int32(row + STEP_ROWS)
+            aside = aside_of(memory, place.lane, np.int32(below - wanted.row))
+            state = step(
+                opened, e, letters, inbox, outbox, row_letters, desk, row, rows, costs, place, state, aside
+            )
+            row, desk = below, advance_desk(desk, np.int32(STEP_ROWS))
         if wanted.row > 0:
             cuda.syncwarp()
             store_aside(memory, lines, wanted, row, jobs, place, costs, origin)
@@ -109,7 +109,7 @@ def make_sweep_rows(config: KernelConfig) -> Any:
         while row < first_row + batch:
             begun, left = begun_at(row), here.left
             right, high = advance(
-                opened, opened, e, e, letters, here.letter, carry.diagonal, left, highest, costs, begun
+                opened, opened, e, e, letters, here.letter, carry.diagonal, left, highest, costs, begun, None
             )
             if place.ragged:
                 right = inner_edge(opened, left, right, costs.extend_cost, place.final, place.last_column)

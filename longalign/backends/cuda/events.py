@@ -5,9 +5,10 @@ take longer. Where parts may not sweep on without letters (see `kernel`), that i
 it: a half keeps its columns until it *begins*, and what it ends with has been stored before it goes on.
 
 Lanes meet a wanted row one after the other. While one stores its columns, the others wait, and so does the
-strip to the right, which then takes as long itself: at the first wanted row, what it takes adds up over all
-strips. Where rows are swept two at a time (see `eventful`), a lane therefore only puts links aside, in the
-warp's own memory, and all lanes make values of them at the end of the batch.
+strip to the right, which then takes as long itself: what that takes adds up over all strips. Where rows are
+swept two at a time (see `eventful`), a lane therefore only puts its numbers aside as they are, in the warp's
+own memory, and all lanes make values of them at the end of the batch. Nor is there a branch for the lane that
+meets the row: instructions that store something, or nothing, stand between others in each step.
 """
 
 # mypy: allow-untyped-defs
@@ -26,6 +27,7 @@ from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.config import LANES, STEP_ROWS, KernelConfig
 from longalign.backends.cuda.numbers import NUMBERS
 from longalign.backends.cuda.ptx import here
+from longalign.backends.cuda.row import Aside
 from longalign.backends.cuda.sync import ALL_LANES
 
 #: A wanted row: its index, not positive if there is none, and its number from 0.
@@ -35,7 +37,7 @@ Wanted = namedtuple("Wanted", "row number")
 _TOGETHER = 4
 
 #: What a batch meets: the next wanted row, whether it is met, and whether that must be row by row.
-Ahead = namedtuple("Ahead", "wanted happens by_rows")
+Ahead = namedtuple("Ahead", "wanted meets by_rows")
 
 
 @cache
@@ -133,27 +135,30 @@ def _make_aside_at(config: KernelConfig) -> Any:
 
 
 @cache
-def make_put_aside(config: KernelConfig) -> Any:
-    """A device function that puts one half of a lane's row aside, in the warp's own memory."""
-    columns, link_words, numbers = config.columns, config.link_words, NUMBERS[config.numbers]
-    link_of, store_link, aside_at = numbers.link, numbers.store_link, _make_aside_at(config)
+def make_aside(config: KernelConfig) -> Any:
+    """A device function that says whether a lane is to put a row aside, and where.
+
+    There is a place for each column of the strip, and another for its E. A lane with two parts puts aside
+    both halves of its numbers, in the place of the part that meets the row.
+    """
+    columns, halves, aside_at = config.columns, config.halves, _make_aside_at(config)
 
     @cuda.jit(device=True)
-    def put_aside(memory, opened, e, which, part):
-        """`which` half it is, as `link` takes it; that is part number `part` of the strip."""
-        at = aside_at() + here(part) * (link_words * columns)
-        for k in range(columns):
-            store_link(memory, at + link_words * k, link_of(opened[k], e[k], which))
+    def aside(memory, lane, beyond):
+        """`beyond`: rows by which the row of the lane's first part is below the wanted one."""
+        second_meets = halves == 2 and beyond == STEP_ROWS
+        part = here(np.int32(halves * lane + second_meets))
+        return Aside(memory, aside_at() + part * columns, beyond == 0 or second_meets)
 
-    return put_aside
+    return aside
 
 
 @cache
 def make_store_aside(config: KernelConfig) -> Any:
     """A device function that writes as a wanted row what parts have put aside in a batch."""
     batch, columns, parts, halves = config.batch, config.columns, config.parts, config.halves
-    link_words, numbers = config.link_words, NUMBERS[config.numbers]
-    load_link, unlink, aside_at = numbers.load_link, numbers.unlink, _make_aside_at(config)
+    strip_width, value_of = config.strip_width, NUMBERS[config.numbers].value
+    aside_at = _make_aside_at(config)
 
     @cuda.jit(device=True)
     def store_aside(memory, lines, wanted, row, jobs, place, costs, origin):
@@ -165,7 +170,7 @@ def make_store_aside(config: KernelConfig) -> Any:
         lane_part = np.int32(halves * place.lane)
         above = np.int32(row + STEP_ROWS * lane_part - batch - wanted.row)
         first = max(np.int32(0), np.int32(above // STEP_ROWS + 1))
-        last = min(np.int32(parts - 1), np.int32((above + batch) // STEP_ROWS))
+        last = min(np.int32(parts - 1), max(np.int32(-1), np.int32((above + batch) // STEP_ROWS)))
         first_of_strip = np.int32(place.first - lane_part * columns)
         strip_end = cuda.shfl_sync(ALL_LANES, np.int32(place.first + place.width), place.last_lane)
         end = min(np.int32((last + 1) * columns), np.int32(strip_end - first_of_strip))
@@ -174,8 +179,10 @@ def make_store_aside(config: KernelConfig) -> Any:
         at, column = aside_at(), np.int32(first * columns + place.lane)
         while column < end:
             for k in range(_TOGETHER):
-                nearest = min(column + k * LANES, end - 1)
-                h[k], e[k] = unlink(load_link(memory, at + link_words * nearest), origin)
+                nearest = np.int32(min(column + k * LANES, end - 1))
+                half = np.int32(nearest // columns % halves)
+                h[k] = value_of(memory[np.uint64(at + nearest)], half, origin)
+                e[k] = value_of(memory[np.uint64(at + strip_width + nearest)], half, origin)
             for k in range(_TOGETHER):
                 if column + k * LANES < end:
                     lines[np.uint64(to + column + k * LANES)] = np.int32(h[k] + costs.amount)

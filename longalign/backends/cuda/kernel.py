@@ -37,7 +37,14 @@ from numba import int32, int64, uint8
 from longalign.backends.cuda import layout
 from longalign.backends.cuda.api import cuda, jit_kernel
 from longalign.backends.cuda.batch import (
+    ANY_LETTERS,
+    BY_ROWS,
+    EVENTFUL,
     LETTER_BYTES,
+    MEETING,
+    PARTIAL,
+    SAMPLED,
+    USUAL,
     Carry,
     Desk,
     Place,
@@ -138,18 +145,19 @@ def build_kernel(config: KernelConfig) -> Any:
     side_values, warp_values = config.replay_values, config.warp_values
     no_links = numbers.link_type(0), numbers.link_type(0)
     minds_ambiguous, samples, blanks = scores.add_any is not None, config.samples, has_blanks(config)
-    sweep_batch = make_sweep_batch(config)
-    sweep_any_batch = make_sweep_batch(config, "any letters") if minds_ambiguous else sweep_batch
-    sweep_sampled_batch = make_sweep_batch(config, "sampled") if samples else sweep_batch
-    sweep_partial_batch = sweep_batch if blanks else make_sweep_batch(config, "partial")
-    sweep_eventful_batch, sweep_rows = make_sweep_eventful_batch(config), make_sweep_rows(config)
+    sweep_batch, sweep_sampled_batch = make_sweep_batch(config), make_sweep_batch(config, "sampled")
+    sweep_any_batch = make_sweep_batch(config, "any letters")
+    sweep_partial_batch = make_sweep_batch(config, "partial")
+    sweep_meeting_batch = make_sweep_eventful_batch(config, "meeting")
+    sweep_eventful_batch = make_sweep_eventful_batch(config, "eventful")
+    sweep_rows = make_sweep_rows(config)
     full_width = config.strip_width
-    sparing, holds, ahead = config.sparing, config.holds, config.ahead
+    sparing, holds, ahead, meets_apart = config.sparing, config.holds, config.ahead, config.meets_apart
 
     @jit_kernel(config.max_registers)
     def sweep(
         jobs, strips, query, target, matrices, top, column, wanted_rows,
-        flags, tickets, stop, progress, best_scores, lines, best_out, state, replays,
+        flags, tickets, stop, progress, best_scores, lines, best_out, state, memory,
     ):  # fmt: skip
         lane = np.int32(cuda.threadIdx.x % LANES)
         # Each warp has its own part of the mailboxes, a slot for every row of a batch, and a ring of row
@@ -233,9 +241,10 @@ def build_kernel(config: KernelConfig) -> Any:
                 ):
                     return
                 kept = load_kept(state, state_at, lane, opened, e)
-            load_letters_again(
-                row_letters, ring_at, query, fields, rows, np.int32(first_start - span), first_start, lane
-            )
+            if blanks or first_start > 0:
+                load_letters_again(
+                    row_letters, ring_at, query, fields, rows, np.int32(first_start - span), first_start, lane
+                )
             carry, edge, origin = kept.carry, kept.edge, kept.origin
             ambiguous_until = kept.ambiguous_until
             wanted = wanted_row(kept.next_wanted, wanted_rows, jobs, job)
@@ -254,9 +263,9 @@ def build_kernel(config: KernelConfig) -> Any:
                     fields, wanted_column = read_fields(jobs, job), strips[strip, layout.WANTED_COLUMN]
                 if looking:
                     of_suspect = to_repeat != NEWEST
-                    now, by_rows, happens = suspect if of_suspect else np.int32(start - batch), True, True
+                    now, kind = suspect if of_suspect else np.int32(start - batch), BY_ROWS
                     kept_at = replay_at + side_values * (np.int32(1 - side) if of_suspect else side)
-                    kept = recall(replays, kept_at, lane, opened, e, inbox, inbox_at)
+                    kept = recall(memory, kept_at, lane, opened, e, inbox, inbox_at)
                     carry, origin = kept.carry, kept.origin
                     load_letters_again(
                         row_letters, ring_at, query, fields, rows, np.int32(now - span),
@@ -282,68 +291,79 @@ def build_kernel(config: KernelConfig) -> Any:
                             links = hold(opened, e, held, e_held, lane, inbox, inbox_at)
                         else:
                             kept_at = replay_at + side_values * side
-                            keep(replays, kept_at, lane, opened, e, kept, inbox, inbox_at)
+                            keep(memory, kept_at, lane, opened, e, kept, inbox, inbox_at)
                     if ahead:
                         coming = begin_to_receive(query, column, fields, rows, end, lane)
                     if ambiguous:
                         ambiguous_until = np.int32(end + span)
-                    by_rows = False
-                    happens = blanks and start < behind and not fresh
+                    kind = PARTIAL if partial else USUAL
+                    if blanks and start < behind and not fresh:
+                        kind = EVENTFUL
                     if outside or end >= next_event(wanted, rows) or place.ragged:
                         met = look_ahead(wanted, start, end, behind, wanted_rows, jobs, job)
-                        wanted, happens = met.wanted, happens or met.happens or place.ragged
+                        wanted = met.wanted
+                        if place.ragged or (partial and met.meets):
+                            kind = EVENTFUL
+                        if kind == USUAL and met.meets:
+                            kind = MEETING if meets_apart else EVENTFUL
                         # What row by row alone can do: `eventful` says why.
-                        by_rows = met.by_rows
-                        if (happens or partial) and start < ambiguous_until:
-                            by_rows = True
+                        if met.by_rows or (kind != USUAL and start < ambiguous_until):
+                            kind = BY_ROWS
                     first_wanted = wanted.number
                 cuda.syncwarp()
 
                 costs, first_row = costs_of(fields, origin), np.int32(now - part * STEP_ROWS)
                 # Of a row above the rectangle, nothing could tie with a cell.
                 top_row = max(np.int32(first_row + 1 - STEP_ROWS * (halves - 1)), np.int32(1))
-                any_letters = minds_ambiguous and start < ambiguous_until
-                sampled = samples and start >= watch_until
-                sampled = sampled and not (by_rows or happens or partial or any_letters)
-                if sampled:
-                    sampled = is_high(max(best.score, elsewhere), costs)
+                if minds_ambiguous and kind == USUAL and start < ambiguous_until:
+                    kind = ANY_LETTERS
+                if samples and kind == USUAL and start >= watch_until and is_high(
+                    max(best.score, elsewhere), costs
+                ):  # fmt: skip
+                    kind = SAMPLED
+                slack_of_batch = costs.amount if kind == SAMPLED else np.int32(0)
                 threshold = threshold_of(
                     best, np.int32(0) if looking else elsewhere, top_row, np.int32(first + 1), costs, origin,
-                    used, costs.amount if sampled else np.int32(0),
+                    used, slack_of_batch,
                 )  # fmt: skip
                 if track_best:
                     elsewhere = load_relaxed(best_scores, job)  # it takes its time
                 letter_at = np.int32(ring_at + LETTER_BYTES * (first_row & (ring - 1)))
                 desk = Desk(inbox_at, outbox_at, letter_at, profile, lane_at)
-                if by_rows:
-                    carry, highest, best = sweep_rows(
-                        opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, origin,
-                        place, carry, best, looking, threshold, wanted_rows, first_wanted, jobs, lines,
-                    )  # fmt: skip
-                elif happens:
-                    carry, highest = sweep_eventful_batch(
-                        opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, origin,
-                        place, carry, threshold, wanted, jobs, lines, replays,
-                    )  # fmt: skip
-                elif partial:
-                    carry, highest = sweep_partial_batch(
+                if kind == USUAL:
+                    carry, highest = sweep_batch(
                         opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, place,
                         carry, threshold,
                     )  # fmt: skip
-                elif any_letters:
-                    carry, highest = sweep_any_batch(
-                        opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, place,
-                        carry, threshold,
-                    )  # fmt: skip
-                elif sampled:
+                elif samples and kind == SAMPLED:
                     carry, highest = sweep_sampled_batch(
                         opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, place,
                         carry, threshold,
                     )  # fmt: skip
-                else:
-                    carry, highest = sweep_batch(
+                elif minds_ambiguous and kind == ANY_LETTERS:
+                    carry, highest = sweep_any_batch(
                         opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, place,
                         carry, threshold,
+                    )  # fmt: skip
+                elif not blanks and kind == PARTIAL:
+                    carry, highest = sweep_partial_batch(
+                        opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, place,
+                        carry, threshold,
+                    )  # fmt: skip
+                elif kind == EVENTFUL:
+                    carry, highest = sweep_eventful_batch(
+                        opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, origin,
+                        place, carry, threshold, wanted, jobs, lines, memory,
+                    )  # fmt: skip
+                elif meets_apart and kind == MEETING:
+                    carry, highest = sweep_meeting_batch(
+                        opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, origin,
+                        place, carry, threshold, wanted, jobs, lines, memory,
+                    )  # fmt: skip
+                else:
+                    carry, highest, best = sweep_rows(
+                        opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, origin,
+                        place, carry, best, looking, threshold, wanted_rows, first_wanted, jobs, lines,
                     )  # fmt: skip
                 cuda.syncwarp()
                 if looking:
@@ -363,14 +383,14 @@ def build_kernel(config: KernelConfig) -> Any:
                     if exceeds:
                         if holds:
                             kept_at = replay_at + side_values * side
-                            keep_held(replays, kept_at, lane, held, e_held, kept, links)
+                            keep_held(memory, kept_at, lane, held, e_held, kept, links)
                         watch_until = np.int32(end + WATCHED * batch)
                         if score > best.score + slack:
                             best = somewhere(
                                 score, start, strips[strip, layout.FIRST_COLUMN], batch, full_width
                             )  # fmt: skip
                             suspect, side = start, np.int32(1 - side)
-                            slack = costs.amount if sampled else np.int32(0)
+                            slack = slack_of_batch
                             if lane == 0:
                                 cuda.atomic.max(best_scores, job, score)
                         else:

@@ -97,7 +97,7 @@ class Workspace:
         self._size = 0
         self._staging: Any = None
         self._inputs, self._uploads = _PinnedBytes(), _PinnedBytes()
-        self._replays: Any = None
+        self._own: Any = None
 
     def staging(self, half: int) -> Any:
         """One of two arrays of int32 in pinned memory, for boundaries on their way."""
@@ -121,12 +121,12 @@ class Workspace:
         """So many bytes of pinned memory for what is on its way to the device, until this is called again."""
         return self._uploads.first(size)
 
-    def replays(self, values: int) -> Any:
+    def memory_of_warps(self, values: int) -> Any:
         """Room for at least so many int32, for the warps' own use; see `replay` and `events`."""
-        if self._replays is None or self._replays.size < values:
-            self._replays = None
-            self._replays = cuda.device_array(max(1, values), np.int32)
-        return self._replays
+        if self._own is None or self._own.size < values:
+            self._own = None
+            self._own = cuda.device_array(max(1, values), np.int32)
+        return self._own
 
     def free_bytes(self) -> int:
         """Device bytes that may be planned with, in the current context: this block's are among them."""
@@ -195,7 +195,7 @@ class Arena:
 class DeviceBuffers(Arena):
     """The arrays of one launch, laid out in a workspace's block; `arguments` in the kernel's order."""
 
-    def __init__(self, work: WorkList, block: Block, replays: Any, workspace: Workspace) -> None:
+    def __init__(self, work: WorkList, block: Block, own: Any, workspace: Workspace) -> None:
         super().__init__(block, workspace)
         even_edges = work.even_edges if len(work.even_edges) else np.zeros((1, layout.EDGE_FIELDS), np.int64)
         (
@@ -216,7 +216,7 @@ class DeviceBuffers(Arena):
         state = self._place((max(1, work.state_values),), np.dtype(np.int32))
         self.arguments = (
             jobs, strips, query, target, matrices, top, column, wanted_rows, self.flags, tickets, self.stop,
-            self.progress, best_scores, self.lines, self._best, state, replays,
+            self.progress, best_scores, self.lines, self._best, state, own,
         )  # fmt: skip
 
     def _begun(self, beginning: NDArray[np.int64], size: int) -> Any:

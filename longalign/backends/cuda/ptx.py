@@ -54,6 +54,27 @@ def here(typing_context: Any, value: Any) -> Any:
 
 
 @intrinsic
+def store_if(typing_context: Any, condition: Any, array: Any, index: Any, value: Any) -> Any:
+    """Store an int32 to global memory if a condition is true, without a branch."""
+    ptx = (
+        "{ .reg .u64 p; .reg .pred q; cvta.to.global.u64 p, $1; setp.ne.b32 q, $0, 0; "
+        "@q st.global.b32 [p], $2; }"
+    )
+    instruction = ir.InlineAsm(
+        ir.FunctionType(ir.VoidType(), [_I32, _I64, _I32]), ptx, "r,l,r,~{memory}", side_effect=True
+    )
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        _, array_type, index_type, _ = signature.args
+        index = context.cast(builder, args[2], index_type, types.int64)
+        address = _address(context, builder, array_type, args[1], index)
+        builder.call(instruction, [builder.zext(args[0], _I32), address, args[3]])
+        return context.get_dummy_value()
+
+    return types.void(types.boolean, array, index, types.int32), generate
+
+
+@intrinsic
 def load_pair(typing_context: Any, array: Any, index: Any) -> Any:
     """Two neighbouring int64 from global memory, from an even index on, each read in one piece."""
     ptx = "{ .reg .u64 p; cvta.to.global.u64 p, $2; ld.relaxed.gpu.global.v2.b64 {$0, $1}, [p]; }"

@@ -49,7 +49,7 @@ NOTHING, NEWEST, SUSPECT, BOTH = map(np.int32, range(4))
 
 def make_replay(config: KernelConfig) -> tuple[Any, Any, Any, Any]:
     """Device functions that keep what a lane needs to sweep a batch again, its left edge included, in
-    `replays`, from `at` on; that hold it in registers, and keep what has been held; and that recall it."""
+    `memory`, from `at` on; that hold it in registers, and keep what has been held; and that recall it."""
     batch, loads, words = config.batch, -(-config.batch // LANES), config.state_words * LANES
     (store, load), numbers = make_keep(config), NUMBERS[config.numbers]
     store_link, load_link = numbers.store_link, numbers.load_link
@@ -57,13 +57,13 @@ def make_replay(config: KernelConfig) -> tuple[Any, Any, Any, Any]:
     full = config.batch % LANES == 0
 
     @cuda.jit(device=True)
-    def keep(replays, at, lane, opened, e, kept, inbox, inbox_at):
-        store(replays, at, lane, opened, e, kept)
+    def keep(memory, at, lane, opened, e, kept, inbox, inbox_at):
+        store(memory, at, lane, opened, e, kept)
         for k in range(loads):
             slot = np.int32(k * LANES + lane)
             if slot < batch:
                 link = load_shared(inbox, np.int32(inbox_at + slot_bytes * slot))
-                store_link(replays, at + words + link_words * slot, link)
+                store_link(memory, at + words + link_words * slot, link)
 
     @cuda.jit(device=True)
     def read_link(inbox, inbox_at, slot):
@@ -80,22 +80,22 @@ def make_replay(config: KernelConfig) -> tuple[Any, Any, Any, Any]:
         return first, read_link(inbox, inbox_at, np.int32(lane + LANES)) if loads > 1 else first
 
     @cuda.jit(device=True)
-    def keep_held(replays, at, lane, held, e_held, kept, links):
+    def keep_held(memory, at, lane, held, e_held, kept, links):
         first, second = links
         if full or lane < batch:
-            store_link(replays, at + words + link_words * lane, first)
+            store_link(memory, at + words + link_words * lane, first)
         if loads > 1 and (full or lane + LANES < batch):
-            store_link(replays, at + words + link_words * (lane + LANES), second)
-        store(replays, at, lane, held, e_held, kept)
+            store_link(memory, at + words + link_words * (lane + LANES), second)
+        store(memory, at, lane, held, e_held, kept)
 
     @cuda.jit(device=True)
-    def recall(replays, at, lane, opened, e, inbox, inbox_at):
+    def recall(memory, at, lane, opened, e, inbox, inbox_at):
         for k in range(loads):
             slot = np.int32(k * LANES + lane)
             if slot < batch:
-                link = load_link(replays, at + words + link_words * slot)
+                link = load_link(memory, at + words + link_words * slot)
                 store_shared(inbox, np.int32(inbox_at + slot_bytes * slot), link)
-        return load(replays, at, lane, opened, e)
+        return load(memory, at, lane, opened, e)
 
     return keep, hold, keep_held, recall
 

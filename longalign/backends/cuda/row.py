@@ -12,6 +12,7 @@ from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.config import KernelConfig
 from longalign.backends.cuda.letters import letter_scores
 from longalign.backends.cuda.numbers import NUMBERS, Numbers
+from longalign.backends.cuda.ptx import store_if
 from longalign.recurrence import make_cell
 
 #: The scores of a rectangle: letter scores plus alpha + beta, and alpha + beta itself, as integers; the
@@ -21,6 +22,9 @@ Costs = namedtuple("Costs", "match mismatch amount opening extend_cost floor")
 #: H - alpha - beta and the gap state beside it.
 Edge = namedtuple("Edge", "open gap")
 
+#: Where a lane puts a row aside if it `meets` a wanted one: in `memory` from `at` on (see `events`).
+Aside = namedtuple("Aside", "memory at meets")
+
 
 @cache
 def _make_cell(numbers: Numbers, local: bool) -> Any:
@@ -29,13 +33,17 @@ def _make_cell(numbers: Numbers, local: bool) -> Any:
 
 
 @cache
-def make_row(config: KernelConfig, any_letters: bool, guarded: bool, watched: bool = True) -> Any:
+def make_row(
+    config: KernelConfig, any_letters: bool, guarded: bool, watched: bool = True, meeting: bool = False
+) -> Any:
     """A device function that advances a lane by one row, from opened values (H - alpha - beta) in `above` and
     E in `e_above`.
 
     Those of the row go to `here` and `e_here`, which may be the same arrays; where `guarded`, only in halves
     with bits in `begun`. It returns the right edge, and `highest` or, where `watched`, what opened value of
-    the row is higher. `any_letters`: not only A C G T in the query.
+    the row is higher. `any_letters`: not only A C G T in the query. `meeting`: the row is put aside where
+    `aside` says, if it says so, number by number, as stores that come all at once wait for one another; else
+    there is no `aside`.
 
     Narrow strips spare F the way through H, which makes a column's part of the chain a single instruction.
     The last column's F is handed on and stored, and must be right where it is negative, too.
@@ -45,9 +53,10 @@ def make_row(config: KernelConfig, any_letters: bool, guarded: bool, watched: bo
     cell = _make_cell(numbers, config.local)
     maximum, lower, select, begin = numbers.maximum, numbers.lower, numbers.select, scores.begin
     add_score = scores.add_any if any_letters and scores.add_any else scores.add
+    strip_width = config.strip_width
 
     @cuda.jit(device=True)
-    def advance(above, here, e_above, e_here, letters, letter, diagonal, left, highest, costs, begun):
+    def advance(above, here, e_above, e_here, letters, letter, diagonal, left, highest, costs, begun, aside):
         begin(letters, letter)
         open_left, f = left.open, left.gap
         for k in range(columns):
@@ -58,6 +67,9 @@ def make_row(config: KernelConfig, any_letters: bool, guarded: bool, watched: bo
             open_left = lower(but_for_f, costs.opening) if k < early_until else opened
             here[k] = select(begun, opened, here[k]) if guarded else opened
             e_here[k] = select(begun, e, e_here[k]) if guarded else e
+            if meeting:
+                store_if(aside.meets, aside.memory, aside.at + k, here[k])
+                store_if(aside.meets, aside.memory, aside.at + strip_width + k, e_here[k])
             if watched:
                 highest = maximum(highest, opened)
         return Edge(open_left, f), highest
