@@ -8,7 +8,7 @@ from threading import Event
 import numpy as np
 import pytest
 
-from longalign.boundary import BestCell, Boundary
+from longalign.boundary import BestCell, Boundary, State, Waypoint
 from longalign.errors import StoreError
 from longalign.geometry import Grid
 from longalign.store import MemoryStore, TileRecord
@@ -83,14 +83,37 @@ def test_a_write_is_put_off_for_as_long_as_nobody_waits_for_it(monkeypatch):
     assert store.has_tile(TILES[2])
 
 
-def test_a_write_that_nobody_waits_for_begins_all_the_same(monkeypatch):
-    monkeypatch.setattr("longalign.store.behind._HEAD_START", 0.01)
+@pytest.mark.parametrize("hurried", [False, True])
+def test_a_write_that_nobody_waits_for_begins_all_the_same(monkeypatch, hurried):
+    monkeypatch.setattr("longalign.store.behind._HEAD_START", 3600 if hurried else 0.01)
+    store = Slow()
+    with WriteBehind(store, devices=1) as behind:
+        behind.put_tile(TILES[0], record(TILES[0]))
+        if hurried:
+            behind.hurry()
+        [write] = behind._on_their_way.values()
+        store.may_write.set()
+        assert write.future.result(timeout=60) is None
+        assert store.has_tile(TILES[0])
+        assert not behind._on_their_way  # nothing is kept in memory any longer
+
+
+def test_a_path_is_stored_when_the_tiles_are(monkeypatch):
+    monkeypatch.setattr("longalign.store.behind._HEAD_START", 3600)
     store = willing()
     with WriteBehind(store, devices=1) as behind:
         behind.put_tile(TILES[0], record(TILES[0]))
-        [write] = behind._on_their_way.values()
-        assert write.future.result(timeout=60) is None
+        behind.put_path([Waypoint(1, 1, State.H, 0)], complete=True)
         assert store.has_tile(TILES[0])
+
+
+def test_there_is_no_path_through_tiles_that_cannot_be_written():
+    store = willing(failing=[0])
+    behind = WriteBehind(store, devices=1)
+    behind.put_tile(TILES[0], record(TILES[0]))
+    with pytest.raises(StoreError, match="disk full at 0"):
+        behind.put_path([Waypoint(1, 1, State.H, 0)], complete=True)
+    assert store.get_path() == ([], False)
 
 
 def test_head_starts_of_several_devices_do_not_add_up(monkeypatch):

@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 
@@ -65,9 +66,8 @@ def test_lines_that_go_to_files_come_deflated(tmp_path, behind):
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(type(store), "put_tile", put)
-            lattice = lattice_in(WriteBehind(store, 1) if behind else store)
-            sweep_tile(lattice, ReferenceBackend(), GRID.tile(0, 0))
-            lattice.store.flush()
+            with WriteBehind(store, 1) if behind else nullcontext(store) as used:
+                sweep_tile(lattice_in(used), ReferenceBackend(), GRID.tile(0, 0))
         lines = [kept[0].rows, kept[0].cols]
         return {isinstance(values, DeflatedArray) for line in lines for values in (line.steps, line.gaps)}
 

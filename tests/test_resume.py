@@ -6,6 +6,7 @@ import os
 import random
 import shutil
 import signal
+import threading
 import time
 from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
@@ -167,7 +168,27 @@ def test_a_tile_damaged_as_soon_as_it_is_written_is_swept_again(tmp_path, answer
     assert len(notices(events)) == 1
 
 
-def test_a_disk_that_is_full_at_the_last_tile_ends_the_run_before_phase_2(tmp_path, answer, monkeypatch):
+def test_phase_2_begins_while_the_last_tile_is_written(tmp_path, answer, monkeypatch):
+    put_tile, stitch, begun = DirectoryStore.put_tile, pipeline.stitch, threading.Event()
+
+    def put_late(self, tile, record):
+        if (tile.row, tile.col) == LAST_TILE:
+            assert begun.wait(60)
+        put_tile(self, tile, record)
+
+    def begin(*arguments):
+        begun.set()
+        return stitch(*arguments)
+
+    monkeypatch.setattr(DirectoryStore, "put_tile", put_late)
+    monkeypatch.setattr(pipeline, "stitch", begin)
+    assert result(small_run(tmp_path)) == answer
+    assert tiles_in(tmp_path) == TILES
+
+
+def test_a_disk_that_is_full_at_the_last_tile_ends_the_run_before_a_path_is_stored(
+    tmp_path, answer, monkeypatch
+):
     put_tile, events = DirectoryStore.put_tile, []
 
     def full(self, tile, record):
@@ -179,8 +200,9 @@ def test_a_disk_that_is_full_at_the_last_tile_ends_the_run_before_phase_2(tmp_pa
         patch.setattr(DirectoryStore, "put_tile", full)
         with pytest.raises(StoreError, match="No space left"):
             small_run(tmp_path, events.append)
-    assert [event.name for event in events if isinstance(event, PhaseStarted)] == ["score"]
-    assert not any(isinstance(event, PhaseFinished) for event in events)
+    assert [event.name for event in events if isinstance(event, PhaseStarted)] == ["score", "stitch"]
+    assert [event.name for event in events if isinstance(event, PhaseFinished)] == ["score"]
+    assert not (tmp_path / "path.h5").exists()
     events.clear()
     assert result(small_run(tmp_path, events.append)) == answer
     assert swept(events) == 1

@@ -19,7 +19,7 @@ def score(lattice: StoreLattice, engine: Engine, emit: Emit) -> Waypoint:
     with closing(run_tiles(lattice, engine)) as events:
         for event in events:
             emit(event)
-    lattice.store.flush()
+    lattice.store.hurry()
     grid = lattice.grid
     if lattice.problem.is_local:
         best = best_of([lattice.store.get_tile(tile).best for tile in grid.tiles()])

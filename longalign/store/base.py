@@ -77,8 +77,8 @@ class Store(Protocol):
 
     def put_tile(self, tile: Tile, record: TileRecord) -> None: ...
 
-    def flush(self) -> None:
-        """Wait until every tile that was put is safe. Raises StoreError if one cannot be written."""
+    def hurry(self) -> None:
+        """No more tiles are expected for a while: do not put off writing any. Nothing is waited for."""
         ...
 
     def get_tile(self, tile: Tile) -> TileRecord:
@@ -88,7 +88,10 @@ class Store(Protocol):
     def drop_tile(self, row: int, col: int) -> None: ...
 
     def put_path(self, waypoints: Iterable[Waypoint], complete: bool) -> None:
-        """Replace the start states found so far, from the end cell backwards."""
+        """Replace the start states found so far, from the end cell backwards; all tiles are safe then.
+
+        Raises StoreError if one cannot be written.
+        """
         ...
 
     def get_path(self) -> tuple[list[Waypoint], bool]:

@@ -1,7 +1,7 @@
-"""A store that writes a tile while the next one is swept.
+"""A store that writes a tile while the next one is swept, and the last one while phase 2 begins.
 
 What a sweep does before its kernel runs, and what a device waits for, takes turns with writing at Python's
-lock. So a write begins a little later than it could, unless somebody waits for it.
+lock. So a write begins a little later than it could, unless somebody waits for it or hurries it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _HEAD_START = 0.3
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Write:
-    """A tile on its way; `hurry` is set when somebody waits for it."""
+    """A tile on its way; `hurry` is set when it is to be put off no longer."""
 
     record: TileRecord
     future: Future[None]
@@ -36,8 +36,8 @@ class WriteBehind:
     """Hands tiles to one thread, which writes them to `store`; reads them from memory until they are there.
 
     At most one tile is on its way for each of `devices` that sweep. What writing raises is raised by whatever
-    is asked for next, `flush` at the latest. Leaving the context waits for what is on its way, and raises
-    what that raises, unless something else has been raised.
+    waits for it next: `put_tile`, `put_path` or `flush`. Leaving the context waits for what is on its way,
+    and raises what that raises, unless something else has been raised.
     """
 
     def __init__(self, store: Store, devices: int) -> None:
@@ -53,10 +53,7 @@ class WriteBehind:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with self._lock:
-            writes = list(self._on_their_way.values())
-        for write in writes:
-            write.hurry.set()
+        self.hurry()
         self._executor.shutdown()
         if error is None:
             self.flush()
@@ -75,6 +72,15 @@ class WriteBehind:
     def _write(self, tile: Tile, record: TileRecord, begin: float, hurry: Event) -> None:
         hurry.wait(max(0.0, begin - monotonic()))
         self._store.put_tile(tile, record)
+        with self._lock:  # memory is wanted for other things
+            self._on_their_way.pop((tile.row, tile.col), None)
+
+    def hurry(self) -> None:
+        """Put off no longer what is on its way."""
+        with self._lock:
+            writes = list(self._on_their_way.values())
+        for write in writes:
+            write.hurry.set()
 
     def flush(self) -> None:
         """Wait until all tiles are written. Raises StoreError if one cannot be."""
@@ -110,6 +116,7 @@ class WriteBehind:
         self._store.drop_tile(row, col)
 
     def put_path(self, waypoints: Iterable[Waypoint], complete: bool) -> None:
+        self.flush()  # a path leads through tiles that are there
         self._store.put_path(waypoints, complete)
 
     def get_path(self) -> tuple[list[Waypoint], bool]:

@@ -265,7 +265,7 @@ class DirectoryStore:
             for name in _LINE_DATASETS:
                 getattr(lines, name).find()
 
-    def flush(self) -> None:
+    def hurry(self) -> None:
         """A tile is safe as soon as it is put."""
 
     def get_tile(self, tile: Tile) -> TileRecord:
