@@ -33,7 +33,7 @@ class Slow(MemoryStore):
         self.failing = failing
 
     def put_tile(self, tile, record):
-        self.may_write.wait()
+        assert self.may_write.wait(60)
         if tile.row in self.failing:
             raise StoreError(f"disk full at {tile.row}")
         super().put_tile(tile, record)

@@ -169,17 +169,21 @@ def test_a_tile_damaged_as_soon_as_it_is_written_is_swept_again(tmp_path, answer
 
 
 def test_phase_2_begins_while_the_last_tile_is_written(tmp_path, answer, monkeypatch):
-    put_tile, stitch, begun = DirectoryStore.put_tile, pipeline.stitch, threading.Event()
+    put_tile, stitch = DirectoryStore.put_tile, pipeline.stitch
+    writing, begun = threading.Event(), threading.Event()
 
     def put_late(self, tile, record):
         if (tile.row, tile.col) == LAST_TILE:
+            writing.set()
             assert begun.wait(60)
         put_tile(self, tile, record)
 
     def begin(*arguments):
+        assert writing.wait(60)
         begun.set()
         return stitch(*arguments)
 
+    monkeypatch.setattr("longalign.store.behind._HEAD_START", 3600)
     monkeypatch.setattr(DirectoryStore, "put_tile", put_late)
     monkeypatch.setattr(pipeline, "stitch", begin)
     assert result(small_run(tmp_path)) == answer

@@ -1,4 +1,7 @@
-"""Phase 1: sweep the whole matrix, keep the lattice in the store, find the end cell."""
+"""Phase 1: sweep the whole matrix, keep the lattice in the store, find the end cell.
+
+What the last tile leaves may still be on its way to the disk when phase 2 begins.
+"""
 
 from __future__ import annotations
 

@@ -36,8 +36,8 @@ class WriteBehind:
     """Hands tiles to one thread, which writes them to `store`; reads them from memory until they are there.
 
     At most one tile is on its way for each of `devices` that sweep. What writing raises is raised by whatever
-    waits for it next: `put_tile`, `put_path` or `flush`. Leaving the context waits for what is on its way,
-    and raises what that raises, unless something else has been raised.
+    waits for it next: `put_tile`, `drop_tile`, `put_path` or `flush`. Leaving the
+    context waits for what is on its way, and raises what that raises, unless something else has been raised.
     """
 
     def __init__(self, store: Store, devices: int) -> None:
@@ -72,7 +72,7 @@ class WriteBehind:
     def _write(self, tile: Tile, record: TileRecord, begin: float, hurry: Event) -> None:
         hurry.wait(max(0.0, begin - monotonic()))
         self._store.put_tile(tile, record)
-        with self._lock:  # memory is wanted for other things
+        with self._lock:  # the same write: nobody puts a tile twice without dropping it, which waits
             self._on_their_way.pop((tile.row, tile.col), None)
 
     def hurry(self) -> None:

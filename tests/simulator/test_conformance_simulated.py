@@ -10,7 +10,7 @@ from numba import cuda
 from numba.cuda.simulator import kernelapi
 
 from longalign.backends.base import SweepJob
-from longalign.backends.cuda import edges, kernel, launch, planning, replay, window
+from longalign.backends.cuda import backend, edges, kernel, launch, planning, replay, window
 from longalign.backends.cuda.backend import CudaBackend
 from longalign.backends.cuda.config import LANES, KernelConfig
 from longalign.boundary import State, entry_edges
@@ -123,10 +123,12 @@ def test_batches_of_more_rows_than_lanes_are_repeated_from_all_of_their_left_edg
 
 @pytest.mark.parametrize("rows", [17, 29, 30, 31, 32])
 def test_rows_below_the_rectangle_come_to_nothing(rows: int):
-    """No row is wanted, which would guard them; the last letters would go on matching."""
+    """The last letters would go on matching. In wide strips nothing guards them if the last row is wanted."""
     query = np.full(rows, 1, np.uint8)
     query[-5:] = 0
-    check_packed([replace(whole_matrix(query, np.zeros(8, np.uint8), STEEP, True), rows=(), cols=())])
+    job = whole_matrix(query, np.zeros(8, np.uint8), STEEP, True)
+    check_packed([replace(job, rows=(), cols=())])
+    check_packed([replace(job, rows=(rows,), cols=())], columns=9)
 
 
 def test_a_batch_that_is_repeated_ends_without_letters():
@@ -210,6 +212,37 @@ def test_batches_that_are_read_ahead(wishes: dict[str, int], monkeypatch: pytest
     job = replace(whole_matrix(query, target, Scoring(), True), rows=(15, 50), cols=(192, 300))
     assert CudaBackend(warps=1, columns=3).choices([job])[0].config.ahead
     check_packed([job], columns=3, **wishes)
+
+
+@pytest.mark.parametrize(
+    ("local", "wishes"),
+    [(True, {}), (True, {"band_rows": 60}), (False, {})],
+    ids=["local", "bands", "global"],
+)
+def test_batches_that_only_meet_a_wanted_row(
+    local: bool, wishes: dict[str, int], monkeypatch: pytest.MonkeyPatch
+):
+    """In the rectangle and at its end; in a strip of all parts, and in one of three."""
+    meetings = []
+
+    def make(config, kind):
+        sweep = make_sweep_eventful_batch(config, kind)
+
+        def counted(*arguments):
+            meetings.append(kind)
+            return sweep(*arguments)
+
+        return counted
+
+    make_sweep_eventful_batch = kernel.make_sweep_eventful_batch
+    monkeypatch.setattr(kernel, "make_sweep_eventful_batch", make)
+    backend._kernel.cache_clear()
+    rng = np.random.default_rng(6)
+    query = rng.integers(0, 4, 100, np.uint8)
+    target = mutated(query, 603, 0.1, rng)
+    job = replace(whole_matrix(query, target, Scoring(), local), rows=(40, 100), cols=(576,))
+    check_packed([job], columns=9, **wishes)
+    assert "meeting" in meetings
 
 
 @pytest.mark.parametrize(("words", "seed"), [(2, 0), (8, 0), (8, 1)])

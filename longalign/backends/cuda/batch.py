@@ -48,11 +48,10 @@ State = namedtuple("State", "carry upper lower high higher")
 #: `replay`. "any letters": the query has others than A C G T, which is rare. "partial": some parts are above
 #: the rectangle or below it, and must not sweep on there (see `kernel`). Strips follow one another no faster
 #: than they get through such batches, at their beginnings and at their ends, so these must not be slow.
-#: "meeting": parts may meet a wanted row. "eventful": that and the one before, and there may be more; see
-#: `eventful` for both.
+#: "meeting": parts may meet a wanted row. "eventful": both "partial" and "meeting", or more; see `eventful`.
 Kind = Literal["usual", "sampled", "any letters", "partial", "meeting", "eventful"]
 
-#: The same as numbers, what is frequent first; and the way row by row.
+#: The same as numbers; and the way row by row.
 USUAL, SAMPLED, ANY_LETTERS, PARTIAL, EVENTFUL, MEETING, BY_ROWS = map(np.int32, range(7))
 
 #: Steps of one turn of the loop over a batch: spares copies between registers.
@@ -184,8 +183,8 @@ def make_hand_on(config: KernelConfig) -> Any:
 
 @cache
 def make_step(config: KernelConfig, kind: Kind = "usual") -> Any:
-    """A device function that sweeps two rows, from where the desk is, and puts the second one `aside` if need
-    be: in meeting and eventful batches, where alone there is such a thing.
+    """A device function that sweeps two rows, from where the desk is. In meeting and eventful batches it puts
+    the second one `aside` if it is wanted; in others `aside` is None.
 
     In partial and eventful batches a half keeps its columns until it begins, and what it finds outside does
     not count.

@@ -79,7 +79,7 @@ class KernelConfig:
     def meets_apart(self) -> bool:
         """Whether batches in which parts only meet a wanted row have code of their own (see `eventful`).
 
-        In narrow strips they gain little; and short inputs are soon done, once all code has been compiled.
+        In narrow strips that gains less than it takes to compile.
         """
         return not self.narrow
 

@@ -1,11 +1,12 @@
 """Batches in which more happens than that parts begin or end: step by step where that can be, row by row
 otherwise.
 
-Step by step, two rows overlap as in other batches. A lane puts its second row aside if it is a wanted one: in
-"meeting" batches that is all. In "eventful" ones parts may begin or end as well, and strips may be ragged.
-Where a wanted row is the first of a step, where several are near one another, and where something happens
-among ambiguous letters, there is the way row by row. It is also the one that looks at each cell, where a
-batch is swept again to find the best one (see `replay`).
+Step by step, two rows overlap as in other batches. A lane puts its second row aside if it is a wanted one.
+Otherwise "meeting" batches are like usual ones. In "eventful" ones parts may have to be kept from what is
+outside, too, as in partial ones, and strips may be ragged. Where a wanted row is the first of a step, where
+several are near one another, and where something happens among ambiguous letters, there is the way row by
+row. It is also the one that looks at each cell, where a batch is swept again to find the best one (see
+`replay`).
 """
 
 # mypy: allow-untyped-defs

@@ -170,6 +170,7 @@ def make_store_aside(config: KernelConfig) -> Any:
         lane_part = np.int32(halves * place.lane)
         above = np.int32(row + STEP_ROWS * lane_part - batch - wanted.row)
         first = max(np.int32(0), np.int32(above // STEP_ROWS + 1))
+        # A wanted row far below makes this so low that columns up to there could not be counted.
         last = min(np.int32(parts - 1), max(np.int32(-1), np.int32((above + batch) // STEP_ROWS)))
         first_of_strip = np.int32(place.first - lane_part * columns)
         strip_end = cuda.shfl_sync(ALL_LANES, np.int32(place.first + place.width), place.last_lane)

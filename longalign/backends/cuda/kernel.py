@@ -164,7 +164,7 @@ def build_kernel(config: KernelConfig) -> Any:
         # letters, each stored twice, so that the letters of a batch can be read without an end. The shuffles
         # hide from the assembler what addresses are made of: it would make them anew in each row.
         warp = np.int32(cuda.threadIdx.x // LANES)
-        replay_at = (np.int64(cuda.blockIdx.x) * warps + warp) * warp_values
+        own_at = (np.int64(cuda.blockIdx.x) * warps + warp) * warp_values
         inbox = cuda.shared.array(slots, link_type)
         outbox = cuda.shared.array(slots, link_type)
         row_letters = cuda.shared.array(letter_slots, int32)
@@ -241,6 +241,7 @@ def build_kernel(config: KernelConfig) -> Any:
                 ):
                     return
                 kept = load_kept(state, state_at, lane, opened, e)
+            # Above the rectangle, only parts that sweep on there look at letters.
             if blanks or first_start > 0:
                 load_letters_again(
                     row_letters, ring_at, query, fields, rows, np.int32(first_start - span), first_start, lane
@@ -264,7 +265,7 @@ def build_kernel(config: KernelConfig) -> Any:
                 if looking:
                     of_suspect = to_repeat != NEWEST
                     now, kind = suspect if of_suspect else np.int32(start - batch), BY_ROWS
-                    kept_at = replay_at + side_values * (np.int32(1 - side) if of_suspect else side)
+                    kept_at = own_at + side_values * (np.int32(1 - side) if of_suspect else side)
                     kept = recall(memory, kept_at, lane, opened, e, inbox, inbox_at)
                     carry, origin = kept.carry, kept.origin
                     load_letters_again(
@@ -290,7 +291,7 @@ def build_kernel(config: KernelConfig) -> Any:
                         if holds:
                             links = hold(opened, e, held, e_held, lane, inbox, inbox_at)
                         else:
-                            kept_at = replay_at + side_values * side
+                            kept_at = own_at + side_values * side
                             keep(memory, kept_at, lane, opened, e, kept, inbox, inbox_at)
                     if ahead:
                         coming = begin_to_receive(query, column, fields, rows, end, lane)
@@ -382,7 +383,7 @@ def build_kernel(config: KernelConfig) -> Any:
                     exceeds, score = score_of(highest, threshold, costs, origin)
                     if exceeds:
                         if holds:
-                            kept_at = replay_at + side_values * side
+                            kept_at = own_at + side_values * side
                             keep_held(memory, kept_at, lane, held, e_held, kept, links)
                         watch_until = np.int32(end + WATCHED * batch)
                         if score > best.score + slack:

@@ -41,9 +41,9 @@ def make_row(
 
     Those of the row go to `here` and `e_here`, which may be the same arrays; where `guarded`, only in halves
     with bits in `begun`. It returns the right edge, and `highest` or, where `watched`, what opened value of
-    the row is higher. `any_letters`: not only A C G T in the query. `meeting`: the row is put aside where
-    `aside` says, if it says so, number by number, as stores that come all at once wait for one another; else
-    there is no `aside`.
+    the row is higher. `any_letters`: not only A C G T in the query. `meeting`: the row is put aside
+    where `aside` says, if it `meets`, number by number, as stores that come all at once wait for one another.
+    Without `meeting`, `aside` is None.
 
     Narrow strips spare F the way through H, which makes a column's part of the chain a single instruction.
     The last column's F is handed on and stored, and must be right where it is negative, too.
