@@ -331,13 +331,24 @@ def build_kernel(config: KernelConfig) -> Any:
                     elsewhere = load_relaxed(best_scores, job)  # it takes its time
                 letter_at = np.int32(ring_at + LETTER_BYTES * (first_row & (ring - 1)))
                 desk = Desk(inbox_at, outbox_at, letter_at, profile, lane_at)
-                if kind == USUAL:
-                    carry, highest = sweep_batch(
-                        opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, place,
-                        carry, threshold,
+                # In this order: with the usual one first, measured, long sweeps take three per cent longer.
+                if kind == BY_ROWS:
+                    carry, highest, best = sweep_rows(
+                        opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, origin,
+                        place, carry, best, looking, threshold, wanted_rows, first_wanted, jobs, lines,
                     )  # fmt: skip
-                elif samples and kind == SAMPLED:
-                    carry, highest = sweep_sampled_batch(
+                elif meets_apart and kind == MEETING:
+                    carry, highest = sweep_meeting_batch(
+                        opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, origin,
+                        place, carry, threshold, wanted, jobs, lines, memory,
+                    )  # fmt: skip
+                elif kind == EVENTFUL:
+                    carry, highest = sweep_eventful_batch(
+                        opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, origin,
+                        place, carry, threshold, wanted, jobs, lines, memory,
+                    )  # fmt: skip
+                elif not blanks and kind == PARTIAL:
+                    carry, highest = sweep_partial_batch(
                         opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, place,
                         carry, threshold,
                     )  # fmt: skip
@@ -346,25 +357,15 @@ def build_kernel(config: KernelConfig) -> Any:
                         opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, place,
                         carry, threshold,
                     )  # fmt: skip
-                elif not blanks and kind == PARTIAL:
-                    carry, highest = sweep_partial_batch(
+                elif samples and kind == SAMPLED:
+                    carry, highest = sweep_sampled_batch(
                         opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, place,
                         carry, threshold,
                     )  # fmt: skip
-                elif kind == EVENTFUL:
-                    carry, highest = sweep_eventful_batch(
-                        opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, origin,
-                        place, carry, threshold, wanted, jobs, lines, memory,
-                    )  # fmt: skip
-                elif meets_apart and kind == MEETING:
-                    carry, highest = sweep_meeting_batch(
-                        opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, origin,
-                        place, carry, threshold, wanted, jobs, lines, memory,
-                    )  # fmt: skip
                 else:
-                    carry, highest, best = sweep_rows(
-                        opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, origin,
-                        place, carry, best, looking, threshold, wanted_rows, first_wanted, jobs, lines,
+                    carry, highest = sweep_batch(
+                        opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, place,
+                        carry, threshold,
                     )  # fmt: skip
                 cuda.syncwarp()
                 if looking:
