@@ -33,9 +33,6 @@ from longalign.backends.cuda.sync import ALL_LANES
 #: A wanted row: its index, not positive if there is none, and its number from 0.
 Wanted = namedtuple("Wanted", "row number")
 
-#: Values of a row that has been put aside which a lane reads before it stores any: loads overlap.
-_TOGETHER = 4
-
 #: What a batch meets: the next wanted row, whether it is met, and whether that must be row by row.
 Ahead = namedtuple("Ahead", "wanted meets by_rows")
 
@@ -159,12 +156,14 @@ def make_store_aside(config: KernelConfig) -> Any:
     batch, columns, parts, halves = config.batch, config.columns, config.parts, config.halves
     strip_width, value_of = config.strip_width, NUMBERS[config.numbers].value
     aside_at = _make_aside_at(config)
+    # Columns that a lane reads before it stores any: loads overlap. In narrow strips it has few.
+    together = 2 if config.narrow else 4
 
     @cuda.jit(device=True)
     def store_aside(memory, lines, wanted, row, jobs, place, costs, origin):
         """`row` is that of the lane's first part after the batch."""
-        h = cuda.local.array(_TOGETHER, int32)
-        e = cuda.local.array(_TOGETHER, int32)
+        h = cuda.local.array(together, int32)
+        e = cuda.local.array(together, int32)
         # Part p has just swept the rows from above - 2p, exclusive, to above - 2p + batch, counted from the
         # wanted one.
         lane_part = np.int32(halves * place.lane)
@@ -179,15 +178,15 @@ def make_store_aside(config: KernelConfig) -> Any:
         to = jobs[place.job, layout.ROW_OUT_AT] + wanted.number * 2 * length + 1 + first_of_strip
         at, column = aside_at(), np.int32(first * columns + place.lane)
         while column < end:
-            for k in range(_TOGETHER):
+            for k in range(together):
                 nearest = np.int32(min(column + k * LANES, end - 1))
                 half = np.int32(nearest // columns % halves)
                 h[k] = value_of(memory[np.uint64(at + nearest)], half, origin)
                 e[k] = value_of(memory[np.uint64(at + strip_width + nearest)], half, origin)
-            for k in range(_TOGETHER):
+            for k in range(together):
                 if column + k * LANES < end:
                     lines[np.uint64(to + column + k * LANES)] = np.int32(h[k] + costs.amount)
                     lines[np.uint64(to + length + column + k * LANES)] = e[k]
-            column = np.int32(column + _TOGETHER * LANES)
+            column = np.int32(column + together * LANES)
 
     return store_aside

@@ -322,7 +322,7 @@ def build_kernel(config: KernelConfig) -> Any:
                     max(best.score, elsewhere), costs
                 ):  # fmt: skip
                     kind = SAMPLED
-                slack_of_batch = costs.amount if kind == SAMPLED else np.int32(0)
+                slack_of_batch = costs.amount if samples and kind == SAMPLED else np.int32(0)
                 threshold = threshold_of(
                     best, np.int32(0) if looking else elsewhere, top_row, np.int32(first + 1), costs, origin,
                     used, slack_of_batch,
