@@ -299,10 +299,11 @@ def test_kill_9_in_phase_2_or_3_is_gone_on_with(tmp_path):
             process.kill()
             process.communicate()
         there = tiles_in(store)
-        assert there == 36
+        assert there == 36 or (there == 35 and moment == "stitch")  # the last tile is written meanwhile
         again, events = finish(eager(store))
         assert again == line
-        assert not [event for event in events if event["event"] in ("tile_finished", "notice")]
+        assert [event["event"] for event in events].count("tile_finished") == 36 - there
+        assert "notice" not in [event["event"] for event in events]
 
 
 @pytest.mark.cluster
