@@ -212,6 +212,24 @@ def test_a_disk_that_is_full_at_the_last_tile_ends_the_run_before_a_path_is_stor
     assert swept(events) == 1
 
 
+def test_no_piece_is_stored_while_a_tile_cannot_be_written(tmp_path, answer, monkeypatch):
+    """The path is known, as only a tile and the pieces are gone."""
+    store = finished_store(tmp_path)
+    DirectoryStore.attach(store).tile_path(*LAST_TILE).unlink()
+    for piece in (store / "pieces").iterdir():
+        piece.unlink()
+
+    def full(self, tile, record):
+        raise StoreError("cannot be written: No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DirectoryStore, "put_tile", full)
+        with pytest.raises(StoreError, match="No space left"):
+            small_run(store)
+    assert not list((store / "pieces").iterdir())
+    assert result(small_run(store)) == answer
+
+
 # --- sequences and scoring that are others now
 
 

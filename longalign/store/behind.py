@@ -36,8 +36,8 @@ class WriteBehind:
     """Hands tiles to one thread, which writes them to `store`; reads them from memory until they are there.
 
     At most one tile is on its way for each of `devices` that sweep. What writing raises is raised by whatever
-    waits for it next: `put_tile`, `drop_tile`, `put_path` or `flush`. Leaving the
-    context waits for what is on its way, and raises what that raises, unless something else has been raised.
+    waits for it next: whoever puts or drops something, or `flush`. Leaving the context waits for what is on
+    its way, and raises what that raises, unless something else has been raised.
     """
 
     def __init__(self, store: Store, devices: int) -> None:
@@ -123,6 +123,7 @@ class WriteBehind:
         return self._store.get_path()
 
     def put_piece(self, number: int, piece: Piece) -> None:
+        self.flush()
         self._store.put_piece(number, piece)
 
     def get_piece(self, number: int) -> Piece | None:
