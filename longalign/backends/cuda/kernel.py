@@ -331,7 +331,7 @@ def build_kernel(config: KernelConfig) -> Any:
                     elsewhere = load_relaxed(best_scores, job)  # it takes its time
                 letter_at = np.int32(ring_at + LETTER_BYTES * (first_row & (ring - 1)))
                 desk = Desk(inbox_at, outbox_at, letter_at, profile, lane_at)
-                # In this order: with the usual one first, measured, long sweeps take three per cent longer.
+                # In this order: with the usual kind first, the assembler makes slower loops of long sweeps.
                 if kind == BY_ROWS:
                     carry, highest, best = sweep_rows(
                         opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, origin,
