@@ -284,21 +284,43 @@ def resident_warps(config: KernelConfig, hardware: Hardware, alphabet: int = 0) 
     return max(1, min(blocks, hardware.shared_bytes // shared)) * config.warps * hardware.multiprocessors
 
 
+@dataclass(frozen=True, slots=True)
+class _Pace:
+    """What the model says of a kernel on a device.
+
+    `latency` and `issue` are cycles of a row of a lane: by itself, and of the pipes that warps share. A strip
+    starts `lag` rows after its left neighbour, `resident` warps have room at a time.
+    """
+
+    latency: float
+    issue: float
+    lag: float
+    resident: int
+
+
+@lru_cache
+def _pace(config: KernelConfig, hardware: Hardware, alphabet: int) -> _Pace:
+    columns, batch = config.columns, config.batch
+    latency = _ROW_LATENCY + _COLUMN_LATENCY * columns + _BATCH_LATENCY / batch
+    issue = _ROW_ISSUE + _COLUMN_ISSUE * columns + _BATCH_ISSUE / batch
+    return _Pace(
+        latency - config.narrow * _NARROW_LATENCY,
+        issue + _CROWDED_ISSUE * max(0, columns - _ROOMY),
+        (1 if has_blanks(config) else _PARTIAL) * (config.lag + config.ahead * batch),
+        resident_warps(config, hardware, alphabet),
+    )
+
+
 def expected_seconds(
     rectangles: Sequence[tuple[int, int]], config: KernelConfig, hardware: Hardware, alphabet: int = 0
 ) -> float:
     """How long the kernel will take for rectangles of so many rows and strips each, roughly."""
-    columns, batch = config.columns, config.batch
+    pace = _pace(config, hardware, alphabet)
     strips = [count for _, count in rectangles]
-    warps = min(sum(strips), resident_warps(config, hardware, alphabet))
-    latency = _ROW_LATENCY + _COLUMN_LATENCY * columns + _BATCH_LATENCY / batch
-    latency -= config.narrow * _NARROW_LATENCY
-    issue = _ROW_ISSUE + _COLUMN_ISSUE * columns + _BATCH_ISSUE / batch
-    issue += _CROWDED_ISSUE * max(0, columns - _ROOMY)
-    row = max(latency, -(-warps // (_QUARTERS * hardware.multiprocessors)) * issue)
-    work = sum(rows * count for rows, count in rectangles)
-    lag = config.lag + config.ahead * batch
-    start = (1 if has_blanks(config) else _PARTIAL) * lag * row + _STRIP_LATENCY
+    warps = min(sum(strips), pace.resident)
+    row = max(pace.latency, -(-warps // (_QUARTERS * hardware.multiprocessors)) * pace.issue)
+    work = sum([rows * count for rows, count in rectangles])
+    start = pace.lag * row + _STRIP_LATENCY
     return (work / warps * row + min(max(strips), warps) * start) / hardware.clock
 
 
