@@ -262,7 +262,8 @@ class CudaBackend:
             )
             lines = download.finish()
         self.kernel_seconds += workspace.kernel_seconds()
-        swept = worklist.results(jobs, work, lines, buffers.best())
+        workspace.stream.synchronize()
+        swept = worklist.results(jobs, work, lines, buffers.best)
         progress(cells - reported)
         return swept
 

@@ -50,6 +50,7 @@ def run(
     kernel[blocks, config.warps * LANES, stream, shared_bytes](*buffers.arguments)
     try:
         finished.record(stream)
+        buffers.fetch_best()  # nobody need wait for the host to ask
         with cuda.defer_cleanup():  # giving memory back would wait for the kernel
             return _watch(buffers, workspace, download, progress)
     except BaseException:

@@ -96,7 +96,7 @@ class Workspace:
         self._block: Block | None = None
         self._size = 0
         self._staging: Any = None
-        self._inputs, self._uploads = _PinnedBytes(), _PinnedBytes()
+        self._inputs, self._uploads, self._downloads = _PinnedBytes(), _PinnedBytes(), _PinnedBytes()
         self._own: Any = None
 
     def staging(self, half: int) -> Any:
@@ -120,6 +120,10 @@ class Workspace:
     def uploads(self, size: int) -> NDArray[np.uint8]:
         """So many bytes of pinned memory for what is on its way to the device, until this is called again."""
         return self._uploads.first(size)
+
+    def downloads(self, size: int) -> NDArray[np.uint8]:
+        """So many bytes of pinned memory for what comes back from the device, until this is called again."""
+        return self._downloads.first(size)
 
     def memory_of_warps(self, values: int) -> Any:
         """Room for at least so many int32, for the warps' own use; see `replay` and `events`."""
@@ -213,6 +217,9 @@ class DeviceBuffers(Arena):
         self.edges = even_edges, top, column
         self.lines = self._place((max(1, work.line_values),), np.dtype(np.int32))
         self._best = self._place((len(work.strips), layout.BEST_FIELDS), np.dtype(np.int32))
+        best = workspace.downloads(4 * self._best.size).view(np.int32)
+        #: The best cell of each strip when the stream is done, until the next launch.
+        self.best: IntArray = best.reshape(self._best.shape)
         state = self._place((max(1, work.state_values),), np.dtype(np.int32))
         self.arguments = (
             jobs, strips, query, target, matrices, top, column, wanted_rows, self.flags, tickets, self.stop,
@@ -226,12 +233,9 @@ class DeviceBuffers(Arena):
             upload(self._part(start, beginning.shape, beginning.dtype), beginning, self._stream)
         return whole
 
-    def best(self) -> IntArray:
-        """A copy of the best cell of each strip."""
-        best = np.empty(self._best.shape, np.int32)
-        download(best, self._best, 0, self._stream)
-        self._stream.synchronize()
-        return best
+    def fetch_best(self) -> None:
+        """Begin to fill `best`, after what the stream has been given to do."""
+        download(self.best, self._best, 0, self._stream)
 
 
 def _rounded(size: int) -> int:
