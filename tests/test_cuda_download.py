@@ -135,7 +135,6 @@ def with_sinks(jobs):
 @pytest.mark.parametrize("band_rows", [32, worklist.ALL_ROWS])
 @pytest.mark.parametrize("staged", [40, 1 << 10])
 def test_only_final_values_are_fetched_and_in_the_end_all(monkeypatch, looks, slice_size, band_rows, staged):
-    monkeypatch.setattr(download, "_SLICE", slice_size)
     monkeypatch.setattr(download, "_LARGEST_SLICE", slice_size)
     monkeypatch.setattr(download, "_WORTH_STREAMING", 0)
     work, jobs = worklist.build(WORK, CONFIG, band_rows), with_sinks(WORK)
@@ -144,7 +143,7 @@ def test_only_final_values_are_fetched_and_in_the_end_all(monkeypatch, looks, sl
         for now in progress(work, looks):
             flags.values = now
             out.values, _ = finished_lines(work, WORK, now)
-            fetching.advance()
+            fetching.advance(slice_size)
         if looks > 1:
             assert now[work.strips[work.strips[:, layout.BAND].argmax(), layout.FLAG]] > 0
         out.values = finished_lines(work, WORK, now if looks else work.flags)[1]

@@ -181,6 +181,7 @@ class Packer:
         self._anchors[:, 0] = corners
         self._last = self._anchors[:, 0].copy()
         self._filled = [0] * len(index)
+        self._width = width
         table, dtype = DeflatingTable if deflates else PlainTable, np.dtype(f"i{width}")
         self._steps, self._gaps = (table(len(index), length, dtype) for _ in range(2))
 
@@ -193,11 +194,16 @@ class Packer:
         """The next cells of the line of this number: H and the gap state, int32 of equal length."""
         start = self._filled[line]
         stop = start + len(h)
-        steps = np.empty_like(h)
+        # Both are looked at together: whatever NumPy does to an array, threads take turns at Python's lock
+        # before and after, which takes longer than the work.
+        both = np.empty((2, len(h)), np.int32)
+        steps, gaps = both
         np.subtract(h[:1], self._last[line : line + 1], out=steps[:1])
         np.subtract(h[1:], h[:-1], out=steps[1:])
-        self._steps.put(line, start, steps)
-        self._gaps.put(line, start, h - gap)
+        np.subtract(h, gap, out=gaps)
+        narrow = narrowest(both).itemsize <= self._width
+        self._steps.put(line, start, steps, narrow)
+        self._gaps.put(line, start, gaps, narrow)
         first = start // ANCHOR_STRIDE + 1
         anchors = h[first * ANCHOR_STRIDE - 1 - start :: ANCHOR_STRIDE]
         self._anchors[line, first : first + len(anchors)] = anchors

@@ -35,10 +35,10 @@ class NarrowTable(ABC):
         self._shape, self._dtype = (lines, length), dtype
         self._wide: dict[int, IntArray] = {}
 
-    def put(self, line: int, start: int, values: IntArray) -> None:
-        """The next values of a line, from place `start` on."""
+    def put(self, line: int, start: int, values: IntArray, narrow: bool = False) -> None:
+        """The next values of a line, from place `start` on; `narrow` if they are known to fit."""
         if line not in self._wide:
-            if narrowest(values).itemsize <= self._dtype.itemsize:
+            if narrow or narrowest(values).itemsize <= self._dtype.itemsize:
                 self._keep(line, start, values)
                 return
             wide = np.empty(self._shape[1], np.int32)

@@ -23,11 +23,14 @@ from longalign.backends.cuda.worklist import WorkList
 from longalign.boundary import IntArray
 from longalign.threads import MOST_THREADS
 
-#: Values of one boundary array in a copy: at least, until the kernel has finished, and at most.
-_SLICE, _LARGEST_SLICE = 1 << 17, 1 << 18
+#: Values of one boundary array in a copy, at most.
+_LARGEST_SLICE = 1 << 18
 
 #: Boundaries of fewer values in all are fetched in one go when the kernel has finished.
 _WORTH_STREAMING = 1 << 22
+
+#: Threads that feed sinks: with more of them, turns at Python's lock take longer than what they do in them.
+_FEEDERS = min(4, MOST_THREADS)
 
 #: Values that go to no sinks: fewer than these go directly where they are wanted.
 _WORTH_STAGING = 1 << 22
@@ -108,7 +111,7 @@ class Download:
         self._half = 0
         self._rectangles: list[_Rectangle] = []
         self._feeding: list[Future[None]] = []
-        self._threads = ThreadPoolExecutor(MOST_THREADS, "lines")
+        self._threads = ThreadPoolExecutor(_FEEDERS if self.streams else MOST_THREADS, "lines")
         if self.streams:
             in_order = work.strips[np.argsort(work.strips[:, layout.FLAG], kind="stable")]
             cuts = np.searchsorted(in_order[:, layout.JOB], np.arange(1, len(jobs)))
@@ -123,12 +126,12 @@ class Download:
     ) -> None:
         self._threads.shutdown(cancel_futures=True)
 
-    def advance(self) -> None:
-        """Fetch what has become final, while the kernel runs."""
+    def advance(self, least: int) -> None:
+        """Fetch what has become final, while the kernel runs: at least so many values of a boundary array."""
         flags = self._flags.copy_to_host(stream=self._space.talk)
         self._space.talk.synchronize()
         for rectangle in self._rectangles:
-            self._fetch((line, end) for line, end in rectangle.final(flags) if end - line.fetched >= _SLICE)
+            self._fetch((line, end) for line, end in rectangle.final(flags) if end - line.fetched >= least)
 
     def finish(self) -> IntArray | None:
         """After the kernel has finished: all values of all lines, or None if they have gone to sinks."""

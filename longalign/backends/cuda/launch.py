@@ -20,13 +20,17 @@ from longalign.backends.cuda.memory import DeviceBuffers, Workspace
 LEAST_BLOCKS = 128
 
 _REPORT_SECONDS = 0.1
-_FETCH_SECONDS = 0.02
 
 #: Short kernels are watched without pause; then pauses grow with the time so far, of which each is one part
 #: of `_PAUSES`.
 _ATTENTION = 2e-2
 _PAUSES = 200
 _LONGEST_WAIT = 5e-4
+
+#: So are the pauses between two looks at boundaries, from the shortest to the longest. What has come is
+#: fetched if it is so many values of one for each second: of a short sweep, little is left for the end.
+_FETCHES, _SHORTEST_PAUSE, _LONGEST_PAUSE = 50, 5e-3, 2e-2
+_VALUES_A_SECOND = 4_500_000
 
 
 def run(
@@ -63,14 +67,15 @@ def _watch(buffers: DeviceBuffers, workspace: Workspace, download: Download, pro
     """Report progress, and fetch boundaries, until the kernel has finished."""
     reported = 0
     started = time.monotonic()
-    next_report, next_fetch = started + _REPORT_SECONDS, started + _FETCH_SECONDS
+    next_report, next_fetch = started + _REPORT_SECONDS, started + _SHORTEST_PAUSE
     while not workspace.finished.query():
         so_far = time.monotonic() - started
         if so_far > _ATTENTION:
             time.sleep(min(so_far / _PAUSES, _LONGEST_WAIT))
         if download.streams and time.monotonic() >= next_fetch:
-            download.advance()
-            next_fetch = time.monotonic() + _FETCH_SECONDS
+            pause = min(max(so_far / _FETCHES, _SHORTEST_PAUSE), _LONGEST_PAUSE)
+            download.advance(int(pause * _VALUES_A_SECOND))
+            next_fetch = time.monotonic() + pause
         if time.monotonic() >= next_report:
             buffers.progress.copy_to_host(workspace.swept, stream=workspace.talk)
             workspace.talk.synchronize()
