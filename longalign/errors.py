@@ -31,6 +31,10 @@ class BudgetTooSmall(UsageError):
         self.needed = needed
 
 
+class MemoryTooSmall(UsageError):
+    """Memory in which a run does not fit, however its matrix is cut."""
+
+
 class BackendError(LongalignError):
     """A back end that is missing, cannot run this input, or failed while running."""
 

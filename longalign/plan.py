@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from longalign.backends.base import Backend, DeviceFacts, Workers
 from longalign.budgets import Budget, Cut, Pace, budgets_worth_knowing, in_words
-from longalign.errors import BackendError, BudgetTooSmall, UsageError
+from longalign.errors import BackendError, BudgetTooSmall, MemoryTooSmall, UsageError
 from longalign.geometry import (
     BYTES_PER_CELL,
     BYTES_PER_KEPT_START,
@@ -24,6 +24,7 @@ from longalign.geometry import (
     Grid,
     Tile,
     default_budget,
+    parts,
     plan_grid,
     roomy,
     smallest_budget,
@@ -50,8 +51,12 @@ _TILE_SHARE = 4
 #: Bytes of boundaries that one tile returns, at most: what a crash may cost, and a file may hold.
 _LARGEST_TILE = 6 << 30
 
-#: Tiles are not made smaller than this many letters a side to fit in memory.
-_SMALLEST_TILE = 1024
+#: To fit in memory, tiles are not made smaller than this many letters a side, nor ever more than so many of
+#: them: each has a file.
+_SMALLEST_TILE, _MOST_TILES = 1024, 1 << 10
+
+#: Bytes of memory that no machine has.
+_NO_MACHINE = 1 << 50
 
 #: Tiles of fewer rows than columns are cut in width, not in height, from this ratio on: the fewer tiles stand
 #: side by side, the fewer pipelines of strips are filled.
@@ -96,15 +101,54 @@ def plan(
     with figures, if a budget is too small, or memory, or the space on the store's disk; how long runs with
     other budgets would take also depends on `scoring`, and on whether the mode is `local`.
     """
-    cut = _cutter(rows, cols, resources, command, store_path, workers, start_states, scoring)
+
+    def cutter(using: Resources, store_path: Path | None = store_path) -> Cut:
+        return _cutter(rows, cols, using, command, store_path, workers, start_states, scoring)
+
+    def fits(memory: int, store_path: Path | None = store_path) -> bool:
+        try:
+            cutter(replace(resources, memory=memory), store_path)(resources.store_budget)
+        except MemoryTooSmall:
+            return False
+        except BudgetTooSmall:  # which more memory would not change
+            return True
+        return True
+
+    pace = pace_of(resources, workers, start_states, scoring, local)
+    cell_bytes = bytes_per_stored_cell(start_states, store_path is None, scoring)
     try:
-        return cut(resources.store_budget)
+        return _cut_or_name_budgets(rows, cols, cutter(resources), resources.store_budget, cell_bytes, pace)
+    except MemoryTooSmall:
+        needed, memory = _least_memory(fits, resources.memory), resources.memory
+        stored = store_path is None and fits(memory, Path())
+        elsewhere = "; with --store DIR, which keeps boundaries on disk, that would do" * stored
+        raise UsageError(f"{_too_little(rows, cols, needed, memory)}{elsewhere}") from None
+
+
+def _cut_or_name_budgets(
+    rows: int, cols: int, cut: Cut, budget: int | None, cell_bytes: float, pace: Pace
+) -> Grid:
+    """The grid for a budget; if that is too small, UsageError says which ones would do."""
+    try:
+        return cut(budget)
     except BudgetTooSmall:
-        assert resources.store_budget is not None
-        pace = pace_of(resources, workers, start_states, scoring, local)
-        others = _worth_knowing(cut, store_path, start_states, pace, scoring)
-        refused = too_small(rows, cols, resources.store_budget, others[0].size)
+        assert budget is not None
+        others = budgets_worth_knowing(cut, cell_bytes, pace)
+        refused = too_small(rows, cols, budget, others[0].size)
         raise UsageError(f"{refused}; {in_words(others)}") from None
+
+
+def _least_memory(fits: Callable[[int], bool], too_little: int) -> int:
+    """About the fewest bytes of memory that do, a hundredth more at most."""
+    low, high = too_little, 2 * max(too_little, _PROGRAM_BYTES)
+    while not fits(high):
+        if high > _NO_MACHINE:
+            raise UsageError("tiles that a device can sweep would be too many")
+        low, high = high, 2 * high
+    while high - low > high // 128:
+        middle = (low + high) // 2
+        low, high = (low, middle) if fits(middle) else (middle, high)
+    return high
 
 
 def store_budgets(
@@ -124,7 +168,7 @@ def store_budgets(
     """
     cut = _cutter(rows, cols, resources, "align", store_path, workers, start_states, scoring)
     pace = pace_of(resources, workers, start_states, scoring, local)
-    return _worth_knowing(cut, store_path, start_states, pace, scoring)
+    return budgets_worth_knowing(cut, bytes_per_stored_cell(start_states, store_path is None, scoring), pace)
 
 
 def pace_of(
@@ -137,13 +181,6 @@ def pace_of(
     """How fast a run is; the parameters are those of `plan`."""
     eager = start_states == "eager"
     return Pace(resources.backends, scoring, local, not (workers or eager), eager)
-
-
-def _worth_knowing(
-    cut: Cut, store_path: Path | None, start_states: StartStates, pace: Pace, scoring: Scoring
-) -> list[Budget]:
-    cell_bytes = bytes_per_stored_cell(start_states, store_path is None, scoring)
-    return budgets_worth_knowing(cut, cell_bytes, pace)
 
 
 def _cutter(
@@ -205,6 +242,10 @@ def _plan(
         if edges_only:
             yield plan_grid(rows, cols, largest, None, strip_width=strip_width)
             return
+        if resources.store_budget is None:
+            _check_room(
+                rows, cols, smallest_budget(rows, cols, largest, cell_bytes), room, store_path is None
+            )
         for short_last in (True, False) if last_is_waited_for else (False,):
             yield _cut(
                 rows, cols, largest, useful, room, resources.store_budget, cell_bytes, strip_width,
@@ -216,15 +257,21 @@ def _plan(
         return _most_line_cells(grid) <= line_cells and tile_bytes <= most_bytes
 
     while (grid := next(filter(fits, grids(shape)), None)) is None:
-        if max(shape) <= _SMALLEST_TILE:
-            raise UsageError(
-                f"the boundaries of a tile of {shape[0]} x {shape[1]} letters do not fit: more memory "
-                "(--mem), or a coarser lattice (--store-budget), would do"
-            )
-        tall = shape[0] * _FLATTEST >= shape[1]
-        shape = (ceil(shape[0] / 2), shape[1]) if tall else (shape[0], ceil(shape[1] / 2))
+        shape = _smaller(rows, cols, shape, workers)
     check_memory(grid, resources, store_path is None, workers, start_states, scoring)
     return grid
+
+
+def _smaller(rows: int, cols: int, shape: tuple[int, int], workers: Workers | None) -> tuple[int, int]:
+    """The next smaller shape of tiles to try, where these have boundaries for which there is no memory."""
+    height, width = shape
+    tall = width <= _SMALLEST_TILE or (height > _SMALLEST_TILE and height * _FLATTEST >= width)
+    if max(shape) <= _SMALLEST_TILE or 2 * parts(rows, height) * parts(cols, width) > _MOST_TILES:
+        refused = f"the boundaries of a tile of {height:,} x {width:,} letters do not fit"
+        if workers is not None:
+            raise UsageError(f"{refused} in the memory of the workers: more of that would do")
+        raise MemoryTooSmall(refused)
+    return (ceil(height / 2), width) if tall else (height, ceil(width / 2))
 
 
 def bytes_per_stored_cell(start_states: StartStates, in_memory: bool, scoring: Scoring) -> float:
@@ -257,7 +304,7 @@ def check_memory(
         _check_worker(rows, cols, _fixed_bytes(rows, cols) + tile, workers)
     cell_bytes = bytes_per_stored_cell(start_states, in_memory, scoring)
     kept = ceil(grid.stored_cells * cell_bytes) if in_memory else 0
-    _check_memory(rows, cols, needed + kept, resources.memory, kept)
+    _check_memory(rows, cols, needed + kept, resources.memory)
 
 
 def check_disk(
@@ -325,15 +372,19 @@ def _cut(
 ) -> Grid:
     """The grid for tiles of `shape`: in `wanted` bytes, else in as many `useful` ones as `room` has."""
     least = smallest_budget(rows, cols, shape, cell_bytes)
-    if wanted is None and least > room:
-        raise UsageError(
-            f"the boundaries of {rows:,} x {cols:,} letters take at least {_about(least)}, and there is room "
-            f"for {_no_more_than(room)}: "
-            "more memory (--mem), or a store on a disk with space (--store), would do"
-        )
     default = min(room, max(useful, least))
     budget = default if wanted is None else wanted
     return plan_grid(rows, cols, shape, budget, cell_bytes, strip_width, short_last=short_last)
+
+
+def _check_room(rows: int, cols: int, least: int, room: int, in_memory: bool) -> None:
+    """Raise UsageError, with figures, if there is no room for the edges of tiles."""
+    if least > room:
+        refused = f"the boundaries of {rows:,} x {cols:,} letters take at least {_about(least)}"
+        refused += f", and there is room for {_no_more_than(room)}"
+        if in_memory:
+            raise MemoryTooSmall(refused)
+        raise UsageError(f"{refused}: make room, or begin a store on another disk")
 
 
 def _room(rows: int, cols: int, resources: Resources, store_path: Path | None) -> int:
@@ -383,14 +434,16 @@ def _fixed_bytes(rows: int, cols: int) -> int:
     return _PROGRAM_BYTES + _BYTES_PER_LETTER * (rows + cols)
 
 
-def _check_memory(rows: int, cols: int, needed: int, memory: int, kept: int = 0) -> None:
-    """`kept` of the bytes needed are boundaries, which can be elsewhere."""
+def _check_memory(rows: int, cols: int, needed: int, memory: int) -> None:
     if needed > memory:
-        would_do = f"; --store DIR would keep {_about(kept)} of it on disk" if needed - kept <= memory else ""
-        raise UsageError(
-            f"{rows:,} x {cols:,} letters need about {_about(needed)} of memory, "
-            f"and the budget is {_no_more_than(memory)} (--mem){would_do}"
-        )
+        raise MemoryTooSmall(_too_little(rows, cols, needed, memory))
+
+
+def _too_little(rows: int, cols: int, needed: int, memory: int) -> str:
+    return (
+        f"{rows:,} x {cols:,} letters need about {_about(needed)} of memory, "
+        f"and the budget is {_no_more_than(memory)} (--mem)"
+    )
 
 
 def _check_worker(rows: int, cols: int, needed: int, workers: Workers) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import replace
 from itertools import pairwise
-from math import ceil
+from math import ceil, prod
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -210,7 +210,7 @@ def test_tiles_do_not_shrink_for_ever():
     devices = Workers(
         [DeviceFacts((10**5, 10**5), (10**5, 10**5), 1, 40, 1 << 40, sys.maxsize, 64)], 64 << 30
     )
-    with pytest.raises(UsageError, match=r"the boundaries of a tile of \d+ x \d+ letters do not fit"):
+    with pytest.raises(UsageError, match=r"the boundaries of a tile of \S+ x \S+ letters do not fit"):
         plan(10**5, 10**5, resources(None), "score", Path("store"), devices)
 
 
@@ -238,11 +238,28 @@ def test_the_memory_that_a_refusal_asks_for_is_enough_for_the_same_grid():
     check_memory(grid, resources((1, 1), asked_for), in_memory=True)
 
 
-def test_memory_that_would_do_without_the_boundaries_points_to_a_store():
-    with pytest.raises(
-        UsageError, match=r"the budget is 2\.9G \(--mem\); --store DIR would keep 4\.\dG of it"
-    ):
+def test_memory_that_would_do_without_the_boundaries_points_to_a_store(free):
+    free(1 << 40)
+    with pytest.raises(UsageError, match=r"the budget is 2\.9G \(--mem\); with --store DIR, .* would do"):
         plan(10**7, 10**7, resources((10**7, 10**7), 3000 * MB, 5 << 30), "align", None)
+
+
+@pytest.mark.parametrize("size", [(16_569, 16_570), (1_044_459, 1_072_950), (10, 10**8)])
+@pytest.mark.parametrize("store", [None, Path("store")])
+@pytest.mark.parametrize("little", [1, 700 * MB])
+def test_the_memory_that_a_refusal_names_is_enough(free, size, store, little):
+    """And little more than enough; tiles do not become so many that their files take the time."""
+    free(1 << 50)
+
+    def cut(memory):
+        return plan(*size, resources((10**6, 10**6), memory), "align", store)
+
+    with pytest.raises(UsageError, match="of memory, and the budget is") as caught:
+        cut(min(little, 450 * MB + 48 * sum(size)))
+    named = parse_size(str(caught.value).split("about ")[1].split()[0])
+    assert prod(cut(named).shape) <= 1024
+    with pytest.raises(UsageError):
+        cut(int(0.95 * named))
 
 
 # --- disk
@@ -269,9 +286,7 @@ def test_a_store_that_does_not_fit_on_its_disk_is_refused(tmp_path, free, comman
 
 def test_no_room_on_the_disk_for_any_lattice_is_refused(tmp_path, free):
     free(100 * MB)
-    with pytest.raises(
-        UsageError, match=r"letters take at least 477M, and there is room for 80M: more memory"
-    ):
+    with pytest.raises(UsageError, match=r"letters take at least 477M, and there is room for 80M: make room"):
         plan(10**7, 10**7, resources((10**6, 10**6)), "align", tmp_path)
 
 
