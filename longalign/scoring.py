@@ -21,6 +21,10 @@ UNREACHABLE = NEG_INF + (1 << 26)
 #: Letter scores and gap costs are at most this in size.
 LARGEST_PARAMETER = 1 << 24
 
+#: So many letters of one sequence cannot be aligned: kernels count rows and columns in 32 bits, their sum
+#: included, and start states in 30 (see `boundary.start_code`).
+TOO_MANY_LETTERS = 1 << 30
+
 _MATCH, _MISMATCH = 1, -3
 
 _COSTS = ("gap_open", "gap_extend")
@@ -136,11 +140,17 @@ class Scoring:
         return f"a gap of length k costs {self.gap_open} + k*{self.gap_extend}"
 
     def check_range(self, query_length: int, target_length: int) -> None:
-        """Refuse lengths at which a score could leave the 32 bits that the kernels compute in.
+        """Refuse lengths at which a score, or a place, could leave the 32 bits that the kernels compute in.
 
         Raises InputError. Every value of the matrix lies between the cost of a path made of two gaps
         and `highest` times the shorter length.
         """
+        longest = max(query_length, target_length)
+        if longest >= TOO_MANY_LETTERS:
+            raise InputError(
+                f"a sequence of {longest:,} letters is too long: at most "
+                f"{TOO_MANY_LETTERS - 1:,} can be aligned"
+            )
         highest = self.highest * min(query_length, target_length)
         if highest > _HIGHEST:
             what = "match" if self.matrix is None else f"the highest score of {self.matrix.name},"

@@ -16,7 +16,7 @@ from longalign.backends.cuda.config import LANES, STEP_ROWS, KernelConfig
 from longalign.backends.cuda.pieces import LONG, in_pieces
 from longalign.backends.matrices import lay_out
 from longalign.boundary import BestCell, Boundary, Edge, EvenEdge, IntArray
-from longalign.scoring import NEG_INF, Scoring
+from longalign.scoring import NEG_INF, TOO_MANY_LETTERS, Scoring
 
 Packed = NDArray[np.int64]
 #: Gives memory for an array of some shape and type, as `np.empty` does.
@@ -26,7 +26,7 @@ _HALF, _WORD = np.dtype("<i4"), np.dtype("<i8")
 
 _END_OF_WANTED_ROWS = -1
 #: More rows than any rectangle has: one band.
-ALL_ROWS = 1 << 30
+ALL_ROWS = TOO_MANY_LETTERS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
