@@ -12,8 +12,15 @@ from typing import Any, TypeVar
 A = TypeVar("A")
 T = TypeVar("T")
 
+
+def processors() -> int:
+    """Processors this process may use."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity else os.cpu_count() or 1
+
+
 #: More hardly pay: memory is busy then.
-MOST_THREADS = min(8, os.cpu_count() or 1)
+MOST_THREADS = min(8, processors())
 
 #: So many calls are handed to a thread at a time that each has a few turns.
 _BATCHES_A_THREAD = 4

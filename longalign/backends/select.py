@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 
 from longalign.backends.base import Backend
 from longalign.backends.collector import collector_at_rest
 from longalign.errors import BackendError, UsageError
+from longalign.threads import processors
 
 CHOICES = ("auto", "cpu", "cuda")
-
-
-def processors() -> int:
-    """Processors this process may use."""
-    affinity = getattr(os, "sched_getaffinity", None)
-    return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
 @collector_at_rest()

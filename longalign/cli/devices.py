@@ -13,7 +13,7 @@ from longalign.api import default_memory
 from longalign.backends import cuda
 from longalign.backends.base import Backend, SweepJob
 from longalign.backends.cpu import CpuBackend
-from longalign.backends.select import open_backends, processors
+from longalign.backends.select import open_backends
 from longalign.budgets import Cost, format_seconds, format_share
 from longalign.cli.scoring import scoring_of
 from longalign.errors import UsageError
@@ -21,6 +21,7 @@ from longalign.plan import Resources, bytes_per_stored_cell, pace_of, plan, stor
 from longalign.problem import Problem
 from longalign.sequence import read_sequence
 from longalign.size import format_size, round_size
+from longalign.threads import processors
 
 SCHEMA = "longalign.devices/1"
 

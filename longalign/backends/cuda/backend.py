@@ -124,7 +124,7 @@ class CudaBackend:
         self._wishes = Wishes(numbers, columns, batch, warps, max_registers, band_rows)
 
     def sweep(self, jobs: Sequence[SweepJob], progress: Progress = no_progress) -> list[SweepResult]:
-        """One launch for all jobs that agree on `local` and `track_best`; see `Backend.sweep`."""
+        """One launch for all jobs that get the same kernel (`planning.choose`); see `Backend.sweep`."""
         results: dict[int, SweepResult] = {}
         groups: dict[KernelConfig, list[int]] = {}
         with self._current():

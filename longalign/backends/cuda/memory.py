@@ -39,7 +39,7 @@ _SMALL = 1 << 20
 #: Values in pinned memory that are copied before others are waited for.
 _STAGED = 1 << 23
 
-#: Left free for the driver, the kernels' code, what warps keep (some 30 MB: see `replay` and `events`) and
+#: Left free for the driver, the kernels' code, what warps keep (up to 40 MB: see `replay` and `events`) and
 #: the rounding of allocations.
 _RESERVE = 256 << 20
 

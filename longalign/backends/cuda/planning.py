@@ -213,7 +213,7 @@ def _usual_numbers(
         return "int32", "packed arithmetic needs compute capability 9.0"
     if letters == "compare" or not fits_bytes(scoring):
         return "int32", "a score and the cost of a gap's first letter exceed 8 bits"
-    if not _exact(scoring, local, track_best, "packed", letters, wishes):
+    if not _exact_kernels(scoring, local, track_best, "packed", letters, wishes):
         return "int32", "neighbouring values can differ by more than 16 bits hold"
     return "packed", "every value of a batch fits 16 bits"
 
@@ -224,14 +224,14 @@ def _fitting(
     """The kernels that are exact for all these rectangles."""
     local, track_best = jobs[0].local, jobs[0].track_best
     exact = [
-        _exact(scoring, local, track_best, numbers, letters, wishes)
+        _exact_kernels(scoring, local, track_best, numbers, letters, wishes)
         for scoring in {job.scoring for job in jobs}
     ]
     return [config for config in exact[0] if all(config in others for others in exact[1:])]
 
 
 @lru_cache
-def _exact(
+def _exact_kernels(
     scoring: Scoring, local: bool, track_best: bool, numbers: Numbers, letters: Letters, wishes: Wishes
 ) -> list[KernelConfig]:
     """The kernels that are exact for a scoring."""
@@ -264,7 +264,7 @@ def _strips(
 # The model behind the choice of columns, in cycles. A row of a lane takes so long however few warps there
 # are, and so much of the pipes that the warps of a multiprocessor's quarter share; so do batches. A strip
 # starts when its left neighbour is a `lag` ahead, mostly in partial batches if there are such. Measured on an
-# NVIDIA H200: where rows are many, kernels take what it says, to a seventh.
+# NVIDIA H200.
 _QUARTERS, _REGISTERS = 4, 65536
 _BLOCK_SHARED = 1 << 10  # shared memory that a block takes beside what it asks for
 _ROW_LATENCY, _COLUMN_LATENCY, _BATCH_LATENCY = 39, 12.2, 1_800
@@ -384,7 +384,7 @@ def _kernels(
     """The kernels for a scoring, by default a usual one, and how long each takes for a rectangle."""
     letters = usual_letters(scoring)
     numbers, _ = _usual_numbers(scoring, local, True, letters, hardware, wishes)
-    for config in _exact(scoring, local, True, numbers, letters, wishes):
+    for config in _exact_kernels(scoring, local, True, numbers, letters, wishes):
         strips = -(-cols // config.strip_width)
         yield expected_seconds([(rows, strips)], config, hardware, scoring.letters), config
 
