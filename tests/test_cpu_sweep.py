@@ -53,6 +53,25 @@ def check(cpu: CpuBackend, work: list[SweepJob]) -> None:
         assert_same_result(job, got, want)
 
 
+def test_fewer_threads_do_where_the_system_has_no_more(monkeypatch):
+    """No helper, or one of two."""
+    work = [random_job(200, 300, True)]
+    for spare in (0, 1):
+        begun = []
+
+        class Scarce(threading.Thread):
+            def start(self, begun=begun, spare=spare):
+                if len(begun) == spare:
+                    raise RuntimeError("can't start new thread")
+                begun.append(self)
+                super().start()
+
+        with monkeypatch.context() as patched:
+            patched.setattr(backend.threading, "Thread", Scarce)
+            check(CpuBackend(3, TINY), work)
+        assert len(begun) == spare
+
+
 def random_job(rows: int, cols: int, local: bool, seed: int = 0, state: State = State.H) -> SweepJob:
     rng = np.random.default_rng(seed)
     query = rng.integers(0, 4, rows, np.uint8)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import sys
 import threading
@@ -46,20 +45,24 @@ from longalign.backends.cpu.workspace import (
 from longalign.errors import BackendError
 from longalign.geometry import LINE_STEP, share
 from longalign.scoring import Scoring
+from longalign.threads import processors
 
 #: Seconds between two calls of `progress`.
 _PROGRESS_INTERVAL = 0.1
 
-#: Cells after which a thread comes back to Python, to look at the clock: some hundredths of a second.
+#: Cells after which a thread comes back to Python, to look at the clock: about a hundredth of a second.
 _CELLS_A_CALL = 1 << 28
 
 #: Seconds a thread sleeps whose left neighbour is not there yet: about what a block takes.
 _NAP = 2e-4
 
-#: Cells a thread sweeps in some five seconds, and the seconds that a tile takes beside: its edges, its file.
+#: Cells of a tile for each thread, some three seconds of work, and the seconds that a tile takes beside: its
+#: edges, its file.
 _TILE_CELLS = 1 << 36
-_TILE_SECONDS = 5.0
 _TILE_OVERHEAD = 0.05
+
+#: What tiles are cut for, whatever is to be swept.
+_USUAL = Scoring()
 
 #: Cells after which a back end compiles kernels that are faster than the general one. It takes a machine's
 #: first run some seconds to compile them, and up to here they would save a second at the very most.
@@ -103,7 +106,7 @@ class CpuBackend:
     ) -> None:
         if threads is not None and threads < 1:
             raise BackendError(f"a sweep needs at least one thread, not {threads}")
-        self.threads = threads or os.cpu_count() or 1
+        self.threads = threads or processors()
         self._geometry = geometry
         self._start_geometry = start_geometry
         self._widths = (8, 16) if widths is None else tuple(widths)
@@ -144,7 +147,7 @@ class CpuBackend:
         return starting.starts(jobs, self.threads, self._start_geometry, progress)
 
     def tile_shape(self, rows: int, cols: int, devices: int = 1) -> tuple[int, int]:
-        """See `longalign.backends.base.Backend`: about five seconds of work, as square as may be."""
+        """See `longalign.backends.base.Backend`: about three seconds of work, as square as may be."""
         return share(rows, cols, self._largest_tile(rows, cols), devices, self._tile_seconds)
 
     def strip_width(self, rows: int, cols: int) -> int:
@@ -160,7 +163,7 @@ class CpuBackend:
         return height, min(cols, cells // height)
 
     def _tile_seconds(self, rows: int, cols: int) -> float:
-        return _TILE_OVERHEAD + rows * cols * _TILE_SECONDS / (_TILE_CELLS * self.threads)
+        return _TILE_OVERHEAD + self.sweep_seconds(rows, cols, _USUAL, local=True)
 
     def sweep_seconds(self, rows: int, cols: int, scoring: Scoring, local: bool) -> float:
         """See `longalign.backends.base.Backend`."""
@@ -214,9 +217,10 @@ class CpuBackend:
             for worker in others
         ]
         report = _Report(work, progress)
-        for helper in helpers:
-            helper.start()
         try:
+            with suppress(RuntimeError):  # the system lets this process have no more threads: fewer will do
+                for helper in helpers:
+                    helper.start()
             mine.run(work, kernels, wide, report)
             for helper in helpers:
                 while helper.is_alive():
@@ -226,7 +230,8 @@ class CpuBackend:
             # Helpers still at work, because this thread was interrupted, stop at their next block.
             work.shared[ABORT] = 1
             for helper in helpers:
-                helper.join()
+                if helper.ident is not None:  # it was started
+                    helper.join()
         for failure in failures:
             raise failure
         report.rest()

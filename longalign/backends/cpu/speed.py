@@ -7,9 +7,8 @@ from longalign.backends.cpu.widths import LARGEST_16
 from longalign.scoring import Scoring
 
 #: Cells that a thread sweeps in a second, by the bits of most numbers. 8 bits: less than the 28e9 and 27e9 of
-#: the longest sweeps of `cpu_sweep_100k.json` and of `golden_cpu.json` in `experiments/results`, as other
-#: processors with AVX-512 take almost twice as long. The other numbers, and letter pairs scored by a matrix,
-#: in proportion: 20 to 11 to 5.5 to 3.5 on one machine.
+#: the longest sweeps of `cpu_sweep_100k.json` and of `golden_cpu.json` in `experiments/results`, as
+#: processors differ. The other numbers, and letter pairs scored by a matrix, are about in proportion.
 _RATES = {8: 22e9, 16: 12e9, 32: 6e9}
 _MATRIX_RATE = 3.5e9
 

@@ -30,8 +30,8 @@ def starts(
         _kernel(job, geometry)  # compiled before there are threads to wait for it
     work = _Work(jobs, geometry)
     with ThreadPoolExecutor(threads) as executor:
-        pending = {executor.submit(work.run) for _ in range(min(threads, len(jobs)))}
         try:
+            pending = {executor.submit(work.run) for _ in range(min(threads, len(jobs)))}
             while pending:
                 done, pending = wait(pending, _PROGRESS_INTERVAL)
                 progress(work.news())
