@@ -122,6 +122,7 @@ def test_a_missing_tag_is_named_when_it_is_wanted(read: Read, tag: str) -> None:
         ("tp:A:P", "tp", "column 13: 'tp' is not a tag like NM:i:5"),
         ("NM:i:2", "NM:i:two", "column 15: tag NM: 'two' is not a whole number"),
         ("AS:i:-4", "AS:Z:-4", "column 14: tag AS must be of type i, not Z"),
+        ("AS:i:-4", "AS:i:-4\tAS:i:9", "column 15: a second tag AS"),
     ],
 )
 def test_bad_lines_are_refused_by_number(read: Read, old: str, new: str, message: str) -> None:

@@ -204,7 +204,7 @@ def test_two_proteins_from_fasta_to_a_verified_paf(capsys, tmp_path):
     assert tags["AS"] == f"i:{SCORE}"
     assert tags["tg"] == f"Z:local;matrix={PROTEIN.matrix.name}:{PROTEIN.matrix.digest};gap(k)=10+1k"
     assert json.loads(summary.read_text())["scoring"]["matrix"]["name"] == "BLOSUM62"
-    verdict = f"{paf}: OK: 1 alignments, 145 columns, 1 scores checked\n"
+    verdict = f"{paf}: OK: 1 alignment, 145 columns, 1 score checked\n"
     assert run(capsys, "verify", paf, HBA, HBB)[:2] == (0, verdict)
     assert run(capsys, "verify", paf, HBA, HBB, *BLOSUM)[:2] == (0, verdict)
     code, out, _ = run(capsys, "verify", paf, HBA, HBB, "--matrix", "BLOSUM45", *COSTS)

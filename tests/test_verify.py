@@ -36,7 +36,7 @@ def verify(folder: Path, line: str, scoring: Scoring | None = None) -> Verificat
 def test_a_true_line_passes(tmp_path: Path) -> None:
     result = verify(tmp_path, LINE)
     assert result.ok
-    assert str(result) == f"{tmp_path}/x.paf: OK: 1 alignments, 8 columns, 1 scores checked"
+    assert str(result) == f"{tmp_path}/x.paf: OK: 1 alignment, 8 columns, 1 score checked"
 
 
 @given(cases())
@@ -75,7 +75,7 @@ def test_an_alignment_of_millions_of_columns_and_hundreds_of_thousands_of_runs(t
     assert (record.ops == ops).all()
     assert (record.lengths == lengths).all()
     result = verify_paf(*(str(tmp_path / name) for name in ("x.paf", "q.fa", "t.fa")))
-    assert str(result).endswith("OK: 1 alignments, 4000000 columns, 1 scores checked")
+    assert str(result).endswith("OK: 1 alignment, 4000000 columns, 1 score checked")
 
 
 @given(cases())
@@ -167,7 +167,7 @@ def test_the_reverse_strand_aligns_the_reverse_complement(tmp_path: Path) -> Non
         return [p.text for p in verify_paf(str(paf), str(tmp_path / "q.fa"), str(tmp_path / "t.fa")).problems]
 
     assert problems("6M") == problems("4=2X") == []
-    assert problems("5=1X") == ["cg has '=' at query 3 and target 6, where the letters differ (A and G)"]
+    assert problems("5=1X") == ["cg has '=' at query 3 and target 6, where the letters differ (T and G)"]
 
 
 def test_lines_find_their_records(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ record, also where a region of it was aligned; the length columns give whole rec
 - `NM:i`    mismatches and gap letters
 - `cg:Z`    the CIGAR, of = X I D
 - `tg:Z`    what the score means: `local;match=1;mismatch=-3;gap(k)=3+2k`, where gap(k) is the cost of
-            a gap of length k; or `local;matrix=BLOSUM62:b4d2b6f7b1b6;gap(k)=10+1k`, where the matrix's name
+            a gap of length k; or `local;matrix=BLOSUM62:086168af2b7a;gap(k)=10+1k`, where the matrix's name
             is followed by the first 12 digits of the SHA-256 of its letters and scores
 
 The mapping quality is 255, "not available": an exact alignment of two given sequences has none.
@@ -208,7 +208,12 @@ def _parse(source: str, line: int, fields: list[str]) -> PafRecord:
                 f"columns {start + 1}-{end + 1}: {side} {numbers[start]}-{numbers[end]} "
                 f"is not within 0-{numbers[length]}"
             )
-    tags = dict(_tag(text, column) for column, text in enumerate(fields[_COLUMNS:], start=_COLUMNS + 1))
+    tags: dict[str, str] = {}
+    for column, text in enumerate(fields[_COLUMNS:], start=_COLUMNS + 1):
+        name, value = _tag(text, column)
+        if name in tags:
+            raise InputError(f"column {column}: a second tag {name}")
+        tags[name] = value
     runs = parse_cigar(tags["cg"]) if "cg" in tags else (None, None)
     return PafRecord(
         source,

@@ -27,11 +27,11 @@ _TARGET_BASE = bytes.maketrans(b"URYSWKMBDHVN", b"T" + b"!" * 11)
 _COMPLEMENT = bytes.maketrans(b"ACGT", b"TGCA")
 
 _RUN = re.compile(r"(\d+)([MID=X])")
-Runs = list[tuple[int, str]]
+CigarRuns = list[tuple[int, str]]
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class FalseClaim:
     """One false claim of a PAF file, in words; `line` counts from 1."""
 
     line: int
@@ -53,7 +53,7 @@ class Verification:
     alignments: int = 0
     columns: int = 0
     scores: int = 0
-    problems: list[Problem] = field(default_factory=list)
+    problems: list[FalseClaim] = field(default_factory=list)
 
     @property
     def ok(self) -> bool:
@@ -63,10 +63,9 @@ class Verification:
     def __str__(self) -> str:
         if self.problems:
             return "\n".join(f"{self.paf}: {problem}" for problem in self.problems)
-        return (
-            f"{self.paf}: OK: {self.alignments} alignments, {self.columns} columns, "
-            f"{self.scores} scores checked"
-        )
+        counts = (self.alignments, "alignment"), (self.columns, "column"), (self.scores, "score")
+        found = ", ".join(f"{count} {word}{'s' * (count != 1)}" for count, word in counts)
+        return f"{self.paf}: OK: {found} checked"
 
 
 def verify_paf(paf: str, query: str, target: str, scoring: Scoring | None = None) -> Verification:
@@ -91,7 +90,7 @@ def verify_paf(paf: str, query: str, target: str, scoring: Scoring | None = None
         result.alignments += 1
         result.columns += sum(length for length, _ in runs)
         result.scores += meaning is not None
-        result.problems += [Problem(record.line, text) for text in _problems(record, runs, *pair, meaning)]
+        result.problems += [FalseClaim(record.line, text) for text in _problems(record, runs, *pair, meaning)]
     return result
 
 
@@ -102,7 +101,7 @@ def _find(spec: str, name: str, alphabet: Alphabet) -> Sequence:
 
 
 def _problems(
-    record: PafRecord, runs: Runs, query: Sequence, target: Sequence, scoring: Scoring | None
+    record: PafRecord, runs: CigarRuns, query: Sequence, target: Sequence, scoring: Scoring | None
 ) -> Iterator[str]:
     """The false claims of one line. Where letters are missing, they are not counted."""
     sides = (
@@ -148,7 +147,7 @@ class _Side:
     start: int
     end: int
 
-    def problems(self, runs: Runs) -> Iterator[str]:
+    def problems(self, runs: CigarRuns) -> Iterator[str]:
         """Why the letters that the line speaks of cannot be found."""
         yield from _differs(f"column {self.column} ({self.word} name)", self.name, self.sequence.name)
         yield from _differs(
@@ -195,7 +194,7 @@ class _Tally:
         return sum(count * rows[a][place(b)] for (a, b), count in self.pairs.items()) - costs
 
 
-def _walk(record: PafRecord, runs: Runs, query: _Side, target: _Side, *, is_dna: bool) -> _Tally:
+def _walk(record: PafRecord, runs: CigarRuns, query: _Side, target: _Side, *, is_dna: bool) -> _Tally:
     """Count along the CIGAR; the first = or X that the letters contradict is described."""
     a, b = query.letters(), target.letters()
     if is_dna:
@@ -220,19 +219,18 @@ def _walk(record: PafRecord, runs: Runs, query: _Side, target: _Side, *, is_dna:
             claimed = {"=": length, "X": 0, "M": same}[op]
             if same != claimed and not tally.contradictions:
                 at = [x == y for x, y in zip(*pair, strict=True)].index(op == "X")
-                row = i + at if record.strand == "+" else len(a) - 1 - (i + at)
+                is_forward = record.strand == "+"
+                row = i + at if is_forward else len(a) - 1 - (i + at)
+                letter = query.letters()[row : row + 1]
+                shown = letter if is_forward else letter.translate(_COMPLEMENT)
                 tally.contradictions.append(
                     f"cg has {op!r} at query {query.start + row} and target {target.start + j + at}, "
                     f"where the letters {'agree' if op == 'X' else 'differ'} "
-                    f"({_letter(query, row)} and {_letter(target, j + at)})"
+                    f"({shown.decode()} and {target.letters()[j + at : j + at + 1].decode()})"
                 )
             i, j = i + length, j + length
         previous = op
     return tally
-
-
-def _letter(side: _Side, position: int) -> str:
-    return chr(side.letters()[position])
 
 
 def _differs(what: str, claimed: object, true: object) -> Iterator[str]:
