@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 import psutil
@@ -32,9 +32,6 @@ if TYPE_CHECKING:  # it brings Dask along
 #: What may be given as a sequence.
 Text = Sequence | str | bytes | bytearray | Letters
 
-_MODES = ("local", "global")
-_START_STATES = ("lazy", "eager")
-
 
 def resources(
     backend: str = "auto",
@@ -47,8 +44,10 @@ def resources(
     """What a run may use; by default a CUDA device if there is one, all processors, free memory.
 
     Raises BackendError if the back end or, for a cluster, Dask is not to be had; UsageError for an unknown
-    back end.
+    back end or for what is no number of threads.
     """
+    if threads is not None and (not isinstance(threads, int) or threads < 1):
+        raise UsageError(f"threads must be a whole number from 1 on, not {threads!r}")
     memory = default_memory() if memory is None else memory
     backends = open_backends(backend, threads, devices)
     workers = None if cluster is None else _workers_at(cluster, backend)
@@ -179,10 +178,8 @@ def _run(
     store: str | PathLike[str] | None,
     emit: Emit,
 ) -> pipeline.Outcome:
-    if mode not in _MODES:
-        raise UsageError(f"mode must be one of {', '.join(_MODES)}, not {mode!r}")
-    if start_states not in _START_STATES:
-        raise UsageError(f"start_states must be one of {', '.join(_START_STATES)}, not {start_states!r}")
+    _check_choice("mode", mode, get_args(Mode))
+    _check_choice("start_states", start_states, get_args(StartStates))
     scoring = _as_scoring(scoring)
     return pipeline.run(
         _as_sequence(query, "query", scoring.alphabet),
@@ -195,6 +192,11 @@ def _run(
         store_path=None if store is None else Path(store),
         emit=emit,
     )
+
+
+def _check_choice(name: str, chosen: str, choices: tuple[str, ...]) -> None:
+    if chosen not in choices:
+        raise UsageError(f"{name} must be one of {', '.join(choices)}, not {chosen!r}")
 
 
 def _as_sequence(text: Text, name: str, alphabet: Alphabet) -> Sequence:

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 from longalign.cli import main
+from longalign.errors import InternalError
 from longalign.formats.paf import read_paf
 
 DATA = Path(__file__).parent / "data"
@@ -85,7 +86,7 @@ def test_align_writes_one_line_of_paf_that_verifies(run, pair):
     assert err.count("\n") == 1
     assert run("verify", "out.paf", "q.fa", "t.fa")[:2] == (
         0,
-        f"out.paf: OK: 1 alignments, {record.block_length} columns, 1 scores checked\n",
+        f"out.paf: OK: 1 alignment, {record.block_length} columns, 1 score checked\n",
     )
 
 
@@ -388,6 +389,14 @@ def test_an_internal_error_is_one_line(refuse, pair, monkeypatch):
     )
 
 
+def test_an_invariant_that_is_broken_is_called_an_internal_error(refuse, pair, monkeypatch):
+    def broken(*_, **__):
+        raise InternalError("no path leads there")
+
+    monkeypatch.setattr("longalign.pipeline.run", broken)
+    assert refuse("align", *pair) == (3, "internal error: no path leads there")
+
+
 def test_an_interrupt_that_comes_out_of_a_library_as_an_error_is_one_all_the_same(refuse, pair, monkeypatch):
     def interrupted(*_, **__):
         try:
@@ -490,7 +499,7 @@ def test_devices_say_how_they_would_sweep_two_sequences(run, tmp_path):
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        (["--mem", "10M"], "x 120 letters need about 657M of memory, and the budget is 10M (--mem)"),
+        (["--mem", "10M"], "x 120 letters need about 659M of memory, and the budget is 10M (--mem)"),
         (["--store-budget", "1"], "at least 675 are needed; phase 1 then takes about 1 ms, phases 2 and 3"),
         (["--store-budget", "1", "--store", "s"], "--store-budget 1 is too small for 150 x 120 letters"),
     ],

@@ -57,6 +57,8 @@ def _run(options: Namespace, interrupts: list[int]) -> int:
 def _failed(error: Exception) -> int:
     """Say what is wrong; returns the exit code."""
     match error:
+        case InternalError():
+            return _fail(f"internal error: {error}", error.exit_code)
         case LongalignError():
             return _fail(str(error), error.exit_code)
         case BrokenPipeError():

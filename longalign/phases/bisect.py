@@ -31,7 +31,7 @@ def bisect(
 
 
 #: What cuts between rows and between columns are best multiples of: back ends sweep rows in pairs, and
-#: columns in parts of 8, 16, 24 or 32. So many steps from the ends, that is near enough to the middle.
+#: columns in parts of 8, 16 or 24. So many steps from the ends, that is near enough to the middle.
 _ROW_STEP, _COLUMN_STEP, _FAR = 2, 96, 16
 
 
@@ -72,7 +72,7 @@ def _middle(segment: Segment, forward: Half, ahead: SweepResult, behind: SweepRe
     total, alpha = exit_.value - entry.value, forward.job.scoring.gap_open
     found = meet(closed(line), reversed_line(facing), gap, total, alpha, start)
     if found is None:
-        raise InternalError(f"internal error: no path from {entry} to {exit_} is worth the difference")
+        raise InternalError(f"no path from {entry} to {exit_} is worth the difference")
     offset, state, value = found
     i, j = (cut, offset) if across else (offset, cut)
     return Waypoint(entry.i + i, entry.j + j, state, entry.value + value)

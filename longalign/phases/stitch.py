@@ -136,6 +136,4 @@ def _entry(
     if down is not None:
         offset, state, value = down
         return Waypoint(chunk.i0 + offset, chunk.j0, state, value)
-    raise InternalError(
-        f"internal error: no path of value {exit_.value} leads to cell ({exit_.i}, {exit_.j})"
-    )
+    raise InternalError(f"no path of value {exit_.value} leads to cell ({exit_.i}, {exit_.j})")
