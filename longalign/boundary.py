@@ -130,15 +130,6 @@ class EvenEdge:
         return self.length
 
 
-def join_parts(parts: Sequence[Edge]) -> Boundary:
-    """Neighbouring boundaries of one row or column as one; the shared corners stand once."""
-    first, *rest = parts
-    return Boundary(
-        np.concatenate([first.h, *(part.h[1:] for part in rest)]),
-        np.concatenate([first.gap, *(part.gap[1:] for part in rest)]),
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class BestCell:
     """A cell that may be where the best alignment ends: score, and row and column boundary index.

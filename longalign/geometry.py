@@ -141,11 +141,6 @@ def parts(length: int, largest: int) -> int:
     return max(1, ceil(length / largest))
 
 
-def even_cuts(length: int, largest: int) -> tuple[int, ...]:
-    """Cuts into equal parts (up to one letter), none longer than `largest`."""
-    return _cuts_into(length, parts(length, largest))
-
-
 def _cuts_into(length: int, count: int, step: int = 1) -> tuple[int, ...]:
     return (*(length * k // count // step * step for k in range(count)), length)
 

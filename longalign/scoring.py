@@ -27,8 +27,8 @@ TOO_MANY_LETTERS = 1 << 30
 
 _MATCH, _MISMATCH = 1, -3
 
-_COSTS = ("gap_open", "gap_extend")
-_PAIRS = ("match", "mismatch")
+#: The parameters by name: what a matrix replaces, and what gaps cost.
+PAIR_FIELDS, COST_FIELDS = ("match", "mismatch"), ("gap_open", "gap_extend")
 
 _HIGHEST = (1 << 31) - (1 << 27)
 _LOWEST = NEG_INF + (1 << 27)
@@ -55,7 +55,7 @@ class Scoring:
     matrix: SubstitutionMatrix | None = None
 
     def __post_init__(self) -> None:
-        for name in (*_PAIRS, *_COSTS):
+        for name in (*PAIR_FIELDS, *COST_FIELDS):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, SupportsIndex):
                 raise InputError(f"scoring: {name} must be a whole number, not {value!r}")
@@ -64,7 +64,7 @@ class Scoring:
             self._check_pairs()
         else:
             self._check_matrix(self.matrix)
-        for name in (*_PAIRS, *_COSTS):
+        for name in (*PAIR_FIELDS, *COST_FIELDS):
             value = getattr(self, name)
             if abs(value) > LARGEST_PARAMETER:
                 raise InputError(f"scoring: {name} {value} is larger in size than {LARGEST_PARAMETER}")
@@ -169,9 +169,9 @@ class Scoring:
 
     def to_json(self) -> dict[str, Any]:
         """The numbers that have a meaning, as `from_json` takes them."""
-        costs = {name: getattr(self, name) for name in _COSTS}
+        costs = {name: getattr(self, name) for name in COST_FIELDS}
         if self.matrix is None:
-            return {**{name: getattr(self, name) for name in _PAIRS}, **costs}
+            return {**{name: getattr(self, name) for name in PAIR_FIELDS}, **costs}
         matrix = {name: getattr(self.matrix, name) for name in ("name", "letters", "scores")}
         return {"matrix": matrix, **costs}
 

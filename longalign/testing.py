@@ -29,7 +29,6 @@ from longalign.boundary import (
     State,
     best_of,
     entry_edges,
-    join_parts,
     local_edges,
 )
 from longalign.matrix import LARGEST_ALPHABET
@@ -42,6 +41,7 @@ from longalign.testing_inputs import (
     any_scorings,
     edge_source,
     entry_range,
+    join_parts,
     largest_parameter,
     matrix_of,
     mutated,

@@ -224,6 +224,15 @@ def edge_source(edge: Edge) -> str:
     return f"Boundary({h}, {gap})"
 
 
+def join_parts(parts: Sequence[Edge]) -> Boundary:
+    """Neighbouring boundaries of one row or column as one; the shared corners stand once."""
+    first, *rest = parts
+    return Boundary(
+        np.concatenate([first.h, *(part.h[1:] for part in rest)]),
+        np.concatenate([first.gap, *(part.gap[1:] for part in rest)]),
+    )
+
+
 class CollectedLines:
     """A `LineSink` that keeps copies of all it gets."""
 

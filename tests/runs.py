@@ -31,7 +31,7 @@ from longalign.backends.cpu import CpuBackend
 from longalign.boundary import BestCell
 from longalign.engine import Engine, run_tiles, sweep_tile
 from longalign.events import Advanced, Emit, Event, TileFinished, ignore
-from longalign.geometry import Grid, even_cuts
+from longalign.geometry import Grid, parts
 from longalign.lattice import StoreLattice
 from longalign.phases import recompute
 from longalign.plan import Resources
@@ -241,10 +241,16 @@ def swept_lattice(pair, chunk=10**6):
     """A whole matrix as one tile, in chunks of at most `chunk` letters a side."""
     problem = Problem.of(*pair.sequences(), pair.scoring, pair.mode)
     rows, cols = len(pair.query), len(pair.target)
-    grid = Grid(even_cuts(rows, chunk), even_cuts(cols, chunk), (0, rows), (0, cols))
+    grid = Grid(_even_cuts(rows, chunk), _even_cuts(cols, chunk), (0, rows), (0, cols))
     lattice = StoreLattice(problem, grid, MemoryStore())
     sweep_tile(lattice, CPU, grid.tile(0, 0))
     return lattice
+
+
+def _even_cuts(length, largest):
+    """Cuts into the fewest equal parts (up to one letter), none longer than `largest`."""
+    count = parts(length, largest)
+    return tuple(length * k // count for k in range(count + 1))
 
 
 def run_all(lattice: StoreLattice, engine: Engine) -> set[tuple[int, int]]:

@@ -17,13 +17,13 @@ from longalign.boundary import (
     State,
     best_of,
     entry_edges,
-    join_parts,
     local_edges,
 )
 from longalign.scoring import NEG_INF, Scoring
 from longalign.testing_inputs import (
     LOWEST,
     SCORINGS,
+    join_parts,
 )
 
 SCORING = Scoring(match=1, mismatch=-3, gap_open=3, gap_extend=2)

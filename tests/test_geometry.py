@@ -15,7 +15,6 @@ from longalign.geometry import (
     LINE_STEP,
     SMALLEST_CHUNK,
     Grid,
-    even_cuts,
     line_steps,
     owner,
     plan_grid,
@@ -38,17 +37,6 @@ def stored_bytes(grid: Grid) -> float:
     """Every cell of every lattice row and column but the first, which is given."""
     rows, cols = len(grid.row_cuts) - 1, len(grid.col_cuts) - 1
     return (rows * grid.cols + cols * grid.rows) * BYTES_PER_STORED_CELL
-
-
-@given(lengths, st.integers(1, 10**6))
-def test_even_cuts_cover_a_length_in_the_fewest_equal_sizes(length, largest):
-    if length / largest > 10_000:
-        largest = length
-    cuts = even_cuts(length, largest)
-    assert cuts[0] == 0
-    assert cuts[-1] == length
-    assert 1 <= min(sizes(cuts)) <= max(sizes(cuts)) <= min(largest, min(sizes(cuts)) + 1)
-    assert (len(cuts) - 2) * largest < length
 
 
 @given(cuts, st.data())

@@ -6,9 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from longalign.boundary import State, start_code, start_parts
 from longalign.errors import InputError
 from longalign.reference import ReferenceBackend, encode
-from longalign.scoring import LARGEST_PARAMETER, NEG_INF, Scoring
+from longalign.scoring import LARGEST_PARAMETER, NEG_INF, TOO_MANY_LETTERS, Scoring
 from longalign.testing import (
     whole_matrix,
 )
@@ -87,7 +88,7 @@ def test_the_lowest_value_is_that_of_two_gaps():
 
 
 def test_a_positive_mismatch_does_not_lower_anything():
-    Scoring(match=8, mismatch=7, gap_open=0, gap_extend=1).check_range(1, DEEPEST - 1)
+    Scoring(match=8, mismatch=7, gap_open=0, gap_extend=2).check_range(1, DEEPEST // 2 - 1)
 
 
 def test_chromosomes_with_default_scores_fit():
@@ -104,6 +105,16 @@ def test_scores_are_within_the_range_that_was_checked(data):
     two_gaps = -2 * scoring.gap_open - scoring.gap_extend * (rows + cols)
     score = result.rows[0].h[-1]
     assert LOWEST <= two_gaps <= score <= scoring.match * min(rows, cols) <= -NEG_INF
+
+
+def test_lengths_that_places_cannot_count_are_refused():
+    scoring = Scoring(match=1, mismatch=-1, gap_open=0, gap_extend=0)
+    scoring.check_range(TOO_MANY_LETTERS - 1, TOO_MANY_LETTERS - 1)
+    last = TOO_MANY_LETTERS - 1
+    assert start_parts(start_code(last, last, int(State.F))) == (last, last, State.F)
+    for lengths in ((TOO_MANY_LETTERS, 1), (1, TOO_MANY_LETTERS)):
+        with pytest.raises(InputError, match="a sequence of 1,073,741,824 letters is too long: at most"):
+            scoring.check_range(*lengths)
 
 
 def test_the_highest_score_of_all_is_reached():

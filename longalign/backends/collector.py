@@ -12,8 +12,8 @@ def collector_at_rest() -> Iterator[None]:
     """Do without a search for garbage in cycles.
 
     An import or a compiler makes objects by the hundred thousand that stay. Each makes the collector look
-    through all the others before it: a sixth of the time, to find some tens of megabytes. Work on thousands
-    of rectangles makes as many that do not stay, and has no cycles either.
+    through all the others before it, to find little. Work on thousands of rectangles makes as many that do
+    not stay, and has no cycles either.
     Threads and nested blocks may overlap: the collector works again when the one that stopped it has ended.
     """
     was_at_work = gc.isenabled()

@@ -7,9 +7,7 @@ from typing import Any
 
 from longalign.errors import UsageError
 from longalign.matrix import SubstitutionMatrix
-from longalign.scoring import Scoring
-
-_PAIRS, _COSTS = ("match", "mismatch"), ("gap_open", "gap_extend")
+from longalign.scoring import COST_FIELDS, PAIR_FIELDS, Scoring
 
 
 def scoring_of(options: Namespace) -> Scoring:
@@ -30,7 +28,7 @@ def complete_scoring(options: Namespace) -> Scoring | None:
         return _with_matrix(options.matrix, given)
     if not given:
         return None
-    if len(given) < len(_PAIRS) + len(_COSTS):
+    if len(given) < len(PAIR_FIELDS) + len(COST_FIELDS):
         raise UsageError(
             "give all of --match, --mismatch, --gap-open and --gap-extend, or none of them, "
             "or --matrix with the last two"
@@ -39,14 +37,14 @@ def complete_scoring(options: Namespace) -> Scoring | None:
 
 
 def _given(options: Namespace) -> dict[str, Any]:
-    values = {name: getattr(options, name) for name in (*_PAIRS, *_COSTS)}
+    values = {name: getattr(options, name) for name in (*PAIR_FIELDS, *COST_FIELDS)}
     return {name: value for name, value in values.items() if value is not None}
 
 
 def _with_matrix(name: str, given: dict[str, Any]) -> Scoring:
-    if not given.keys().isdisjoint(_PAIRS):
+    if not given.keys().isdisjoint(PAIR_FIELDS):
         raise UsageError("--matrix says what letters score: --match and --mismatch do not go with it")
-    if len(given) < len(_COSTS):
+    if len(given) < len(COST_FIELDS):
         raise UsageError(
             "--matrix wants --gap-open and --gap-extend as well, on the matrix's scale "
             "(for BLOSUM62, say, 10 and 1)"

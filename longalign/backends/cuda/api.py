@@ -46,8 +46,7 @@ def jit_kernel(max_registers: int | None = None) -> Callable[[Callable[..., None
     """Numba's decorator for a kernel, without optimisation at link time.
 
     A kernel is all there is to link. Numba would make its PTX all the same, put that aside, and have the
-    linker optimise once more: a fifth of the time until the kernel is there. So machine code comes from the
-    same PTX here as where there is no GPU.
+    linker optimise once more. So machine code comes from the same PTX here as where there is no GPU.
     """
 
     def compiled(function: Callable[..., None]) -> Any:
