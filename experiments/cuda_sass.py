@@ -37,7 +37,7 @@ from longalign.backends.cuda.config import LANES, KernelConfig
 
 sys.path.append(str(Path(__file__).resolve().parents[1] / "tools"))
 
-from cubins import compile_kernel, find_program, sweep_kernel, sweep_name
+from cubins import compile_kernel, find_program, program_version, sweep_kernel, sweep_name
 
 RESULTS = Path(__file__).parent / "results"
 NO_TOOLKIT = USAGE = 2
@@ -139,7 +139,7 @@ def main() -> int:
         arch=f"sm_{ARCH}",
         multiprocessors=MULTIPROCESSORS,
         clock_hz=CLOCK,
-        programs={name: _version(program) for name, program in programs.items()},
+        programs={name: program_version(program) for name, program in programs.items()},
         assumed=sorted(ASSUMED_NAMES),
         kernels=[*examine_all(configs, programs)],
     )
@@ -153,11 +153,6 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--kernels", nargs="+", default=["*"], metavar="PATTERN", help="names of kernels")
     parser.add_argument("--out", type=Path)
     return parser.parse_args()
-
-
-def _version(program: str) -> str:
-    report = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
-    return report.strip().splitlines()[-1]
 
 
 def _line(row: dict[str, object]) -> str:

@@ -1,7 +1,7 @@
 """Align pairs of known score with the command line, and check score, end cell and every alignment.
 
-    python experiments/golden.py --genomes DIR [--golden FILE] [--backend cpu] [--longest 1200000]
-                                 [--command align] [--out experiments/results/golden_cpu.json]
+    python experiments/golden.py --genomes DIR [--golden FILE] [--backend auto] [--threads N]
+                                 [--shortest 0] [--longest 1200000] [--command align] [--out FILE]
 
 DIR holds NAME.fa.gz files; FILE (default: DIR/GOLDEN.tsv) has a row for each pair, mode and scoring, with
 the score and the 1-based end of query and target. A row may be higher than what longalign finds where

@@ -76,6 +76,12 @@ def find_program(name: str) -> str | None:
     )
 
 
+def program_version(program: str) -> str:
+    """What a program of the CUDA toolkit says last of itself."""
+    report = subprocess.run([program, "--version"], capture_output=True, text=True, check=True).stdout
+    return report.strip().splitlines()[-1]
+
+
 def _in_package(package: str, pattern: str) -> str | None:
     spec = find_spec(package)
     folders = (spec and spec.submodule_search_locations) or ()

@@ -11,7 +11,6 @@ the CUDA toolkit's packages are not installed. `--keep` keeps PTX and cubins for
 from __future__ import annotations
 
 import argparse
-import json
 import re
 import sys
 import tempfile
@@ -20,7 +19,11 @@ from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
-from cubins import Kernel, compile_kernel, every_kernel, find_program
+from cubins import Kernel, compile_kernel, every_kernel, find_program, program_version
+
+sys.path.append(str(Path(__file__).resolve().parents[1] / "experiments"))
+
+from hardware import save_report
 
 NO_TOOLKIT = 2
 
@@ -100,8 +103,7 @@ def main() -> int:
                 weights.append(weight)
                 faults += weight.faults(kernel.most_registers)
                 print(_line(weight), flush=True)
-    if options.json:
-        options.json.write_text(json.dumps([asdict(weight) for weight in weights], indent=2) + "\n")
+    save_report(options.json, ptxas=program_version(ptxas), kernels=[asdict(weight) for weight in weights])
     print(*faults, sep="\n", end="\n" if faults else "", file=sys.stderr)
     return 1 if faults else 0
 
