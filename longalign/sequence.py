@@ -142,6 +142,13 @@ def can_read_again(spec: str) -> bool:
     return path != fasta.STDIN and os.path.isfile(path)  # noqa: PTH113 - Path.is_file raises EACCES
 
 
+def is_read_from(spec: str, path: str) -> bool:
+    """Whether `spec`, the source of a sequence, names the very file at `path`, by whatever name."""
+    file, _ = _split(spec)
+    both = can_read_again(spec) and os.path.exists(path)  # noqa: PTH110
+    return both and os.path.samefile(file, path)  # noqa: PTH121
+
+
 def _split(spec: str) -> tuple[str, str | None]:
     """File and selector of a specification; the whole of it as file if no part of it exists."""
     head, selector = spec, None

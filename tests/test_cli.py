@@ -299,6 +299,36 @@ def test_an_output_that_cannot_be_written_is_refused_before_the_run(refuse, pair
     assert not Path("s").exists()
 
 
+@pytest.mark.parametrize("option", ["-o", "--json"])
+@pytest.mark.parametrize("output", ["t.fa", "./t.fa", "link.fa", "hard.fa"])
+@pytest.mark.parametrize("target", ["t.fa", "t.fa:target", "t.fa:target:0-40", "link.fa:0-40"])
+def test_an_input_is_not_overwritten(refuse, option, output, target):
+    Path("link.fa").symlink_to("t.fa")
+    Path("hard.fa").hardlink_to("t.fa")
+    code, text = refuse("align", "q.fa", target, option, output, "--store", "s")
+    assert (code, text) == (
+        2,
+        f"{output}: cannot be written: the input {target} is read from this file",
+    )
+    assert not Path("s").exists()
+
+
+def test_a_matrix_is_not_overwritten(refuse, pair):
+    Path("m.txt").write_text("a matrix")
+    costs = ["--matrix", "m.txt", "--gap-open", "10", "--gap-extend", "1"]
+    code, text = refuse("align", *pair, *costs, "-o", "m.txt")
+    assert (code, text) == (2, "m.txt: cannot be written: the input m.txt is read from this file")
+
+
+@pytest.mark.parametrize("option", ["-o", "--json"])
+@pytest.mark.parametrize("command", [["resume", "s"], ["trace", "s", "--end", "9,9"]])
+def test_an_input_that_the_store_tells_of_is_not_overwritten(run, refuse, pair, command, option):
+    run("align", "q.fa:0-40", *pair[1:], "-q", "--store", "s", "--start-states", "eager")
+    code, text = refuse(*command, "--backend", "cpu", option, "q.fa")
+    assert code == 2
+    assert re.fullmatch(r"q\.fa: cannot be written: the input .*q\.fa:0-40 is read from this file", text)
+
+
 def test_scorings_that_make_no_sense(refuse, pair):
     code, text = refuse("align", *pair, "--gap-open", "-1")
     assert (code, text) == (1, "scoring: gap_open is a cost and cannot be negative, not -1")

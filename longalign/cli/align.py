@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from argparse import Namespace
+from collections.abc import Collection
 from pathlib import Path
 
 from longalign import api, pipeline
@@ -15,9 +16,9 @@ from longalign.formats.output import STDOUT, check_output, open_output
 from longalign.formats.paf import write_paf
 from longalign.formats.summary import summarize
 from longalign.progress import progress
-from longalign.sequence import is_stdin, read_sequence
+from longalign.sequence import MEMORY, is_read_from, is_stdin, read_sequence
 from longalign.store import DirectoryStore
-from longalign.store.manifest import Command
+from longalign.store.manifest import Command, Manifest
 
 
 def run_align(options: Namespace) -> int:
@@ -31,7 +32,8 @@ def run_score(options: Namespace) -> int:
 def _run(command: Command, options: Namespace) -> int:
     if is_stdin(options.query) and is_stdin(options.target):
         raise UsageError("only one of QUERY and TARGET can be stdin (-)")
-    check_outputs(command, options.output, options.json)
+    matrix = [] if options.matrix is None else [options.matrix]
+    check_outputs(command, options.output, options.json, [options.query, options.target, *matrix])
     scoring = scoring_of(options)
     query, target = (read_sequence(spec, scoring.alphabet) for spec in (options.query, options.target))
     with progress(options.progress, sys.stderr, options.quiet) as emit:
@@ -62,7 +64,7 @@ def run_resume(options: Namespace) -> int:
     store = Path(options.store)
     manifest = DirectoryStore.attach(store).manifest
     output = options.output or manifest.output
-    check_outputs(manifest.command, output, options.json)
+    check_outputs(manifest.command, output, options.json, sources_of(manifest))
     with progress(options.progress, sys.stderr, options.quiet) as emit:
         using = api.resources(
             options.backend, options.threads, options.device, options.mem, cluster=options.cluster
@@ -72,8 +74,16 @@ def run_resume(options: Namespace) -> int:
     return 0
 
 
-def check_outputs(command: Command, output: str, summary: str | None) -> None:
-    """Raise UsageError or InputError now for what would go wrong after the run."""
+def sources_of(manifest: Manifest) -> list[str]:
+    """What the sequences of a store were read from, if they were."""
+    return [record.source for record in (manifest.query, manifest.target) if record.source != MEMORY]
+
+
+def check_outputs(command: Command, output: str, summary: str | None, inputs: Collection[str]) -> None:
+    """Raise UsageError or InputError now for what would go wrong after the run.
+
+    `inputs` are specifications of sequences, or files.
+    """
     if command == "align" and output == summary == STDOUT:
         raise UsageError("PAF and JSON cannot both go to stdout: give -o FILE or --json FILE")
     check_output(output)
@@ -81,6 +91,15 @@ def check_outputs(command: Command, output: str, summary: str | None) -> None:
         check_output(summary)
         if summary != STDOUT and os.path.realpath(summary) == os.path.realpath(output):
             raise UsageError(f"-o and --json name one file, {output}")
+    for path in (output, summary):
+        if path is not None and path != STDOUT:
+            _refuse_overwriting(path, inputs)
+
+
+def _refuse_overwriting(output: str, inputs: Collection[str]) -> None:
+    for spec in inputs:
+        if is_read_from(spec, output):
+            raise UsageError(f"{output}: cannot be written: the input {spec} is read from this file")
 
 
 def write_outcome(outcome: pipeline.Outcome, output: str, options: Namespace) -> None:

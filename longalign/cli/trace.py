@@ -7,16 +7,18 @@ from argparse import Namespace
 from pathlib import Path
 
 from longalign import api
-from longalign.cli.align import check_outputs, write_outcome
+from longalign.cli.align import check_outputs, sources_of, write_outcome
 from longalign.progress import progress
+from longalign.store import DirectoryStore
 from longalign.trace_cell import trace_cell
 
 
 def run_trace(options: Namespace) -> int:
     """Write the alignment as PAF; the store is only read, and may be in use."""
-    check_outputs("align", options.output, options.json)
+    store = Path(options.store)
+    check_outputs("align", options.output, options.json, sources_of(DirectoryStore.attach(store).manifest))
     with progress(options.progress, sys.stderr, options.quiet) as emit:
         using = api.resources(options.backend, options.threads, options.device, options.mem)
-        outcome = trace_cell(Path(options.store), options.end, using, emit=emit)
+        outcome = trace_cell(store, options.end, using, emit=emit)
     write_outcome(outcome, options.output, options)
     return 0
