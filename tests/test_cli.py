@@ -313,6 +313,14 @@ def test_an_input_is_not_overwritten(refuse, option, output, target):
     assert not Path("s").exists()
 
 
+@pytest.mark.parametrize("option", ["-o", "--json"])
+@pytest.mark.parametrize("store", ["s", "./s", "s/deeper"])
+def test_a_file_and_the_store_in_one_place_are_refused_before_the_run(refuse, pair, option, store):
+    code, text = refuse("align", *pair, option, "s", "--store", store)
+    assert (code, text) == (2, f"s: cannot be written: the store {store} is to be a directory there")
+    assert not Path("s").exists()
+
+
 def test_a_matrix_is_not_overwritten(refuse, pair):
     Path("m.txt").write_text("a matrix")
     costs = ["--matrix", "m.txt", "--gap-open", "10", "--gap-extend", "1"]

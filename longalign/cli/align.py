@@ -33,7 +33,9 @@ def _run(command: Command, options: Namespace) -> int:
     if is_stdin(options.query) and is_stdin(options.target):
         raise UsageError("only one of QUERY and TARGET can be stdin (-)")
     matrix = [] if options.matrix is None else [options.matrix]
-    check_outputs(command, options.output, options.json, [options.query, options.target, *matrix])
+    check_outputs(
+        command, options.output, options.json, [options.query, options.target, *matrix], options.store
+    )
     scoring = scoring_of(options)
     query, target = (read_sequence(spec, scoring.alphabet) for spec in (options.query, options.target))
     with progress(options.progress, sys.stderr, options.quiet) as emit:
@@ -64,7 +66,7 @@ def run_resume(options: Namespace) -> int:
     store = Path(options.store)
     manifest = DirectoryStore.attach(store).manifest
     output = options.output or manifest.output
-    check_outputs(manifest.command, output, options.json, sources_of(manifest))
+    check_outputs(manifest.command, output, options.json, sources_of(manifest), options.store)
     with progress(options.progress, sys.stderr, options.quiet) as emit:
         using = api.resources(
             options.backend, options.threads, options.device, options.mem, cluster=options.cluster
@@ -79,10 +81,12 @@ def sources_of(manifest: Manifest) -> list[str]:
     return [record.source for record in (manifest.query, manifest.target) if record.source != MEMORY]
 
 
-def check_outputs(command: Command, output: str, summary: str | None, inputs: Collection[str]) -> None:
+def check_outputs(
+    command: Command, output: str, summary: str | None, inputs: Collection[str], store: str | None
+) -> None:
     """Raise UsageError or InputError now for what would go wrong after the run.
 
-    `inputs` are specifications of sequences, or files.
+    `inputs` are specifications of sequences, or files; `store` may be yet to be made.
     """
     if command == "align" and output == summary == STDOUT:
         raise UsageError("PAF and JSON cannot both go to stdout: give -o FILE or --json FILE")
@@ -94,6 +98,13 @@ def check_outputs(command: Command, output: str, summary: str | None, inputs: Co
     for path in (output, summary):
         if path is not None and path != STDOUT:
             _refuse_overwriting(path, inputs)
+            if store is not None and _is_within(store, path):
+                raise UsageError(f"{path}: cannot be written: the store {store} is to be a directory there")
+
+
+def _is_within(store: str, path: str) -> bool:
+    """Whether making the store makes a directory of `path`."""
+    return Path(os.path.realpath(store)).is_relative_to(os.path.realpath(path))
 
 
 def _refuse_overwriting(output: str, inputs: Collection[str]) -> None:

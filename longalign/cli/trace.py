@@ -16,7 +16,8 @@ from longalign.trace_cell import trace_cell
 def run_trace(options: Namespace) -> int:
     """Write the alignment as PAF; the store is only read, and may be in use."""
     store = Path(options.store)
-    check_outputs("align", options.output, options.json, sources_of(DirectoryStore.attach(store).manifest))
+    sources = sources_of(DirectoryStore.attach(store).manifest)
+    check_outputs("align", options.output, options.json, sources, options.store)
     with progress(options.progress, sys.stderr, options.quiet) as emit:
         using = api.resources(options.backend, options.threads, options.device, options.mem)
         outcome = trace_cell(store, options.end, using, emit=emit)
