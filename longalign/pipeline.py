@@ -75,11 +75,13 @@ def run(
     start_states: StartStates = "lazy",
     store_path: Path | None = None,
     output: str = "-",
+    summary: str | None = None,
     emit: Emit = ignore,
 ) -> Outcome:
     """Align two sequences, or only score them.
 
-    With `store_path` everything finished is kept there; a store that is there already is gone on with. With
+    With `store_path` everything finished is kept there; a store that is there already is gone on with.
+    `output` and `summary`, files for whoever goes on with the run to write, are noted there. With
     `start_states` "eager" phase 1 keeps start states as well: phase 2 then just reads them, and so does
     `trace_cell`.
     Raises InputError, UsageError, StoreError or BackendError; the store then holds what was finished.
@@ -114,11 +116,13 @@ def run(
         else:
             workers = cluster.workers if cluster else None
             grid = cut(store_path, workers)
-            manifest = Manifest(*records, mode, scoring, grid, __version__, command, output, start_states)
+            manifest = Manifest(
+                *records, mode, scoring, grid, __version__, command, output, start_states, summary
+            )
             store = DirectoryStore.create(store_path, manifest, query, target)
         with store:
             store.manifest.refuse_other(store_path, *records, mode, scoring, start_states)
-            store.continue_as(command, output)
+            store.continue_as(command, output, summary)
             return _run_stored(query, target, store, resources, cluster, command, emit)
 
 

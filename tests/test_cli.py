@@ -200,6 +200,28 @@ def test_resume_writes_where_the_run_would_have(run, pair):
     assert run("resume", "s", "--backend", "cpu", "-q", "-o", "-") == (0, line, "")
 
 
+def test_resume_writes_the_summary_where_the_run_would_have(run, pair, monkeypatch, tmp_path):
+    run("align", *pair, "-q", "--store", "s", "--json", "x.json", "-o", "x.paf")
+    score = json.loads(Path("x.json").read_text())["score"]
+    assert f"summary  {tmp_path}/x.json\n" in run("inspect", "s")[1]
+    Path("x.json").unlink()
+    Path("elsewhere").mkdir()
+    monkeypatch.chdir("elsewhere")
+    assert run("resume", "../s", "--backend", "cpu", "-q", "--json", "y.json") == (0, "", "")
+    assert not Path("../x.json").exists()
+    assert run("resume", "../s", "--backend", "cpu", "-q") == (0, "", "")
+    assert json.loads(Path("../x.json").read_text())["score"] == score
+    assert json.loads(Path("y.json").read_text())["score"] == score
+
+
+def test_a_summary_that_is_no_longer_asked_for_is_forgotten(run, pair):
+    run("score", *pair, "-q", "--store", "s", "--json", "x.json")
+    Path("x.json").unlink()
+    run("score", *pair, "-q", "--store", "s")
+    run("resume", "s", "--backend", "cpu", "-q")
+    assert not Path("x.json").exists()
+
+
 def test_resume_of_a_score(run, pair):
     first = run("score", *pair, "-q", "--store", "s")
     assert run("resume", "s", "--backend", "cpu", "-q") == first

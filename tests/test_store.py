@@ -570,10 +570,25 @@ def test_a_mark_tells_a_store_from_another_of_the_same_name(tmp_path):
 
 def rewritten(path: Path, **changes: Any) -> None:
     """A manifest with some fields changed, and the right SHA-256 for them."""
-    data = {**json.loads((path / "manifest.json").read_text()), **changes}
+    write_manifest(path, {**json.loads((path / "manifest.json").read_text()), **changes})
+
+
+def write_manifest(path: Path, data: dict[str, Any]) -> None:
+    """A manifest of these fields, and the right SHA-256 for them."""
     del data["sha256"]
     digest = hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
     (path / "manifest.json").write_text(json.dumps({**data, "sha256": digest}))
+
+
+def test_a_manifest_of_before_summaries_were_noted_is_read(tmp_path):
+    new_store(tmp_path).close()
+    data = json.loads((tmp_path / "manifest.json").read_text())
+    del data["summary"]
+    write_manifest(tmp_path, data)
+    with DirectoryStore.open(tmp_path) as store:
+        assert store.manifest.summary is None
+        store.continue_as("align", "-", "x.json")
+    assert DirectoryStore.attach(tmp_path).manifest.summary == "x.json"
 
 
 @pytest.mark.parametrize("version", [1, 2, 99])

@@ -55,25 +55,32 @@ def _run(command: Command, options: Namespace) -> int:
             command=command,
             start_states=options.start_states,
             store_path=Path(options.store) if options.store else None,
-            output=options.output if options.output == STDOUT else str(Path(options.output).absolute()),
+            output=_from_anywhere(options.output),
+            summary=None if options.json is None else _from_anywhere(options.json),
             emit=emit,
         )
-    write_outcome(outcome, options.output, options)
+    write_outcome(outcome, options.output, options.json, options)
     return 0
 
 
 def run_resume(options: Namespace) -> int:
     store = Path(options.store)
     manifest = DirectoryStore.attach(store).manifest
-    output = options.output or manifest.output
-    check_outputs(manifest.command, output, options.json, sources_of(manifest), options.store)
+    output = manifest.output if options.output is None else options.output
+    summary = manifest.summary if options.json is None else options.json
+    check_outputs(manifest.command, output, summary, sources_of(manifest), options.store)
     with progress(options.progress, sys.stderr, options.quiet) as emit:
         using = api.resources(
             options.backend, options.threads, options.device, options.mem, cluster=options.cluster
         )
         outcome = pipeline.resume(store, using, emit=emit)
-    write_outcome(outcome, output, options)
+    write_outcome(outcome, output, summary, options)
     return 0
+
+
+def _from_anywhere(path: str) -> str:
+    """A name of an output that holds in every working directory."""
+    return path if path == STDOUT else str(Path(path).absolute())
 
 
 def sources_of(manifest: Manifest) -> list[str]:
@@ -113,16 +120,16 @@ def _refuse_overwriting(output: str, inputs: Collection[str]) -> None:
             raise UsageError(f"{output}: cannot be written: the input {spec} is read from this file")
 
 
-def write_outcome(outcome: pipeline.Outcome, output: str, options: Namespace) -> None:
+def write_outcome(outcome: pipeline.Outcome, output: str, summary: str | None, options: Namespace) -> None:
     """Write PAF, or the line of a score, and the summary; say on stderr what was found."""
     if outcome.alignment is not None:
         with open_output(output) as file:
             write_paf(outcome.alignment, file)
-    elif not output == options.json == STDOUT:
+    elif not output == summary == STDOUT:
         with open_output(output) as file:
             file.write(_score_line(outcome))
-    if options.json:
-        with open_output(options.json) as file:
+    if summary is not None:
+        with open_output(summary) as file:
             json.dump(_summary(outcome), file, indent=2)
             file.write("\n")
     if not options.quiet and options.progress != "json":

@@ -72,6 +72,7 @@ def _in_words(report: dict[str, Any]) -> str:
         f"target   {target['name']}, {target['length']:,} letters, {target['source']}",
         f"scoring  {report['letter_scores']}, {report['gap_convention']}",
         f"output   {report['output']}",
+        *([] if report["summary"] is None else [f"summary  {report['summary']}"]),
         f"size     {report['bytes']:,} bytes, {report['chunks'][0]} x {report['chunks'][1]} chunks",
         f"score    {report['tiles_done']} of {rows * cols} tiles ({percent:.1f} % of the cells)",
         f"stitch   {report['waypoints']} waypoints{', complete' if report['path_complete'] else ''}",

@@ -214,6 +214,7 @@ def _add_cluster(parser: argparse.ArgumentParser) -> None:
 
 def _add_output(parser: argparse.ArgumentParser, default: str | None = "-") -> None:
     group = parser.add_argument_group("output")
+    also = "also write a summary as JSON; - for stdout"
     group.add_argument(
         "-o",
         "--output",
@@ -221,7 +222,7 @@ def _add_output(parser: argparse.ArgumentParser, default: str | None = "-") -> N
         metavar="FILE",
         help="default: " + ("stdout" if default else "as before"),
     )
-    group.add_argument("--json", metavar="FILE", help="also write a summary as JSON; - for stdout")
+    group.add_argument("--json", metavar="FILE", help=also + ("" if default else " (default: as before)"))
     group.add_argument(
         "--progress", choices=STYLES, default="auto", help="on stderr; auto: a bar on a terminal"
     )

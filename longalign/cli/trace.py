@@ -21,5 +21,5 @@ def run_trace(options: Namespace) -> int:
     with progress(options.progress, sys.stderr, options.quiet) as emit:
         using = api.resources(options.backend, options.threads, options.device, options.mem)
         outcome = trace_cell(store, options.end, using, emit=emit)
-    write_outcome(outcome, options.output, options)
+    write_outcome(outcome, options.output, options.json, options)
     return 0

@@ -362,9 +362,9 @@ class DirectoryStore:
             return None
         return self._read(path, lambda file: Piece(_whole(file, "ops"), _whole(file, "lengths")), DamagedFile)
 
-    def continue_as(self, command: Command, output: str) -> None:
+    def continue_as(self, command: Command, output: str, summary: str | None) -> None:
         """Note what is asked for now, so that `resume` asks for the same."""
-        changed = replace(self.manifest, command=command, output=output)
+        changed = replace(self.manifest, command=command, output=output, summary=summary)
         if changed != self.manifest:
             changed.write(self.path / "manifest.json")
             self.manifest = changed

@@ -47,8 +47,9 @@ class SequenceRecord:
 class Manifest:
     """The identity of a run, with the geometry that its tiles follow.
 
-    `start_states` says whether tiles hold those as well; `command` ("align" or "score") and `output` tell a
-    resumed run what was asked for; `program` is the version that made the store.
+    `start_states` says whether tiles hold those as well; `command` ("align" or "score"), `output` and
+    `summary` (a file, or none) tell a resumed run what was asked for; `program` is the version that made the
+    store.
     """
 
     query: SequenceRecord
@@ -60,6 +61,7 @@ class Manifest:
     command: Command = "align"
     output: str = "-"
     start_states: StartStates = "lazy"
+    summary: str | None = None
 
     @property
     def run(self) -> str:
@@ -87,6 +89,7 @@ class Manifest:
             "program": self.program,
             "command": self.command,
             "output": self.output,
+            "summary": self.summary,
             "mode": self.mode,
             "start_states": self.start_states,
             "alphabet": _DNA if matrix is None else f"the letters of {matrix.name}",
@@ -110,6 +113,7 @@ class Manifest:
             command=data["command"],
             output=data["output"],
             start_states=data["start_states"],
+            summary=data.get("summary"),  # older programs did not note it
         )
 
     def write(self, path: Path) -> None:
