@@ -504,12 +504,14 @@ def test_out_of_memory_is_one_line(refuse, pair, monkeypatch):
             ["align", "q.fa", "t.fa", "--store", "it's", "--cluster", "tcp://host:1"],
             "interrupted; go on with: longalign resume 'it'\"'\"'s' --cluster tcp://host:1",
         ),
+        (["align", "q.fa", "t.fa", "--store=-w"], "interrupted; go on with: longalign resume ./-w"),
         (["verify", "x.paf", "q.fa", "t.fa"], "interrupted"),
         (["trace", "it's", "--end", "1,1"], "interrupted"),
     ],
 )
 def test_an_interrupt_says_how_to_go_on(refuse, run, pair, monkeypatch, arguments, text):
-    run("align", *pair, "-q", "--store", "it's", "-o", "x.paf")
+    for store in ("it's", "-w"):
+        run("align", *pair, "-q", f"--store={store}", "-o", "x.paf")
 
     def interrupt(*_, **__):
         raise KeyboardInterrupt

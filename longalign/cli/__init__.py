@@ -81,7 +81,8 @@ def _how_to_resume(options: Namespace) -> str:
     if not (Path(options.store) / "manifest.json").is_file():
         return "interrupted; nothing was stored yet"
     cluster = ["--cluster", options.cluster] if options.cluster else []
-    return f"interrupted; go on with: {shlex.join(['longalign', 'resume', options.store, *cluster])}"
+    store = f"./{options.store}" if options.store.startswith("-") else options.store  # no option
+    return f"interrupted; go on with: {shlex.join(['longalign', 'resume', store, *cluster])}"
 
 
 def _fail(text: str, code: int) -> int:
