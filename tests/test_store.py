@@ -359,6 +359,18 @@ def test_a_store_that_was_killed_while_being_made_is_made_again(tmp_path):
     assert not (path / ".tmp-9-manifest.json").exists()
 
 
+def test_a_store_without_its_empty_folders_is_gone_on_with(tmp_path):
+    """As a tool that copies files alone leaves it."""
+    path = tmp_path / "s"
+    new_store(path).close()
+    for folder in ("tiles", "pieces"):
+        (path / folder).rmdir()
+    DirectoryStore.attach(path)
+    assert not (path / "tiles").exists()
+    with small_geometry():
+        PAIR.check(PAIR.run(using(SmallTiles((17, 17))), path))
+
+
 @pytest.mark.parametrize("name", ["notes.txt", "path.h5", "tiles/r00000c00000.h5", "pieces/p000000.h5"])
 def test_a_directory_with_something_else_in_it_is_refused_and_left_alone(tmp_path, name):
     (tmp_path / name).parent.mkdir(exist_ok=True)

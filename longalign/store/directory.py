@@ -114,8 +114,7 @@ class DirectoryStore:
         with store._closed_on_failure():
             _refuse_foreign(path)  # another process may have been here before the lock was ours
             _remove_temporaries(path)
-            for name in ("tiles", "pieces"):
-                (path / name).mkdir(exist_ok=True)
+            _make_folders(path)
             with store._new(path / "sequences.h5") as file:
                 for name, sequence in (("query", query), ("target", target)):
                     _write(file, name, sequence.letters, f"letters of the {name}, upper-case ASCII", "letter")
@@ -132,6 +131,7 @@ class DirectoryStore:
             raise StoreError(f"{path}: {error.strerror or error}") from error
         with store._closed_on_failure():
             _remove_temporaries(path)
+            _make_folders(path)  # a copy may lack them: some tools copy nothing but files
         return store
 
     @classmethod
@@ -442,6 +442,11 @@ def _refuse_foreign(path: Path) -> None:
         ours = entry.name in _BEGINNINGS or entry.name.startswith(TEMPORARY_PREFIX)
         if not ours or (entry.is_dir() and any(entry.iterdir())):
             raise StoreError(f"{path}: not a store, and not empty (it holds {entry.name})")
+
+
+def _make_folders(path: Path) -> None:
+    for name in ("tiles", "pieces"):
+        (path / name).mkdir(exist_ok=True)
 
 
 def _remove_temporaries(path: Path) -> None:
