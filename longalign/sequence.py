@@ -9,6 +9,7 @@ import hashlib
 import os
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -140,6 +141,18 @@ def can_read_again(spec: str) -> bool:
     """Whether `spec`, the source of a sequence, names a file that is there now, and not a pipe."""
     path, _ = _split(spec)
     return path != fasta.STDIN and os.path.isfile(path)  # noqa: PTH113 - Path.is_file raises EACCES
+
+
+def from_anywhere(spec: str) -> str:
+    """`spec`, the source of a sequence, as it holds in every working directory.
+
+    What names no file that is there stays as it is.
+    """
+    path, selector = _split(spec)
+    if path == fasta.STDIN or spec == MEMORY or not os.path.exists(path):  # noqa: PTH110
+        return spec
+    absolute = str(Path(path).absolute())
+    return absolute if selector is None else f"{absolute}:{selector}"
 
 
 def is_read_from(spec: str, path: str) -> bool:

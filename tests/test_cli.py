@@ -222,6 +222,19 @@ def test_a_summary_that_is_no_longer_asked_for_is_forgotten(run, pair):
     assert not Path("x.json").exists()
 
 
+def test_resume_reads_the_same_files_from_another_folder(run, pair, monkeypatch, tmp_path):
+    first = run("align", "q.fa:query:0-40", *pair[1:], "-q", "--store", "s")
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    for name in ("q.fa", "t.fa"):
+        Path(name).write_text(">other\nACGT\n")
+    assert run("resume", "../s", "--backend", "cpu", "-q") == first
+    report = json.loads(run("inspect", "../s", "--json")[1])
+    sources = [report[side]["source"] for side in ("query", "target")]
+    assert sources == [f"{tmp_path}/q.fa:query:0-40", f"{tmp_path}/t.fa"]
+
+
 def test_resume_of_a_score(run, pair):
     first = run("score", *pair, "-q", "--store", "s")
     assert run("resume", "s", "--backend", "cpu", "-q") == first

@@ -27,13 +27,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from runs import Pair, SmallTiles, problems, small_geometry, using
 
+from longalign import pipeline
 from longalign.boundary import BestCell, Boundary, State, Waypoint, entry_edges
 from longalign.errors import StoreError
+from longalign.events import Notice, TileFinished
 from longalign.geometry import Grid, Tile
 from longalign.lattice import StoreLattice
 from longalign.problem import Problem
 from longalign.reference import ReferenceBackend, matrices
 from longalign.scoring import NEG_INF, Scoring
+from longalign.sequence import Sequence, read_sequence
 from longalign.store import DirectoryStore, Manifest, MemoryStore, Piece, TileRecord, codec, filters, tables
 from longalign.store.base import DamagedTile
 from longalign.store.codec import Packer, pack
@@ -626,6 +629,31 @@ def test_what_is_no_manifest_is_refused(tmp_path, text):
     (tmp_path / "manifest.json").write_text(text, errors="surrogateescape")
     with pytest.raises(StoreError, match=r"manifest\.json: "):
         DirectoryStore.open(tmp_path)
+
+
+def test_a_manifest_with_relative_sources_is_that_of_the_same_run(tmp_path, monkeypatch):
+    """As it was before they were made absolute: files are looked for in the working directory."""
+    monkeypatch.chdir(tmp_path)
+    for name, letters in (("query", PAIR.query), ("target", PAIR.target)):
+        Path(f"{name}.fa").write_text(f">{name}\n{letters}\n")
+    with monkeypatch.context() as patch:
+        patch.setattr("longalign.store.manifest.from_anywhere", lambda spec: spec)
+        sequences = [read_sequence(f"{name}.fa") for name in ("query", "target")]
+        run = [PAIR.scoring, PAIR.mode, using()]
+        pipeline.run(*sequences, *run, store_path=tmp_path / "s")
+    events = []
+    PAIR.check(pipeline.resume(tmp_path / "s", using(), emit=events.append))
+    assert not [event for event in events if isinstance(event, Notice | TileFinished)]
+    PAIR.check(pipeline.run(*sequences, *run, store_path=tmp_path / "s", emit=events.append))
+    assert not [event for event in events if isinstance(event, Notice | TileFinished)]
+    assert DirectoryStore.attach(tmp_path / "s").manifest.query.source == "query.fa"
+
+
+@pytest.mark.parametrize("source", ["memory", "-", "-:a:b:3-5", "a database", "none.fa:x"])
+def test_a_source_that_is_no_file_is_noted_as_it_is(tmp_path, monkeypatch, source):
+    monkeypatch.chdir(tmp_path)
+    Path("memory").touch()
+    assert SequenceRecord.of(Sequence.from_letters("x", "ACGT", source=source)).source == source
 
 
 def test_a_changed_digit_in_the_manifest_is_noticed(tmp_path):

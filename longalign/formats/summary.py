@@ -7,7 +7,7 @@ whole record, like those of the PAF output.
     versions    {program or library: version}
     query       {name, length, sha256, source, offset, record_length}: `length` letters were aligned,
                 from `offset` of a record of `record_length`; sha256 is that of the aligned letters in
-                upper case; source is what the user typed
+                upper case; source is what the user typed, with an absolute path once a run was resumed
     target      the same
     mode        "local" or "global"
     scoring     {match, mismatch, gap_open, gap_extend, convention}, or {matrix, gap_open, gap_extend,

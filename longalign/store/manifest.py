@@ -12,7 +12,7 @@ from longalign.alignment import Mode
 from longalign.errors import StoreError
 from longalign.geometry import Grid
 from longalign.scoring import Scoring
-from longalign.sequence import Sequence
+from longalign.sequence import Sequence, from_anywhere
 from longalign.store.files import atomic_path
 
 Command = Literal["align", "score"]
@@ -29,7 +29,7 @@ _DNA = "DNA with IUPAC codes; an ambiguous letter never matches"
 
 @dataclass(frozen=True, slots=True)
 class SequenceRecord:
-    """Which sequence: see `longalign.sequence.Sequence`."""
+    """Which sequence: see `longalign.sequence.Sequence`. As `source`, a file has its absolute path."""
 
     name: str
     length: int
@@ -40,7 +40,8 @@ class SequenceRecord:
 
     @classmethod
     def of(cls, sequence: Sequence) -> SequenceRecord:
-        return cls(**{field.name: getattr(sequence, field.name) for field in fields(cls)})
+        values = {field.name: getattr(sequence, field.name) for field in fields(cls)}
+        return cls(**{**values, "source": from_anywhere(sequence.source)})
 
 
 @dataclass(frozen=True, slots=True)
