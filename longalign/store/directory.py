@@ -29,7 +29,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from uuid import uuid4
 
 import numpy as np
-from numpy.typing import NDArray
 
 from longalign.boundary import BestCell, State, Waypoint
 from longalign.errors import StoreError
@@ -37,9 +36,18 @@ from longalign.geometry import Tile
 from longalign.sequence import Sequence
 from longalign.store.base import DamagedFile, DamagedTile, Piece, TileRecord
 from longalign.store.begun import BegunFile
-from longalign.store.blocks import Blocks, write_blocks
-from longalign.store.codec import ANCHOR_STRIDE, PackedLines
-from longalign.store.deflated import DeflatedArray
+from longalign.store.blocks import Blocks
+from longalign.store.codec import PackedLines
+from longalign.store.datasets import (
+    LINE_DATASETS,
+    LINES,
+    PATH_DATASETS,
+    START_DATASETS,
+    STARTS,
+    describe,
+    whole,
+    write,
+)
 from longalign.store.files import TEMPORARY_PREFIX, Lock, new_hdf5, open_hdf5
 from longalign.store.manifest import Command, Manifest, SequenceRecord
 from longalign.store.starts import PackedStarts
@@ -49,36 +57,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 U = TypeVar("U")
-
-#: The groups of a tile's file: boundaries, and the start states on them.
-_LINES, _STARTS = ("rows", "cols"), ("row_starts", "col_starts")
-
-_LINE_DATASETS = {
-    "index": ("boundary index of each line, counted from the tile's corner", "letters"),
-    "anchors": (f"H at every {ANCHOR_STRIDE}-th cell of each line, from index 0", "score"),
-    "steps": ("H[x+1] - H[x] along each line, modulo 2^32", "score"),
-    "gaps": ("H[x+1] - gap[x+1] along each line (gap = E in rows, F in columns), modulo 2^32", "score"),
-}
-_START_DATASETS = {
-    "index": ("boundary index of each line, counted from the tile's corner", "letters"),
-    "anchors": (
-        f"start of every {ANCHOR_STRIDE}-th cell of each line, from cell 1: row and column of H's, row and "
-        "column of the gap state's, boundary indices counted from the tile's corner",
-        "letters",
-    ),
-    "steps": ("those of cell x + 2 less those of cell x + 1, in the order of anchors", "letters"),
-    "states": (
-        "the state in which H starts, and in which the gap state (E in rows, F in columns) does: 0 = H, "
-        "1 = E, 2 = F",
-        "enum",
-    ),
-}
-_PATH_DATASETS = {
-    "i": ("row boundary index", "letters"),
-    "j": ("column boundary index", "letters"),
-    "state": ("0 = H, 1 = E (vertical gap), 2 = F (horizontal gap)", "enum"),
-    "value": ("value of the state", "score"),
-}
 
 
 class DirectoryStore:
@@ -117,7 +95,7 @@ class DirectoryStore:
             _make_folders(path)
             with store._new(path / "sequences.h5") as file:
                 for name, sequence in (("query", query), ("target", target)):
-                    _write(file, name, sequence.letters, f"letters of the {name}, upper-case ASCII", "letter")
+                    write(file, name, sequence.letters, f"letters of the {name}, upper-case ASCII", "letter")
             manifest.write(path / "manifest.json")
         return store
 
@@ -198,7 +176,7 @@ class DirectoryStore:
         return query, target
 
     def _sequence(self, path: Path, name: str, record: SequenceRecord) -> Sequence:
-        letters = self._read(path, lambda file: _whole(file, name), DamagedFile)
+        letters = self._read(path, lambda file: whole(file, name), DamagedFile)
         sequence = Sequence.from_letters(
             record.name,
             letters,
@@ -236,7 +214,7 @@ class DirectoryStore:
         path = self.tile_path(tile.row, tile.col)
         datasets = {
             f"{side}/{name}": (getattr(packed, name), *words)
-            for group, known in ((_LINES, _LINE_DATASETS), (_STARTS, _START_DATASETS))
+            for group, known in ((LINES, LINE_DATASETS), (STARTS, START_DATASETS))
             for side in group
             if (packed := getattr(record, side)) is not None
             for name, words in known.items()
@@ -253,7 +231,7 @@ class DirectoryStore:
             for name in ("score", "i", "j"):
                 file.attrs[f"best_{name}"] = getattr(record.best, name)
             for name, (values, description, units) in datasets.items():
-                _describe(begun.finish(name, values), description, units)
+                describe(begun.finish(name, values), description, units)
         self._found.pop(path, None)
         with suppress(DamagedTile):  # whoever reads it notices, and mends it
             self._find_lines(tile)
@@ -262,7 +240,7 @@ class DirectoryStore:
         """Look up now where a tile's blocks lie: whoever reads it next is in more of a hurry."""
         record = self.get_tile(tile)
         for lines in (record.rows, record.cols):
-            for name in _LINE_DATASETS:
+            for name in LINE_DATASETS:
                 getattr(lines, name).find()
 
     def hurry(self) -> None:
@@ -282,22 +260,22 @@ class DirectoryStore:
         def datasets(side: str, names: Iterable[str]) -> dict[str, _LazyDataset]:
             return {name: _LazyDataset(self, path, f"{side}/{name}", damaged) for name in names}
 
-        rows, cols = (PackedLines(**datasets(side, _LINE_DATASETS)) for side in _LINES)
+        rows, cols = (PackedLines(**datasets(side, LINE_DATASETS)) for side in LINES)
         if not self.manifest.is_eager:
             return TileRecord(rows, cols, best)
-        row_starts, col_starts = (PackedStarts(**datasets(side, _START_DATASETS)) for side in _STARTS)
+        row_starts, col_starts = (PackedStarts(**datasets(side, START_DATASETS)) for side in STARTS)
         return TileRecord(rows, cols, best, row_starts, col_starts)
 
     def check_tile(self, tile: Tile) -> BestCell:
         """Read a tile's file from end to end; its best cell. Raises DamagedTile, naming the file."""
         best = self.get_tile(tile).best
-        names = [f"{side}/{name}" for side in _LINES for name in _LINE_DATASETS]
+        names = [f"{side}/{name}" for side in LINES for name in LINE_DATASETS]
         if self.manifest.is_eager:
-            names += [f"{side}/{name}" for side in _STARTS for name in _START_DATASETS]
+            names += [f"{side}/{name}" for side in STARTS for name in START_DATASETS]
 
         def read(file: h5py.File) -> None:
             for name in names:
-                _whole(file, name)
+                whole(file, name)
 
         self._read(self.tile_path(tile.row, tile.col), read, partial(DamagedTile, tile.row, tile.col))
         return best
@@ -324,9 +302,9 @@ class DirectoryStore:
             file.attrs["description"] = "start states from the end cell backwards"
             file.attrs["units"] = "letters"
             file.attrs["complete"] = complete
-            for name, (description, units) in _PATH_DATASETS.items():
+            for name, (description, units) in PATH_DATASETS.items():
                 values = np.array([getattr(point, name) for point in points], np.int64)
-                _write(file, name, values, description, units)
+                write(file, name, values, description, units)
 
     def get_path(self) -> tuple[list[Waypoint], bool]:
         path = self.path / "path.h5"
@@ -334,7 +312,7 @@ class DirectoryStore:
             return [], False
 
         def read(file: h5py.File) -> tuple[list[Waypoint], bool]:
-            columns = [_whole(file, name).tolist() for name in _PATH_DATASETS]
+            columns = [whole(file, name).tolist() for name in PATH_DATASETS]
             points = [
                 Waypoint(i, j, State(state), value) for i, j, state, value in zip(*columns, strict=True)
             ]
@@ -347,20 +325,20 @@ class DirectoryStore:
 
     def put_piece(self, number: int, piece: Piece) -> None:
         with self._new(self.piece_path(number)) as file:
-            _write(
+            write(
                 file,
                 "ops",
                 piece.ops,
                 "operation of each run: 0 letter pair, 1 insertion, 2 deletion",
                 "enum",
             )
-            _write(file, "lengths", piece.lengths, "length of each run", "columns")
+            write(file, "lengths", piece.lengths, "length of each run", "columns")
 
     def get_piece(self, number: int) -> Piece | None:
         path = self.piece_path(number)
         if not path.exists():
             return None
-        return self._read(path, lambda file: Piece(_whole(file, "ops"), _whole(file, "lengths")), DamagedFile)
+        return self._read(path, lambda file: Piece(whole(file, "ops"), whole(file, "lengths")), DamagedFile)
 
     def continue_as(self, command: Command, output: str, summary: str | None) -> None:
         """Note what is asked for now, so that `resume` asks for the same."""
@@ -474,22 +452,6 @@ class _LazyDataset:
         return self._store._look(
             self._path, self._name, lambda file: Blocks.of(file[self._name]), use, self._failure
         )
-
-
-def _write(
-    file: h5py.File, name: str, values: NDArray[Any] | DeflatedArray, description: str, units: str
-) -> None:
-    _describe(write_blocks(file, name, values), description, units)
-
-
-def _describe(dataset: h5py.Dataset, description: str, units: str) -> None:
-    dataset.attrs["description"] = description
-    dataset.attrs["units"] = units
-
-
-def _whole(file: h5py.File, name: str) -> NDArray[Any]:
-    """All of a dataset. Raises ValueError if its content is not what was written."""
-    return Blocks.of(file[name]).all(file.id.get_vfd_handle())
 
 
 def _first_line(error: Exception) -> str:

@@ -1,0 +1,60 @@
+"""What the datasets of a store are, as each of them says of itself, and how one is written and read."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from numpy.typing import NDArray
+
+from longalign.store.blocks import Blocks, write_blocks
+from longalign.store.codec import ANCHOR_STRIDE
+from longalign.store.deflated import DeflatedArray
+
+if TYPE_CHECKING:
+    import h5py
+
+#: The groups of a tile's file: boundaries, and the start states on them.
+LINES, STARTS = ("rows", "cols"), ("row_starts", "col_starts")
+
+LINE_DATASETS = {
+    "index": ("boundary index of each line, counted from the tile's corner", "letters"),
+    "anchors": (f"H at every {ANCHOR_STRIDE}-th cell of each line, from index 0", "score"),
+    "steps": ("H[x+1] - H[x] along each line, modulo 2^32", "score"),
+    "gaps": ("H[x+1] - gap[x+1] along each line (gap = E in rows, F in columns), modulo 2^32", "score"),
+}
+START_DATASETS = {
+    "index": ("boundary index of each line, counted from the tile's corner", "letters"),
+    "anchors": (
+        f"start of every {ANCHOR_STRIDE}-th cell of each line, from cell 1: row and column of H's, row and "
+        "column of the gap state's, boundary indices counted from the tile's corner",
+        "letters",
+    ),
+    "steps": ("those of cell x + 2 less those of cell x + 1, in the order of anchors", "letters"),
+    "states": (
+        "the state in which H starts, and in which the gap state (E in rows, F in columns) does: 0 = H, "
+        "1 = E, 2 = F",
+        "enum",
+    ),
+}
+PATH_DATASETS = {
+    "i": ("row boundary index", "letters"),
+    "j": ("column boundary index", "letters"),
+    "state": ("0 = H, 1 = E (vertical gap), 2 = F (horizontal gap)", "enum"),
+    "value": ("value of the state", "score"),
+}
+
+
+def write(
+    file: h5py.File, name: str, values: NDArray[Any] | DeflatedArray, description: str, units: str
+) -> None:
+    describe(write_blocks(file, name, values), description, units)
+
+
+def describe(dataset: h5py.Dataset, description: str, units: str) -> None:
+    dataset.attrs["description"] = description
+    dataset.attrs["units"] = units
+
+
+def whole(file: h5py.File, name: str) -> NDArray[Any]:
+    """All of a dataset. Raises ValueError if its content is not what was written."""
+    return Blocks.of(file[name]).all(file.id.get_vfd_handle())
