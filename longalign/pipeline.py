@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from time import monotonic, perf_counter
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Literal, TypeVar
 
 from longalign._version import __version__
 from longalign.alignment import Alignment, Mode
@@ -111,7 +111,8 @@ def run(
         return _run(query, target, mode, lattice, engine, resources, command, emit)
     records = SequenceRecord.of(query), SequenceRecord.of(target)
     with _connected(resources, query.length, target.length) as cluster:
-        if DirectoryStore.exists(store_path):
+        was_there = DirectoryStore.exists(store_path)
+        if was_there:
             store = DirectoryStore.open(store_path)
         else:
             workers = cluster.workers if cluster else None
@@ -123,6 +124,8 @@ def run(
         with store:
             store.manifest.refuse_other(store_path, *records, mode, scoring, start_states)
             store.continue_as(command, output, summary)
+            if was_there:
+                _copies(store, query, target, emit)  # workers may have nothing but these
             return _run_stored(query, target, store, resources, cluster, command, emit)
 
 
@@ -130,14 +133,15 @@ def resume(store_path: Path, resources: Resources, *, emit: Emit = ignore) -> Ou
     """Go on with the run that a store belongs to; its manifest says what was asked for.
 
     Raises StoreError, naming the field, if a sequence file has changed since. A sequence that cannot be
-    read again (it came from a pipe, or its file is gone) is taken from the store.
+    read again (it came from a pipe, or its file is gone) is taken from the store. A damaged copy there
+    is made again from what can be read.
     """
     with DirectoryStore.open(store_path) as store:
         manifest = store.manifest
-        query, target = store.sequences()
-        now = tuple(_as_it_is_now(sequence, emit) for sequence in (query, target))
-        records = SequenceRecord.of(now[0]), SequenceRecord.of(now[1])
+        query, target = _as_it_is_now(store, "query", emit), _as_it_is_now(store, "target", emit)
+        records = SequenceRecord.of(query), SequenceRecord.of(target)
         manifest.refuse_other(store_path, *records, manifest.mode, manifest.scoring, manifest.start_states)
+        query, target = _copies(store, query, target, emit)
         with _connected(resources, query.length, target.length) as cluster:
             return _run_stored(query, target, store, resources, cluster, manifest.command, emit)
 
@@ -146,12 +150,27 @@ def _connected(resources: Resources, rows: int, cols: int) -> AbstractContextMan
     return nullcontext() if resources.cluster is None else resources.cluster(rows, cols)
 
 
-def _as_it_is_now(sequence: Sequence, emit: Emit) -> Sequence:
-    if can_read_again(sequence.source):
-        return read_sequence(sequence.source, sequence.alphabet)
-    if sequence.source != MEMORY:
-        emit(Notice(f"{sequence.source}: cannot be read again; going on with the copy in the store"))
+def _as_it_is_now(store: DirectoryStore, name: Literal["query", "target"], emit: Emit) -> Sequence:
+    """A sequence out of its file, or, if that cannot be read again, out of the store."""
+    record: SequenceRecord = getattr(store.manifest, name)
+    if can_read_again(record.source):
+        return read_sequence(record.source, store.manifest.scoring.alphabet)
+    sequence = store.sequence(name)
+    if record.source != MEMORY:
+        emit(Notice(f"{record.source}: cannot be read again; going on with the copy in the store"))
     return sequence
+
+
+def _copies(
+    store: DirectoryStore, query: Sequence, target: Sequence, emit: Emit
+) -> tuple[Sequence, Sequence]:
+    """The sequences that a store has, made again from these, which are the same, if they are damaged."""
+    try:
+        return store.sequences()
+    except DamagedFile as damage:
+        emit(Notice(f"{damage}; this copy is made again"))
+        store.put_sequences(query, target)
+        return store.sequences()
 
 
 def _run_stored(

@@ -286,11 +286,55 @@ def test_a_file_that_is_gone_or_a_pipe_is_taken_from_the_store(tmp_path, files, 
         assert text == f"{path}: cannot be read again; going on with the copy in the store"
 
 
-def test_sequences_damaged_in_the_store_are_noticed(tmp_path, files):
+def damage(store: Path, how: str) -> None:
+    copy = store / "sequences.h5"
+    copy.unlink() if how == "gone" else copy.write_bytes(b"rubbish")
+
+
+@pytest.mark.parametrize("how", ["rubbish", "gone"])
+@pytest.mark.parametrize("again", ["resume", "run"])
+def test_a_damaged_copy_of_sequences_is_made_again_from_their_files(tmp_path, files, answer, how, again):
+    store = tmp_path / "s"
+    begin(files, store)
+    files[0].write_text(files[0].read_text().replace(">query", ">renamed"))
+    damage(store, how)
+    events: list[Event] = []
+    if again == "resume":
+        outcome = go_on(store, events.append)
+        assert outcome.query.name == "query"
+    else:
+        sequences = map(read_sequence, files)
+        outcome = pipeline.run(
+            *sequences, PAIR.scoring, PAIR.mode, using(), store_path=store, emit=events.append
+        )
+    assert outcome.end == answer[0]
+    [text] = notices(events)
+    assert text.startswith(f"{store}/sequences.h5: damaged: ")
+    assert text.endswith("; this copy is made again")
+    for path in files:
+        path.unlink()
+    assert go_on(store).end == answer[0]
+
+
+@pytest.mark.parametrize("how", ["rubbish", "gone"])
+@pytest.mark.parametrize("lost", [0, 1])
+def test_sequences_damaged_in_the_store_whose_files_are_gone_are_noticed(tmp_path, files, lost, how):
     begin(files, tmp_path / "s")
-    (tmp_path / "s" / "sequences.h5").write_bytes(b"rubbish")
+    damage(tmp_path / "s", how)
+    files[lost].unlink()
+    events: list[Event] = []
     with pytest.raises(StoreError, match=r"sequences\.h5: damaged"):
+        go_on(tmp_path / "s", events.append)
+    assert not events
+
+
+def test_a_damaged_copy_is_not_made_again_from_files_that_have_changed(tmp_path, files):
+    begin(files, tmp_path / "s")
+    damage(tmp_path / "s", "rubbish")
+    files[1].write_text(">target\n" + PAIR.target[::-1] + "\n")
+    with pytest.raises(StoreError, match=r"another run: target sequence \(SHA-256\) is \w+ in the store"):
         go_on(tmp_path / "s")
+    assert (tmp_path / "s" / "sequences.h5").read_bytes() == b"rubbish"
 
 
 def test_a_smaller_memory_budget_is_refused_on_resume_too(tmp_path, files):

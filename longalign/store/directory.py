@@ -25,7 +25,7 @@ from functools import partial
 from pathlib import Path
 from threading import Lock as ThreadLock
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 from uuid import uuid4
 
 import numpy as np
@@ -93,9 +93,7 @@ class DirectoryStore:
             _refuse_foreign(path)  # another process may have been here before the lock was ours
             _remove_temporaries(path)
             _make_folders(path)
-            with store._new(path / "sequences.h5") as file:
-                for name, sequence in (("query", query), ("target", target)):
-                    write(file, name, sequence.letters, f"letters of the {name}, upper-case ASCII", "letter")
+            store.put_sequences(query, target)
             manifest.write(path / "manifest.json")
         return store
 
@@ -166,20 +164,23 @@ class DirectoryStore:
 
     # --- sequences
 
+    def put_sequences(self, query: Sequence, target: Sequence) -> None:
+        """Keep the letters of the sequences that the manifest tells of."""
+        with self._new(self.path / "sequences.h5") as file:
+            for name, sequence in (("query", query), ("target", target)):
+                write(file, name, sequence.letters, f"letters of the {name}, upper-case ASCII", "letter")
+
     def sequences(self) -> tuple[Sequence, Sequence]:
         """Query and target as they were when the store was made. Raises DamagedFile."""
-        path = self.path / "sequences.h5"
-        query, target = (
-            self._sequence(path, name, record)
-            for name, record in (("query", self.manifest.query), ("target", self.manifest.target))
-        )
-        return query, target
+        return self.sequence("query"), self.sequence("target")
 
-    def _sequence(self, path: Path, name: str, record: SequenceRecord) -> Sequence:
-        letters = self._read(path, lambda file: whole(file, name), DamagedFile)
+    def sequence(self, name: Literal["query", "target"]) -> Sequence:
+        """One of the two. Raises DamagedFile."""
+        path = self.path / "sequences.h5"
+        record: SequenceRecord = getattr(self.manifest, name)
         sequence = Sequence.from_letters(
             record.name,
-            letters,
+            self._read(path, lambda file: whole(file, name), DamagedFile),
             source=record.source,
             offset=record.offset,
             record_length=record.record_length,
