@@ -453,6 +453,30 @@ def test_usage(run, arguments):
     assert err.startswith("usage: longalign")
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["align", "q.fa", "t.fa", "--store", ""],
+        ["align", "q.fa", "t.fa", "--store="],
+        ["score", "q.fa", "t.fa", "--store", ""],
+        ["align", "q.fa", "t.fa", "-o", ""],
+        ["align", "q.fa", "t.fa", "--json", ""],
+        ["resume", ""],
+        ["resume", "s", "-o", ""],
+        ["trace", "", "--end", "1,1"],
+        ["inspect", ""],
+        ["verify", "", "q.fa", "t.fa"],
+        ["devices", "--plan", "q.fa", "t.fa", "--store", ""],
+    ],
+)
+def test_a_name_that_is_empty_is_a_usage_error(run, arguments, folder):
+    before = sorted(folder.rglob("*"))
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, "")
+    assert err.endswith(": an empty name\n")
+    assert sorted(folder.rglob("*")) == before
+
+
 def test_an_internal_error_is_one_line(refuse, pair, monkeypatch):
     monkeypatch.setattr("longalign.pipeline.run", lambda *_, **__: 1 / 0)
     monkeypatch.delenv("LONGALIGN_DEBUG", raising=False)

@@ -57,7 +57,9 @@ def build_parser() -> argparse.ArgumentParser:
         command.add_argument("query", metavar="QUERY", help=_SEQUENCE_HELP)
         command.add_argument("target", metavar="TARGET", help="the same")
         _add_scoring(command)
-        command.add_argument("--store", metavar="DIR", help="keep what is finished here, to resume from")
+        command.add_argument(
+            "--store", type=_path, metavar="DIR", help="keep what is finished here, to resume from"
+        )
         command.add_argument(
             "--start-states",
             choices=("lazy", "eager"),
@@ -71,7 +73,7 @@ def build_parser() -> argparse.ArgumentParser:
         _add_output(command)
 
     resume = _add(commands, "resume", _lazy("align", "run_resume"), "go on with a run that was stopped")
-    resume.add_argument("store", metavar="DIR", help="the --store of that run")
+    resume.add_argument("store", type=_path, metavar="DIR", help="the --store of that run")
     _add_resources(resume, budget=False)
     _add_cluster(resume)
     _add_output(resume, default=None)
@@ -82,7 +84,9 @@ def build_parser() -> argparse.ArgumentParser:
         _lazy("trace", "run_trace"),
         "the best alignment that ends in a given cell, from an eager store, as PAF",
     )
-    trace.add_argument("store", metavar="DIR", help="the --store of a run with --start-states eager")
+    trace.add_argument(
+        "store", type=_path, metavar="DIR", help="the --store of a run with --start-states eager"
+    )
     trace.add_argument(
         "--end",
         type=_cell,
@@ -96,11 +100,11 @@ def build_parser() -> argparse.ArgumentParser:
     _add_output(trace)
 
     inspect = _add(commands, "inspect", _lazy("inspect", "run_inspect"), "what a store holds")
-    inspect.add_argument("store", metavar="DIR")
+    inspect.add_argument("store", type=_path, metavar="DIR")
     inspect.add_argument("--json", action="store_true", help="as JSON")
 
     verify = _add(commands, "verify", _lazy("verify", "run_verify"), "re-score a PAF file, independently")
-    verify.add_argument("paf", metavar="PAF", help="PAF with cg tags; - for stdin")
+    verify.add_argument("paf", type=_path, metavar="PAF", help="PAF with cg tags; - for stdin")
     verify.add_argument("query", metavar="QUERY", help=_SEQUENCE_HELP)
     verify.add_argument("target", metavar="TARGET", help="the same")
     _add_scoring(verify, mode=False, defaults=False)
@@ -116,7 +120,9 @@ def build_parser() -> argparse.ArgumentParser:
     _add_scoring(devices)
     planned = devices.add_argument_group("resources of a plan")
     _add_memory(planned)
-    planned.add_argument("--store", metavar="DIR", help="plan for a new store here, not for memory")
+    planned.add_argument(
+        "--store", type=_path, metavar="DIR", help="plan for a new store here, not for memory"
+    )
     _add_store_budget(planned)
     return parser
 
@@ -218,11 +224,14 @@ def _add_output(parser: argparse.ArgumentParser, default: str | None = "-") -> N
     group.add_argument(
         "-o",
         "--output",
+        type=_path,
         default=default,
         metavar="FILE",
         help="default: " + ("stdout" if default else "as before"),
     )
-    group.add_argument("--json", metavar="FILE", help=also + ("" if default else " (default: as before)"))
+    group.add_argument(
+        "--json", type=_path, metavar="FILE", help=also + ("" if default else " (default: as before)")
+    )
     group.add_argument(
         "--progress", choices=STYLES, default="auto", help="on stderr; auto: a bar on a terminal"
     )
@@ -247,6 +256,12 @@ def _cell(text: str) -> tuple[int, int]:
     if not match:
         raise argparse.ArgumentTypeError(f"{text!r} is not a cell such as 1200,1350")
     return int(match[1]), int(match[2])
+
+
+def _path(text: str) -> str:
+    if not text:
+        raise argparse.ArgumentTypeError("an empty name")
+    return text
 
 
 def _size(text: str) -> int:
