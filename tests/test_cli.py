@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import json
 import os
 import re
@@ -566,6 +568,33 @@ def test_a_closed_pipe_is_quiet(pair):
     done = subprocess.run(command, stdout=write, stderr=subprocess.PIPE, text=True, check=False)
     os.close(write)
     assert (done.returncode, done.stderr) == (1, "")
+
+
+class Full(io.StringIO):
+    """A stream onto a disk that is full, which shows when it is flushed."""
+
+    def flush(self):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["devices"],
+        ["devices", "--json"],
+        ["inspect", "s"],
+        ["inspect", "s", "--json"],
+        ["verify", "x.paf", "q.fa", "t.fa"],
+    ],
+)
+def test_a_report_that_cannot_be_written_is_one_line(run, refuse, pair, monkeypatch, arguments):
+    run("align", *pair, "-q", "--store", "s", "-o", "x.paf")
+    with monkeypatch.context() as patch:
+        patch.setattr("sys.stdout", Full())
+        assert refuse(*arguments) == (1, "stdout: cannot be written: no space left on device")
+    with monkeypatch.context() as patch:
+        patch.setattr("sys.stdout", None)
+        assert refuse(*arguments) == (1, "stdout: cannot be written: it is closed")
 
 
 # --- help

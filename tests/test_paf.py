@@ -154,6 +154,12 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
         assert str(caught.value) == f"{path}: {why}"
 
 
+def test_stdin_that_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", None)
+    with pytest.raises(InputError, match=r"^stdin: closed$"):
+        list(read_paf("-"))
+
+
 def test_stdin(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", StringIO(LINE))
     assert [record.source for record in read_paf("-")] == ["-"]

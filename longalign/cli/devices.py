@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from argparse import Namespace
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import ceil
 from pathlib import Path
@@ -17,6 +17,7 @@ from longalign.backends.select import open_backends
 from longalign.budgets import Cost, format_seconds, format_share
 from longalign.cli.scoring import scoring_of
 from longalign.errors import UsageError
+from longalign.formats.output import STDOUT, open_output
 from longalign.plan import Resources, bytes_per_stored_cell, pace_of, plan, store_budgets
 from longalign.problem import Problem
 from longalign.sequence import read_sequence
@@ -33,18 +34,25 @@ def run_devices(options: Namespace) -> int:
     usable = [*(open_backends("cuda", devices=found) if found else []), CpuBackend(processors())]
     backends = [backend.describe() for backend in usable]
     plans = _plans(usable, options) if options.plan else {}
-    if options.json:
-        report = {"schema": SCHEMA, "backends": backends, "cuda_unusable": reason}
-        print(json.dumps({**report, "plans": plans} if plans else report, indent=2))
-        return 0
+    with open_output(STDOUT) as file:
+        if options.json:
+            report = {"schema": SCHEMA, "backends": backends, "cuda_unusable": reason}
+            print(json.dumps({**report, "plans": plans} if plans else report, indent=2), file=file)
+        else:
+            print(*_lines(backends, plans, reason), sep="\n", file=file)
+    return 0
+
+
+def _lines(
+    backends: Sequence[dict[str, str]], plans: dict[str, dict[str, str]], reason: str | None
+) -> Iterator[str]:
     for backend in backends:
         words = [f"{word} {value}" for word, value in backend.items() if word != "name"]
-        print(f"{backend['name']}: {', '.join(words)}")
+        yield f"{backend['name']}: {', '.join(words)}"
         for word, value in plans.get(backend["name"], {}).items():
-            print(f"    {word}: {value}")
+            yield f"    {word}: {value}"
     if reason:
-        print(f"cuda: not usable: {reason}")
-    return 0
+        yield f"cuda: not usable: {reason}"
 
 
 def _plans(backends: Sequence[Backend], options: Namespace) -> dict[str, dict[str, str]]:

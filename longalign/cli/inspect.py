@@ -9,6 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from longalign.formats.output import STDOUT, open_output
 from longalign.phases.recompute import groups_of, segments_of
 from longalign.store import DirectoryStore
 from longalign.store.base import DamagedFile
@@ -19,7 +20,8 @@ SCHEMA = "longalign.store/2"
 def run_inspect(options: Namespace) -> int:
     """Print the state of a store; nothing in it is changed, and it may be in use."""
     report = inspect(Path(options.store))
-    print(json.dumps(report, indent=2) if options.json else _in_words(report))
+    with open_output(STDOUT) as file:
+        print(json.dumps(report, indent=2) if options.json else _in_words(report), file=file)
     return 0
 
 

@@ -6,13 +6,15 @@ from argparse import Namespace
 
 from longalign.cli.scoring import complete_scoring
 from longalign.errors import InputError
+from longalign.formats.output import STDOUT, open_output
 from longalign.formats.verify import verify_paf
 
 
 def run_verify(options: Namespace) -> int:
     """Print "OK", or every false claim with its line. Raises InputError if there is one."""
     result = verify_paf(options.paf, options.query, options.target, complete_scoring(options))
-    print(result)
+    with open_output(STDOUT) as file:
+        print(result, file=file)
     if not result.ok:
         raise InputError(f"{options.paf}: {len(result.problems)} false claims")
     return 0

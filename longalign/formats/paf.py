@@ -174,6 +174,8 @@ def read_paf(path: str | os.PathLike[str]) -> Iterator[PafRecord]:
     CIGARs may hold M, as those of minimap2 do. Raises InputError with the number of the line.
     """
     source = os.fspath(path)
+    if source == STDIN and sys.stdin is None:  # closed by whoever started us
+        raise InputError("stdin: closed")
     try:
         # Names are only compared and shown: bytes that are not UTF-8 need not stop the reading.
         opened = (
