@@ -119,6 +119,8 @@ def read_sequence(spec: str | os.PathLike[str], alphabet: Alphabet = DNA) -> Seq
     Raises InputError with one line that names file, record and position.
     """
     text = os.fspath(spec)
+    if not text:
+        raise InputError("the name of a FASTA file is empty")
     path, selector = _split(text)
     record = fasta.read_record(path, selector)
     return Sequence.from_letters(

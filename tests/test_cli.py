@@ -316,6 +316,22 @@ def test_two_sequences_on_stdin(refuse, pair):
     assert refuse("align", *pair) == (2, "only one of QUERY and TARGET can be stdin (-)")
 
 
+def test_two_sequences_of_a_plan_on_stdin(refuse):
+    text = "only one of QUERY and TARGET can be stdin (-)"
+    assert refuse("devices", "--plan", "-", "-") == (2, text)
+
+
+@pytest.mark.parametrize("inputs", [("-", "-", "t.fa"), ("-", "q.fa", "-:a"), ("x.paf", "-", "-")])
+def test_two_inputs_of_a_verification_on_stdin(refuse, inputs):
+    text = "only one of PAF, QUERY and TARGET can be stdin (-)"
+    assert refuse("verify", *inputs) == (2, text)
+
+
+def test_a_sequence_without_a_name_of_a_file(refuse):
+    text = "the name of a FASTA file is empty"
+    assert refuse("align", "", "t.fa") == refuse("devices", "--plan", "q.fa", "") == (1, text)
+
+
 def test_two_outputs_on_stdout(refuse, pair):
     code, text = refuse("align", *pair, "--json", "-")
     assert (code, text) == (2, "PAF and JSON cannot both go to stdout: give -o FILE or --json FILE")

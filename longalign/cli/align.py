@@ -11,12 +11,13 @@ from pathlib import Path
 
 from longalign import api, pipeline
 from longalign.cli.scoring import scoring_of
+from longalign.cli.stdin import refuse_two_stdins
 from longalign.errors import UsageError
 from longalign.formats.output import STDOUT, check_output, open_output
 from longalign.formats.paf import write_paf
 from longalign.formats.summary import summarize
 from longalign.progress import progress
-from longalign.sequence import MEMORY, is_read_from, is_stdin, read_sequence
+from longalign.sequence import MEMORY, is_read_from, read_sequence
 from longalign.store import DirectoryStore
 from longalign.store.manifest import Command, Manifest
 
@@ -30,8 +31,7 @@ def run_score(options: Namespace) -> int:
 
 
 def _run(command: Command, options: Namespace) -> int:
-    if is_stdin(options.query) and is_stdin(options.target):
-        raise UsageError("only one of QUERY and TARGET can be stdin (-)")
+    refuse_two_stdins(QUERY=options.query, TARGET=options.target)
     matrix = [] if options.matrix is None else [options.matrix]
     check_outputs(
         command, options.output, options.json, [options.query, options.target, *matrix], options.store

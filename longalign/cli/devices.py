@@ -16,6 +16,7 @@ from longalign.backends.cpu import CpuBackend
 from longalign.backends.select import open_backends
 from longalign.budgets import Cost, format_seconds, format_share
 from longalign.cli.scoring import scoring_of
+from longalign.cli.stdin import refuse_two_stdins
 from longalign.errors import UsageError
 from longalign.formats.output import STDOUT, open_output
 from longalign.plan import Resources, bytes_per_stored_cell, pace_of, plan, store_budgets
@@ -29,6 +30,8 @@ SCHEMA = "longalign.devices/1"
 
 def run_devices(options: Namespace) -> int:
     """Print a line for each device, the one that `--backend auto` takes first."""
+    if options.plan:
+        refuse_two_stdins(QUERY=options.plan[0], TARGET=options.plan[1])
     found = [device.index for device in cuda.available()]
     reason = cuda.why_unavailable()
     usable = [*(open_backends("cuda", devices=found) if found else []), CpuBackend(processors())]
