@@ -95,6 +95,8 @@ def run(
             scoring, mode == "local",
         )  # fmt: skip
 
+    if command == "score" and start_states == "lazy" and resources.store_budget is not None:
+        raise UsageError("a score keeps no lattice: --store-budget is for align, and for eager start states")
     if store_path is None:
         if resources.cluster is not None:
             raise UsageError("a cluster's workers share nothing but the store: --cluster needs --store DIR")
@@ -123,10 +125,10 @@ def run(
             store = DirectoryStore.create(store_path, manifest, query, target)
         with store:
             store.manifest.refuse_other(store_path, *records, mode, scoring, start_states)
-            store.continue_as(command, output, summary)
             if was_there:
                 _copies(store, query, target, emit)  # workers may have nothing but these
-            return _run_stored(query, target, store, resources, cluster, command, emit)
+            note = partial(store.continue_as, command, output, summary)
+            return _run_stored(query, target, store, resources, cluster, command, emit, note)
 
 
 def resume(store_path: Path, resources: Resources, *, emit: Emit = ignore) -> Outcome:
@@ -181,7 +183,9 @@ def _run_stored(
     cluster: Cluster | None,
     command: Command,
     emit: Emit,
+    accepted: Callable[[], None] = lambda: None,
 ) -> Outcome:
+    """Do what a store lacks. `accepted` is called when nothing speaks against it."""
     manifest = store.manifest
     workers = cluster.workers if cluster else None
     check_memory(manifest.grid, resources, False, workers, manifest.start_states, manifest.scoring)
@@ -195,6 +199,7 @@ def _run_stored(
     missing = sum(tile.cells for tile in manifest.grid.tiles() if not store.has_tile(tile))
     share = missing / (query.length * target.length)
     check_disk(manifest.grid, store.path, manifest.start_states, share, manifest.scoring)
+    accepted()
     lattice = StoreLattice(problem, manifest.grid, store, manifest.is_eager)
     if cluster is None:
         with WriteBehind(store, len(resources.backends)) as behind:

@@ -307,6 +307,11 @@ def check_memory(
     _check_memory(rows, cols, needed + kept, resources.memory)
 
 
+def check_memory_of_paths(rows: int, cols: int, resources: Resources) -> None:
+    """Raise UsageError, with figures, if phases 2 and 3 alone, over a store, need more memory."""
+    _check_memory(rows, cols, _fixed_bytes(rows, cols) + _call_bytes(resources), resources.memory)
+
+
 def check_disk(
     grid: Grid,
     store_path: Path,

@@ -495,6 +495,38 @@ def test_a_name_that_is_empty_is_a_usage_error(run, arguments, folder):
     assert sorted(folder.rglob("*")) == before
 
 
+def test_a_budget_for_boundaries_that_a_score_does_not_keep_is_refused(refuse, pair):
+    text = "a score keeps no lattice: --store-budget is for align, and for eager start states"
+    assert refuse("score", *pair, "--store-budget", "1G") == (2, text)
+    assert refuse("score", *pair, "--store-budget", "1G", "--store", "s") == (2, text)
+    assert not Path("s").exists()
+
+
+@pytest.mark.parametrize(
+    ("option", "value"),
+    [("--mode", "global"), ("--match", "2"), ("--matrix", "BLOSUM62"), ("--mem", "1G"), ("--store", "s")],
+)
+def test_what_is_for_a_plan_is_refused_without_one(refuse, option, value):
+    assert refuse("devices", option, value) == (
+        2,
+        f"{option} is for a plan: give --plan QUERY TARGET as well",
+    )
+
+
+def test_a_run_that_is_refused_leaves_a_store_as_it_was(run, pair):
+    assert run("align", *pair, "--store", "s", "-o", "x.paf")[0] == 0
+    before = Path("s/manifest.json").read_bytes()
+    code, _, err = run("align", *pair, "--store", "s", "-o", "y.paf", "--mem", "1M")
+    assert (code, "of memory, and the budget is 1M" in err) == (2, True)
+    assert Path("s/manifest.json").read_bytes() == before
+
+
+def test_a_trace_stays_within_memory_or_is_refused(run, pair):
+    assert run("align", *pair, "--store", "s", "--start-states", "eager", "-o", "x.paf")[0] == 0
+    code, _, err = run("trace", "s", "--end", "3,3", "--mem", "1M")
+    assert (code, "of memory, and the budget is 1M (--mem)" in err) == (2, True)
+
+
 def test_an_internal_error_is_one_line(refuse, pair, monkeypatch):
     monkeypatch.setattr("longalign.pipeline.run", lambda *_, **__: 1 / 0)
     monkeypatch.delenv("LONGALIGN_DEBUG", raising=False)

@@ -131,7 +131,7 @@ def test_the_score_alone_is_the_score_of_the_alignment():
     pair = Pair(BODY * 2, BODY + "ACGT" + BODY)
     backend = SmallTiles((9, 9), CPU)
     with small_geometry():
-        outcome = pair.run(using(backend), command="score")
+        outcome = pair.run(replace(using(backend), store_budget=None), command="score")
     assert outcome.alignment is None
     assert [phase.name for phase in outcome.phases] == ["score"]
     assert outcome.end == Geometry((9, 9), 5, 5).run(pair, CPU).end

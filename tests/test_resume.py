@@ -9,6 +9,7 @@ import signal
 import threading
 import time
 from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -95,7 +96,7 @@ def test_a_finished_run_is_there_at_once(tmp_path, answer):
 
 def test_a_score_may_go_on_to_an_alignment(tmp_path, answer):
     with small_geometry():
-        PAIR.run(using(SmallTiles((24, 24))), tmp_path, command="score")
+        PAIR.run(replace(using(SmallTiles((24, 24))), store_budget=None), tmp_path, command="score")
     events = []
     outcome = small_run(tmp_path, events.append)
     PAIR.check(outcome)

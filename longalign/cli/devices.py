@@ -21,17 +21,24 @@ from longalign.errors import UsageError
 from longalign.formats.output import STDOUT, open_output
 from longalign.plan import Resources, bytes_per_stored_cell, pace_of, plan, store_budgets
 from longalign.problem import Problem
+from longalign.scoring import COST_FIELDS, PAIR_FIELDS
 from longalign.sequence import read_sequence
 from longalign.size import format_size, round_size
 from longalign.threads import processors
 
 SCHEMA = "longalign.devices/1"
 
+#: Options that only a plan depends on, and what they are if nobody gives them.
+_OF_A_PLAN = {"mode": "local", **dict.fromkeys((*PAIR_FIELDS, *COST_FIELDS, "matrix"))}
+_OF_A_PLAN |= dict.fromkeys(("mem", "store", "store_budget"))
+
 
 def run_devices(options: Namespace) -> int:
     """Print a line for each device, the one that `--backend auto` takes first."""
     if options.plan:
         refuse_two_stdins(QUERY=options.plan[0], TARGET=options.plan[1])
+    elif given := [name for name, usual in _OF_A_PLAN.items() if getattr(options, name) != usual]:
+        raise UsageError(f"--{given[0].replace('_', '-')} is for a plan: give --plan QUERY TARGET as well")
     found = [device.index for device in cuda.available()]
     reason = cuda.why_unavailable()
     usable = [*(open_backends("cuda", devices=found) if found else []), CpuBackend(processors())]

@@ -182,7 +182,10 @@ def _add_resources(parser: argparse.ArgumentParser, budget: bool = True) -> None
     group = parser.add_argument_group("resources")
     group.add_argument("--backend", choices=CHOICES, default="auto", help="auto: CUDA if it works here")
     group.add_argument(
-        "--threads", type=_positive, metavar="N", help="host threads (default: all processors)"
+        "--threads",
+        type=_positive,
+        metavar="N",
+        help="threads that sweep on the CPU (default: all processors)",
     )
     group.add_argument(
         "--device",
@@ -207,7 +210,8 @@ def _add_store_budget(group: argparse._ArgumentGroup) -> None:
         type=_size,
         metavar="SIZE",
         help="bytes of boundaries to keep, on disk or in memory, such as 1.3G: the more, the less work are "
-        "phases 2 and 3 (default: as many as make it little; `longalign devices --plan` shows others)",
+        "phases 2 and 3 (of a new run; default: as many as make it little; `longalign devices --plan` shows "
+        "others)",
     )
 
 
@@ -235,7 +239,9 @@ def _add_output(parser: argparse.ArgumentParser, default: str | None = "-") -> N
     group.add_argument(
         "--progress", choices=STYLES, default="auto", help="on stderr; auto: a bar on a terminal"
     )
-    group.add_argument("-q", "--quiet", action="store_true", help="nothing on stderr but errors")
+    group.add_argument(
+        "-q", "--quiet", action="store_true", help="nothing on stderr but errors, and --progress if given"
+    )
 
 
 def _positive(text: str) -> int:
