@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from math import ceil
 from pathlib import Path
@@ -24,7 +24,6 @@ from longalign.geometry import (
     Grid,
     Tile,
     default_budget,
-    parts,
     plan_grid,
     roomy,
     smallest_budget,
@@ -51,9 +50,9 @@ _TILE_SHARE = 4
 #: Bytes of boundaries that one tile returns, at most: what a crash may cost, and a file may hold.
 _LARGEST_TILE = 6 << 30
 
-#: To fit in memory, tiles are not made smaller than this many letters a side, nor ever more than so many of
-#: them: each has a file.
-_SMALLEST_TILE, _MOST_TILES = 1024, 1 << 10
+#: Tiles are not made smaller than this many letters a side, nor, for want of memory, than this many cells:
+#: each has a file, which takes its time.
+_SMALLEST_TILE, _FEWEST_CELLS = 1024, 1 << 30
 
 #: Bytes of memory that no machine has.
 _NO_MACHINE = 1 << 50
@@ -105,14 +104,18 @@ def plan(
     def cutter(using: Resources, store_path: Path | None = store_path) -> Cut:
         return _cutter(rows, cols, using, command, store_path, workers, start_states, scoring)
 
-    def fits(memory: int, store_path: Path | None = store_path) -> bool:
+    def fits(memory: int) -> bool:
         try:
-            cutter(replace(resources, memory=memory), store_path)(resources.store_budget)
+            cutter(replace(resources, memory=memory))(resources.store_budget)
         except MemoryTooSmall:
             return False
-        except BudgetTooSmall:  # which more memory would not change
-            return True
         return True
+
+    def fits_with_store() -> bool:
+        with suppress(UsageError):
+            cutter(resources, Path())(resources.store_budget)
+            return True
+        return False
 
     pace = pace_of(resources, workers, start_states, scoring, local)
     cell_bytes = bytes_per_stored_cell(start_states, store_path is None, scoring)
@@ -120,7 +123,7 @@ def plan(
         return _cut_or_name_budgets(rows, cols, cutter(resources), resources.store_budget, cell_bytes, pace)
     except MemoryTooSmall:
         needed, memory = _least_memory(fits, resources.memory), resources.memory
-        stored = store_path is None and fits(memory, Path())
+        stored = store_path is None and fits_with_store()
         elsewhere = "; with --store DIR, which keeps boundaries on disk, that would do" * stored
         raise UsageError(f"{_too_little(rows, cols, needed, memory)}{elsewhere}") from None
 
@@ -131,11 +134,14 @@ def _cut_or_name_budgets(
     """The grid for a budget; if that is too small, UsageError says which ones would do."""
     try:
         return cut(budget)
-    except BudgetTooSmall:
+    except BudgetTooSmall as refused:
         assert budget is not None
-        others = budgets_worth_knowing(cut, cell_bytes, pace)
-        refused = too_small(rows, cols, budget, others[0].size)
-        raise UsageError(f"{refused}; {in_words(others)}") from None
+        try:
+            others = budgets_worth_knowing(cut, cell_bytes, pace)
+        except MemoryTooSmall:  # for any of them: more of it would not mend this one
+            raise UsageError(str(refused)) from None
+        named = too_small(rows, cols, budget, others[0].size)
+        raise UsageError(f"{named}; {in_words(others)}") from None
 
 
 def _least_memory(fits: Callable[[int], bool], too_little: int) -> int:
@@ -143,7 +149,10 @@ def _least_memory(fits: Callable[[int], bool], too_little: int) -> int:
     low, high = too_little, 2 * max(too_little, _PROGRAM_BYTES)
     while not fits(high):
         if high > _NO_MACHINE:
-            raise UsageError("tiles that a device can sweep would be too many")
+            raise BackendError(
+                "too little device memory is free for the boundaries of tiles: a smaller --store-budget, or "
+                "smaller sequences, would do"
+            )
         low, high = high, 2 * high
     while high - low > high // 128:
         middle = (low + high) // 2
@@ -256,17 +265,18 @@ def _plan(
         tile_bytes = _tile_bytes(grid, start_states, line_bytes, scoring)
         return _most_line_cells(grid) <= line_cells and tile_bytes <= most_bytes
 
+    fewest_cells = 0 if most_bytes == _LARGEST_TILE else _FEWEST_CELLS  # else more memory is of no use
     while (grid := next(filter(fits, grids(shape)), None)) is None:
-        shape = _smaller(rows, cols, shape, workers)
+        shape = _next_smaller(shape, fewest_cells, workers)
     check_memory(grid, resources, store_path is None, workers, start_states, scoring)
     return grid
 
 
-def _smaller(rows: int, cols: int, shape: tuple[int, int], workers: Workers | None) -> tuple[int, int]:
-    """The next smaller shape of tiles to try, where these have boundaries for which there is no memory."""
+def _next_smaller(shape: tuple[int, int], fewest_cells: int, workers: Workers | None) -> tuple[int, int]:
+    """The shape of tiles to try next, where these have boundaries for which there is no memory."""
     height, width = shape
     tall = width <= _SMALLEST_TILE or (height > _SMALLEST_TILE and height * _FLATTEST >= width)
-    if max(shape) <= _SMALLEST_TILE or 2 * parts(rows, height) * parts(cols, width) > _MOST_TILES:
+    if max(shape) <= _SMALLEST_TILE or height * width < 2 * fewest_cells:
         refused = f"the boundaries of a tile of {height:,} x {width:,} letters do not fit"
         if workers is not None:
             raise UsageError(f"{refused} in the memory of the workers: more of that would do")

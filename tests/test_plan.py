@@ -244,6 +244,34 @@ def test_memory_that_would_do_without_the_boundaries_points_to_a_store(free):
         plan(10**7, 10**7, resources((10**7, 10**7), 3000 * MB, 5 << 30), "align", None)
 
 
+def test_a_budget_too_small_for_any_memory_is_not_blamed_on_memory():
+    """Whoever gave more memory, as asked, would be asked for more again."""
+    using = resources((10**7, 10**7), 4 << 30, budget=1 << 30)
+    with pytest.raises(UsageError, match=r"--store-budget 1G is too small for .* at least \S+ are needed"):
+        plan(3 * 10**7, 3 * 10**7, using, "align", None)
+
+
+def test_a_disk_that_is_full_does_not_hide_what_memory_is_needed(free):
+    free(1 << 20)
+    with pytest.raises(UsageError, match=r"need about \S+ of memory, and the budget is 2\.9G \(--mem\)$"):
+        plan(10**7, 10**7, resources((10**7, 10**7), 3000 * MB, 5 << 30), "align", None)
+
+
+def test_tiles_may_be_many_where_that_is_not_for_want_of_memory(free):
+    """The devices ask for so many, or their memory, or what a file may hold at most."""
+    free(1 << 50)
+    size = 12_000_000, 21_000_000
+    shape = plan(*size, resources((370_000, 370_000), 64 << 30), "align", Path("store")).shape
+    assert prod(shape) > 1024
+    for facts in (
+        DeviceFacts((10**7, 10**7), (10**7, 10**7), 1, 40, 6, 10**7, 64),
+        DeviceFacts((10**7, 10**7), (10**7, 10**7), 1, 40, 600, sys.maxsize, 64),
+    ):
+        workers = Workers([facts], 64 << 30)
+        using = resources(None, 64 << 30, budget=1 << 40)
+        assert prod(plan(*size, using, "align", Path("store"), workers).shape) > 1
+
+
 @pytest.mark.parametrize("size", [(16_569, 16_570), (1_044_459, 1_072_950), (10, 10**8)])
 @pytest.mark.parametrize("store", [None, Path("store")])
 @pytest.mark.parametrize("little", [1, 700 * MB])
@@ -257,7 +285,7 @@ def test_the_memory_that_a_refusal_names_is_enough(free, size, store, little):
     with pytest.raises(UsageError, match="of memory, and the budget is") as caught:
         cut(min(little, 450 * MB + 48 * sum(size)))
     named = parse_size(str(caught.value).split("about ")[1].split()[0])
-    assert prod(cut(named).shape) <= 1024
+    assert prod(cut(named).shape) <= max(prod(cut(1 << 50).shape), prod(size) >> 29)
     with pytest.raises(UsageError):
         cut(int(0.95 * named))
 
