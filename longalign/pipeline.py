@@ -126,7 +126,7 @@ def run(
         with store:
             store.manifest.refuse_other(store_path, *records, mode, scoring, start_states)
             if was_there:
-                _copies(store, query, target, emit)  # workers may have nothing but these
+                _mended_copies(store, query, target, emit)  # workers may have nothing but these
             note = partial(store.continue_as, command, output, summary)
             return _run_stored(query, target, store, resources, cluster, command, emit, note)
 
@@ -143,7 +143,7 @@ def resume(store_path: Path, resources: Resources, *, emit: Emit = ignore) -> Ou
         query, target = _as_it_is_now(store, "query", emit), _as_it_is_now(store, "target", emit)
         records = SequenceRecord.of(query), SequenceRecord.of(target)
         manifest.refuse_other(store_path, *records, manifest.mode, manifest.scoring, manifest.start_states)
-        query, target = _copies(store, query, target, emit)
+        query, target = _mended_copies(store, query, target, emit)
         with _connected(resources, query.length, target.length) as cluster:
             return _run_stored(query, target, store, resources, cluster, manifest.command, emit)
 
@@ -163,7 +163,7 @@ def _as_it_is_now(store: DirectoryStore, name: Literal["query", "target"], emit:
     return sequence
 
 
-def _copies(
+def _mended_copies(
     store: DirectoryStore, query: Sequence, target: Sequence, emit: Emit
 ) -> tuple[Sequence, Sequence]:
     """The sequences that a store has, made again from these, which are the same, if they are damaged."""
@@ -183,12 +183,14 @@ def _run_stored(
     cluster: Cluster | None,
     command: Command,
     emit: Emit,
-    accepted: Callable[[], None] = lambda: None,
+    when_accepted: Callable[[], None] = lambda: None,
 ) -> Outcome:
-    """Do what a store lacks. `accepted` is called when nothing speaks against it."""
+    """Do what a store lacks. `when_accepted` is called if nothing speaks against it, before it takes long."""
     manifest = store.manifest
     workers = cluster.workers if cluster else None
     check_memory(manifest.grid, resources, False, workers, manifest.start_states, manifest.scoring)
+    _check_disk(store)
+    when_accepted()
     problem = Problem.of(query, target, manifest.scoring, manifest.mode)
     for tile in manifest.grid.tiles():
         if store.has_tile(tile):
@@ -196,10 +198,7 @@ def _run_stored(
                 store.check_tile(tile)
             except DamagedTile as damage:
                 _drop(damage, store, emit)
-    missing = sum(tile.cells for tile in manifest.grid.tiles() if not store.has_tile(tile))
-    share = missing / (query.length * target.length)
-    check_disk(manifest.grid, store.path, manifest.start_states, share, manifest.scoring)
-    accepted()
+    _check_disk(store)  # for those that were dropped, too
     lattice = StoreLattice(problem, manifest.grid, store, manifest.is_eager)
     if cluster is None:
         with WriteBehind(store, len(resources.backends)) as behind:
@@ -210,6 +209,14 @@ def _run_stored(
         query, target, manifest.mode, lattice, cluster.engine(store, emit), resources, command, emit
     )
     return replace(outcome, backend={**outcome.backend, "workers": cluster.description})
+
+
+def _check_disk(store: DirectoryStore) -> None:
+    """Raise UsageError if there is no room for the tiles that a store lacks."""
+    manifest, grid = store.manifest, store.manifest.grid
+    missing = sum(tile.cells for tile in grid.tiles() if not store.has_tile(tile))
+    share = missing / (grid.rows * grid.cols)
+    check_disk(grid, store.path, manifest.start_states, share, manifest.scoring)
 
 
 def _run(

@@ -18,6 +18,7 @@ import pytest
 from longalign.cli import main
 from longalign.errors import InternalError
 from longalign.formats.paf import read_paf
+from longalign.store import DirectoryStore
 
 DATA = Path(__file__).parent / "data"
 QUERY = "ACGGTCATTGCAGGATCCATCAGTTAGCACGGTCATTGCAGGATC"
@@ -370,7 +371,7 @@ def test_an_input_is_not_overwritten(refuse, option, output, target):
 @pytest.mark.parametrize("store", ["s", "./s", "s/deeper"])
 def test_a_file_and_the_store_in_one_place_are_refused_before_the_run(refuse, pair, option, store):
     code, text = refuse("align", *pair, option, "s", "--store", store)
-    assert (code, text) == (2, f"s: cannot be written: the store {store} is to be a directory there")
+    assert (code, text) == (2, f"s: cannot be written: it belongs to the store {store}")
     assert not Path("s").exists()
 
 
@@ -479,6 +480,8 @@ def test_usage(run, arguments):
         ["score", "q.fa", "t.fa", "--store", ""],
         ["align", "q.fa", "t.fa", "-o", ""],
         ["align", "q.fa", "t.fa", "--json", ""],
+        ["align", "q.fa", "t.fa", "--matrix", ""],
+        ["align", "q.fa", "t.fa", "--cluster", ""],
         ["resume", ""],
         ["resume", "s", "-o", ""],
         ["trace", "", "--end", "1,1"],
@@ -521,10 +524,54 @@ def test_a_run_that_is_refused_leaves_a_store_as_it_was(run, pair):
     assert Path("s/manifest.json").read_bytes() == before
 
 
+def test_an_interrupt_while_a_store_is_looked_through_keeps_what_was_asked_for(run, pair, monkeypatch):
+    assert run("score", *pair, "--store", "s")[0] == 0
+    with monkeypatch.context() as interrupted:
+
+        def interrupt(*_):
+            raise KeyboardInterrupt
+
+        interrupted.setattr(DirectoryStore, "check_tile", interrupt)
+        assert run("align", *pair, "--store", "s", "-o", "x.paf")[0] == 130
+    assert run("resume", "s")[:2] == (0, "")
+    [record] = read_paf("x.paf")
+    assert record.cigar
+
+
 def test_a_trace_stays_within_memory_or_is_refused(run, pair):
     assert run("align", *pair, "--store", "s", "--start-states", "eager", "-o", "x.paf")[0] == 0
     code, _, err = run("trace", "s", "--end", "3,3", "--mem", "1M")
     assert (code, "of memory, and the budget is 1M (--mem)" in err) == (2, True)
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "sequences.h5", "path.h5", "lock", "tiles/x", "pieces/x"])
+def test_a_file_of_the_store_is_no_output(run, refuse, pair, name):
+    assert run("align", *pair, "--store", "s", "-o", "s/x.paf")[0] == 1  # there is no such directory yet
+    assert run("align", *pair, "--store", "s", "-o", "x.paf")[0] == 0
+    text = f"s/{name}: cannot be written: it belongs to the store s"
+    assert refuse("align", *pair, "--store", "s", "-o", f"s/{name}") == (2, text)
+    assert refuse("resume", "s", "--json", f"s/{name}") == (2, text)
+    assert run("align", *pair, "--store", "s", "-o", "s/x.paf")[0] == 0
+
+
+def test_a_working_directory_that_is_gone_is_named_as_the_fault(refuse, pair, tmp_path, monkeypatch):
+    files = [str(Path(file).absolute()) for file in pair[:2]]
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    code, text = refuse("align", *files, "-o", "x.paf")
+    assert (code, text) == (1, "x.paf: cannot be written: no such file or directory")
+    monkeypatch.undo()
+
+
+def test_a_system_without_more_threads_is_not_an_internal_error(refuse, pair, monkeypatch):
+    def none_left(*_, **__):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr("longalign.pipeline.run", none_left)
+    code, text = refuse("align", *pair)
+    assert (code, text[:47]) == (3, "the system lets this process have no more threa")
 
 
 def test_an_internal_error_is_one_line(refuse, pair, monkeypatch):

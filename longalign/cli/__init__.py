@@ -17,7 +17,7 @@ from types import FrameType
 from typing import NoReturn
 
 from longalign.cli.parser import build_parser
-from longalign.errors import InternalError, LongalignError
+from longalign.errors import BackendError, InternalError, LongalignError
 
 _INTERRUPTED = 130
 
@@ -65,6 +65,9 @@ def _failed(error: Exception) -> int:
             # Whoever read our output has gone; keep the interpreter from complaining when it flushes.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return 1
+        case RuntimeError() if "start new thread" in str(error):
+            text = "the system lets this process have no more threads (ulimit -u, or a batch system's limit)"
+            return _fail(text, BackendError.exit_code)
         case MemoryError():
             return _fail("out of memory: a smaller --mem or --store-budget needs less", 1)
     if os.environ.get("LONGALIGN_DEBUG"):

@@ -12,13 +12,14 @@ from pathlib import Path
 from longalign import api, pipeline
 from longalign.cli.scoring import scoring_of
 from longalign.cli.stdin import refuse_two_stdins
-from longalign.errors import UsageError
+from longalign.errors import InputError, UsageError
 from longalign.formats.output import STDOUT, check_output, open_output
 from longalign.formats.paf import write_paf
 from longalign.formats.summary import summarize
 from longalign.progress import progress
 from longalign.sequence import MEMORY, is_read_from, read_sequence
 from longalign.store import DirectoryStore
+from longalign.store.directory import OWN_NAMES
 from longalign.store.manifest import Command, Manifest
 
 
@@ -80,7 +81,10 @@ def run_resume(options: Namespace) -> int:
 
 def _from_anywhere(path: str) -> str:
     """A name of an output that holds in every working directory."""
-    return path if path == STDOUT else str(Path(path).absolute())
+    try:
+        return path if path == STDOUT else str(Path(path).absolute())
+    except OSError as error:  # this directory is gone
+        raise InputError(f"{path}: {error.strerror}") from error
 
 
 def sources_of(manifest: Manifest) -> list[str]:
@@ -105,13 +109,16 @@ def check_outputs(
     for path in (output, summary):
         if path is not None and path != STDOUT:
             _refuse_overwriting(path, inputs)
-            if store is not None and _is_within(store, path):
-                raise UsageError(f"{path}: cannot be written: the store {store} is to be a directory there")
+            if store is not None and _belongs_to(store, path):
+                raise UsageError(f"{path}: cannot be written: it belongs to the store {store}")
 
 
-def _is_within(store: str, path: str) -> bool:
-    """Whether making the store makes a directory of `path`."""
-    return Path(os.path.realpath(store)).is_relative_to(os.path.realpath(path))
+def _belongs_to(store: str, path: str) -> bool:
+    """Whether making the store makes a directory of `path`, or `path` is a file of the store."""
+    folder, file = Path(os.path.realpath(store)), Path(os.path.realpath(path))
+    if file.is_relative_to(folder) and file != folder:
+        return file.relative_to(folder).parts[0] in OWN_NAMES
+    return folder.is_relative_to(file)
 
 
 def _refuse_overwriting(output: str, inputs: Collection[str]) -> None:

@@ -172,6 +172,7 @@ def _add_scoring(parser: argparse.ArgumentParser, mode: bool = True, defaults: b
         group.add_argument(option, type=int, metavar=metavar, help=shown)
     group.add_argument(
         "--matrix",
+        type=_path,
         metavar="NAME|FILE",
         help="score letter pairs by BLOSUM62, PAM250 ... or by a file in NCBI's format, and not by match and "
         "mismatch; wants --gap-open and --gap-extend",
@@ -218,7 +219,10 @@ def _add_store_budget(group: argparse._ArgumentGroup) -> None:
 def _add_cluster(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("cluster", _CLUSTER_HELP)
     group.add_argument(
-        "--cluster", metavar="ADDRESS", help="Dask scheduler (tcp://HOST:PORT), or the file it wrote"
+        "--cluster",
+        type=_path,
+        metavar="ADDRESS",
+        help="Dask scheduler (tcp://HOST:PORT), or the file it wrote",
     )
 
 

@@ -78,7 +78,10 @@ def check_output(path: str | os.PathLike[str]) -> None:
 
 def _places(path: str | os.PathLike[str]) -> tuple[Path, Path]:
     """The file itself (a symbolic link stays one), and a temporary file beside it."""
-    target = Path(os.path.realpath(path))
+    try:
+        target = Path(os.path.realpath(path))
+    except OSError as error:  # the working directory is gone
+        raise _cannot_write(path, error) from error
     return target, target.parent / f".longalign-{secrets.token_hex(8)}.tmp"
 
 

@@ -413,6 +413,8 @@ def _refused_as(failure: Callable[[str], StoreError], path: Path) -> Iterator[No
 
 #: What a store that was never finished being made may hold.
 _BEGINNINGS = {"lock", "tiles", "pieces", "sequences.h5"}
+#: What a store may hold.
+OWN_NAMES = frozenset({*_BEGINNINGS, "manifest.json", "path.h5"})
 
 
 def _refuse_foreign(path: Path) -> None:
