@@ -6,9 +6,10 @@ from collections.abc import Callable
 from collections.abc import Sequence as Items
 from contextlib import AbstractContextManager
 from functools import partial
+from operator import index
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, SupportsIndex, get_args
 
 import numpy as np
 import psutil
@@ -46,8 +47,10 @@ def resources(
     Raises BackendError if the back end or, for a cluster, Dask is not to be had; UsageError for an unknown
     back end or for what is no number of threads.
     """
-    if threads is not None and (not isinstance(threads, int) or threads < 1):
-        raise UsageError(f"threads must be a whole number from 1 on, not {threads!r}")
+    if threads is not None and (isinstance(threads, bool) or not isinstance(threads, SupportsIndex)):
+        raise UsageError(f"threads must be a whole number, not {threads!r}")
+    if threads is not None and (threads := index(threads)) < 1:
+        raise UsageError(f"threads must be at least 1, not {threads}")
     memory = default_memory() if memory is None else memory
     backends = open_backends(backend, threads, devices)
     workers = None if cluster is None else _workers_at(cluster, backend)

@@ -116,7 +116,7 @@ def test_geometry_of_broken_groups_is_refused():
 
 
 @pytest.mark.parametrize("threads", [1, 2, 8])
-def test_tile_shape_is_inside_the_matrix_and_about_five_seconds(threads):
+def test_a_tile_is_inside_the_matrix_and_has_a_bounded_number_of_cells(threads):
     cpu = CpuBackend(threads)
     assert cpu.tile_shape(16_000, 20_000) == (16_000, 20_000)
     for rows, cols in [(10**8, 10**8), (10**8, 1_000), (1, 10**9), (3 * 10**6, 10**8)]:

@@ -168,6 +168,9 @@ def test_the_reverse_strand_aligns_the_reverse_complement(tmp_path: Path) -> Non
 
     assert problems("6M") == problems("4=2X") == []
     assert problems("5=1X") == ["cg has '=' at query 3 and target 6, where the letters differ (T and G)"]
+    (tmp_path / "q.fa").write_text(">q\nGGRACGTTGG\n")
+    assert problems("4=2X") == []
+    assert problems("4=1X1=") == ["cg has '=' at query 2 and target 7, where the letters differ (Y and N)"]
 
 
 def test_lines_find_their_records(tmp_path: Path) -> None:

@@ -25,6 +25,7 @@ from longalign.sequence import Sequence, read_sequence
 _QUERY_BASE = bytes.maketrans(b"URYSWKMBDHVN", b"T" + b"?" * 11)
 _TARGET_BASE = bytes.maketrans(b"URYSWKMBDHVN", b"T" + b"!" * 11)
 _COMPLEMENT = bytes.maketrans(b"ACGT", b"TGCA")
+_COMPLEMENT_SHOWN = bytes.maketrans(b"ACGTURYSWKMBDHVN", b"TGCAAYRSWMKVHDBN")
 
 _RUN = re.compile(r"(\d+)([MID=X])")
 CigarRuns = list[tuple[int, str]]
@@ -222,7 +223,7 @@ def _walk(record: PafRecord, runs: CigarRuns, query: _Side, target: _Side, *, is
                 is_forward = record.strand == "+"
                 row = i + at if is_forward else len(a) - 1 - (i + at)
                 letter = query.letters()[row : row + 1]
-                shown = letter if is_forward else letter.translate(_COMPLEMENT)
+                shown = letter if is_forward else letter.translate(_COMPLEMENT_SHOWN)
                 tally.contradictions.append(
                     f"cg has {op!r} at query {query.start + row} and target {target.start + j + at}, "
                     f"where the letters {'agree' if op == 'X' else 'differ'} "

@@ -27,8 +27,9 @@ _ATTENTION = 2e-2
 _PAUSES = 200
 _LONGEST_WAIT = 5e-4
 
-#: So are the pauses between two looks at boundaries, from the shortest to the longest. What has come is
-#: fetched if it is so many values of one for each second: of a short sweep, little is left for the end.
+#: The pause between two looks at boundaries is one part of `_FETCHES` of the time so far, within these
+#: bounds. A line is fetched when at least so many new values of it, for each second of the pause, are final:
+#: of a short sweep little is left for the end.
 _FETCHES, _SHORTEST_PAUSE, _LONGEST_PAUSE = 50, 5e-3, 2e-2
 _VALUES_A_SECOND = 4_500_000
 
