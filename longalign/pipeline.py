@@ -24,7 +24,7 @@ from longalign.phases.recompute import groups_of, merge, recompute, segments_of,
 from longalign.phases.score import score
 from longalign.phases.stitch import stitch
 from longalign.phases.walk import walk
-from longalign.plan import Resources, check_disk, check_memory, plan
+from longalign.plan import Request, Resources, check_disk, check_memory, plan
 from longalign.problem import Problem, Segment
 from longalign.scoring import Scoring
 from longalign.sequence import MEMORY, Sequence, can_read_again, read_sequence
@@ -90,10 +90,10 @@ def run(
     scoring.check_range(query.length, target.length)
 
     def cut(store_path: Path | None, workers: Workers | None) -> Grid:
-        return plan(
-            query.length, target.length, resources, command, store_path, workers, start_states,
-            scoring, mode == "local",
-        )  # fmt: skip
+        request = Request(
+            query.length, target.length, command, store_path, workers, start_states, scoring, mode == "local"
+        )
+        return plan(request, resources)
 
     if command == "score" and start_states == "lazy" and resources.store_budget is not None:
         raise UsageError("a score keeps no lattice: --store-budget is for align, and for eager start states")
@@ -188,8 +188,12 @@ def _run_stored(
     """Do what a store lacks. `when_accepted` is called if nothing speaks against it, before it takes long."""
     manifest = store.manifest
     workers = cluster.workers if cluster else None
-    check_memory(manifest.grid, resources, False, workers, manifest.start_states, manifest.scoring)
-    _check_disk(store)
+    request = Request(
+        query.length, target.length, command, store.path, workers, manifest.start_states, manifest.scoring,
+        manifest.mode == "local",
+    )  # fmt: skip
+    check_memory(manifest.grid, request, resources)
+    check_disk(manifest.grid, request, _missing(store))
     when_accepted()
     problem = Problem.of(query, target, manifest.scoring, manifest.mode)
     for tile in manifest.grid.tiles():
@@ -198,7 +202,7 @@ def _run_stored(
                 store.check_tile(tile)
             except DamagedTile as damage:
                 _drop(damage, store, emit)
-    _check_disk(store)  # for those that were dropped, too
+    check_disk(manifest.grid, request, _missing(store))  # of those that were dropped, too
     lattice = StoreLattice(problem, manifest.grid, store, manifest.is_eager)
     if cluster is None:
         with WriteBehind(store, len(resources.backends)) as behind:
@@ -211,12 +215,10 @@ def _run_stored(
     return replace(outcome, backend={**outcome.backend, "workers": cluster.description})
 
 
-def _check_disk(store: DirectoryStore) -> None:
-    """Raise UsageError if there is no room for the tiles that a store lacks."""
-    manifest, grid = store.manifest, store.manifest.grid
-    missing = sum(tile.cells for tile in grid.tiles() if not store.has_tile(tile))
-    share = missing / (grid.rows * grid.cols)
-    check_disk(grid, store.path, manifest.start_states, share, manifest.scoring)
+def _missing(store: DirectoryStore) -> float:
+    """The share of the matrix whose tiles a store lacks."""
+    grid = store.manifest.grid
+    return sum(tile.cells for tile in grid.tiles() if not store.has_tile(tile)) / (grid.rows * grid.cols)
 
 
 def _run(

@@ -12,7 +12,7 @@ from shutil import disk_usage
 from typing import TYPE_CHECKING
 
 from longalign.backends.base import Backend, DeviceFacts, Workers
-from longalign.budgets import Budget, Cut, Pace, budgets_worth_knowing, in_words
+from longalign.budgets import Budget, Pace, budgets_worth_knowing, in_words
 from longalign.errors import BackendError, BudgetTooSmall, MemoryTooSmall, UsageError
 from longalign.geometry import (
     BYTES_PER_CELL,
@@ -82,65 +82,96 @@ class Resources:
     cluster: Callable[[int, int], AbstractContextManager[Cluster]] | None = None
 
 
-def plan(
-    rows: int,
-    cols: int,
-    resources: Resources,
-    command: Command,
-    store_path: Path | None,
-    workers: Workers | None = None,
-    start_states: StartStates = "lazy",
-    scoring: Scoring = _USUAL_SCORING,
-    local: bool = True,
-) -> Grid:
-    """Cut a matrix of `rows` x `cols` letters so that a run stays inside `resources`.
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is to be run, as far as the way to cut its matrix of `rows` x `cols` letters depends on it.
 
     `command` "score" keeps no lattice beyond the edges of tiles, unless it is to hold eager start states.
-    `workers`, if there are any, sweep the tiles instead of the devices of `resources`. Raises UsageError,
-    with figures, if a budget is too small, or memory, or the space on the store's disk; how long runs with
-    other budgets would take also depends on `scoring`, and on whether the mode is `local`.
+    Without `store_path`, boundaries are kept in memory. `workers`, if there are any, sweep the tiles instead
+    of the devices of the resources.
     """
 
-    def cutter(using: Resources, store_path: Path | None = store_path) -> Cut:
-        return _cutter(rows, cols, using, command, store_path, workers, start_states, scoring)
+    rows: int
+    cols: int
+    command: Command = "align"
+    store_path: Path | None = None
+    workers: Workers | None = None
+    start_states: StartStates = "lazy"
+    scoring: Scoring = _USUAL_SCORING
+    local: bool = True
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the lattice is kept there."""
+        return self.store_path is None
+
+    @property
+    def is_eager(self) -> bool:
+        """Whether it holds start states as well."""
+        return self.start_states == "eager"
+
+    @property
+    def edges_only(self) -> bool:
+        """Whether there is no lattice beyond the edges of tiles."""
+        return self.command == "score" and not self.is_eager
+
+    @property
+    def cell_bytes(self) -> float:
+        """Bytes that are planned for a boundary cell, with its start states where they are eager."""
+        cell_bytes = BYTES_PER_STORED_CELL * self.scoring.difference_bytes
+        if not self.is_eager:
+            return cell_bytes
+        return cell_bytes + (BYTES_PER_KEPT_START if self.in_memory else BYTES_PER_STORED_START)
+
+    @property
+    def fixed_bytes(self) -> int:
+        """Bytes of memory that every process which sweeps tiles needs beside them."""
+        return _PROGRAM_BYTES + _BYTES_PER_LETTER * (self.rows + self.cols)
+
+    def __str__(self) -> str:
+        return f"{self.rows:,} x {self.cols:,} letters"
+
+
+def plan(request: Request, resources: Resources) -> Grid:
+    """Cut a matrix so that a run stays inside `resources`.
+
+    Raises UsageError, with figures, if a budget is too small, or memory, or the space on the store's disk;
+    how long runs with other budgets would take also depends on the scoring and the mode.
+    """
 
     def fits(memory: int) -> bool:
         try:
-            cutter(replace(resources, memory=memory))(resources.store_budget)
+            _plan(request, replace(resources, memory=memory))
         except MemoryTooSmall:
             return False
         return True
 
     def fits_with_store() -> bool:
         with suppress(UsageError):
-            cutter(resources, Path())(resources.store_budget)
+            _plan(replace(request, store_path=Path()), resources)
             return True
         return False
 
-    pace = pace_of(resources, workers, start_states, scoring, local)
-    cell_bytes = bytes_per_stored_cell(start_states, store_path is None, scoring)
     try:
-        return _cut_or_name_budgets(rows, cols, cutter(resources), resources.store_budget, cell_bytes, pace)
+        return _cut_or_name_budgets(request, resources)
     except MemoryTooSmall:
         needed, memory = _least_memory(fits, resources.memory), resources.memory
-        stored = store_path is None and fits_with_store()
+        stored = request.in_memory and fits_with_store()
         elsewhere = "; with --store DIR, which keeps boundaries on disk, that would do" * stored
-        raise UsageError(f"{_too_little(rows, cols, needed, memory)}{elsewhere}") from None
+        raise UsageError(f"{_too_little(request, needed, memory)}{elsewhere}") from None
 
 
-def _cut_or_name_budgets(
-    rows: int, cols: int, cut: Cut, budget: int | None, cell_bytes: float, pace: Pace
-) -> Grid:
+def _cut_or_name_budgets(request: Request, resources: Resources) -> Grid:
     """The grid for a budget; if that is too small, UsageError says which ones would do."""
     try:
-        return cut(budget)
+        return _plan(request, resources)
     except BudgetTooSmall as refused:
-        assert budget is not None
+        assert resources.store_budget is not None
         try:
-            others = budgets_worth_knowing(cut, cell_bytes, pace)
+            others = _budgets(request, resources)
         except MemoryTooSmall:  # for any of them: more of it would not mend this one
             raise UsageError(str(refused)) from None
-        named = too_small(rows, cols, budget, others[0].size)
+        named = too_small(request.rows, request.cols, resources.store_budget, others[0].size)
         raise UsageError(f"{named}; {in_words(others)}") from None
 
 
@@ -160,101 +191,57 @@ def _least_memory(fits: Callable[[int], bool], too_little: int) -> int:
     return high
 
 
-def store_budgets(
-    rows: int,
-    cols: int,
-    resources: Resources,
-    store_path: Path | None,
-    workers: Workers | None = None,
-    start_states: StartStates = "lazy",
-    scoring: Scoring = _USUAL_SCORING,
-    local: bool = True,
-) -> list[Budget]:
+def store_budgets(request: Request, resources: Resources) -> list[Budget]:
     """Some store budgets for an alignment, from the smallest that works on, and what each costs.
 
-    The parameters are those of `plan`. Raises UsageError, with figures, if there is too little memory or disk
-    for any.
+    Raises UsageError, with figures, if there is too little memory or disk for any.
     """
-    cut = _cutter(rows, cols, resources, "align", store_path, workers, start_states, scoring)
-    pace = pace_of(resources, workers, start_states, scoring, local)
-    return budgets_worth_knowing(cut, bytes_per_stored_cell(start_states, store_path is None, scoring), pace)
+    return _budgets(replace(request, command="align"), resources)
 
 
-def pace_of(
-    resources: Resources,
-    workers: Workers | None = None,
-    start_states: StartStates = "lazy",
-    scoring: Scoring = _USUAL_SCORING,
-    local: bool = True,
-) -> Pace:
-    """How fast a run is; the parameters are those of `plan`."""
-    eager = start_states == "eager"
-    return Pace(resources.backends, scoring, local, not (workers or eager), eager)
-
-
-def _cutter(
-    rows: int,
-    cols: int,
-    resources: Resources,
-    command: Command,
-    store_path: Path | None,
-    workers: Workers | None,
-    start_states: StartStates,
-    scoring: Scoring,
-) -> Cut:
-    """How a matrix is cut for a store budget, whatever that in `resources` is."""
-
+def _budgets(request: Request, resources: Resources) -> list[Budget]:
     def cut(budget: int | None) -> Grid:
-        using = replace(resources, store_budget=budget)
-        grid = _plan(rows, cols, using, command, store_path, workers, start_states, scoring)
-        if store_path is not None:
-            check_disk(grid, store_path, start_states, scoring=scoring)
-        return grid
+        return _plan(request, replace(resources, store_budget=budget))
 
-    return cut
+    return budgets_worth_knowing(cut, request.cell_bytes, pace_of(request, resources))
 
 
-def _plan(
-    rows: int,
-    cols: int,
-    resources: Resources,
-    command: Command,
-    store_path: Path | None,
-    workers: Workers | None,
-    start_states: StartStates,
-    scoring: Scoring,
-) -> Grid:
-    spare = _spare_bytes(rows, cols, resources, workers)
-    room = _room(rows, cols, resources, store_path)
+def pace_of(request: Request, resources: Resources) -> Pace:
+    """How fast a run is."""
+    known = not (request.workers or request.is_eager)
+    return Pace(resources.backends, request.scoring, request.local, known, request.is_eager)
+
+
+def _plan(request: Request, resources: Resources) -> Grid:
+    """The grid for a budget. Raises BudgetTooSmall and MemoryTooSmall, too."""
+    rows, cols, workers, cell_bytes = request.rows, request.cols, request.workers, request.cell_bytes
+    spare, room = _spare_bytes(request, resources), _room(request, resources)
     devices = workers.devices if workers else _devices_here(rows, cols, resources)
-    edges_only = command == "score" and start_states == "lazy"
-    budget = room if edges_only or resources.store_budget is None else resources.store_budget
-    cell_bytes = bytes_per_stored_cell(start_states, store_path is None, scoring)
+    budget = room if request.edges_only or resources.store_budget is None else resources.store_budget
     shape = _tile_shape(rows, cols, devices, budget, cell_bytes)
     strip_width = max(device.strip_width for device in devices)
     least_chunk = max(device.least_chunk for device in devices)
+    stored = not request.in_memory
     # Eager start states take more of everything; and with little memory, a fine lattice means small tiles.
-    fine = store_path is not None and start_states == "lazy" and spare // _TILE_SHARE >= _LARGEST_TILE
+    fine = stored and not request.is_eager and spare // _TILE_SHARE >= _LARGEST_TILE
     path_share = max(device.path_share for device in devices)
     useful = default_budget(rows, cols, least_chunk, path_share, cell_bytes, fine=fine)
     line_bytes = max(device.line_bytes for device in devices)
     line_cells = min(device.line_cells for device in devices)
     most_bytes = min(spare // _TILE_SHARE, _LARGEST_TILE)
     # Nothing is swept any more while the last file is written: that had better be a small one.
-    last_is_waited_for = store_path is not None and workers is None and len(devices) == 1
+    last_is_waited_for = stored and workers is None and len(devices) == 1
     if line_cells < 2 * _SMALLEST_TILE:
         raise BackendError("too little device memory is free for the boundaries of even a small tile")
 
     def grids(shape: tuple[int, int]) -> Iterator[Grid]:
         """The grids of tiles of this shape at most, best first."""
         largest = roomy(rows, shape[0], LINE_STEP), roomy(cols, shape[1], strip_width)
-        if edges_only:
+        if request.edges_only:
             yield plan_grid(rows, cols, largest, None, strip_width=strip_width)
             return
         if resources.store_budget is None:
-            _check_room(
-                rows, cols, smallest_budget(rows, cols, largest, cell_bytes), room, store_path is None
-            )
+            _check_room(request, smallest_budget(rows, cols, largest, cell_bytes), room)
         for short_last in (True, False) if last_is_waited_for else (False,):
             yield _cut(
                 rows, cols, largest, useful, room, resources.store_budget, cell_bytes, strip_width,
@@ -262,13 +249,15 @@ def _plan(
             )  # fmt: skip
 
     def fits(grid: Grid) -> bool:
-        tile_bytes = _tile_bytes(grid, start_states, line_bytes, scoring)
+        tile_bytes = _tile_bytes(grid, request, line_bytes)
         return _most_line_cells(grid) <= line_cells and tile_bytes <= most_bytes
 
     fewest_cells = 0 if most_bytes == _LARGEST_TILE else _FEWEST_CELLS  # else more memory is of no use
     while (grid := next(filter(fits, grids(shape)), None)) is None:
         shape = _next_smaller(shape, fewest_cells, workers)
-    check_memory(grid, resources, store_path is None, workers, start_states, scoring)
+    check_memory(grid, request, resources)
+    if stored:
+        check_disk(grid, request)
     return grid
 
 
@@ -284,74 +273,50 @@ def _next_smaller(shape: tuple[int, int], fewest_cells: int, workers: Workers | 
     return (ceil(height / 2), width) if tall else (height, ceil(width / 2))
 
 
-def bytes_per_stored_cell(start_states: StartStates, in_memory: bool, scoring: Scoring) -> float:
-    """Bytes that are planned for a boundary cell, with its start states where they are eager."""
-    cell_bytes = BYTES_PER_STORED_CELL * scoring.difference_bytes
-    if start_states == "lazy":
-        return cell_bytes
-    return cell_bytes + (BYTES_PER_KEPT_START if in_memory else BYTES_PER_STORED_START)
-
-
-def check_memory(
-    grid: Grid,
-    resources: Resources,
-    in_memory: bool,
-    workers: Workers | None = None,
-    start_states: StartStates = "lazy",
-    scoring: Scoring = _USUAL_SCORING,
-) -> None:
-    """Raise UsageError, with figures, if a run over `grid` needs more memory than it may use.
-
-    `in_memory`: whether the lattice is kept there as well; `workers` and the others: as for `plan`.
-    """
-    rows, cols = grid.rows, grid.cols
+def check_memory(grid: Grid, request: Request, resources: Resources) -> None:
+    """Raise UsageError, with figures, if a run over `grid` needs more memory than it may use."""
+    workers = request.workers
     line_bytes = max(device.line_bytes for device in (workers.devices if workers else resources.backends))
-    tile = _tile_bytes(grid, start_states, line_bytes, scoring)
-    needed = _fixed_bytes(rows, cols) + _call_bytes(resources)
+    tile = _tile_bytes(grid, request, line_bytes)
+    needed = request.fixed_bytes + _call_bytes(resources)
     if workers is None:
         needed += len(resources.backends) * tile
     else:
-        _check_worker(rows, cols, _fixed_bytes(rows, cols) + tile, workers)
-    cell_bytes = bytes_per_stored_cell(start_states, in_memory, scoring)
-    kept = ceil(grid.stored_cells * cell_bytes) if in_memory else 0
-    _check_memory(rows, cols, needed + kept, resources.memory)
+        _check_worker(request, request.fixed_bytes + tile, workers)
+    kept = ceil(grid.stored_cells * request.cell_bytes) if request.in_memory else 0
+    _check_memory(request, needed + kept, resources.memory)
 
 
-def check_memory_of_paths(rows: int, cols: int, resources: Resources) -> None:
+def check_memory_of_paths(request: Request, resources: Resources) -> None:
     """Raise UsageError, with figures, if phases 2 and 3 alone, over a store, need more memory."""
-    _check_memory(rows, cols, _fixed_bytes(rows, cols) + _call_bytes(resources), resources.memory)
+    _check_memory(request, request.fixed_bytes + _call_bytes(resources), resources.memory)
 
 
-def check_disk(
-    grid: Grid,
-    store_path: Path,
-    start_states: StartStates,
-    missing: float = 1.0,
-    scoring: Scoring = _USUAL_SCORING,
-) -> None:
+def check_disk(grid: Grid, request: Request, missing: float = 1.0) -> None:
     """Raise UsageError, with figures, if a disk has too little space for the boundaries of a store.
 
     `missing` is the share of the matrix of which it does not hold them yet.
     """
-    needed = ceil(missing * grid.stored_cells * bytes_per_stored_cell(start_states, False, scoring))
-    free = disk_usage(_existing(store_path)).free
+    assert request.store_path is not None
+    needed = ceil(missing * grid.stored_cells * request.cell_bytes)
+    free = disk_usage(_existing(request.store_path)).free
     if needed > free:
         coarser = (grid.row_cuts, grid.col_cuts) != (grid.tile_rows, grid.tile_cols)
         raise UsageError(
-            f"{store_path}: the boundaries of {grid.rows:,} x {grid.cols:,} letters take about "
-            f"{_about(needed)}, and {_no_more_than(free)} of the disk are free: make room, or begin a store "
+            f"{request.store_path}: the boundaries of {request} take about {_about(needed)}, and "
+            f"{_no_more_than(free)} of the disk are free: make room, or begin a store "
             f"{'with a smaller --store-budget, or ' * coarser}on another disk"
         )
 
 
-def _spare_bytes(rows: int, cols: int, resources: Resources, workers: Workers | None) -> int:
+def _spare_bytes(request: Request, resources: Resources) -> int:
     """Bytes of memory that a device has for its tile. Raises UsageError if not even the letters fit."""
-    fixed = _fixed_bytes(rows, cols)
-    _check_memory(rows, cols, fixed + _call_bytes(resources), resources.memory)
-    if workers is None:
+    fixed = request.fixed_bytes
+    _check_memory(request, fixed + _call_bytes(resources), resources.memory)
+    if request.workers is None:
         return (resources.memory - fixed - _call_bytes(resources)) // len(resources.backends)
-    _check_worker(rows, cols, fixed, workers)
-    return workers.memory - fixed
+    _check_worker(request, fixed, request.workers)
+    return request.workers.memory - fixed
 
 
 def _devices_here(rows: int, cols: int, resources: Resources) -> list[DeviceFacts]:
@@ -392,22 +357,22 @@ def _cut(
     return plan_grid(rows, cols, shape, budget, cell_bytes, strip_width, short_last=short_last)
 
 
-def _check_room(rows: int, cols: int, least: int, room: int, in_memory: bool) -> None:
+def _check_room(request: Request, least: int, room: int) -> None:
     """Raise UsageError, with figures, if there is no room for the edges of tiles."""
     if least > room:
-        refused = f"the boundaries of {rows:,} x {cols:,} letters take at least {_about(least)}"
+        refused = f"the boundaries of {request} take at least {_about(least)}"
         refused += f", and there is room for {_no_more_than(room)}"
-        if in_memory:
+        if request.in_memory:
             raise MemoryTooSmall(refused)
         raise UsageError(f"{refused}: make room, or begin a store on another disk")
 
 
-def _room(rows: int, cols: int, resources: Resources, store_path: Path | None) -> int:
+def _room(request: Request, resources: Resources) -> int:
     """Bytes of memory or disk that a lattice may take if nobody says how many."""
-    if store_path is None:
-        spare = resources.memory - _fixed_bytes(rows, cols) - _call_bytes(resources)
+    if request.store_path is None:
+        spare = resources.memory - request.fixed_bytes - _call_bytes(resources)
         return spare // _LATTICE_SHARE
-    return int(disk_usage(_existing(store_path)).free * _DISK_SHARE)
+    return int(disk_usage(_existing(request.store_path)).free * _DISK_SHARE)
 
 
 def _existing(path: Path) -> Path:
@@ -416,13 +381,13 @@ def _existing(path: Path) -> Path:
     return next(folder for folder in folders if os.path.exists(folder))  # noqa: PTH110 - Path.exists raises EACCES
 
 
-def _tile_bytes(grid: Grid, start_states: StartStates, line_bytes: int, scoring: Scoring) -> int:
+def _tile_bytes(grid: Grid, request: Request, line_bytes: int) -> int:
     """Bytes of host memory for one tile's lattice, from its sweep to its file.
 
     Where it is eager, the lattice is there as a whole before it is packed, start states as well.
     """
-    cell_bytes = line_bytes * scoring.difference_bytes
-    if start_states == "eager":
+    cell_bytes = line_bytes * request.scoring.difference_bytes
+    if request.is_eager:
         cell_bytes = 2 * (BYTES_PER_CELL + BYTES_PER_START)
     return cell_bytes * _most_line_cells(grid)
 
@@ -444,27 +409,21 @@ def _call_bytes(resources: Resources) -> int:
     return resources.backends[0].call_bytes
 
 
-def _fixed_bytes(rows: int, cols: int) -> int:
-    """What every process that sweeps tiles needs beside them."""
-    return _PROGRAM_BYTES + _BYTES_PER_LETTER * (rows + cols)
-
-
-def _check_memory(rows: int, cols: int, needed: int, memory: int) -> None:
+def _check_memory(request: Request, needed: int, memory: int) -> None:
     if needed > memory:
-        raise MemoryTooSmall(_too_little(rows, cols, needed, memory))
+        raise MemoryTooSmall(_too_little(request, needed, memory))
 
 
-def _too_little(rows: int, cols: int, needed: int, memory: int) -> str:
+def _too_little(request: Request, needed: int, memory: int) -> str:
     return (
-        f"{rows:,} x {cols:,} letters need about {_about(needed)} of memory, "
-        f"and the budget is {_no_more_than(memory)} (--mem)"
+        f"{request} need about {_about(needed)} of memory, and the budget is {_no_more_than(memory)} (--mem)"
     )
 
 
-def _check_worker(rows: int, cols: int, needed: int, workers: Workers) -> None:
+def _check_worker(request: Request, needed: int, workers: Workers) -> None:
     if needed > workers.memory:
         raise UsageError(
-            f"{rows:,} x {cols:,} letters need about {_about(needed)} of memory on every worker, "
+            f"{request} need about {_about(needed)} of memory on every worker, "
             f"and one can spare {_no_more_than(workers.memory)}"
         )
 

@@ -14,7 +14,7 @@ from longalign.lattice import StoreLattice
 from longalign.phases.recompute import groups_of, merge, recompute, segments_of
 from longalign.phases.walk import walk
 from longalign.pipeline import Outcome, Recorder
-from longalign.plan import Resources, check_memory_of_paths
+from longalign.plan import Request, Resources, check_memory_of_paths
 from longalign.problem import Problem
 from longalign.sequence import Sequence
 from longalign.store import DirectoryStore
@@ -31,7 +31,7 @@ def trace_cell(path: Path, end: tuple[int, int], resources: Resources, *, emit: 
     """
     store = DirectoryStore.attach(path)
     query, target = store.sequences()
-    check_memory_of_paths(query.length, target.length, resources)
+    check_memory_of_paths(Request(query.length, target.length), resources)
     lattice = _open_lattice(store, query, target, *end)
     try:
         return _trace(lattice, query, target, store.manifest.mode, end, resources.backends[0], emit)

@@ -14,7 +14,7 @@ from runs import CPU, Geometry, Pair, SmallTiles, problems, score_columns, small
 
 from longalign.boundary import State
 from longalign.geometry import smallest_budget
-from longalign.plan import Resources, plan
+from longalign.plan import Request, Resources, plan
 from longalign.reference import ReferenceBackend
 from longalign.scoring import Scoring
 from longalign.testing_inputs import SCORINGS, any_scorings
@@ -108,7 +108,7 @@ def test_a_gap_of_300_000_letters_across_tiles(mode, scoring, on_a_line, op):
     if op == "I":
         tile, lengths = tile[::-1], lengths[::-1]
     using = Resources([SmallTiles(tile, CPU, leaf=1 << 20)], 1 << 40, 40 << 20)
-    grid = plan(*lengths, using, "align", None)
+    grid = plan(Request(*lengths, "align", None), using)
     cuts = grid.row_cuts if op == "D" else grid.col_cuts
     line = min(cuts, key=lambda cut: abs(cut - FLANK))
     assert 0 < line < 2 * FLANK

@@ -18,7 +18,7 @@ from longalign.backends.cuda.worklist import ALL_ROWS
 from longalign.boundary import Boundary, EvenEdge, State, entry_edges, local_edges
 from longalign.geometry import plan_grid
 from longalign.matrix import LARGEST_ALPHABET, SubstitutionMatrix
-from longalign.plan import Resources, pace_of, plan
+from longalign.plan import Request, Resources, pace_of, plan
 from longalign.reference import ReferenceBackend
 from longalign.scoring import NEG_INF, Scoring
 from longalign.testing import (
@@ -412,7 +412,7 @@ class Gpu(SmallTiles):
 )
 def test_phases_were_measured_to_take_about_what_is_expected(size, pair):
     using = Resources([Gpu()], 64 << 30)
-    cost = pace_of(using).cost(plan(*size, using, "align", None))
+    cost = pace_of(Request(1, 1), using).cost(plan(Request(*size, "align", None), using))
     runs = json.loads((RESULTS / "phases_cuda.json").read_text())["runs"]
     [phases] = [run["phases"] for run in runs if run["pair"] == pair]
     assert 1 / 2 < cost.phase_1 / phases["score"] < 2
@@ -421,14 +421,14 @@ def test_phases_were_measured_to_take_about_what_is_expected(size, pair):
 
 @pytest.mark.parametrize("length", [21_600_000, 20_700_000])
 def test_a_tile_of_a_gpu_leaves_room_for_a_short_last_one(tmp_path, length):
-    grid = plan(length, length, Resources([Gpu()], 64 << 30), "align", tmp_path)
+    grid = plan(Request(length, length, "align", tmp_path), Resources([Gpu()], 64 << 30))
     first, *_, last = (stop - start for start, stop in pairwise(grid.tile_rows))
     assert last / first == pytest.approx(1 / 3, rel=0.1)
 
 
 @pytest.mark.parametrize(("length", "tiles"), [(11_900_000, 2), (16_900_000, 3)])
 def test_where_taller_tiles_do_not_fit_they_are_equal_rather_than_more(tmp_path, length, tiles):
-    grid = plan(length, length, Resources([Gpu()], 64 << 30), "align", tmp_path)
+    grid = plan(Request(length, length, "align", tmp_path), Resources([Gpu()], 64 << 30))
     assert grid.shape == (tiles, 1)
     sizes = [stop - start for start, stop in pairwise(grid.tile_rows)]
     assert max(sizes) - min(sizes) < 1000
@@ -436,8 +436,8 @@ def test_where_taller_tiles_do_not_fit_they_are_equal_rather_than_more(tmp_path,
 
 def test_what_phase_1_is_expected_to_take_counts_a_short_last_tile_as_such(tmp_path):
     gpu = Gpu()
-    grid = plan(21_600_000, 21_600_000, Resources([gpu], 64 << 30), "align", tmp_path)
-    cost = pace_of(Resources([gpu], 64 << 30)).cost(grid)
+    grid = plan(Request(21_600_000, 21_600_000, "align", tmp_path), Resources([gpu], 64 << 30))
+    cost = pace_of(Request(1, 1), Resources([gpu], 64 << 30)).cost(grid)
     sizes = [(tile.i1 - tile.i0, tile.j1 - tile.j0) for tile in grid.tiles()]
     each = [gpu.sweep_seconds(*size, Scoring(), True) for size in sizes]
     assert cost.phase_1 == pytest.approx(sum(each), rel=0.01)

@@ -45,7 +45,7 @@ from longalign.events import Notice, PhaseStarted
 from longalign.geometry import BYTES_PER_KEPT_START, BYTES_PER_STORED_CELL, BYTES_PER_STORED_START, Grid
 from longalign.lattice import StoreLattice
 from longalign.phases.walk import walk
-from longalign.plan import plan
+from longalign.plan import Request, plan
 from longalign.problem import Problem
 from longalign.recurrence import direction, step_back
 from longalign.reference import ReferenceBackend, letter_score, matrices
@@ -364,8 +364,10 @@ def monkeypatch_stride(request):
 @pytest.mark.parametrize("in_memory", [True, False])
 def test_start_states_count_in_the_budget(tmp_path, in_memory):
     """The same bytes hold a coarser lattice, and one in memory a coarser one yet."""
-    wishes = 10**6, 10**6, using_budget(200 << 20), "align", None if in_memory else tmp_path
-    lazy, eager = (plan(*wishes, start_states=kind) for kind in ("lazy", "eager"))
+    request = Request(10**6, 10**6, "align", None if in_memory else tmp_path)
+    lazy, eager = (
+        plan(replace(request, start_states=kind), using_budget(200 << 20)) for kind in ("lazy", "eager")
+    )
     cost = BYTES_PER_STORED_CELL + (BYTES_PER_KEPT_START if in_memory else BYTES_PER_STORED_START)
     assert eager.stored_cells * cost <= 200 << 20
     assert eager.stored_cells * cost > 150 << 20
@@ -378,7 +380,7 @@ def using_budget(budget):
 
 def test_an_eager_score_keeps_the_lattice(tmp_path):
     grids = [
-        plan(10**6, 10**6, using_budget(200 << 20), "score", tmp_path, start_states=kind)
+        plan(Request(10**6, 10**6, "score", tmp_path, start_states=kind), using_budget(200 << 20))
         for kind in ("lazy", "eager")
     ]
     assert [len(grid.row_cuts) > 2 for grid in grids] == [False, True]

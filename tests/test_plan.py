@@ -20,7 +20,7 @@ from longalign.backends.cpu import CpuBackend
 from longalign.budgets import format_seconds, path_share
 from longalign.errors import BackendError, UsageError
 from longalign.geometry import BYTES_PER_CELL, BYTES_PER_STORED_CELL, LINE_STEP, Grid, smallest_budget
-from longalign.plan import Resources, check_disk, check_memory, pace_of, plan, store_budgets
+from longalign.plan import Request, Resources, check_disk, check_memory, pace_of, plan, store_budgets
 from longalign.reference import ReferenceBackend
 from longalign.scoring import Scoring
 from longalign.sequence import Sequence, read_sequence
@@ -61,7 +61,7 @@ def test_a_plan_that_is_not_refused_fits_in_memory(
 ):
     store = tmp_path_factory.getbasetemp() if stored else None
     try:
-        grid = plan(rows, cols, resources(tile, memory), command, store)
+        grid = plan(Request(rows, cols, command, store), resources(tile, memory))
     except UsageError:
         assume(False)
     assert (grid.rows, grid.cols) == (rows, cols)
@@ -75,7 +75,7 @@ def test_tiles_end_where_lines_are_best_even_if_they_are_as_large_as_may_be():
         def strip_width(self, rows, cols):
             return 1536
 
-    grid = plan(10**6, 10**7, Resources([Strips((10**5, 10**6))], 1 << 40), "score", None)
+    grid = plan(Request(10**6, 10**7, "score", None), Resources([Strips((10**5, 10**6))], 1 << 40))
     assert grid.shape == (10, 10)
     assert all(cut % LINE_STEP == 0 for cut in grid.tile_rows[:-1])
     assert all(cut % 1536 == 0 for cut in grid.tile_cols[:-1])
@@ -96,7 +96,7 @@ def test_the_last_tile_is_short_where_its_file_alone_is_waited_for(
     device = SmallTiles((400_000, 10**6))
     workers = Workers([DeviceFacts.of(device, 10**6, 10**6, 1)], 1 << 40) if cluster else None
     using = Resources([device] * devices, 1 << 40)
-    grid = plan(10**6, 10**6, using, "align", tmp_path if stored else None, workers)
+    grid = plan(Request(10**6, 10**6, "align", tmp_path if stored else None, workers), using)
     first, _, last = (stop - start for start, stop in pairwise(grid.tile_rows))
     assert (last < 0.6 * first) == is_short
     assert last > 0.9 * first or is_short
@@ -105,7 +105,7 @@ def test_the_last_tile_is_short_where_its_file_alone_is_waited_for(
 @given(lengths, lengths)
 def test_the_smallest_of_several_devices_decides_the_tile(rows, cols):
     devices = [SmallTiles((10**5, 10**8)), SmallTiles((10**8, 10**5))]
-    grid = plan(rows, cols, Resources(devices, 1 << 40), "score", None)
+    grid = plan(Request(rows, cols, "score", None), Resources(devices, 1 << 40))
     first = grid.tile(0, 0)
     assert first.i1 <= 10**5 + 2 * LINE_STEP
     assert first.j1 <= 10**5 + 2 * LINE_STEP
@@ -113,7 +113,8 @@ def test_the_smallest_of_several_devices_decides_the_tile(rows, cols):
 
 def test_devices_that_share_a_matrix_have_a_column_of_tiles_each():
     grids = [
-        plan(10**6, 10**6, Resources([CpuBackend(1)] * count, 1 << 40), "score", None) for count in (1, 2, 4)
+        plan(Request(10**6, 10**6, "score", None), Resources([CpuBackend(1)] * count, 1 << 40))
+        for count in (1, 2, 4)
     ]
     assert all(min(grid.shape) >= count for grid, count in zip(grids, (1, 2, 4), strict=True))
     assert all(size % 4 == 0 for size in grids[2].shape)
@@ -129,7 +130,7 @@ def test_tiles_are_few_where_there_is_no_room_for_the_edges_of_many(tmp_path, co
     def tiles(room):
         budget = room if command == "align" else None
         monkeypatch.setattr("longalign.plan._room", lambda *_: room)
-        return plan(10**6, 10**6, resources(None, budget=budget), command, tmp_path, workers).shape
+        return plan(Request(10**6, 10**6, command, tmp_path, workers), resources(None, budget=budget)).shape
 
     assert tiles(all_of_them) == (10, 10)
     assert tiles(all_of_them - 1) == tiles(alone) == (1, 1)
@@ -140,7 +141,7 @@ def test_large_chunks_are_smaller_where_disk_and_memory_have_room(tmp_path, free
     length, largest = 2 * 10**7, resources((10**7, 10**8), 64 << 30)
 
     def chunk(using, store, start_states="lazy", rows=length):
-        return max(plan(rows, length, using, "align", store, start_states=start_states).chunk_shape)
+        return max(plan(Request(rows, length, "align", store, start_states=start_states), using).chunk_shape)
 
     coarse = chunk(largest, None)
     assert chunk(largest, tmp_path) == pytest.approx(coarse / 2, rel=0.05)
@@ -157,7 +158,7 @@ def test_workers_bring_their_own_memory(free):
 
     def tiles(memory):
         workers = Workers([whole] * 3, memory)
-        grid = plan(rows, cols, resources(None, 2 << 30, 4 << 30), "align", Path("store"), workers)
+        grid = plan(Request(rows, cols, "align", Path("store"), workers), resources(None, 2 << 30, 4 << 30))
         assert memory_needed(grid, in_memory=False) <= memory + CALL_BYTES
         return grid.shape
 
@@ -169,13 +170,15 @@ def test_workers_bring_their_own_memory(free):
 
 
 def test_a_resumed_run_on_smaller_workers_is_refused():
-    grid = plan(10**7, 10**7, resources((10**7, 10**7), 1 << 40), "score", None)
+    grid = plan(Request(10**7, 10**7, "score", None), resources((10**7, 10**7), 1 << 40))
     needed = memory_needed(grid, in_memory=False) - CALL_BYTES + (400 << 20)
     one = DeviceFacts((1, 1), (1, 1), 1, 40, 16, sys.maxsize, 64)
     enough, too_little = (Workers([one], int(needed) + more) for more in (0, -1))
-    check_memory(grid, resources((1, 1), 2 << 30), False, enough)
+    check_memory(grid, Request(10**7, 10**7, "score", Path("store"), enough), resources((1, 1), 2 << 30))
     with pytest.raises(UsageError, match="on every worker"):
-        check_memory(grid, resources((1, 1), 2 << 30), False, too_little)
+        check_memory(
+            grid, Request(10**7, 10**7, "score", Path("store"), too_little), resources((1, 1), 2 << 30)
+        )
 
 
 def test_too_small_a_store_budget_names_the_smallest_and_that_one_works(tmp_path):
@@ -183,8 +186,8 @@ def test_too_small_a_store_budget_names_the_smallest_and_that_one_works(tmp_path
     smallest = smallest_budget(10**6, 10**6, shape[0])
     about = format_size(round_size(smallest))
     with pytest.raises(UsageError, match=f"1,000,000 letters: at least {about} are needed; phase 1 then"):
-        plan(10**6, 10**6, resources(shape[0], budget=smallest - 1), "align", tmp_path)
-    grid = plan(10**6, 10**6, resources(shape[0], budget=smallest), "align", tmp_path)
+        plan(Request(10**6, 10**6, "align", tmp_path), resources(shape[0], budget=smallest - 1))
+    grid = plan(Request(10**6, 10**6, "align", tmp_path), resources(shape[0], budget=smallest))
     assert grid.stored_cells * BYTES_PER_STORED_CELL <= smallest
 
 
@@ -192,7 +195,7 @@ def test_too_small_a_store_budget_names_the_smallest_and_that_one_works(tmp_path
 def test_tiles_have_no_more_boundary_cells_than_a_device_has_room_for(room):
     rows = cols = 10**6
     devices = Workers([DeviceFacts((rows, cols), (rows, cols), 1, 40, 6, room, 64)], 64 << 30)
-    grid = plan(rows, cols, resources(None, budget=1 << 28), "align", Path("store"), devices)
+    grid = plan(Request(rows, cols, "align", Path("store"), devices), resources(None, budget=1 << 28))
     assert len(grid.tiles()) > 1
     for tile in grid.tiles():
         lines = len(grid.rows_in(tile)), len(grid.cols_in(tile))
@@ -203,7 +206,7 @@ def test_tiles_have_no_more_boundary_cells_than_a_device_has_room_for(room):
 def test_a_device_without_free_memory_is_refused(command):
     devices = Workers([DeviceFacts((1, 1), (1, 1), 1, 40, 6, 0, 64)], 64 << 30)
     with pytest.raises(BackendError, match="too little device memory"):
-        plan(20_000, 20_000, resources(None), command, Path("store"), devices)
+        plan(Request(20_000, 20_000, command, Path("store"), devices), resources(None))
 
 
 def test_tiles_do_not_shrink_for_ever():
@@ -211,57 +214,57 @@ def test_tiles_do_not_shrink_for_ever():
         [DeviceFacts((10**5, 10**5), (10**5, 10**5), 1, 40, 1 << 40, sys.maxsize, 64)], 64 << 30
     )
     with pytest.raises(UsageError, match=r"the boundaries of a tile of \S+ x \S+ letters do not fit"):
-        plan(10**5, 10**5, resources(None), "score", Path("store"), devices)
+        plan(Request(10**5, 10**5, "score", Path("store"), devices), resources(None))
 
 
 def test_a_score_needs_no_store_budget():
-    grid = plan(10**6, 10**6, resources((10**6, 10**6), budget=1), "score", None)
+    grid = plan(Request(10**6, 10**6, "score", None), resources((10**6, 10**6), budget=1))
     assert grid.row_cuts == grid.col_cuts == (0, 10**6)
 
 
 def test_small_tiles_never_need_a_budget_that_nobody_set():
-    grid = plan(16_000, 16_000, resources((64, 64)), "align", None)
+    grid = plan(Request(16_000, 16_000, "align", None), resources((64, 64)))
     assert grid.shape == (250, 250)
 
 
 @pytest.mark.parametrize("memory", [1, 100 * MB])
 def test_little_memory_is_refused_before_anything_is_cut(memory):
     with pytest.raises(UsageError, match=r"need about \S+ of memory, and the budget is"):
-        plan(10**8, 10**8, resources((10**8, 10**8), memory), "score", None)
+        plan(Request(10**8, 10**8, "score", None), resources((10**8, 10**8), memory))
 
 
 def test_the_memory_that_a_refusal_asks_for_is_enough_for_the_same_grid():
-    grid = plan(10**7, 10**7, resources((10**7, 10**7), 1 << 40), "score", None)
+    grid = plan(Request(10**7, 10**7, "score", None), resources((10**7, 10**7), 1 << 40))
     with pytest.raises(UsageError, match="letters need about") as caught:
-        check_memory(grid, resources((1, 1), MB), in_memory=True)
+        check_memory(grid, Request(10**7, 10**7), resources((1, 1), MB))
     asked_for = parse_size(str(caught.value).split("about ")[1].split()[0])
-    check_memory(grid, resources((1, 1), asked_for), in_memory=True)
+    check_memory(grid, Request(10**7, 10**7), resources((1, 1), asked_for))
 
 
 def test_memory_that_would_do_without_the_boundaries_points_to_a_store(free):
     free(1 << 40)
     with pytest.raises(UsageError, match=r"the budget is 2\.9G \(--mem\); with --store DIR, .* would do"):
-        plan(10**7, 10**7, resources((10**7, 10**7), 3000 * MB, 5 << 30), "align", None)
+        plan(Request(10**7, 10**7, "align", None), resources((10**7, 10**7), 3000 * MB, 5 << 30))
 
 
 def test_a_budget_too_small_for_any_memory_is_not_blamed_on_memory():
     """Whoever gave more memory, as asked, would be asked for more again."""
     using = resources((10**7, 10**7), 4 << 30, budget=1 << 30)
     with pytest.raises(UsageError, match=r"--store-budget 1G is too small for .* at least \S+ are needed"):
-        plan(3 * 10**7, 3 * 10**7, using, "align", None)
+        plan(Request(3 * 10**7, 3 * 10**7, "align", None), using)
 
 
 def test_a_disk_that_is_full_does_not_hide_what_memory_is_needed(free):
     free(1 << 20)
     with pytest.raises(UsageError, match=r"need about \S+ of memory, and the budget is 2\.9G \(--mem\)$"):
-        plan(10**7, 10**7, resources((10**7, 10**7), 3000 * MB, 5 << 30), "align", None)
+        plan(Request(10**7, 10**7, "align", None), resources((10**7, 10**7), 3000 * MB, 5 << 30))
 
 
 def test_tiles_may_be_many_where_that_is_not_for_want_of_memory(free):
     """The devices ask for so many, or their memory, or what a file may hold at most."""
     free(1 << 50)
     size = 12_000_000, 21_000_000
-    shape = plan(*size, resources((370_000, 370_000), 64 << 30), "align", Path("store")).shape
+    shape = plan(Request(*size, "align", Path("store")), resources((370_000, 370_000), 64 << 30)).shape
     assert prod(shape) > 1024
     for facts in (
         DeviceFacts((10**7, 10**7), (10**7, 10**7), 1, 40, 6, 10**7, 64),
@@ -269,7 +272,7 @@ def test_tiles_may_be_many_where_that_is_not_for_want_of_memory(free):
     ):
         workers = Workers([facts], 64 << 30)
         using = resources(None, 64 << 30, budget=1 << 40)
-        assert prod(plan(*size, using, "align", Path("store"), workers).shape) > 1
+        assert prod(plan(Request(*size, "align", Path("store"), workers), using).shape) > 1
 
 
 @pytest.mark.parametrize("size", [(16_569, 16_570), (1_044_459, 1_072_950), (10, 10**8)])
@@ -280,7 +283,7 @@ def test_the_memory_that_a_refusal_names_is_enough(free, size, store, little):
     free(1 << 50)
 
     def cut(memory):
-        return plan(*size, resources((10**6, 10**6), memory), "align", store)
+        return plan(Request(*size, "align", store), resources((10**6, 10**6), memory))
 
     with pytest.raises(UsageError, match="of memory, and the budget is") as caught:
         cut(min(little, 450 * MB + 48 * sum(size)))
@@ -302,20 +305,20 @@ def test_the_memory_that_a_refusal_names_is_enough(free, size, store, little):
 )
 def test_a_store_that_does_not_fit_on_its_disk_is_refused(tmp_path, free, command, budget, instead):
     using = resources((10**6, 10**6), budget=budget)
-    grid = plan(10**7, 10**7, using, command, tmp_path)
+    grid = plan(Request(10**7, 10**7, command, tmp_path), using)
     needed = ceil(BYTES_PER_STORED_CELL * grid.stored_cells)
     free(needed)
-    assert plan(10**7, 10**7, using, command, tmp_path / "new" / "store") == grid
+    assert plan(Request(10**7, 10**7, command, tmp_path / "new" / "store"), using) == grid
     free(needed - 1)
-    check_disk(grid, tmp_path, "lazy", missing=0.99)
+    check_disk(grid, Request(10**7, 10**7, command, tmp_path), missing=0.99)
     with pytest.raises(UsageError, match=rf"new/store: the boundaries of 10,000,000 x .* {instead}"):
-        plan(10**7, 10**7, using, command, tmp_path / "new" / "store")
+        plan(Request(10**7, 10**7, command, tmp_path / "new" / "store"), using)
 
 
 def test_no_room_on_the_disk_for_any_lattice_is_refused(tmp_path, free):
     free(100 * MB)
     with pytest.raises(UsageError, match=r"letters take at least 477M, and there is room for 80M: make room"):
-        plan(10**7, 10**7, resources((10**6, 10**6)), "align", tmp_path)
+        plan(Request(10**7, 10**7, "align", tmp_path), resources((10**6, 10**6)))
 
 
 # --- what budgets cost
@@ -326,9 +329,9 @@ def test_the_smallest_budget_that_is_named_works_even_where_tiles_must_shrink(mo
     monkeypatch.setattr("longalign.plan._LARGEST_TILE", 1 << 30)
     using = resources((10**8, 10**8), 1 << 40, budget=1)
     with pytest.raises(UsageError, match="is too small for 100,000,000 x 100,000,000") as caught:
-        plan(10**8, 10**8, using, "align", None)
+        plan(Request(10**8, 10**8, "align", None), using)
     named = parse_size(str(caught.value).split("at least ")[1].split()[0])
-    grid = plan(10**8, 10**8, replace(using, store_budget=named), "align", None)
+    grid = plan(Request(10**8, 10**8, "align", None), replace(using, store_budget=named))
     assert named > smallest_budget(10**8, 10**8, (10**8, 10**8))
     assert grid.stored_cells * BYTES_PER_STORED_CELL <= named
 
@@ -336,14 +339,14 @@ def test_the_smallest_budget_that_is_named_works_even_where_tiles_must_shrink(mo
 @given(lengths, lengths, tiles)
 def test_budgets_worth_knowing_work_and_the_larger_they_are_the_less_there_is_to_do(rows, cols, tile):
     using = resources(tile, 1 << 50)
-    budgets = store_budgets(rows, cols, using, None)
+    budgets = store_budgets(Request(rows, cols), using)
     sizes, shares = [budget.size for budget in budgets], [budget.cost.share for budget in budgets]
     assert sizes == sorted(set(sizes))
     assert shares == sorted(shares, reverse=True)
     assert len(sizes) <= 3
     assert [budget.is_default for budget in budgets] == [False] * (len(budgets) - 1) + [True]
     for budget in budgets:
-        grid = plan(rows, cols, replace(using, store_budget=budget.size), "align", None)
+        grid = plan(Request(rows, cols, "align", None), replace(using, store_budget=budget.size))
         assert budget.is_default or path_share(grid) == budget.cost.share
 
 
@@ -367,7 +370,7 @@ def test_a_refused_budget_is_told_how_long_others_take():
 
     def refusal(shape, devices):
         with pytest.raises(UsageError, match="is too small") as caught:
-            plan(10**6, 10**6, Resources([Timed(shape)] * devices, 1 << 40, 1), "align", None)
+            plan(Request(10**6, 10**6, "align", None), Resources([Timed(shape)] * devices, 1 << 40, 1))
         return str(caught.value).partition(": ")[2]
 
     assert refusal((10**5, 10**5), 1) == (
@@ -384,12 +387,12 @@ def test_a_refused_run_on_workers_is_told_what_only_this_process_does():
     shape = (10**5, 10**5)
     workers = Workers([DeviceFacts(shape, shape, 1, 40, 16, sys.maxsize, 64)] * 2, 16 << 30)
     with pytest.raises(UsageError, match="needed; phases 2 and 3 then take about 4 min; with 136M 100 s;"):
-        plan(10**6, 10**6, Resources([Timed(shape)], 1 << 40, 1), "align", None, workers)
+        plan(Request(10**6, 10**6, "align", None, workers), Resources([Timed(shape)], 1 << 40, 1))
 
 
 def test_how_long_eager_start_states_take_in_phase_1_is_not_known():
     using = Resources([Timed((10**5, 10**5))], 1 << 40)
-    budgets = store_budgets(10**6, 10**6, using, None, start_states="eager")
+    budgets = store_budgets(Request(10**6, 10**6, start_states="eager"), using)
     assert {budget.cost.phase_1 for budget in budgets} == {None}
 
 
@@ -408,7 +411,7 @@ def test_the_time_of_phase_1_grows_with_cells_and_shrinks_with_devices():
     def cost(length, devices=1):
         side = length * devices // 40
         using = Resources([Timed((side, side))] * devices, 1 << 40)
-        return pace_of(using).cost(plan(length, length, using, "align", None))
+        return pace_of(Request(1, 1), using).cost(plan(Request(length, length, "align", None), using))
 
     alone = cost(10**6)
     assert alone.phase_1 == pytest.approx(10**3, rel=0.01)
@@ -451,7 +454,7 @@ def test_phases_2_and_3_sweep_about_as_much_as_was_said(mode, chunk):
     ]
     using = Resources([CPU], 1 << 40, 1 << 30)
     with small_geometry(chunk):
-        grid = plan(pair[0].length, pair[1].length, using, "align", None)
+        grid = plan(Request(pair[0].length, pair[1].length, "align", None), using)
         outcome = pipeline.run(*pair, Scoring(), mode, using)
     cells = {phase.name: phase.cells for phase in outcome.phases}
     share = (cells["stitch"] + cells["recompute"]) / cells["score"]
@@ -461,7 +464,7 @@ def test_phases_2_and_3_sweep_about_as_much_as_was_said(mode, chunk):
 @pytest.mark.parametrize("memory", [4 << 30, 1 << 40])
 def test_tiles_shrink_until_their_boundaries_fit_in_memory(memory):
     rows = cols = 10**7
-    grid = plan(rows, cols, resources((rows, cols), memory, budget=1 << 30), "align", None)
+    grid = plan(Request(rows, cols, "align", None), resources((rows, cols), memory, budget=1 << 30))
     assert len(grid.tile_rows) > 2
     assert memory_needed(grid, in_memory=False) < memory
 
@@ -473,7 +476,8 @@ def test_scorings_whose_values_differ_more_take_more_memory_and_disk(tmp_path, s
     path = tmp_path / "s" if store else None
     cells = [
         plan(
-            10**6, 10**6, Resources([CpuBackend(1)], 1 << 32, 1 << 30), "align", path, scoring=scoring
+            Request(10**6, 10**6, "align", path, scoring=scoring),
+            Resources([CpuBackend(1)], 1 << 32, 1 << 30),
         ).stored_cells
         for scoring in (usual, steep, large)
     ]
@@ -482,8 +486,8 @@ def test_scorings_whose_values_differ_more_take_more_memory_and_disk(tmp_path, s
 
 
 def test_a_store_that_is_gone_on_with_needs_what_its_scoring_takes(tmp_path, free):
-    grid = plan(10**6, 10**6, Resources([CpuBackend(1)], 1 << 32, 1 << 28), "align", None)
+    grid = plan(Request(10**6, 10**6, "align", None), Resources([CpuBackend(1)], 1 << 32, 1 << 28))
     free(ceil(BYTES_PER_STORED_CELL * grid.stored_cells))
-    check_disk(grid, tmp_path, "lazy")
+    check_disk(grid, Request(10**6, 10**6, "align", tmp_path))
     with pytest.raises(UsageError, match="of the disk are free"):
-        check_disk(grid, tmp_path, "lazy", scoring=Scoring(50, -40, 60, 30))
+        check_disk(grid, Request(10**6, 10**6, "align", tmp_path, scoring=Scoring(50, -40, 60, 30)))

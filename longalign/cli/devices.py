@@ -19,7 +19,7 @@ from longalign.cli.scoring import scoring_of
 from longalign.cli.stdin import refuse_two_stdins
 from longalign.errors import UsageError
 from longalign.formats.output import STDOUT, open_output
-from longalign.plan import Resources, bytes_per_stored_cell, pace_of, plan, store_budgets
+from longalign.plan import Request, Resources, pace_of, plan, store_budgets
 from longalign.problem import Problem
 from longalign.scoring import COST_FIELDS, PAIR_FIELDS
 from longalign.sequence import read_sequence
@@ -81,25 +81,24 @@ def _plans(backends: Sequence[Backend], options: Namespace) -> dict[str, dict[st
 
 def _plan(using: Resources, store: Path | None, whole: SweepJob) -> dict[str, str]:
     size = len(whole.query), len(whole.target)
-    scoring, local = whole.scoring, whole.local
+    request = Request(*size, store_path=store, scoring=whole.scoring, local=whole.local)
     try:
-        grid = plan(*size, using, "align", store, scoring=scoring, local=local)
-        budgets = store_budgets(*size, using, store, scoring=scoring, local=local)
+        grid, budgets = plan(request, using), store_budgets(request, using)
     except UsageError as refused:
         return {"refused": str(refused)}
-    tile, cell_bytes = grid.tile(0, 0), bytes_per_stored_cell("lazy", store is None, scoring)
+    tile = grid.tile(0, 0)
     job = replace(
         whole, query=whole.query[: tile.i1], target=whole.target[: tile.j1],
         rows=grid.rows_in(tile), cols=grid.cols_in(tile),
         top=whole.top.part(0, tile.j1), left=whole.left.part(0, tile.i1),
     )  # fmt: skip
     [backend] = using.backends
-    cost = pace_of(using, scoring=scoring, local=local).cost(grid)
+    cost = pace_of(request, using).cost(grid)
     assert cost.phase_1 is not None
     return {
         "tile": f"{tile.i1} x {tile.j1}",
         "chunk": "{} x {}".format(*grid.chunk_shape),
-        "boundaries": format_size(round_size(ceil(grid.stored_cells * cell_bytes))),
+        "boundaries": format_size(round_size(ceil(grid.stored_cells * request.cell_bytes))),
         "phase 1": f"about {format_seconds(cost.phase_1)}",
         "phases 2 and 3": f"about {_path(cost)} as many cells as phase 1",
         "with --store-budget": "; ".join(f"{budget.name} {_path(budget.cost)}" for budget in budgets),
