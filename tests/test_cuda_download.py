@@ -154,6 +154,31 @@ def test_only_final_values_are_fetched_and_in_the_end_all(monkeypatch, looks, sl
         assert_same_result(one, SweepResult(rows, cols, want.best), want)
 
 
+def test_the_end_of_a_line_is_fetched_however_little_it_is(monkeypatch):
+    monkeypatch.setattr(download, "_WORTH_STREAMING", 0)
+    fetched = []
+
+    class Sink:
+        def __init__(self, number, side):
+            self.number, self.side = number, side
+
+        def put(self, line, h, gap):
+            whole = getattr(swept[self.number], self.side)[line]
+            np.testing.assert_array_equal([h, gap], [whole.h[1:], whole.gap[1:]])
+            fetched.append((self.number, self.side, line))
+
+    work, swept = worklist.build(WORK, CONFIG), ReferenceBackend().sweep(WORK)
+    jobs = [replace(one, sinks=Sinks(Sink(k, "rows"), Sink(k, "cols"))) for k, one in enumerate(WORK)]
+    flags = work.flags.copy()
+    done = work.strips[work.strips[:, layout.FIRST_COLUMN] < 33]  # all but the last ones of wide rectangles
+    flags[done[:, layout.FLAG]] = done[:, layout.LAST_START] - done[:, layout.FIRST_START]
+    out = OnDevice(finished_lines(work, WORK, flags)[0])
+    with download.Download(jobs, work, out, OnDevice(flags), Space()) as fetching:
+        fetching.advance(1 << 20)
+        fetching.advance(1 << 20)
+    assert sorted(fetched) == [*((0, "cols", k) for k in range(3)), (1, "rows", 0), (2, "cols", 0)]
+
+
 @pytest.mark.parametrize("least", [0, 1 << 20])
 @pytest.mark.parametrize("staged", [None, 40, 1 << 10, 1 << 20])
 def test_boundaries_nobody_waits_for_come_in_one_piece(monkeypatch, least, staged):

@@ -395,7 +395,7 @@ class Gpu(SmallTiles):
 
     def __init__(self):
         super().__init__()
-        self.least_chunk, self.path_share, self.line_bytes = 32_768, 52, 3
+        self.least_chunk, self.path_share, self.line_bytes = 49_152, 52, 3
 
     def tile_shape(self, rows, cols, devices=1):
         return planning.tile_shape(rows, cols, 140 << 30, devices, H200)

@@ -201,7 +201,8 @@ class Backend(Protocol):
     #: How the user names it, and a number where there are several: "cpu", "cuda:0".
     name: str
 
-    #: The side below which a square rectangle, swept by itself, takes hardly less time.
+    #: The side below which chunks are not worth what they cost: a square rectangle, swept by itself, takes
+    #: hardly less time, and more boundaries have to be stored.
     least_chunk: int
 
     #: Chunks are sized so that sweeping those on the path once takes 2 / path_share of the cells of phase 1.

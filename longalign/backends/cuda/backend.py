@@ -95,7 +95,8 @@ class CudaBackend:
     """
 
     #: A warp takes as long for a strip, and the next one starts a little later: the length of a side counts.
-    least_chunk, busy_chunk = 32_768, 1 << 20
+    #: Of smaller chunks, boundaries would come faster than threads pack and deflate them.
+    least_chunk, busy_chunk = 49_152, 1 << 20
     path_share = 52  # chunks are swept at half the speed of tiles
     call_bytes = 1 << 30
     line_bytes = 3  # deflated at once: its own, and those of the tile before; without a file, plain

@@ -127,11 +127,16 @@ class Download:
         self._threads.shutdown(cancel_futures=True)
 
     def advance(self, least: int) -> None:
-        """Fetch what has become final, while the kernel runs: at least so many values of a boundary array."""
+        """Fetch what has become final, while the kernel runs: at least so many values of a boundary array, or
+        the last ones, of which no more will come."""
         flags = self._flags.copy_to_host(stream=self._space.talk)
         self._space.talk.synchronize()
         for rectangle in self._rectangles:
-            self._fetch((line, end) for line, end in rectangle.final(flags) if end - line.fetched >= least)
+            self._fetch(
+                (line, end)
+                for line, end in rectangle.final(flags)
+                if end == line.length or end - line.fetched >= least
+            )
 
     def finish(self) -> IntArray | None:
         """After the kernel has finished: all values of all lines, or None if they have gone to sinks."""
