@@ -7,9 +7,12 @@ import os
 import platform
 import subprocess
 import threading
+from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+
+from longalign.threads import processors
 
 _PACKAGES = ("longalign", "numpy", "numba", "llvmlite", "numba-cuda", "h5py", "parasail")
 
@@ -19,9 +22,9 @@ def describe_machine() -> dict[str, object]:
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
         # A copy of a checkout, without its history or with another one, is told which commit it is.
-        "commit": os.environ.get("LONGALIGN_COMMIT") or _output("git", "rev-parse", "--short", "HEAD"),
+        "commit": os.environ.get("LONGALIGN_COMMIT") or _commit(Path(__file__).parent),
         "cpu": _cpu(),
-        "processors": len(os.sched_getaffinity(0)),
+        "processors": processors(),
         "gpu": _output("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"),
         "python": platform.python_version(),
         "packages": {name: _version(name) for name in _PACKAGES},
@@ -66,11 +69,24 @@ def device_memory_used() -> int | None:
     return int(found) << 20 if found else None
 
 
+def _commit(experiments: Path) -> str | None:
+    """The commit of the checkout that a folder of experiments lies in, and whether files differ from it.
+
+    Results do not count: a run that writes them where they are kept would make itself out to be dirty.
+    """
+    git = ("git", "-C", str(experiments))
+    commit = _output(*git, "describe", "--always", "--exclude=*")
+    changed = _output(*git, "status", "--porcelain", "--untracked-files=no", "--", ":/", ":!results")
+    return f"{commit}-dirty" if commit and changed else commit
+
+
 def _cpu() -> str:
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.split(":", 1)[1].strip()
-    return platform.processor()
+    """The processor's name; Python's own answer is empty or just the architecture on Linux."""
+    with suppress(OSError):
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.partition(":")[2].strip()
+    return platform.processor() or platform.machine()
 
 
 def _version(name: str) -> str | None:

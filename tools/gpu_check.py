@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "experiments"))
+sys.path[:0] = [str(ROOT), str(ROOT / "experiments")]
 
 from hardware import describe_machine  # noqa: E402
 
