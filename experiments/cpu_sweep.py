@@ -5,28 +5,27 @@ returned, on pairs of random DNA and on pairs that differ in 3 % of their letter
 contender once, so that a change in the machine's load meets all of them. parasail computes the score
 and the end cell, with 32-bit numbers, on one core.
 
-    python experiments/cpu_sweep.py                          all of it, on this processor
     python experiments/cpu_sweep.py --lengths 20000          a quick look
     python experiments/cpu_sweep.py --cpu-name haswell       as compiled for a processor with AVX2 only
     python experiments/cpu_sweep.py --first-call             seconds until a 16 kbp pair is swept
+    python experiments/cpu_sweep.py --out experiments/results/cpu_sweep.json
+                                                             all of it, on this processor, and kept
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 import os
-import platform
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
+from hardware import save_report
 
 from longalign.backends.base import Codes, SweepJob
 from longalign.backends.cpu import CpuBackend
@@ -35,7 +34,6 @@ from longalign.scoring import Scoring
 
 SCORING = Scoring(match=1, mismatch=-3, gap_open=3, gap_extend=2)
 WIDTHS = (8, 16)  # the kernels that a back end uses once it has swept a few thousand million cells
-RESULTS = Path(__file__).parent / "results" / "cpu_sweep.json"
 MITOCHONDRION = 16_569
 
 
@@ -140,10 +138,11 @@ def row(case: str, contender: str, cells: int, seconds: list[float]) -> dict[str
 
 
 FIRST_CALL = f"""
-import time
+import sys, time
+sys.path.insert(0, "experiments")
 start = time.perf_counter()
 import numpy as np
-from experiments.cpu_sweep import CpuBackend, random_pair, whole_matrix
+from cpu_sweep import CpuBackend, random_pair, whole_matrix
 job = whole_matrix(*random_pair({MITOCHONDRION}, np.random.default_rng(0)))
 imported = time.perf_counter()
 CpuBackend(1).sweep([job])
@@ -159,7 +158,7 @@ def measure_first_call() -> dict[str, dict[str, float]]:
             output = subprocess.run(
                 [sys.executable, "-c", FIRST_CALL],
                 env=os.environ | {"XDG_CACHE_HOME": cache},
-                cwd=Path(__file__).parents[1],
+                cwd=Path(__file__).parents[1],  # where a program given by -c looks for its modules first
                 check=True,
                 capture_output=True,
                 text=True,
@@ -171,17 +170,9 @@ def measure_first_call() -> dict[str, dict[str, float]]:
 
 
 def circumstances() -> dict[str, object]:
-    """What a reader needs to know about the numbers."""
-    commit = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"], capture_output=True, text=True, check=False
-    )
+    """What a reader needs to know about the numbers, beside the machine."""
     return {
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "commit": commit.stdout.strip(),
-        "processors": os.cpu_count(),
         "load": [round(load, 2) for load in os.getloadavg()],
-        "python": platform.python_version(),
-        "numpy": np.__version__,
         "scoring": f"match {SCORING.match}, mismatch {SCORING.mismatch}, {SCORING.convention}",
         **CpuBackend().describe(),
     }
@@ -196,7 +187,7 @@ def main() -> None:
     parser.add_argument("--no-parasail", action="store_true")
     parser.add_argument("--first-call", action="store_true", help="time the first call only")
     parser.add_argument("--cpu-name", help="compile for this processor, by LLVM's name")
-    parser.add_argument("--output", type=Path, default=RESULTS)
+    parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     if options.cpu_name and os.environ.get("NUMBA_CPU_NAME") != options.cpu_name:
         # Numba reads these once, when it is imported. No features but those that the name implies.
@@ -215,8 +206,7 @@ def main() -> None:
             table += measure_small(length, options.repeats, options.threads)
         report["table"] = table
     report["first_call"] = measure_first_call()
-    options.output.parent.mkdir(parents=True, exist_ok=True)
-    options.output.write_text(json.dumps(report, indent=2) + "\n")
+    save_report(options.out, **report)
 
 
 if __name__ == "__main__":

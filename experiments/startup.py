@@ -104,7 +104,7 @@ def main() -> None:
     )
     parser.add_argument("--backend", nargs="+", choices=("cpu", "cuda"), default=["cpu"])
     parser.add_argument("--repeats", type=int, default=3)
-    parser.add_argument("--out", type=Path, default=ROOT / "experiments" / "results" / "startup.json")
+    parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     rows = [
         row
