@@ -10,7 +10,6 @@ table comes last. Exits with 1 if a step failed.
 from __future__ import annotations
 
 import argparse
-import json
 import os
 import signal
 import subprocess
@@ -23,7 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "experiments")]
 
-from hardware import describe_machine  # noqa: E402
+from hardware import save_report  # noqa: E402
 
 _TAIL = 4_000
 
@@ -128,6 +127,26 @@ def _python_path() -> str:
 
 
 def main() -> int:
+    options, wanted = _parse()
+    out = options.out.resolve()
+    out.mkdir(parents=True, exist_ok=True)
+
+    outcomes = []
+    for step in wanted:
+        print(f"== {step.name}", flush=True)
+        outcomes.append(run(step, out))
+        print((out / f"{step.name}.log").read_text(errors="replace")[-_TAIL:], flush=True)
+        if step.essential and outcomes[-1].exit_code != 0:
+            break
+    save_report(out / "steps.json", steps=[asdict(outcome) for outcome in outcomes])
+    for outcome in outcomes:
+        word = {0: "ok", None: "TIME LIMIT"}.get(outcome.exit_code, f"exit code {outcome.exit_code}")
+        print(f"{outcome.name:10} {word:12} {outcome.seconds:7.1f} s")
+    return 0 if all(outcome.exit_code == 0 for outcome in outcomes) else 1
+
+
+def _parse() -> tuple[argparse.Namespace, list[Step]]:
+    """What is asked for, and the steps to take."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -136,24 +155,11 @@ def main() -> int:
     parser.add_argument("--steps", nargs="+", help="only these")
     parser.add_argument("--columns", nargs="+", type=int, default=[8, 16, 24, 32])
     options = parser.parse_args()
-    out = options.out.resolve()
-    out.mkdir(parents=True, exist_ok=True)
-
-    outcomes = []
-    for step in steps(options.genomes.resolve(), out, options.columns):
-        if options.steps and step.name not in options.steps:
-            continue
-        print(f"== {step.name}", flush=True)
-        outcomes.append(run(step, out))
-        print((out / f"{step.name}.log").read_text(errors="replace")[-_TAIL:], flush=True)
-        if step.essential and outcomes[-1].exit_code != 0:
-            break
-    report = {**describe_machine(), "steps": [asdict(outcome) for outcome in outcomes]}
-    (out / "steps.json").write_text(json.dumps(report, indent=2) + "\n")
-    for outcome in outcomes:
-        word = {0: "ok", None: "TIME LIMIT"}.get(outcome.exit_code, f"exit code {outcome.exit_code}")
-        print(f"{outcome.name:10} {word:12} {outcome.seconds:7.1f} s")
-    return 0 if all(outcome.exit_code == 0 for outcome in outcomes) else 1
+    known = steps(options.genomes.resolve(), options.out.resolve(), options.columns)
+    names = [step.name for step in known]
+    if unknown := set(options.steps or ()) - set(names):
+        parser.error(f"no step is called {' or '.join(sorted(unknown))}: there are {', '.join(names)}")
+    return options, [step for step in known if not options.steps or step.name in options.steps]
 
 
 if __name__ == "__main__":
