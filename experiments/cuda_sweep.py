@@ -22,7 +22,6 @@ from __future__ import annotations
 import argparse
 import gzip
 import statistics
-import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
@@ -31,6 +30,7 @@ from pathlib import Path
 
 import numpy as np
 from hardware import device_memory_used, save_report
+from scripts import genome, run_script
 
 from longalign.backends.base import Sinks, SweepJob
 from longalign.backends.cpu import CpuBackend
@@ -234,8 +234,8 @@ def read_jobs(name: str, genomes: Path) -> list[SweepJob]:
     if name in MADE:
         return MADE[name](genomes)
     pair = PAIRS[name]
-    query = read_codes(genomes / f"{pair.query}.fa.gz", QUERY_N)
-    target = read_codes(genomes / f"{pair.target}.fa.gz", TARGET_N)
+    query = read_codes(genome(genomes, pair.query), QUERY_N)
+    target = read_codes(genome(genomes, pair.target), TARGET_N)
     if pair.local:
         return [replace(whole(query, target), scoring=pair.scoring)]
     edges = entry_edges(State.H, len(query), len(target), pair.scoring)
@@ -293,4 +293,4 @@ def _line(run: dict[str, object]) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_script(main)

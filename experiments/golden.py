@@ -23,6 +23,7 @@ import time
 from pathlib import Path
 
 from hardware import DeviceMemory, save_report
+from scripts import run_script
 
 from longalign import read_sequence
 
@@ -63,6 +64,8 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
     options.golden = options.golden or options.genomes / "GOLDEN.tsv"
+    if not options.golden.is_file():
+        sys.exit(f"{options.golden}: no such file")
     return options
 
 
@@ -129,4 +132,4 @@ def _line(result: dict[str, object]) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    run_script(main)

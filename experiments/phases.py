@@ -28,6 +28,7 @@ from pathlib import Path
 
 from cuda_sweep import PAIRS, Pair
 from hardware import DeviceMemory, save_report
+from scripts import genome, run_script
 
 from longalign.cli import main as longalign
 from longalign.store import DirectoryStore
@@ -78,7 +79,7 @@ def measure(name: str, options: argparse.Namespace) -> dict[str, object]:
                 code = longalign([*command, *(["--store", str(store)] if options.store_in else [])])
                 seconds.append(time.perf_counter() - started)
                 if code:
-                    raise RuntimeError(f"{name}: longalign ended with exit code {code}")
+                    sys.exit(f"{name}: longalign ended with exit code {code}")
                 summaries.append(json.loads(summary.read_text()))
                 store_bytes = _bytes_a_cell(store) if options.store_in else None
         verified = longalign(["verify", str(paf), *_files(pair, options)]) == 0
@@ -103,11 +104,11 @@ def _load_kernels(options: argparse.Namespace) -> None:
     pair = PAIRS[options.after]
     with tempfile.TemporaryDirectory() as folder:
         if longalign(_command(pair, options, Path(folder, "out.paf"))):
-            raise RuntimeError(f"{options.after}: not aligned")
+            sys.exit(f"{options.after}: not aligned")
 
 
 def _files(pair: Pair, options: argparse.Namespace) -> list[str]:
-    return [str(options.genomes / f"{side}.fa.gz") for side in (pair.query, pair.target)]
+    return [str(genome(options.genomes, side)) for side in (pair.query, pair.target)]
 
 
 def _command(pair: Pair, options: argparse.Namespace, output: Path) -> list[str]:
@@ -142,4 +143,4 @@ def _line(run: dict[str, object]) -> str:
 
 if __name__ == "__main__":
     shutil.which("nvidia-smi") or print("no nvidia-smi: device memory is not watched", file=sys.stderr)
-    sys.exit(main())
+    run_script(main)

@@ -71,15 +71,17 @@ def run(command: str, backend: str, cache: Path) -> dict[str, float]:
     places = {"XDG_CACHE_HOME": str(cache), "CUDA_CACHE_PATH": str(cache / "driver")}
     arguments = [command, *PAIR, "--backend", backend, "-o", os.devnull, "--quiet"]
     started = time.monotonic()
-    output = subprocess.run(
+    done = subprocess.run(
         [sys.executable, "-c", WATCH, str(started), *arguments],
         env={**os.environ, **places},
         cwd=ROOT,  # where a program given by -c looks for its modules first
         stdout=subprocess.PIPE,
-        check=True,
+        check=False,
         text=True,
-    ).stdout
-    return dict(zip(MARKS, map(float, output.split()), strict=True))
+    )
+    if done.returncode:
+        sys.exit(f"longalign {command} ended with exit code {done.returncode}")
+    return dict(zip(MARKS, map(float, done.stdout.split()), strict=True))
 
 
 def measure(command: str, backend: str, repeats: int) -> list[dict[str, object]]:

@@ -1,0 +1,39 @@
+"""Experiments that have nothing to measure end with a line that says why."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+MITO = "human_mito.NC_012920.1"
+
+
+def fails(script, *options):
+    """The last line of what a script says that cannot go on."""
+    command = [sys.executable, str(ROOT / "experiments" / f"{script}.py"), *map(str, options)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode != 0
+    assert "Traceback" not in done.stderr
+    return done.stderr.splitlines()[-1]
+
+
+def test_a_folder_without_genomes(tmp_path):
+    genomes = "--genomes", tmp_path
+    assert fails("golden", *genomes) == f"{tmp_path}/GOLDEN.tsv: no such file"
+    assert fails("start_states", *genomes) == f"{tmp_path}: no pair of at most 1,200,000 letters"
+    assert fails("phases", *genomes, "--pairs", "mito") == f"{tmp_path}: no {MITO}.fa.gz"
+
+
+def test_no_pair_is_short_enough():
+    data = ROOT / "tests" / "data"
+    said = fails("start_states", "--genomes", data, "--longest", 1000)
+    assert said == f"{data}: no pair of at most 1,000 letters"
+
+
+def test_no_gpu_or_no_genome_for_it(tmp_path):
+    assert fails("cuda_sweep", "--genomes", tmp_path, "--pairs", "mito")
+    data = ROOT / "tests" / "data"
+    said = fails("start_states", "--genomes", data, "--backend", "no such", "--longest", 20_000)
+    assert said == "longalign align ended with exit code 2"
