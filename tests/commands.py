@@ -8,6 +8,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from inputs import DATA
+
 HERE = Path(__file__).parent
 MITOCHONDRIA = ["human_mito.NC_012920.1.fa.gz", "chimp_mito.NC_001643.1X.fa.gz"]
 
@@ -23,8 +25,7 @@ def align(store: Path, backend: str = "cpu", extra: Sequence[str] = ()) -> list[
 
 
 def start(arguments: list[str]) -> subprocess.Popen[str]:
-    data = HERE / "data"
-    return subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=data)
+    return subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=DATA)
 
 
 def finish(arguments: list[str]) -> tuple[str, list[dict[str, object]]]:

@@ -1,4 +1,4 @@
-"""How tests run: hypothesis profiles, and what becomes of GPU tests where there is no GPU."""
+"""How tests run: hypothesis profiles, GPU tests where there is no GPU, and commands in this process."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 from hypothesis import Phase, settings
 
 from longalign.backends.cuda import why_unavailable
+from longalign.cli import main
 
 pytest.register_assert_rewrite("longalign.testing", "longalign.testing_starts", "longalign.testing_traces")
 pytest_plugins = ["pytester"]
@@ -39,6 +40,22 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     if os.environ.get("LONGALIGN_REQUIRE_GPU") == "1":
         pytest.fail(f"LONGALIGN_REQUIRE_GPU=1, but {reason}", pytrace=False)
     pytest.skip(reason)
+
+
+@pytest.fixture
+def run(capsys):
+    """Runs a command in this process: exit code, stdout, stderr. No traceback, ever."""
+
+    def run(*arguments):
+        try:
+            code = main([str(argument) for argument in arguments])
+        except SystemExit as stop:  # argparse
+            code = stop.code
+        out, err = capsys.readouterr()
+        assert "Traceback" not in out + err
+        return code, out, err
+
+    return run
 
 
 @pytest.fixture

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import strategies as st
+from inputs import BODY
 from oracles import spell
 
 from longalign import geometry, pipeline
@@ -165,6 +166,12 @@ class Pair:
         assert BestCell(end.value, end.i, end.j) == self.truth(), self
         assert (alignment.query_end, alignment.target_end) == (end.i, end.j), self
         assert score_columns(alignment) == end.value, self
+
+
+PAIR = Pair("ACGTTACGGATCAGGCATTACGACGATTACAGG", "ACGTACGGATCCAGGATTACGTACGATACAGGCC")
+
+#: Twice the same letters, with a gap and a mismatch.
+REPEATED = Pair(BODY + "TTTTT" + BODY, BODY + BODY[:9] + "G" + BODY[10:])
 
 
 def pair_score(query: str, target: str, scoring: Scoring) -> int:

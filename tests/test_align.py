@@ -7,10 +7,10 @@ many tiles and chunks are in `test_phases.py`.
 from __future__ import annotations
 
 import csv
-from pathlib import Path
 
 import numpy as np
 import pytest
+from inputs import DATA
 from oracles import parasail_score, spell
 
 import longalign
@@ -20,8 +20,6 @@ from longalign.testing_inputs import (
     SCORINGS,
     mutated,
 )
-
-DATA = Path(__file__).with_name("data")
 
 
 def random_pair(rng, longest):

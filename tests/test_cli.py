@@ -14,13 +14,13 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from inputs import DATA
 
 from longalign.cli import main
 from longalign.errors import InternalError
 from longalign.formats.paf import read_paf
 from longalign.store import DirectoryStore
 
-DATA = Path(__file__).parent / "data"
 QUERY = "ACGGTCATTGCAGGATCCATCAGTTAGCACGGTCATTGCAGGATC"
 TARGET = "TTACGGTCATTGCAGGATCATCAGTTAGCACGGTCTTGCAGGATCAA"
 SCORE = 33
@@ -33,22 +33,6 @@ def folder(tmp_path, monkeypatch):
     Path("q.fa").write_text(f">query first\n{QUERY}\n")
     Path("t.fa").write_text(f">target\n{TARGET}\n")
     return tmp_path
-
-
-@pytest.fixture
-def run(capsys):
-    """Runs a command in this process: exit code, stdout, stderr. No traceback, ever."""
-
-    def run(*arguments):
-        try:
-            code = main([str(argument) for argument in arguments])
-        except SystemExit as stop:  # argparse
-            code = stop.code
-        out, err = capsys.readouterr()
-        assert "Traceback" not in out + err
-        return code, out, err
-
-    return run
 
 
 @pytest.fixture

@@ -15,7 +15,9 @@ from pathlib import Path
 
 import h5py
 import pytest
+from commands import MITOCHONDRIA
 from distributed import Client
+from inputs import DATA
 
 from longalign import api, pipeline
 from longalign.cli import main
@@ -26,7 +28,7 @@ from longalign.sequence import read_sequence
 from longalign.store import DirectoryStore
 
 HERE = Path(__file__).parent
-PAIR = [HERE / "data" / name for name in ("human_mito.NC_012920.1.fa.gz", "chimp_mito.NC_001643.1X.fa.gz")]
+PAIR = [DATA / name for name in MITOCHONDRIA]
 TILES = 4 * 4
 SCORE = 10637
 

@@ -8,12 +8,12 @@ from operator import attrgetter
 
 import numpy as np
 import pytest
+from inputs import PROTEIN
 
 from longalign.backends.base import SweepJob, TraceJob
 from longalign.backends.cpu import CpuBackend
 from longalign.boundary import State, entry_edges, local_edges
 from longalign.errors import BackendError
-from longalign.matrix import SubstitutionMatrix
 from longalign.scoring import Scoring
 from longalign.testing import SweepConformance, assert_same_result, whole_matrix
 from longalign.testing_inputs import QUERY_N, TARGET_N, letters_of, matrix_of, mutated, scattered
@@ -24,7 +24,6 @@ pytestmark = pytest.mark.gpu
 
 DNA = Scoring()
 LARGE_SCORES = Scoring(match=1000, mismatch=-1500, gap_open=2000, gap_extend=700)
-PROTEIN = Scoring(gap_open=10, gap_extend=1, matrix=SubstitutionMatrix.load("BLOSUM62"))
 LARGE_PROTEIN = Scoring(gap_open=200, gap_extend=20, matrix=matrix_of(20 * np.array(PROTEIN.matrix.scores)))
 KINDS = [("packed", 5), ("packed", 8), ("packed", 24), ("packed", 32), ("int32", 8), ("int32", 16)]
 

@@ -18,8 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from runs import (
     CPU,
+    REPEATED,
     Interrupts,
-    Pair,
     SmallTiles,
     geometries,
     problems,
@@ -58,9 +58,6 @@ from longalign.testing import whole_matrix
 from longalign.testing_inputs import any_scorings
 from longalign.trace_cell import trace_cell
 
-DATA = Path(__file__).parent / "data"
-BODY = "ACGGTCATTGCAGGATCCATCAGTTAGC"
-PAIR = Pair(BODY + "TTTTT" + BODY, BODY + BODY[:9] + "G" + BODY[10:])
 TILES = 3 * 3
 
 
@@ -120,10 +117,10 @@ def test_the_path_is_that_of_the_whole_matrix_wherever_it_is_cut(pair, geometry)
 
 
 def test_phase_2_sweeps_nothing_but_the_part_of_a_chunk_before_the_end():
-    lattice = swept_lattice(PAIR, chunk=8)
+    lattice = swept_lattice(REPEATED, chunk=8)
     eager = StoreLattice(lattice.problem, lattice.grid, MemoryStore(), eager=True)
     sweep_tile(eager, CPU, lattice.grid.tile(0, 0))
-    end = PAIR.truth()
+    end = REPEATED.truth()
     counts = []
     path = walk(eager, [Waypoint(end.i, end.j, State.H, end.score)], ReferenceBackend(), counts.append)
     assert len(path) > 5
@@ -175,7 +172,7 @@ def small_eager(store, emit=lambda _: None, backend=None, command="align"):
         patch.setattr(pipeline, "_PATH_INTERVAL", 0.0)
         patch.setattr("longalign.phases.recompute.GROUP_SEGMENTS", 2)
         resources = using(SmallTiles((24, 24), backend, leaf=60))
-        return PAIR.run(resources, store, emit, command, start_states="eager")
+        return REPEATED.run(resources, store, emit, command, start_states="eager")
 
 
 @pytest.mark.parametrize("cell", [(0, 5), (5, 0), (62, 5), (5, 57), (10**8, 1)])
@@ -186,7 +183,7 @@ def test_a_cell_outside_the_matrix_is_refused(finished, cell):
 
 def test_a_lazy_store_is_refused(tmp_path):
     with small_geometry():
-        PAIR.run(using(), tmp_path / "s")
+        REPEATED.run(using(), tmp_path / "s")
     with pytest.raises(StoreError, match="no start states are stored"):
         trace_cell(tmp_path / "s", (5, 5), using())
 
@@ -208,7 +205,7 @@ def test_a_damaged_tile_on_the_way_is_named(tmp_path, finished):
     shutil.copytree(finished, tmp_path / "s")
     store = DirectoryStore.attach(tmp_path / "s")
     store.tile_path(1, 1).write_bytes(b"rubbish")
-    end = PAIR.truth()
+    end = REPEATED.truth()
     with pytest.raises(
         StoreError, match=r"r00001c00001\.h5: damaged: .*; longalign resume .* this tile again"
     ):
@@ -217,12 +214,12 @@ def test_a_damaged_tile_on_the_way_is_named(tmp_path, finished):
 
 def test_eager_scores_need_a_store():
     with pytest.raises(UsageError, match="give --store DIR"):
-        PAIR.run(command="score", start_states="eager")
+        REPEATED.run(command="score", start_states="eager")
 
 
 def test_a_store_of_one_kind_is_not_gone_on_with_as_the_other(finished):
     with small_geometry(), pytest.raises(StoreError, match="start states is eager in the store and lazy now"):
-        PAIR.run(using(), finished)
+        REPEATED.run(using(), finished)
 
 
 # --- stopped and damaged
@@ -258,7 +255,7 @@ def test_resume_goes_on_as_it_was_begun(tmp_path, finished, at):
     assert there < TILES
     with small_geometry():
         outcome = pipeline.resume(tmp_path, using(SmallTiles((24, 24), leaf=60)))
-    PAIR.check(outcome)
+    REPEATED.check(outcome)
     again, before = (DirectoryStore.attach(store) for store in (tmp_path, finished))
     for tile in before.manifest.grid.tiles():
         steps = [store.get_tile(tile).row_starts.steps[:] for store in (again, before)]
@@ -309,14 +306,14 @@ def test_kill_9_in_phase_2_or_3_is_gone_on_with(tmp_path):
 @pytest.mark.cluster
 def test_processes_make_the_same_start_states(tmp_path):
     local = StoreLattice(
-        Problem.of(*PAIR.sequences(), PAIR.scoring, PAIR.mode), small_grid(), MemoryStore(), True
+        Problem.of(*REPEATED.sequences(), REPEATED.scoring, REPEATED.mode), small_grid(), MemoryStore(), True
     )
     with LocalEngine(local, [ReferenceBackend()]) as engine:
         run_all(local, engine)
-    records = map(SequenceRecord.of, PAIR.sequences())
-    manifest = Manifest(*records, PAIR.mode, PAIR.scoring, small_grid(), "0", start_states="eager")
+    records = map(SequenceRecord.of, REPEATED.sequences())
+    manifest = Manifest(*records, REPEATED.mode, REPEATED.scoring, small_grid(), "0", start_states="eager")
     with (
-        DirectoryStore.create(tmp_path, manifest, *PAIR.sequences()) as store,
+        DirectoryStore.create(tmp_path, manifest, *REPEATED.sequences()) as store,
         store.marked() as mark,
         ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool,
     ):
@@ -332,7 +329,7 @@ def test_processes_make_the_same_start_states(tmp_path):
 
 
 def small_grid():
-    rows, cols = len(PAIR.query), len(PAIR.target)
+    rows, cols = len(REPEATED.query), len(REPEATED.target)
     return Grid((0, 9, 30, rows), (0, 20, 41, cols), (0, 30, rows), (0, 41, cols))
 
 
@@ -388,8 +385,8 @@ def test_an_eager_score_keeps_the_lattice(tmp_path):
 
 def test_trace_on_the_command_line(tmp_path, capsys):
     query, target = tmp_path / "q.fa", tmp_path / "t.fa"
-    query.write_text(f">q\nTT{PAIR.query}\n")
-    target.write_text(f">t\n{PAIR.target}\n")
+    query.write_text(f">q\nTT{REPEATED.query}\n")
+    target.write_text(f">t\n{REPEATED.target}\n")
     store = str(tmp_path / "s")
     run = ["--backend", "cpu", "--quiet"]
     names = f"{query}:q:2-63", str(target)
@@ -423,7 +420,7 @@ def test_a_cell_that_is_none_is_refused(tmp_path, capsys, text):
 
 
 def test_a_global_trace_aligns_the_letters_before_the_cell(tmp_path):
-    pair = replace(PAIR, mode="global", scoring=Scoring(match=2))
+    pair = replace(REPEATED, mode="global", scoring=Scoring(match=2))
     with small_geometry():
         pair.run(using(SmallTiles((24, 24))), tmp_path / "s", start_states="eager")
     alignment = trace_cell(tmp_path / "s", (30, 25), using(SmallTiles((24, 24)))).alignment

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from runs import Pair, SmallTiles, run_all
+from runs import PAIR, Pair, SmallTiles, run_all
 
 from longalign.backends.base import Backend, no_progress
 from longalign.engine import run_tiles, sweep_tile
@@ -39,7 +39,6 @@ from longalign.store.behind import WriteBehind
 from longalign.store.deflated import DeflatedArray
 from longalign.store.manifest import SequenceRecord
 
-PAIR = Pair("ACGTTACGGATCAGGCATTACGACGATTACAGG", "ACGTACGGATCCAGGATTACGTACGATACAGGCC")
 GRID = Grid((0, 8, 16, 25, 33), (0, 10, 20, 34), (0, 8, 25, 33), (0, 10, 20, 34))
 ALL_TILES = {(tile.row, tile.col) for tile in GRID.tiles()}
 

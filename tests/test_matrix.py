@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from hypothesis import given
+from inputs import PROTEIN
 
 from longalign.alphabet import DNA
 from longalign.backends.matrices import NO_MATRIX, PITCH, lay_out
@@ -22,7 +23,6 @@ from longalign.testing_inputs import (
 )
 
 BLOSUM62 = SubstitutionMatrix.load("BLOSUM62")
-PROTEIN = Scoring(gap_open=10, gap_extend=1, matrix=BLOSUM62)
 SMALL = """\
 # a comment
 

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import assume, example, given
 from hypothesis import strategies as st
+from inputs import BODY
 from runs import (
     CPU,
     Geometry,
@@ -74,9 +75,6 @@ def test_every_short_pair_with_every_cell_a_chunk(mode, scoring):
     for query, target in product(words, repeat=2):
         pair = Pair(query, target, scoring, mode)
         pair.check(Geometry((2, 2), chunk=1, leaf=1).run(pair, ReferenceBackend()))
-
-
-BODY = "ACGGTCATTGCAGGATCCATCAGTTAGC"
 
 
 @pytest.mark.parametrize("geometry", [Geometry((8, 8), 4, 4), Geometry((8, 8), 8, 10**4)], ids=str)

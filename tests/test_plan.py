@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
+from inputs import DATA
 from runs import CPU, SmallTiles, small_geometry
 
 from longalign import pipeline
@@ -26,7 +27,6 @@ from longalign.scoring import Scoring
 from longalign.sequence import Sequence, read_sequence
 from longalign.size import format_size, parse_size, round_size
 
-DATA = Path(__file__).with_name("data")
 MB = 1 << 20
 CALL_BYTES = ReferenceBackend.call_bytes
 lengths = st.one_of(st.integers(1, 10**4), st.integers(1, 10**8))

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from inputs import DATA, PROTEIN
 from oracles import biopython_score, parasail_score, spell
 from runs import Pair, SmallTiles, small_geometry, using
 
 import longalign
 from longalign.alignment import Op
 from longalign.backends.cpu import CpuBackend
-from longalign.cli import main
 from longalign.errors import InputError, StoreError
 from longalign.formats.verify import verify_paf
 from longalign.matrix import SubstitutionMatrix
@@ -26,13 +25,11 @@ from longalign.store.manifest import Manifest
 from longalign.testing import whole_matrix
 from longalign.testing_inputs import any_scorings, matrix_of, mutated, pairs
 
-DATA = Path(__file__).parent / "data"
 HBA, HBB = str(DATA / "hba_human.P69905.fa"), str(DATA / "hbb_human.P68871.fa")
 COSTS = ("--gap-open", "10", "--gap-extend", "1")
 BLOSUM = ("--matrix", "BLOSUM62", *COSTS)
 SCORE = 288
 
-PROTEIN = Scoring(gap_open=10, gap_extend=1, matrix=SubstitutionMatrix.load("BLOSUM62"))
 KNOWN = [
     PROTEIN,
     Scoring(gap_open=0, gap_extend=4, matrix=SubstitutionMatrix.load("BLOSUM45")),
@@ -183,20 +180,10 @@ def test_a_store_without_a_matrix_is_not_gone_on_with_by_one(tmp_path):
 # --- the command line
 
 
-def run(capsys, *arguments):
-    try:
-        code = main([str(argument) for argument in arguments])
-    except SystemExit as stop:
-        code = stop.code
-    out, err = capsys.readouterr()
-    assert "Traceback" not in out + err
-    return code, out, err
-
-
-def test_two_proteins_from_fasta_to_a_verified_paf(capsys, tmp_path):
+def test_two_proteins_from_fasta_to_a_verified_paf(run, tmp_path):
     paf, summary = tmp_path / "out.paf", tmp_path / "out.json"
     code, _, err = run(
-        capsys, "align", HBA, HBB, *BLOSUM, "--backend", "cpu", "-o", paf, "--json", summary,
+        "align", HBA, HBB, *BLOSUM, "--backend", "cpu", "-o", paf, "--json", summary,
         "--store", tmp_path / "store",
     )  # fmt: skip
     assert (code, err.count("\n")) == (0, 1)
@@ -205,55 +192,53 @@ def test_two_proteins_from_fasta_to_a_verified_paf(capsys, tmp_path):
     assert tags["tg"] == f"Z:local;matrix={PROTEIN.matrix.name}:{PROTEIN.matrix.digest};gap(k)=10+1k"
     assert json.loads(summary.read_text())["scoring"]["matrix"]["name"] == "BLOSUM62"
     verdict = f"{paf}: OK: 1 alignment, 145 columns, 1 score checked\n"
-    assert run(capsys, "verify", paf, HBA, HBB)[:2] == (0, verdict)
-    assert run(capsys, "verify", paf, HBA, HBB, *BLOSUM)[:2] == (0, verdict)
-    code, out, _ = run(capsys, "verify", paf, HBA, HBB, "--matrix", "BLOSUM45", *COSTS)
+    assert run("verify", paf, HBA, HBB)[:2] == (0, verdict)
+    assert run("verify", paf, HBA, HBB, *BLOSUM)[:2] == (0, verdict)
+    code, out, _ = run("verify", paf, HBA, HBB, "--matrix", "BLOSUM45", *COSTS)
     assert code == 1
     assert f"line 1: tag AS: claims {SCORE}, is " in out
-    code, out, _ = run(capsys, "inspect", tmp_path / "store")
+    code, out, _ = run("inspect", tmp_path / "store")
     assert f"scoring  matrix {PROTEIN.matrix}, a gap of length k costs 10 + k*1\n" in out
-    code, out, _ = run(capsys, "resume", tmp_path / "store", "--backend", "cpu", "-o", "-")
+    code, out, _ = run("resume", tmp_path / "store", "--backend", "cpu", "-o", "-")
     assert (code, out) == (0, paf.read_text())
 
 
 @pytest.mark.parametrize("mode", ["local", "global"])
-def test_any_cell_of_two_proteins_can_be_traced(capsys, tmp_path, mode):
+def test_any_cell_of_two_proteins_can_be_traced(run, tmp_path, mode):
     store, paf, cpu = tmp_path / "store", tmp_path / "out.paf", ("--backend", "cpu", "-q")
     options = (*BLOSUM, "--mode", mode)
-    code, out, err = run(
-        capsys, "score", HBA, HBB, *options, "--start-states", "eager", "--store", store, *cpu
-    )
+    code, out, err = run("score", HBA, HBB, *options, "--start-states", "eager", "--store", store, *cpu)
     assert (code, err) == (0, "")
     end = ",".join(out.split()[4:])
-    code, out, _ = run(capsys, "trace", store, "--end", end, *cpu)
-    assert (code, out) == run(capsys, "align", HBA, HBB, *options, *cpu)[:2]
-    code, out, _ = run(capsys, "trace", store, "--end", "93,92", "-o", paf, *cpu)
+    code, out, _ = run("trace", store, "--end", end, *cpu)
+    assert (code, out) == run("align", HBA, HBB, *options, *cpu)[:2]
+    code, out, _ = run("trace", store, "--end", "93,92", "-o", paf, *cpu)
     assert code == 0
-    assert run(capsys, "verify", paf, HBA, HBB)[0] == 0
+    assert run("verify", paf, HBA, HBB)[0] == 0
     query, target = (longalign.read_sequence(file, PROTEIN.alphabet) for file in (HBA, HBB))
     want = whole_matrix(query.as_query()[:93], target.as_target()[:92], PROTEIN, mode == "local")
     [result] = ReferenceBackend().sweep([want])
     assert f"AS:i:{result.rows[0].h[-1]}\t" in paf.read_text()
 
 
-def test_the_score_alone_by_a_matrix_in_a_file(capsys, tmp_path):
+def test_the_score_alone_by_a_matrix_in_a_file(run, tmp_path):
     matrix = tmp_path / "mine"
     letters, scores = PROTEIN.matrix.letters, PROTEIN.matrix.scores
     rows = (f"{a} {' '.join(map(str, row))}" for a, row in zip(letters, scores, strict=True))
     matrix.write_text("\n".join([" ".join(letters), *rows]))
     options = ("--matrix", matrix, *COSTS, "--backend", "cpu", "-q")
-    code, out, err = run(capsys, "score", HBA, HBB, *options)
+    code, out, err = run("score", HBA, HBB, *options)
     assert (code, err) == (0, "")
     assert out.split("\t")[2:4] == ["local", str(SCORE)]
-    code, out, _ = run(capsys, "align", HBA, HBB, *options, "-o", tmp_path / "out.paf")
-    code, _, err = run(capsys, "verify", tmp_path / "out.paf", HBA, HBB)
+    code, out, _ = run("align", HBA, HBB, *options, "-o", tmp_path / "out.paf")
+    code, _, err = run("verify", tmp_path / "out.paf", HBA, HBB)
     assert code == 1
     assert "the matrix mine (" in err
-    assert run(capsys, "verify", tmp_path / "out.paf", HBA, HBB, "--matrix", matrix, *COSTS)[0] == 0
+    assert run("verify", tmp_path / "out.paf", HBA, HBB, "--matrix", matrix, *COSTS)[0] == 0
 
 
-def test_a_plan_says_how_letters_are_scored(capsys):
-    code, out, _ = run(capsys, "devices", "--plan", HBA, HBB, *BLOSUM)
+def test_a_plan_says_how_letters_are_scored(run):
+    code, out, _ = run("devices", "--plan", HBA, HBB, *BLOSUM)
     assert code == 0
     assert "letters: a profile of each strip" in out
 
@@ -269,8 +254,8 @@ def test_a_plan_says_how_letters_are_scored(capsys):
     ],
 )
 @pytest.mark.parametrize("command", ["align", "score"])
-def test_what_is_wrong_is_said_in_a_line(capsys, command, options, code, message):
-    failed, out, err = run(capsys, command, HBA, HBB, *options, "--backend", "cpu")
+def test_what_is_wrong_is_said_in_a_line(run, command, options, code, message):
+    failed, out, err = run(command, HBA, HBB, *options, "--backend", "cpu")
     assert (failed, out, err.count("\n")) == (code, "", 1)
     assert message in err
 

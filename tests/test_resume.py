@@ -15,7 +15,7 @@ from types import SimpleNamespace
 
 import pytest
 from commands import align, command, finish, start
-from runs import Interrupts, Pair, SmallTiles, result, small_geometry, swept, tiles_in, using
+from runs import REPEATED, Interrupts, SmallTiles, result, small_geometry, swept, tiles_in, using
 
 from longalign import pipeline
 from longalign.backends.cpu import CpuBackend
@@ -25,9 +25,6 @@ from longalign.plan import Resources
 from longalign.sequence import read_sequence
 from longalign.store import DirectoryStore, directory
 
-HERE = Path(__file__).parent
-BODY = "ACGGTCATTGCAGGATCCATCAGTTAGC"
-PAIR = Pair(BODY + "TTTTT" + BODY, BODY + BODY[:9] + "G" + BODY[10:])
 TILES, LAST_TILE = 3 * 3, (2, 2)
 
 
@@ -36,13 +33,13 @@ def small_run(store: Path | None, emit: Emit = ignore, backend=None) -> pipeline
     with small_geometry(chunk=8), pytest.MonkeyPatch.context() as patch:
         patch.setattr(pipeline, "_PATH_INTERVAL", 0.0)
         patch.setattr("longalign.phases.recompute.GROUP_SEGMENTS", 2)
-        return PAIR.run(using(SmallTiles((24, 24), backend, leaf=60)), store, emit)
+        return REPEATED.run(using(SmallTiles((24, 24), backend, leaf=60)), store, emit)
 
 
 @pytest.fixture(scope="module")
 def answer() -> tuple[object, ...]:
     outcome = small_run(None)
-    PAIR.check(outcome)
+    REPEATED.check(outcome)
     return result(outcome)
 
 
@@ -96,10 +93,10 @@ def test_a_finished_run_is_there_at_once(tmp_path, answer):
 
 def test_a_score_may_go_on_to_an_alignment(tmp_path, answer):
     with small_geometry():
-        PAIR.run(replace(using(SmallTiles((24, 24))), store_budget=None), tmp_path, command="score")
+        REPEATED.run(replace(using(SmallTiles((24, 24))), store_budget=None), tmp_path, command="score")
     events = []
     outcome = small_run(tmp_path, events.append)
-    PAIR.check(outcome)
+    REPEATED.check(outcome)
     assert outcome.end == answer[0]
     assert swept(events) == 0
 
@@ -237,7 +234,7 @@ def test_no_piece_is_stored_while_a_tile_cannot_be_written(tmp_path, answer, mon
 @pytest.fixture
 def files(tmp_path: Path) -> list[Path]:
     paths = [tmp_path / "query.fa", tmp_path / "target.fa"]
-    for path, letters in zip(paths, (PAIR.query, PAIR.target), strict=True):
+    for path, letters in zip(paths, (REPEATED.query, REPEATED.target), strict=True):
         path.write_text(f">{path.stem} some words\n{letters}\n")
     return paths
 
@@ -247,8 +244,8 @@ def begin(files: list[Path], store: Path) -> None:
     with small_geometry(chunk=8), pytest.raises(KeyboardInterrupt):
         pipeline.run(
             *map(read_sequence, files),
-            PAIR.scoring,
-            PAIR.mode,
+            REPEATED.scoring,
+            REPEATED.mode,
             using(SmallTiles((24, 24))),
             store_path=store,
             emit=Interrupts(4),
@@ -265,12 +262,12 @@ def test_resume_needs_the_store_alone(tmp_path, files, answer):
     outcome = go_on(tmp_path / "s")
     assert outcome.end == answer[0]
     assert (outcome.query.name, outcome.target.source) == ("query", str(files[1]))
-    PAIR.check(outcome)
+    REPEATED.check(outcome)
 
 
 def test_a_changed_file_is_refused_and_the_field_named(tmp_path, files):
     begin(files, tmp_path / "s")
-    files[1].write_text(">target\n" + PAIR.target[::-1] + "\n")
+    files[1].write_text(">target\n" + REPEATED.target[::-1] + "\n")
     with pytest.raises(StoreError, match=r"another run: target sequence \(SHA-256\) is \w+ in the store"):
         go_on(tmp_path / "s")
 
@@ -306,7 +303,7 @@ def test_a_damaged_copy_of_sequences_is_made_again_from_their_files(tmp_path, fi
     else:
         sequences = map(read_sequence, files)
         outcome = pipeline.run(
-            *sequences, PAIR.scoring, PAIR.mode, using(), store_path=store, emit=events.append
+            *sequences, REPEATED.scoring, REPEATED.mode, using(), store_path=store, emit=events.append
         )
     assert outcome.end == answer[0]
     [text] = notices(events)
@@ -332,7 +329,7 @@ def test_sequences_damaged_in_the_store_whose_files_are_gone_are_noticed(tmp_pat
 def test_a_damaged_copy_is_not_made_again_from_files_that_have_changed(tmp_path, files):
     begin(files, tmp_path / "s")
     damage(tmp_path / "s", "rubbish")
-    files[1].write_text(">target\n" + PAIR.target[::-1] + "\n")
+    files[1].write_text(">target\n" + REPEATED.target[::-1] + "\n")
     with pytest.raises(StoreError, match=r"another run: target sequence \(SHA-256\) is \w+ in the store"):
         go_on(tmp_path / "s")
     assert (tmp_path / "s" / "sequences.h5").read_bytes() == b"rubbish"

@@ -16,12 +16,12 @@ import pysam
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from inputs import DATA
 
 from longalign.alphabet import AMBIGUOUS_IN_QUERY, AMBIGUOUS_IN_TARGET
 from longalign.errors import InputError
 from longalign.sequence import Sequence, read_sequence
 
-DATA = Path(__file__).parent / "data"
 ALPHABET = "ACGTURYSWKMBDHVN"
 
 Write = Callable[[bytes], Path]

@@ -25,7 +25,7 @@ import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from runs import Pair, SmallTiles, problems, small_geometry, using
+from runs import PAIR, Pair, SmallTiles, problems, small_geometry, using
 
 from longalign import pipeline
 from longalign.boundary import BestCell, Boundary, State, Waypoint, entry_edges
@@ -45,7 +45,6 @@ from longalign.store.manifest import SequenceRecord
 from longalign.testing import whole_matrix
 from longalign.threads import in_threads
 
-PAIR = Pair("ACGTTACGGATCAGGCATTACGACGATTACAGG", "ACGTACGGATCCAGGATTACGTACGATACAGGCC")
 GRID = Grid((0, 8, 16, 25, 33), (0, 10, 20, 34), (0, 16, 33), (0, 20, 34))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+import faults
 import numpy as np
 import pytest
 from hypothesis import given
@@ -72,10 +73,8 @@ class TakesTheLowestOfEqualCells(Faulty):
         return dataclasses.replace(result, best=BestCell(swept.best.score, swept.best.j, swept.best.i))
 
 
-class MatchesAmbiguousLetters(Faulty):
-    def misread(self, job):
-        query, target = (np.where(codes > 3, 0, codes) for codes in (job.query, job.target))
-        return dataclasses.replace(job, query=query, target=target)
+class MatchesAmbiguousLetters(faults.MatchesAmbiguousLetters, Faulty):
+    pass
 
 
 class TracksBestUnasked(Faulty):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+import faults
 import numpy as np
 import pytest
 from hypothesis import given
@@ -60,10 +61,8 @@ class ForgetsTheExit(Faulty):
         return dataclasses.replace(job, exit=State.H)
 
 
-class MatchesAmbiguousLetters(Faulty):
-    def misread(self, job):
-        query, target = (np.where(codes > 3, 0, codes) for codes in (job.query, job.target))
-        return dataclasses.replace(job, query=query, target=target)
+class MatchesAmbiguousLetters(faults.MatchesAmbiguousLetters, Faulty):
+    pass
 
 
 class SplitsLongRuns(Faulty):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from alignments import Case, cases
 from hypothesis import given
+from inputs import DATA
 from oracles import spell
 
 from longalign.alignment import Alignment, Op
@@ -17,8 +18,6 @@ from longalign.formats.verify import Verification, verify_paf
 from longalign.scoring import Scoring
 from longalign.sequence import Sequence, read_sequence
 from longalign.testing_inputs import edited
-
-DATA = Path(__file__).parent / "data"
 
 QUERY, TARGET = "AACGTACC", "TACGTTAN"
 LINE = (
