@@ -57,6 +57,10 @@ USUAL, SAMPLED, ANY_LETTERS, PARTIAL, EVENTFUL, MEETING, BY_ROWS = map(np.int32,
 #: Steps of one turn of the loop over a batch: spares copies between registers.
 _UNROLLED = 2
 
+#: Turns of a batch that are left when the next one's edge is asked for: as long as memory takes to answer.
+#: With more, strips would follow one another less closely.
+_LAST_TURNS = 2
+
 LETTER_BYTES = 4
 
 #: How many rows after where the desk is: the two of this step, and the first of the next. Numba compiles
@@ -283,6 +287,28 @@ def _make_steps(config: KernelConfig, kind: Kind, count: int) -> Any:
     return steps
 
 
+@cache
+def _make_turns(config: KernelConfig, kind: Kind) -> Any:
+    """A device function that sweeps `count` rows, whole turns; it returns where it has come to."""
+    stride = rows_of_turn(config, kind)
+    steps, advance_desk = _make_steps(config, kind, stride // STEP_ROWS), make_advance_desk(config)
+
+    @cuda.jit(device=True)
+    def turns(
+        opened, e, letters, inbox, outbox, row_letters, desk, row, rows, costs, place, state, count
+    ):  # fmt: skip
+        swept = np.int32(0)
+        while swept < count:
+            state = steps(
+                opened, e, letters, inbox, outbox, row_letters, desk, row, rows, costs, place, state, None
+            )  # fmt: skip
+            swept, row = np.int32(swept + stride), np.int32(row + stride)
+            desk = advance_desk(desk, np.int32(stride))
+        return state, row, desk
+
+    return turns
+
+
 def make_sweep_batch(config: KernelConfig, kind: Kind = "usual") -> Any:
     """A device function that sweeps the rows of a batch in which nothing happens but that parts begin or end
     (see `eventful` for others).
@@ -290,9 +316,8 @@ def make_sweep_batch(config: KernelConfig, kind: Kind = "usual") -> Any:
     It takes left edge and letters from shared memory, and leaves the right edge there: `desk` says where.
     Returns what it carries on, and `threshold` or what opened value of the watched cells is higher.
     """
-    batch, stride, maximum = config.batch, rows_of_turn(config, kind), NUMBERS[config.numbers].maximum
-    steps, fetch = _make_steps(config, kind, stride // STEP_ROWS), make_fetch(config)
-    advance_desk = make_advance_desk(config)
+    batch, maximum = np.int32(config.batch), NUMBERS[config.numbers].maximum
+    turns, fetch = _make_turns(config, kind), make_fetch(config)
 
     @cuda.jit(device=True)
     def sweep_batch(
@@ -301,13 +326,37 @@ def make_sweep_batch(config: KernelConfig, kind: Kind = "usual") -> Any:
         upper = fetch(inbox, row_letters, desk, UPPER, carry.upper, place)
         lower = fetch(inbox, row_letters, desk, LOWER, carry.lower, place)
         state = State(carry, upper, lower, threshold, threshold)
-        row, swept = first_row, np.int32(0)
-        while swept < batch:
-            state = steps(
-                opened, e, letters, inbox, outbox, row_letters, desk, row, rows, costs, place, state, None
-            )  # fmt: skip
-            swept, row = np.int32(swept + stride), np.int32(row + stride)
-            desk = advance_desk(desk, np.int32(stride))
+        state, _, _ = turns(
+            opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, place, state, batch
+        )  # fmt: skip
         return state.carry, maximum(state.high, state.higher)
 
     return sweep_batch
+
+
+def make_sweep_and_receive(config: KernelConfig, begin_to_receive: Any) -> Any:
+    """The same for usual batches, where the next batch's edge is asked for some rows before the end, so that
+    memory has answered when it is needed. Returns it as well, as `begin_to_receive` does (see `edges`)."""
+    turns, fetch = _make_turns(config, "usual"), make_fetch(config)
+    maximum = NUMBERS[config.numbers].maximum
+    last = np.int32(min(config.batch, _LAST_TURNS * rows_of_turn(config)))
+    others = np.int32(config.batch - last)
+
+    @cuda.jit(device=True)
+    def sweep_and_receive(
+        opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, place, carry, threshold,
+        query, column, fields, end,
+    ):  # fmt: skip
+        upper = fetch(inbox, row_letters, desk, UPPER, carry.upper, place)
+        lower = fetch(inbox, row_letters, desk, LOWER, carry.lower, place)
+        state = State(carry, upper, lower, threshold, threshold)
+        state, row, desk = turns(
+            opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, place, state, others
+        )  # fmt: skip
+        coming = begin_to_receive(query, column, fields, rows, end, place.lane)
+        state, _, _ = turns(
+            opened, e, letters, inbox, outbox, row_letters, desk, row, rows, costs, place, state, last
+        )  # fmt: skip
+        return state.carry, maximum(state.high, state.higher), coming
+
+    return sweep_and_receive

@@ -31,8 +31,8 @@ class KernelConfig:
 
     `ahead`: the edge of a batch is read a whole batch before it is needed, and nobody waits for memory then;
     but a strip falls that far behind its left neighbour, as it cannot read what is not yet there. Else the
-    edge is read at the end of the batch before, and strips follow closely: better where few warps share the
-    pipes, and have nothing to do but wait for one another.
+    edge is read at the end of the batch before, or shortly before that (`receives_early`), and strips follow
+    closely: better where few warps share the pipes, and have nothing to do but wait for one another.
     """
 
     local: bool
@@ -90,6 +90,14 @@ class KernelConfig:
         A few columns are swept sooner than it arrives. With more of them, measured, nothing is gained.
         """
         return self.narrow and self.columns <= 5
+
+    @property
+    def receives_early(self) -> bool:
+        """Whether the edge of a batch is read while the last rows of a usual one before are swept.
+
+        What is read waits in registers: there are enough in the narrowest strips.
+        """
+        return self.passes_early and not self.ahead
 
     @property
     def samples(self) -> bool:

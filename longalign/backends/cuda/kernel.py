@@ -48,6 +48,7 @@ from longalign.backends.cuda.batch import (
     Carry,
     Desk,
     Place,
+    make_sweep_and_receive,
     make_sweep_batch,
 )
 from longalign.backends.cuda.best import best_of_warp, make_threshold, no_best
@@ -146,6 +147,7 @@ def build_kernel(config: KernelConfig) -> Any:
     no_links = numbers.link_type(0), numbers.link_type(0)
     minds_ambiguous, samples, blanks = scores.add_any is not None, config.samples, has_blanks(config)
     sweep_batch, sweep_sampled_batch = make_sweep_batch(config), make_sweep_batch(config, "sampled")
+    sweep_and_receive = make_sweep_and_receive(config, begin_to_receive)
     sweep_any_batch = make_sweep_batch(config, "any letters")
     sweep_partial_batch = make_sweep_batch(config, "partial")
     sweep_meeting_batch = make_sweep_eventful_batch(config, "meeting")
@@ -153,6 +155,7 @@ def build_kernel(config: KernelConfig) -> Any:
     sweep_rows = make_sweep_rows(config)
     full_width = config.strip_width
     sparing, holds, ahead, meets_apart = config.sparing, config.holds, config.ahead, config.meets_apart
+    receives_early = config.receives_early
 
     @jit_kernel(config.max_registers)
     def sweep(
@@ -362,6 +365,11 @@ def build_kernel(config: KernelConfig) -> Any:
                         opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, place,
                         carry, threshold,
                     )  # fmt: skip
+                elif receives_early:
+                    carry, highest, coming = sweep_and_receive(
+                        opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, place,
+                        carry, threshold, query, column, fields, end,
+                    )  # fmt: skip
                 else:
                     carry, highest = sweep_batch(
                         opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, place,
@@ -374,7 +382,7 @@ def build_kernel(config: KernelConfig) -> Any:
                     slack = np.int32(0)
                     continue
 
-                if not ahead:
+                if not ahead and not (receives_early and kind == USUAL):
                     coming = begin_to_receive(query, column, fields, rows, end, lane)
                 store_edge(
                     outbox, outbox_at, column, lines, jobs, job, fields, rows, np.int32(tag + 1),
