@@ -16,7 +16,7 @@ from longalign.backends.base import Backend, Workers
 from longalign.boundary import Waypoint
 from longalign.engine import Engine
 from longalign.engines.local import LocalEngine
-from longalign.errors import UsageError
+from longalign.errors import StoreError, UsageError
 from longalign.events import Advanced, Emit, Event, Notice, PhaseFinished, PhaseStarted, ignore
 from longalign.geometry import Grid
 from longalign.lattice import StoreLattice
@@ -338,12 +338,18 @@ class Recorder:
 def _mending(step: Callable[[], T], store: Store, emit: Emit) -> T:
     """Run a step that reads tiles; whenever one is damaged, drop it and try again.
 
-    The step must begin by sweeping whatever tiles are missing.
+    The step must begin by sweeping whatever tiles are missing. Raises StoreError if a tile that was swept
+    again is damaged once more: the disk returns something else than what was written.
     """
+    mended = set()
     while True:
         try:
             return step()
         except DamagedTile as damage:
+            tile = damage.row, damage.col
+            if tile in mended:
+                raise StoreError(f"{damage}; it was computed again, in vain: check the disk") from damage
+            mended.add(tile)
             _drop(damage, store, emit)
 
 

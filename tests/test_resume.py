@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import shutil
@@ -164,6 +165,44 @@ def test_a_tile_damaged_as_soon_as_it_is_written_is_swept_again(tmp_path, answer
     assert result(small_run(tmp_path, events.append)) == answer
     assert len(written) == TILES + 1
     assert len(notices(events)) == 1
+
+
+@pytest.mark.parametrize("number", [errno.EACCES, errno.EMFILE])
+@pytest.mark.parametrize("name", ["tiles/r00001c00001.h5", "path.h5", "pieces/p000000.h5"])
+def test_what_cannot_be_read_now_is_kept(tmp_path, answer, monkeypatch, name, number):
+    small_run(tmp_path)
+    file = tmp_path / name
+    before, opened, looked = file.stat(), Path.open, Path.stat
+
+    def refuse(how):
+        def refusing(path, *args, **options):
+            if path == file:
+                raise OSError(number, os.strerror(number))
+            return how(path, *args, **options)
+
+        return refusing
+
+    for method, how in (("open", opened), ("stat", looked)):
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, method, refuse(how))
+            if method == "open":
+                patch.setattr(directory, "open_hdf5", refuse(directory.open_hdf5))
+            with pytest.raises(StoreError) as refused:
+                small_run(tmp_path)
+        assert str(refused.value) == f"{file}: cannot be read: {os.strerror(number).lower()}"
+    again = []
+    assert result(small_run(tmp_path, again.append)) == answer
+    assert not notices(again)
+    assert file.stat().st_mtime_ns == before.st_mtime_ns
+
+
+def test_a_disk_that_never_returns_what_was_written_ends_the_run(tmp_path, monkeypatch):
+    def fail(*_):
+        raise OSError(errno.EIO, os.strerror(errno.EIO))
+
+    monkeypatch.setattr(os, "pread", fail)
+    with pytest.raises(StoreError, match=r"r0000.c0000.\.h5: damaged: .*in vain: check the disk"):
+        small_run(tmp_path)
 
 
 def test_phase_2_begins_while_the_last_tile_is_written(tmp_path, answer, monkeypatch):

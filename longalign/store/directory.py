@@ -17,6 +17,7 @@ in its place, which any process may have put there, is looked into anew.
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -196,7 +197,7 @@ class DirectoryStore:
         return self.path / "tiles" / f"r{row:05d}c{col:05d}.h5"
 
     def has_tile(self, tile: Tile) -> bool:
-        return self.tile_path(tile.row, tile.col).exists()
+        return _is_there(self.tile_path(tile.row, tile.col))
 
     @contextmanager
     def begun(self, tile: Tile) -> Iterator[BegunFile]:
@@ -234,7 +235,7 @@ class DirectoryStore:
             for name, (values, description, units) in datasets.items():
                 describe(begun.finish(name, values), description, units)
         self._found.pop(path, None)
-        with suppress(DamagedTile):  # whoever reads it notices, and mends it
+        with suppress(StoreError):  # whoever reads it notices, and mends it
             self._find_lines(tile)
 
     def _find_lines(self, tile: Tile) -> None:
@@ -309,7 +310,7 @@ class DirectoryStore:
 
     def get_path(self) -> tuple[list[Waypoint], bool]:
         path = self.path / "path.h5"
-        if not path.exists():
+        if not _is_there(path):
             return [], False
 
         def read(file: h5py.File) -> tuple[list[Waypoint], bool]:
@@ -337,7 +338,7 @@ class DirectoryStore:
 
     def get_piece(self, number: int) -> Piece | None:
         path = self.piece_path(number)
-        if not path.exists():
+        if not _is_there(path):
             return None
         return self._read(path, lambda file: Piece(whole(file, "ops"), whole(file, "lengths")), DamagedFile)
 
@@ -402,13 +403,39 @@ class DirectoryStore:
 _Stamp = tuple[int, int, int, int]
 
 
+#: What says nothing about a file's content, which is not thrown away for these.
+_NO_DAMAGE = {errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE}
+
+
 @contextmanager
 def _refused_as(failure: Callable[[str], StoreError], path: Path) -> Iterator[None]:
-    """Raise `failure` for what a file that is missing or damaged makes HDF5 and others raise."""
+    """Raise `failure` for what a file that is missing or damaged makes HDF5 and others raise.
+
+    Raises StoreError where the file may well be sound, but cannot be read now.
+    """
     try:
         yield
-    except (OSError, KeyError, RuntimeError, ValueError, TypeError) as error:
+    except OSError as error:
+        if error.errno in _NO_DAMAGE:
+            raise _cannot_read(path, error) from error
         raise failure(f"{path}: damaged: {_first_line(error)}") from error
+    except (KeyError, RuntimeError, ValueError, TypeError) as error:
+        raise failure(f"{path}: damaged: {_first_line(error)}") from error
+
+
+def _is_there(path: Path) -> bool:
+    """Whether a file exists. Raises StoreError where that is not to be known."""
+    try:
+        path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise _cannot_read(path, error) from error
+    return True
+
+
+def _cannot_read(path: Path, error: OSError) -> StoreError:
+    return StoreError(f"{path}: cannot be read: {os.strerror(error.errno or 0).lower()}")
 
 
 #: What a store that was never finished being made may hold.
