@@ -27,7 +27,8 @@ from pathlib import Path
 import numpy as np
 from hardware import save_report
 
-from longalign.backends.base import Codes, SweepJob
+from longalign.alphabet import Codes
+from longalign.backends.base import SweepJob
 from longalign.backends.cpu import CpuBackend
 from longalign.boundary import State, entry_edges, local_edges
 from longalign.scoring import Scoring

@@ -24,7 +24,7 @@ import numpy as np
 from hardware import save_report
 
 from longalign.alignment import Alignment, Op
-from longalign.backends.base import Codes
+from longalign.alphabet import Codes
 from longalign.formats.paf import write_paf
 from longalign.formats.verify import verify_paf
 from longalign.scoring import Scoring

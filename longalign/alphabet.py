@@ -5,6 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+import numpy as np
+from numpy.typing import NDArray
+
+#: A sequence as back ends see it: the code of each letter, uint8 of shape (letters,).
+Codes = NDArray[np.uint8]
+
 #: Codes of ambiguity letters: one that no target has, and one that no query has.
 AMBIGUOUS_IN_QUERY, AMBIGUOUS_IN_TARGET = 4, 5
 

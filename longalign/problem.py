@@ -8,7 +8,8 @@ from functools import cached_property
 import numpy as np
 
 from longalign.alignment import Mode
-from longalign.backends.base import Codes, SweepJob, TraceJob
+from longalign.alphabet import Codes
+from longalign.backends.base import SweepJob, TraceJob
 from longalign.boundary import Edge, State, Waypoint, entry_edges, local_edges
 from longalign.scoring import UNREACHABLE, Scoring
 from longalign.sequence import Sequence

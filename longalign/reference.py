@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from longalign.alignment import Op, merge_runs
+from longalign.alphabet import Codes
 from longalign.backends.base import (
-    Codes,
     EdgeStarts,
     Progress,
     Rectangle,

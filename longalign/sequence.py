@@ -15,11 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longalign import fasta
-from longalign.alphabet import DNA, Alphabet
+from longalign.alphabet import DNA, Alphabet, Codes
 from longalign.errors import InputError
 
 Letters = NDArray[np.uint8]
-Codes = NDArray[np.uint8]
 
 #: The source of a sequence that was not read from a file.
 MEMORY = "memory"
@@ -121,6 +120,8 @@ def read_sequence(spec: str | os.PathLike[str], alphabet: Alphabet = DNA) -> Seq
     text = os.fspath(spec)
     if not text:
         raise InputError("the name of a FASTA file is empty")
+    if "\0" in text:
+        raise InputError(f"{text!r}: no file has such a name")
     path, selector = _split(text)
     record = fasta.read_record(path, selector)
     return Sequence.from_letters(
@@ -192,6 +193,8 @@ def _checked(
     source: str, name: str, data: str | bytes | bytearray | Letters, offset: int, alphabet: Alphabet
 ) -> Letters:
     """The letters in upper case. Raises InputError if there are none, or for the first that is not one."""
+    if not isinstance(alphabet, Alphabet):
+        raise InputError(f"{source}: want an alphabet, as scoring.alphabet is, not {type(alphabet).__name__}")
     raw = _as_bytes(source, name, data)
     if not raw:
         raise InputError(f"{source}: record {name!r} has no letters")

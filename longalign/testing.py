@@ -20,7 +20,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from longalign.backends.base import Backend, Codes, Progress, Sinks, SweepJob, SweepResult
+from longalign.alphabet import Codes
+from longalign.backends.base import Backend, Progress, Sinks, SweepJob, SweepResult
 from longalign.boundary import (
     BestCell,
     Boundary,

@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import ArrayLike
 
 from longalign.alignment import Lengths, Op, Ops, uses_query, uses_target
-from longalign.alphabet import AMBIGUOUS_IN_QUERY, AMBIGUOUS_IN_TARGET
-from longalign.backends.base import Codes
+from longalign.alphabet import AMBIGUOUS_IN_QUERY, AMBIGUOUS_IN_TARGET, Codes
 from longalign.boundary import Boundary, Edge, EvenEdge, IntArray
 from longalign.errors import InputError
 from longalign.matrix import LARGEST_ALPHABET, SubstitutionMatrix

@@ -13,7 +13,7 @@ import parasail
 from Bio.Align import PairwiseAligner
 from Bio.Align.substitution_matrices import Array
 
-from longalign.backends.base import Codes
+from longalign.alphabet import Codes
 from longalign.scoring import Scoring
 
 # Letters of codes 0-5. Ambiguous is N in a query and R in a target: two letters, so they never match.

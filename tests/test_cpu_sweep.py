@@ -286,7 +286,7 @@ def test_the_best_cell_does_not_depend_on_threads_or_cuts():
 
 @pytest.mark.parametrize("failure", [KeyboardInterrupt, RuntimeError("enough")])
 def test_progress_that_raises_stops_all_threads_in_mid_sweep(monkeypatch, failure):
-    monkeypatch.setattr(backend, "_PROGRESS_INTERVAL", 0)
+    monkeypatch.setattr(backend, "PROGRESS_SECONDS", 0)
     monkeypatch.setattr(backend, "_CELLS_A_CALL", 1)
     job = whole_matrix(*(np.zeros(200_000, np.uint8),) * 2, Scoring(), False)
     told = []

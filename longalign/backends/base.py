@@ -9,11 +9,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from longalign.alphabet import Codes
 from longalign.boundary import BestCell, Boundary, Edge, IntArray, StartLine, State
 from longalign.scoring import Scoring
 from longalign.threads import in_threads
-
-Codes = NDArray[np.uint8]
 
 #: A path in runs: operations (k,) uint8, those of `alignment.Op`, and their lengths (k,) int64, none of
 #: them 0; neighbouring operations differ.
@@ -22,6 +21,10 @@ Runs = tuple[NDArray[np.uint8], NDArray[np.int64]]
 #: Called now and then from the thread that called a back end, with the number of cells finished
 #: since the last call. It may raise: the call then stops, leaves the device usable, and lets it pass.
 Progress = Callable[[int], None]
+
+
+#: Seconds between two such calls, about.
+PROGRESS_SECONDS = 0.1
 
 
 def no_progress(cells: int) -> None:

@@ -23,6 +23,7 @@ from functools import cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 _PACKAGE = Path(__file__).parents[1]
 
@@ -89,7 +90,8 @@ class KernelCache(ABC):
         with suppress(OSError, RuntimeError):  # RuntimeError: this user has no home
             path = self._path(signature)
             path.parent.mkdir(parents=True, exist_ok=True)
-            temporary = path.with_name(f"{path.name}.{os.getpid()}")
+            # Not named after the process: machines may share a home.
+            temporary = path.with_name(f"{path.name}.{uuid4().hex}")
             try:
                 temporary.write_bytes(sha256(packed).digest() + packed)
                 temporary.replace(path)

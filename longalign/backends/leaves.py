@@ -14,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longalign.alignment import Op
-from longalign.backends.base import Codes, Runs, TraceJob
+from longalign.alphabet import Codes
+from longalign.backends.base import Runs, TraceJob
 from longalign.backends.matrices import lay_out
 from longalign.boundary import IntArray, State, entry_edges
 from longalign.scoring import Scoring

@@ -27,11 +27,10 @@ from typing import TextIO, cast
 
 from longalign.alignment import Alignment, Lengths, Mode, Ops, parse_cigar
 from longalign.errors import InputError
+from longalign.fasta import STDIN
 from longalign.matrix import SubstitutionMatrix
 from longalign.scoring import Scoring
 from longalign.sequence import Sequence
-
-STDIN = "-"
 
 _NO_MAPPING_QUALITY = 255
 _COLUMNS = 12

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from longalign.backends.base import Codes, SweepJob
+from longalign.alphabet import Codes
+from longalign.backends.base import SweepJob
 from longalign.boundary import Boundary, Edge, IntArray, State, entry_edges, gap_edges
 from longalign.problem import Segment, reachable
 from longalign.recurrence import join

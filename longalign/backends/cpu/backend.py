@@ -18,6 +18,7 @@ import numpy as np
 from llvmlite import binding
 
 from longalign.backends.base import (
+    PROGRESS_SECONDS,
     EdgeStarts,
     Progress,
     Rectangle,
@@ -46,9 +47,6 @@ from longalign.errors import BackendError
 from longalign.geometry import LINE_STEP, share
 from longalign.scoring import Scoring
 from longalign.threads import processors
-
-#: Seconds between two calls of `progress`.
-_PROGRESS_INTERVAL = 0.1
 
 #: Cells after which a thread comes back to Python, to look at the clock: about a hundredth of a second.
 _CELLS_A_CALL = 1 << 28
@@ -224,7 +222,7 @@ class CpuBackend:
             mine.run(work, kernels, wide, report)
             for helper in helpers:
                 while helper.is_alive():
-                    helper.join(_PROGRESS_INTERVAL)
+                    helper.join(PROGRESS_SECONDS)
                     report()
         finally:
             # Helpers still at work, because this thread was interrupted, stop at their next block.
@@ -244,11 +242,11 @@ class _Report:
         self._cells = work.shared[CELLS:]
         self._progress = progress
         self._told = 0
-        self._due = time.monotonic() + _PROGRESS_INTERVAL
+        self._due = time.monotonic() + PROGRESS_SECONDS
 
     def __call__(self) -> None:
         if time.monotonic() >= self._due:
-            self._due = time.monotonic() + _PROGRESS_INTERVAL
+            self._due = time.monotonic() + PROGRESS_SECONDS
             self.rest()
 
     def rest(self) -> None:

@@ -12,14 +12,11 @@ from threading import Lock
 
 import numpy as np
 
-from longalign.backends.base import EdgeStarts, Progress, Rectangle
+from longalign.backends.base import PROGRESS_SECONDS, EdgeStarts, Progress, Rectangle
 from longalign.backends.cpu.config import SweepGeometry
 from longalign.backends.cpu.start_kernel import Costs, Line, Scratch, make_scratch, strip_starts
 from longalign.backends.matrices import lay_out
 from longalign.boundary import Edge, StartLine, edge_starts
-
-#: Seconds between two calls of `progress`.
-_PROGRESS_INTERVAL = 0.1
 
 
 def starts(
@@ -33,7 +30,7 @@ def starts(
         try:
             pending = {executor.submit(work.run) for _ in range(min(threads, len(jobs)))}
             while pending:
-                done, pending = wait(pending, _PROGRESS_INTERVAL)
+                done, pending = wait(pending, PROGRESS_SECONDS)
                 progress(work.news())
                 for future in done:
                     future.result()

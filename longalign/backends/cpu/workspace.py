@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from longalign.backends.base import Codes
+from longalign.alphabet import Codes
 from longalign.backends.cpu.config import SweepGeometry
 from longalign.backends.cpu.kernel import Layout
 from longalign.boundary import IntArray

@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from typing import Any
 
-from longalign.backends.base import Progress
+from longalign.backends.base import PROGRESS_SECONDS, Progress
 from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.config import LANES, KernelConfig
 from longalign.backends.cuda.download import Download
@@ -18,8 +18,6 @@ from longalign.backends.cuda.memory import DeviceBuffers, Workspace
 
 #: Numba warns of a launch of fewer blocks; those without a strip leave at once.
 LEAST_BLOCKS = 128
-
-_REPORT_SECONDS = 0.1
 
 #: Short kernels are watched without pause; then pauses grow with the time so far, of which each is one part
 #: of `_PAUSES`.
@@ -68,7 +66,7 @@ def _watch(buffers: DeviceBuffers, workspace: Workspace, download: Download, pro
     """Report progress, and fetch boundaries, until the kernel has finished."""
     reported = 0
     started = time.monotonic()
-    next_report, next_fetch = started + _REPORT_SECONDS, started + _SHORTEST_PAUSE
+    next_report, next_fetch = started + PROGRESS_SECONDS, started + _SHORTEST_PAUSE
     while not workspace.finished.query():
         so_far = time.monotonic() - started
         if so_far > _ATTENTION:
@@ -83,5 +81,5 @@ def _watch(buffers: DeviceBuffers, workspace: Workspace, download: Download, pro
             swept = int(workspace.swept[0])
             progress(swept - reported)
             reported = swept
-            next_report = time.monotonic() + _REPORT_SECONDS
+            next_report = time.monotonic() + PROGRESS_SECONDS
     return reported

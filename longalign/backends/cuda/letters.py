@@ -34,7 +34,8 @@ from typing import Any
 
 import numpy as np
 
-from longalign.backends.base import Codes, SweepJob
+from longalign.alphabet import Codes
+from longalign.backends.base import SweepJob
 from longalign.backends.cuda import profile
 from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.config import KernelConfig, Letters, Numbers

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import lru_cache, partial
 from typing import Any
 
@@ -30,8 +30,8 @@ Block = Callable[[int, tuple[int, ...], np.dtype[Any]], Any]
 #: pass to a kernel for the first time.
 _KEPT_ARRAYS = 256
 
-#: Arrays begin at multiples of this.
-_ALIGNMENT = 256
+#: Arrays begin at multiples of this, which adds at most so many bytes to a launch of phases 2 and 3.
+_ALIGNMENT, ROUNDING = 256, 1 << 13
 
 #: Arrays of fewer bytes are uploaded together.
 _SMALL = 1 << 20
@@ -138,6 +138,10 @@ class Workspace:
         context.memory_manager.deallocations.clear()  # what numba has not given back yet
         return int(max(0, context.get_memory_info().free + self._size - _RESERVE))
 
+    def launch_room(self, most: int) -> int:
+        """Device bytes that one of several launches may take: `most`, or half of those that are free."""
+        return min(most, self.free_bytes() // 2)
+
     def kernel_seconds(self) -> float:
         """How long the last kernel ran."""
         return float(self.started.elapsed_time(self.finished)) / 1e3
@@ -161,6 +165,26 @@ class Workspace:
             memory = cuda.device_array(needed, np.uint8)
             self._block, self._size = lru_cache(_KEPT_ARRAYS)(partial(part_of, memory)), needed
         return self._block
+
+
+def in_launches(
+    order: Iterable[int], sizes: Sequence[tuple[int, ...]], room: tuple[int, ...]
+) -> Iterator[list[int]]:
+    """Jobs, by their numbers and in this order, in lists for a launch each.
+
+    `sizes[k]` is what job k takes of several things, and `room` how much a launch has of them. A job that
+    takes more has a launch of its own.
+    """
+    batch: list[int] = []
+    left = room
+    for k in order:
+        if batch and any(size > rest for size, rest in zip(sizes[k], left, strict=True)):
+            yield batch
+            batch, left = [], room
+        batch.append(k)
+        left = tuple(rest - size for size, rest in zip(sizes[k], left, strict=True))
+    if batch:
+        yield batch
 
 
 class Arena:

@@ -13,23 +13,21 @@ from longalign.backends.base import EdgeStarts, Progress, Rectangle
 from longalign.backends.cuda import launch
 from longalign.backends.cuda import start_kernel as kernel
 from longalign.backends.cuda.config import LANES
-from longalign.backends.cuda.memory import Arena, Block, Workspace
+from longalign.backends.cuda.memory import ROUNDING, Arena, Block, Workspace, in_launches
 from longalign.backends.matrices import lay_out
 from longalign.boundary import Edge, IntArray, StartLine
 
 #: A launch has at most so many cells, or one rectangle: a second or so, between words to the caller.
 _LAUNCH_CELLS = 1 << 39
 
-#: Device memory that a launch takes, at most, and at most the part of what is free.
+#: Device memory that a launch takes, at most.
 _LAUNCH_BYTES = 8 << 30
-_SHARE_OF_FREE = 2
 
 #: Blocks of one warp that a multiprocessor runs, at most.
 _WARPS = 32
 
-# Bytes of a letter on an edge, of a strip, and of a rectangle; and what rounding adds to a launch.
+# Bytes of a letter on an edge, of a strip, and of a rectangle.
 _EDGE, _STRIP, _JOB = 1 + 3 * 8, 4 * kernel.STRIP_FIELDS + 4, 8 * kernel.JOB_FIELDS + 3 * 8
-_ROUNDING = 1 << 13
 
 
 def starts(
@@ -44,7 +42,7 @@ def starts(
     `kernel_of` is given whether the rectangles of a launch are local, and whether they have a matrix.
     """
     found: dict[int, EdgeStarts] = {}
-    room = min(_LAUNCH_BYTES, workspace.free_bytes() // _SHARE_OF_FREE)
+    room = workspace.launch_room(_LAUNCH_BYTES)
     for kind in product((True, False), repeat=2):
         members = [k for k, job in enumerate(jobs) if (job.local, job.scoring.matrix is not None) == kind]
         for batch in _launches([jobs[k] for k in members], room):
@@ -58,17 +56,9 @@ def starts(
 
 def _launches(jobs: Sequence[Rectangle], room: int) -> Iterator[list[int]]:
     """Which jobs share a launch. The highest go first: the last warps at work have a short way."""
-    batch: list[int] = []
-    bytes_left, cells_left = room, _LAUNCH_CELLS
-    for k in sorted(range(len(jobs)), key=lambda k: len(jobs[k].query), reverse=True):
-        size = _device_bytes(jobs[k])
-        if batch and (size > bytes_left or jobs[k].cells > cells_left):
-            yield batch
-            batch, bytes_left, cells_left = [], room, _LAUNCH_CELLS
-        batch.append(k)
-        bytes_left, cells_left = bytes_left - size, cells_left - jobs[k].cells
-    if batch:
-        yield batch
+    sizes = [(_device_bytes(job), job.cells) for job in jobs]
+    order = sorted(range(len(jobs)), key=lambda k: len(jobs[k].query), reverse=True)
+    return in_launches(order, sizes, (room, _LAUNCH_CELLS))
 
 
 def _device_bytes(job: Rectangle) -> int:
@@ -81,7 +71,7 @@ def _launch(
     jobs: Sequence[Rectangle], compiled: Any, most_warps: int, workspace: Workspace
 ) -> list[EdgeStarts]:
     matrices = lay_out(job.scoring for job in jobs)[0]
-    needed = sum(map(_device_bytes, jobs)) + matrices.nbytes + _ROUNDING
+    needed = sum(map(_device_bytes, jobs)) + matrices.nbytes + ROUNDING
     what = f"start states of {len(jobs)} rectangle(s) of {sum(job.cells for job in jobs):.3g} cells"
     buffers = _Buffers(jobs, matrices, workspace.block(needed, what), workspace)
     blocks = max(min(buffers.strips, most_warps), launch.LEAST_BLOCKS)

@@ -12,7 +12,7 @@ from longalign.backends import leaves
 from longalign.backends.base import Progress, Runs, TraceJob
 from longalign.backends.cuda import launch
 from longalign.backends.cuda.config import LANES
-from longalign.backends.cuda.memory import Arena, Block, Workspace
+from longalign.backends.cuda.memory import ROUNDING, Arena, Block, Workspace, in_launches
 from longalign.backends.cuda.trace_fill import COLUMN_AT, TABLE_FIELDS, WORDS_AT, words_of
 from longalign.backends.cuda.trace_kernel import FOUND_AT, FOUND_FIELDS, FOUND_RUNS
 from longalign.backends.matrices import lay_out
@@ -21,13 +21,11 @@ from longalign.backends.matrices import lay_out
 #: The walk back takes its letters one by one.
 _LEAF_CELLS, _LEAF_LETTERS = 1 << 26, 1 << 16
 
-#: Device memory that a launch takes, at most, and at most the part of what is free.
+#: Device memory that a launch takes, at most.
 _LAUNCH_BYTES = 16 << 30
-_SHARE_OF_FREE = 2
 
-# Bytes of a word of directions, of a run, and of a value between strips; and what rounding adds to a launch.
+# Bytes of a word of directions, of a run, and of a value between strips.
 _WORD, _RUN, _EDGE = 4, 4, 8
-_ROUNDING = 1 << 13
 
 
 def can_trace(rows: int, cols: int) -> bool:
@@ -38,7 +36,7 @@ def can_trace(rows: int, cols: int) -> bool:
 def trace(jobs: Sequence[TraceJob], kernel: Any, workspace: Workspace, progress: Progress) -> list[Runs]:
     """The paths through all leaves; `progress` is told after each launch."""
     paths: dict[int, Runs] = {}
-    for batch in _launches(jobs, min(_LAUNCH_BYTES, workspace.free_bytes() // _SHARE_OF_FREE)):
+    for batch in _launches(jobs, workspace.launch_room(_LAUNCH_BYTES)):
         work = [jobs[k] for k in batch]
         paths.update(zip(batch, _launch(work, kernel, workspace), strict=True))
         progress(sum(job.cells for job in work))
@@ -47,17 +45,8 @@ def trace(jobs: Sequence[TraceJob], kernel: Any, workspace: Workspace, progress:
 
 def _launches(jobs: Sequence[TraceJob], room: int) -> Iterator[list[int]]:
     """Which jobs share a launch. Large leaves go first, so that the last warps at work have small ones."""
-    sizes = [_device_bytes(len(job.query), len(job.target)) for job in jobs]
-    batch: list[int] = []
-    left = room
-    for k in sorted(range(len(jobs)), key=sizes.__getitem__, reverse=True):
-        if batch and sizes[k] > left:
-            yield batch
-            batch, left = [], room
-        batch.append(k)
-        left -= sizes[k]
-    if batch:
-        yield batch
+    sizes = [(_device_bytes(len(job.query), len(job.target)),) for job in jobs]
+    return in_launches(sorted(range(len(jobs)), key=sizes.__getitem__, reverse=True), sizes, (room,))
 
 
 def _device_bytes(rows: int, cols: int) -> int:
@@ -110,7 +99,7 @@ def _words(table: NDArray[np.int64]) -> NDArray[np.int64]:
 def _launch(jobs: Sequence[TraceJob], kernel: Any, workspace: Workspace) -> list[Runs]:
     matrices, _ = lay_out(job.scoring for job in jobs)
     needed = sum(_device_bytes(len(job.query), len(job.target)) for job in jobs)
-    needed += matrices.nbytes + _ROUNDING
+    needed += matrices.nbytes + ROUNDING
     what = f"tracing {len(jobs)} rectangle(s) of {sum(job.cells for job in jobs):.3g} cells"
     buffers = _Buffers(jobs, workspace.block(needed, what), workspace)
     kernel[max(len(jobs), launch.LEAST_BLOCKS), LANES, workspace.stream](*buffers.arguments)

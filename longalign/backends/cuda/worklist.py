@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from longalign.backends.base import Codes, SweepJob, SweepResult
+from longalign.alphabet import Codes
+from longalign.backends.base import SweepJob, SweepResult
 from longalign.backends.cuda import layout, window
 from longalign.backends.cuda.config import LANES, STEP_ROWS, KernelConfig
 from longalign.backends.cuda.pieces import LONG, in_pieces
