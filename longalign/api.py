@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from collections.abc import Sequence as Items
 from contextlib import AbstractContextManager
 from functools import partial
-from operator import index
-from os import PathLike
+from os import PathLike, fspath
 from pathlib import Path
-from typing import TYPE_CHECKING, SupportsIndex, get_args
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
-import psutil
 
 from longalign import pipeline
 from longalign.alignment import Alignment, Mode
@@ -21,14 +19,19 @@ from longalign.backends.select import open_backends
 from longalign.boundary import BestCell
 from longalign.errors import BackendError, InputError, UsageError
 from longalign.events import Emit, ignore
+from longalign.host import free_memory
 from longalign.plan import Resources
 from longalign.scoring import Scoring
 from longalign.sequence import Letters, Sequence
 from longalign.store.manifest import Command, StartStates
 from longalign.trace_cell import trace_cell
+from longalign.whole import as_whole
 
 if TYPE_CHECKING:  # it brings Dask along
     from longalign.engines.dask import Cluster
+
+#: Of the free memory, the part that a run takes if nobody says how much.
+_MEMORY_SHARE = 0.8
 
 #: What may be given as a sequence.
 Text = Sequence | str | bytes | bytearray | Letters
@@ -40,34 +43,49 @@ def resources(
     devices: Items[int] = (),
     memory: int | None = None,
     store_budget: int | None = None,
-    cluster: str | None = None,
+    cluster: str | PathLike[str] | None = None,
 ) -> Resources:
     """What a run may use; by default a CUDA device if there is one, all processors, free memory.
 
     Raises BackendError if the back end or, for a cluster, Dask is not to be had; UsageError for an unknown
-    back end or for what is no number of threads.
+    back end or for what is no number of threads, devices or bytes.
     """
-    if threads is not None and (isinstance(threads, bool) or not isinstance(threads, SupportsIndex)):
-        raise UsageError(f"threads must be a whole number, not {threads!r}")
-    if threads is not None and (threads := index(threads)) < 1:
-        raise UsageError(f"threads must be at least 1, not {threads}")
-    memory = default_memory() if memory is None else memory
-    backends = open_backends(backend, threads, devices)
+    threads = None if threads is None else _whole("threads", threads, 1)
+    store_budget = None if store_budget is None else _whole("store_budget", store_budget)
+    memory = default_memory() if memory is None else _whole("memory", memory)
+    if not isinstance(devices, Iterable):
+        raise UsageError(f"devices must be a list of whole numbers, not {devices!r}")
+    if not isinstance(cluster, str | PathLike | None):
+        raise UsageError(f"cluster must be an address or the path of a file, not {cluster!r}")
+    backends = open_backends(backend, threads, [_whole("devices", device) for device in devices])
     workers = None if cluster is None else _workers_at(cluster, backend)
     return Resources(backends, memory, store_budget, workers)
 
 
+def _whole(name: str, value: object, least: int = 0) -> int:
+    """A whole number of whatever type. Raises UsageError for anything else, and for a smaller one."""
+    try:
+        number = as_whole(value)
+    except TypeError:
+        raise UsageError(f"{name} must be a whole number, not {value!r}") from None
+    if number < least:
+        raise UsageError(f"{name} must be at least {least}, not {number}")
+    return number
+
+
 def default_memory() -> int:
     """Bytes of memory that a run may take if nobody says how many."""
-    return int(psutil.virtual_memory().available * 0.8)
+    return int(free_memory() * _MEMORY_SHARE)
 
 
-def _workers_at(address: str, backend: str) -> Callable[[int, int], AbstractContextManager[Cluster]]:
+def _workers_at(
+    address: str | PathLike[str], backend: str
+) -> Callable[[int, int], AbstractContextManager[Cluster]]:
     try:
         from longalign.engines.dask import connect
     except ImportError as error:
         raise BackendError(f"a cluster needs Dask ({error}): install longalign[cluster]") from error
-    return partial(connect, address, backend)
+    return partial(connect, fspath(address), backend)
 
 
 def align(
@@ -83,7 +101,7 @@ def align(
     store: str | PathLike[str] | None = None,
     store_budget: int | None = None,
     start_states: StartStates = "lazy",
-    cluster: str | None = None,
+    cluster: str | PathLike[str] | None = None,
     emit: Emit = ignore,
 ) -> Alignment:
     """The optimal alignment of two sequences, local (Smith-Waterman) or global (Gotoh).
@@ -93,7 +111,8 @@ def align(
     "auto", "cpu" or "cuda"; `devices` are CUDA device numbers; `memory` and `store_budget` are bytes.
     With `store`, a directory, a run that was stopped is gone on with; with `start_states` "eager" it also
     holds what `trace` needs. `cluster`, a Dask scheduler's address or file, has phase 1 done by its workers,
-    which must see `store`. `emit` gets `longalign.events`.
+    which must see `store`. `emit` gets `longalign.events`. Where nothing aligns, which is in local mode only,
+    the alignment has score 0 and no operations.
 
     Raises InputError, UsageError, StoreError or BackendError.
     """
@@ -114,17 +133,18 @@ def score(
     devices: Items[int] = (),
     memory: int | None = None,
     store: str | PathLike[str] | None = None,
+    store_budget: int | None = None,
     start_states: StartStates = "lazy",
-    cluster: str | None = None,
+    cluster: str | PathLike[str] | None = None,
     emit: Emit = ignore,
 ) -> BestCell:
     """The optimal score and where an alignment with it ends, in O(m + n) memory. See `align`.
 
-    The end is given as the number of query and target letters before it.
+    The end is given as the number of letters before it, of what was given as query and target; in local mode
+    it is `BestCell()`, with score 0, if nothing aligns. `store_budget` is for "eager" start states.
     """
-    using = resources(backend, threads, devices, memory, cluster=cluster)
-    end = _run("score", query, target, scoring, mode, using, start_states, store, emit).end
-    return BestCell(end.value, end.i, end.j)
+    using = resources(backend, threads, devices, memory, store_budget, cluster)
+    return _run("score", query, target, scoring, mode, using, start_states, store, emit).best
 
 
 def resume(
@@ -134,16 +154,17 @@ def resume(
     threads: int | None = None,
     devices: Items[int] = (),
     memory: int | None = None,
-    cluster: str | None = None,
+    cluster: str | PathLike[str] | None = None,
     emit: Emit = ignore,
 ) -> Alignment | BestCell:
     """Go on with the run that a store belongs to, on any back end; returns what it would have returned.
 
-    Raises StoreError if there is no such store, if it is in use, or if a sequence file has changed.
+    Raises StoreError if there is no such store, if it is in use, or if a sequence file has changed,
+    InputError if such a file cannot be read, UsageError if there is too little memory or disk, BackendError.
     """
     using = resources(backend, threads, devices, memory, cluster=cluster)
     outcome = pipeline.resume(Path(store), using, emit=emit)
-    return outcome.alignment or BestCell(outcome.end.value, outcome.end.i, outcome.end.j)
+    return outcome.best if outcome.alignment is None else outcome.alignment
 
 
 def trace(
@@ -162,10 +183,11 @@ def trace(
     Phase 1 is not swept again; the tile of that cell must be finished. In global mode it is the alignment of
     the first `i` and the first `j` letters. Raises UsageError for a cell outside the matrix, StoreError if
     the store was made without `start_states="eager"` or lacks the tile, InputError if no local alignment ends
-    there.
+    there, BackendError.
     """
     using = resources(backend, threads, devices, memory)
-    alignment = trace_cell(Path(store), (i, j), using, emit=emit).alignment
+    cell = _whole("i", i), _whole("j", j)
+    alignment = trace_cell(Path(store), cell, using, emit=emit).alignment
     assert alignment is not None
     return alignment
 

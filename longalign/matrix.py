@@ -12,12 +12,11 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from operator import index
 from pathlib import Path
-from typing import SupportsIndex
 
 from longalign.alphabet import Alphabet
 from longalign.errors import InputError
+from longalign.whole import as_whole
 
 #: A matrix has at most so many letters.
 LARGEST_ALPHABET = 32
@@ -44,7 +43,7 @@ class SubstitutionMatrix:
     lowest: int = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if not self.name or _NOT_IN_A_NAME.search(self.name):
+        if not isinstance(self.name, str) or not self.name or _NOT_IN_A_NAME.search(self.name):
             raise InputError(f"matrix {self.name!r}: a name has letters, digits and ._+- only")
         self._check_letters()
         object.__setattr__(self, "scores", tuple(tuple(map(self._whole, row)) for row in self.scores))
@@ -58,6 +57,8 @@ class SubstitutionMatrix:
 
     def _check_letters(self) -> None:
         letters = self.letters
+        if not isinstance(letters, str):
+            raise InputError(f"matrix {self.name}: its letters are a text, not {letters!r}")
         if not 2 <= len(letters) <= LARGEST_ALPHABET:
             raise InputError(f"matrix {self.name}: {len(letters)} letters, not 2 to {LARGEST_ALPHABET}")
         for letter in letters:
@@ -67,9 +68,10 @@ class SubstitutionMatrix:
                 raise InputError(f"matrix {self.name}: the letter {letter!r} stands there twice")
 
     def _whole(self, score: object) -> int:
-        if isinstance(score, bool) or not isinstance(score, SupportsIndex):
-            raise InputError(f"matrix {self.name}: scores must be whole numbers, not {score!r}")
-        return index(score)
+        try:
+            return as_whole(score)
+        except TypeError:
+            raise InputError(f"matrix {self.name}: scores must be whole numbers, not {score!r}") from None
 
     @classmethod
     def load(cls, name: str) -> SubstitutionMatrix:

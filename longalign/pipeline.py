@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 from longalign._version import __version__
 from longalign.alignment import Alignment, Mode
 from longalign.backends.base import Backend, Workers
-from longalign.boundary import Waypoint
+from longalign.boundary import BestCell, Waypoint
 from longalign.engine import Engine
 from longalign.engines.local import LocalEngine
 from longalign.errors import StoreError, UsageError
@@ -62,6 +62,11 @@ class Outcome:
     def is_empty(self) -> bool:
         """Whether nothing aligns: local mode, and no positive score."""
         return self.mode == "local" and self.end.value == 0
+
+    @property
+    def best(self) -> BestCell:
+        """Score and end."""
+        return BestCell(self.end.value, self.end.i, self.end.j)
 
 
 def run(

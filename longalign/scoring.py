@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from operator import index
-from typing import Any, SupportsIndex
+from typing import Any
 
 from longalign.alphabet import DNA, Alphabet
 from longalign.errors import InputError
 from longalign.matrix import SubstitutionMatrix
+from longalign.whole import as_whole
 
 #: Stands for minus infinity on boundaries. One cell may lower it by alpha + beta before a finite
 #: value replaces it; `LARGEST_PARAMETER` keeps that, and every finite value, inside 32 bits.
@@ -57,9 +57,10 @@ class Scoring:
     def __post_init__(self) -> None:
         for name in (*PAIR_FIELDS, *COST_FIELDS):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, SupportsIndex):
-                raise InputError(f"scoring: {name} must be a whole number, not {value!r}")
-            object.__setattr__(self, name, index(value))  # NumPy's whole numbers become Python's
+            try:
+                object.__setattr__(self, name, as_whole(value))
+            except TypeError:
+                raise InputError(f"scoring: {name} must be a whole number, not {value!r}") from None
         if self.matrix is None:
             self._check_pairs()
         else:

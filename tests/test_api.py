@@ -57,7 +57,7 @@ def test_trace_finds_the_alignment_of_a_run_again_and_others(tmp_path, mode):
     whole = longalign.align(QUERY, TARGET, store=store, start_states="eager", **options)
     again = longalign.trace(store, whole.query_end, whole.target_end, backend="cpu")
     assert (again.score, again.cigar) == (whole.score, whole.cigar)
-    shorter = longalign.trace(str(store), 5, 4, backend="cpu")
+    shorter = longalign.trace(str(store), np.uint8(5), np.int16(4), backend="cpu")
     assert (shorter.query_end, shorter.target_end, shorter.rescore()) == (5, 4, shorter.score)
 
 
@@ -124,6 +124,14 @@ def test_advances_add_up_to_what_a_phase_computed(phase):
         (lambda: longalign.align("A", "A", threads=0), longalign.UsageError, "at least 1, not 0"),
         (lambda: longalign.align("A", "A", threads=2.5), longalign.UsageError, "whole number"),
         (lambda: longalign.align("A", "A", threads=True), longalign.UsageError, "whole number"),
+        (lambda: longalign.align("A", "A", memory="8G"), longalign.UsageError, "memory must be"),
+        (lambda: longalign.align("A", "A", store_budget=1.5), longalign.UsageError, "store_budget must be"),
+        (lambda: longalign.align("A", "A", store_budget=-1), longalign.UsageError, "at least 0, not -1"),
+        (lambda: longalign.align("A", "A", devices=["0"]), longalign.UsageError, "devices must be a whole"),
+        (lambda: longalign.align("A", "A", cluster=8786), longalign.UsageError, "cluster must be"),
+        (lambda: longalign.align("A", "A", devices=0), longalign.UsageError, "must be a list .*, not 0"),
+        (lambda: longalign.trace("/nowhere", "5", 5, backend="cpu"), longalign.UsageError, "i must be"),
+        (lambda: longalign.trace("/nowhere", 5, 5.0, backend="cpu"), longalign.UsageError, "j must be"),
         (lambda: longalign.resume("/nowhere", backend="cpu"), longalign.StoreError, "not a store"),
         (lambda: longalign.Scoring(match=0), longalign.InputError, "match must be positive"),
     ],
@@ -154,6 +162,13 @@ def test_the_example_in_the_readme_is_true():
 def test_what_holds_no_letters_is_named(given):
     with pytest.raises(longalign.InputError, match=f"query: want text.* not {type(given).__name__}"):
         longalign.align(given, TARGET, backend="cpu")
+
+
+def test_a_score_with_start_states_keeps_to_its_budget(tmp_path):
+    options = {"start_states": "eager", "store": tmp_path / "s", "backend": "cpu"}
+    with pytest.raises(longalign.UsageError, match="--store-budget 1 is too small"):
+        longalign.score(QUERY, TARGET, store_budget=1, **options)
+    assert longalign.score(QUERY, TARGET, store_budget=1 << 20, **options).score > 0
 
 
 def test_a_scoring_that_is_none_is_named():

@@ -7,6 +7,7 @@ import io
 import json
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -674,6 +675,24 @@ def test_a_report_that_cannot_be_written_is_one_line(run, refuse, pair, monkeypa
     with monkeypatch.context() as patch:
         patch.setattr("sys.stdout", None)
         assert refuse(*arguments) == (1, "stdout: cannot be written: it is closed")
+
+
+def test_names_that_the_locale_cannot_write_are_written_all_the_same(pair):
+    Path("n.fa").write_text(f">\u00e9\u03b1\n{QUERY}\n", encoding="utf-8")
+    for encoding in ("ascii", "latin-1"):
+        command = [sys.executable, "-m", "longalign", "align", "n.fa", *pair[1:], "-q"]
+        where = {**os.environ, "PYTHONIOENCODING": encoding}
+        done = subprocess.run(command, capture_output=True, env=where, check=False)
+        assert (done.returncode, done.stderr) == (0, b"")
+        assert done.stdout.decode("utf-8").startswith(f"\u00e9\u03b1\t{len(QUERY)}\t")
+
+
+def test_without_stderr_an_error_goes_nowhere_else(pair):
+    for arguments, code in ((["score", *pair], 0), (["score", "nowhere.fa", *pair[1:]], 1), (["score"], 2)):
+        command = shlex.join([sys.executable, "-m", "longalign", *arguments]) + " 2>&-"
+        done = subprocess.run(command, shell=True, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (code, "")
+        assert "longalign" not in done.stdout
 
 
 # --- help

@@ -106,6 +106,7 @@ def test_a_name_that_means_no_matrix_is_refused_in_a_line(name, message):
         ("AC", ((1, 2), (3,)), "2 letters need 2 rows of 2 scores"),
         ("AC", ((1, 2), (3, 4.0)), "scores must be whole numbers, not 4.0"),
         ("ac", ((1, 2), (3, 4)), "'a' is not an upper-case letter or a sign"),
+        (["A", "C"], ((1, 2), (3, 4)), "its letters are a text, not "),
     ],
 )
 def test_what_is_no_matrix_is_refused(letters, scores, message):

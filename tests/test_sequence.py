@@ -371,6 +371,8 @@ def test_any_text_is_taken_or_refused_at_its_first_wrong_letter(letters: str) ->
 def test_letters_that_cannot_be_a_sequence() -> None:
     with pytest.raises(InputError, match="record 'x' has no letters"):
         Sequence.from_letters("x", "")
+    with pytest.raises(InputError, match=r"want an alphabet, as scoring\.alphabet is, not str"):
+        Sequence.from_letters("x", "ACGT", alphabet="DNA")
     for name in ("", "two words", "tab\tbed", " x", "x\n"):
         with pytest.raises(InputError, match="a sequence name must be one printable word"):
             Sequence.from_letters(name, "ACGT")

@@ -342,6 +342,17 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path, cause):
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_a_file_system_that_turns_read_only_is_one_line(tmp_path, monkeypatch):
+    """Then what was begun cannot be removed either."""
+
+    def refuse(*_, **__):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    with pytest.raises(StoreError, match=r"x: cannot be written: Read-only file system"):
+        fail_while_writing(tmp_path / "x", OSError(errno.EROFS, os.strerror(errno.EROFS)))
+
+
 def test_leftovers_of_killed_writes_are_removed(tmp_path):
     path = tmp_path / "s"
     new_store(path).close()

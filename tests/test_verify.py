@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import numpy as np
@@ -186,8 +187,23 @@ def test_lines_find_their_records(tmp_path: Path) -> None:
         "line 2: column 1 (query name): claims b, is a"
     ]
     paf.write_text("z\t4\t0\t4\t+\td\t4\t0\t4\t4\t4\t60\tcg:Z:4=\n")
-    with pytest.raises(InputError, match=r"q\.fa: no record named 'z'; the file has a, b"):
+    with pytest.raises(InputError, match=r"x\.paf: line 1: .*q\.fa: no record named 'z'; the file has a, b"):
         verify_paf(str(paf), query, target)
+
+
+def test_stdin_is_read_for_one_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "t.fa").write_text(">t\nACGT\n")
+    letters = b">a\nACGT\n>b\nACGT\n"
+    lines = [f"{name}\t4\t0\t4\t+\tt\t4\t0\t4\t4\t4\t255\tcg:Z:4=\n" for name in "ab"]
+    paf = tmp_path / "x.paf"
+    for text, named in ((lines[0] * 6, None), (lines[0] + lines[1], "b")):
+        paf.write_text(text)
+        monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(letters)))
+        if named is None:
+            assert verify_paf(str(paf), "-", str(tmp_path / "t.fa")).ok
+            continue
+        with pytest.raises(InputError, match="stdin: it was read for record a: to find b, give a file"):
+            verify_paf(str(paf), "-", str(tmp_path / "t.fa"))
 
 
 def test_regions_count_from_the_start_of_the_record(tmp_path: Path) -> None:

@@ -24,6 +24,8 @@ _INTERRUPTED = 130
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code. argparse exits by itself, with 2, on bad usage."""
+    if sys.stderr is None:  # closed by whoever started us: what would be printed there must not go to stdout
+        sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - for as long as the process lives
     options = build_parser().parse_args(arguments)
     interrupts: list[int] = []
 

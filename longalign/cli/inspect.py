@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import stat
 from argparse import Namespace
 from collections.abc import Callable
 from functools import partial
@@ -58,8 +59,17 @@ def inspect(path: Path) -> dict[str, object]:
         "pieces": groups,
         "pieces_done": len(pieces),
         "damaged": damaged,
-        "bytes": sum(file.stat().st_size for file in path.rglob("*") if file.is_file()),
+        "bytes": sum(map(_size, path.rglob("*"))),
     }
+
+
+def _size(path: Path) -> int:
+    """Bytes of a file; 0 for a folder, and for a file that has been renamed meanwhile."""
+    try:
+        found = path.lstat()
+    except FileNotFoundError:
+        return 0
+    return found.st_size if stat.S_ISREG(found.st_mode) else 0
 
 
 def _in_words(report: dict[str, Any]) -> str:

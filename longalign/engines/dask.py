@@ -25,7 +25,6 @@ from pathlib import Path
 from time import sleep
 from typing import Any, TypeVar
 
-import psutil
 from distributed import Client, Security, Worker, get_worker, rpc
 from distributed import Future as Task
 
@@ -36,6 +35,7 @@ from longalign.engines.shared import SharedStoreEngine, open_device, sweep_store
 from longalign.errors import BackendError, LongalignError, StoreError
 from longalign.events import Emit, Notice, TileFinished
 from longalign.geometry import Tile
+from longalign.host import free_memory
 from longalign.store import DirectoryStore
 from longalign.store.base import DamagedTile
 
@@ -254,7 +254,7 @@ def _look_at_device(
 ) -> tuple[str, DeviceFacts, int]:
     """The version of longalign, the facts about the device, and bytes of memory to plan with."""
     device = open_device(_DeviceOf(backend, dask_worker.state.nthreads))
-    limit = dask_worker.memory_manager.memory_limit or psutil.virtual_memory().available
+    limit = dask_worker.memory_manager.memory_limit or free_memory()
     return __version__, DeviceFacts.of(device, rows, cols, devices), int(limit * _MEMORY_SHARE)
 
 

@@ -8,7 +8,8 @@ import secrets
 import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from io import TextIOWrapper
 from pathlib import Path
 from typing import Literal, TextIO
 
@@ -16,8 +17,8 @@ from longalign.errors import InputError
 
 STDOUT = "-"
 
-#: What a write can fail with while the program is right: the disk is full or broken.
-_DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO}
+#: What a write can fail with while the program is right: the disk is full or broken, or may only be read.
+_DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.ESTALE}
 
 
 @contextmanager
@@ -32,6 +33,10 @@ def open_output(path: str | os.PathLike[str]) -> Iterator[TextIO]:
     """
     if os.fspath(path) == STDOUT:
         check_output(path)
+        if isinstance(
+            sys.stdout, TextIOWrapper
+        ):  # in UTF-8, whatever the locale; names of files may be no text
+            sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
         try:
             yield sys.stdout
             sys.stdout.flush()
@@ -55,7 +60,8 @@ def open_output(path: str | os.PathLike[str]) -> Iterator[TextIO]:
         if not direct:
             temporary.replace(target)
     except BaseException as error:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
         if isinstance(error, OSError) and error.errno in _DISK_ERRORS:
             raise _cannot_write(path, error) from error
         raise

@@ -16,7 +16,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from longalign.alphabet import DNA, Alphabet
-from longalign.formats.paf import STDIN, PafRecord, read_paf
+from longalign.errors import InputError
+from longalign.fasta import STDIN
+from longalign.formats.paf import PafRecord, read_paf
 from longalign.scoring import Scoring
 from longalign.sequence import Sequence, read_sequence
 
@@ -26,6 +28,9 @@ _QUERY_BASE = bytes.maketrans(b"URYSWKMBDHVN", b"T" + b"?" * 11)
 _TARGET_BASE = bytes.maketrans(b"URYSWKMBDHVN", b"T" + b"!" * 11)
 _COMPLEMENT = bytes.maketrans(b"ACGT", b"TGCA")
 _COMPLEMENT_SHOWN = bytes.maketrans(b"ACGTURYSWKMBDHVN", b"TGCAAYRSWMKVHDBN")
+
+#: Records of a file that are kept: lines come in any order.
+_KEPT_RECORDS = 2
 
 _RUN = re.compile(r"(\d+)([MID=X])")
 CigarRuns = list[tuple[int, str]]
@@ -81,12 +86,15 @@ def verify_paf(paf: str, query: str, target: str, scoring: Scoring | None = None
     False claims are returned, in the order of the file. Raises InputError if a file cannot be read, a
     line is not PAF or has no cg tag, or names a record that the FASTA file does not have.
     """
-    find = lru_cache(maxsize=4)(_find)
+    queries, targets = _Records(query), _Records(target)
     result = Verification(paf)
     for record in read_paf(paf):
         meaning = record.meaning[1] if scoring is None and "tg" in record.tags else scoring
         alphabet = meaning.alphabet if meaning is not None else DNA
-        pair = find(query, record.query_name, alphabet), find(target, record.target_name, alphabet)
+        try:
+            pair = queries.find(record.query_name, alphabet), targets.find(record.target_name, alphabet)
+        except InputError as error:
+            raise InputError(f"{paf}: line {record.line}: {error}") from error
         runs = [(int(length), op) for length, op in _RUN.findall(record.cigar)]
         result.alignments += 1
         result.columns += sum(length for length, _ in runs)
@@ -95,10 +103,23 @@ def verify_paf(paf: str, query: str, target: str, scoring: Scoring | None = None
     return result
 
 
-def _find(spec: str, name: str, alphabet: Alphabet) -> Sequence:
-    """The record called `name` of a file, or the one sequence that `spec` chooses."""
-    whole_file = spec == STDIN or os.path.isfile(spec)  # noqa: PTH113 - Path.is_file raises EACCES
-    return read_sequence(f"{spec}:{name}" if whole_file else spec, alphabet)
+class _Records:
+    """What a specification chooses: a sequence, or all records of a file, of which it keeps the last few."""
+
+    def __init__(self, spec: str) -> None:
+        self._spec, self._of_stdin = spec, ""
+        self.find = lru_cache(maxsize=_KEPT_RECORDS)(self._find)
+
+    def _find(self, name: str, alphabet: Alphabet) -> Sequence:
+        """The record called `name`, or the one sequence."""
+        if self._spec == STDIN:
+            if self._of_stdin:
+                raise InputError(
+                    f"stdin: it was read for record {self._of_stdin}: to find {name}, give a file"
+                )
+            self._of_stdin = name
+        whole_file = self._spec == STDIN or os.path.isfile(self._spec)  # noqa: PTH113 - is_file raises EACCES
+        return read_sequence(f"{self._spec}:{name}" if whole_file else self._spec, alphabet)
 
 
 def _problems(

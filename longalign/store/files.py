@@ -7,7 +7,7 @@ import fcntl
 import os
 import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
 from threading import Lock as Mutex
@@ -43,7 +43,8 @@ def atomic_path(path: Path) -> Iterator[Path]:
     except OSError as error:
         raise StoreError(f"{path}: cannot be written: {error.strerror or error}") from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):  # whoever opens the store next removes it, too
+            temporary.unlink(missing_ok=True)
 
 
 def _flush(path: Path) -> None:

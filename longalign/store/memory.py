@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from threading import Lock
 
 from longalign.boundary import Waypoint
 from longalign.geometry import Tile
@@ -22,6 +23,7 @@ class MemoryStore:
     def __init__(self, edges_only: bool = False) -> None:
         self._edges_only = edges_only
         self._tiles: dict[tuple[int, int], TileRecord] = {}
+        self._lock = Lock()
         self._path: tuple[list[Waypoint], bool] = ([], False)
         self._pieces: dict[int, Piece] = {}
 
@@ -32,12 +34,13 @@ class MemoryStore:
         return (tile.row, tile.col) in self._tiles
 
     def put_tile(self, tile: Tile, record: TileRecord) -> None:
-        self._tiles[tile.row, tile.col] = record
-        above, beside = (tile.row - 1, tile.col), (tile.row, tile.col - 1)
-        if self._edges_only and above in self._tiles:
-            self._tiles[above] = replace(self._tiles[above], rows=NO_LINES)
-        if self._edges_only and beside in self._tiles:
-            self._tiles[beside] = replace(self._tiles[beside], cols=NO_LINES)
+        with self._lock:  # two devices may each drop a line of one tile
+            self._tiles[tile.row, tile.col] = record
+            above, beside = (tile.row - 1, tile.col), (tile.row, tile.col - 1)
+            if self._edges_only and above in self._tiles:
+                self._tiles[above] = replace(self._tiles[above], rows=NO_LINES)
+            if self._edges_only and beside in self._tiles:
+                self._tiles[beside] = replace(self._tiles[beside], cols=NO_LINES)
 
     def hurry(self) -> None:
         """A tile is there as soon as it is put."""

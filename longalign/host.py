@@ -1,0 +1,45 @@
+"""What this process may take of the machine that it runs on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+
+#: Where the kernel says which control groups this process is in, and where these are.
+_OWN_GROUPS, _GROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
+
+#: Files of a group, and the line of memory.stat that counts what it would give back: of version 2, and of 1.
+_NAMES = "memory.max", "memory.current", "inactive_file"
+_OLD_NAMES = "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"
+
+
+def free_memory() -> int:
+    """Bytes of memory that are free, for a process with the limits of a container or of a batch system."""
+    return min([int(psutil.virtual_memory().available), *_free_in_groups()])
+
+
+def _free_in_groups() -> Iterator[int]:
+    """Bytes that each control group of this process leaves it: none where there are no such groups."""
+    with suppress(OSError):
+        for line in _OWN_GROUPS.read_text().splitlines():
+            _, controllers, path = line.split(":", 2)
+            if not controllers:
+                top, names = _GROUPS, _NAMES
+            elif "memory" in controllers.split(","):
+                top, names = _GROUPS / "memory", _OLD_NAMES
+            else:
+                continue
+            own = top / path.lstrip("/")  # in a container, often not there: then `top` is the container's
+            groups = [own, *own.parents]
+            for group in groups[: groups.index(top) + 1]:
+                with suppress(OSError, ValueError):  # ValueError: the limit is "max"
+                    yield _free(group, *names)
+
+
+def _free(group: Path, limit: str, used: str, reclaimable: str) -> int:
+    stat = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+    taken = int((group / used).read_text()) - int(stat.get(reclaimable, 0))
+    return max(0, int((group / limit).read_text()) - taken)

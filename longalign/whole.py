@@ -1,0 +1,13 @@
+"""Whole numbers of whatever type: Python's and NumPy's, but neither truth values nor text."""
+
+from __future__ import annotations
+
+from operator import index
+from typing import Any
+
+
+def as_whole(value: Any) -> int:
+    """A whole number as Python's int. Raises TypeError for anything else."""
+    if isinstance(value, bool):
+        raise TypeError("a truth value is no number here")
+    return index(value)
