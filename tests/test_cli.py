@@ -624,6 +624,11 @@ def test_out_of_memory_is_one_line(refuse, pair, monkeypatch):
             "interrupted; go on with: longalign resume 'it'\"'\"'s' --cluster tcp://host:1",
         ),
         (["align", "q.fa", "t.fa", "--store=-w"], "interrupted; go on with: longalign resume ./-w"),
+        (["resume", "it's"], "interrupted; go on with: longalign resume 'it'\"'\"'s'"),
+        (
+            ["resume", "-q", "it's", "-o", "new.paf", "--json", "-"],
+            "interrupted; go on with: longalign resume 'it'\"'\"'s' --output=new.paf --json=-",
+        ),
         (["verify", "x.paf", "q.fa", "t.fa"], "interrupted"),
         (["trace", "it's", "--end", "1,1"], "interrupted"),
     ],
@@ -636,6 +641,7 @@ def test_an_interrupt_says_how_to_go_on(refuse, run, pair, monkeypatch, argument
         raise KeyboardInterrupt
 
     monkeypatch.setattr("longalign.cli.align.read_sequence", interrupt)
+    monkeypatch.setattr("longalign.pipeline.resume", interrupt)
     monkeypatch.setattr("longalign.cli.verify.verify_paf", interrupt)
     monkeypatch.setattr("longalign.cli.trace.trace_cell", interrupt)
     assert refuse(*arguments) == (130, text)

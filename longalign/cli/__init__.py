@@ -85,9 +85,14 @@ def _how_to_resume(options: Namespace) -> str:
         return "interrupted; with --store DIR a run can be resumed"
     if not (Path(options.store) / "manifest.json").is_file():
         return "interrupted; nothing was stored yet"
-    cluster = ["--cluster", options.cluster] if options.cluster else []
     store = f"./{options.store}" if options.store.startswith("-") else options.store  # no option
-    return f"interrupted; go on with: {shlex.join(['longalign', 'resume', store, *cluster])}"
+    again = ["--cluster", options.cluster] if options.cluster else []
+    if (
+        "query" not in options
+    ):  # what `resume` itself is given holds for once: the store notes that of the run
+        again += [f"--output={options.output}"] * (options.output is not None)
+        again += [f"--json={options.json}"] * (options.json is not None)
+    return f"interrupted; go on with: {shlex.join(['longalign', 'resume', store, *again])}"
 
 
 def _fail(text: str, code: int) -> int:
