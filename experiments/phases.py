@@ -1,7 +1,7 @@
 """Time whole alignments, phase by phase, in a process that has aligned before, and see what they take.
 
     python experiments/phases.py --genomes DIR [--pairs chlamydia ecoli ...] [--backend auto] [--repeats 3]
-                                 [--after PAIR] [--store-in DIR] [--out FILE]
+                                 [--after PAIR] [--store-in DIR] [--with-score] [--out FILE]
 
 DIR holds NAME.fa.gz files. Each pair has a process of its own, which runs the `longalign align` command once
 to load its kernels, and then as often as asked; the median counts. Where that takes too long, another pair
@@ -9,7 +9,8 @@ may be aligned first, and the first run counts: `--after ecoli --repeats 0`. `se
 command to the PAF file, the reading of the FASTA files included, the start of Python not. With `--store-in`
 boundaries go to a store there. Beside the times: peak host memory of the process, peak device memory while it
 ran, and bytes a boundary cell of the store. Known scores are checked, and every alignment by
-`longalign verify`.
+`longalign verify`. `--with-score` runs `longalign score`, which keeps no lattice, in turn with `align`:
+`lattice_share` is what the lattice, and its file if there is a store, cost phase 1.
 """
 
 from __future__ import annotations
@@ -59,6 +60,7 @@ def _parse() -> argparse.Namespace:
         "--after", choices=PAIRS, help="a pair to align first, to load the kernels of its mode"
     )
     parser.add_argument("--store-in", type=Path)
+    parser.add_argument("--with-score", action="store_true")
     parser.add_argument("--out", type=Path)
     return parser.parse_args()
 
@@ -69,7 +71,7 @@ def measure(name: str, options: argparse.Namespace) -> dict[str, object]:
     with tempfile.TemporaryDirectory() as folder:
         paf, summary = Path(folder, "out.paf"), Path(folder, "summary.json")
         command = [*_command(pair, options, paf), "--json", str(summary)]
-        seconds, summaries, store_bytes = [], [], None
+        seconds, summaries, store_bytes, alone = [], [], None, []
         if options.after is not None:
             _load_kernels(options)
         for _ in range(options.repeats + 1):
@@ -82,9 +84,13 @@ def measure(name: str, options: argparse.Namespace) -> dict[str, object]:
                     sys.exit(f"{name}: longalign ended with exit code {code}")
                 summaries.append(json.loads(summary.read_text()))
                 store_bytes = _bytes_a_cell(store) if options.store_in else None
+            if options.with_score:
+                alone.append(_score_seconds(pair, options, Path(folder, "score.json")))
         verified = longalign(["verify", str(paf), *_files(pair, options)]) == 0
     counted = slice(min(1, options.repeats), None)
     found, best = summaries[-1], pair.best
+    phases = _median_phases([summary["phases"] for summary in summaries[counted]])
+    score_alone = statistics.median(alone[counted]) if alone else None
     return {
         "pair": name, "after": options.after, "backend": found["backend"], "score": found["score"],
         "end": found["end"],
@@ -93,7 +99,8 @@ def measure(name: str, options: argparse.Namespace) -> dict[str, object]:
         and (best is None or (found["score"], *found["end"].values()) == (best.score, best.i, best.j)),
         "first_seconds": seconds[0], "seconds": seconds[counted],
         "median_seconds": statistics.median(seconds[counted]),
-        "phases": _median_phases([summary["phases"] for summary in summaries[counted]]),
+        "phases": phases, "score_alone_seconds": score_alone,
+        "lattice_share": phases["score"] / score_alone - 1 if score_alone else None,
         "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         "store_bytes_a_cell": store_bytes,
     }  # fmt: skip
@@ -105,6 +112,14 @@ def _load_kernels(options: argparse.Namespace) -> None:
     with tempfile.TemporaryDirectory() as folder:
         if longalign(_command(pair, options, Path(folder, "out.paf"))):
             sys.exit(f"{options.after}: not aligned")
+
+
+def _score_seconds(pair: Pair, options: argparse.Namespace, summary: Path) -> float:
+    """What phase 1 takes where only the score is wanted."""
+    _, *rest = _command(pair, options, summary.with_suffix(".txt"))
+    if longalign(["score", *rest, "--json", str(summary)]):
+        sys.exit("not scored")
+    return float(json.loads(summary.read_text())["phases"][0]["seconds"])
 
 
 def _files(pair: Pair, options: argparse.Namespace) -> list[str]:
@@ -137,7 +152,8 @@ def _line(run: dict[str, object]) -> str:
     return (
         f"{'ok ' if run['ok'] else 'BAD'} {run['pair']:14} {run['median_seconds']:.3f} s (first "
         f"{run['first_seconds']:.1f} s): {phases}; host {run['peak_bytes'] >> 20} MiB, device "
-        f"{(run['peak_device_bytes'] or 0) >> 20} MiB, {run['store_bytes_a_cell']} bytes a cell"
+        f"{(run['peak_device_bytes'] or 0) >> 20} MiB, {run['store_bytes_a_cell']} bytes a cell, "
+        f"lattice {run['lattice_share']}"
     )
 
 
