@@ -429,7 +429,7 @@ def test_a_false_paf(run, pair):
     code, out, err = run("verify", "x.paf", "q.fa", "t.fa")
     assert code == 1
     assert f"claims 99, is {SCORE}" in out
-    assert err == "longalign: x.paf: 1 false claims\n"
+    assert err == "longalign: x.paf: 1 false claim\n"
     code, _, err = run("verify", "x.paf", "q.fa", "t.fa", "--match", "1")
     assert code == 2
     assert "give all of --match, --mismatch, --gap-open and --gap-extend" in err

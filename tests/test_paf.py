@@ -108,8 +108,8 @@ def test_a_missing_tag_is_named_when_it_is_wanted(read: Read, tag: str) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("\t255\ttp:A:P\tAS:i:-4\tNM:i:2\tcg:Z:3=1D2=1I1X", "", "11 columns, want at least 12"),
-        (LINE, "rubbish", "1 columns, want at least 12"),
+        ("\t255\ttp:A:P\tAS:i:-4\tNM:i:2\tcg:Z:3=1D2=1I1X", "", "columns separated by tabs: 11, want"),
+        (LINE, "rubbish", "columns separated by tabs: 1, want at least 12"),
         ("q\t10\t", "q\tten\t", "column 2 (query length): 'ten' is not a whole number"),
         ("\t2\t8\t", "\t-2\t8\t", "column 3 (query start): '-2' is not a whole number"),
         ("\t7\t255", "\t7.0\t255", "column 11 (block length): '7.0' is not a whole number"),
@@ -171,7 +171,7 @@ def test_stdin(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_binary_files_are_not_paf(tmp_path: Path) -> None:
     path = tmp_path / "x.paf"
     path.write_bytes(bytes(range(256)))
-    with pytest.raises(InputError, match=r"x\.paf: line 1: 2 columns, want at least 12"):
+    with pytest.raises(InputError, match=r"x\.paf: line 1: columns separated by tabs: 2, want"):
         list(read_paf(path))
 
 

@@ -18,5 +18,6 @@ def run_verify(options: Namespace) -> int:
     with open_output(STDOUT) as file:
         print(result, file=file)
     if not result.ok:
-        raise InputError(f"{options.paf}: {len(result.problems)} false claims")
+        count = len(result.problems)
+        raise InputError(f"{options.paf}: {count} false claim{'s' * (count != 1)}")
     return 0

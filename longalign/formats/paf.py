@@ -197,7 +197,7 @@ def read_paf(path: str | os.PathLike[str]) -> Iterator[PafRecord]:
 
 def _parse(source: str, line: int, fields: list[str]) -> PafRecord:
     if len(fields) < _COLUMNS:
-        raise InputError(f"{len(fields)} columns, want at least {_COLUMNS}, separated by tabs")
+        raise InputError(f"columns separated by tabs: {len(fields)}, want at least {_COLUMNS}")
     numbers = {
         column: _number(fields[column], f"column {column + 1} ({n})") for column, n in _NUMBERS.items()
     }
