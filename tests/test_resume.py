@@ -399,6 +399,28 @@ def test_a_disk_that_lacks_room_for_the_missing_tiles_is_refused_and_a_finished_
     assert result(small_run(tmp_path)) == answer
 
 
+def test_a_disk_that_lacks_room_for_tiles_found_damaged_is_refused(tmp_path, answer, monkeypatch):
+    """Empty files, as a power cut may leave them, give no room back."""
+    small_run(tmp_path)
+    for tile in (tmp_path / "tiles").iterdir():
+        tile.write_bytes(b"")
+    monkeypatch.setattr("longalign.plan.disk_usage", lambda _: SimpleNamespace(free=10))
+    with pytest.raises(UsageError, match="and 10 of the disk are free"):
+        small_run(tmp_path)
+    monkeypatch.undo()
+    assert result(small_run(tmp_path)) == answer
+
+
+def test_a_piece_of_another_stretch_is_computed_again(tmp_path, answer):
+    """It is whole, and of this run; as if a path had been stored anew in other groups."""
+    small_run(tmp_path)
+    first, second = (tmp_path / "pieces" / f"p{number:06d}.h5" for number in (0, 1))
+    shutil.copy(second, first)
+    events: list[Event] = []
+    assert result(small_run(tmp_path, events.append)) == answer
+    assert notices(events) == ["piece 0 does not fit the path; this step is done again"]
+
+
 # --- the command line, killed
 
 

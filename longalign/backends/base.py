@@ -22,7 +22,6 @@ Runs = tuple[NDArray[np.uint8], NDArray[np.int64]]
 #: since the last call. It may raise: the call then stops, leaves the device usable, and lets it pass.
 Progress = Callable[[int], None]
 
-
 #: Seconds between two such calls, about.
 PROGRESS_SECONDS = 0.1
 
