@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 from collections.abc import Callable
@@ -166,6 +167,16 @@ def test_stdin(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(b"\x1f\x8b\x08"), encoding="utf-8"))
     with pytest.raises(InputError, match=r"^-: not PAF: byte 2 of what was read is not text"):
         list(read_paf("-"))
+
+
+def test_gzipped_files(tmp_path: Path) -> None:
+    path, packed = tmp_path / "x.paf.gz", gzip.compress(f"{LINE}\n".encode())
+    path.write_bytes(packed + packed)  # members follow one another, as those of bgzip do
+    assert [record.line for record in read_paf(path)] == [1, 2]
+    for damaged in (packed[:-4], packed[:-8] + bytes(8), packed + b"rubbish"):
+        path.write_bytes(damaged)
+        with pytest.raises(InputError, match=r"x\.paf\.gz: damaged gzip: "):
+            list(read_paf(path))
 
 
 def test_binary_files_are_not_paf(tmp_path: Path) -> None:

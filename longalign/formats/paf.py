@@ -16,18 +16,22 @@ The mapping quality is 255, "not available": an exact alignment of two given seq
 
 from __future__ import annotations
 
+import gzip
 import os
 import re
 import sys
+import zlib
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
+from io import TextIOWrapper
 from pathlib import Path
-from typing import TextIO, cast
+from typing import BinaryIO, TextIO, cast
 
 from longalign.alignment import Alignment, Lengths, Mode, Ops, parse_cigar
 from longalign.errors import InputError
 from longalign.fasta import STDIN
+from longalign.fasta.source import GZIP_MAGIC
 from longalign.matrix import SubstitutionMatrix
 from longalign.scoring import Scoring
 from longalign.sequence import Sequence
@@ -168,31 +172,40 @@ class PafRecord:
 
 
 def read_paf(path: str | os.PathLike[str]) -> Iterator[PafRecord]:
-    """The records of a PAF file, or of stdin for "-", one line at a time; blank lines are skipped.
+    """The records of a PAF file, plain or gzip, or of stdin for "-", a line at a time, but for blank lines.
 
     CIGARs may hold M, as those of minimap2 do. Raises InputError with the number of the line.
     """
     source = os.fspath(path)
-    if source == STDIN and sys.stdin is None:  # closed by whoever started us
-        raise InputError("stdin: closed")
     try:
-        # Names are only compared and shown: bytes that are not UTF-8 need not stop the reading.
-        opened = (
-            nullcontext(sys.stdin)
-            if source == STDIN
-            else Path(path).open(encoding="utf-8", errors="backslashreplace")  # noqa: SIM115
-        )
-        with opened as file:
+        with _opened(source) as file:
             for number, line in enumerate(file, start=1):
                 if line.strip():
                     try:
                         yield _parse(source, number, line.rstrip("\r\n").split("\t"))
                     except InputError as error:
                         raise InputError(f"{source}: line {number}: {error}") from error
+    except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+        raise InputError(f"{source}: damaged gzip: {str(error).lower()}") from error
     except UnicodeDecodeError as error:  # from stdin, which is as strict as the locale says
         raise InputError(f"{source}: not PAF: byte {error.start + 1} of what was read is not text") from error
     except OSError as error:
         raise InputError(f"{source}: {(error.strerror or str(error)).lower()}") from error
+
+
+@contextmanager
+def _opened(source: str) -> Iterator[TextIO]:
+    """The text of a file or of stdin."""
+    if source != STDIN:
+        with Path(source).open("rb") as file:
+            is_gzip = file.peek(len(GZIP_MAGIC)).startswith(GZIP_MAGIC)
+            content = cast(BinaryIO, gzip.GzipFile(fileobj=file)) if is_gzip else file
+            # Names are only compared and shown: bytes that are not UTF-8 need not stop the reading.
+            yield TextIOWrapper(content, encoding="utf-8", errors="backslashreplace")
+    elif sys.stdin is None:  # closed by whoever started us
+        raise InputError("stdin: closed")
+    else:
+        yield sys.stdin
 
 
 def _parse(source: str, line: int, fields: list[str]) -> PafRecord:
