@@ -96,8 +96,13 @@ def _version(name: str) -> str | None:
         return None
 
 
+#: By these git tells its hooks where their repository is, which may be another one.
+_OF_HOOKS = {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"}
+
+
 def _output(*command: str) -> str | None:
+    where = {name: value for name, value in os.environ.items() if name not in _OF_HOOKS}
     try:
-        return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        return subprocess.run(command, capture_output=True, text=True, check=True, env=where).stdout.strip()
     except (OSError, subprocess.CalledProcessError):
         return None

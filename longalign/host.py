@@ -11,9 +11,12 @@ import psutil
 #: Where the kernel says which control groups this process is in, and where these are.
 _OWN_GROUPS, _GROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
 
-#: Files of a group, and the line of memory.stat that counts what it would give back: of version 2, and of 1.
-_NAMES = "memory.max", "memory.current", "inactive_file"
-_OLD_NAMES = "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"
+#: Files of a group, and what is before the names of sums over all below it: of version 2, and of 1.
+_NAMES = "memory.max", "memory.current", ""
+_OLD_NAMES = "memory.limit_in_bytes", "memory.usage_in_bytes", "total_"
+
+#: In memory.stat, copies of files, which count as used and are given back where memory is short.
+_CACHED = "inactive_file", "active_file"
 
 
 def free_memory() -> int:
@@ -24,7 +27,7 @@ def free_memory() -> int:
 def _free_in_groups() -> Iterator[int]:
     """Bytes that each control group of this process leaves it: none where there are no such groups."""
     with suppress(OSError):
-        for line in _OWN_GROUPS.read_text().splitlines():
+        for line in _OWN_GROUPS.read_text(errors="surrogateescape").splitlines():
             _, controllers, path = line.split(":", 2)
             if not controllers:
                 top, names = _GROUPS, _NAMES
@@ -39,7 +42,13 @@ def _free_in_groups() -> Iterator[int]:
                     yield _free(group, *names)
 
 
-def _free(group: Path, limit: str, used: str, reclaimable: str) -> int:
-    stat = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
-    taken = int((group / used).read_text()) - int(stat.get(reclaimable, 0))
+def _free(group: Path, limit: str, used: str, prefix: str) -> int:
+    taken = int((group / used).read_text()) - _cached(group, prefix)
     return max(0, int((group / limit).read_text()) - taken)
+
+
+def _cached(group: Path, prefix: str) -> int:
+    with suppress(OSError, ValueError):  # not every kernel says
+        stat = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+        return sum(int(stat[prefix + name]) for name in _CACHED if prefix + name in stat)
+    return 0

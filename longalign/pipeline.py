@@ -344,7 +344,8 @@ def _mending(step: Callable[[], T], store: Store, emit: Emit) -> T:
     """Run a step that reads tiles; whenever one is damaged, drop it and try again.
 
     The step must begin by sweeping whatever tiles are missing. Raises StoreError if a tile that was swept
-    again is damaged once more: the disk returns something else than what was written.
+    again is damaged once more: the disk returns something else than what was written. (A network file system
+    may say for a while that a file is missing.)
     """
     mended = set()
     while True:
@@ -354,7 +355,8 @@ def _mending(step: Callable[[], T], store: Store, emit: Emit) -> T:
             tile = damage.row, damage.col
             if tile in mended:
                 raise StoreError(f"{damage}; it was computed again, in vain: check the disk") from damage
-            mended.add(tile)
+            if not isinstance(damage.__cause__, FileNotFoundError):
+                mended.add(tile)
             _drop(damage, store, emit)
 
 

@@ -683,6 +683,17 @@ def test_a_report_that_cannot_be_written_is_one_line(run, refuse, pair, monkeypa
         assert refuse(*arguments) == (1, "stdout: cannot be written: it is closed")
 
 
+def test_inspect_does_not_mind_files_that_vanish_and_follows_links(run, pair, monkeypatch):
+    run("align", *pair, "-q", "--store", "s", "-o", "x.paf")
+    size = json.loads(run("inspect", "s", "--json")[1])["bytes"]
+    tile = next(Path("s/tiles").iterdir())
+    tile.rename("elsewhere")
+    tile.symlink_to(Path("elsewhere").absolute())
+    found = Path.rglob
+    monkeypatch.setattr(Path, "rglob", lambda path, *how: [*found(path, *how), path / ".tmp-gone"])
+    assert json.loads(run("inspect", "s", "--json")[1])["bytes"] == size
+
+
 def test_names_that_the_locale_cannot_write_are_written_all_the_same(pair):
     Path("n.fa").write_text(f">\u00e9\u03b1\n{QUERY}\n", encoding="utf-8")
     for encoding in ("ascii", "latin-1"):

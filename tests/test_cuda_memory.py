@@ -75,3 +75,24 @@ def test_arrays_arrive_in_the_block_whatever_is_in_the_memory_that_they_pass_thr
         for other in placed[:number]
         if one.size and other.size
     )
+
+
+@pytest.mark.parametrize(
+    ("sizes", "room", "launches"),
+    [
+        ([], (9,), []),
+        ([(4,), (5,), (1,)], (9,), [[0, 1], [2]]),
+        ([(4,), (6,), (3,)], (9,), [[0], [1, 2]]),
+        ([(20,), (1,), (8,), (20,)], (9,), [[0], [1, 2], [3]]),
+        ([(1, 5), (1, 5), (1, 5)], (9, 10), [[0, 1], [2]]),
+        ([(5, 1), (5, 1), (4, 1)], (9, 10), [[0], [1, 2]]),
+    ],
+)
+def test_launches_take_what_fits_in_order(sizes, room, launches):
+    assert list(memory.in_launches(range(len(sizes)), sizes, room)) == launches
+
+
+def test_a_launch_leaves_half_of_the_free_memory(waits):
+    workspace = memory.Workspace()
+    assert workspace.launch_room(1 << 40) == workspace.free_bytes() // 2
+    assert workspace.launch_room(1000) == 1000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -11,8 +12,14 @@ import pytest
 
 
 def git(folder, *arguments):
+    """What git says, whoever calls it, and wherever from."""
     who = ("-c", "user.name=x", "-c", "user.email=x@example.org")
-    subprocess.run(["git", "-C", folder, *who, *arguments], check=True, capture_output=True)
+    where = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    where |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
+    done = subprocess.run(
+        ["git", "-C", folder, *who, *arguments], check=True, capture_output=True, text=True, env=where
+    )
+    return done.stdout
 
 
 @pytest.fixture
@@ -20,8 +27,7 @@ def experiments(tmp_path, monkeypatch):
     """A folder of experiments with results, all committed; another repository is the working directory."""
     if shutil.which("git") is None:
         pytest.skip("there is no git")
-    for name in ("LONGALIGN_COMMIT", "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"):
-        monkeypatch.delenv(name, raising=False)
+    monkeypatch.delenv("LONGALIGN_COMMIT", raising=False)
     folder = tmp_path / "checkout" / "experiments"
     (folder / "results").mkdir(parents=True)
     for name in ("script.py", "results/x.json", "../module.py"):
@@ -31,6 +37,7 @@ def experiments(tmp_path, monkeypatch):
     git(folder.parent, "commit", "-m", "first")
     git(tmp_path, "init")
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GIT_DIR", str(tmp_path / ".git"))  # as in a hook of the other one
     monkeypatch.setattr(hardware, "__file__", str(folder / "hardware.py"))
     return folder
 
@@ -40,8 +47,7 @@ def commit():
 
 
 def test_the_commit_is_that_of_the_checkout_the_script_lies_in(experiments, monkeypatch):
-    head = (experiments.parent / ".git" / "refs" / "heads").iterdir()
-    assert next(head).read_text().startswith(commit())
+    assert git(experiments, "rev-parse", "HEAD").startswith(commit())
     monkeypatch.setenv("LONGALIGN_COMMIT", "told")
     assert commit() == "told"
 

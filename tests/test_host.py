@@ -19,7 +19,7 @@ def machine(tmp_path, monkeypatch):
     monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=FREE))
 
     def make(own, groups):
-        (tmp_path / "own").write_text(own)
+        (tmp_path / "own").write_text(own, errors="surrogateescape")
         for name, files in groups.items():
             (tmp_path / "groups" / name).mkdir(parents=True, exist_ok=True)
             for file, text in files.items():
@@ -30,11 +30,16 @@ def machine(tmp_path, monkeypatch):
     return make
 
 
-def group(limit, used=0, cached=0):
+def group(limit, used=0, cached=0, read_again=0):
     return {
         "memory.max": f"{limit}\n", "memory.current": f"{used}\n",
-        "memory.stat": f"anon 7\ninactive_file {cached}\n",
+        "memory.stat": f"anon 7\nactive_file {read_again}\ninactive_file {cached}\n",
     }  # fmt: skip
+
+
+def silent_group(limit, used):
+    """One whose kernel does not say what its memory is used for."""
+    return {"memory.max": f"{limit}\n", "memory.current": f"{used}\n"}
 
 
 def old_group(limit, used=0, cached=0):
@@ -50,7 +55,11 @@ def old_group(limit, used=0, cached=0):
         ("0::/\n", {}, FREE),
         ("0::/\n", {".": group("max")}, FREE),
         ("0::/\n", {".": group(8_000, 3_000, 1_000)}, 6_000),
+        ("0::/\n", {".": group(8_000, 3_000, 1_000, 500)}, 6_500),
         ("0::/\n", {".": group(2_000, 3_000)}, 0),
+        ("0::/\n", {".": silent_group(4_000, 1_000)}, 3_000),
+        ("0::/\n", {".": {"memory.max": "4000\n"}}, FREE),
+        ("0::/j\udcff\n", {".": group(7_000)}, 7_000),
         ("0::/job/step\n", {"job": group(4_000, 500), "job/step": group("max")}, 3_500),
         ("0::/job/step\n", {"job": group("max"), "job/step": group(20_000)}, FREE),
         ("0::/../elsewhere\n", {".": group(5_000)}, 5_000),

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+from contextlib import suppress
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
@@ -46,6 +48,22 @@ def test_a_full_disk_is_one_line(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.parametrize("number", [errno.EROFS, errno.ESTALE])
+def test_a_file_system_that_can_no_longer_be_written_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """Not even to remove what was begun."""
+    path, error = tmp_path / "x.paf", OSError(number, os.strerror(number))
+
+    def refuse(*_: object, **__: object) -> None:
+        raise error
+
+    monkeypatch.setattr(Path, "unlink", refuse)
+    with pytest.raises(InputError) as caught:
+        fail_while_writing(path, error)
+    assert str(caught.value) == f"{path}: cannot be written: {os.strerror(number).lower()}"
+
+
 def test_permissions_and_links_stay(tmp_path: Path) -> None:
     path, link = tmp_path / "x.paf", tmp_path / "link.paf"
     path.write_text("old\n")
@@ -74,6 +92,28 @@ def test_devices_and_stdout_are_written_directly(capsys: pytest.CaptureFixture[s
     with open_output("-") as file:
         file.write("here\n")
     assert capsys.readouterr().out == "here\n"
+
+
+def test_stdout_takes_every_text_and_stays_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    content = BytesIO()
+    stdout = TextIOWrapper(content, encoding="latin-1", errors="replace")
+    monkeypatch.setattr("sys.stdout", stdout)
+    stdout.write("\u00e9")
+    with open_output("-") as file:
+        file.write("\u00e9\u03b1\udcff\n")
+    stdout.write("\u00e9\u03b1")
+    stdout.flush()
+    assert content.getvalue() == b"\xe9" + "\u00e9\u03b1\\udcff\n".encode() + b"\xe9?"
+
+
+def test_what_was_begun_on_a_full_stdout_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    stdout = Path("/dev/full").open("w")  # noqa: SIM115
+    monkeypatch.setattr("sys.stdout", stdout)
+    stdout.write("pending")
+    with pytest.raises(InputError, match=r"^stdout: cannot be written: no space left on device$"):
+        fail_while_writing("-", ValueError())
+    with suppress(OSError):
+        stdout.close()
 
 
 def test_a_full_device_is_one_line() -> None:

@@ -353,6 +353,21 @@ def test_a_file_system_that_turns_read_only_is_one_line(tmp_path, monkeypatch):
         fail_while_writing(tmp_path / "x", OSError(errno.EROFS, os.strerror(errno.EROFS)))
 
 
+def test_a_tile_is_stored_though_no_more_files_can_be_opened_to_look_at_it(tmp_path, monkeypatch):
+    def refuse(*_, **__):
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    tile = GRID.tile(1, 0)
+    record, _ = tile_record(np.random.default_rng(0), tile)
+    with new_store(tmp_path / "s") as store:
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "open", refuse)
+            store.put_tile(tile, record)
+            with pytest.raises(StoreError, match="cannot be read: too many open files"):
+                store.get_tile(tile)
+        assert store.check_tile(tile) == record.best
+
+
 def test_leftovers_of_killed_writes_are_removed(tmp_path):
     path = tmp_path / "s"
     new_store(path).close()

@@ -13,6 +13,7 @@ from inputs import DATA
 from oracles import spell
 
 from longalign.alignment import Alignment, Op
+from longalign.alphabet import Alphabet
 from longalign.errors import InputError
 from longalign.formats.paf import format_paf, read_paf, write_paf
 from longalign.formats.verify import Verification, verify_paf
@@ -189,6 +190,28 @@ def test_lines_find_their_records(tmp_path: Path) -> None:
     paf.write_text("z\t4\t0\t4\t+\td\t4\t0\t4\t4\t4\t60\tcg:Z:4=\n")
     with pytest.raises(InputError, match=r"x\.paf: line 1: .*q\.fa: no record named 'z'; the file has a, b"):
         verify_paf(str(paf), query, target)
+
+
+def test_records_that_take_turns_are_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names = "abcd"
+    (tmp_path / "q.fa").write_text("".join(f">{name}\nACGT\n" for name in names))
+    lines = [f"{name}\t4\t0\t4\t+\ta\t4\t0\t4\t4\t4\t255\tcg:Z:4=\n" for name in names]
+    (tmp_path / "x.paf").write_text("".join(lines * 3))
+    read = []
+
+    def reading(spec: str, alphabet: Alphabet) -> Sequence:
+        read.append(spec)
+        return read_sequence(spec, alphabet)
+
+    monkeypatch.setattr("longalign.formats.verify.read_sequence", reading)
+    assert verify_paf(str(tmp_path / "x.paf"), *[str(tmp_path / "q.fa")] * 2).ok
+    assert len(read) == len(names)
+
+
+def test_a_file_that_is_not_there_is_blamed_on_no_line(tmp_path: Path) -> None:
+    (tmp_path / "x.paf").write_text("a\t4\t0\t4\t+\ta\t4\t0\t4\t4\t4\t255\tcg:Z:4=\n")
+    with pytest.raises(InputError, match=r"^nowhere\.fa: no such file or directory$"):
+        verify_paf(str(tmp_path / "x.paf"), "nowhere.fa", "nowhere.fa")
 
 
 def test_stdin_is_read_for_one_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

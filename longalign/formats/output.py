@@ -32,18 +32,8 @@ def open_output(path: str | os.PathLike[str]) -> Iterator[TextIO]:
     Raises InputError, with the path, if the file cannot be made or the disk is full.
     """
     if os.fspath(path) == STDOUT:
-        check_output(path)
-        if isinstance(
-            sys.stdout, TextIOWrapper
-        ):  # in UTF-8, whatever the locale; names of files may be no text
-            sys.stdout.reconfigure(encoding="utf-8", errors="backslashreplace")
-        try:
-            yield sys.stdout
-            sys.stdout.flush()
-        except OSError as error:
-            if error.errno in _DISK_ERRORS:
-                raise _cannot_write("stdout", error) from error
-            raise
+        with _stdout() as file:
+            yield file
         return
     target, temporary = _places(path)
     try:
@@ -65,6 +55,34 @@ def open_output(path: str | os.PathLike[str]) -> Iterator[TextIO]:
         if isinstance(error, OSError) and error.errno in _DISK_ERRORS:
             raise _cannot_write(path, error) from error
         raise
+
+
+@contextmanager
+def _stdout() -> Iterator[TextIO]:
+    check_output(STDOUT)
+    try:
+        with _in_utf8(sys.stdout) as file:
+            yield file
+            file.flush()
+    except OSError as error:
+        if error.errno in _DISK_ERRORS:
+            raise _cannot_write("stdout", error) from error
+        raise
+
+
+@contextmanager
+def _in_utf8(file: TextIO) -> Iterator[TextIO]:
+    """A stream that takes every text, names of files that are none as well, whatever the locale says."""
+    if not isinstance(file, TextIOWrapper):
+        yield file
+        return
+    encoding, errors = file.encoding, file.errors
+    file.reconfigure(encoding="utf-8", errors="backslashreplace")
+    try:
+        yield file
+    finally:
+        with suppress(OSError, ValueError):  # what could not be written; or it is closed
+            file.reconfigure(encoding=encoding, errors=errors)
 
 
 def check_output(path: str | os.PathLike[str]) -> None:

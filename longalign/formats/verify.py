@@ -30,7 +30,7 @@ _COMPLEMENT = bytes.maketrans(b"ACGT", b"TGCA")
 _COMPLEMENT_SHOWN = bytes.maketrans(b"ACGTURYSWKMBDHVN", b"TGCAAYRSWMKVHDBN")
 
 #: Records of a file that are kept: lines come in any order.
-_KEPT_RECORDS = 2
+_KEPT_RECORDS = 4
 
 _RUN = re.compile(r"(\d+)([MID=X])")
 CigarRuns = list[tuple[int, str]]
@@ -86,14 +86,15 @@ def verify_paf(paf: str, query: str, target: str, scoring: Scoring | None = None
     False claims are returned, in the order of the file. Raises InputError if a file cannot be read, a
     line is not PAF or has no cg tag, or names a record that the FASTA file does not have.
     """
-    queries, targets = _Records(query), _Records(target)
+    queries = _Records(query)
+    targets = queries if target == query else _Records(target)
     result = Verification(paf)
     for record in read_paf(paf):
         meaning = record.meaning[1] if scoring is None and "tg" in record.tags else scoring
         alphabet = meaning.alphabet if meaning is not None else DNA
         try:
             pair = queries.find(record.query_name, alphabet), targets.find(record.target_name, alphabet)
-        except InputError as error:
+        except _NotFound as error:
             raise InputError(f"{paf}: line {record.line}: {error}") from error
         runs = [(int(length), op) for length, op in _RUN.findall(record.cigar)]
         result.alignments += 1
@@ -101,6 +102,10 @@ def verify_paf(paf: str, query: str, target: str, scoring: Scoring | None = None
         result.scores += meaning is not None
         result.problems += [FalseClaim(record.line, text) for text in _problems(record, runs, *pair, meaning)]
     return result
+
+
+class _NotFound(InputError):
+    """A record that a file does not have."""
 
 
 class _Records:
@@ -114,12 +119,16 @@ class _Records:
         """The record called `name`, or the one sequence."""
         if self._spec == STDIN:
             if self._of_stdin:
-                raise InputError(
+                raise _NotFound(
                     f"stdin: it was read for record {self._of_stdin}: to find {name}, give a file"
                 )
             self._of_stdin = name
-        whole_file = self._spec == STDIN or os.path.isfile(self._spec)  # noqa: PTH113 - is_file raises EACCES
-        return read_sequence(f"{self._spec}:{name}" if whole_file else self._spec, alphabet)
+        elif not os.path.isfile(self._spec):  # noqa: PTH113 - is_file raises EACCES
+            return read_sequence(self._spec, alphabet)
+        try:
+            return read_sequence(f"{self._spec}:{name}", alphabet)
+        except InputError as error:
+            raise _NotFound(str(error)) from error
 
 
 def _problems(

@@ -404,7 +404,10 @@ _Stamp = tuple[int, int, int, int]
 
 
 #: What says nothing about a file's content, which is not thrown away for these.
-_NO_DAMAGE = {errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE}
+_NO_DAMAGE = {
+    *(errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOLCK, errno.EINTR),
+    *(errno.ESTALE, errno.ETIMEDOUT, errno.ENOTCONN, errno.EHOSTDOWN),
+}
 
 
 @contextmanager

@@ -30,7 +30,8 @@ Block = Callable[[int, tuple[int, ...], np.dtype[Any]], Any]
 #: pass to a kernel for the first time.
 _KEPT_ARRAYS = 256
 
-#: Arrays begin at multiples of this, which adds at most so many bytes to a launch of phases 2 and 3.
+#: Arrays begin at multiples of this, which adds at most so many bytes to a launch that traces or finds start
+#: states.
 _ALIGNMENT, ROUNDING = 256, 1 << 13
 
 #: Arrays of fewer bytes are uploaded together.
