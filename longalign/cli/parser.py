@@ -104,7 +104,7 @@ def build_parser() -> argparse.ArgumentParser:
     inspect.add_argument("--json", action="store_true", help="as JSON")
 
     verify = _add(commands, "verify", _lazy("verify", "run_verify"), "re-score a PAF file, independently")
-    verify.add_argument("paf", type=_path, metavar="PAF", help="PAF with cg tags; - for stdin")
+    verify.add_argument("paf", type=_path, metavar="PAF", help="PAF with cg tags, plain or gzip; - for stdin")
     verify.add_argument("query", metavar="QUERY", help=_SEQUENCE_HELP)
     verify.add_argument("target", metavar="TARGET", help="the same")
     _add_scoring(verify, mode=False, defaults=False)
@@ -202,7 +202,13 @@ def _add_resources(parser: argparse.ArgumentParser, budget: bool = True) -> None
 
 
 def _add_memory(group: argparse._ArgumentGroup) -> None:
-    group.add_argument("--mem", type=_size, metavar="SIZE", help="host memory to stay within, such as 8G")
+    group.add_argument(
+        "--mem",
+        type=_size,
+        metavar="SIZE",
+        help="host memory to stay within, such as 8G (default: four fifths of what is free, for a container "
+        "or a batch job within its limit)",
+    )
 
 
 def _add_store_budget(group: argparse._ArgumentGroup) -> None:
