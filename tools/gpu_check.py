@@ -52,12 +52,18 @@ def steps(genomes: Path, out: Path, columns: Sequence[int]) -> list[Step]:
     pytest = (python, "-m", "pytest", "-q", "-m", "gpu", "-x", "--durations=15", "tests/test_cuda_gpu.py")
     golden = (python, "experiments/golden.py", "--genomes", str(genomes), "--backend", "cuda")
     starts = (python, "experiments/start_states.py", "--genomes", str(genomes), "--backend", "cuda")
+    phases = (python, "experiments/phases.py", "--genomes", str(genomes), "--with-score")
+    stored = ("--store-in", str(out), "--out", str(out / "phases_stored.json"))
+    startup = (python, "experiments/startup.py", "--backend", "cuda", "--out", str(out / "startup.json"))
     return [
         Step("device", (python, "-c", _DEVICE), 60, essential=True),
         Step("first", _sweep(genomes, out, "first", "--pairs", "mito", "--repeats", "5"), 60, essential=True),
         Step("ops", (*pytest, "-k", "arithmetic or lengths_around"), 120),
         Step("speed", _sweep(genomes, out, "speed"), 180),
         Step("lattice", _sweep(genomes, out, "lattice", "--pairs", *_LATTICE, "--lattice-of", *_LATTICE), 90),
+        Step("phases", (*phases, "--out", str(out / "phases.json")), 150),
+        Step("phases_stored", (*phases, *stored), 150),
+        Step("startup", startup, 150),
         *_shapes(genomes, out, columns),
         Step("tests", pytest, 560),
         Step("start_states", (*starts, "--longest", "1.2e6", "--out", str(out / "start_states.json")), 300),
