@@ -22,16 +22,7 @@ from hypothesis import strategies as st
 
 from longalign.alphabet import Codes
 from longalign.backends.base import Backend, Progress, Sinks, SweepJob, SweepResult
-from longalign.boundary import (
-    BestCell,
-    Boundary,
-    Edge,
-    IntArray,
-    State,
-    best_of,
-    entry_edges,
-    local_edges,
-)
+from longalign.boundary import BestCell, Boundary, Edge, IntArray, State, best_of, entry_edges, local_edges
 from longalign.matrix import LARGEST_ALPHABET
 from longalign.reference import ReferenceBackend, encode
 from longalign.scoring import NEG_INF, UNREACHABLE, Scoring
