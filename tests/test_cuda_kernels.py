@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext, suppress
+from multiprocessing import get_context
 from types import SimpleNamespace
+from unittest import mock
 
 import pytest
 
 pytest.importorskip("numba_cuda")
 
-from numba.cuda import dispatcher
+from numba.cuda import compiler, dispatcher
+from numba.cuda.core import postproc
+from numba.cuda.descriptor import cuda_target
 
 from longalign.backends.cuda import edge_kernel, kernel, start_kernel, trace_kernel
 from longalign.backends.cuda.api import cuda
+from longalign.backends.cuda.compiler import short_compiler
 from longalign.backends.cuda.config import KernelConfig
 
 
@@ -52,3 +60,59 @@ def test_device_functions_are_compiled_for_one_kind_of_arguments(config, monkeyp
     monkeypatch.setattr(dispatcher.CUDADispatcher, "compile_device", count)
     cuda.compile_ptx(kernel.build_kernel(config).py_func, kernel.SIGNATURE, cc=capability)
     assert not [function.py_func for function, times in compiled.items() if times > 1]
+
+
+#: One of each kind, and sweeps that have little in common.
+KERNELS = {
+    "edges": (edge_kernel.build_kernel, edge_kernel.SIGNATURE),
+    "starts": (lambda: start_kernel.build_kernel(True, True), start_kernel.SIGNATURE),
+    "trace": (lambda: trace_kernel.build_kernel(False), trace_kernel.SIGNATURE),
+    "packed": (
+        lambda: kernel.build_kernel(
+            KernelConfig(local=True, track_best=True, columns=3, batch=64, numbers="packed")
+        ),
+        kernel.SIGNATURE,
+    ),
+    "profile": (
+        lambda: kernel.build_kernel(
+            KernelConfig(local=False, track_best=False, columns=2, letters="profile")
+        ),
+        kernel.SIGNATURE,
+    ),
+}
+
+
+def ptx_of_all(short: bool) -> dict[str, list[str]]:
+    """The PTX of every kernel above, without what depends on the order in which functions are met."""
+    device = SimpleNamespace(compute_capability=(9, 0))
+    found = {}
+    with mock.patch.object(dispatcher, "get_current_device", return_value=device):
+        for name, (build, signature) in KERNELS.items():
+            with short_compiler() if short else nullcontext():
+                ptx, _ = cuda.compile_ptx(build().py_func, signature, cc=(9, 0))
+            lines = re.sub(r"B\d+v\d+B", "", ptx).splitlines()
+            found[name] = [line for line in lines if "NumbaEnv" not in line]
+    return found
+
+
+@pytest.mark.slow
+def test_the_short_compiler_makes_the_same_code_as_the_whole_one():
+    # In processes of their own: what one has compiled, the other would use.
+    with ProcessPoolExecutor(2, get_context("spawn")) as processes:
+        whole, short = processes.map(ptx_of_all, (False, True))
+    assert short == whole
+
+
+def test_the_whole_compiler_is_back_after_the_short_one():
+    def parts():
+        typing = cuda_target.typing_context
+        found = compiler.CUDACompiler, compiler.CUDAFlags, postproc.PostProcessor
+        return [*found, typing.resolve_function_type]
+
+    before = parts()
+    with short_compiler():
+        assert not set(before) & set(parts())
+        with suppress(KeyError), short_compiler():
+            raise KeyError
+        assert not set(before) & set(parts())
+    assert parts() == before

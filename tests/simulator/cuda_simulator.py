@@ -11,6 +11,7 @@ import math
 import os
 import sys
 import threading
+from contextlib import nullcontext
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
@@ -238,8 +239,14 @@ def _ptx() -> ModuleType:
     return module
 
 
+def _compiler() -> ModuleType:
+    module = ModuleType("longalign.backends.cuda.compiler")
+    module.short_compiler = nullcontext
+    return module
+
+
 def install() -> None:
-    """Patch the simulator, and replace the module of PTX intrinsics."""
+    """Patch the simulator, and replace the modules of PTX intrinsics and of the compiler."""
     if hasattr(os, "sched_setaffinity"):
         cores = sorted(os.sched_getaffinity(0))
         # Lanes take turns: one core hands on faster. Of tests side by side, each process takes its own.
@@ -278,6 +285,7 @@ def install() -> None:
         setattr(error, name, type(name, (Exception,), {}))
     sys.modules["numba.cuda.cudadrv.error"] = error
     sys.modules["longalign.backends.cuda.ptx"] = _ptx()
+    sys.modules["longalign.backends.cuda.compiler"] = _compiler()
     from longalign.backends.cuda import api
 
     api.part_of, api.upload, api.download = _part_of, _upload, _download

@@ -1,4 +1,6 @@
-"""The one place that imports numba's CUDA package, so that a change of package is a change of this file.
+"""What is used of numba's CUDA package; beside its compiler, of which `compiler` knows the parts.
+
+A change of package is a change of these two files.
 
 `cuda` is the module as kernels use it. Numba's simulator has no `intrinsic`, and nothing
 that compiles, so these are imported late.

@@ -33,6 +33,7 @@ from longalign.backends.cuda import (
 )
 from longalign.backends.cuda.api import CUDA_ERRORS, cuda, package_version
 from longalign.backends.cuda.cache import CudaCache
+from longalign.backends.cuda.compiler import short_compiler
 from longalign.backends.cuda.config import LANES, KernelConfig, Numbers
 from longalign.backends.cuda.devices import available, one_line, why_unavailable
 from longalign.backends.cuda.download import Download
@@ -79,7 +80,7 @@ def _compiled(kernel: Any, signature: tuple[Any, ...]) -> Any:
     if signature in kernel.overloads:
         return kernel
     try:
-        with collector_at_rest():
+        with collector_at_rest(), short_compiler():
             kernel.compile(signature)
     except Exception as error:  # compiler, linker and driver each have their own kinds of error
         raise BackendError(f"no kernel for this GPU and driver: {one_line(error)}") from error
