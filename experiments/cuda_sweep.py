@@ -3,14 +3,14 @@
     python experiments/cuda_sweep.py --genomes DIR [--pairs mito random chlamydia ecoli ...] [--columns 0 ...]
                                      [--numbers int32] [--batch 32] [--warps 4]
                                      [--registers 128]
-                                     [--repeats 3] [--lattice-of chlamydia] [--out FILE]
+                                     [--repeats 3] [--lattice-of chlamydia] [--starts] [--out FILE]
 
 DIR holds NAME.fa.gz files. A time is that of a whole `CudaBackend.sweep` call, transfers included, after
 the kernel has been compiled, and beside it that of the kernel alone; the median of the repeats counts.
 GCUPS are query x target letters by seconds. The time of a lattice is that until all of it is packed.
 `device_bytes` is what the process then holds of the device's memory: the most that any pair so far took.
 `--columns` lists columns of a part of a strip to try, 0 being what the back end chooses by itself; for the
-other ways to sweep see `longalign.backends.cuda.config`.
+other ways to sweep see `longalign.backends.cuda.config`. With `--starts` comes what startup.py measures.
 
 The pair "ceiling" is one rectangle for every warp that fits on an H200, so that no strip waits for another:
 what the inner loop can do. The pair "protein" is scored by BLOSUM62, a gap of k letters costing 10 + k. What
@@ -31,6 +31,7 @@ from pathlib import Path
 import numpy as np
 from hardware import device_memory_used, save_report
 from scripts import genome, run_script
+from startup import measure_both
 
 from longalign.backends.base import Sinks, SweepJob
 from longalign.backends.cpu import CpuBackend
@@ -145,6 +146,7 @@ DEFAULT_PAIRS = ["mito", "random", "yeast", "chlamydia", "ecoli", "ecoli_global"
 
 def main() -> int:
     options = _parse()
+    starts = {"starts": measure_both("cuda", options.repeats)} if options.starts else {}
     before = device_memory_used()
     device, runs = CudaBackend().describe(), []
     for name in options.pairs:
@@ -154,7 +156,7 @@ def main() -> int:
             run = measure(name, columns, options, lattice)
             runs.append({**run, "device_bytes": None if before is None else device_memory_used() - before})
             print(_line(runs[-1]), flush=True)
-            save_report(options.out, device=device, runs=runs)
+            save_report(options.out, device=device, runs=runs, **starts)
     return 0 if all(run["ok"] for run in runs) else 1
 
 
@@ -171,6 +173,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--registers", type=int)
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--lattice-of", nargs="*", default=[], help="pairs to time with a lattice as well")
+    parser.add_argument("--starts", action="store_true", help="time how a command begins, too")
     parser.add_argument("--out", type=Path)
     return parser.parse_args()
 

@@ -84,6 +84,11 @@ def run(command: str, backend: str, cache: Path) -> dict[str, float]:
     return dict(zip(MARKS, map(float, done.stdout.split()), strict=True))
 
 
+def measure_both(backend: str, repeats: int) -> list[dict[str, object]]:
+    """The medians of both commands, cold and warm."""
+    return [row for command in ("score", "align") for row in measure(command, backend, repeats)]
+
+
 def measure(command: str, backend: str, repeats: int) -> list[dict[str, object]]:
     """The medians, cold and warm."""
     seconds: dict[str, list[dict[str, float]]] = {"cold": [], "warm": []}
@@ -108,12 +113,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--out", type=Path)
     options = parser.parse_args()
-    rows = [
-        row
-        for backend in options.backend
-        for command in ("score", "align")
-        for row in measure(command, backend, options.repeats)
-    ]
+    rows = [row for backend in options.backend for row in measure_both(backend, options.repeats)]
     save_report(options.out, runs=rows)
 
 
