@@ -117,7 +117,7 @@ def _remembering(resolve: Callable[..., Any]) -> Callable[..., Any]:
     known: dict[tuple[Any, ...], Any] = {}
 
     def resolve_function_type(function: Any, arguments: Any, keywords: Any) -> Any:
-        if keywords or not isinstance(function, types.Type):  # others have values among their arguments
+        if keywords or not isinstance(function, types.Type):  # others may be given a value, as an index
             return resolve(function, arguments, keywords)
         key = function, *arguments
         if key not in known:
