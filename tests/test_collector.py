@@ -37,3 +37,22 @@ def test_blocks_may_be_nested(before):
             pass
         assert not gc.isenabled()
     assert gc.isenabled() == before
+
+
+def test_what_was_made_meanwhile_is_old_afterwards():
+    with collector_at_rest():
+        made: list[int] = []
+        assert any(each is made for each in gc.get_objects(generation=0))
+    assert any(each is made for each in gc.get_objects(generation=2))
+    assert gc.get_freeze_count() == 0
+
+
+def test_what_a_program_froze_stays_frozen():
+    gc.freeze()
+    try:
+        frozen = gc.get_freeze_count()
+        with collector_at_rest():
+            pass
+        assert gc.get_freeze_count() == frozen
+    finally:
+        gc.unfreeze()

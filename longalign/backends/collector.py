@@ -15,6 +15,7 @@ def collector_at_rest() -> Iterator[None]:
     through all the others before it, to find little. Work on thousands of rectangles makes as many that do
     not stay, and has no cycles either.
     Threads and nested blocks may overlap: the collector works again when the one that stopped it has ended.
+    It then takes what was made meanwhile for old, and does not begin by looking through it.
     """
     was_at_work = gc.isenabled()
     gc.disable()
@@ -22,4 +23,7 @@ def collector_at_rest() -> Iterator[None]:
         yield
     finally:
         if was_at_work:
+            if not gc.get_freeze_count():  # some program's own
+                gc.freeze()
+                gc.unfreeze()  # to the oldest generation
             gc.enable()
