@@ -83,16 +83,10 @@ KERNELS = {
 
 
 def ptx_of_all(short: bool) -> dict[str, list[str]]:
-    """The PTX of every kernel above, without what depends on the order in which functions are met.
-
-    Numba's own compiler goes without the deletions of variables, too: they put zeros where nobody looks.
-    """
+    """The PTX of every kernel above, without what depends on the order in which functions are met."""
     device = SimpleNamespace(compute_capability=(9, 0))
     found = {}
-    with (
-        mock.patch.object(dispatcher, "get_current_device", return_value=device),
-        mock.patch.object(postproc.PostProcessor, "_insert_var_dels"),
-    ):
+    with mock.patch.object(dispatcher, "get_current_device", return_value=device):
         for name, (build, signature) in KERNELS.items():
             with short_compiler() if short else nullcontext():
                 ptx, _ = cuda.compile_ptx(build().py_func, signature, cc=(9, 0))
