@@ -149,14 +149,14 @@ def main() -> int:
     starts = {"starts": measure_both("cuda", options.repeats)} if options.starts else {}
     before = device_memory_used()
     device, runs = CudaBackend().describe(), []
-    for name in options.pairs:
-        wanted = [(columns, False) for columns in options.columns]
-        wanted += [(options.columns[0], True)] * (name in options.lattice_of)
-        for columns, lattice in wanted:
-            run = measure(name, columns, options, lattice)
-            runs.append({**run, "device_bytes": None if before is None else device_memory_used() - before})
-            print(_line(runs[-1]), flush=True)
-            save_report(options.out, device=device, runs=runs, **starts)
+    wanted = [(name, columns, False) for name in options.pairs for columns in options.columns]
+    # Last, as lattices take more memory.
+    wanted += [(name, options.columns[0], True) for name in options.pairs if name in options.lattice_of]
+    for name, columns, lattice in wanted:
+        run = measure(name, columns, options, lattice)
+        runs.append({**run, "device_bytes": None if before is None else device_memory_used() - before})
+        print(_line(runs[-1]), flush=True)
+        save_report(options.out, device=device, runs=runs, **starts)
     return 0 if all(run["ok"] for run in runs) else 1
 
 
