@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
@@ -40,6 +41,9 @@ T = TypeVar("T")
 
 #: The path found so far is stored at most this often (seconds); it is found again in less.
 _PATH_INTERVAL = 2.0
+
+#: A tile whose file is missing whenever it has been written is swept again so many times.
+_MOST_TIMES_MISSING = 10
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -344,19 +348,19 @@ def _mending(step: Callable[[], T], store: Store, emit: Emit) -> T:
     """Run a step that reads tiles; whenever one is damaged, drop it and try again.
 
     The step must begin by sweeping whatever tiles are missing. Raises StoreError if a tile that was swept
-    again is damaged once more: the disk returns something else than what was written. (A network file system
-    may say for a while that a file is missing.)
+    again is damaged once more: the disk returns something else than what was written. A file may be missing
+    more often, as a network file system says so for a while of one that is there.
     """
-    mended = set()
+    times: Counter[tuple[int, int, bool]] = Counter()
     while True:
         try:
             return step()
         except DamagedTile as damage:
-            tile = damage.row, damage.col
-            if tile in mended:
+            missing = isinstance(damage.__cause__, FileNotFoundError)
+            case = damage.row, damage.col, missing
+            if times[case] == (_MOST_TIMES_MISSING if missing else 1):
                 raise StoreError(f"{damage}; it was computed again, in vain: check the disk") from damage
-            if not isinstance(damage.__cause__, FileNotFoundError):
-                mended.add(tile)
+            times[case] += 1
             _drop(damage, store, emit)
 
 

@@ -9,6 +9,7 @@ import shutil
 import signal
 import threading
 import time
+from collections import Counter
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -196,13 +197,16 @@ def test_what_cannot_be_read_now_is_kept(tmp_path, answer, monkeypatch, name, nu
     assert file.stat().st_mtime_ns == before.st_mtime_ns
 
 
-def test_a_disk_that_never_returns_what_was_written_ends_the_run(tmp_path, monkeypatch):
+@pytest.mark.parametrize(("number", "times"), [(errno.EIO, 1), (errno.ENOENT, 10)])
+def test_a_disk_that_never_returns_what_was_written_ends_the_run(tmp_path, monkeypatch, number, times):
     def fail(*_):
-        raise OSError(errno.EIO, os.strerror(errno.EIO))
+        raise OSError(number, os.strerror(number))
 
     monkeypatch.setattr(os, "pread", fail)
+    events = []
     with pytest.raises(StoreError, match=r"r0000.c0000.\.h5: damaged: .*in vain: check the disk"):
-        small_run(tmp_path)
+        small_run(tmp_path, events.append)
+    assert max(Counter(notices(events)).values()) == times, "computed again so often for one tile"
 
 
 def test_phase_2_begins_while_the_last_tile_is_written(tmp_path, answer, monkeypatch):
