@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
 import errno
+import importlib
 import io
 import json
 import os
@@ -11,12 +13,14 @@ import shlex
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from inputs import DATA
 
+from longalign import api
 from longalign.cli import main
 from longalign.errors import InternalError
 from longalign.formats.paf import read_paf
@@ -585,6 +589,37 @@ def test_an_interrupt_that_comes_out_of_a_library_as_an_error_is_one_all_the_sam
 
     monkeypatch.setattr("longalign.pipeline.run", interrupted)
     assert refuse("align", *pair) == (130, "interrupted; with --store DIR a run can be resumed")
+
+
+def test_an_interrupt_that_a_library_swallows_ends_the_run_before_its_first_phase(refuse, pair, monkeypatch):
+    def swallowed(*arguments):
+        with suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGTERM)
+        return open_backends(*arguments)
+
+    open_backends = api.open_backends
+    monkeypatch.setattr(api, "open_backends", swallowed)
+    code, text = refuse("align", *pair, "--store", "s")
+    assert (code, text) == (130, "interrupted; go on with: longalign resume s")
+
+
+def test_an_interrupt_that_is_swallowed_while_a_command_is_imported_ends_it(refuse, pair, monkeypatch):
+    def swallowed(name):
+        with suppress(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGTERM)
+        return import_module(name)
+
+    import_module = importlib.import_module
+    monkeypatch.setattr(importlib, "import_module", swallowed)
+    assert refuse("devices") == (130, "interrupted")
+
+
+def test_an_interrupt_while_options_are_read_is_one_line(refuse, monkeypatch):
+    def interrupted(*_):
+        signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(argparse.ArgumentParser, "parse_args", interrupted)
+    assert refuse("devices") == (130, "interrupted")
 
 
 def test_a_signal_that_is_ignored_stays_ignored(refuse, pair, monkeypatch):

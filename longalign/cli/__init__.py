@@ -1,5 +1,7 @@
 """The command line: `longalign COMMAND`. Every failure is one line on stderr and an exit code.
 
+Where options are wrong, argparse shows above this line how the command is used.
+
 0 done; 1 input or store; 2 usage; 3 back end or internal; 130 interrupted (Ctrl-C or SIGTERM).
 """
 
@@ -7,15 +9,13 @@ from __future__ import annotations
 
 import os
 import shlex
-import signal
 import sys
 import traceback
 from argparse import Namespace
 from collections.abc import Sequence
 from pathlib import Path
-from types import FrameType
-from typing import NoReturn
 
+from longalign.cli.interrupts import Interrupts
 from longalign.cli.parser import build_parser
 from longalign.errors import BackendError, InternalError, LongalignError
 
@@ -26,34 +26,21 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code. argparse exits by itself, with 2, on bad usage."""
     if sys.stderr is None:  # closed by whoever started us: what would be printed there must not go to stdout
         sys.stderr = Path(os.devnull).open("w")  # noqa: SIM115 - for as long as the process lives
-    options = build_parser().parse_args(arguments)
-    interrupts: list[int] = []
+    interrupts = Interrupts()
+    with interrupts.caught():
+        return _run(arguments, interrupts)
 
-    def interrupt(number: int, frame: FrameType | None) -> NoReturn:
-        interrupts.append(number)
-        raise KeyboardInterrupt
 
-    # What is ignored, as Ctrl-C is by a job in the background of a script, stays ignored.
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
-    handlers = {number: old for number, old in handlers.items() if old not in (None, signal.SIG_IGN)}
-    for number in handlers:
-        signal.signal(number, interrupt)
+def _run(arguments: Sequence[str] | None, interrupts: Interrupts) -> int:
+    options = Namespace()
     try:
-        return _run(options, interrupts)
-    finally:
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-
-
-def _run(options: Namespace, interrupts: list[int]) -> int:
-    """Run a command; `interrupts` fills with the signals that ask it to end."""
-    try:
+        options = build_parser().parse_args(arguments, Namespace(interrupts=interrupts))
         return int(options.run(options))
     except KeyboardInterrupt:
         return _fail(_how_to_resume(options), _INTERRUPTED)
     except Exception as error:
         # An interrupt that strikes inside a library can come out of it as another error.
-        return _fail(_how_to_resume(options), _INTERRUPTED) if interrupts else _failed(error)
+        return _fail(_how_to_resume(options), _INTERRUPTED) if interrupts.struck else _failed(error)
 
 
 def _failed(error: Exception) -> int:

@@ -10,13 +10,13 @@ from collections.abc import Collection
 from pathlib import Path
 
 from longalign import api, pipeline
+from longalign.cli.reporting import reporting
 from longalign.cli.scoring import scoring_of
 from longalign.cli.stdin import refuse_two_stdins
 from longalign.errors import InputError, UsageError
 from longalign.formats.output import STDOUT, check_output, open_output
 from longalign.formats.paf import write_paf
 from longalign.formats.summary import summarize
-from longalign.progress import progress
 from longalign.sequence import MEMORY, is_read_from, read_sequence
 from longalign.store import DirectoryStore
 from longalign.store.directory import OWN_NAMES
@@ -39,7 +39,7 @@ def _run(command: Command, options: Namespace) -> int:
     )
     scoring = scoring_of(options)
     query, target = (read_sequence(spec, scoring.alphabet) for spec in (options.query, options.target))
-    with progress(options.progress, sys.stderr, options.quiet) as emit:
+    with reporting(options) as emit:
         outcome = pipeline.run(
             query,
             target,
@@ -70,7 +70,7 @@ def run_resume(options: Namespace) -> int:
     output = manifest.output if options.output is None else options.output
     summary = manifest.summary if options.json is None else options.json
     check_outputs(manifest.command, output, summary, sources_of(manifest), options.store)
-    with progress(options.progress, sys.stderr, options.quiet) as emit:
+    with reporting(options) as emit:
         using = api.resources(
             options.backend, options.threads, options.device, options.mem, cluster=options.cluster
         )

@@ -150,7 +150,9 @@ def _lazy(module: str, function: str) -> Callable[[argparse.Namespace], int]:
     def run(options: argparse.Namespace) -> int:
         from importlib import import_module
 
-        return int(getattr(import_module(f"longalign.cli.{module}"), function)(options))
+        command = getattr(import_module(f"longalign.cli.{module}"), function)
+        options.interrupts.check()
+        return int(command(options))
 
     return run
 

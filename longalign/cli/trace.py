@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from argparse import Namespace
 from pathlib import Path
 
 from longalign import api
 from longalign.cli.align import check_outputs, sources_of, write_outcome
-from longalign.progress import progress
+from longalign.cli.reporting import reporting
 from longalign.store import DirectoryStore
 from longalign.trace_cell import trace_cell
 
@@ -18,7 +17,7 @@ def run_trace(options: Namespace) -> int:
     store = Path(options.store)
     sources = sources_of(DirectoryStore.attach(store).manifest)
     check_outputs("align", options.output, options.json, sources, options.store)
-    with progress(options.progress, sys.stderr, options.quiet) as emit:
+    with reporting(options) as emit:
         using = api.resources(options.backend, options.threads, options.device, options.mem)
         outcome = trace_cell(store, options.end, using, emit=emit)
     write_outcome(outcome, options.output, options.json, options)

@@ -50,15 +50,15 @@ def run(
     """
     stream, finished = workspace.stream, workspace.finished
     workspace.started.record(stream)
-    kernel[blocks, config.warps * LANES, stream, shared_bytes](*buffers.arguments)
     try:
+        kernel[blocks, config.warps * LANES, stream, shared_bytes](*buffers.arguments)
         finished.record(stream)
         buffers.fetch_best()  # nobody need wait for the host to ask
         with cuda.defer_cleanup():  # giving memory back would wait for the kernel
             return _watch(buffers, workspace, download, progress)
     except BaseException:
         buffers.stop.copy_to_device(workspace.yes, stream=workspace.talk)
-        finished.synchronize()
+        stream.synchronize()
         raise
 
 

@@ -332,7 +332,7 @@ def band_rows(jobs: Sequence[SweepJob], config: KernelConfig, resident_warps: in
     """
     if wishes.band_rows:
         return wishes.band_rows
-    strips = sum(-(-len(job.target) // config.strip_width) for job in jobs)
+    strips = sum(count_strips(job, config) for job in jobs)
     rows = 2 * resident_warps * config.lag
     return rows if strips > resident_warps and any(len(job.query) > rows for job in jobs) else ALL_ROWS
 

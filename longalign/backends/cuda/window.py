@@ -1,8 +1,10 @@
 """Which rectangles can be swept in packed numbers: the proof that 16 bits above an origin are enough.
 
-While a warp sweeps a batch, it computes and keeps cells of rows start - S ... start + B of its strip: B rows
-of a batch, S = the span of the strip's parts, each a step behind its left neighbour. Let W be the strip's
-width, and h the value of H on the strip's left edge at row boundary `start`. For any cells of the matrix,
+While a warp sweeps a batch, it computes and keeps cells of its strip, none above row boundary start - S and
+none below start + B: B rows of a batch, S = the span of the strip's parts, each a step behind its left
+neighbour. (The last part is a step less than S behind, so that even the row above its first one, which E
+comes from, is among them.) Let W be the strip's width, and h the value of H on the strip's left edge at row
+boundary `start`. For any cells of the matrix,
 
     H(i, j+w) >= H(i, j) - alpha - w*beta            by a gap, and so downwards;
     H(i, j+w) <= H(i, j) + alpha + w*(beta + top)    and so downwards,
