@@ -314,14 +314,27 @@ def _pace(config: KernelConfig, hardware: Hardware, alphabet: int) -> _Pace:
 def expected_seconds(
     rectangles: Sequence[tuple[int, int]], config: KernelConfig, hardware: Hardware, alphabet: int = 0
 ) -> float:
-    """How long the kernel will take for rectangles of so many rows and strips each, roughly."""
+    """How long the kernel will take for rectangles of so many rows and strips each, roughly.
+
+    Either there are strips for all warps, once the first of them have started; or a rectangle of more strips
+    than that is so low that few are under way at a time, and what counts is how soon one lets the next start.
+    """
     pace = _pace(config, hardware, alphabet)
     strips = [count for _, count in rectangles]
     warps = min(sum(strips), pace.resident)
     row = max(pace.latency, -(-warps // (_QUARTERS * hardware.multiprocessors)) * pace.issue)
     work = sum([rows * count for rows, count in rectangles])
     start = pace.lag * row + _STRIP_LATENCY
-    return (work / warps * row + min(max(strips), warps) * start) / hardware.clock
+    busy = work / warps * row + min(max(strips), warps) * start
+    in_turn = [_in_turn(rows, count, config, pace) for rows, count in rectangles if count > warps]
+    return max([busy, *in_turn]) / hardware.clock
+
+
+def _in_turn(rows: int, strips: int, config: KernelConfig, pace: _Pace) -> float:
+    """Cycles until the last strip has swept a rectangle, if each starts when its left neighbour is a lag
+    ahead, or at its end."""
+    lag = min(pace.lag, rows + config.span)
+    return (strips * lag + rows) * pace.latency + strips * _STRIP_LATENCY
 
 
 def band_rows(jobs: Sequence[SweepJob], config: KernelConfig, resident_warps: int, wishes: Wishes) -> int:
