@@ -4,8 +4,8 @@
 
 Runs `longalign score` and `longalign align` on two mitochondria. Seconds since the process was started, the
 median of the repeats: until the command line is imported, until the back end is open (its packages imported,
-a device found), until the first sweep begins (its kernel compiled or loaded), and until the process has
-ended. Cold runs have an empty cache directory each, for the kernels and for the driver.
+a device found), until the first sweep begins (its kernel compiled or loaded), and until the command is
+done. Cold runs have an empty cache directory each, for the kernels and for the driver.
 """
 
 from __future__ import annotations

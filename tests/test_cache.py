@@ -67,6 +67,15 @@ def test_what_is_found_is_not_compiled():
         assert answer() == 42
 
 
+def test_other_settings_of_the_compiler_make_other_files(folder, monkeypatch):
+    answer()
+    before = files(folder)
+    monkeypatch.setattr("numba.config.OPT", 0)
+    cache.cache_directory.cache_clear()
+    assert answer() == 42
+    assert set(before) < set(files(folder))
+
+
 def test_every_key_has_a_file_of_its_own(folder):
     assert answer("one") == answer("other") == 42
     assert len(files(folder)) == 2

@@ -6,8 +6,8 @@ from process to process when the cells hold compiled functions, as they do here.
 that save different entries at once can leave an index that points to the other's machine code.
 
 Here the directory is named after a digest of what decides the code: every source that goes into a
-kernel, the compiler's versions, and the hardware it compiles for. In it, each kernel has one file, named
-after its configuration, so it does not matter who writes it.
+kernel, the compiler's versions and settings, and the hardware it compiles for. In it, each kernel has
+one file, named after its configuration, so it does not matter who writes it.
 
 The directory is `$XDG_CACHE_HOME/longalign` or `~/.cache/longalign`. Where it cannot be written or
 read, kernels are compiled anew; nothing else changes.
@@ -18,6 +18,7 @@ from __future__ import annotations
 import os
 import platform
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
 from hashlib import sha256
@@ -46,6 +47,11 @@ def cache_directory(target: str, compiler: str) -> Path:
     for source in _sources(target):
         digest.update(b"\0" + source.name.encode() + b"\0" + source.read_bytes())
     return root / "longalign" / f"{target}-{digest.hexdigest()[:16]}"
+
+
+def settings(config: Any, names: Iterable[str]) -> str:
+    """How a compiler is set, in words. (NUMBA_OPT=0, say, set once, must not slow down all later runs.)"""
+    return ", ".join([f"{name} {getattr(config, name)}" for name in names])
 
 
 def _sources(target: str) -> list[Path]:

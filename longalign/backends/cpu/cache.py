@@ -8,11 +8,15 @@ from typing import Any
 
 import llvmlite
 import numba
+from numba import config
 from numba.core.compiler import CompileResult
 from numba.core.registry import cpu_target
 from numba.core.serialize import dumps
 
-from longalign.backends.cache import KernelCache, cache_directory
+from longalign.backends.cache import KernelCache, cache_directory, settings
+
+#: Of Numba's settings, those that change machine code.
+_SETTINGS = ("OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "DEBUGINFO_DEFAULT", "BOUNDSCHECK")
 
 
 class CpuCache(KernelCache):
@@ -21,7 +25,7 @@ class CpuCache(KernelCache):
     def directory(self) -> Path:
         processor = cpu_target.target_context.codegen().magic_tuple()
         compiler = f"numba {numba.__version__}, llvmlite {llvmlite.__version__}, for {processor}"
-        return cache_directory("cpu", compiler)
+        return cache_directory("cpu", f"{compiler}, {settings(config, _SETTINGS)}")
 
     def pack(self, compiled: Any) -> bytes:
         packed: bytes = dumps(compiled._reduce())

@@ -1,6 +1,6 @@
 """What is used of numba's CUDA package; beside its compiler, of which `compiler` knows the parts.
 
-A change of package is a change of these two files.
+A change of package is a change of these two files, and of `ptx`, which writes instructions.
 
 `cuda` is the module as kernels use it. Numba's simulator has no `intrinsic`, and nothing
 that compiles, so these are imported late.
@@ -18,6 +18,8 @@ import numpy as np
 from numba import cuda
 from numba.cuda.cudadrv.error import CudaDriverError, CudaSupportError, NvvmError, NvvmSupportError
 from numpy.typing import NDArray
+
+from longalign.backends.cache import settings
 
 __all__ = [
     "CUDA_ERRORS",
@@ -102,12 +104,16 @@ _COMPILER_PACKAGES = (
     *("nvidia-nvvm", "nvidia-cuda-nvcc-cu12", "nvidia-nvjitlink", "nvidia-nvjitlink-cu12"),
 )
 
+#: Of Numba's settings, those that change machine code.
+_SETTINGS = ("OPT", "CUDA_DEBUGINFO_DEFAULT")
+
 
 def compiler_versions() -> str:
     """Everything that decides what a kernel becomes on the current device, but for its source."""
+    from numba.cuda.core import config
     from numba.cuda.cudadrv.runtime import runtime
 
-    found = [package_version()]
+    found = [package_version(), settings(config, _SETTINGS)]
     for name in _COMPILER_PACKAGES:
         try:
             found.append(f"{name} {version(name)}")

@@ -80,7 +80,7 @@ def _compiled(kernel: Any, signature: tuple[Any, ...]) -> Any:
     if signature in kernel.overloads:
         return kernel
     try:
-        with collector_at_rest(), short_compiler():
+        with short_compiler(), collector_at_rest():
             kernel.compile(signature)
     except Exception as error:  # compiler, linker and driver each have their own kinds of error
         raise BackendError(f"no kernel for this GPU and driver: {one_line(error)}") from error

@@ -72,12 +72,15 @@ def short_compiler() -> Iterator[None]:
 
 @contextmanager
 def _exchanged(owner: Any, name: str, value: Any) -> Iterator[None]:
-    before = getattr(owner, name)
-    setattr(owner, name, value)
+    is_own, before = name in vars(owner), getattr(owner, name)  # what its class has, it keeps no copy of
     try:
+        setattr(owner, name, value)
         yield
     finally:
-        setattr(owner, name, before)
+        if is_own:
+            setattr(owner, name, before)
+        else:
+            vars(owner).pop(name, None)
 
 
 class _Compiler(compiler.CUDACompiler):
@@ -94,7 +97,7 @@ class _Compiler(compiler.CUDACompiler):
 class CUDAFlags(compiler.CUDAFlags):
     """Options of a function, of which only those that were set are compared, in every look-up of a function.
 
-    Numba compares all thirty. The name of this class goes into the names of functions, so it is Numba's.
+    Numba compares all there are. The name of this class goes into the names of functions, so it is Numba's.
     """
 
     def values(self) -> dict[str, Any]:
