@@ -57,6 +57,7 @@ def run(
         with cuda.defer_cleanup():  # giving memory back would wait for the kernel
             return _watch(buffers, workspace, download, progress)
     except BaseException:
+        workspace.started.wait(workspace.talk)  # until then, a 0 may be on its way there
         buffers.stop.copy_to_device(workspace.yes, stream=workspace.talk)
         stream.synchronize()
         raise

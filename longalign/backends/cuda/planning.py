@@ -316,12 +316,13 @@ def expected_seconds(
 ) -> float:
     """How long the kernel will take for rectangles of so many rows and strips each, roughly.
 
-    Either there are strips for all warps, once the first of them have started; or a rectangle of more strips
-    than that is so low that few are under way at a time, and what counts is how soon one lets the next start.
+    Of a low rectangle, few strips are under way at a time: each ends soon after it has let the next one
+    start, and how soon it does so is what counts.
     """
-    pace = _pace(config, hardware, alphabet)
+    pace, lag = _pace(config, hardware, alphabet), config.lag
     strips = [count for _, count in rectangles]
-    warps = min(sum(strips), pace.resident)
+    under_way = sum([min(count, 1 + rows // lag) for rows, count in rectangles])
+    warps = min(under_way, pace.resident)
     row = max(pace.latency, -(-warps // (_QUARTERS * hardware.multiprocessors)) * pace.issue)
     work = sum([rows * count for rows, count in rectangles])
     start = pace.lag * row + _STRIP_LATENCY
@@ -333,7 +334,7 @@ def expected_seconds(
 def _in_turn(rows: int, strips: int, config: KernelConfig, pace: _Pace) -> float:
     """Cycles until the last strip has swept a rectangle, if each starts when its left neighbour is a lag
     ahead, or at its end."""
-    lag = min(pace.lag, rows + config.span)
+    lag = min(pace.lag, rows + config.span)  # a strip's last part ends a span after its first
     return (strips * lag + rows) * pace.latency + strips * _STRIP_LATENCY
 
 
