@@ -14,9 +14,11 @@ import pytest
 
 pytest.importorskip("numba_cuda")
 
-from numba.cuda import compiler, dispatcher
-from numba.cuda.core import postproc
+from numba.cuda import codegen, compiler, dispatcher, types
+from numba.cuda.core import base, postproc
+from numba.cuda.cudadrv import nvvm
 from numba.cuda.descriptor import cuda_target
+from numba.cuda.typing import context as typing_context
 
 from longalign.backends.cuda import edge_kernel, kernel, start_kernel, trace_kernel
 from longalign.backends.cuda.api import cuda
@@ -103,11 +105,34 @@ def test_the_short_compiler_makes_the_same_code_as_the_whole_one():
     assert short == whole
 
 
+def modules_of_trace(monkeypatch) -> list[str]:
+    """What NVVM gets when a kernel is compiled."""
+    handed: list[str] = []
+
+    def compile_ir(modules, **options):
+        handed.extend(modules)
+        return b""
+
+    monkeypatch.setattr(dispatcher, "get_current_device", lambda: SimpleNamespace(compute_capability=(9, 0)))
+    monkeypatch.setattr(nvvm, "compile_ir", compile_ir)
+    cuda.compile_ptx(trace_kernel.build_kernel(False).py_func, trace_kernel.SIGNATURE, cc=(9, 0))
+    return handed
+
+
+def test_the_short_compiler_hands_each_function_on_once(monkeypatch):
+    with short_compiler():
+        once = modules_of_trace(monkeypatch)
+    repeated = modules_of_trace(monkeypatch)
+    assert len(once) == len(set(once)) == len(set(repeated)) < len(repeated)
+
+
 def test_the_whole_compiler_is_back_after_the_short_one():
     def parts():
         typing = cuda_target.typing_context
         found = compiler.CUDACompiler, compiler.CUDAFlags, postproc.PostProcessor
-        return [*found, typing.resolve_function_type]
+        look_ups = typing.resolve_function_type, types.BaseFunction.get_call_type
+        refreshes = typing_context.BaseContext.refresh, base.BaseContext.refresh
+        return [*found, *look_ups, *refreshes, codegen.CUDACodeLibrary.modules]
 
     before = parts()
     with short_compiler():

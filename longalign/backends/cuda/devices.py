@@ -6,6 +6,8 @@ import ctypes
 import os
 import sys
 from dataclasses import dataclass
+from functools import cache
+from threading import Thread
 
 #: Independent thread scheduling and `ld.acquire` need Volta.
 LEAST_COMPUTE_CAPABILITY = (7, 0)
@@ -20,6 +22,17 @@ class Device:
     index: int
     name: str
     compute_capability: tuple[int, int]
+
+
+def make_ready(index: int) -> None:
+    """Begin to start the driver, if there is one, and a GPU.
+
+    Another thread does so, in a few tenths of a second, while this one imports the CUDA packages; whoever
+    uses the GPU meanwhile waits. The process does not end before that thread: a driver that is about to start
+    is not to be unloaded.
+    """
+    if _finds_driver_by_name() and (driver := _driver()):
+        Thread(target=_make_context, args=(driver, index)).start()
 
 
 def available() -> list[Device]:
@@ -61,17 +74,28 @@ def _found() -> tuple[list[Device], str | None]:
 
 
 def _may_have_driver() -> bool:
-    """False where the CUDA packages would find no driver: importing them, only to ask, takes long.
+    """False where the CUDA packages would find no driver: importing them, only to ask, takes long."""
+    return not _finds_driver_by_name() or _driver() is not None
 
-    They look for the same library by the same name, unless they simulate a GPU.
-    """
-    if sys.platform != "linux" or "NUMBA_ENABLE_CUDASIM" in os.environ:
-        return True
+
+def _finds_driver_by_name() -> bool:
+    """Whether the CUDA packages look for `_driver`: not where they simulate a GPU."""
+    return sys.platform == "linux" and "NUMBA_ENABLE_CUDASIM" not in os.environ
+
+
+@cache
+def _driver() -> ctypes.CDLL | None:
     try:
-        ctypes.CDLL("libcuda.so.1")
+        return ctypes.CDLL("libcuda.so.1")
     except OSError:
-        return False
-    return True
+        return None
+
+
+def _make_context(driver: ctypes.CDLL, index: int) -> None:
+    """Make the context that the packages take, and keep it; what fails here will fail for them."""
+    device, context = ctypes.c_int(), ctypes.c_void_p()
+    if driver.cuInit(0) == 0 and driver.cuDeviceGet(ctypes.byref(device), ctypes.c_int(index)) == 0:
+        driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), device)
 
 
 def _text(name: str | bytes) -> str:

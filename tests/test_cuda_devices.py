@@ -1,0 +1,75 @@
+"""The driver gets ready while packages are imported; there is none in these tests."""
+
+from __future__ import annotations
+
+import ctypes
+import sys
+from threading import current_thread, enumerate
+from types import SimpleNamespace
+
+import pytest
+
+from longalign.backends.cuda import devices
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere, the packages find it")
+
+
+class Driver(SimpleNamespace):
+    """Notes what it is told; `fails` names what does not work."""
+
+    def __init__(self, fails: str = "") -> None:
+        super().__init__(fails=fails, calls=[])
+
+    def _call(self, name: str, *arguments: object) -> int:
+        self.calls.append((name, *arguments))
+        return int(name == self.fails)
+
+    def cuInit(self, flags):  # noqa: N802 - the driver's names
+        return self._call("cuInit", flags)
+
+    def cuDeviceGet(self, device, index):  # noqa: N802
+        device._obj.value = index.value + 40
+        return self._call("cuDeviceGet", index.value)
+
+    def cuDevicePrimaryCtxRetain(self, context, device):  # noqa: N802
+        assert isinstance(context._obj, ctypes.c_void_p)
+        return self._call("cuDevicePrimaryCtxRetain", device.value)
+
+
+def calls_of(driver: Driver | None, monkeypatch, index: int = 0) -> list[tuple[object, ...]]:
+    """What the driver is told by another thread."""
+    monkeypatch.delenv("NUMBA_ENABLE_CUDASIM", raising=False)
+    monkeypatch.setattr(devices, "_driver", lambda: driver)
+    before = set(enumerate())
+    devices.make_ready(index)
+    for thread in set(enumerate()) - before - {current_thread()}:
+        thread.join()
+    return driver.calls if driver else []
+
+
+def test_the_context_of_the_wanted_gpu_is_made(monkeypatch):
+    expected = [("cuInit", 0), ("cuDeviceGet", 3), ("cuDevicePrimaryCtxRetain", 43)]
+    assert calls_of(Driver(), monkeypatch, 3) == expected
+
+
+@pytest.mark.parametrize(
+    ("fails", "calls"), [("cuInit", 1), ("cuDeviceGet", 2), ("cuDevicePrimaryCtxRetain", 3)]
+)
+def test_where_something_fails_nothing_more_is_tried(fails, calls, monkeypatch):
+    assert len(calls_of(Driver(fails), monkeypatch)) == calls
+
+
+def test_without_a_driver_nothing_happens(monkeypatch):
+    assert calls_of(None, monkeypatch) == []
+
+
+def test_a_simulated_gpu_needs_no_driver(monkeypatch):
+    driver = Driver()
+    monkeypatch.setattr(devices, "_driver", lambda: driver)
+    monkeypatch.setenv("NUMBA_ENABLE_CUDASIM", "1")
+    devices.make_ready(0)
+    assert driver.calls == []
+
+
+def test_no_index_is_too_large(monkeypatch):
+    assert calls_of(Driver(), monkeypatch, 10**30)[0] == ("cuInit", 0)
