@@ -4,7 +4,7 @@ A sweep is some hundred device functions, and nearly all of the time until they 
 goes into passes for what no kernel here does (closures, `with` blocks, `literally`, functions inlined before
 types are known), into lists of variables that only generators need, and into what was worked out before: the
 signature of the same call or operator, registries in which nothing is new, a module of code for each way in
-which a kernel comes to call it. Without all this the same PTX comes out in some three fifths of the time.
+which a kernel comes to call it. Without all this the same PTX comes out in two thirds of the time.
 
 One more thing could go: where a variable's life ends, Numba sets it to zero, lest references to it be counted
 down twice, and nothing here counts them. Without these zeros compilation takes a tenth less, but instructions
