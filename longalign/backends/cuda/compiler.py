@@ -21,7 +21,8 @@ from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from numba.cuda import codegen, compiler, types
-from numba.cuda.core import base, postproc
+from numba.cuda.core import postproc
+from numba.cuda.core.base import BaseContext as TargetContext
 from numba.cuda.core.compiler_lock import global_compiler_lock
 from numba.cuda.core.compiler_machinery import PassManager
 from numba.cuda.core.transforms import canonicalize_cfg
@@ -36,7 +37,7 @@ from numba.cuda.core.untyped_passes import (
     RewriteSemanticConstants,
 )
 from numba.cuda.descriptor import cuda_target
-from numba.cuda.typing import context
+from numba.cuda.typing.context import BaseContext as TypingContext
 
 #: Numba's, in Numba's order.
 _PASSES = (
@@ -70,8 +71,8 @@ def short_compiler() -> Iterator[None]:
             (postproc, "PostProcessor", _PostProcessor),
             (typing, "resolve_function_type", _remembering(typing.resolve_function_type)),
             (function, "get_call_type", _remembering(function.get_call_type)),
-            (context.BaseContext, "refresh", _sparing(context.BaseContext.refresh)),
-            (base.BaseContext, "refresh", _sparing(base.BaseContext.refresh)),
+            (TypingContext, "refresh", _sparing(TypingContext.refresh)),
+            (TargetContext, "refresh", _sparing(TargetContext.refresh)),
             (library, "modules", _without_repeats(library.modules)),
         ):
             parts.enter_context(_exchanged(owner, name, value))
