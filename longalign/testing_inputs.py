@@ -238,8 +238,10 @@ class CollectedLines:
     def __init__(self) -> None:
         self._pieces: dict[int, list[tuple[IntArray, IntArray]]] = {}
 
-    def put(self, line: int, h: IntArray, gap: IntArray) -> None:
-        self._pieces.setdefault(line, []).append((h.copy(), gap.copy()))
+    def put(self, line: int, start: int, h: IntArray, gap: IntArray) -> None:
+        pieces = self._pieces.setdefault(line, [])
+        assert start == sum(len(piece) for piece, _ in pieces)
+        pieces.append((h.copy(), gap.copy()))
 
     def boundaries(self, corners: list[int]) -> tuple[Boundary, ...]:
         """What has come, given H at the corner of each line."""

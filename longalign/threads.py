@@ -1,12 +1,19 @@
-"""One way to spread work on large arrays over threads: NumPy and compression let them run side by side."""
+"""Work on large arrays spread over threads: NumPy and compression release Python's lock.
+
+All pools of this package are `WorkerThreads`: each call runs exactly once, also where the system refuses
+threads, because what the calls do need not be idempotent.
+"""
 
 from __future__ import annotations
 
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import contextmanager
+from concurrent.futures import Executor, Future
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from queue import Empty, SimpleQueue
+from threading import Lock, Thread
 from typing import Any, TypeVar
 
 A = TypeVar("A")
@@ -27,6 +34,100 @@ _BATCHES_A_THREAD = 4
 
 #: Calls of `streamed` that are in hand or done, for each thread: enough that none waits for the caller.
 _AHEAD_A_THREAD = 4
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Call:
+    """A call to be made once, and the future that receives its outcome."""
+
+    future: Future[Any]
+    call: Callable[[], Any]
+
+    def make(self) -> None:
+        if not self.future.set_running_or_notify_cancel():
+            return
+        try:
+            result = self.call()
+        except BaseException as error:
+            self.future.set_exception(error)
+        else:
+            self.future.set_result(result)
+
+
+class WorkerThreads(Executor):
+    """An executor of at most `most` threads that makes do with the threads the system grants.
+
+    `ThreadPoolExecutor.submit` queues a call before it starts a thread for it. If that start fails it raises,
+    but a thread that is already there still makes the call, so a caller who falls back makes it twice. Here a
+    thread is started first. If it cannot be started, the threads that are there make the calls; if there is
+    none, `submit` makes the call itself. Use as a context manager: leaving waits for the calls.
+    """
+
+    def __init__(self, most: int, name: str = "longalign") -> None:
+        self._most, self._name = most, name
+        self._threads: list[Thread] = []
+        self._calls: SimpleQueue[_Call | None] = SimpleQueue()
+        self._lock = Lock()
+        self._unfinished = 0
+        self._closed = False
+
+    def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
+        """Make a call in a thread, or here if there is none. Raises RuntimeError after `shutdown`."""
+        future: Future[T] = Future()
+        call = _Call(future, lambda: fn(*args, **kwargs))
+        with self._lock:
+            if self._closed:
+                raise RuntimeError("these threads have been shut down")
+            if self._unfinished >= len(self._threads) < self._most:
+                self._start_thread()
+            in_thread = bool(self._threads)
+            if in_thread:
+                self._unfinished += 1
+                self._calls.put(call)
+        if not in_thread:
+            call.make()
+            if isinstance(error := future.exception(), BaseException) and not isinstance(error, Exception):
+                raise error  # an interrupt strikes the caller, as it would in a call of its own
+        return future
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        """Accept no more calls, and let the threads end after those that are queued, or cancel these."""
+        with self._lock:
+            self._closed = True
+            if cancel_futures:
+                self._cancel_queued()
+            for _ in self._threads:
+                self._calls.put(None)
+        if wait:
+            for thread in self._threads:
+                thread.join()
+
+    def _start_thread(self) -> None:
+        """Start one more thread, or settle for those that there are."""
+        thread = Thread(target=self._work, name=f"{self._name}_{len(self._threads)}")
+        try:
+            thread.start()
+        except (RuntimeError, MemoryError):
+            self._most = len(self._threads)
+        except BaseException:  # an interrupt while the thread reports that it has started
+            self._calls.put(None)
+            raise
+        else:
+            self._threads.append(thread)
+
+    def _work(self) -> None:
+        while (call := self._calls.get()) is not None:
+            call.make()
+            del call  # its result may be large, and the next call may be long in coming
+            with self._lock:
+                self._unfinished -= 1
+
+    def _cancel_queued(self) -> None:
+        with suppress(Empty):
+            while True:
+                call = self._calls.get_nowait()
+                if call is not None:
+                    call.future.cancel()
 
 
 def in_threads(function: Callable[..., T], *arguments: Iterable[Any]) -> list[T]:
@@ -54,9 +155,9 @@ def begun(
     most = min(most, MOST_THREADS)
     size = -(-len(calls) // (_BATCHES_A_THREAD * most)) or 1
     batches = [calls[start : start + size] for start in range(0, len(calls), size)]
-    threads = ThreadPoolExecutor(max(1, min(most, len(batches))))
+    threads = WorkerThreads(max(1, min(most, len(batches))))
     try:
-        found = [_submitted(threads, lambda batch: [function(*call) for call in batch], k) for k in batches]
+        found = [threads.submit(lambda batch: [function(*call) for call in batch], k) for k in batches]
         yield lambda: [result for results in found for result in results.result()]
     finally:
         threads.shutdown(cancel_futures=True)
@@ -72,14 +173,14 @@ def streamed(function: Callable[[A], T], arguments: Iterable[A]) -> Iterator[Ite
     if len(calls) <= 1:
         yield map(function, calls)
         return
-    threads = ThreadPoolExecutor(min(MOST_THREADS, len(calls)))
+    threads = WorkerThreads(min(MOST_THREADS, len(calls)))
 
     def results() -> Iterator[T]:
         ahead: deque[Future[T]] = deque()
         for call in calls:
             if len(ahead) == _AHEAD_A_THREAD * MOST_THREADS:
                 yield ahead.popleft().result()
-            ahead.append(_submitted(threads, function, call))
+            ahead.append(threads.submit(function, call))
         while ahead:
             yield ahead.popleft().result()
 
@@ -87,16 +188,3 @@ def streamed(function: Callable[[A], T], arguments: Iterable[A]) -> Iterator[Ite
         yield results()
     finally:
         threads.shutdown(cancel_futures=True)
-
-
-def _submitted(threads: ThreadPoolExecutor, function: Callable[[A], T], argument: A) -> Future[T]:
-    """A call handed to a thread; made here if the system lets this process have no more.
-
-    A thread that is there may make it as well: what is spread here may be done twice.
-    """
-    try:
-        return threads.submit(function, argument)
-    except RuntimeError:
-        made: Future[T] = Future()
-        made.set_result(function(argument))
-        return made

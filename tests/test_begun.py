@@ -17,11 +17,12 @@ import pytest
 from runs import Pair
 
 from longalign.boundary import BestCell, Boundary
-from longalign.errors import StoreError
+from longalign.errors import InternalError, StoreError
 from longalign.geometry import Grid
 from longalign.scoring import NEG_INF
 from longalign.store import DirectoryStore, Manifest, TileRecord
 from longalign.store import files as store_files
+from longalign.store.base import DamagedTile
 from longalign.store.begun import BegunFile
 from longalign.store.codec import NO_LINES, Packer
 from longalign.store.manifest import SequenceRecord
@@ -78,16 +79,38 @@ def test_blocks_are_in_the_file_before_the_sweep_ends_and_the_file_is_right(stor
     with store.begun(TILE) as begun:
         follow(begun, rows)
         assert not unfinished(store)
-        rows.put(0, lines[0].h[1:], lines[0].gap[1:])
+        rows.put(0, 0, lines[0].h[1:], lines[0].gap[1:])
         [file] = unfinished(store)
         assert file.stat().st_size > LENGTH // 4
         for number in (1, 2):
-            rows.put(number, lines[number].h[1:], lines[number].gap[1:])
+            rows.put(number, 0, lines[number].h[1:], lines[number].gap[1:])
         assert not store.has_tile(TILE)
         store.put_tile(TILE, record(rows.packed()))
     assert not unfinished(store)
     assert rows_of(store, lines) == [(row.h.tolist(), row.gap.tolist()) for row in lines]
     assert store.check_tile(TILE) == BestCell(1, 2, 3)
+
+
+def test_a_piece_that_comes_twice_or_too_early_is_refused():
+    rows, values = packer([line(0)], deflates=True), line(0)
+    rows.put(0, 0, values.h[1:101], values.gap[1:101])
+    for start in (0, 99, 101):
+        with pytest.raises(InternalError, match=f"cells from {start} on came after 100 cells"):
+            rows.put(0, start, values.h[1:101], values.gap[1:101])
+
+
+@pytest.mark.parametrize("name", ["steps", "gaps", "anchors"])
+def test_a_buffer_that_is_changed_in_memory_is_noticed_on_reading(store, name):
+    """The checksum is that of the values as they came."""
+    rows, values = packer([line(0)], deflates=True), line(0)
+    with store.begun(TILE) as begun:
+        follow(begun, rows)
+        rows.put(0, 0, values.h[1:101], values.gap[1:101])
+        getattr(rows, f"_{name}")._begun[0, 0] ^= 1
+        rows.put(0, 100, values.h[101:], values.gap[101:])
+        store.put_tile(TILE, record(rows.packed()))
+    with pytest.raises(DamagedTile, match=r"r00000c00000.h5: damaged: .*CRC-32"):
+        store.check_tile(TILE)
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
@@ -100,7 +123,7 @@ def test_nothing_is_left_of_the_file_of_a_sweep_that_fails(store, error):
         with store.begun(TILE) as begun:
             follow(begun, rows)
             begun.follow("cols/steps", late.deflated()["steps"])
-            rows.put(0, lines[0].h[1:], lines[0].gap[1:])
+            rows.put(0, 0, lines[0].h[1:], lines[0].gap[1:])
             assert unfinished(store)
             write.extend(late.deflated()["steps"].followers)
             raise error
@@ -110,7 +133,7 @@ def test_nothing_is_left_of_the_file_of_a_sweep_that_fails(store, error):
     assert not unfinished(store)
     [write_late] = write
     write_late((0, 0))  # by a thread that has not heard of it
-    rows.put(1, lines[1].h[1:], lines[1].gap[1:])
+    rows.put(1, 0, lines[1].h[1:], lines[1].gap[1:])
     assert not unfinished(store)
     assert not store.has_tile(TILE)
     store.put_tile(TILE, record(rows.packed()))
@@ -126,7 +149,7 @@ def test_a_disk_that_is_full_meanwhile_is_heard_of_at_the_end(store, monkeypatch
     rows = packer([line(0)], deflates=True)
     with store.begun(TILE) as begun:
         follow(begun, rows)
-        rows.put(0, line(0).h[1:], line(0).gap[1:])
+        rows.put(0, 0, line(0).h[1:], line(0).gap[1:])
         with pytest.raises(StoreError, match=r"r00000c00000.h5: cannot be written: No space left"):
             store.put_tile(TILE, record(rows.packed()))
     assert not unfinished(store)
@@ -219,7 +242,7 @@ def test_an_error_while_blocks_are_written_is_heard_of_at_the_end(store, monkeyp
         follow(begun, rows)
         with monkeypatch.context() as patch:
             patch.setattr("longalign.store.begun.write_block", fail)
-            rows.put(0, line(0).h[1:], line(0).gap[1:])
+            rows.put(0, 0, line(0).h[1:], line(0).gap[1:])
         with pytest.raises(RuntimeError, match="lost its way"):
             store.put_tile(TILE, record(rows.packed()))
     assert not unfinished(store)
@@ -230,9 +253,9 @@ def test_blocks_that_came_before_they_were_followed_are_in_the_file_too(store):
     lines = [line(0), line(1)]
     rows = packer(lines, deflates=True)
     with store.begun(TILE) as begun:
-        rows.put(0, lines[0].h[1:], lines[0].gap[1:])
+        rows.put(0, 0, lines[0].h[1:], lines[0].gap[1:])
         follow(begun, rows)
-        rows.put(1, lines[1].h[1:], lines[1].gap[1:])
+        rows.put(1, 0, lines[1].h[1:], lines[1].gap[1:])
         store.put_tile(TILE, record(rows.packed()))
     assert rows_of(store, lines) == [(row.h.tolist(), row.gap.tolist()) for row in lines]
 
@@ -242,7 +265,7 @@ def test_lines_that_are_not_complete_are_no_tile(store):
     rows = packer(lines, deflates=True)
     with store.begun(TILE) as begun:
         follow(begun, rows)
-        rows.put(0, lines[0].h[1:], lines[0].gap[1:])
+        rows.put(0, 0, lines[0].h[1:], lines[0].gap[1:])
         with pytest.raises(TypeError):
             store.put_tile(TILE, record(rows.packed()))
     assert not unfinished(store)
@@ -255,8 +278,8 @@ def test_what_has_been_written_does_not_stay_in_memory(store, steepest):
     rows = packer([values], deflates=True)
     with store.begun(TILE) as begun:
         follow(begun, rows)
-        rows.put(0, values.h[1:10_001], values.gap[1:10_001])
-        rows.put(0, values.h[10_001:], values.gap[10_001:])
+        rows.put(0, 0, values.h[1:10_001], values.gap[1:10_001])
+        rows.put(0, 10_000, values.h[10_001:], values.gap[10_001:])
         store.put_tile(TILE, record(rows.packed()))
     del begun
     streams = weakref.ref(rows.deflated()["steps"].streams)

@@ -91,11 +91,11 @@ def test_a_write_that_nobody_waits_for_begins_all_the_same(monkeypatch, hurried)
         behind.put_tile(TILES[0], record(TILES[0]))
         if hurried:
             behind.hurry()
-        [write] = behind._on_their_way.values()
+        [write] = behind._writes
         store.may_write.set()
         assert write.future.result(timeout=60) is None
         assert store.has_tile(TILES[0])
-        assert not behind._on_their_way  # nothing is kept in memory any longer
+        assert not behind._records  # nothing is kept in memory any longer
 
 
 def test_a_path_is_stored_when_the_tiles_are(monkeypatch):
@@ -149,7 +149,7 @@ def test_several_devices_have_no_more_than_one_tile_each_on_its_way():
     with WriteBehind(store, devices=2) as behind, ThreadPoolExecutor(3) as sweeping:
         puts = [sweeping.submit(behind.put_tile, tile, record(tile)) for tile in TILES]
         done, _ = wait(puts, 0.2)
-        assert len(done) == len(behind._on_their_way) == 2
+        assert len(done) == len(behind._records) == 2
         store.may_write.set()
 
 

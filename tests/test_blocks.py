@@ -71,7 +71,8 @@ def keys(draw: st.DrawFn, shape: tuple[int, ...]) -> tuple[int | slice, ...]:
 def in_deflated_memory(values: NDArray[Any], length: int) -> DeflatedArray:
     array = DeflatedArray.empty(values.shape, values.dtype, length)
     for place in np.ndindex(*array.streams.shape):
-        array.put(place, filters.stretch(values, place, length))
+        block = filters.stretch(values, place, length)
+        array.put(place, block, filters.checksum(block))
     return array
 
 

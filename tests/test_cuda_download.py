@@ -162,7 +162,8 @@ def test_the_end_of_a_line_is_fetched_however_little_it_is(monkeypatch):
         def __init__(self, number, side):
             self.number, self.side = number, side
 
-        def put(self, line, h, gap):
+        def put(self, line, start, h, gap):
+            assert start == 0
             whole = getattr(swept[self.number], self.side)[line]
             np.testing.assert_array_equal([h, gap], [whole.h[1:], whole.gap[1:]])
             fetched.append((self.number, self.side, line))
@@ -200,7 +201,7 @@ def test_what_a_sink_raises_is_raised(monkeypatch):
     monkeypatch.setattr(download, "_WORTH_STREAMING", 0)
 
     class Refuses:
-        def put(self, line, h, gap):
+        def put(self, line, start, h, gap):
             raise MemoryError(line)
 
     work = worklist.build(WORK, CONFIG)

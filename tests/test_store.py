@@ -140,7 +140,7 @@ def test_lines_that_come_in_pieces_are_packed_as_whole_ones(length, stride, bloc
         packer = Packer(index, corners, length, width=width, deflates=deflates)
         for number, line in enumerate(lines):
             for start, stop in pairwise(cuts[number]):
-                packer.put(number, line.h[start + 1 : stop + 1], line.gap[start + 1 : stop + 1])
+                packer.put(number, start, line.h[start + 1 : stop + 1], line.gap[start + 1 : stop + 1])
         pieces, whole = packer.packed(), pack(index, lines)
     for field in dataclasses.fields(whole):
         got, want = getattr(pieces, field.name), getattr(whole, field.name)

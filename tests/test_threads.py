@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from longalign.threads import MOST_THREADS, begun, in_threads, streamed
+from longalign.threads import MOST_THREADS, WorkerThreads, begun, in_threads, streamed
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 50])
@@ -120,19 +120,84 @@ def test_streamed_calls_that_nobody_waits_for_are_not_made():
     assert len(made) == done
 
 
-@pytest.mark.parametrize("there", [0, 2])
-def test_without_more_threads_the_caller_makes_the_calls(monkeypatch, there):
-    """As at a limit on processes; `there` are those that can still be started."""
+@pytest.fixture(params=[0, 1, 2])
+def few_threads(monkeypatch, request):
+    """The system starts no more than this many threads, as at a limit on processes."""
     start, started = threading.Thread.start, []
 
     def limited(thread):
-        if len(started) == there:
+        if len(started) == request.param:
             raise RuntimeError("can't start new thread")
         started.append(thread)
         start(thread)
 
     monkeypatch.setattr(threading.Thread, "start", limited)
-    assert in_threads(lambda x: x + 1, range(50)) == [*range(1, 51)]
-    started.clear()
-    with streamed(lambda x: x + 1, range(50)) as results:
-        assert [*results] == [*range(1, 51)]
+    return started
+
+
+def test_each_call_is_made_once_where_there_are_few_threads(few_threads):
+    made = []
+
+    def slowly(number):
+        time.sleep(0.001)
+        made.append(number)
+        return number + 1
+
+    assert in_threads(slowly, range(50)) == [*range(1, 51)]
+    few_threads.clear()
+    with streamed(slowly, range(50, 100)) as results:
+        assert [*results] == [*range(51, 101)]
+    few_threads.clear()
+    with begun(slowly, range(100, 150)) as results:
+        assert results() == [*range(101, 151)]
+    time.sleep(0.02)
+    assert sorted(made) == [*range(150)]
+
+
+def test_what_a_call_raises_is_its_future_s_where_there_are_few_threads(few_threads):
+    with WorkerThreads(4) as threads:
+        futures = [threads.submit(lambda x: 1 // x, x) for x in (0, 1)]
+    assert isinstance(futures[0].exception(), ZeroDivisionError)
+    assert futures[1].result() == 1
+
+
+def test_an_interrupt_of_a_call_that_the_caller_makes_strikes_the_caller(monkeypatch):
+    def refuse(thread):
+        raise RuntimeError("can't start new thread")
+
+    def interrupted():
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with WorkerThreads(4) as threads, pytest.raises(KeyboardInterrupt):
+        threads.submit(interrupted)
+
+
+def test_threads_that_have_been_shut_down_take_no_more_calls():
+    with WorkerThreads(2) as threads:
+        assert threads.submit(int).result() == 0
+    with pytest.raises(RuntimeError, match="shut down"):
+        threads.submit(int)
+
+
+def test_queued_calls_are_cancelled_on_request():
+    has_begun, may_end = threading.Event(), threading.Event()
+
+    def slowly():
+        has_begun.set()
+        return may_end.wait(60)
+
+    with WorkerThreads(1) as threads:
+        first = threads.submit(slowly)
+        assert has_begun.wait(60)
+        queued = [threads.submit(int) for _ in range(5)]
+        threads.shutdown(wait=False, cancel_futures=True)
+        may_end.set()
+    assert first.result()
+    assert all(future.cancelled() for future in queued)
+
+
+def test_no_thread_is_started_while_one_has_nothing_to_do():
+    with WorkerThreads(8) as threads:
+        names = {threads.submit(lambda: threading.current_thread().name).result() for _ in range(20)}
+    assert len(names) <= 2  # a thread may be late to say that it has finished

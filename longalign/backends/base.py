@@ -67,11 +67,11 @@ class Rectangle:
 class LineSink(Protocol):
     """Takes boundaries of equal length piece by piece, each from its beginning on."""
 
-    def put(self, line: int, h: IntArray, gap: IntArray) -> None:
-        """The next cells of the line of this number, without the corner.
+    def put(self, line: int, start: int, h: IntArray, gap: IntArray) -> None:
+        """The cells after the first `start` of the line of this number, the corner not counted.
 
-        The arrays are those of the caller, who uses them again. Different lines may come from different
-        threads.
+        A piece that does not follow the one before, or that comes twice, is an InternalError. The arrays
+        are those of the caller, who uses them again. Different lines may come from different threads.
         """
         ...
 
@@ -134,7 +134,7 @@ class SweepResult:
             return self
 
         def put(sink: LineSink, number: int, line: Boundary) -> None:
-            sink.put(number, line.h[1:], line.gap[1:])
+            sink.put(number, 0, line.h[1:], line.gap[1:])
 
         both = (job.sinks.rows, self.rows), (job.sinks.cols, self.cols)
         in_threads(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from concurrent.futures import CancelledError, Future, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future
 from queue import SimpleQueue
 from threading import Event, Lock
 from types import TracebackType
@@ -13,6 +13,7 @@ from longalign.engine import sweep_tile
 from longalign.events import TileFinished
 from longalign.geometry import Tile
 from longalign.lattice import StoreLattice
+from longalign.threads import WorkerThreads
 
 
 class LocalEngine:
@@ -24,7 +25,7 @@ class LocalEngine:
         self._idle: SimpleQueue[Backend] = SimpleQueue()
         for backend in backends:
             self._idle.put(backend)
-        self._executor = ThreadPoolExecutor(len(backends), thread_name_prefix="tile")
+        self._executor = WorkerThreads(len(backends), "tile")
         self._stop = Event()
         self._count_lock = Lock()
         self._cells = 0

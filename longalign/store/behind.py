@@ -7,7 +7,7 @@ lock. So a write begins a little later than it could, unless somebody waits for 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from threading import Event, Lock
@@ -18,6 +18,7 @@ from longalign.boundary import Waypoint
 from longalign.geometry import Tile
 from longalign.store.base import Piece, Store, TileRecord
 from longalign.store.begun import BegunFile
+from longalign.threads import WorkerThreads
 
 #: Seconds by which a write is put off: with threads at work, a sweep begins in less.
 _HEAD_START = 0.3
@@ -27,7 +28,7 @@ _HEAD_START = 0.3
 class _Write:
     """A tile on its way; `hurry` is set when it is to be put off no longer."""
 
-    record: TileRecord
+    key: tuple[int, int]
     future: Future[None]
     hurry: Event
 
@@ -42,10 +43,11 @@ class WriteBehind:
 
     def __init__(self, store: Store, devices: int) -> None:
         self._store, self._devices = store, devices
-        self._executor = ThreadPoolExecutor(1, thread_name_prefix="store")
+        self._executor = WorkerThreads(1, "store")
         self._lock, self._putting = Lock(), Lock()
         self._error: BaseException | None = None
-        self._on_their_way: dict[tuple[int, int], _Write] = {}
+        self._writes: list[_Write] = []
+        self._records: dict[tuple[int, int], TileRecord] = {}  # of tiles that are not in `store` yet
 
     def __enter__(self) -> WriteBehind:
         return self
@@ -62,40 +64,44 @@ class WriteBehind:
         return self._store.begun(tile)
 
     def put_tile(self, tile: Tile, record: TileRecord) -> None:
+        key, hurry = (tile.row, tile.col), Event()
         with self._putting:
             self._settle(self._devices - 1)
             with self._lock:
-                hurry = Event()
-                future = self._executor.submit(self._write, tile, record, monotonic() + _HEAD_START, hurry)
-                self._on_their_way[tile.row, tile.col] = _Write(record, future, hurry)
+                self._records[key] = record
+            # Not under the lock, which the write takes: without a thread it is made here.
+            future = self._executor.submit(self._write, tile, record, monotonic() + _HEAD_START, hurry)
+            with self._lock:
+                self._writes.append(_Write(key, future, hurry))
 
     def _write(self, tile: Tile, record: TileRecord, begin: float, hurry: Event) -> None:
         hurry.wait(max(0.0, begin - monotonic()))
         self._store.put_tile(tile, record)
         with self._lock:  # the same write: nobody puts a tile twice without dropping it, which waits
-            self._on_their_way.pop((tile.row, tile.col), None)
+            self._records.pop((tile.row, tile.col), None)
 
     def hurry(self) -> None:
         """Put off no longer what is on its way."""
         with self._lock:
-            writes = list(self._on_their_way.values())
-        for write in writes:
-            write.hurry.set()
+            for write in self._writes:
+                write.hurry.set()
 
     def flush(self) -> None:
         """Wait until all tiles are written. Raises StoreError if one cannot be."""
         self._settle(0)
 
     def _settle(self, most: int) -> None:
-        """Wait until no more than so many tiles are on their way, the first of them first."""
+        """Wait until no more than `most` tiles are on their way, the first of them first."""
         with self._lock:
-            writes = list(self._on_their_way.items())
-        for number, (key, write) in enumerate(writes):
+            writes = list(self._writes)
+        for number, write in enumerate(writes):
             if write.future.done() or len(writes) - number > most:
                 write.hurry.set()
                 self._error = self._error or write.future.exception()
                 with self._lock:
-                    self._on_their_way.pop(key, None)
+                    if write in self._writes:  # another thread may settle it, too
+                        self._writes.remove(write)
+                    self._records.pop(write.key, None)
         self._raise_failure()
 
     def _raise_failure(self) -> None:
@@ -103,13 +109,13 @@ class WriteBehind:
             raise self._error
 
     def has_tile(self, tile: Tile) -> bool:
-        return (tile.row, tile.col) in self._on_their_way or self._store.has_tile(tile)
+        return (tile.row, tile.col) in self._records or self._store.has_tile(tile)
 
     def get_tile(self, tile: Tile) -> TileRecord:
         self._raise_failure()  # rather than that a tile is missing
         with self._lock:
-            on_its_way = self._on_their_way.get((tile.row, tile.col))
-        return self._store.get_tile(tile) if on_its_way is None else on_its_way.record
+            on_its_way = self._records.get((tile.row, tile.col))
+        return self._store.get_tile(tile) if on_its_way is None else on_its_way
 
     def drop_tile(self, row: int, col: int) -> None:
         self.flush()

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from longalign.store import filters
 from longalign.store.deflated import DeflatedArray
-from longalign.store.filters import Place, blocks_along, deflate, inflate, part, stretch
+from longalign.store.filters import Place, blocks_along, checksum, deflate, inflate, part, stretch
 from longalign.threads import streamed
 
 if TYPE_CHECKING:
@@ -43,7 +43,8 @@ def write_blocks(group: h5py.Group, name: str, values: NDArray[Any] | DeflatedAr
     dataset = _new_dataset(group, name, values.shape, values.dtype, length)
 
     def deflate_run(run: list[Place]) -> list[tuple[bytes, int]]:
-        return [deflate(stretch(values, place, length), length) for place in run]
+        blocks = [stretch(values, place, length) for place in run]
+        return [(deflate(block, length), checksum(block)) for block in blocks]
 
     count = blocks_along(values.shape, length)
     crcs, runs = np.empty(count, np.uint32), _runs(np.ndindex(*count))

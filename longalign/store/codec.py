@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longalign.boundary import Boundary, IntArray
+from longalign.errors import InternalError
 from longalign.scoring import NEG_INF
 from longalign.store.deflated import DeflatedArray
 from longalign.store.tables import DeflatingTable, PlainTable, narrowest
@@ -177,22 +178,24 @@ class Packer:
         self, index: Sequence[int], corners: IntArray, length: int, *, width: int = 1, deflates: bool = False
     ) -> None:
         self._index = np.array(index, np.int64)
-        self._anchors = np.empty((len(index), length // ANCHOR_STRIDE + 1), np.int32)
-        self._anchors[:, 0] = corners
-        self._last = self._anchors[:, 0].copy()
+        self._last = np.array(corners, np.int32)
         self._filled = [0] * len(index)
         self._width = width
         table, dtype = DeflatingTable if deflates else PlainTable, np.dtype(f"i{width}")
         self._steps, self._gaps = (table(len(index), length, dtype) for _ in range(2))
+        self._anchors = table(len(index), length // ANCHOR_STRIDE + 1, np.dtype(np.int32))
+        for line in range(len(index)):
+            self._anchors.put(line, 0, self._last[line : line + 1])
 
     def deflated(self) -> dict[str, DeflatedArray]:
         """What is deflated on the way, by the names it has in `PackedLines`."""
         tables = {"steps": self._steps, "gaps": self._gaps}
         return {name: table.deflated for name, table in tables.items() if isinstance(table, DeflatingTable)}
 
-    def put(self, line: int, h: IntArray, gap: IntArray) -> None:
-        """The next cells of the line of this number: H and the gap state, int32 of equal length."""
-        start = self._filled[line]
+    def put(self, line: int, start: int, h: IntArray, gap: IntArray) -> None:
+        """See `LineSink`: H and the gap state, int32 of equal length."""
+        if start != self._filled[line]:
+            raise InternalError(f"line {line}: cells from {start} on came after {self._filled[line]} cells")
         stop = start + len(h)
         # Both are looked at together: whatever NumPy does to an array, threads take turns at Python's lock
         # before and after, which takes longer than the work.
@@ -205,15 +208,14 @@ class Packer:
         self._steps.put(line, start, steps, narrow)
         self._gaps.put(line, start, gaps, narrow)
         first = start // ANCHOR_STRIDE + 1
-        anchors = h[first * ANCHOR_STRIDE - 1 - start :: ANCHOR_STRIDE]
-        self._anchors[line, first : first + len(anchors)] = anchors
+        self._anchors.put(line, first, h[first * ANCHOR_STRIDE - 1 - start :: ANCHOR_STRIDE])
         self._last[line], self._filled[line] = h[-1], stop
 
     def packed(self) -> PackedLines:
         """All lines, once they are complete."""
         if not len(self._index):
             return NO_LINES
-        return PackedLines(self._index, self._anchors, self._steps.values(), self._gaps.values())
+        return PackedLines(self._index, self._anchors.values(), self._steps.values(), self._gaps.values())
 
 
 def pack(index: Sequence[int], lines: Sequence[Boundary]) -> PackedLines:
@@ -222,7 +224,7 @@ def pack(index: Sequence[int], lines: Sequence[Boundary]) -> PackedLines:
         return NO_LINES
     packer = Packer(index, np.array([line.h[0] for line in lines], np.int32), len(lines[0]))
     for number, line in enumerate(lines):
-        packer.put(number, line.h[1:], line.gap[1:])
+        packer.put(number, 0, line.h[1:], line.gap[1:])
     return packer.packed()
 
 

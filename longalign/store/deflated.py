@@ -34,9 +34,9 @@ class DeflatedArray:
         count = blocks_along(shape, length)
         return cls(shape, np.dtype(dtype), length, np.empty(count, object), np.empty(count, np.uint32))
 
-    def put(self, place: Place, numbers: NDArray[Any]) -> None:
-        """The numbers of a block."""
-        self.streams[place], self.crcs[place] = deflate(numbers, self.length)
+    def put(self, place: Place, numbers: NDArray[Any], crc: int) -> None:
+        """The numbers of a block, and their `checksum`, from where they were made."""
+        self.streams[place], self.crcs[place] = deflate(numbers, self.length), crc
         for follow in self.followers:
             follow(place)
 

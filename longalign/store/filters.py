@@ -40,16 +40,21 @@ def stretch(values: NDArray[Any], place: Place, length: int) -> NDArray[Any]:
     return numbers
 
 
-def deflate(numbers: NDArray[Any], length: int) -> tuple[bytes, int]:
-    """A block as HDF5 stores it, which fills up the last one of a line; and the CRC-32 of its numbers."""
-    crc: int = isal_zlib.crc32(numbers)
+def checksum(numbers: NDArray[Any], before: int = 0) -> int:
+    """The CRC-32 of contiguous numbers, or of those that go on after numbers whose CRC-32 is `before`."""
+    crc: int = isal_zlib.crc32(numbers, before)
+    return crc
+
+
+def deflate(numbers: NDArray[Any], length: int) -> bytes:
+    """A block as HDF5 stores it, which fills up the last one of a line."""
     if len(numbers) < length:
         filled = np.zeros(length, numbers.dtype)
         filled[: len(numbers)] = numbers
         numbers = filled
     if numbers.itemsize > 1:
         numbers = np.ascontiguousarray(numbers.view(np.uint8).reshape(length, -1).T)
-    return isal_zlib.compress(numbers, LEVEL), crc
+    return isal_zlib.compress(numbers, LEVEL)
 
 
 def inflate(stored: bytes, dtype: np.dtype[Any], length: int, count: int, crc: int) -> NDArray[Any]:
@@ -62,7 +67,7 @@ def inflate(stored: bytes, dtype: np.dtype[Any], length: int, count: int, crc: i
         raise ValueError("a block has another length than when it was written")
     columns = np.frombuffer(content, np.uint8).reshape(dtype.itemsize, length)
     numbers: NDArray[Any] = np.ascontiguousarray(columns.T).view(dtype)[:count, 0]
-    if isal_zlib.crc32(numbers) != crc:
+    if checksum(numbers) != crc:
         raise ValueError("a block has another CRC-32 than when it was written")
     return numbers
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from longalign.boundary import IntArray
 from longalign.store import filters
 from longalign.store.deflated import DeflatedArray
+from longalign.store.filters import checksum
 
 #: Blocks of a line, at least, so that what has begun of one takes little memory; but no block is shorter than
 #: `_LEAST` for that.
@@ -86,24 +87,33 @@ class PlainTable(NarrowTable):
 
 
 class DeflatingTable(NarrowTable):
-    """Deflates values as soon as a block of them is complete; `deflated` is where they go."""
+    """Deflates values as soon as a block of them is complete; `deflated` is where they go.
+
+    The checksum of a block is that of the values as they came, not of the buffer that collects them: should
+    the buffer be changed meanwhile, whoever reads the block notices.
+    """
 
     def __init__(self, lines: int, length: int, dtype: np.dtype[np.signedinteger[Any]]) -> None:
         super().__init__(lines, length, dtype)
         block = min(length, max(_LEAST, min(filters.LENGTH, -(-length // _BLOCKS_A_LINE))))
         self.deflated = DeflatedArray.empty((lines, length), dtype, block)
         self._begun = np.empty((lines, block), dtype)
+        self._crcs = [0] * lines
 
     def _keep(self, line: int, start: int, values: IntArray) -> None:
         block, begun, end = self.deflated.length, self._begun[line], self._shape[1]
+        narrow = values.astype(self._dtype)
         taken = 0
         while taken < len(values):
             at = (start + taken) % block
             count = min(block - at, len(values) - taken)
-            begun[at : at + count] = values[taken : taken + count]
+            piece = narrow[taken : taken + count]
+            crc = checksum(piece, self._crcs[line] if at else 0)
+            begun[at : at + count] = piece
             taken += count
             if at + count == block or start + taken == end:
-                self.deflated.put((line, (start + taken - 1) // block), begun[: at + count])
+                self.deflated.put((line, (start + taken - 1) // block), begun[: at + count], crc)
+            self._crcs[line] = crc
 
     def _kept(self, line: int, stop: int) -> NDArray[np.signedinteger[Any]]:
         whole = stop // self.deflated.length * self.deflated.length

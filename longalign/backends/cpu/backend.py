@@ -209,7 +209,7 @@ class CpuBackend:
         while len(self._workers) < count:
             self._workers.append(_Worker(self._geometry))
         mine, *others = self._workers[:count]
-        failures: list[BackendError] = []
+        failures: list[BaseException] = []
         helpers = [
             threading.Thread(target=worker.help, args=(work, kernels, wide, failures), daemon=True)
             for worker in others
@@ -265,11 +265,14 @@ class _Worker:
         self._position = np.zeros(1, POSITION)
         self._sweep = strip_sweep()
 
-    def help(self, work: Work, kernels: Kernels, wide: KernelConfig, failures: list[BackendError]) -> None:
-        """Run as a thread of its own: a failure is noted for the caller, and ends the other threads."""
+    def help(self, work: Work, kernels: Kernels, wide: KernelConfig, failures: list[BaseException]) -> None:
+        """Run as a thread of its own: a failure is noted for the caller, and ends the other threads.
+
+        That is any failure: the others would wait forever for a strip whose thread has ended.
+        """
         try:
             self.run(work, kernels, wide, _tell_nobody)
-        except BackendError as failure:
+        except BaseException as failure:
             failures.append(failure)
             work.shared[ABORT] = 1
 

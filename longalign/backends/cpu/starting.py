@@ -6,7 +6,7 @@ Rectangles are chunks, of which a tile has many: threads are idle only where the
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor, wait
+from concurrent.futures import wait
 from itertools import pairwise
 from threading import Lock
 
@@ -17,6 +17,7 @@ from longalign.backends.cpu.config import SweepGeometry
 from longalign.backends.cpu.start_kernel import Costs, Line, Scratch, make_scratch, strip_starts
 from longalign.backends.matrices import lay_out
 from longalign.boundary import Edge, StartLine, edge_starts
+from longalign.threads import WorkerThreads
 
 
 def starts(
@@ -26,7 +27,7 @@ def starts(
     for job in jobs:
         _kernel(job, geometry)  # compiled before there are threads to wait for it
     work = _Work(jobs, geometry)
-    with ThreadPoolExecutor(threads) as executor:
+    with WorkerThreads(threads) as executor:
         try:
             pending = {executor.submit(work.run) for _ in range(min(threads, len(jobs)))}
             while pending:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from longalign.backends import leaves
 from longalign.backends.base import Progress, Runs, TraceJob
 from longalign.backends.cpu.trace_kernel import leaf_tracer, make_scratch
+from longalign.threads import WorkerThreads
 
 #: Cells of the largest leaf: a byte each, which should stay in a cache.
 _LEAF_CELLS = 1 << 20
@@ -40,7 +40,7 @@ def _trace_kind(has_matrix: bool, jobs: Sequence[TraceJob], threads: int, progre
     """The paths of jobs that all have a matrix, or all have none."""
     tracer = leaf_tracer(has_matrix)  # compiled before there are threads to wait for it
     paths: list[Runs] = []
-    with ThreadPoolExecutor(threads) as executor:
+    with WorkerThreads(threads) as executor:
         batches = list(_batches(jobs, threads))
         try:
             for batch, found in zip(

@@ -9,7 +9,7 @@ copy. Threads feed the sinks from one half of the pinned memory while the other 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
@@ -21,7 +21,7 @@ from longalign.backends.cuda import api, layout
 from longalign.backends.cuda.memory import Workspace
 from longalign.backends.cuda.worklist import WorkList
 from longalign.boundary import IntArray
-from longalign.threads import MOST_THREADS
+from longalign.threads import MOST_THREADS, WorkerThreads
 
 #: Values of one boundary array in a copy, at most.
 _LARGEST_SLICE = 1 << 18
@@ -46,12 +46,13 @@ class _Line:
     length: int
     fetched: int = 0
 
-    def slices(self, final: int) -> Iterator[tuple[int, int, int]]:
-        """What is to be fetched now, without the corner: where H and the gap state begin, and how many."""
+    def slices(self, final: int) -> Iterator[tuple[int, int, int, int]]:
+        """What is to be fetched now, without the corner: the first cell, where H and the gap state begin on
+        the device, and how many cells."""
         while self.fetched < final:
             count = min(_LARGEST_SLICE, final - self.fetched)
             first = self.at + 1 + self.fetched
-            yield first, first + self.length + 1, count
+            yield self.fetched, first, first + self.length + 1, count
             self.fetched += count
 
 
@@ -92,8 +93,8 @@ class _Rectangle:
             yield line, line.length
 
 
-#: Values in pinned memory that belong to a line: H and the gap state.
-_Fetched = tuple[IntArray, IntArray]
+#: A piece of a line in pinned memory: its first cell, H and the gap state.
+_Fetched = tuple[int, IntArray, IntArray]
 
 
 class Download:
@@ -111,7 +112,7 @@ class Download:
         self._half = 0
         self._rectangles: list[_Rectangle] = []
         self._feeding: list[Future[None]] = []
-        self._threads = ThreadPoolExecutor(_FEEDERS if self.streams else MOST_THREADS, "lines")
+        self._threads = WorkerThreads(_FEEDERS if self.streams else MOST_THREADS, "lines")
         if self.streams:
             in_order = work.strips[np.argsort(work.strips[:, layout.FLAG], kind="stable")]
             cuts = np.searchsorted(in_order[:, layout.JOB], np.arange(1, len(jobs)))
@@ -182,14 +183,14 @@ class Download:
         room = self._space.staging(self._half)
         used = 0
         for line, end in lines:
-            for *starts, count in line.slices(end):
+            for first, *sources, count in line.slices(end):
                 if used + 2 * count > len(room):
                     self._feed(batch)
                     batch, room, used = {}, self._space.staging(self._half), 0
-                parts = [room[used : used + count], room[used + count : used + 2 * count]]
-                for start, part in zip(starts, parts, strict=True):
-                    api.download(part, self._out, start, self._space.talk)
-                batch.setdefault(id(line), (line, []))[1].append((parts[0], parts[1]))
+                parts = room[used : used + count], room[used + count : used + 2 * count]
+                for source, part in zip(sources, parts, strict=True):
+                    api.download(part, self._out, source, self._space.talk)
+                batch.setdefault(id(line), (line, []))[1].append((first, *parts))
                 used += 2 * count
         self._feed(batch)
 
@@ -208,5 +209,5 @@ class Download:
 
 
 def _put(line: _Line, fetched: list[_Fetched]) -> None:
-    for h, gap in fetched:
-        line.sink.put(line.number, h, gap)
+    for first, h, gap in fetched:
+        line.sink.put(line.number, first, h, gap)
