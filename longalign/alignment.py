@@ -152,7 +152,8 @@ class Alignment:
     Coordinates are 0-based and half-open and count from the first letter of the two sequences (of the
     region, where a sequence is one). `ops` (uint8, `Op`) and `lengths` (int64) have one element a run
     of I, D, = or X; neighbours differ and no run is empty. A run of I or D is one gap, and an I run
-    next to a D run is two. The empty alignment, local score 0, has no runs and no extent.
+    next to a D run is two. The empty alignment, local with score 0 or global of two sequences without
+    letters, has no runs and no extent.
 
     Make one with `from_runs`, of sequences in the alphabet of `scoring`. Raises InternalError if runs,
     coordinates and sequences do not fit.

@@ -63,6 +63,8 @@ class Pace:
 
     def cost(self, grid: Grid) -> Cost:
         """About what a run over a lattice takes."""
+        if grid.cells == 0:
+            return Cost(0.0 if self.known else None, 0.0, 0.0)
         phase_1 = self._phase_1(grid) if self.known else None
         return Cost(phase_1, self._path(grid), path_share(grid, self.eager))
 

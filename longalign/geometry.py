@@ -1,6 +1,7 @@
 """Where the matrix is cut: tiles, chunks, and how a budget in bytes becomes a lattice.
 
-Pure integer arithmetic. A *cut* is a boundary index; cuts always begin with 0 and end with the length.
+Pure integer arithmetic. A *cut* is a boundary index; cuts always begin with 0, end with the length, and
+increase. A side of length 0 has the one cut 0: a grid with such a side has no tiles.
 """
 
 from __future__ import annotations
@@ -73,6 +74,13 @@ class Grid:
     tile_rows: tuple[int, ...]
     tile_cols: tuple[int, ...]
 
+    @classmethod
+    def without_cells(cls, rows: int, cols: int) -> Grid:
+        """The grid of a matrix with no rows or no columns: no sweep is needed, and nothing is stored."""
+        assert 0 in (rows, cols)
+        row_cuts, col_cuts = ((0, length) if length else (0,) for length in (rows, cols))
+        return cls(row_cuts, col_cuts, row_cuts, col_cuts)
+
     @property
     def shape(self) -> tuple[int, int]:
         """Number of tile rows and tile columns."""
@@ -87,9 +95,14 @@ class Grid:
         return self.col_cuts[-1]
 
     @property
+    def cells(self) -> int:
+        return self.rows * self.cols
+
+    @property
     def chunk_shape(self) -> tuple[int, int]:
-        """Rows and columns of a chunk, about."""
-        return ceil(self.rows / (len(self.row_cuts) - 1)), ceil(self.cols / (len(self.col_cuts) - 1))
+        """Rows and columns of a chunk, about; 0 for a side without letters."""
+        row_chunks, col_chunks = max(1, len(self.row_cuts) - 1), max(1, len(self.col_cuts) - 1)
+        return ceil(self.rows / row_chunks), ceil(self.cols / col_chunks)
 
     def tile(self, row: int, col: int) -> Tile:
         return Tile(

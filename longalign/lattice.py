@@ -61,6 +61,15 @@ class StoreLattice:
         tile = self.grid.tile_owning(i1, j)
         return self.store.get_tile(tile).cols.part(j - tile.j0, i0 - tile.i0, i1 - tile.i0)
 
+    def last_value(self) -> int:
+        """H in the lower right corner of the matrix. Without cells, that corner lies on a known edge."""
+        rows, cols = self.grid.rows, self.grid.cols
+        if rows == 0:
+            return int(self.problem.top.h_at([cols])[0])
+        if cols == 0:
+            return int(self.problem.left.h_at([rows])[0])
+        return int(self.row(rows, cols - 1, cols).h[-1])
+
     def rows_in(self, tile: Tile) -> tuple[int, ...]:
         """The lattice rows that a tile keeps, counted from its top edge.
 

@@ -158,7 +158,9 @@ def resume(store_path: Path, resources: Resources, *, emit: Emit = ignore) -> Ou
 
 
 def _connected(resources: Resources, rows: int, cols: int) -> AbstractContextManager[Cluster | None]:
-    return nullcontext() if resources.cluster is None else resources.cluster(rows, cols)
+    if resources.cluster is None or rows * cols == 0:  # without cells there are no tiles to hand out
+        return nullcontext()
+    return resources.cluster(rows, cols)
 
 
 def _as_it_is_now(store: DirectoryStore, name: Literal["query", "target"], emit: Emit) -> Sequence:
@@ -227,7 +229,8 @@ def _run_stored(
 def _missing(store: DirectoryStore) -> float:
     """The share of the matrix whose tiles a store lacks."""
     grid = store.manifest.grid
-    return sum(tile.cells for tile in grid.tiles() if not store.has_tile(tile)) / (grid.rows * grid.cols)
+    missing = sum(tile.cells for tile in grid.tiles() if not store.has_tile(tile))
+    return missing / max(1, grid.cells)
 
 
 def _run(
@@ -260,7 +263,7 @@ def _run(
 def _score(lattice: StoreLattice, engine: Engine, recorder: Recorder) -> Waypoint:
     tiles = lattice.grid.tiles()
     done = sum(tile.cells for tile in tiles if lattice.store.has_tile(tile))
-    total = lattice.grid.rows * lattice.grid.cols
+    total = lattice.grid.cells
     if done == total and recorder.has("score"):
         return score(lattice, engine, ignore)
     with recorder.phase("score", total, done):

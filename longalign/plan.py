@@ -215,6 +215,10 @@ def pace_of(request: Request, resources: Resources) -> Pace:
 def _plan(request: Request, resources: Resources) -> Grid:
     """The grid for a budget. Raises BudgetTooSmall and MemoryTooSmall, too."""
     rows, cols, workers, cell_bytes = request.rows, request.cols, request.workers, request.cell_bytes
+    if rows * cols == 0:
+        grid = Grid.without_cells(rows, cols)
+        check_memory(grid, request, resources)
+        return grid
     spare, room = _spare_bytes(request, resources), _room(request, resources)
     devices = workers.devices if workers else _devices_here(rows, cols, resources)
     budget = room if request.edges_only or resources.store_budget is None else resources.store_budget
@@ -394,6 +398,8 @@ def _tile_bytes(grid: Grid, request: Request, line_bytes: int) -> int:
 
 def _most_line_cells(grid: Grid) -> int:
     """Boundary cells of a tile, at most."""
+    if grid.cells == 0:
+        return 0
     return max(
         _lattice_cells(grid, tile) for tile in (grid.tile(0, 0), grid.tile(*(n - 1 for n in grid.shape)))
     )

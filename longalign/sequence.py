@@ -60,7 +60,7 @@ class Sequence:
     ) -> Sequence:
         """A sequence from text or from a one-dimensional uint8 array of ASCII letters.
 
-        Raises InputError if the name is not one word, if there are no letters, or for the first letter
+        There may be no letters at all. Raises InputError if the name is not one word, or for the first letter
         outside the alphabet; its position counts from 1 at the start of the record.
         """
         if len(name.split()) != 1 or name != name.strip() or not name.isprintable():
@@ -113,7 +113,7 @@ def read_sequence(spec: str | os.PathLike[str], alphabet: Alphabet = DNA) -> Seq
     `spec` is `FILE`, `FILE:NAME`, `FILE:NAME:START-END` or `FILE:START-END`, and "-" as FILE is stdin.
     START and END are 0-based and half-open, as everywhere in longalign (samtools counts from 1). The
     longest part before a ':' that is an existing file is the FILE. Without a name the file must hold
-    one record.
+    one record. A record, or a region, may have no letters.
 
     Raises InputError with one line that names file, record and position.
     """
@@ -192,12 +192,10 @@ def _as_bytes(source: str, name: str, data: str | bytes | bytearray | Letters) -
 def _checked(
     source: str, name: str, data: str | bytes | bytearray | Letters, offset: int, alphabet: Alphabet
 ) -> Letters:
-    """The letters in upper case. Raises InputError if there are none, or for the first that is not one."""
+    """The letters in upper case. Raises InputError for the first that is not one."""
     if not isinstance(alphabet, Alphabet):
         raise InputError(f"{source}: want an alphabet, as scoring.alphabet is, not {type(alphabet).__name__}")
     raw = _as_bytes(source, name, data)
-    if not raw:
-        raise InputError(f"{source}: record {name!r} has no letters")
     upper = raw.translate(alphabet.upper)
     bad = upper.find(0)
     if bad >= 0:

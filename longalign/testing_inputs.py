@@ -53,7 +53,7 @@ def sequences(draw: st.DrawFn, length: int, ambiguous: int = QUERY_N, letters: i
     else:
         letters_used = 2 if kind == "two letters" else letters
         codes = draw(generators()).integers(0, letters_used, length, np.uint8)
-    for _ in range(draw(st.sampled_from([0, 0, 0, 1, 2])) if ambiguous >= letters else 0):
+    for _ in range(draw(st.sampled_from([0, 0, 0, 1, 2])) if ambiguous >= letters and length else 0):
         start = draw(st.integers(0, length - 1))
         codes[start : start + draw(st.integers(1, length))] = ambiguous
     return codes

@@ -73,6 +73,9 @@ def _open_lattice(store: DirectoryStore, query: Sequence, target: Sequence, i: i
     manifest, path = store.manifest, store.path
     if not manifest.is_eager:
         raise StoreError(f"{path}: no start states are stored: the run was made without --start-states eager")
+    if manifest.grid.cells == 0:
+        empty = query if query.length == 0 else target
+        raise UsageError(f"cell ({i}, {j}): the matrix has no cells: {empty.name} has no letters")
     if not (1 <= i <= query.length and 1 <= j <= target.length):
         raise UsageError(
             f"cell ({i}, {j}) lies outside the matrix: "

@@ -154,11 +154,20 @@ class Pair:
     def truth(self) -> BestCell:
         """Score and end cell from the full matrix."""
         query, target = self.sequences()
+        if 0 in (query.length, target.length):
+            return self._truth_without_cells(query.length + target.length)
         job = whole_matrix(query.as_query(), target.as_target(), self.scoring, self.mode == "local")
         [result] = ReferenceBackend().sweep([job])
         if self.mode == "local":
             return result.best
         return BestCell(int(result.rows[-1].h[-1]), query.length, target.length)
+
+    def _truth_without_cells(self, letters: int) -> BestCell:
+        """Where a sequence has no letters: one gap of all letters in global mode, nothing in local mode."""
+        if self.mode == "local":
+            return BestCell()
+        gap = self.scoring.gap_open + letters * self.scoring.gap_extend if letters else 0
+        return BestCell(-gap, len(self.query), len(self.target))
 
     def check(self, outcome: pipeline.Outcome) -> None:
         """The optimum, at the right end, by an alignment that is worth it."""
@@ -237,9 +246,13 @@ def problems(
     draw: st.DrawFn,
     longest: int = 45,
     scorings: Callable[[int, int], st.SearchStrategy[Scoring]] = scorings,
+    shortest: int = 1,
 ) -> Pair:
-    """Mutated copies, repeats, runs of N and unrelated letters, under any scoring."""
-    rows, cols = draw(st.integers(1, longest)), draw(st.integers(1, longest))
+    """Mutated copies, repeats, runs of N and unrelated letters, under any scoring.
+
+    A back end's rectangles have at least one letter a side. A whole run also takes `shortest` 0.
+    """
+    rows, cols = (draw(st.integers(shortest, longest)) for _ in range(2))
     scoring = draw(scorings(rows, cols))
     return Pair.of_codes(*draw(pairs(rows, cols, scoring)), scoring, draw(modes))
 

@@ -96,6 +96,34 @@ def test_nothing_aligned_is_an_empty_paf_and_stars(run):
     assert run("score", "a.fa", "c.fa", "--backend", "cpu", "-q") == (0, "a\tc\tlocal\t0\t*\t*\n", "")
 
 
+def test_a_global_alignment_with_a_region_without_letters_is_one_gap(run):
+    code, out, err = run(
+        "align", "q.fa:7-7", "t.fa:2-6", "--mode", "global", "--backend", "cpu", "--json", "x.json"
+    )
+    assert code == 0
+    assert out.split("\t")[:12] == f"query {len(QUERY)} 7 7 + target {len(TARGET)} 2 6 0 4 255".split()
+    assert err.startswith("longalign: global score -11, identity 0.00% over 4 columns, ")
+    summary = json.loads(Path("x.json").read_text())
+    assert (summary["score"], summary["end"]) == (-11, {"query": 7, "target": 6})
+    assert (summary["alignment"]["gap_letters"], summary["alignment"]["identity"]) == (4, 0.0)
+    Path("out.paf").write_text(out)
+    assert run("verify", "out.paf", "q.fa:7-7", "t.fa:2-6")[:2] == (
+        0, "out.paf: OK: 1 alignment, 4 columns, 1 score checked\n"
+    )  # fmt: skip
+
+
+def test_a_global_alignment_of_nothing_with_nothing_has_score_0_and_no_line(run, pair):
+    Path("a.fa").write_text(">a\n")
+    code, out, err = run("align", "a.fa", "a.fa", "--mode", "global", "--backend", "cpu", "--json", "x.json")
+    assert (code, out) == (0, "")
+    assert err.startswith("longalign: global score 0, no columns, ")
+    summary = json.loads(Path("x.json").read_text())
+    assert (summary["score"], summary["alignment"]) == (0, None)
+    code, out, _ = run("devices", "--plan", "a.fa", "t.fa")
+    assert code == 0
+    assert "tile: none: a sequence has no letters" in out
+
+
 def test_regions_count_from_the_start_of_the_record(run, pair):
     _, out, _ = run("align", "q.fa:query:10-40", *pair[1:], "-q")
     Path("out.paf").write_text(out)

@@ -35,7 +35,7 @@ def test_any_problem_on_any_lattice(data):
 
 
 @given(
-    problems(scorings=any_scorings),
+    problems(scorings=any_scorings, shortest=0),
     st.tuples(st.integers(3, 30), st.integers(3, 30)),
     st.floats(1, 20),
     st.sampled_from(["lazy", "eager"]),

@@ -99,7 +99,7 @@ def walked(pair, i, j):
 
 
 @share_of_examples(0.2)
-@given(problems(scorings=any_scorings), geometries)
+@given(problems(scorings=any_scorings, shortest=0), geometries)
 def test_eager_and_lazy_agree(pair, geometry):
     eager = eager_run(pair, geometry, CPU)
     pair.check(eager)
@@ -107,7 +107,7 @@ def test_eager_and_lazy_agree(pair, geometry):
 
 
 @share_of_examples(0.4)
-@given(problems(scorings=any_scorings), geometries)
+@given(problems(scorings=any_scorings, shortest=0), geometries)
 def test_the_path_is_that_of_the_whole_matrix_wherever_it_is_cut(pair, geometry):
     """Where chunks are small enough to be traced: phase 3 then prefers what start states do."""
     outcome = eager_run(pair, replace(geometry, leaf=10**6), CPU)

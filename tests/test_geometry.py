@@ -39,6 +39,14 @@ def stored_bytes(grid: Grid) -> float:
     return (rows * grid.cols + cols * grid.rows) * BYTES_PER_STORED_CELL
 
 
+@pytest.mark.parametrize(("rows", "cols"), [(0, 0), (0, 7), (7, 0)])
+def test_a_matrix_without_cells_has_no_tiles(rows, cols):
+    grid = Grid.without_cells(rows, cols)
+    assert (grid.rows, grid.cols, grid.cells) == (rows, cols, 0)
+    assert (grid.tiles(), grid.stored_cells, grid.chunk_shape) == ([], 0, (rows, cols))
+    assert Wavefront(grid.shape).finished
+
+
 @given(cuts, st.data())
 def test_the_owner_of_an_index_is_the_interval_that_ends_at_or_after_it(cuts, data):
     index = data.draw(st.integers(1, cuts[-1]))

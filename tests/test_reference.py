@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from oracles import biopython_score, parasail_score
 
-from longalign.backends.base import SweepJob
+from longalign.alignment import format_cigar
+from longalign.backends.base import SweepJob, TraceJob
 from longalign.boundary import BestCell, State, entry_edges, local_edges
 from longalign.reference import ReferenceBackend, encode, matrices
 from longalign.scoring import NEG_INF, Scoring
@@ -105,6 +106,18 @@ def test_the_boundaries_are_rows_and_columns_of_the_matrices():
 def test_the_end_cell_follows_the_rule_for_ties(query, target, end):
     [result] = ReferenceBackend().sweep([spelled(query, target, DEFAULT, True)])
     assert (result.best.i, result.best.j) == end
+
+
+@pytest.mark.parametrize(("query", "target"), [("", ""), ("", "ACG"), ("ACGT", "")])
+def test_without_letters_there_is_one_gap_or_nothing(query, target):
+    """`score` sweeps rectangles without cells; other back ends are never asked to."""
+    letters = len(query + target)
+    pair = encode(query, QUERY_N), encode(target, TARGET_N)
+    assert score(*pair, DEFAULT, True) == 0
+    worth = -(DEFAULT.gap_open + DEFAULT.gap_extend * letters) if letters else 0
+    assert score(*pair, DEFAULT, False) == worth
+    [(ops, lengths)] = ReferenceBackend().trace([TraceJob(*pair, DEFAULT, State.H, State.H)])
+    assert format_cigar(ops, lengths) == (f"{letters}{'I' if query else 'D'}" if letters else "")
 
 
 def test_ambiguous_letters_match_nothing_not_even_each_other():

@@ -171,7 +171,8 @@ def _in_words(outcome: pipeline.Outcome) -> str:
     parts = [f"{outcome.mode} score {outcome.end.value:,}"]
     if outcome.alignment is not None:
         alignment = outcome.alignment
-        parts.append(f"identity {alignment.identity:.2%} over {alignment.columns:,} columns")
+        identity = f"identity {alignment.identity:.2%} over {alignment.columns:,} columns"
+        parts.append(identity if alignment.columns else "no columns")
     parts += [f"{phase.name} {phase.seconds:.2f} s" for phase in outcome.phases]
     parts += [
         f"{phase.gcups:,.1f} GCUPS" for phase in outcome.phases if phase.name == "score" and phase.cells

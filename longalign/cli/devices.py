@@ -86,6 +86,8 @@ def _plan(using: Resources, store: Path | None, whole: SweepJob) -> dict[str, st
         grid, budgets = plan(request, using), store_budgets(request, using)
     except UsageError as refused:
         return {"refused": str(refused)}
+    if grid.cells == 0:
+        return {"tile": "none: a sequence has no letters, so nothing is swept"}
     tile = grid.tile(0, 0)
     job = replace(
         whole, query=whole.query[: tile.i1], target=whole.target[: tile.j1],

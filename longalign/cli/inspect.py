@@ -52,7 +52,7 @@ def inspect(path: Path) -> dict[str, object]:
         "chunks": [len(grid.row_cuts) - 1, len(grid.col_cuts) - 1],
         "tiles": list(grid.shape),
         "tiles_done": len(done),
-        "cells": grid.rows * grid.cols,
+        "cells": grid.cells,
         "cells_done": sum(tile.cells for tile in done),
         "waypoints": len(waypoints),
         "path_complete": complete,
@@ -75,7 +75,7 @@ def _size(path: Path) -> int:
 def _in_words(report: dict[str, Any]) -> str:
     query, target = report["query"], report["target"]
     rows, cols = report["tiles"]
-    percent = 100 * report["cells_done"] / report["cells"]
+    percent = 100 * report["cells_done"] / report["cells"] if report["cells"] else 100.0
     pieces = "?" if report["pieces"] is None else report["pieces"]
     lines = [
         f"{report['path']}: longalign {report['program']}, {report['command']}, {report['mode']}, "

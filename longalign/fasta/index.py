@@ -27,12 +27,19 @@ def has_fresh_index(path: str) -> bool:
         return False
 
 
-def read_indexed(path: str, choices: list[Choice]) -> Record:
-    """The chosen record, without its description. Raises InputError, without the file's name."""
+def read_indexed(path: str, choices: list[Choice]) -> Record | None:
+    """The chosen record, without its description, or None if the index has no such record.
+
+    The file may still have it: an index leaves out records without letters. Raises InputError, without the
+    file's name.
+    """
     verbosity = pysam.set_verbosity(0)  # htslib would print its own message beside ours
     try:
         with pysam.FastaFile(path) as fasta:
-            choice, name = choose(path, fasta.references, choices)
+            try:
+                choice, name = choose(path, fasta.references, choices)
+            except InputError:
+                return None
             length = fasta.get_reference_length(name)
             start, end = choice.bounds(name, length)
             letters = fasta.fetch(name, start, end).encode("ascii", "replace")

@@ -21,8 +21,8 @@ def read_record(path: str, selector: str | None = None) -> Record:
     """
     choices = readings(selector)
     try:
-        if selector is not None and has_fresh_index(path):
-            return read_indexed(path, choices)
+        if selector is not None and has_fresh_index(path) and (record := read_indexed(path, choices)):
+            return record
         return _read_streamed(path, choices)
     except InputError as error:
         raise InputError(f"{'stdin' if path == STDIN else path}: {error}") from error

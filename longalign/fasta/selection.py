@@ -38,12 +38,10 @@ class Choice:
 
     def bounds(self, name: str, length: int) -> tuple[int, int]:
         """Start and end of the letters chosen of record `name`, which has `length` letters."""
-        if length == 0:
-            raise InputError(f"record {name!r} has no letters")
         end = length if self.end is None else self.end
-        if not self.start < end <= length:
+        if not self.start <= end <= length:
             raise InputError(
-                f"record {name!r}: region {self.start}-{end} is empty or not inside 0-{length} "
+                f"record {name!r}: region {self.start}-{end} is not inside 0-{length} "
                 "(regions are 0-based and half-open)"
             )
         return self.start, end

@@ -52,7 +52,7 @@ _MEANING = re.compile(
 
 
 def format_paf(alignment: Alignment) -> str:
-    """The PAF line of an alignment, without line end; empty for the empty alignment."""
+    """The PAF line of an alignment, without line end; empty for an alignment without columns."""
     if not len(alignment.ops):
         return ""
     meaning = format_meaning(alignment.mode, alignment.scoring)
@@ -77,7 +77,7 @@ def _side(sequence: Sequence, start: int, end: int) -> tuple[str, int, int, int]
 
 
 def write_paf(alignment: Alignment, file: TextIO) -> None:
-    """Write an alignment as one line; nothing for the empty alignment."""
+    """Write an alignment as one line; nothing for an alignment without columns."""
     if line := format_paf(alignment):
         file.write(line + "\n")
 

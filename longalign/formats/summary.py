@@ -15,7 +15,7 @@ whole record, like those of the PAF output.
                 convention is a sentence
     score       the optimal score
     end         {query, target} where the alignment ends, or null if no local score is positive
-    alignment   null if only the score was asked for or there is none to show; else
+    alignment   null if only the score was asked for or the alignment has no columns; else
                 {query_start, query_end, target_start, target_end, columns, matches, mismatches, gaps,
                 gap_letters, identity}: `gaps` counts runs, `identity` is matches per column, 0..1
     backend     {word: description} of the hardware and software that swept

@@ -35,7 +35,7 @@ def bytes_needed(rows: int, cols: int) -> int:
 
 def jobs_at_once(rows: int, cols: int, call_bytes: int) -> int:
     """How many such rectangles one call may have, at least one."""
-    return max(1, call_bytes // bytes_needed(rows, cols))
+    return max(1, call_bytes // max(1, bytes_needed(rows, cols)))
 
 
 def calls_of(segments: Sequence[Segment], call_bytes: int, most: int) -> list[list[Segment]]:

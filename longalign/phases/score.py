@@ -27,5 +27,4 @@ def score(lattice: StoreLattice, engine: Engine, emit: Emit) -> Waypoint:
     if lattice.problem.is_local:
         best = best_of([lattice.store.get_tile(tile).best for tile in grid.tiles()])
         return Waypoint(best.i, best.j, State.H, best.score)
-    corner = lattice.row(grid.rows, grid.cols - 1, grid.cols)
-    return Waypoint(grid.rows, grid.cols, State.H, int(corner.h[-1]))
+    return Waypoint(grid.rows, grid.cols, State.H, lattice.last_value())
