@@ -153,7 +153,8 @@ class Alignment:
     region, where a sequence is one). `ops` (uint8, `Op`) and `lengths` (int64) have one element a run
     of I, D, = or X; neighbours differ and no run is empty. A run of I or D is one gap, and an I run
     next to a D run is two. The empty alignment, local with score 0 or global of two sequences without
-    letters, has no runs and no extent.
+    letters, has no runs and no extent. `end_given` tells that the end was asked for: then other ends may
+    score higher, and a global alignment spans only the letters before its end.
 
     Make one with `from_runs`, of sequences in the alphabet of `scoring`. Raises InternalError if runs,
     coordinates and sequences do not fit.
@@ -170,6 +171,7 @@ class Alignment:
     target_end: int
     ops: Ops
     lengths: Lengths
+    end_given: bool = False
 
     @classmethod
     def from_runs(

@@ -64,6 +64,7 @@ def _trace(
         query, target, problem.scoring, mode, last.value, start, piece.ops, piece.lengths
     )
     alignment.check()
+    alignment = replace(alignment, end_given=True)
     finished = tuple(recorder.finished)
     return Outcome(query, target, problem.scoring, mode, last, alignment, finished, backend.describe())
 

@@ -49,10 +49,10 @@ class Case:
             "D" if a == "-" else "I" if b == "-" else "=" if a == b else "X" for a, b in self.columns()
         )
 
-    def score(self) -> int:
-        """The score, one column at a time."""
+    def score(self, columns: int | None = None) -> int:
+        """The score of the whole, or of the first columns, one column at a time."""
         total, previous = 0, ""
-        for op in self.operations():
+        for op in self.operations()[:columns]:
             if op in "ID":
                 total -= self.scoring.gap_extend + (self.scoring.gap_open if op != previous else 0)
             else:

@@ -162,7 +162,8 @@ def test_a_scoring_comes_back_from_json(scoring):
 def test_the_meaning_of_a_paf_line_names_the_matrix_and_its_content():
     text = format_meaning("global", PROTEIN)
     assert text == f"global;matrix=BLOSUM62:{BLOSUM62.digest};gap(k)=10+1k"
-    assert parse_meaning(text) == ("global", PROTEIN)
+    assert parse_meaning(text) == ("global", PROTEIN, False)
+    assert parse_meaning(format_meaning("local", PROTEIN, end_given=True)) == ("local", PROTEIN, True)
     other = replace(PROTEIN, matrix=replace(BLOSUM62, letters=BLOSUM62.letters[::-1]))
     with pytest.raises(
         InputError, match=r"the matrix BLOSUM62 \([0-9a-f]{12}\) does not come with Biopython"

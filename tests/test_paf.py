@@ -85,7 +85,7 @@ def test_what_is_written_is_read_back(tmp_path_factory: pytest.TempPathFactory, 
         assert record.lengths is not None
         assert (record.ops == alignment.ops).all()
         assert (record.lengths == alignment.lengths).all()
-        assert record.meaning == (case.mode, case.scoring)
+        assert record.meaning == (case.mode, case.scoring, False)
 
 
 def test_lines_of_other_programs_are_read(read: Read) -> None:
@@ -124,6 +124,16 @@ def test_a_missing_tag_is_named_when_it_is_wanted(read: Read, tag: str) -> None:
         ("NM:i:2", "NM:i:two", "column 15: tag NM: 'two' is not a whole number"),
         ("AS:i:-4", "AS:Z:-4", "column 14: tag AS must be of type i, not Z"),
         ("AS:i:-4", "AS:i:-4\tAS:i:9", "column 15: a second tag AS"),
+        ("\t255\t", "\t256\t", "column 12 (mapping quality): 256 is not within 0-255"),
+        ("tp:A:P", "tp:Z:P", "column 13: tag tp must be of type A, not Z"),
+        ("tp:A:P", "tp:A:PP", "column 13: tag tp: 'PP' is not a printable character"),
+        ("tp:A:P", "dv:f:1.2.3", "column 13: tag dv: '1.2.3' is not a number"),
+        ("tp:A:P", "xx:H:ABC", "column 13: tag xx: 'ABC' is not hexadecimal bytes"),
+        ("tp:A:P", "xx:B:c,1,", "column 13: tag xx: 'c,1,' is not an array of numbers"),
+        ("tp:A:P", "xx:Z:\x01", r"column 13: tag xx: '\x01' is not printable text"),
+        ("cg:Z:", "cg:A:", "column 16: tag cg must be of type Z, not A"),
+        ("1I1X", "1I1X ", "bad CIGAR '3=1D2=1I1X '"),
+        ("1I1X", "1I1X\t", "column 17: '' is not a tag like NM:i:5"),
     ],
 )
 def test_bad_lines_are_refused_by_number(read: Read, old: str, new: str, message: str) -> None:
@@ -134,8 +144,57 @@ def test_bad_lines_are_refused_by_number(read: Read, old: str, new: str, message
     assert "\n" not in str(caught.value)
 
 
+def test_a_line_without_end_is_refused_at_its_beginning() -> None:
+    with pytest.raises(InputError, match=r"^/dev/zero: line 1: columns separated by tabs: 1 in the first "):
+        list(read_paf("/dev/zero"))
+
+
+class Endless(StringIO):
+    """A text that goes on for ever after its beginning, on one line; counts what is read of it."""
+
+    taken = 0
+
+    def readline(self, size: int | None = -1, /) -> str:
+        assert size is not None
+        assert size > 0, "what is read is limited"
+        text = super().readline(size)
+        self.taken += size
+        return text + "9" * (size - len(text))
+
+
+@pytest.mark.parametrize("lengths", [(10, 20), (10**6, 3), (10**18 - 1, 0)])
+def test_a_line_is_no_longer_than_its_records_explain(
+    monkeypatch: pytest.MonkeyPatch, lengths: tuple[int, int]
+) -> None:
+    monkeypatch.setattr("longalign.formats.paf.TOO_MANY_LETTERS", 10**5)
+    stdin = Endless("q\t{}\t2\t8\t+\tt\t{}\t3\t9\t5\t7\t255\tcg:Z:".format(*lengths))
+    monkeypatch.setattr("sys.stdin", stdin)
+    letters = sum(min(length, 10**5) for length in lengths)
+    with pytest.raises(InputError, match=rf"^-: line 1: more than \d+ characters, for records of {letters} "):
+        list(read_paf("-"))
+    assert stdin.taken < 2**17 + 8 * letters
+
+
+def test_the_longest_true_line_is_read(tmp_path: Path) -> None:
+    """Every column an operation of its own, in a line that is longer than what is read at first."""
+    length = 50_000
+    side = f"{length}\t0\t{length}"
+    path = tmp_path / "x.paf"
+    cigar = "1=1X" * (length // 2)
+    path.write_text(f"q\t{side}\t+\tt\t{side}\t5\t7\t255\tcg:Z:{cigar}\n" * 2)
+    assert [record.cigar == cigar for record in read_paf(path)] == [True, True]
+
+
 @pytest.mark.parametrize(
-    "text", ["", "local", "local;match=1;mismatch=-3;gap(k)=3-2k", "semi;match=1;mismatch=-3;gap(k)=3+2k"]
+    "text",
+    [
+        "",
+        "local",
+        "local;match=1;mismatch=-3;gap(k)=3-2k",
+        "semi;match=1;mismatch=-3;gap(k)=3+2k",
+        "local;end=1;match=1;mismatch=-3;gap(k)=3+2k",
+        "local;match=1;mismatch=-3;gap(k)=3+2k;x=1",
+    ],
 )
 def test_bad_meanings(text: str) -> None:
     with pytest.raises(InputError, match="is not like 'local;match=1"):

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
+from functools import cache
 from io import BytesIO, TextIOWrapper
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -11,12 +15,14 @@ from alignments import Case, cases
 from hypothesis import given
 from inputs import DATA
 from oracles import spell
+from runs import Pair
 
-from longalign.alignment import Alignment, Op
+from longalign.alignment import Alignment, Mode, Op
 from longalign.alphabet import Alphabet
 from longalign.errors import InputError
 from longalign.formats.paf import format_paf, read_paf, write_paf
 from longalign.formats.verify import Verification, verify_paf
+from longalign.matrix import SubstitutionMatrix
 from longalign.scoring import Scoring
 from longalign.sequence import Sequence, read_sequence
 from longalign.testing_inputs import edited
@@ -24,14 +30,17 @@ from longalign.testing_inputs import edited
 QUERY, TARGET = "AACGTACC", "TACGTTAN"
 LINE = (
     "q\t8\t1\t8\t+\tt\t8\t1\t8\t5\t8\t255\ttp:A:P\tAS:i:-8\tNM:i:3\tcg:Z:4=1D1=1I1X\t"
-    "tg:Z:local;match=1;mismatch=-3;gap(k)=3+2k"
+    "tg:Z:global;match=1;mismatch=-3;gap(k)=3+2k"
 )
+TG = LINE.rpartition(":Z:")[2]
 
 
-def verify(folder: Path, line: str, scoring: Scoring | None = None) -> Verification:
+def verify(folder: Path, line: str, scoring: Scoring | None = None, region: str = ":1-8") -> Verification:
     for name, text in [("x.paf", line), ("q.fa", f">q\n{QUERY}\n"), ("t.fa", f">t\n{TARGET}\n")]:
         (folder / name).write_text(text)
-    return verify_paf(*(str(folder / name) for name in ("x.paf", "q.fa", "t.fa")), scoring)
+    return verify_paf(
+        str(folder / "x.paf"), str(folder / f"q.fa{region}"), str(folder / f"t.fa{region}"), scoring
+    )
 
 
 def test_a_true_line_passes(tmp_path: Path) -> None:
@@ -49,7 +58,10 @@ def test_whatever_longalign_writes_passes(tmp_path_factory: pytest.TempPathFacto
         )
     (folder / "any.paf").write_text(format_paf(case.alignment()))
     result = verify_paf(*(str(folder / name) for name in ("any.paf", "query.fa", "target.fa")))
-    assert result.ok, str(result)
+    beginnings = [case.score(columns) for columns in range(len(case.columns()) + 1)]
+    can_be_cut = beginnings[-1] <= max(beginnings[:-1]) or min(beginnings) < 0
+    assert result.ok is not (case.mode == "local" and can_be_cut), str(result)
+    assert all("claims a local alignment" in problem.text for problem in result.problems)
     assert (result.alignments, result.columns, result.scores) == (1, len(case.columns()), 1)
 
 
@@ -88,9 +100,8 @@ def test_a_wrong_score_never_passes(tmp_path_factory: pytest.TempPathFactory, ca
         )
     (folder / "any.paf").write_text(format_paf(case.alignment(case.score() + 1)))
     result = verify_paf(*(str(folder / name) for name in ("any.paf", "query.fa", "target.fa")))
-    assert [str(problem) for problem in result.problems] == [
-        f"line 1: tag AS: claims {case.score() + 1}, is {case.score()}"
-    ]
+    assert str(result.problems[0]) == f"line 1: tag AS: claims {case.score() + 1}, is {case.score()}"
+    assert all("claims a local alignment" in problem.text for problem in result.problems[1:])
 
 
 @pytest.mark.parametrize(
@@ -103,7 +114,14 @@ def test_a_wrong_score_never_passes(tmp_path_factory: pytest.TempPathFactory, ca
         ("q\t8\t", "q\t9\t", ["column 2 (query length): claims 9, is 8"]),
         ("t\t8\t", "t\t9\t", ["column 7 (target length): claims 9, is 8"]),
         ("q\t8\t1\t8", "q\t8\t1\t7", ["cg consumes 7 query letters, but 1-7 has 6"]),
-        ("t\t8\t1\t8", "t\t8\t0\t8", ["cg consumes 7 target letters, but 0-8 has 8"]),
+        (
+            "t\t8\t1\t8",
+            "t\t8\t0\t8",
+            [
+                "target 0-8 is not within the letters given, 1-8",
+                "cg consumes 7 target letters, but 0-8 has 8",
+            ],
+        ),
         (
             "4=1D1=1I1X",
             "4=1D1=1I1=",
@@ -125,6 +143,18 @@ def test_a_wrong_score_never_passes(tmp_path_factory: pytest.TempPathFactory, ca
             ],
         ),
         ("gap(k)=3+2k", "gap(k)=3+1k", ["tag AS: claims -8, is -6"]),
+        ("\t255\t", "\t60\t", ["column 12 (mapping quality): claims 60, is 255"]),
+        ("tp:A:P", "tp:A:S", ["tag tp: claims S, is P"]),
+        (
+            "mismatch=-3",
+            "mismatch=-03",
+            ["tag tg: claims " + TG.replace("-3", "-03") + ", is " + TG],
+        ),
+        (
+            "tg:Z:global",
+            "tg:Z:local",
+            ["tag tg: claims a local alignment, but its score is -8, which is not positive"],
+        ),
     ],
 )
 def test_false_claims_are_named(tmp_path: Path, old: str, new: str, problems: list[str]) -> None:
@@ -135,9 +165,87 @@ def test_false_claims_are_named(tmp_path: Path, old: str, new: str, problems: li
     assert str(result).splitlines() == [f"{tmp_path}/x.paf: line 2: {text}" for text in problems]
 
 
-def test_an_explicit_scoring_goes_first(tmp_path: Path) -> None:
-    assert verify(tmp_path, LINE.replace("AS:i:-8", "AS:i:2"), Scoring(1, -1, 1, 0)).problems == []
-    assert verify(tmp_path, LINE, Scoring(2, -3, 3, 2)).problems[0].text == "tag AS: claims -8, is -3"
+def test_a_scoring_that_is_given_is_the_one_that_the_line_must_claim(tmp_path: Path) -> None:
+    assert verify(tmp_path, LINE, Scoring()).ok
+    assert [problem.text for problem in verify(tmp_path, LINE, Scoring(2, -3, 3, 2)).problems] == [
+        f"tag tg: claims {TG}, is {TG.replace('match=1', 'match=2')}",
+        "tag AS: claims -8, is -3",
+    ]
+    assert verify(
+        tmp_path, LINE[: LINE.index("\ttg:Z")].replace("AS:i:-8", "AS:i:-3"), Scoring(2, -3, 3, 2)
+    ).ok
+
+
+def test_tags_that_are_not_checked_are_named(tmp_path: Path) -> None:
+    result = verify(tmp_path, LINE + "\tdv:f:0.1\tcs:Z:anything")
+    assert result.ok
+    assert str(result).endswith("1 score checked; not checked: tags cs, dv")
+
+
+@pytest.mark.parametrize(
+    ("region", "problems"),
+    [
+        (":1-8", []),
+        (
+            "",
+            [
+                "query 1-8 is not all of the letters given, 0-8",
+                "target 1-8 is not all of the letters given, 0-8",
+            ],
+        ),
+        (":q:1-8", []),
+    ],
+)
+def test_a_global_alignment_spans_what_was_given(tmp_path: Path, region: str, problems: list[str]) -> None:
+    regions = (region, region.replace("q", "t"))
+    verify(tmp_path, LINE)
+    specs = (str(tmp_path / f"{name}.fa{region}") for name, region in zip("qt", regions, strict=True))
+    found = verify_paf(str(tmp_path / "x.paf"), *specs).problems
+    assert [problem.text for problem in found] == [
+        f"tag tg: claims a global alignment, but {text}" for text in problems
+    ]
+
+
+def test_an_end_that_was_asked_for_need_not_be_the_last(tmp_path: Path) -> None:
+    line = LINE.replace("global;", "global;end=given;")
+    assert verify(tmp_path, line).ok
+    shorter = "q\t8\t1\t5\t+\tt\t8\t1\t5\t4\t4\t255\ttp:A:P\tAS:i:4\tNM:i:0\tcg:Z:4=\ttg:Z:" + TG.replace(
+        "global;", "global;end=given;"
+    )
+    assert verify(tmp_path, shorter).ok
+    assert not verify(tmp_path, shorter.replace(";end=given", "")).ok
+    assert [problem.text for problem in verify(tmp_path, shorter, region="").problems] == [
+        f"tag tg: claims a global alignment, but {side} 1-5 does not begin where the letters given do, 0-8"
+        for side in ("query", "target")
+    ]
+
+
+LOCAL = "q\t8\t{}\t{}\t+\tt\t8\t{}\t{}\t{}\t{}\t255\tAS:i:{}\tcg:Z:{}\ttg:Z:local{};{}"
+
+
+@pytest.mark.parametrize(
+    ("columns", "score", "cigar", "problem"),
+    [
+        ((1, 5, 1, 5, 4, 4), 4, "4=", None),
+        ((1, 5, 0, 5, 4, 5), -1, "1D4=", "its score is -1, which is not positive"),
+        ((0, 5, 1, 5, 4, 5), -1, "1I4=", "its score is -1, which is not positive"),
+        ((1, 6, 1, 6, 4, 5), 1, "4=1X", "without its end it scores 4 instead of 1"),
+    ],
+)
+@pytest.mark.parametrize("end", ["", ";end=given"])
+def test_a_local_alignment_cannot_be_cut(tmp_path: Path, columns, score, cigar, problem, end) -> None:
+    line = LOCAL.format(*columns, score, cigar, end, "match=1;mismatch=-3;gap(k)=3+2k")
+    found = [problem.text for problem in verify(tmp_path, line, region="").problems]
+    if end and problem is not None and "without its end" in problem:
+        problem = None
+    assert found == ([] if problem is None else [f"tag tg: claims a local alignment, but {problem}"])
+
+
+def test_a_local_alignment_has_no_beginning_that_costs(tmp_path: Path) -> None:
+    line = LOCAL.format(0, 5, 1, 5, 4, 5, 19, "1I4=", "", "match=6;mismatch=-3;gap(k)=3+2k")
+    assert [problem.text for problem in verify(tmp_path, line, region="").problems] == [
+        "tag tg: claims a local alignment, but its beginning scores -5 and can be cut off"
+    ]
 
 
 def test_without_a_scoring_all_else_is_checked(tmp_path: Path) -> None:
@@ -153,7 +261,7 @@ def test_m_claims_nothing_but_letters(tmp_path: Path) -> None:
 
 def test_a_gap_cut_in_two_runs_is_one_gap(tmp_path: Path) -> None:
     line = "q\t8\t0\t5\t+\tt\t8\t1\t4\t3\t5\t255\tAS:i:-4\tcg:Z:1=1I1I2X"
-    result = verify(tmp_path, line, Scoring())
+    result = verify(tmp_path, line, Scoring(), region="")
     true = "column 10 (matches): claims 3, is 1", "tag AS: claims -4, is -12"
     assert tuple(problem.text for problem in result.problems) == true
 
@@ -254,5 +362,138 @@ def test_a_real_pair(tmp_path: Path) -> None:
     alignment = Alignment.from_runs(query, target, Scoring(), "local", 0, (0, 0), [Op.DIAGONAL], [16_000])
     paf = tmp_path / "x.paf"
     paf.write_text(format_paf(alignment))
-    (problem,) = verify_paf(str(paf), *specs).problems
+    problem = verify_paf(str(paf), *specs).problems[0]
     assert problem.text == f"tag AS: claims 0, is {alignment.rescore()}"
+
+
+# --- every claim of a line, changed in turn
+
+
+DNA_PAIR = "ACGGTCATTGCAGGATCCATCAGTTAGCACGGTCATTGCAGGATC", "TTACGGTCATTGCAGGATCATCAGTTAGCACGGTCTTGCAGGATCAA"
+PROTEIN_PAIR = "MVLSPADKTNVKAAWGKVGAHAGEYGAEALERMFLSF", "MVHLTPEEKSAVTALWGKVNVDEVGGEALGRLLVVY"
+BLOSUM = Scoring(gap_open=10, gap_extend=1, matrix=SubstitutionMatrix.load("BLOSUM62"))
+RUNS: dict[str, tuple[tuple[str, str], Scoring, Mode]] = {
+    "local": (DNA_PAIR, Scoring(), "local"),
+    "global": (DNA_PAIR, Scoring(), "global"),
+    "one gap": (("", "ACGT"), Scoring(), "global"),
+    "protein": (PROTEIN_PAIR, BLOSUM, "local"),
+    "global protein": (PROTEIN_PAIR, BLOSUM, "global"),
+}
+
+
+def changed_columns(fields: list[str]) -> Iterator[list[str]]:
+    """The columns with one of them changed: another name, a number off by one or none, the other strand."""
+    for column in range(12):
+        old = fields[column]
+        values = {0: ["z", ""], 4: ["-", "*", ""], 5: ["z", ""]}.get(column)
+        if values is None:
+            values = [
+                str(int(old) + 1),
+                str(int(old) - 1),
+                str(int(old) * 10 + 7),
+                f"{old}.0",
+                f"+{old}",
+                "",
+                "x",
+            ]
+        yield from ([*fields[:column], value, *fields[column + 1 :]] for value in values)
+    for one, other in combinations((1, 2, 3, 6, 7, 8, 9, 10, 11), 2):
+        if fields[one] != fields[other]:
+            swapped = list(fields)
+            swapped[one], swapped[other] = fields[other], fields[one]
+            yield swapped
+    yield from ([*fields[:column], *fields[column + 1 :]] for column in range(12))
+
+
+def changed_tags(tags: dict[str, str]) -> Iterator[str]:
+    """The value of a tag, changed."""
+    yield from (f"AS:i:{int(tags['AS']) + step}" for step in (-1, 1))
+    yield from (f"NM:i:{int(tags['NM']) + step}" for step in (-1, 1))
+    yield from (
+        "AS:Z:1",
+        "AS:i:",
+        "AS:i:1.0",
+        f"AS:i:{tags['AS']} ",
+        f"AS:f:{tags['AS']}",
+        f"NM:Z:{tags['NM']}",
+    )
+    yield from ("tp:A:S", "tp:A:", "tp:Z:P", "tp:A:PP", "tp:A")
+    yield from (f"cg:Z:{cigar}" for cigar in changed_cigars(tags["cg"]))
+    yield f"cg:A:{tags['cg']}"
+    tg = tags["tg"]
+    yield from (f"tg:{kind}:{tg}" for kind in "AiH")
+    yield from (f"tg:Z:{text}" for text in changed_meanings(tg))
+
+
+def changed_cigars(cigar: str) -> Iterator[str]:
+    runs = re.findall(r"(\d+)(\D)", cigar)
+    for k, (length, op) in enumerate(runs):
+        before, after = ("".join(f"{n}{o}" for n, o in part) for part in (runs[:k], runs[k + 1 :]))
+        for changed in (f"{int(length) + 1}{op}", f"{int(length) - 1}{op}", op, length, ""):
+            yield before + changed + after
+        yield from (f"{before}{length}{other}{after}" for other in "=XIDNSHP" if other != op)
+    yield from (cigar[:place] + cigar[place + 1 :] for place in range(len(cigar)))
+    yield from (cigar + rest for rest in ("1", "1=", " ", ",", "1D"))
+
+
+def changed_meanings(tg: str) -> Iterator[str]:
+    mode, rest = tg.split(";", 1)
+    yield from (f"{other};{rest}" for other in ("local", "global", "semi", "Local", "") if other != mode)
+    numbers = [found.span() for found in re.finditer(r"-?\d+(?![0-9a-f]*;gap)(?!.*:)", tg)]
+    for start, stop in numbers:
+        for value in (int(tg[start:stop]) + 1, int(tg[start:stop]) - 1, "", "x", "0" + tg[start:stop]):
+            yield f"{tg[:start]}{value}{tg[stop:]}"
+    yield from (tg + rest for rest in (";", ";end=given", ";x=1", " ", "k"))
+    yield f"{mode};end=9;{rest}"
+    if digest := re.search(r":([0-9a-f]{12});", tg):
+        other = "0" * 12
+        yield tg.replace(digest[1], other)
+        yield tg.replace(digest[1], digest[1][:-1])
+        yield tg.replace(digest[1], digest[1].upper() + "g")
+        yield from (tg.replace("BLOSUM62", name) for name in ("BLOSUM45", "mine", ""))
+        yield f"{mode};match=1;mismatch=-3;gap(k)=10+1k"
+    else:
+        yield re.sub(r"match=.*;gap", f"matrix=BLOSUM62:{BLOSUM.matrix.digest};gap", tg)
+
+
+def changed_lines(line: str) -> Iterator[str]:
+    fields = line.split("\t")
+    columns, tags = fields[:12], fields[12:]
+    values = {tag[:2]: tag[5:] for tag in tags}
+    yield from ("\t".join([*changed, *tags]) for changed in changed_columns(columns))
+    for new in changed_tags(values):
+        yield "\t".join([*columns, *(new if tag[:2] == new[:2] else tag for tag in tags)])
+    yield from (f"{line}\t{tag}" for tag in tags)  # twice
+    yield from (f"{line}\t{rest}" for rest in ("", "x", "xx:i:", "xx:i:1.5", "xx:q:1", "1x:i:1"))
+    yield from ("\t".join([*columns, *(tag for tag in tags if tag[:2] != name)]) for name in ("cg", "AS"))
+
+
+@pytest.mark.parametrize(("pair", "scoring", "mode"), RUNS.values(), ids=RUNS.keys())
+def test_no_changed_line_passes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pair: tuple[str, str], scoring: Scoring, mode: Mode
+) -> None:
+    line = format_paf(Pair(*pair, scoring, mode).run().alignment)
+    paf, files = tmp_path / "x.paf", [tmp_path / f"{name}.fa" for name in ("query", "target")]
+    for file, letters in zip(files, pair, strict=True):
+        file.write_text(f">{file.stem}\n{letters}\n")
+    # Reading the sequences for each line again would take longer than verifying it.
+    monkeypatch.setattr("longalign.formats.verify.read_sequence", cache(read_sequence))
+    # Of a gap alone, only the scoring that was asked for tells what a match scores.
+    asked = scoring if "" in pair else None
+
+    def objections(text: str) -> list[str]:
+        """What is said about the file, a line each."""
+        paf.write_text(text)
+        try:
+            result = verify_paf(str(paf), *map(str, files), asked)
+        except InputError as error:
+            return [str(error)]
+        return [] if result.ok else str(result).split("\n")
+
+    assert objections(f"{line}\n{line}\n") == []
+    changes = {changed for changed in changed_lines(line) if changed != line}
+    assert len(changes) > 150
+    for changed in sorted(changes):
+        found = objections(f"{line}\n{changed}\n")
+        assert found, changed
+        assert all(text.startswith(f"{paf}: line 2: ") for text in found), (changed, found)

@@ -9,9 +9,12 @@ record, also where a region of it was aligned; the length columns give whole rec
 - `cg:Z`    the CIGAR, of = X I D
 - `tg:Z`    what the score means: `local;match=1;mismatch=-3;gap(k)=3+2k`, where gap(k) is the cost of
             a gap of length k; or `local;matrix=BLOSUM62:086168af2b7a;gap(k)=10+1k`, where the matrix's name
-            is followed by the first 12 digits of the SHA-256 of its letters and scores
+            is followed by the first 12 digits of the SHA-256 of its letters and scores. After the mode
+            stands `;end=given` if the end was asked for, as `longalign trace` does
 
-The mapping quality is 255, "not available": an exact alignment of two given sequences has none.
+A `global` alignment spans both records, or the regions that were given, from end to end. With `end=given` it
+begins where these begin. Where one of them has no letters, it is one gap. An alignment without columns has no
+line. The mapping quality is 255, "not available": an exact alignment of two given sequences has none.
 """
 
 from __future__ import annotations
@@ -24,29 +27,55 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from io import TextIOWrapper
+from itertools import count
 from pathlib import Path
-from typing import BinaryIO, TextIO, cast
+from typing import BinaryIO, NamedTuple, TextIO, cast
 
 from longalign.alignment import Alignment, Lengths, Mode, Ops, parse_cigar
 from longalign.errors import InputError
 from longalign.fasta import STDIN
 from longalign.fasta.source import GZIP_MAGIC
 from longalign.matrix import SubstitutionMatrix
-from longalign.scoring import Scoring
+from longalign.scoring import TOO_MANY_LETTERS, Scoring
 from longalign.sequence import Sequence
 
-_NO_MAPPING_QUALITY = 255
+NO_MAPPING_QUALITY = 255
 _COLUMNS = 12
+
+#: Characters of a line that are read before its length is limited. The columns before the tags fit easily.
+_HEAD = 1 << 16
+
+#: Characters that a line may have for each letter of its two records. An operation of one letter takes two
+#: characters of a `cg` tag. A `cs` and an `MD` tag may take as many.
+_CHARACTERS_A_LETTER = 8
+
+_SHOWN = 40
 _NUMBERS = {1: "query length", 2: "query start", 3: "query end", 6: "target length", 7: "target start"}
 _NUMBERS |= {8: "target end", 9: "matches", 10: "block length", 11: "mapping quality"}
 _NUMBER = re.compile(r"\d{1,18}", re.ASCII)
-_INTEGER = re.compile(r"[-+]?\d{1,18}", re.ASCII)
 _TAG = re.compile(r"([A-Za-z][A-Za-z0-9]):([AifZHB]):(.*)", re.DOTALL)
+
+_FLOAT = r"[-+]?\d*\.?\d+(?:[eE][-+]?\d+)?"
+
+#: The text of a tag of each type, as the SAM specification has it, and what a text that is not is called.
+_VALUES = {
+    kind: (re.compile(pattern, re.ASCII), wanted)
+    for kind, pattern, wanted in (
+        ("A", r"[!-~]", "a printable character"),
+        ("i", r"[-+]?\d{1,18}", "a whole number"),
+        ("f", _FLOAT, "a number"),
+        ("Z", r"[ -~]*", "printable text"),
+        ("H", r"(?:[0-9A-F]{2})*", "hexadecimal bytes"),
+        ("B", rf"[cCsSiIf](?:,{_FLOAT})*", "an array of numbers"),
+    )
+}
+_TYPES = {"tp": "A", "AS": "i", "NM": "i", "cg": "Z", "tg": "Z"}
 _PAIRS = r"match=(?P<match>-?\d{1,18});mismatch=(?P<mismatch>-?\d{1,18})"
 _MATRIX = r"matrix=(?P<name>[A-Za-z0-9._+-]+):(?P<digest>[0-9a-f]{12})"
 _MEANING = re.compile(
-    rf"(?P<mode>local|global);(?:{_PAIRS}|{_MATRIX});gap\(k\)=(?P<open>\d{{1,18}})\+(?P<extend>\d{{1,18}})k",
+    rf"(?P<mode>local|global)(?P<end>;end=given)?;(?:{_PAIRS}|{_MATRIX});gap\(k\)=(?P<open>\d{{1,18}})\+(?P<extend>\d{{1,18}})k",
     re.ASCII,
 )
 
@@ -55,14 +84,14 @@ def format_paf(alignment: Alignment) -> str:
     """The PAF line of an alignment, without line end; empty for an alignment without columns."""
     if not len(alignment.ops):
         return ""
-    meaning = format_meaning(alignment.mode, alignment.scoring)
+    meaning = format_meaning(alignment.mode, alignment.scoring, alignment.end_given)
     fields = [
         *_side(alignment.query, alignment.query_start, alignment.query_end),
         "+",
         *_side(alignment.target, alignment.target_start, alignment.target_end),
         alignment.matches,
         alignment.columns,
-        _NO_MAPPING_QUALITY,
+        NO_MAPPING_QUALITY,
         "tp:A:P",
         f"AS:i:{alignment.score}",
         f"NM:i:{alignment.mismatches + alignment.gap_letters}",
@@ -82,36 +111,52 @@ def write_paf(alignment: Alignment, file: TextIO) -> None:
         file.write(line + "\n")
 
 
-def format_meaning(mode: Mode, scoring: Scoring) -> str:
+class Meaning(NamedTuple):
+    """What a `tg` tag says: mode, scoring, and whether the end of the alignment was asked for."""
+
+    mode: Mode
+    scoring: Scoring
+    end_given: bool = False
+
+
+def format_meaning(mode: Mode, scoring: Scoring, end_given: bool = False) -> str:
     """The text of the `tg` tag."""
     matrix = scoring.matrix
     pairs = f"match={scoring.match};mismatch={scoring.mismatch}"
     if matrix is not None:
         pairs = f"matrix={matrix.name}:{matrix.digest}"
-    return f"{mode};{pairs};gap(k)={scoring.gap_open}+{scoring.gap_extend}k"
+    return f"{mode}{';end=given' * end_given};{pairs};gap(k)={scoring.gap_open}+{scoring.gap_extend}k"
 
 
-def parse_meaning(text: str) -> tuple[Mode, Scoring]:
-    """Mode and scoring from the text of a `tg` tag.
+@lru_cache(maxsize=16)  # the lines of a file say much the same, and to find a matrix takes milliseconds
+def parse_meaning(text: str, known: Scoring | None = None) -> Meaning:
+    """What the text of a `tg` tag says, with the scoring `known` instead of the one that it names, if given.
 
-    Raises InputError, also if the scoring has a matrix that does not come with Biopython.
+    Raises InputError for anything else than the text of such a tag, and, without a `known` scoring, if the
+    matrix does not come with Biopython.
     """
     found = _MEANING.fullmatch(text)
     if not found:
         raise InputError(
-            f"tag tg {text!r} is not like 'local;match=1;mismatch=-3;gap(k)=3+2k' "
+            f"tag tg {_shown(text)} is not like 'local;match=1;mismatch=-3;gap(k)=3+2k' "
             "or 'local;matrix=NAME:DIGEST;gap(k)=10+1k'"
         )
-    mode, costs = cast(Mode, found["mode"]), (int(found["open"]), int(found["extend"]))
+    scoring = _scoring(found) if known is None else known
+    return Meaning(cast(Mode, found["mode"]), scoring, found["end"] is not None)
+
+
+def _scoring(found: re.Match[str]) -> Scoring:
+    """The scoring that a `tg` tag names."""
+    costs = int(found["open"]), int(found["extend"])
     if found["name"] is None:
-        return mode, Scoring(int(found["match"]), int(found["mismatch"]), *costs)
+        return Scoring(int(found["match"]), int(found["mismatch"]), *costs)
     matrix = SubstitutionMatrix.known(found["name"])
     if matrix is None or matrix.digest != found["digest"]:
         raise InputError(
             f"tag tg: the matrix {found['name']} ({found['digest']}) does not come with Biopython: "
             "give it as a file, with the gap costs"
         )
-    return mode, Scoring(gap_open=costs[0], gap_extend=costs[1], matrix=matrix)
+    return Scoring(gap_open=costs[0], gap_extend=costs[1], matrix=matrix)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -157,10 +202,14 @@ class PafRecord:
         return self.tag("cg")
 
     @property
-    def meaning(self) -> tuple[Mode, Scoring]:
-        """Mode and scoring from tag `tg`. Raises InputError if it is missing or not longalign's."""
+    def meaning(self) -> Meaning:
+        """What tag `tg` says. Raises InputError if it is missing or not longalign's."""
+        return self.meaning_with(None)
+
+    def meaning_with(self, known: Scoring | None) -> Meaning:
+        """The same with a scoring that is `known`, if one is given; see `parse_meaning`."""
         try:
-            return parse_meaning(self.tag("tg"))
+            return parse_meaning(self.tag("tg"), known)
         except InputError as error:
             raise InputError(f"{self.source}: line {self.line}: {error}") from error
 
@@ -174,17 +223,21 @@ class PafRecord:
 def read_paf(path: str | os.PathLike[str]) -> Iterator[PafRecord]:
     """The records of a PAF file, plain or gzip, or of stdin for "-", a line at a time, but for blank lines.
 
-    CIGARs may hold M, as those of minimap2 do. Raises InputError with the number of the line.
+    CIGARs may hold M, as those of minimap2 do. Raises InputError with the number of the line. A line that is
+    longer than its records explain is refused before it is read to its end.
     """
     source = os.fspath(path)
     try:
         with _opened(source) as file:
-            for number, line in enumerate(file, start=1):
-                if line.strip():
-                    try:
+            for number in count(1):
+                try:
+                    line = _read_line(file)
+                    if line.strip():
                         yield _parse(source, number, line.rstrip("\r\n").split("\t"))
-                    except InputError as error:
-                        raise InputError(f"{source}: line {number}: {error}") from error
+                except InputError as error:
+                    raise InputError(f"{source}: line {number}: {error}") from error
+                if not line:
+                    return
     except (EOFError, gzip.BadGzipFile, zlib.error) as error:
         raise InputError(f"{source}: damaged gzip: {str(error).lower()}") from error
     except UnicodeDecodeError as error:  # from stdin, which is as strict as the locale says
@@ -208,12 +261,34 @@ def _opened(source: str) -> Iterator[TextIO]:
         yield sys.stdin
 
 
+def _read_line(file: TextIO) -> str:
+    """The next line, empty at the end of the file, without holding more of it than a true line may have."""
+    head = file.readline(_HEAD)
+    if len(head) < _HEAD or head.endswith("\n"):
+        return head
+    fields = head.split("\t")
+    if len(fields) <= _COLUMNS:
+        raise InputError(
+            f"columns separated by tabs: {len(fields)} in the first {_HEAD} characters, "
+            f"want at least {_COLUMNS}"
+        )
+    letters = sum(min(_column(fields, column), TOO_MANY_LETTERS) for column in (1, 6))
+    most = _HEAD + _CHARACTERS_A_LETTER * letters
+    line = head + file.readline(most - _HEAD + 1)
+    if len(line) > most and not line.endswith("\n"):
+        raise InputError(f"more than {most} characters, for records of {letters} letters together")
+    return line
+
+
+def _column(fields: list[str], column: int) -> int:
+    """The number in a column, which counts from 0."""
+    return _number(fields[column], f"column {column + 1} ({_NUMBERS[column]})")
+
+
 def _parse(source: str, line: int, fields: list[str]) -> PafRecord:
     if len(fields) < _COLUMNS:
         raise InputError(f"columns separated by tabs: {len(fields)}, want at least {_COLUMNS}")
-    numbers = {
-        column: _number(fields[column], f"column {column + 1} ({n})") for column, n in _NUMBERS.items()
-    }
+    numbers = {column: _column(fields, column) for column in _NUMBERS}
     if fields[4] not in ("+", "-"):
         raise InputError(f"column 5 (strand): {fields[4]!r} is neither '+' nor '-'")
     for side, (length, start, end) in {"query": (1, 2, 3), "target": (6, 7, 8)}.items():
@@ -222,6 +297,8 @@ def _parse(source: str, line: int, fields: list[str]) -> PafRecord:
                 f"columns {start + 1}-{end + 1}: {side} {numbers[start]}-{numbers[end]} "
                 f"is not within 0-{numbers[length]}"
             )
+    if numbers[11] > NO_MAPPING_QUALITY:
+        raise InputError(f"column 12 (mapping quality): {numbers[11]} is not within 0-{NO_MAPPING_QUALITY}")
     tags: dict[str, str] = {}
     for column, text in enumerate(fields[_COLUMNS:], start=_COLUMNS + 1):
         name, value = _tag(text, column)
@@ -240,18 +317,23 @@ def _parse(source: str, line: int, fields: list[str]) -> PafRecord:
 
 def _number(text: str, where: str) -> int:
     if not _NUMBER.fullmatch(text):
-        raise InputError(f"{where}: {text!r} is not a whole number")
+        raise InputError(f"{where}: {_shown(text)} is not a whole number")
     return int(text)
 
 
 def _tag(text: str, column: int) -> tuple[str, str]:
     found = _TAG.fullmatch(text)
     if not found:
-        shown = text if len(text) <= 40 else text[:40] + "..."
-        raise InputError(f"column {column}: {shown!r} is not a tag like NM:i:5")
+        raise InputError(f"column {column}: {_shown(text)} is not a tag like NM:i:5")
     name, kind, value = found.groups()
-    if kind == "i" and not _INTEGER.fullmatch(value):
-        raise InputError(f"column {column}: tag {name}: {value!r} is not a whole number")
-    if name in ("AS", "NM") and kind != "i":
-        raise InputError(f"column {column}: tag {name} must be of type i, not {kind}")
+    if kind != _TYPES.get(name, kind):
+        raise InputError(f"column {column}: tag {name} must be of type {_TYPES[name]}, not {kind}")
+    pattern, wanted = _VALUES[kind]
+    if not pattern.fullmatch(value):
+        raise InputError(f"column {column}: tag {name}: {_shown(value)} is not {wanted}")
     return name, value
+
+
+def _shown(text: str) -> str:
+    """The beginning of a text, in quotation marks."""
+    return repr(text if len(text) <= _SHOWN else text[:_SHOWN] + "...")

@@ -3,6 +3,11 @@
 Each line is walked run by run along the letters of both records, with slices and plain counting. This
 module shares no arithmetic with the back ends or with `Alignment`, so that it can bear witness against
 them. It tells whether an alignment is what it claims to be, not whether it is optimal.
+
+A `tg` tag claims a mode. A global alignment spans all letters that were given: whole records, or the regions
+that the specifications name. A PAF line does not tell which region was aligned, so a global alignment of
+regions is verified with the same regions. A local alignment has a positive score, and no part of it can be
+cut off at its beginning to make the score higher, or at its end without making it lower.
 """
 
 from __future__ import annotations
@@ -10,15 +15,15 @@ from __future__ import annotations
 import operator
 import os
 import re
-from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import accumulate, islice
 
 from longalign.alphabet import DNA, Alphabet
 from longalign.errors import InputError
 from longalign.fasta import STDIN
-from longalign.formats.paf import PafRecord, read_paf
+from longalign.formats.paf import NO_MAPPING_QUALITY, Meaning, PafRecord, format_meaning, read_paf
 from longalign.scoring import Scoring
 from longalign.sequence import Sequence, read_sequence
 
@@ -31,6 +36,12 @@ _COMPLEMENT_SHOWN = bytes.maketrans(b"ACGTURYSWKMBDHVN", b"TGCAAYRSWMKVHDBN")
 
 #: Records of a file that are kept: lines come in any order.
 _KEPT_RECORDS = 4
+
+#: Letter pairs whose scores are added up together, where each pair has a score of its own.
+_BLOCK = 1 << 14
+
+#: The tags whose claims are checked.
+_CHECKED_TAGS = frozenset(("tp", "AS", "NM", "cg", "tg"))
 
 _RUN = re.compile(r"(\d+)([MID=X])")
 CigarRuns = list[tuple[int, str]]
@@ -52,13 +63,15 @@ class Verification:
     """What a PAF file was found to be.
 
     `alignments` and `columns` count what was walked. `scores` counts the alignments whose score was
-    checked: those with a scoring in their tg tag, or all if a scoring was given.
+    checked: those with a scoring in their tg tag, or all if a scoring was given. `unchecked` are tags whose
+    claims are not checked.
     """
 
     paf: str
     alignments: int = 0
     columns: int = 0
     scores: int = 0
+    unchecked: set[str] = field(default_factory=set)
     problems: list[FalseClaim] = field(default_factory=list)
 
     @property
@@ -71,17 +84,19 @@ class Verification:
             return "\n".join(f"{self.paf}: {problem}" for problem in self.problems)
         counts = (self.alignments, "alignment"), (self.columns, "column"), (self.scores, "score")
         found = ", ".join(f"{count} {word}{'s' * (count != 1)}" for count, word in counts)
-        return f"{self.paf}: OK: {found} checked"
+        unchecked = f"; not checked: tags {', '.join(sorted(self.unchecked))}" if self.unchecked else ""
+        return f"{self.paf}: OK: {found} checked{unchecked}"
 
 
 def verify_paf(paf: str, query: str, target: str, scoring: Scoring | None = None) -> Verification:
     """Check every line of a PAF file against the records that it names.
 
     `query` and `target` are specifications as `read_sequence` takes them; where one is just a FILE, the
-    record of each line's name is taken from it. `scoring` goes before that of the tg tags; without
-    either, as in minimap2's output, AS is not checked. A line on the '-' strand aligns the reverse
-    complement of the query, as minimap2 has it. (minimap2 leaves columns with an ambiguous letter out of
-    its block length; that counts as a false claim here.)
+    record of each line's name is taken from it. A tg tag must say what `scoring` is, if that is given.
+    Without either, as in minimap2's output, AS is not checked. A line with a tg tag is longalign's own, so it
+    must be on the '+' strand, primary, and of mapping quality 255. Any other line on the '-' strand aligns
+    the reverse complement of the query, as minimap2 has it. (minimap2 leaves columns with an ambiguous letter
+    out of its block length; that counts as a false claim here.)
 
     False claims are returned, in the order of the file. Raises InputError if a file cannot be read, a
     line is not PAF or has no cg tag, or names a record that the FASTA file does not have.
@@ -90,8 +105,9 @@ def verify_paf(paf: str, query: str, target: str, scoring: Scoring | None = None
     targets = queries if target == query else _Records(target)
     result = Verification(paf)
     for record in read_paf(paf):
-        meaning = record.meaning[1] if scoring is None and "tg" in record.tags else scoring
-        alphabet = meaning.alphabet if meaning is not None else DNA
+        meaning = record.meaning_with(scoring) if "tg" in record.tags else None
+        by = scoring if meaning is None else meaning.scoring
+        alphabet = by.alphabet if by is not None else DNA
         try:
             pair = queries.find(record.query_name, alphabet), targets.find(record.target_name, alphabet)
         except _NotFound as error:
@@ -99,8 +115,10 @@ def verify_paf(paf: str, query: str, target: str, scoring: Scoring | None = None
         runs = [(int(length), op) for length, op in _RUN.findall(record.cigar)]
         result.alignments += 1
         result.columns += sum(length for length, _ in runs)
-        result.scores += meaning is not None
-        result.problems += [FalseClaim(record.line, text) for text in _problems(record, runs, *pair, meaning)]
+        result.scores += by is not None
+        result.unchecked |= record.tags.keys() - _CHECKED_TAGS
+        problems = _problems(record, runs, *pair, by, meaning)
+        result.problems += [FalseClaim(record.line, text) for text in problems]
     return result
 
 
@@ -132,7 +150,12 @@ class _Records:
 
 
 def _problems(
-    record: PafRecord, runs: CigarRuns, query: Sequence, target: Sequence, scoring: Scoring | None
+    record: PafRecord,
+    runs: CigarRuns,
+    query: Sequence,
+    target: Sequence,
+    scoring: Scoring | None,
+    meaning: Meaning | None,
 ) -> Iterator[str]:
     """The false claims of one line. Where letters are missing, they are not counted."""
     sides = (
@@ -149,6 +172,8 @@ def _problems(
             record.target_end,
         ),
     )
+    if meaning is not None:
+        yield from _broken_promises(record, meaning)
     misplaced = [text for side in sides for text in side.problems(runs)]
     matrix = None if scoring is None else scoring.matrix
     if matrix is not None and record.strand == "-":
@@ -156,14 +181,48 @@ def _problems(
     if misplaced:
         yield from misplaced
         return
-    tally = _walk(record, runs, *sides, is_dna=matrix is None)
+    tally = _walk(record, runs, *sides, scoring)
     yield from tally.contradictions
     yield from _differs("column 10 (matches)", record.matches, tally.matches)
     yield from _differs("column 11 (block length)", record.block_length, tally.columns)
     if "NM" in record.tags:
         yield from _differs("tag NM", record.edit_distance, tally.mismatches + tally.gap_letters)
-    if scoring is not None:
-        yield from _differs("tag AS", record.score, tally.score(scoring))
+    if tally.beginnings is not None:
+        yield from _differs("tag AS", record.score, tally.beginnings.last)
+        if meaning is not None:
+            yield from _wrong_mode(meaning, sides, tally.beginnings)
+
+
+def _broken_promises(record: PafRecord, meaning: Meaning) -> Iterator[str]:
+    """What longalign would have written otherwise, whatever the letters are."""
+    yield from _differs("tag tg", record.tag("tg"), format_meaning(*meaning))
+    yield from _differs("column 5 (strand)", record.strand, "+")
+    yield from _differs("column 12 (mapping quality)", record.mapping_quality, NO_MAPPING_QUALITY)
+    yield from _differs("tag tp", record.tags.get("tp", "P"), "P")
+
+
+def _wrong_mode(meaning: Meaning, sides: Iterable[_Side], scores: _Beginnings) -> Iterator[str]:
+    """Why an alignment is not one of the mode that it claims."""
+    if meaning.mode == "global":
+        for side in sides:
+            first, last = side.given
+            if side.start != first or (side.end != last and not meaning.end_given):
+                span = "does not begin where" if meaning.end_given else "is not all of"
+                yield (
+                    f"tag tg: claims a global alignment, but {side.word} {side.start}-{side.end} {span} "
+                    f"the letters given{' do' * meaning.end_given}, {first}-{last}"
+                )
+        return
+    if scores.last <= 0:
+        yield f"tag tg: claims a local alignment, but its score is {scores.last}, which is not positive"
+        return
+    if scores.lowest < 0:
+        yield f"tag tg: claims a local alignment, but its beginning scores {scores.lowest} and can be cut off"
+    if scores.highest >= scores.last and not meaning.end_given:
+        yield (
+            f"tag tg: claims a local alignment, but without its end it scores {scores.highest} "
+            f"instead of {scores.last}"
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,13 +237,18 @@ class _Side:
     start: int
     end: int
 
+    @property
+    def given(self) -> tuple[int, int]:
+        """Where the letters that were given begin and end in the record."""
+        return self.sequence.offset, self.sequence.offset + self.sequence.length
+
     def problems(self, runs: CigarRuns) -> Iterator[str]:
         """Why the letters that the line speaks of cannot be found."""
         yield from _differs(f"column {self.column} ({self.word} name)", self.name, self.sequence.name)
         yield from _differs(
             f"column {self.column + 1} ({self.word} length)", self.length, self.sequence.record_length
         )
-        first, last = self.sequence.offset, self.sequence.offset + self.sequence.length
+        first, last = self.given
         if not first <= self.start <= self.end <= last:
             yield f"{self.word} {self.start}-{self.end} is not within the letters given, {first}-{last}"
         consuming = "M=XI" if self.word == "query" else "M=XD"
@@ -202,13 +266,64 @@ class _Side:
 
 
 @dataclass(slots=True)
-class _Tally:
-    """What the letters say about an alignment; `pairs` counts each pair of letters, query's first."""
+class _Beginnings:
+    """The scores of all beginnings of an alignment, as far as it was walked.
 
+    `last` is that of the whole; `lowest` is the lowest of all; `highest` is the highest of those that are
+    shorter than the whole. The empty beginning scores 0.
+    """
+
+    scoring: Scoring
+    last: int = 0
+    lowest: int = 0
+    highest: int = 0
+    _pairs: dict[tuple[int, int], int] = field(init=False)
+
+    def __post_init__(self) -> None:
+        matrix = self.scoring.matrix
+        letters = b"" if matrix is None else matrix.letters.encode()
+        scores = () if matrix is None else matrix.scores
+        self._pairs = {
+            (a, b): score
+            for a, row in zip(letters, scores, strict=True)
+            for b, score in zip(letters, row, strict=True)
+        }
+
+    def add_gap(self, columns: int, *, is_new: bool) -> None:
+        self._add_columns(-self.scoring.gap_extend, columns, -self.scoring.gap_open * is_new)
+
+    def add_pairs(self, query: bytes, target: bytes, same: int) -> None:
+        """Add letter pairs, of which so many are the same letter twice."""
+        if self._pairs:
+            self._add_each(map(self._pairs.__getitem__, zip(query, target, strict=True)))
+        elif same in (0, len(query)):
+            self._add_columns(self.scoring.match if same else self.scoring.mismatch, len(query))
+        else:
+            values = self.scoring.mismatch, self.scoring.match
+            self._add_each(values[a == b] for a, b in zip(query, target, strict=True))
+
+    def _add_columns(self, score: int, columns: int, before: int = 0) -> None:
+        """Add columns that score as much each, and `before`, which is not positive, before them."""
+        last = self.last + before + score * columns
+        self.highest = max(self.highest, self.last, last - score)  # the scores rise or fall all the way
+        self.lowest = min(self.lowest, last)
+        self.last = last
+
+    def _add_each(self, scores: Iterable[int]) -> None:
+        sums = accumulate(scores, initial=self.last)
+        while block := [*islice(sums, _BLOCK)]:
+            self.highest = max(self.highest, self.last, *block[:-1])
+            self.lowest = min(self.lowest, *block)
+            self.last = block[-1]
+
+
+@dataclass(slots=True)
+class _Tally:
+    """What the letters say about an alignment; `beginnings` are known if its scoring is."""
+
+    beginnings: _Beginnings | None
     matches: int = 0
     mismatches: int = 0
-    pairs: Counter[tuple[int, int]] = field(default_factory=Counter)
-    gaps: int = 0
     gap_letters: int = 0
     contradictions: list[str] = field(default_factory=list)
 
@@ -216,37 +331,32 @@ class _Tally:
     def columns(self) -> int:
         return self.matches + self.mismatches + self.gap_letters
 
-    def score(self, scoring: Scoring) -> int:
-        costs = scoring.gap_open * self.gaps + scoring.gap_extend * self.gap_letters
-        if scoring.matrix is None:
-            return scoring.match * self.matches + scoring.mismatch * self.mismatches - costs
-        rows = dict(zip(scoring.matrix.letters.encode(), scoring.matrix.scores, strict=True))
-        place = scoring.matrix.letters.encode().index
-        return sum(count * rows[a][place(b)] for (a, b), count in self.pairs.items()) - costs
 
-
-def _walk(record: PafRecord, runs: CigarRuns, query: _Side, target: _Side, *, is_dna: bool) -> _Tally:
+def _walk(record: PafRecord, runs: CigarRuns, query: _Side, target: _Side, scoring: Scoring | None) -> _Tally:
     """Count along the CIGAR; the first = or X that the letters contradict is described."""
     a, b = query.letters(), target.letters()
+    is_dna = scoring is None or scoring.matrix is None
+    beginnings = None if scoring is None else _Beginnings(scoring)
     if is_dna:
         a, b = a.translate(_QUERY_BASE), b.translate(_TARGET_BASE)
     if record.strand == "-":
         a = a[::-1].translate(_COMPLEMENT)
-    tally = _Tally()
+    tally = _Tally(beginnings)
     i = j = 0
     previous = ""
     for length, op in runs:
         if op in "ID":
-            tally.gaps += op != previous
             tally.gap_letters += length
+            if beginnings is not None:
+                beginnings.add_gap(length, is_new=op != previous)
             i, j = (i + length, j) if op == "I" else (i, j + length)
         else:
             pair = a[i : i + length], b[j : j + length]
             same = length if pair[0] == pair[1] else sum(map(operator.eq, *pair))
             tally.matches += same
             tally.mismatches += length - same
-            if not is_dna:
-                tally.pairs.update(zip(*pair, strict=True))
+            if beginnings is not None:
+                beginnings.add_pairs(*pair, same)
             claimed = {"=": length, "X": 0, "M": same}[op]
             if same != claimed and not tally.contradictions:
                 at = [x == y for x, y in zip(*pair, strict=True)].index(op == "X")
