@@ -13,6 +13,7 @@ import shlex
 import signal
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
@@ -453,6 +454,45 @@ def test_a_device_for_the_cpu(refuse, pair):
         2,
         "CUDA devices were chosen (--device), but the CPU back end is to be used",
     )
+
+
+def test_a_partial_alignment_is_not_global(run, pair):
+    run("align", *pair, "-q", "-o", "x.paf")
+    Path("x.paf").write_text(Path("x.paf").read_text().replace("tg:Z:local", "tg:Z:global"))
+    code, out, err = run("verify", "x.paf", "q.fa", "t.fa")
+    assert (code, err) == (1, "longalign: x.paf: 1 false claim\n")
+    assert out.startswith("x.paf: line 1: tag tg: claims a global alignment, but target 2-")
+
+
+def test_endless_input_is_no_paf(refuse, tmp_path):
+    assert refuse("verify", "/dev/zero", "q.fa", "t.fa") == (
+        1,
+        "/dev/zero: line 1: columns separated by tabs: 1 in the first 65536 characters, want at least 12",
+    )
+    os.mkfifo("endless")
+
+    def feed():
+        with suppress(BrokenPipeError), Path("endless").open("wb", buffering=0) as pipe:
+            pipe.write(b"query\t10\t0\t5\t+\ttarget\t20\t0\t5\t5\t5\t255\tcg:Z:")
+            while True:
+                pipe.write(b"1=" * (1 << 15))
+
+    with ThreadPoolExecutor(1) as pool:
+        fed = pool.submit(feed)
+        code, text = refuse("verify", "endless", "q.fa", "t.fa")
+        fed.result()
+    assert (code, text) == (
+        1,
+        "endless: line 1: more than 65776 characters, for records of 30 letters together",
+    )
+
+
+def test_a_pipe_can_be_verified(run, pair):
+    _, line, _ = run("align", *pair, "-q")
+    os.mkfifo("pipe")
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(Path("pipe").write_text, line)
+        assert run("verify", "pipe", "q.fa", "t.fa")[0] == 0
 
 
 def test_a_false_paf(run, pair):

@@ -12,10 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from alignments import Case, cases
-from hypothesis import given
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from inputs import DATA
 from oracles import spell
-from runs import Pair
+from runs import CPU, Geometry, Pair, SmallTiles, geometries, problems, small_geometry, using
 
 from longalign.alignment import Alignment, Mode, Op
 from longalign.alphabet import Alphabet
@@ -25,7 +26,8 @@ from longalign.formats.verify import Verification, verify_paf
 from longalign.matrix import SubstitutionMatrix
 from longalign.scoring import Scoring
 from longalign.sequence import Sequence, read_sequence
-from longalign.testing_inputs import edited
+from longalign.store.manifest import StartStates
+from longalign.testing_inputs import any_scorings, edited
 
 QUERY, TARGET = "AACGTACC", "TACGTTAN"
 LINE = (
@@ -63,6 +65,34 @@ def test_whatever_longalign_writes_passes(tmp_path_factory: pytest.TempPathFacto
     assert result.ok is not (case.mode == "local" and can_be_cut), str(result)
     assert all("claims a local alignment" in problem.text for problem in result.problems)
     assert (result.alignments, result.columns, result.scores) == (1, len(case.columns()), 1)
+
+
+@settings(max_examples=settings().max_examples // 3)
+@given(
+    problems(scorings=any_scorings, shortest=0), geometries, st.sampled_from(["lazy", "eager"]), st.booleans()
+)
+def test_whatever_a_run_finds_passes(
+    tmp_path_factory: pytest.TempPathFactory,
+    pair: Pair,
+    geometry: Geometry,
+    start_states: StartStates,
+    is_known: bool,
+) -> None:
+    folder = tmp_path_factory.getbasetemp()
+    with small_geometry(geometry.chunk, geometry.group):
+        resources = using(SmallTiles(geometry.tile, CPU, geometry.leaf))
+        alignment = pair.run(resources, start_states=start_states).alignment
+    assert alignment is not None
+    for sequence in (alignment.query, alignment.target):
+        (folder / f"{sequence.name}.fa").write_bytes(
+            b">%s\n%s\n" % (sequence.name.encode(), sequence.letters)
+        )
+    with (folder / "any.paf").open("w") as file:
+        write_paf(alignment, file)
+    scoring = pair.scoring if is_known or pair.scoring.matrix else None
+    result = verify_paf(*(str(folder / name) for name in ("any.paf", "query.fa", "target.fa")), scoring)
+    assert result.ok, str(result)
+    assert result.alignments == (alignment.columns > 0)
 
 
 def test_an_alignment_of_millions_of_columns_and_hundreds_of_thousands_of_runs(tmp_path: Path) -> None:

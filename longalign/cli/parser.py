@@ -105,7 +105,9 @@ def build_parser() -> argparse.ArgumentParser:
 
     verify = _add(commands, "verify", _lazy("verify", "run_verify"), "re-score a PAF file, independently")
     verify.add_argument("paf", type=_path, metavar="PAF", help="PAF with cg tags, plain or gzip; - for stdin")
-    verify.add_argument("query", metavar="QUERY", help=_SEQUENCE_HELP)
+    verify.add_argument(
+        "query", metavar="QUERY", help=f"{_SEQUENCE_HELP}; the region that was aligned, if any"
+    )
     verify.add_argument("target", metavar="TARGET", help="the same")
     _add_scoring(verify, mode=False, defaults=False)
 
