@@ -216,9 +216,7 @@ def _plan(request: Request, resources: Resources) -> Grid:
     """The grid for a budget. Raises BudgetTooSmall and MemoryTooSmall, too."""
     rows, cols, workers, cell_bytes = request.rows, request.cols, request.workers, request.cell_bytes
     if rows * cols == 0:
-        grid = Grid.without_cells(rows, cols)
-        check_memory(grid, request, resources)
-        return grid
+        return _plan_without_cells(request, resources)
     spare, room = _spare_bytes(request, resources), _room(request, resources)
     devices = workers.devices if workers else _devices_here(rows, cols, resources)
     budget = room if request.edges_only or resources.store_budget is None else resources.store_budget
@@ -262,6 +260,13 @@ def _plan(request: Request, resources: Resources) -> Grid:
     check_memory(grid, request, resources)
     if stored:
         check_disk(grid, request)
+    return grid
+
+
+def _plan_without_cells(request: Request, resources: Resources) -> Grid:
+    """The grid where a sequence has no letters: back ends are not asked, and any budget will do."""
+    grid = Grid.without_cells(request.rows, request.cols)
+    check_memory(grid, request, resources)
     return grid
 
 

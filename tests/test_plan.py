@@ -70,6 +70,18 @@ def test_a_plan_that_is_not_refused_fits_in_memory(
     assert max(stop - start for start, stop in pairwise(grid.tile_cols)) <= tile[1] + 2 * LINE_STEP
 
 
+@pytest.mark.parametrize("size", [(0, 0), (0, 5), (5, 0)])
+@pytest.mark.parametrize("start_states", ["lazy", "eager"])
+def test_a_matrix_without_cells_takes_any_budget_and_no_tiles(tmp_path, size, start_states):
+    for store, budget in ((None, None), (tmp_path, 0), (tmp_path, 1 << 30)):
+        request = Request(*size, store_path=store, start_states=start_states)
+        grid = plan(request, resources((64, 64), budget=budget))
+        assert (grid.rows, grid.cols, grid.tiles()) == (*size, [])
+        assert {budget.cost.path for budget in store_budgets(request, resources((64, 64)))} == {0.0}
+    with pytest.raises(UsageError, match=r"need about .* of memory"):
+        plan(Request(*size), resources((64, 64), memory=1 << 20))
+
+
 def test_tiles_end_where_lines_are_best_even_if_they_are_as_large_as_may_be():
     class Strips(SmallTiles):
         def strip_width(self, rows, cols):

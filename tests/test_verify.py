@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from inputs import DATA
 from oracles import spell
-from runs import CPU, Geometry, Pair, SmallTiles, geometries, problems, small_geometry, using
+from runs import Geometry, Pair, SmallTiles, geometries, problems, small_geometry, using
 
 from longalign.alignment import Alignment, Mode, Op
 from longalign.alphabet import Alphabet
@@ -80,7 +80,7 @@ def test_whatever_a_run_finds_passes(
 ) -> None:
     folder = tmp_path_factory.getbasetemp()
     with small_geometry(geometry.chunk, geometry.group):
-        resources = using(SmallTiles(geometry.tile, CPU, geometry.leaf))
+        resources = using(SmallTiles(geometry.tile, leaf=geometry.leaf))
         alignment = pair.run(resources, start_states=start_states).alignment
     assert alignment is not None
     for sequence in (alignment.query, alignment.target):
