@@ -1,0 +1,18 @@
+"""The attacks of `tools/campaign.py`: one module for each, loaded by name."""
+
+from __future__ import annotations
+
+from importlib import import_module
+
+from attacks.base import Attack
+
+#: In the order in which a campaign starts them.
+NAMES = ("exactness", "kills", "damage", "fuzz", "faults", "limits", "rivals", "cluster", "gpu")
+
+
+def load(name: str) -> type[Attack]:
+    """The attack of this name. Raises ValueError if there is none."""
+    if name not in NAMES:
+        raise ValueError(f"no attack is called {name}: there are {', '.join(NAMES)}")
+    attack: type[Attack] = import_module(f"attacks.{name}").ATTACK
+    return attack

@@ -1,0 +1,172 @@
+"""Exactness: every result is the optimum, whatever way it is computed.
+
+Asserted of random and structured pairs of 0 to 5,000 letters, of all kinds of scoring and of both modes:
+
+- score and end cell are those of an oracle (`truth`), and the score is parasail's; for short pairs both are
+  those of `longalign.reference`, too;
+- the CIGAR, scored again letter by letter, is worth the score, and its path ends in the end cell; a global
+  path spans both sequences;
+- `align` and `score` agree; the PAF line is the same, byte by byte, with one, two or three threads;
+- all this holds in memory and in a store, with lazy and eager start states, with tiles, chunks and leaves of a few
+  letters, and with a memory and a budget of boundaries that may be too small: then the run is refused in a line.
+"""
+
+from __future__ import annotations
+
+import io
+import random
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from attacks import truth
+from attacks.base import Attack, Fault, expect
+from attacks.pairs import Pair, random_pair
+from runs import Geometry, SmallTiles, small_geometry, using
+from runs import Pair as TestPair
+
+import longalign
+from longalign.alignment import Alignment, Mode
+from longalign.backends.cpu import CpuBackend
+from longalign.errors import LongalignError, UsageError
+from longalign.formats.paf import write_paf
+
+_SHORT = 60
+_LARGEST_SMALL_TILES = 120
+_LARGEST_STORED = 60
+
+
+@dataclass(frozen=True)
+class Question:
+    """A pair, the mode, and the answer."""
+
+    pair: Pair
+    mode: Mode
+    end: truth.End
+
+    def check_end(self, score: int, i: int, j: int, how: str) -> None:
+        if (score, i, j) != (self.end.score, self.end.i, self.end.j):
+            raise Fault(f"{how}: ends in ({i}, {j}) with {score}, not as {self.end}: {self}")
+
+    def check(self, alignment: Alignment, how: str) -> None:
+        self.check_end(alignment.score, alignment.query_end, alignment.target_end, how)
+        start = alignment.query_start, alignment.target_start
+        try:
+            path = truth.follow(self.pair.query, self.pair.target, start, alignment.cigar, self.pair.scoring)
+        except ValueError as error:
+            raise Fault(f"{how}: {error}: {self}") from error
+        if alignment.cigar or self.mode == "global":
+            expect(path == truth.Path(self.end.score, self.end.i, self.end.j), f"{how}: path {path}: {self}")
+        if self.mode == "global":
+            expect(start == (0, 0), f"{how}: a global path from {start}: {self}")
+
+    def __str__(self) -> str:
+        pair = self.pair
+        return f"{self.mode} {pair.scoring} {_shown(pair.query)} {_shown(pair.target)}"
+
+
+class Exactness(Attack):
+    weight = 6.0
+    limit = 60.0
+
+    def run(self, rng: random.Random) -> int:
+        pair, mode = random_pair(rng), rng.choice(["local", "global"])
+        end = find_end(pair.query, pair.target, pair.scoring, mode == "local")
+        question = Question(pair, mode, end)
+        if min(len(pair.query), len(pair.target)) > 0:
+            _compare_oracles(question, rng)
+        self._plain(question, rng)
+        if min(len(pair.query), len(pair.target)) > 0 and pair.longest <= _LARGEST_SMALL_TILES:
+            self._small_tiles(question, rng)
+        return 1
+
+    def _plain(self, question: Question, rng: random.Random) -> None:
+        """`align` or `score` as users call them."""
+        pair, threads = question.pair, rng.randint(1, 3)
+        options: dict[str, Any] = {
+            "scoring": pair.scoring, "mode": question.mode, "backend": self.backend, "threads": threads
+        }  # fmt: skip
+        if rng.random() < 0.3:
+            best = longalign.score(pair.query, pair.target, **options)
+            question.check_end(best.score, best.i, best.j, f"score, {threads} threads")
+            return
+        budget = rng.choice([None, None, None, rng.randint(0, 40 * (pair.longest + 1))])
+        memory = rng.choice([None, None, None, rng.randint(1 << 20, 1 << 29)])
+        alignments = []
+        for count in {threads, rng.randint(1, 3)}:
+            with suppress(UsageError):  # what is too small is refused
+                options |= {"threads": count, "store_budget": budget, "memory": memory}
+                alignments.append(longalign.align(pair.query, pair.target, **options))
+                question.check(alignments[-1], f"align, {count} threads")
+        _same_paf(alignments, question)
+
+    def _small_tiles(self, question: Question, rng: random.Random) -> None:
+        """Tiles, chunks and leaves of a few letters; sometimes in a store."""
+        pair = question.pair
+        # Not too many tiles of a long pair.
+        least = 1 + pair.longest // 8
+        sides = [rng.randint(least, least + rng.choice([3, 20, 60])) for _ in range(3)]
+        geometry = Geometry(
+            (sides[0], sides[1]), sides[2], rng.randint(1, 100), rng.choice([1, 2000, 1 << 28])
+        )
+        stored = pair.longest <= _LARGEST_STORED and rng.random() < 0.15
+        store = self.fresh() / "store" if stored else None
+        test_pair = TestPair(pair.query, pair.target, pair.scoring, question.mode)
+        start_states = rng.choice(["lazy", "eager"])
+        backends = [
+            SmallTiles(geometry.tile, self._backend(rng.randint(1, 3)), geometry.leaf)
+            for _ in range(rng.choice([1, 1, 1, 2]))
+        ]
+        how = f"{geometry}, {start_states}, {len(backends)} devices, {'a store' if store else 'memory'}"
+        with small_geometry(geometry.chunk, geometry.group):
+            outcome = test_pair.run(using(*backends), store, start_states=start_states)
+            question.check(outcome.alignment, how)
+            if store is not None:
+                again = test_pair.run(using(*backends), store, start_states=start_states)
+                _same_paf([outcome.alignment, again.alignment], question)
+
+    def _backend(self, threads: int) -> Any:
+        if self.backend == "cpu":
+            return CpuBackend(threads)
+        from longalign.backends.cuda.backend import CudaBackend
+
+        return CudaBackend()
+
+
+#: The oracle; a name of its own, so that a test can plant a wrong one.
+find_end = truth.find_end
+
+
+def _compare_oracles(question: Question, rng: random.Random) -> None:
+    """Raise Fault if the oracles do not agree, in which case none can be trusted."""
+    pair, local = question.pair, question.mode == "local"
+    test_pair = TestPair(pair.query, pair.target, pair.scoring, question.mode)
+    if pair.longest <= _SHORT and rng.random() < 0.5:
+        best = test_pair.truth()
+        question.check_end(best.score, best.i, best.j, "longalign.reference")
+    if pair.scoring.matrix is None or pair.scoring.matrix.name != "made":
+        from oracles import parasail_score
+
+        query, target = test_pair.sequences()
+        kernel = "scan_32" if pair.longest > _SHORT or rng.random() < 0.5 else ""
+        score = parasail_score(query.as_query(), target.as_target(), pair.scoring, local, kernel)
+        expect(score == question.end.score, f"parasail {kernel}: {score}, not {question.end.score}: {question}")
+
+
+def _same_paf(alignments: list[Alignment], question: Question) -> None:
+    lines = {_paf(alignment) for alignment in alignments}
+    expect(len(lines) <= 1, f"several PAF lines {lines}: {question}")
+
+
+def _paf(alignment: Alignment) -> str:
+    file = io.StringIO()
+    with suppress(LongalignError):
+        write_paf(alignment, file)
+    return file.getvalue()
+
+
+def _shown(text: str) -> str:
+    return repr(text) if len(text) <= 60 else f"{text[:20]}...({len(text)})"
+
+
+ATTACK = Exactness

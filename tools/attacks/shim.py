@@ -1,0 +1,63 @@
+"""A library that makes calls of the C library fail where it is told to; see `shim.c`.
+
+It is compiled into a temporary folder. As the dynamic linker loads it with a process, or not at all, the
+campaign starts itself again with it. Until `arm` is called it does nothing.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+_VARIABLE = "LONGALIGN_CAMPAIGN_SHIM"
+_SOURCE = Path(__file__).with_name("shim.c")
+
+#: The faults, by name, in the order of the numbers in `shim.c`.
+FAULTS = (
+    "no space", "input/output error", "short write", "fsync fails", "rename fails", "no thread", "no memory",
+    "too many open files",
+)  # fmt: skip
+
+
+def compiler() -> str | None:
+    return shutil.which("cc") or shutil.which("gcc")
+
+
+def preload(arguments: Sequence[str]) -> None:
+    """Start this process again with the library, unless it has it or there is no compiler for it."""
+    if os.environ.get(_VARIABLE) or not sys.platform.startswith("linux") or (cc := compiler()) is None:
+        return
+    library = Path(tempfile.mkdtemp(prefix="campaign-shim-")) / "shim.so"
+    command = [cc, "-O1", "-shared", "-fPIC", "-o", str(library), str(_SOURCE), "-ldl", "-lpthread"]
+    if subprocess.run(command, check=False).returncode != 0:
+        shutil.rmtree(library.parent)
+        return
+    loaded = ":".join(filter(None, [str(library), os.environ.get("LD_PRELOAD")]))
+    sys.stdout.flush()
+    environment = {**os.environ, "LD_PRELOAD": loaded, _VARIABLE: str(library)}
+    os.execve(sys.executable, [sys.executable, *arguments], environment)
+
+
+def is_loaded() -> bool:
+    return bool(os.environ.get(_VARIABLE))
+
+
+def remove() -> None:
+    """Remove the folder of the library that this process has loaded."""
+    if library := os.environ.pop(_VARIABLE, None):
+        shutil.rmtree(Path(library).parent, ignore_errors=True)
+
+
+def arm(fault: str, first: int, every: int, prefix: Path) -> None:
+    """From now on, call number `first` and each `every`-th one after it fail; 0: all after it.
+
+    Calls on files count if their path begins with `prefix`.
+    """
+    library = ctypes.CDLL(os.environ[_VARIABLE])
+    library.campaign_arm(FAULTS.index(fault), first, every, os.fsencode(prefix))

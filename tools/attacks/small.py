@@ -1,0 +1,49 @@
+"""The command line over small tiles, chunks and leaves, so that a short run takes every step.
+
+    python tools/attacks/small.py align QUERY TARGET --store DIR
+
+Sizes come from the environment: LONGALIGN_SMALL="TILE CHUNK LEAF", letters a side and cells.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+
+_VARIABLE = "LONGALIGN_SMALL"
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Of tiles and chunks, letters a side; of what is traced at once, cells."""
+
+    tile: int = 300
+    chunk: int = 80
+    leaf: int = 1600
+
+    def environment(self) -> dict[str, str]:
+        """What a process of this script is to be started with."""
+        return {_VARIABLE: f"{self.tile} {self.chunk} {self.leaf}"}
+
+    def set(self, backend: str = "cpu") -> None:
+        """From now on this process cuts everything so small."""
+        from longalign import geometry
+        from longalign.phases import recompute
+
+        if backend == "cuda":
+            from longalign.backends.cuda.backend import CudaBackend as Backend
+        else:
+            from longalign.backends.cpu import CpuBackend as Backend
+        Backend.tile_shape = lambda _, rows, cols, devices=1: (min(self.tile, rows), min(self.tile, cols))
+        Backend.can_trace = lambda _, rows, cols: rows * cols <= self.leaf
+        Backend.least_chunk = Backend.busy_chunk = 0
+        geometry.SMALLEST_CHUNK = self.chunk
+        recompute.GROUP_SEGMENTS = 4
+
+
+if __name__ == "__main__":
+    from longalign.cli import main
+
+    Sizes(*map(int, os.environ[_VARIABLE].split())).set("cuda" if "cuda" in sys.argv else "cpu")
+    sys.exit(main())

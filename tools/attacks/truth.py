@@ -1,0 +1,135 @@
+"""An oracle of its own: scores and end cells by NumPy along antidiagonals, and alignments re-scored.
+
+It shares no arithmetic with longalign. A cell H[i, j] ends in the i-th query and the j-th target letter.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longalign.scoring import Scoring
+
+_UNREACHABLE = -(1 << 60)
+
+
+@dataclass(frozen=True)
+class End:
+    """The optimal score and the cell where its alignment ends; all 0 where nothing aligns."""
+
+    score: int
+    i: int
+    j: int
+
+
+def pair_score(a: str, b: str, scoring: Scoring) -> int:
+    """What two upper-case letters score; U is T, and ambiguous letters match nothing."""
+    if scoring.matrix is not None:
+        letters = scoring.matrix.letters
+        return int(scoring.matrix.scores[letters.index(a)][letters.index(b)])
+    a, b = a.replace("U", "T"), b.replace("U", "T")
+    return int(scoring.match if a == b and a in "ACGT" else scoring.mismatch)
+
+
+def gap_cost(length: int, scoring: Scoring) -> int:
+    return int(scoring.gap_open + length * scoring.gap_extend) if length else 0
+
+
+def find_end(query: str, target: str, scoring: Scoring, local: bool) -> End:
+    """Of all cells with the optimal score the one with the lowest i + j, then the largest j."""
+    m, n = len(query), len(target)
+    if min(m, n) == 0:
+        return End(0, 0, 0) if local else End(-gap_cost(m + n, scoring), m, n)
+    scores = _Scores(query, target, scoring)
+    opening, extending = scoring.gap_open + scoring.gap_extend, scoring.gap_extend
+    costs = np.arange(m + n + 1, dtype=np.int64) * extending + scoring.gap_open
+    best = End(0, 0, 0)
+
+    def outer(length: int) -> int:
+        return 0 if local or length == 0 else -int(costs[length])
+
+    # By row i, for the antidiagonals d - 1 and d - 2; E ends in a query letter, F in a target letter.
+    h1, h2, e, f = (np.full(m + 1, _UNREACHABLE, np.int64) for _ in range(4))
+    h1[0] = 0
+    for d in range(1, m + n + 1):
+        low, high = max(1, d - n), min(m, d - 1)
+        rows, above = slice(low, high + 1), slice(low - 1, high)
+        new_e = np.maximum(h1[above] - opening, e[above] - extending)
+        new_f = np.maximum(h1[rows] - opening, f[rows] - extending)
+        h = np.maximum(np.maximum(new_e, new_f), h2[above] + scores.along(d, low, high))
+        if local:
+            np.maximum(h, 0, out=h)
+        e[rows], f[rows] = new_e, new_f
+        h2, h1 = h1, np.full(m + 1, _UNREACHABLE, np.int64)
+        h1[rows] = h
+        if d <= n:
+            h1[0], e[0] = outer(d), _UNREACHABLE
+        if d <= m:
+            h1[d], e[d], f[d] = outer(d), _UNREACHABLE, _UNREACHABLE
+        if local and len(h) and h.max() > best.score:
+            i = low + int(h.argmax())
+            best = End(int(h.max()), i, d - i)
+    return best if local else End(int(h1[m]), m, n)
+
+
+class _Scores:
+    """What the pairs of letters along an antidiagonal score."""
+
+    def __init__(self, query: str, target: str, scoring: Scoring) -> None:
+        letters = sorted({*query, *target})
+        table = [[pair_score(a, b, scoring) for b in letters] for a in letters]
+        self._table = np.array(table, np.int64)
+        self._query, self._target = (_places(text, letters) for text in (query, target))
+
+    def along(self, d: int, low: int, high: int) -> NDArray[np.int64]:
+        rows = self._query[low - 1 : high]
+        cols = self._target[d - high - 1 : d - low][::-1]
+        return self._table[rows, cols]
+
+
+def _places(text: str, letters: list[str]) -> NDArray[np.intp]:
+    table = np.zeros(256, np.intp)
+    table[np.frombuffer("".join(letters).encode(), np.uint8)] = range(len(letters))
+    return table[np.frombuffer(text.encode(), np.uint8)]
+
+
+@dataclass(frozen=True)
+class Path:
+    """What an alignment is worth, and where it ends."""
+
+    score: int
+    i: int
+    j: int
+
+
+def follow(query: str, target: str, start: tuple[int, int], cigar: str, scoring: Scoring) -> Path:
+    """Walk a CIGAR of =, X, I and D letter by letter. Raises ValueError where the letters contradict it."""
+    (i, j), score = start, 0
+    columns = [(int(length), op) for length, op in re.findall(r"(\d+)(.)", cigar)]
+    if "".join(f"{length}{op}" for length, op in columns) != cigar:
+        raise ValueError(f"not a CIGAR: {cigar[:60]}")
+    for op, runs in groupby(columns, key=lambda column: column[1]):
+        length = sum(run for run, _ in runs)
+        if op in "ID":
+            score -= gap_cost(length, scoring)
+            i, j = i + length * (op == "I"), j + length * (op == "D")
+            continue
+        for a, b in zip(query[i : i + length], target[j : j + length], strict=True):
+            score += pair_score(a, b, scoring)
+            if _same(a, b, scoring) != (op == "="):
+                raise ValueError(f"{op} for {a} and {b} before ({i}, {j})")
+        i, j = i + length, j + length
+    if i > len(query) or j > len(target):
+        raise ValueError(f"the alignment ends in ({i}, {j}), outside of the matrix")
+    return Path(score, i, j)
+
+
+def _same(a: str, b: str, scoring: Scoring) -> bool:
+    if scoring.matrix is not None:
+        return a == b
+    a, b = a.replace("U", "T"), b.replace("U", "T")
+    return a == b and a in "ACGT"
