@@ -9,6 +9,10 @@ from shutil import rmtree
 from typing import ClassVar
 
 
+#: The file of an attack's folder that says what its case is about.
+NOTE = "note"
+
+
 class Fault(Exception):
     """Something that a case found wrong; the text is one line."""
 
@@ -65,6 +69,10 @@ class Attack:
     def run(self, rng: random.Random) -> int:
         """Run one case; returns how many things it tried. Raises Fault."""
         raise NotImplementedError
+
+    def note(self, text: str) -> None:
+        """What the case is about, for the report if it hangs or crashes."""
+        (self.folder / NOTE).write_text(text)
 
     def fresh(self, name: str = "case") -> Path:
         """An empty folder for one case; that of the case before is removed."""

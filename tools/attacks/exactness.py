@@ -150,7 +150,9 @@ def _compare_oracles(question: Question, rng: random.Random) -> None:
         query, target = test_pair.sequences()
         kernel = "scan_32" if pair.longest > _SHORT or rng.random() < 0.5 else ""
         score = parasail_score(query.as_query(), target.as_target(), pair.scoring, local, kernel)
-        expect(score == question.end.score, f"parasail {kernel}: {score}, not {question.end.score}: {question}")
+        expect(
+            score == question.end.score, f"parasail {kernel}: {score}, not {question.end.score}: {question}"
+        )
 
 
 def _same_paf(alignments: list[Alignment], question: Question) -> None:

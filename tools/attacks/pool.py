@@ -21,7 +21,7 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from shutil import rmtree
 
-from attacks.base import Attack, CaseId, Fault
+from attacks.base import NOTE, Attack, CaseId, Fault
 
 #: Seconds that an attack may take to make itself ready for its first case.
 _READY_SECONDS = 180.0
@@ -89,7 +89,7 @@ class Slice:
             number, since = int(self._state[_CASE]), self._state[_SINCE]
             limit = _READY_SECONDS if number == _PREPARING else self.attack.limit
             if time.monotonic() - since > limit:
-                self._end()
+                self._process.kill()
                 self._fail(f"hang: no end within {limit:g} seconds")
             else:
                 return False
@@ -103,6 +103,8 @@ class Slice:
         number = int(self._state[_CASE])
         if number == _PREPARING:
             number, text = self.first, f"before the first case: {text}"
+        with suppress(OSError):
+            text += f": {(self.folder / NOTE).read_text()}"
         self.failures.append(Failure(CaseId(self.name, self.seed, number), text))
         self._state[_CASES] += 1
 

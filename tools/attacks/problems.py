@@ -82,7 +82,9 @@ class Problem:
     def pristine(self) -> Path:
         """A finished store, made undisturbed; beside it lies the result."""
         store = self.folder / "pristine"
-        run_forked(self.begin(store, self.folder / "expected"), self.folder, self.sizes).check({0}, "undisturbed")
+        run_forked(self.begin(store, self.folder / "expected"), self.folder, self.sizes).check(
+            {0}, "undisturbed"
+        )
         return store
 
     @cached_property

@@ -1,0 +1,191 @@
+"""Damage and forgery: whatever a store's files hold, a run over it is right, or refused.
+
+A finished store is copied, one or two of its files are damaged (flipped bits, truncation, appended bytes, zeroed
+blocks, exchanged files, deleted ones, and FIFOs, links and folders in their place) or forged (see `forgery`: content
+that cannot be, under valid checksums), and then `resume` runs over the copy. Asserted:
+
+- it succeeds and writes what an undisturbed run writes, byte by byte; or
+- it exits with 1 and one line on stderr that names the store or the file;
+- never a traceback, an internal error or a signal, and never more than a few seconds;
+- what lies outside of the store is not touched.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import random
+import resource
+import shutil
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+
+from attacks import forgery
+from attacks.base import Attack, Fault, expect
+from attacks.children import Ended
+from attacks.problems import Problem
+
+_VARIANTS = 6
+_MEMORY = 16 << 30
+_BYSTANDER = b"not to be touched\n"
+
+
+class Damage(Attack):
+    weight = 3.5
+    limit = 10.0
+    unit = "damages, forgeries"
+
+    def __init__(self, folder: Path, seed: int, backend: str) -> None:
+        super().__init__(folder, seed, backend)
+        resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+        self._problems: dict[int, Problem] = {}
+
+    def _problem(self, variant: int) -> Problem:
+        if variant not in self._problems:
+            rng = random.Random(f"damage:{self.seed}:variant:{variant}")
+            commands = "align", "align", "eager", "score"
+            problem = Problem.make(self.folder / str(variant), rng, rng.choice([150, 400]), commands)
+            assert problem.pristine
+            self._problems[variant] = problem
+        return self._problems[variant]
+
+    def run(self, rng: random.Random) -> int:
+        problem = self._problem(rng.randrange(_VARIANTS))
+        folder = self.fresh()
+        store, output = folder / "store", folder / "out"
+        shutil.copytree(problem.pristine, store)
+        (folder / "bystander").write_bytes(_BYSTANDER)
+        if rng.random() < 0.3:  # a run that is not over
+            for unfinished in [*rng.sample(_files(store, "tiles/*"), 1), *_files(store, "pieces/*")[:1]]:
+                unfinished.unlink()
+        what, same_lattice = _harm(store, rng)
+        self.note(what)
+        problem.sizes.set()
+        ended = run_here(problem.resume(store, output))
+        try:
+            _judge(problem, ended, output, store, same_lattice)
+        except Fault as fault:
+            raise Fault(f"{what}: {fault}") from fault
+        expect((folder / "bystander").read_bytes() == _BYSTANDER, f"{what}: a file outside was touched")
+        return 1
+
+
+def run_here(arguments: list[object]) -> Ended:
+    """Run the command line in this process."""
+    from longalign.cli import main
+
+    out, err = io.StringIO(), io.StringIO()
+    with redirect_stdout(out), redirect_stderr(err):
+        try:
+            code = main([str(argument) for argument in arguments])
+        except SystemExit as stop:
+            code = stop.code if isinstance(stop.code, int) else 1
+    return Ended(code, out.getvalue(), err.getvalue())
+
+
+def _judge(problem: Problem, ended: Ended, output: Path, store: Path, same_lattice: bool) -> None:
+    ended.check({0, 1}, "resume")
+    if ended.code == 1:
+        expect(str(store) in ended.err, f"the line names no file: {ended.err.strip()}")
+        return
+    found, wanted = output.read_bytes(), problem.expected
+    if not same_lattice:  # another path may be as good
+        found, wanted = (b" ".join(essence(line)) for line in (found, wanted))
+    expect(found == wanted, f"wrote {found[:150]!r}, not {wanted[:150]!r}")
+
+
+def essence(line: bytes) -> list[bytes]:
+    """The columns of a result that do not depend on which of several equally good paths was taken."""
+    fields = line.split(b"\t")
+    if len(fields) < 12:
+        return fields
+    return [
+        fields[0],
+        fields[3],
+        fields[5],
+        fields[8],
+        *(tag for tag in fields[12:] if tag[:2] in (b"AS", b"tg")),
+    ]
+
+
+def _files(store: Path, pattern: str = "**/*") -> list[Path]:
+    return sorted(path for path in store.glob(pattern) if path.is_file())
+
+
+def _harm(store: Path, rng: random.Random) -> tuple[str, bool]:
+    """Change one file or two; says how, and whether the lattice is still that of the manifest."""
+    done, same_lattice = [], True
+    for _ in range(rng.choice([1, 1, 1, 2])):
+        if not (files := _files(store)):
+            break
+        # Of the kinds of file, each as often as the others: there are many tiles.
+        kinds = sorted({path.relative_to(store).parts[0] for path in files})
+        kind = rng.choice(kinds)
+        path = rng.choice([path for path in files if path.relative_to(store).parts[0] == kind])
+        name = str(path.relative_to(store))
+        forge = rng.choice(forgery.HDF5) if path.suffix == ".h5" else forgery.manifest
+        if kind != "lock" and not done and rng.random() < 0.5:
+            what = forge(path, rng)
+            same_lattice = same_lattice and path.suffix == ".h5"
+        else:
+            what = _damage(path, store, rng)
+        done.append(f"{name}: {what}")
+    return "; ".join(done), same_lattice
+
+
+def _damage(path: Path, store: Path, rng: random.Random) -> str:
+    kind = rng.choice(
+        ["flip", "flip", "truncate", "append", "zero", "exchange", "delete", "obstacle", "rubbish"]
+    )
+    data = bytearray(path.read_bytes())
+    if kind == "flip" and data:
+        place, bit = rng.randrange(len(data)), rng.randrange(8)
+        data[place] ^= 1 << bit
+        path.write_bytes(data)
+        return f"bit {bit} of byte {place} flipped"
+    if kind == "truncate" and data:
+        length = rng.choice([0, rng.randrange(len(data))])
+        path.write_bytes(data[:length])
+        return f"truncated to {length} bytes"
+    if kind == "zero" and data:
+        place = rng.randrange(len(data))
+        data[place : place + 512] = bytes(len(data[place : place + 512]))
+        path.write_bytes(data)
+        return f"zeros from byte {place} on"
+    if kind == "exchange":
+        other = rng.choice(_files(store))
+        other_data = other.read_bytes()
+        other.write_bytes(data)
+        path.write_bytes(other_data)
+        return f"exchanged with {other.relative_to(store)}"
+    if kind == "delete":
+        path.unlink()
+        return "deleted"
+    if kind == "obstacle":
+        return _obstacle(path, store, rng)
+    if kind == "rubbish":
+        path.write_bytes(rng.randbytes(rng.randint(0, 3000)))
+        return "random bytes"
+    path.write_bytes(data + rng.randbytes(rng.randint(1, 600)))
+    return "bytes appended"
+
+
+def _obstacle(path: Path, store: Path, rng: random.Random) -> str:
+    """Something else than a file under its name."""
+    kind = rng.choice(["fifo", "folder", "full folder", "link outside", "dangling link", "loop", "device"])
+    path.unlink()
+    if kind == "fifo":
+        os.mkfifo(path)
+    elif kind.endswith("folder"):
+        path.mkdir()
+        if kind == "full folder":
+            (path / "mine").write_text("x")
+    elif kind == "device":
+        path.symlink_to(rng.choice(["/dev/zero", "/dev/null", "/dev/full"]))
+    else:
+        places = {"link outside": store.parent / "bystander", "dangling link": Path("nowhere"), "loop": path}
+        path.symlink_to(places[kind])
+    return kind
+
+
+ATTACK = Damage
