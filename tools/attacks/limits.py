@@ -1,0 +1,125 @@
+"""Limits of the system: real processes that may have little of something end well, or in a line.
+
+`python -m longalign` runs under `ulimit` with few open files, processes and threads, little address space, or small
+files; and, where a control group can be made, with little memory. Asserted: it succeeds with the optimal score, or
+exits with 1, 2 or 3 and one line; never a traceback, and never a signal. (Where the interpreter itself cannot start,
+or the system kills what is over its control group's memory, the case says nothing.)
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import sys
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+from attacks.base import Attack, Fault, expect
+from attacks.children import ROOT, Ended, real_command, run_real
+from attacks.damage import essence
+from attacks.problems import Problem
+
+_VARIANTS = 4
+_CGROUP = Path("/sys/fs/cgroup")
+_NOBODY = 65534
+#: Everything that is imported before the first line of longalign.
+_BARE = "import runpy, encodings.idna"
+
+
+class Limits(Attack):
+    weight = 1.0
+    limit = 90.0
+
+    def __init__(self, folder: Path, seed: int, backend: str) -> None:
+        super().__init__(folder, seed, backend)
+        self._problem = cache(self._make)
+
+    def _make(self, variant: int) -> Problem:
+        rng = random.Random(f"limits:{self.seed}:variant:{variant}")
+        problem = Problem.make(self.folder / str(variant), rng, 600, ("align", "align", "score"))
+        assert problem.expected or problem.command == "align"
+        return problem
+
+    def run(self, rng: random.Random) -> int:
+        problem = self._problem(rng.randrange(_VARIANTS))
+        folder = self.fresh()
+        output = folder / "out"
+        arguments = problem.begin(folder / "store" if rng.random() < 0.7 else None, output)
+        prefix, what = _limited(rng, folder)
+        self.note(what)
+        bare = run_real([*prefix, sys.executable, "-c", _BARE], folder, seconds=60)
+        if bare.code != 0:  # not even Python starts
+            return 1
+        try:
+            ended = run_real([*prefix, *real_command(arguments)], folder, seconds=60)
+            if _was_out_of_memory(prefix, ended):
+                return 1
+            ended.check({0, 1, 2, 3}, "the run")
+            if ended.code == 0:
+                found, wanted = (essence(path) for path in (output.read_bytes(), problem.expected))
+                expect(found == wanted, f"wrote {found}, not {wanted}")
+        except Fault as fault:
+            raise Fault(f"{what}: {fault}") from fault
+        return 1
+
+
+def _limited(rng: random.Random, folder: Path) -> tuple[list[str], str]:
+    """What to put before a command, and what limits it."""
+    kinds = {
+        "-n": rng.randint(4, 24),
+        "-v": rng.choice([300, 500, 800, 1200, 2000, 4000]) << 10,
+        "-f": rng.choice([0, 1, 4, 40]),
+    }
+    if (runner := _unprivileged()) is not None:
+        kinds["-u"] = rng.randint(1, 8)
+    if _can_make_groups():
+        kinds["memory.max"] = rng.choice([80, 150, 300]) << 20
+    kind = rng.choice(sorted(kinds))
+    if kind == "memory.max":
+        group = _CGROUP / f"campaign-{os.getpid()}"
+        group.mkdir(exist_ok=True)
+        (group / "memory.max").write_text(str(kinds[kind]))
+        return ["sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh"], f"memory.max {kinds[kind]}"
+    limited = ["bash", "-c", f'ulimit {kind} {kinds[kind]} && exec "$@"', "bash"]
+    if kind == "-u":
+        folder.chmod(0o777)
+        limited = [*(runner or []), *limited]
+    return limited, f"ulimit {kind} {kinds[kind]}"
+
+
+def _was_out_of_memory(prefix: list[str], ended: Ended) -> bool:
+    """Whether the kernel ended a process for the memory of its control group, as no program can help."""
+    return "cgroup.procs" in " ".join(prefix) and ended.code == -9
+
+
+@cache
+def _unprivileged() -> list[str] | None:
+    """A prefix that makes an unprivileged user of root, for whom the number of processes has no limit."""
+    if os.geteuid() != 0:
+        return []
+    if shutil.which("setpriv") is None:
+        return None
+    prefix = ["setpriv", f"--reuid={_NOBODY}", f"--regid={_NOBODY}", "--clear-groups", "env", "HOME=/tmp"]
+    readable = run_real([*prefix, sys.executable, "-c", "import longalign"], ROOT)
+    return prefix if readable.code == 0 else None
+
+
+@cache
+def _can_make_groups() -> bool:
+    if not (_CGROUP / "cgroup.controllers").exists():
+        print("limits: no control group of version 2: memory.max is left out")
+        return False
+    group = _CGROUP / f"campaign-probe-{os.getpid()}"
+    with suppress(OSError):
+        group.mkdir()
+        try:
+            (group / "memory.max").write_text("100000000")
+            return True
+        finally:
+            group.rmdir()
+    return False
+
+
+ATTACK = Limits

@@ -1,0 +1,134 @@
+"""Rivals: several runs on one store at once, and a thief who moves its files about.
+
+Two or three runs begin or go on with the same store within a moment, or a thief deletes, moves, copies or replaces the
+lock, tiles and other files while a run is on. Asserted: every run that succeeds writes what an undisturbed run writes;
+others exit with 1 or 3 and one line; a store that is left as it is can be gone on with, or is refused in a line.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import time
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+from attacks.base import Attack, Fault, expect
+from attacks.children import Child, run_forked
+from attacks.problems import Problem
+
+_VARIANTS = 6
+
+
+class Rivals(Attack):
+    weight = 1.0
+    limit = 120.0
+
+    def __init__(self, folder: Path, seed: int, backend: str) -> None:
+        super().__init__(folder, seed, backend)
+        self._problem = cache(self._make)
+
+    def _make(self, variant: int) -> Problem:
+        rng = random.Random(f"rivals:{self.seed}:variant:{variant}")
+        problem = Problem.make(
+            self.folder / str(variant), rng, rng.choice([600, 1500]), ("align", "eager", "score")
+        )
+        assert problem.expected or problem.command == "align"
+        return problem
+
+    def run(self, rng: random.Random) -> int:
+        problem = self._problem(rng.randrange(_VARIANTS))
+        folder = self.fresh()
+        store = folder / "store"
+        thief = _Thief(store, rng) if rng.random() < 0.6 else None
+        runs = [
+            _start(problem, folder, number)
+            for number in range(1 if thief and rng.random() < 0.5 else rng.choice([2, 3]))
+        ]
+        what = f"{len(runs)} runs"
+        if thief:
+            thief.work(runs)
+            what += f", a thief: {', '.join(thief.deeds)}"
+        self.note(what)
+        try:
+            ended = [child.wait() for child in runs]
+            for number, one in enumerate(ended):
+                one.check({0, 1, 3}, "a run")
+                if one.code == 0:
+                    _check(problem, folder / f"run{number}" / "out")
+            if not thief:
+                expect(any(one.code == 0 for one in ended), "no run succeeded")
+            output = folder / "out"
+            last = run_forked(problem.begin(store, output), folder, problem.sizes)
+            last.check({0, 1} if thief else {0}, "the last run")
+            if last.code == 0:
+                _check(problem, output)
+        except Fault as fault:
+            raise Fault(f"{what}: {fault}") from fault
+        return 1
+
+
+def _start(problem: Problem, folder: Path, number: int) -> Child:
+    own = folder / f"run{number}"
+    own.mkdir()
+    return Child(problem.begin(folder / "store", own / "out"), own, problem.sizes)
+
+
+def _check(problem: Problem, output: Path) -> None:
+    found = output.read_bytes()
+    expect(found == problem.expected, f"wrote {found[:150]!r}, not {problem.expected[:150]!r}")
+
+
+class _Thief:
+    """Changes what lies in a store while runs are on."""
+
+    def __init__(self, store: Path, rng: random.Random) -> None:
+        self._store, self._rng = store, rng
+        self.deeds: list[str] = []
+
+    def work(self, runs: list[Child]) -> None:
+        for _ in range(self._rng.randint(1, 4)):
+            time.sleep(self._rng.expovariate(1 / 0.1))
+            if all(run.ended_within(0) for run in runs):
+                break
+            with suppress(OSError):
+                self._strike()
+
+    def _strike(self) -> None:
+        rng = self._rng
+        kind = rng.choice(["lock", "lock", "any", "any", "tiles", "store"])
+        if kind == "store":
+            self._store.rename(self._store.with_name(f"stolen{len(self.deeds)}"))
+            self.deeds.append("the store moved away")
+            return
+        if kind == "tiles":
+            shutil.rmtree(self._store / "tiles")
+            self.deeds.append("tiles/ deleted")
+            return
+        path = self._store / "lock" if kind == "lock" else rng.choice(self._files())
+        name = str(path.relative_to(self._store))
+        deed = rng.choice(["delete", "replace", "copy", "truncate"])
+        if deed == "delete":
+            path.unlink()
+        elif deed == "replace":
+            other = path.with_name("of-a-thief")
+            other.write_bytes(b"rubbish")
+            other.replace(path)
+        elif deed == "copy":
+            other = path.with_name("of-a-thief")
+            shutil.copy(path, other)
+            other.replace(path)
+        else:
+            os.truncate(path, 0)
+        self.deeds.append(f"{deed} {name}")
+
+    def _files(self) -> list[Path]:
+        found = sorted(path for path in self._store.rglob("*") if path.is_file())
+        if not found:
+            raise FileNotFoundError(self._store)
+        return found
+
+
+ATTACK = Rivals
