@@ -1,0 +1,157 @@
+"""A GPU that is shared, full or interrupted: only with `--backend cuda`.
+
+Real processes align over small tiles on the first GPU. One of these happens, and is asserted:
+
+- a signal at a random instant, also during a launch: exit code 130, 143 or 0 and one line; `resume` is right;
+- two processes on the GPU at once: both are right;
+- a process that has taken nearly all of the GPU's memory: the run is right, or exits with 1, 2 or 3 and one line;
+- the time limit of a batch system, which sends SIGTERM and, a while later, SIGKILL: the run ends within that while.
+
+Exactness on the GPU is the attack `exactness` with the same option.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from functools import cache
+from pathlib import Path
+
+from attacks.base import Attack, Fault, expect
+from attacks.children import INTERRUPTED, Ended, environment, run_real
+from attacks.damage import essence
+from attacks.small import Sizes
+
+_SMALL = Path(__file__).with_name("small.py")
+_SECONDS = 120.0
+_GRACE = 10.0
+_SIZES = Sizes(2800, 700, 3600)
+
+#: Takes a GPU's memory but for some MiB, says so, and keeps it until its stdin is closed.
+_HOG = """
+import sys
+from numba import cuda
+free, _ = cuda.current_context().get_memory_info()
+taken = [cuda.device_array(max(1, free - {left} * 2**20), "u1")]
+print("taken", flush=True)
+sys.stdin.read()
+"""
+
+
+class Gpu(Attack):
+    weight = 3.0
+    limit = 400.0
+
+    @classmethod
+    def unavailable(cls, backend: str) -> str | None:
+        if backend != "cuda":
+            return "only with --backend cuda"
+        code = "from longalign.backends.cuda import why_unavailable; print(why_unavailable() or '')"
+        # In a process of its own: CUDA must not be initialised where processes are forked from.
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=False
+        )
+        return done.stdout.strip() or (None if done.returncode == 0 else "longalign cannot be imported")
+
+    def __init__(self, folder: Path, seed: int, backend: str) -> None:
+        super().__init__(folder, seed, backend)
+        self._expected = cache(self._make)
+
+    def run(self, rng: random.Random) -> int:
+        folder = self.fresh()
+        kind = rng.choice([self._signal, self._signal, self._signal, self._two, self._hog, self._time_limit])
+        self.note(kind.__name__)
+        try:
+            return kind(rng, folder)
+        except Fault as fault:
+            raise Fault(f"{kind.__name__.strip('_')}: {fault}") from fault
+
+    def _make(self) -> list[bytes]:
+        folder = self.fresh("expected")
+        run_real(_command(folder), folder, _SIZES, _SECONDS).check({0}, "undisturbed")
+        return essence((folder / "out").read_bytes())
+
+    def _check(self, folder: Path) -> None:
+        found = essence((folder / "out").read_bytes())
+        expect(found == self._expected(), f"wrote {found}, not {self._expected()}")
+
+    def _signal(self, rng: random.Random, folder: Path) -> int:
+        kills = rng.randint(1, 3)
+        for _ in range(kills):
+            process, number = _start(folder), rng.choice([signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+            time.sleep(rng.uniform(0.5, 6))
+            process.send_signal(number)
+            ended = _wait(process, _SECONDS)
+            if number != signal.SIGKILL:
+                ended.check({0, INTERRUPTED[number]}, f"a run struck by {number.name}")
+        run_real(_command(folder), folder, _SIZES, _SECONDS).check({0}, "the last run")
+        self._check(folder)
+        return kills
+
+    def _two(self, rng: random.Random, folder: Path) -> int:
+        folders = [folder / str(number) for number in range(2)]
+        for one in folders:
+            one.mkdir()
+        for process in [_start(one) for one in folders]:
+            _wait(process, _SECONDS).check({0}, "one of two runs")
+        for one in folders:
+            self._check(one)
+        return 1
+
+    def _hog(self, rng: random.Random, folder: Path) -> int:
+        left = rng.choice([8, 64, 200, 500, 1000])
+        hog = subprocess.Popen(
+            [sys.executable, "-c", _HOG.format(left=left)], env=environment(), stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        assert hog.stdout is not None
+        try:
+            expect(hog.stdout.readline().strip() == "taken", "the memory of the GPU could not be taken")
+            ended = run_real(_command(folder), folder, _SIZES, _SECONDS)
+        finally:
+            hog.communicate()
+        ended.check({0, 1, 2, 3}, f"with {left} MiB left")
+        if ended.code == 0:
+            self._check(folder)
+        run_real(_command(folder), folder, _SIZES, _SECONDS).check({0}, "with all memory again")
+        self._check(folder)
+        return 1
+
+    def _time_limit(self, rng: random.Random, folder: Path) -> int:
+        process = _start(folder)
+        time.sleep(rng.uniform(1, 5))
+        process.send_signal(signal.SIGTERM)
+        _wait(process, _GRACE).check({0, INTERRUPTED[signal.SIGTERM]}, "a run at its time limit")
+        return 1
+
+
+def _command(folder: Path) -> list[str]:
+    """Beginning and going on are one command."""
+    data = Path(__file__).resolve().parents[2] / "tests" / "data"
+    pair = [str(data / name) for name in ("human_mito.NC_012920.1.fa.gz", "chimp_mito.NC_001643.1X.fa.gz")]
+    options = ["--store", str(folder / "store"), "-o", str(folder / "out"), "-q", "--backend", "cuda"]
+    return [sys.executable, str(_SMALL), "align", *pair, *options]
+
+
+def _start(folder: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        _command(folder), cwd=folder, env=environment(_SIZES), stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+
+
+def _wait(process: subprocess.Popen[str], seconds: float) -> Ended:
+    try:
+        out, err = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        os.kill(process.pid, signal.SIGKILL)
+        process.communicate()
+        raise Fault(f"hang: the run has not ended within {seconds:g} seconds") from None
+    return Ended(process.returncode, out, err)
+
+
+ATTACK = Gpu
