@@ -40,8 +40,8 @@ PASSES = "from attacks import exactness; exactness.Exactness.run = lambda self, 
 
 def campaign(*options: object, plant: str = "") -> subprocess.CompletedProcess[str]:
     """A campaign in a process of its own, after a fault has been planted there."""
-    code = f"import sys; sys.argv[0] = {str(SCRIPT)!r}; sys.path.insert(0, {str(SCRIPT.parent)!r}); import campaign\n"
-    code += f"{plant}\nsys.exit(campaign.main())"
+    start = f"import sys; sys.argv[0] = {str(SCRIPT)!r}; sys.path.insert(0, {str(SCRIPT.parent)!r})"
+    code = f"{start}\nimport campaign\n{plant}\nsys.exit(campaign.main())"
     command = (
         [sys.executable, "-c", code, *map(str, options)]
         if plant

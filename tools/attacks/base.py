@@ -8,7 +8,6 @@ from pathlib import Path
 from shutil import rmtree
 from typing import ClassVar
 
-
 #: The file of an attack's folder that says what its case is about.
 NOTE = "note"
 

@@ -34,7 +34,7 @@ def warm_up() -> None:
     import longalign
     import longalign.cli.align
     import longalign.cli.trace
-    import longalign.store  # noqa: F401
+    import longalign.store
 
     for mode in ("local", "global"):
         longalign.align("ACGTTACG" * 9, "ACGTACG" * 9, mode=mode, backend="cpu", threads=1)
@@ -92,7 +92,7 @@ class Child:
                 file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
                 os.dup2(file, descriptor)
                 os.close(file)
-            sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False, buffering=1)  # noqa: PTH123, SIM115
+            sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False, buffering=1)  # noqa: SIM115
             # Signals that come before and after `main` has its own handlers: real processes tell of these.
             for number, exit_code in INTERRUPTED.items():
                 signal.signal(number, lambda *_, exit_code=exit_code: os._exit(exit_code))

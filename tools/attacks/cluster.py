@@ -1,8 +1,8 @@
 """A cluster that loses its parts: Dask workers, the scheduler and the client are killed, and the run goes on.
 
-A scheduler and two workers of this machine sweep small tiles; at a random instant a worker, all workers, the scheduler
-or the client gets SIGKILL. Asserted: the client succeeds or exits with 3 and one line; the store can then be resumed
-without a cluster, and every result that is written is right.
+A scheduler and two workers of this machine sweep small tiles; at a random instant a worker, all workers, the
+scheduler or the client gets SIGKILL. Asserted: the client succeeds or exits with 3 and one line; the store
+can then be resumed without a cluster, and every result that is written is right.
 """
 
 from __future__ import annotations

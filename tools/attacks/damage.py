@@ -1,8 +1,8 @@
 """Damage and forgery: whatever a store's files hold, a run over it is right, or refused.
 
-A finished store is copied, one or two of its files are damaged (flipped bits, truncation, appended bytes, zeroed
-blocks, exchanged files, deleted ones, and FIFOs, links and folders in their place) or forged (see `forgery`: content
-that cannot be, under valid checksums), and then `resume` runs over the copy. Asserted:
+A finished store is copied, one or two of its files are damaged (flipped bits, truncation, appended bytes,
+zeroed blocks, exchanged files, deleted ones, and FIFOs, links and folders in their place) or forged (see
+`forgery`: content that cannot be, under valid checksums), and then `resume` runs over the copy. Asserted:
 
 - it succeeds and writes what an undisturbed run writes, byte by byte; or
 - it exits with 1 and one line on stderr that names the store or the file;

@@ -7,8 +7,9 @@ Asserted of random and structured pairs of 0 to 5,000 letters, of all kinds of s
 - the CIGAR, scored again letter by letter, is worth the score, and its path ends in the end cell; a global
   path spans both sequences;
 - `align` and `score` agree; the PAF line is the same, byte by byte, with one, two or three threads;
-- all this holds in memory and in a store, with lazy and eager start states, with tiles, chunks and leaves of a few
-  letters, and with a memory and a budget of boundaries that may be too small: then the run is refused in a line.
+- all this holds in memory and in a store, with lazy and eager start states, with tiles, chunks and leaves of
+  a few letters, and with a memory and a budget of boundaries that may be too small: then the run is refused
+  in a line.
 """
 
 from __future__ import annotations
@@ -19,13 +20,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from attacks import truth
-from attacks.base import Attack, Fault, expect
-from attacks.pairs import Pair, random_pair
 from runs import Geometry, SmallTiles, small_geometry, using
 from runs import Pair as TestPair
 
 import longalign
+from attacks import truth
+from attacks.base import Attack, Fault, expect
+from attacks.pairs import Pair, random_pair
 from longalign.alignment import Alignment, Mode
 from longalign.backends.cpu import CpuBackend
 from longalign.errors import LongalignError, UsageError
@@ -66,7 +67,7 @@ class Question:
 
 
 class Exactness(Attack):
-    weight = 6.0
+    weight = 8.0
     limit = 60.0
 
     def run(self, rng: random.Random) -> int:

@@ -1,8 +1,9 @@
 """Faults of the system: calls that fail, at any call, end a run in a line, and what it stored is sound.
 
-A library loaded before the C library (`shim.c`) makes calls fail in a forked process, from its n-th call on, once,
-now and then or always: writes and reads below the store (no space, input/output error, fewer bytes than asked for),
-`fsync`, `rename`, opening of files, and anywhere the start of threads and mappings of memory. Asserted:
+A library loaded before the C library (`shim.c`) makes calls fail in a forked process, from its n-th call on,
+once, now and then or always: writes and reads below the store (no space, input/output error, fewer bytes than
+asked for), `fsync`, `rename`, opening of files, and anywhere the start of threads and mappings of memory.
+Asserted:
 
 - the run succeeds and writes what an undisturbed run writes, or exits with 1 or 3 and one line;
 - never a traceback, an internal error, a signal or a hang;

@@ -56,9 +56,12 @@ def other_shape(path: Path, rng: random.Random) -> str | None:
         values = file[name][()]
         change = rng.choice(["empty", "shorter", "longer", "deeper", "flat"])
         forged = {
-            "empty": values[..., :0], "shorter": values[..., :-1], "deeper": values[None], "flat": values.ravel(),
-            "longer": np.concatenate([values, values[..., -1:]], axis=-1) if values.size else values[..., None],
-        }[change]  # fmt: skip
+            "empty": values[..., :0],
+            "shorter": values[..., :-1],
+            "longer": np.append(values, values[..., -1:], axis=-1),
+            "deeper": values[None],
+            "flat": values.ravel(),
+        }[change]
         if forged.shape == values.shape:
             return None
         _replace(file, name, forged)
@@ -148,8 +151,15 @@ def odd_attribute(path: Path, rng: random.Random) -> str | None:
 
 
 HDF5: tuple[Forge, ...] = (
-    other_type, other_shape, group_for_dataset, dataset_gone, odd_link, bare_dataset, out_of_range, odd_attribute,
-)  # fmt: skip
+    other_type,
+    other_shape,
+    group_for_dataset,
+    dataset_gone,
+    odd_link,
+    bare_dataset,
+    out_of_range,
+    odd_attribute,
+)
 
 _ODD_VALUES = (
     None,

@@ -1,8 +1,9 @@
 """Fuzzed input: whatever a file holds, it is read, or refused in one line.
 
-FASTA files (also regions of them), matrices, PAF files to verify and manifests are made of pieces of their grammar
-and changed byte by byte. Asserted of each: it is accepted, or refused by a LongalignError whose text is one line that
-names the file. A plain FASTA file that is accepted has the letters that a reader of ten lines finds in it.
+FASTA files (also regions of them), matrices, PAF files to verify and manifests are made of pieces of their
+grammar and changed byte by byte. Asserted of each: it is accepted, or refused by a LongalignError whose text
+is one line that names the file. A plain FASTA file that is accepted has the letters that a reader of ten
+lines finds in it.
 """
 
 from __future__ import annotations
@@ -14,10 +15,9 @@ import string
 from collections.abc import Callable
 from pathlib import Path
 
+import longalign
 from attacks import forgery
 from attacks.base import Attack, Fault, expect
-
-import longalign
 from longalign.errors import InternalError, LongalignError
 from longalign.formats.verify import verify_paf
 from longalign.matrix import SubstitutionMatrix
@@ -47,7 +47,7 @@ _BYTES = [
 
 
 class Fuzz(Attack):
-    weight = 3.0
+    weight = 2.0
     limit = 60.0
     unit = "inputs"
 
@@ -210,12 +210,16 @@ def _matrix_text(rng: random.Random) -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
+_FIELDS = [b"", b"-1", b"0", b"7", b"99999999999999999999", b"*", b"-"]
+_FIELDS += [b"cg:Z:", b"cg:Z:99999999999M", b"tg:Z:local", b"tg:Z:local;match=1", b"AS:i:x", b"NM:i:-3"]
+_FIELDS += [b"tg:Z:global;matrix=BLOSUM62:0;gap(k)=1+1k"]
+
+
 def _changed_paf(rng: random.Random, line: bytes) -> bytes:
     fields = line.rstrip(b"\n").split(b"\t")
     for _ in range(rng.choice([0, 1, 1, 2])):
         place = rng.randrange(len(fields))
-        fields[place] = rng.choice([b"", b"-1", b"0", b"7", b"99999999999999999999", b"*", b"-", b"cg:Z:", fields[place] * 2,
-            b"cg:Z:99999999999M", b"tg:Z:local", b"tg:Z:local;match=1", b"AS:i:x", b"NM:i:-3", b"tg:Z:global;matrix=BLOSUM62:0;gap(k)=1+1k"])  # fmt: skip
+        fields[place] = rng.choice([*_FIELDS, fields[place] * 2])
     line = b"\t".join(fields) + b"\n"
     return mutated(rng, line) * rng.choice([0, 1, 1, 1, 2])
 

@@ -4,8 +4,10 @@ Real processes align over small tiles on the first GPU. One of these happens, an
 
 - a signal at a random instant, also during a launch: exit code 130, 143 or 0 and one line; `resume` is right;
 - two processes on the GPU at once: both are right;
-- a process that has taken nearly all of the GPU's memory: the run is right, or exits with 1, 2 or 3 and one line;
-- the time limit of a batch system, which sends SIGTERM and, a while later, SIGKILL: the run ends within that while.
+- a process that has taken nearly all of the GPU's memory: the run is right, or exits with 1, 2 or 3 and one
+  line;
+- the time limit of a batch system, which sends SIGTERM and, a while later, SIGKILL: the run ends within that
+  while.
 
 Exactness on the GPU is the attack `exactness` with the same option.
 """

@@ -1,14 +1,15 @@
 """Kills: a run may be ended at any moment, in any way, and nothing finished is lost.
 
-Runs of `align`, `score`, `resume` and `trace` over a store are struck by SIGKILL, SIGTERM and SIGINT at random
-instants, several times a store. Asserted:
+Runs of `align`, `score`, `resume` and `trace` over a store are struck by SIGKILL, SIGTERM and SIGINT at
+random instants, several times a store. Asserted:
 
-- after SIGINT a run exits with 130, after SIGTERM with 143, or with 0 if it was done; with one line on stderr;
+- after SIGINT a run exits with 130, after SIGTERM with 143, or with 0 if it was done; with one line on
+  stderr;
 - a tile whose file has its final name is not computed again: it stays the same file;
 - in the end `resume` succeeds and writes, byte by byte, what an undisturbed run writes; no temporary is left.
 
-One store in ten is attacked through real processes of `python -m longalign`, which are struck while they start
-and end, too: from the moment when the interpreter looks for the package `longalign`.
+One store in ten is attacked through real processes of `python -m longalign`, which are struck while they
+start and end, too: from the moment when the interpreter looks for the package `longalign`.
 """
 
 from __future__ import annotations
@@ -42,13 +43,12 @@ _LONGEST_REAL = 2.5
 #: Says, by a byte into a pipe, that the interpreter looks for longalign, and becomes `python -m longalign`.
 _LAUNCHER = """
 import os, runpy, sys
-def tell(event, arguments):
-    global tell_once
-    if tell_once and event == "import" and arguments[0] == "longalign":
-        tell_once = False
-        os.write({descriptor}, b".")
-tell_once = True
-sys.addaudithook(tell)
+class Teller:
+    def find_spec(self, name, path=None, target=None):
+        if name == "longalign":
+            sys.meta_path.remove(self)
+            os.write({descriptor}, b".")
+sys.meta_path.insert(0, Teller())
 sys.argv = ["longalign", *sys.argv[1:]]
 runpy.run_module("longalign", run_name="__main__")
 """
@@ -66,7 +66,8 @@ class Kills(Attack):
         folder = self.fresh()
         store, output = folder / "store", folder / "out"
         is_real = rng.random() < _REAL_SHARE
-        kills, stamps = 0, {}
+        kills = 0
+        stamps: Stamps = {}
         for _ in range(rng.randint(1, 3 if is_real else 6)):
             arguments = self._next_run(problem, store, output, rng)
             number = rng.choice(_SIGNALS)

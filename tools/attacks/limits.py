@@ -1,9 +1,10 @@
 """Limits of the system: real processes that may have little of something end well, or in a line.
 
-`python -m longalign` runs under `ulimit` with few open files, processes and threads, little address space, or small
-files; and, where a control group can be made, with little memory. Asserted: it succeeds with the optimal score, or
-exits with 1, 2 or 3 and one line; never a traceback, and never a signal. (Where the interpreter itself cannot start,
-or the system kills what is over its control group's memory, the case says nothing.)
+`python -m longalign` runs under `ulimit` with few open files, processes and threads, little address space, or
+small files; and, where a control group can be made, with little memory. Asserted: it succeeds with the
+optimal score, or exits with 1, 2 or 3 and one line; never a traceback, and never a signal. (Where the
+interpreter itself cannot start, or the system kills what is over its control group's memory, the case says
+nothing.)
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Rivals: several runs on one store at once, and a thief who moves its files about.
 
-Two or three runs begin or go on with the same store within a moment, or a thief deletes, moves, copies or replaces the
-lock, tiles and other files while a run is on. Asserted: every run that succeeds writes what an undisturbed run writes;
-others exit with 1 or 3 and one line; a store that is left as it is can be gone on with, or is refused in a line.
+Two or three runs begin or go on with the same store within a moment, or a thief deletes, moves, copies or
+replaces the lock, tiles and other files while a run is on. Asserted: every run that succeeds writes what an
+undisturbed run writes; others exit with 1 or 3 and one line; a store that is left as it is can be gone on
+with, or is refused in a line.
 """
 
 from __future__ import annotations
