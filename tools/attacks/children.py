@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import faulthandler
 import os
+import re
 import select
 import signal
 import subprocess
@@ -62,6 +64,10 @@ class Ended:
             expect(lines[0].startswith("longalign: "), f"{what}: {shown}")
 
 
+class Hang(Fault):
+    """A run that does not end; the text says in which functions it is."""
+
+
 class Child:
     """A forked process that runs the command line; its output goes to files in `folder`."""
 
@@ -72,7 +78,7 @@ class Child:
         sizes: Sizes | None = None,
         before: Callable[[], None] = lambda: None,
     ) -> None:
-        self._out, self._err = folder / "stdout", folder / "stderr"
+        self._out, self._err, self._stacks = (folder / name for name in ("stdout", "stderr", "stacks"))
         reading, writing = os.pipe()
         self.pid = os.fork()
         if self.pid == 0:
@@ -96,6 +102,7 @@ class Child:
             # Signals that come before and after `main` has its own handlers: real processes tell of these.
             for number, exit_code in INTERRUPTED.items():
                 signal.signal(number, lambda *_, exit_code=exit_code: os._exit(exit_code))
+            faulthandler.register(signal.SIGUSR1, self._stacks.open("w"))
             if sizes is not None:
                 sizes.set()
             from longalign.cli import main
@@ -118,15 +125,23 @@ class Child:
         """Wait so long at most; whether it has ended."""
         return bool(select.select([self._waiting], [], [], seconds)[0])
 
+    def _where(self) -> str:
+        """The innermost functions of the main thread, which is the last that is told of."""
+        stack = self._stacks.read_text().rpartition("hread 0x")[2]
+        calls = re.findall(r'File "([^"]*)", line (\d+) in (\w+)', stack)
+        return ", ".join(f"{Path(file).name}:{line} {function}" for file, line, function in calls[:6])
+
     def wait(self, seconds: float = _SECONDS) -> Ended:
         """How it ended. Raises Fault if it does not."""
         in_time = self.ended_within(seconds)
         if not in_time:
+            self.send(signal.SIGUSR1)
+            self.ended_within(1)
             self.send(signal.SIGKILL)
         _, status = os.waitpid(self.pid, 0)
         os.close(self._waiting)
         if not in_time:
-            raise Fault(f"hang: the run has not ended within {seconds:g} seconds")
+            raise Hang(f"hang: not over after {seconds:g} seconds, in {self._where()}")
         out, err = (path.read_text(errors="replace") for path in (self._out, self._err))
         return Ended(os.waitstatus_to_exitcode(status), out, err)
 
@@ -136,8 +151,9 @@ def run_forked(
     folder: Path,
     sizes: Sizes | None = None,
     before: Callable[[], None] = lambda: None,
+    seconds: float = _SECONDS,
 ) -> Ended:
-    return Child(arguments, folder, sizes, before).wait()
+    return Child(arguments, folder, sizes, before).wait(seconds)
 
 
 def _exit_code(run: Callable[[], int]) -> int:

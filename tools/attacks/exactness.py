@@ -67,7 +67,7 @@ class Question:
 
 
 class Exactness(Attack):
-    weight = 8.0
+    weight = 10.0
     limit = 60.0
 
     def run(self, rng: random.Random) -> int:
@@ -110,7 +110,7 @@ class Exactness(Attack):
         geometry = Geometry(
             (sides[0], sides[1]), sides[2], rng.randint(1, 100), rng.choice([1, 2000, 1 << 28])
         )
-        stored = pair.longest <= _LARGEST_STORED and rng.random() < 0.15
+        stored = pair.longest <= _LARGEST_STORED and rng.random() < 0.1
         store = self.fresh() / "store" if stored else None
         test_pair = TestPair(pair.query, pair.target, pair.scoring, question.mode)
         start_states = rng.choice(["lazy", "eager"])

@@ -89,14 +89,17 @@ class Fuzz(Attack):
 
     def _manifest(self, rng: random.Random) -> None:
         path = self._write("manifest.json", self._seeds.manifest)
+        done = []
         if rng.random() < 0.7:
-            for _ in range(rng.choice([1, 1, 2, 4])):
-                forgery.manifest(path, rng)
+            done = [forgery.manifest(path, rng) for _ in range(rng.choice([1, 1, 2, 4]))]
         if rng.random() < 0.4:
             path.write_bytes(mutated(rng, path.read_bytes()))
             if rng.random() < 0.5:
                 _sign_again(path)
-        _tried(lambda: Manifest.read(path), path)
+        try:
+            _tried(lambda: Manifest.read(path), path)
+        except Fault as fault:
+            raise Fault(f"{done}: {fault}") from fault
 
     def _write(self, name: str, data: bytes) -> Path:
         path = self._files / name
