@@ -6,25 +6,25 @@
 (5, '5=')
 """
 
-from typing import TYPE_CHECKING
-
-from longalign._version import __version__
-from longalign.alignment import Alignment, Op
-from longalign.boundary import BestCell
-from longalign.errors import (
-    BackendError,
-    InputError,
-    InternalError,
-    LongalignError,
-    StoreError,
-    UsageError,
-)
-from longalign.matrix import SubstitutionMatrix
-from longalign.scoring import Scoring
-from longalign.sequence import Sequence, read_sequence
+# Not from `typing`: the command line installs its signal handlers before it imports any other module.
+TYPE_CHECKING = False
 
 if TYPE_CHECKING:
+    from longalign._version import __version__
+    from longalign.alignment import Alignment, Op
     from longalign.api import align, resume, score, trace
+    from longalign.boundary import BestCell
+    from longalign.errors import (
+        BackendError,
+        InputError,
+        InternalError,
+        LongalignError,
+        StoreError,
+        UsageError,
+    )
+    from longalign.matrix import SubstitutionMatrix
+    from longalign.scoring import Scoring
+    from longalign.sequence import Sequence, read_sequence
 
 __all__ = [
     "Alignment",
@@ -47,15 +47,31 @@ __all__ = [
     "trace",
 ]
 
+#: The public names of each module. They are imported at first use: NumPy and the compiler take a while.
+_NAMES_OF = {
+    "_version": ("__version__",),
+    "alignment": ("Alignment", "Op"),
+    "api": ("align", "resume", "score", "trace"),
+    "boundary": ("BestCell",),
+    "errors": (
+        *("BackendError", "InputError", "InternalError", "LongalignError", "StoreError", "UsageError"),
+    ),
+    "matrix": ("SubstitutionMatrix",),
+    "scoring": ("Scoring",),
+    "sequence": ("Sequence", "read_sequence"),
+}
+_MODULE_OF = {name: module for module, names in _NAMES_OF.items() for name in names}
+
 if not TYPE_CHECKING:
 
     def __getattr__(name: str) -> object:
-        """Import these functions when they are first used: they bring a compiler along."""
-        if name in ("align", "resume", "score", "trace"):
-            from longalign import api
+        if name not in _MODULE_OF:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        from importlib import import_module
 
-            return getattr(api, name)
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = getattr(import_module(f"longalign.{_MODULE_OF[name]}"), name)
+        globals()[name] = value
+        return value
 
     def __dir__() -> list[str]:
         return __all__

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -21,7 +22,14 @@ _CACHED = "inactive_file", "active_file"
 
 def free_memory() -> int:
     """Bytes of memory that are free, for a process with the limits of a container or of a batch system."""
-    return min([int(psutil.virtual_memory().available), *_free_in_groups()])
+    return min([int(psutil.virtual_memory().available), *_free_in_groups(), *_free_address_space()])
+
+
+def _free_address_space() -> Iterator[int]:
+    """Bytes that the limit on this process's address space (ulimit -v) leaves, if there is one."""
+    limit, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if limit != resource.RLIM_INFINITY:
+        yield max(0, limit - psutil.Process().memory_info().vms)
 
 
 def _free_in_groups() -> Iterator[int]:

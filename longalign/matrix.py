@@ -16,10 +16,14 @@ from pathlib import Path
 
 from longalign.alphabet import Alphabet
 from longalign.errors import InputError
+from longalign.size import format_size
 from longalign.whole import as_whole
 
 #: A matrix has at most so many letters.
 LARGEST_ALPHABET = 32
+
+#: Bytes of a matrix file, comments included; one of 32 letters takes a few thousand.
+_LARGEST_FILE = 1 << 20
 
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._+-]")
 _SHOWN_DIGITS = 12
@@ -98,7 +102,11 @@ class SubstitutionMatrix:
     @classmethod
     def _read(cls, path: Path) -> SubstitutionMatrix:
         try:
-            text = path.read_text(encoding="ascii")
+            with path.open("rb") as file:
+                data = file.read(_LARGEST_FILE + 1)
+            if len(data) > _LARGEST_FILE:
+                raise InputError(f"{path}: not a matrix: larger than {format_size(_LARGEST_FILE)}")
+            text = data.decode("ascii")
         except FileNotFoundError as error:
             raise InputError(
                 f"{path}: there is no such file, and no such matrix in Biopython, "

@@ -53,6 +53,7 @@ class Bar:
     def __init__(self, stream: TextIO) -> None:
         from tqdm import tqdm
 
+        tqdm.monitor_interval = 0  # no thread that redraws bars: a system may allow no more threads
         self._tqdm = tqdm
         self._stream = stream
         self._bar: tqdm[None] | None = None

@@ -9,7 +9,7 @@ import sys
 
 from longalign import geometry
 from longalign.backends.cpu import CpuBackend
-from longalign.cli import main
+from longalign.__main__ import main
 from longalign.phases import recompute
 
 

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import argparse
 import re
+import sys
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from longalign._version import __version__
 from longalign.backends.select import CHOICES
+from longalign.formats.output import STDOUT, open_output
 from longalign.progress import STYLES
 from longalign.scoring import Scoring
 from longalign.size import parse_size
+
+if TYPE_CHECKING:
+    from _typeshed import SupportsWrite
 
 _SEQUENCE_HELP = (
     "FASTA: FILE (plain, gzip, bgzip, or - for stdin), FILE:NAME or FILE:NAME:START-END (0-based, half-open)"
@@ -22,6 +27,9 @@ further one mean ALPHA = O - E, BETA = E, so BLOSUM62 with 11 for the first lett
 further one is --matrix BLOSUM62 --gap-open 10 --gap-extend 1. Without a matrix, letters are DNA: an ambiguous
 letter (N, R, Y, ...) scores as a mismatch against every letter, itself included; U equals T. Case is ignored.
 Coordinates are 0-based and half-open.
+
+Exit codes: 0 done, 1 input or store, 2 usage, 3 back end or internal, 130 interrupted (Ctrl-C), 143 ended by
+SIGTERM.
 """
 _CLUSTER_HELP = """\
 The workers of a Dask scheduler sweep the matrix (phase 1), one tile at a time each; phases 2 and 3 run
@@ -36,6 +44,14 @@ class _Parser(argparse.ArgumentParser):
 
     def _parse_optional(self, arg_string: str) -> Any:
         return None if arg_string.startswith("-:") else super()._parse_optional(arg_string)
+
+    def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
+        """As argparse, which ignores that stdout cannot be written."""
+        if file is not None and file is sys.stderr:
+            super()._print_message(message, file)
+        else:  # help and version
+            with open_output(STDOUT) as stdout:
+                stdout.write(message)
 
 
 def build_parser() -> argparse.ArgumentParser:

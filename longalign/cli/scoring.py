@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import re
 from argparse import Namespace
 from typing import Any
 
-from longalign.errors import UsageError
+from longalign.errors import InputError, UsageError
 from longalign.matrix import SubstitutionMatrix
 from longalign.scoring import COST_FIELDS, PAIR_FIELDS, Scoring
+
+_FIELD = re.compile(rf"\b({'|'.join((*PAIR_FIELDS, *COST_FIELDS))})\b")
 
 
 def scoring_of(options: Namespace) -> Scoring:
     """The scoring of a run: what is not given is as usual, but for a matrix there are no usual gap costs.
 
-    Raises UsageError for options that do not go together, InputError for numbers that make no sense.
+    Raises UsageError for options that do not go together or numbers that make no sense, InputError for a
+    matrix that cannot be used.
     """
     given = _given(options)
     if options.matrix is None:
-        return Scoring(**given)
+        return _of_numbers(given)
     return _with_matrix(options.matrix, given)
 
 
@@ -33,7 +37,7 @@ def complete_scoring(options: Namespace) -> Scoring | None:
             "give all of --match, --mismatch, --gap-open and --gap-extend, or none of them, "
             "or --matrix with the last two"
         )
-    return Scoring(**given)
+    return _of_numbers(given)
 
 
 def _given(options: Namespace) -> dict[str, Any]:
@@ -49,4 +53,17 @@ def _with_matrix(name: str, given: dict[str, Any]) -> Scoring:
             "--matrix wants --gap-open and --gap-extend as well, on the matrix's scale "
             "(for BLOSUM62, say, 10 and 1)"
         )
+    _of_numbers(given)  # what is wrong with them is no fault of the matrix
     return Scoring(**given, matrix=SubstitutionMatrix.load(name))
+
+
+def _of_numbers(given: dict[str, int]) -> Scoring:
+    """A scoring without a matrix. Raises UsageError, with the options' names, for numbers that make no sense."""
+    try:
+        return Scoring(**given)
+    except InputError as error:
+        raise UsageError(_FIELD.sub(_option, str(error).removeprefix("scoring: "))) from error
+
+
+def _option(field: re.Match[str]) -> str:
+    return f"--{field[0].replace('_', '-')}"

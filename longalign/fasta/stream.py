@@ -31,6 +31,8 @@ Begin = Callable[[int, str], bytearray | None]
 
 _WHITESPACE = b" \t\r\n\v\f"
 _CONTINUED = b"\n>0\n "  # with a space, as what follows may be the middle of a line
+_SHOWN = 12  # letters of a line that is not FASTA
+_LARGEST_HEADER = 1 << 20  # what is longer is no header, and would fill memory
 _ZERO = "\u0100"  # no byte becomes this character
 
 
@@ -54,6 +56,7 @@ def parse(chunks: Iterable[bytes], begin: Begin) -> None:
 
 def _parse(reader: io.FileIO, begin: Begin) -> None:
     letters: bytearray | None = None
+    _check_descriptors(reader)
     with reader, pysam.FastxFile(f"/dev/fd/{reader.fileno()}", persist=False) as entries:
         for entry in entries:
             if line := int(entry.name or 0):
@@ -63,11 +66,16 @@ def _parse(reader: io.FileIO, begin: Begin) -> None:
                 letters += _bytes(entry.sequence or "").translate(None, _WHITESPACE)
 
 
+def _check_descriptors(reader: io.FileIO) -> None:
+    """Raise OSError if no more files can be opened: pysam would not look, and follow a null pointer."""
+    os.close(os.dup(reader.fileno()))
+
+
 def _rendered(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """FASTA as pysam is to read it."""
     # A line end waits for the chunk after it, so that the first letter of each line is seen behind one;
     # the first line has one, too. So the number of line ends gone by is the number of the line.
-    line, waiting, in_header = 0, b"\n", False
+    line, waiting, in_header, header_size = 0, b"\n", False, 0
     try:
         for chunk in _from_first_header(chunks):
             text = waiting + chunk
@@ -76,8 +84,12 @@ def _rendered(chunks: Iterable[bytes]) -> Iterator[bytes]:
             yield _encoded(_numbered(text, line).replace(b"\n@", b"\n @").replace(b"\n+", b"\n +"))
             line += text.count(b"\n")
             if b"\n" in text:
-                in_header = text.startswith(b">", text.rindex(b"\n") + 1)
-            if not in_header:
+                in_header, header_size = text.startswith(b">", text.rindex(b"\n") + 1), 0
+            if in_header:
+                header_size += len(chunk)
+                if header_size > _LARGEST_HEADER:
+                    raise InputError(f"line {line}: a header of more than {_LARGEST_HEADER} bytes")
+            else:
                 yield _CONTINUED
     except DamagedGzip as damage:
         damage.line = max(1, line)
@@ -86,18 +98,22 @@ def _rendered(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 def _from_first_header(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """The same bytes. Raises InputError if they do not begin with a header, white lines aside."""
-    chunks, head = iter(chunks), b""
+    chunks = iter(chunks)
+    line, indent, chunk = 1, b"", None  # white space on the line in hand: what is shown of it is enough
     for chunk in chunks:
-        head += chunk
-        if not head.isspace():
+        white = chunk[: len(chunk) - len(chunk.lstrip())]
+        *ended, last = white.split(b"\n")
+        line += len(ended)
+        indent = (last if ended else indent + last)[:_SHOWN]
+        if len(white) < len(chunk):
             break
+        yield chunk
     else:
-        raise InputError("no FASTA record" if head else "empty file")
-    start = head.rfind(b"\n", 0, len(head) - len(head.lstrip())) + 1
-    if not head.startswith(b">", start):
-        line, text = head.count(b"\n", 0, start) + 1, head[start:].splitlines()[0]
-        raise InputError(f"not FASTA: line {line} begins with {repr(text[:12])[1:]}, not with '>'")
-    yield head
+        raise InputError("empty file" if chunk is None else "no FASTA record")
+    if indent or not chunk.startswith(b">", len(white)):
+        text = (indent + chunk[len(white) :]).splitlines()[0]
+        raise InputError(f"not FASTA: line {line} begins with {repr(text[:_SHOWN])[1:]}, not with '>'")
+    yield chunk
     yield from chunks
 
 

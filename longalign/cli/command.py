@@ -1,0 +1,78 @@
+"""One command from its options to its exit code, with a line for whatever goes wrong."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+import traceback
+from argparse import Namespace
+from collections.abc import Sequence
+from pathlib import Path
+
+from longalign.cli.interrupts import Interrupts
+from longalign.cli.shortage import shortage_of
+from longalign.errors import InternalError, LongalignError
+
+
+def run(arguments: Sequence[str] | None, interrupts: Interrupts) -> int:
+    """Run one command; returns its exit code. argparse raises SystemExit."""
+    options = Namespace(interrupts=interrupts)
+    try:
+        return interrupts.during(lambda: _run(arguments, options))
+    except KeyboardInterrupt:
+        return _interrupted(options, interrupts)
+    except Exception as error:
+        # An interrupt that strikes inside a library can come out of it as another error.
+        return _interrupted(options, interrupts) if interrupts.struck else _failed(error)
+
+
+def fail(text: str, code: int) -> int:
+    """Print the one line that says what is wrong; returns the exit code."""
+    print(f"longalign: {' '.join(text.split())}", file=sys.stderr)
+    return code
+
+
+def _run(arguments: Sequence[str] | None, options: Namespace) -> int:
+    from longalign.cli.parser import build_parser
+
+    build_parser().parse_args(arguments, options)
+    return int(options.run(options))
+
+
+def _failed(error: Exception) -> int:
+    """Say what is wrong; returns the exit code."""
+    match error:
+        case InternalError():
+            return fail(f"internal error: {error}", error.exit_code)
+        case LongalignError():
+            return fail(str(error), error.exit_code)
+        case BrokenPipeError():
+            return 1  # the reader of our output has gone, and needs no message
+    if shortage := shortage_of(error):
+        return fail(*shortage)
+    if os.environ.get("LONGALIGN_DEBUG"):
+        traceback.print_exception(error)
+    text = f"internal error: {type(error).__name__}: {error} (LONGALIGN_DEBUG=1 shows where)"
+    return fail(text, InternalError.exit_code)
+
+
+def _interrupted(options: Namespace, interrupts: Interrupts) -> int:
+    return fail(_how_to_resume(options), interrupts.exit_code)
+
+
+def _how_to_resume(options: Namespace) -> str:
+    if not hasattr(options, "cluster"):  # not a run
+        return "interrupted"
+    if options.store is None:
+        return "interrupted; with --store DIR a run can be resumed"
+    if not (Path(options.store) / "manifest.json").is_file():
+        return "interrupted; nothing was stored yet"
+    store = f"./{options.store}" if options.store.startswith("-") else options.store  # no option
+    again = ["--cluster", options.cluster] if options.cluster else []
+    if (
+        "query" not in options
+    ):  # what `resume` itself is given holds for once: the store notes that of the run
+        again += [f"--output={options.output}"] * (options.output is not None)
+        again += [f"--json={options.json}"] * (options.json is not None)
+    return f"interrupted; go on with: {shlex.join(['longalign', 'resume', store, *again])}"
