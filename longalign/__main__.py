@@ -1,7 +1,7 @@
 """The process of the commands `longalign` and `python -m longalign`.
 
-Signal handlers and standard streams come first; everything else is imported after them. From then on a signal,
-a stream that cannot be written and a lack of memory each end in one line and an exit code.
+Signal handlers and standard streams come first; everything else is imported after them. From then on a
+signal, a stream that cannot be written and a lack of memory each end in one line and an exit code.
 """
 
 import sys

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from longalign.cli.interrupts import Interrupts
-from longalign.cli.shortage import shortage_of
+from longalign.cli.shortage import check_address_space, shortage_of
 from longalign.errors import InternalError, LongalignError
 
 
@@ -34,6 +34,7 @@ def fail(text: str, code: int) -> int:
 
 
 def _run(arguments: Sequence[str] | None, options: Namespace) -> int:
+    check_address_space()  # before a library is imported, which could end the process for want of memory
     from longalign.cli.parser import build_parser
 
     build_parser().parse_args(arguments, options)

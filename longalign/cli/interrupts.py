@@ -56,7 +56,7 @@ class Interrupts:
         return call()
 
     def catch(self) -> None:
-        """Install the handlers. Signals that are ignored, as by a background job of a script, stay ignored."""
+        """Install the handlers. Ignored signals, as those of a background job of a script, stay ignored."""
         for number in _SIGNALS:
             if (before := signal.getsignal(number)) not in (None, signal.SIG_IGN):
                 self._before[number] = before

@@ -24,8 +24,8 @@ def run_process(interrupts: Interrupts) -> int:
         code = run(None, interrupts)
     except SystemExit as stop:  # argparse: 0 after --help, 2 for wrong options
         code = stop.code if isinstance(stop.code, int) else 0
-    # A KeyboardInterrupt that leaves `exec` or `eval` of a text makes CPython end itself by SIGINT, whatever the
-    # exit code. Evaluating any other text revokes that.
+    # A KeyboardInterrupt that leaves `exec` or `eval` of a text makes CPython end itself by SIGINT, whatever
+    # the exit code. Evaluating any other text revokes that.
     eval("0")
     return _flushed(code)
 

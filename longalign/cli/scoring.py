@@ -58,7 +58,7 @@ def _with_matrix(name: str, given: dict[str, Any]) -> Scoring:
 
 
 def _of_numbers(given: dict[str, int]) -> Scoring:
-    """A scoring without a matrix. Raises UsageError, with the options' names, for numbers that make no sense."""
+    """A scoring without a matrix. Raises UsageError, which names the option, for numbers that make no sense."""
     try:
         return Scoring(**given)
     except InputError as error:

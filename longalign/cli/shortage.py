@@ -6,28 +6,55 @@ import errno
 import resource
 from collections.abc import Iterator
 
+from longalign.errors import BackendError
 from longalign.size import format_size
+
+#: Bytes of address space without which nothing is begun: libraries take most of it when they are imported.
+#: With less, allocations fail anywhere, and some libraries then end the process, or never return.
+LEAST_ADDRESS_SPACE = 1 << 30
 
 #: In messages of the dynamic loader and of libraries that found no memory.
 _NO_MEMORY = ("failed to map segment", "cannot allocate memory", "cannot create shared object descriptor")
+
+_THREADS = "the system lets this process have no more threads (ulimit -u, or a batch system's limit)"
+_FILES = "the system lets this process have no more open files (ulimit -n)"
+
+
+def check_address_space() -> None:
+    """Raise BackendError if the limit on this process's address space (ulimit -v) is too low."""
+    limit = _address_space()
+    if limit is not None and limit < LEAST_ADDRESS_SPACE:
+        raise BackendError(
+            f"ulimit -v allows this process {format_size(limit)} of address space: "
+            f"at least {format_size(LEAST_ADDRESS_SPACE)} are needed"
+        )
 
 
 def shortage_of(error: BaseException) -> tuple[str, int] | None:
     """A message and an exit code if an error comes of a lack of memory, threads or open files."""
     limit = _address_space()
     for cause in _chain(error):
-        number = cause.errno if isinstance(cause, OSError) else None
         text = str(cause).lower()
         if isinstance(cause, RuntimeError) and "start new thread" in text:
-            return "the system lets this process have no more threads (ulimit -u, or a batch system's limit)", 3
-        if number in (errno.EMFILE, errno.ENFILE) or "too many open files" in text:
-            return "the system lets this process have no more open files (ulimit -n)", 3
-        if isinstance(cause, MemoryError) or number == errno.ENOMEM or any(map(text.__contains__, _NO_MEMORY)):
+            return _THREADS, 3
+        if _number(cause) in (errno.EMFILE, errno.ENFILE) or "too many open files" in text:
+            return _FILES, 3
+        if _is_memory(cause, text):
             advice = "a smaller --mem or --store-budget needs less"
-            return f"out of memory: {f'ulimit -v allows {limit}' if limit else advice}", 1
+            return f"out of memory: {f'ulimit -v allows {format_size(limit)}' if limit else advice}", 1
     if limit and isinstance(error, ImportError | OSError | SystemError):
-        return f"probably out of memory, as ulimit -v allows {limit}: {type(error).__name__}: {error}", 3
+        what = f"{type(error).__name__}: {error}"
+        return f"probably out of memory, as ulimit -v allows {format_size(limit)}: {what}", 3
     return None
+
+
+def _is_memory(error: BaseException, text: str) -> bool:
+    known = isinstance(error, MemoryError) or _number(error) == errno.ENOMEM
+    return known or any(word in text for word in _NO_MEMORY)
+
+
+def _number(error: BaseException) -> int | None:
+    return error.errno if isinstance(error, OSError) else None
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
@@ -38,7 +65,7 @@ def _chain(error: BaseException) -> Iterator[BaseException]:
         found = found.__cause__ or found.__context__
 
 
-def _address_space() -> str | None:
-    """The limit on this process's address space, if there is one."""
+def _address_space() -> int | None:
+    """The limit on this process's address space in bytes, if there is one."""
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
-    return None if limit == resource.RLIM_INFINITY else format_size(limit)
+    return None if limit == resource.RLIM_INFINITY else limit
