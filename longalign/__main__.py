@@ -23,7 +23,7 @@ def _run(interrupts: Interrupts) -> int:
 
         return run_process(interrupts)
     except Exception as error:  # not even the modules of the command line could be imported
-        print(f"longalign: cannot start, perhaps for lack of memory: {error!r}", file=sys.stderr)
+        print(f"longalign: cannot start: {error!r}", file=sys.stderr)
         return 3
 
 

@@ -411,7 +411,7 @@ def test_an_input_that_the_store_tells_of_is_not_overwritten(run, refuse, pair, 
 
 def test_scorings_that_make_no_sense(refuse, pair):
     code, text = refuse("align", *pair, "--gap-open", "-1")
-    assert (code, text) == (1, "scoring: gap_open is a cost and cannot be negative, not -1")
+    assert (code, text) == (2, "--gap-open is a cost and cannot be negative, not -1")
 
 
 def test_budgets_that_are_too_small(refuse, pair):
@@ -656,7 +656,7 @@ def test_an_interrupt_that_comes_out_of_a_library_as_an_error_is_one_all_the_sam
             raise ValueError("something else") from None
 
     monkeypatch.setattr("longalign.pipeline.run", interrupted)
-    assert refuse("align", *pair) == (130, "interrupted; with --store DIR a run can be resumed")
+    assert refuse("align", *pair) == (143, "interrupted; with --store DIR a run can be resumed")
 
 
 def test_an_interrupt_that_a_library_swallows_ends_the_run_before_its_first_phase(refuse, pair, monkeypatch):
@@ -668,7 +668,7 @@ def test_an_interrupt_that_a_library_swallows_ends_the_run_before_its_first_phas
     open_backends = api.open_backends
     monkeypatch.setattr(api, "open_backends", swallowed)
     code, text = refuse("align", *pair, "--store", "s")
-    assert (code, text) == (130, "interrupted; go on with: longalign resume s")
+    assert (code, text) == (143, "interrupted; go on with: longalign resume s")
 
 
 def test_an_interrupt_that_is_swallowed_while_a_command_is_imported_ends_it(refuse, pair, monkeypatch):
@@ -679,7 +679,7 @@ def test_an_interrupt_that_is_swallowed_while_a_command_is_imported_ends_it(refu
 
     import_module = importlib.import_module
     monkeypatch.setattr(importlib, "import_module", swallowed)
-    assert refuse("devices") == (130, "interrupted")
+    assert refuse("devices") == (143, "interrupted")
 
 
 def test_an_interrupt_while_options_are_read_is_one_line(refuse, monkeypatch):
@@ -687,7 +687,7 @@ def test_an_interrupt_while_options_are_read_is_one_line(refuse, monkeypatch):
         signal.raise_signal(signal.SIGTERM)
 
     monkeypatch.setattr(argparse.ArgumentParser, "parse_args", interrupted)
-    assert refuse("devices") == (130, "interrupted")
+    assert refuse("devices") == (143, "interrupted")
 
 
 def test_a_signal_that_is_ignored_stays_ignored(refuse, pair, monkeypatch):

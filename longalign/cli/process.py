@@ -58,7 +58,7 @@ class Unfailing(io.TextIOBase):
         self._stream = stream
 
     @property
-    def encoding(self) -> str:
+    def encoding(self) -> str:  # type: ignore[override]
         return "utf-8" if self._stream is None else self._stream.encoding
 
     def writable(self) -> bool:

@@ -57,8 +57,8 @@ def _with_matrix(name: str, given: dict[str, Any]) -> Scoring:
     return Scoring(**given, matrix=SubstitutionMatrix.load(name))
 
 
-def _of_numbers(given: dict[str, int]) -> Scoring:
-    """A scoring without a matrix. Raises UsageError, which names the option, for numbers that make no sense."""
+def _of_numbers(given: dict[str, Any]) -> Scoring:
+    """A scoring without a matrix. Raises UsageError, naming the option, for numbers that make no sense."""
     try:
         return Scoring(**given)
     except InputError as error:
