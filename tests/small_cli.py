@@ -8,8 +8,8 @@ from __future__ import annotations
 import sys
 
 from longalign import geometry
-from longalign.backends.cpu import CpuBackend
 from longalign.__main__ import main
+from longalign.backends.cpu import CpuBackend
 from longalign.phases import recompute
 
 

@@ -1,0 +1,154 @@
+"""SIGINT and SIGTERM at any moment: the line and 130 or 143, or a run that was complete. Nothing else."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from processes import FORMS, PAIR, folder  # noqa: F401 - a fixture
+
+from longalign.cli.interrupts import Interrupts
+
+pytestmark = pytest.mark.usefixtures("folder")
+
+LINES = ["interrupted", "interrupted; with --store DIR a run can be resumed"]
+
+
+def handles_signals(process):
+    """Whether the handlers are installed, or the process has ended. Before, it is the interpreter's."""
+    with suppress(OSError):
+        for line in Path(f"/proc/{process.pid}/status").read_text().splitlines():
+            if line.startswith("SigCgt:"):
+                return (
+                    bool(int(line.split()[1], 16) >> (signal.SIGTERM - 1) & 1) or process.poll() is not None
+                )
+    return process.poll() is not None
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux", reason="the sweep reads /proc")
+@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("form", FORMS)
+def test_a_signal_at_any_moment(form, number, times):
+    for turn in range(40):
+        command = [*FORMS[form], "align", *PAIR, "-q"]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+            while not handles_signals(process):
+                pass
+            time.sleep(turn * 0.02)
+            for again in range(times):
+                time.sleep(0.003 * again)
+                process.send_signal(number)
+            _, err = process.communicate(timeout=120)
+        expected = [(128 + number, f"longalign: {line}\n") for line in LINES]
+        assert (process.returncode, err) in [*expected, (0, "")]
+
+
+def in_process(body):
+    """Run a process whose command is `body`, the body of a function."""
+    lines = "\n".join(f"    {line}" for line in body.splitlines())
+    program = (
+        "import os, signal, sys\n"
+        "import longalign.cli.command as command\n"
+        f"def run(arguments, options):\n{lines}\n"
+        "command._run = run\n"
+        "from longalign.__main__ import main\n"
+        "sys.exit(main())\n"
+    )
+    return subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60
+    )
+
+
+INTERRUPT = "os.kill(os.getpid(), signal.SIGINT)"
+
+
+def test_an_interrupt_within_compiled_text_does_not_end_the_process_by_a_signal():
+    done = in_process(f"exec('{INTERRUPT}')")
+    assert (done.returncode, done.stderr) == (130, "longalign: interrupted\n")
+
+
+def test_an_interrupt_that_a_finalizer_swallows_comes_again():
+    body = f"""
+import time
+class Swallowing:
+    def __del__(self):
+        {INTERRUPT}
+Swallowing()
+time.sleep(60)
+return 0"""
+    done = in_process(body)
+    assert (done.returncode, done.stderr) == (130, "longalign: interrupted\n")
+
+
+def test_an_interrupt_waits_for_the_end_of_an_import(tmp_path):
+    (tmp_path / "importing.py").write_text(f"import os, signal\n{INTERRUPT}\nprint('imported', flush=True)\n")
+    done = in_process("sys.path.insert(0, '.')\nimport importing, time\ntime.sleep(60)")
+    assert (done.returncode, done.stdout, done.stderr) == (130, "imported\n", "longalign: interrupted\n")
+
+
+def test_a_second_interrupt_while_cleaning_up_ends_with_the_line():
+    body = f"try:\n    {INTERRUPT}\nfinally:\n    {INTERRUPT}"
+    done = in_process(body)
+    assert (done.returncode, done.stderr) == (130, "longalign: interrupted\n")
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM"])
+def test_signals_after_the_end_leave_the_exit_code(name):
+    body = f"""
+class Last:
+    def __del__(self, kill=os.kill, pid=os.getpid(), number=signal.{name}):
+        kill(pid, number)
+sys.last = Last()  # is finalized after the interpreter has put its own signal handlers back
+print('written')
+return 0"""
+    done = in_process(body)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "written\n", "")
+
+
+def test_a_signal_while_threads_are_waited_for_at_the_end_ends_the_process_at_once():
+    body = """
+import threading, time
+def wait():
+    time.sleep(0.5)
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(600)
+threading.Thread(target=wait).start()
+print('written')
+return 0"""
+    done = in_process(body)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "written\n", "")
+
+
+def test_ignored_signals_stay_ignored():
+    program = (
+        "import signal, subprocess, sys\n"
+        "signal.signal(signal.SIGINT, signal.SIG_IGN)\n"
+        "sys.exit(subprocess.run(sys.argv[1:]).returncode)"
+    )
+    child = (
+        "import os, signal, sys, longalign.cli.command as command\n"
+        f"command._run = lambda *_: {INTERRUPT} or 0\n"
+        "from longalign.__main__ import main; sys.exit(main())"
+    )
+    command = [sys.executable, "-c", program, sys.executable, "-c", child]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_outside_of_a_command_a_signal_is_noted_only():
+    interrupts = Interrupts()
+    interrupts.catch()
+    try:
+        signal.raise_signal(signal.SIGTERM)
+        assert (interrupts.struck, interrupts.exit_code) == (signal.SIGTERM, 143)
+        with pytest.raises(KeyboardInterrupt):
+            interrupts.during(lambda: None)
+    finally:
+        interrupts.release()
