@@ -11,8 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise, product
 from math import ceil
+from typing import Any
 
-from longalign.errors import BudgetTooSmall
+from longalign.errors import BudgetTooSmall, InputError
+from longalign.fields import Fields
 from longalign.size import format_size, round_size
 
 #: Bytes that one stored boundary cell takes, H and a gap state together: two 8-bit differences, and
@@ -40,6 +42,9 @@ LINE_STEP, _STEPS_A_PART = 64, 5
 #: How many times as tall as a short last tile the others are, at most: its sweep should not be over before
 #: the file of the tile above it is written.
 _TALLER = 3
+
+#: A grid from a file has at most so many tiles. No plan has nearly as many: each tile is a file.
+MOST_TILES = 1 << 24
 
 #: Where a disk has room for more boundaries, chunks are sized for this `path_share` at least, but not made
 #: smaller for that than this many letters a side.
@@ -80,6 +85,21 @@ class Grid:
         assert 0 in (rows, cols)
         row_cuts, col_cuts = ((0, length) if length else (0,) for length in (rows, cols))
         return cls(row_cuts, col_cuts, row_cuts, col_cuts)
+
+    @classmethod
+    def from_json(cls, data: Any, rows: int, cols: int) -> Grid:
+        """The grid of a matrix of `rows` x `cols` letters from its fields, after a way through a file.
+
+        Raises InputError, naming the field, for anything that is not such a grid.
+        """
+        fields = Fields(data, "grid")
+        fields.only("row_cuts", "col_cuts", "tile_rows", "tile_cols")
+        row_cuts, tile_rows = _cuts(fields, "row_cuts", "tile_rows", rows)
+        col_cuts, tile_cols = _cuts(fields, "col_cuts", "tile_cols", cols)
+        tiles = (len(tile_rows) - 1) * (len(tile_cols) - 1)
+        if tiles > MOST_TILES:
+            raise InputError(f"grid: has {tiles:,} tiles; more than {MOST_TILES:,} cannot be handled")
+        return cls(row_cuts, col_cuts, tile_rows, tile_cols)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -127,6 +147,14 @@ class Grid:
         """The lattice rows that a tile computes, its bottom edge among them, counted from its top edge."""
         return tuple(cut - tile.i0 for cut in self.row_cuts if tile.i0 < cut <= tile.i1)
 
+    def rows_kept(self, tile: Tile, local: bool) -> tuple[int, ...]:
+        """The lattice rows that a tile keeps, counted from its top edge.
+
+        Nobody asks for a local problem's last one: where an alignment ends there, its chunk is swept.
+        """
+        rows = self.rows_in(tile)
+        return rows[:-1] if local and tile.i1 == self.rows else rows
+
     def cols_in(self, tile: Tile) -> tuple[int, ...]:
         """The lattice columns that a tile computes, its right edge among them, counted from its left edge.
 
@@ -138,6 +166,19 @@ class Grid:
     def stored_cells(self) -> int:
         """Boundary cells that the whole lattice holds at most: the matrix's own far edges are not kept."""
         return stored_cells(self.rows, self.cols, len(self.row_cuts) - 1, len(self.col_cuts) - 1)
+
+
+def _cuts(fields: Fields, cuts: str, tiles: str, length: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The cuts of one side, and those among them between tiles. Raises InputError, naming the field."""
+    chunk_cuts, tile_cuts = (fields.wholes(name, 0, length) for name in (cuts, tiles))
+    for name, values in ((cuts, chunk_cuts), (tiles, tile_cuts)):
+        increasing = all(before < after for before, after in pairwise(values))
+        ends = (values[0], values[-1]) if len(values) > 1 else None
+        if ends != (0, length) or not (increasing or values == (0, 0)):
+            raise InputError(f"{fields.name(name)}: must increase from 0 to the length {length}")
+    if not set(tile_cuts) <= set(chunk_cuts):
+        raise InputError(f"{fields.name(tiles)}: must be among {cuts}")
+    return chunk_cuts, tile_cuts
 
 
 def stored_cells(rows: int, cols: int, lattice_rows: int, lattice_cols: int) -> int:

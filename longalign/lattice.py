@@ -10,6 +10,7 @@ from longalign.geometry import Grid, Tile, owner
 from longalign.problem import Problem
 from longalign.scoring import NEG_INF
 from longalign.store import Store
+from longalign.store.base import DamagedTile
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -71,12 +72,8 @@ class StoreLattice:
         return int(self.row(rows, cols - 1, cols).h[-1])
 
     def rows_in(self, tile: Tile) -> tuple[int, ...]:
-        """The lattice rows that a tile keeps, counted from its top edge.
-
-        Nobody asks for a local problem's last one: where an alignment ends there, its chunk is swept.
-        """
-        rows = self.grid.rows_in(tile)
-        return rows[:-1] if self.problem.is_local and tile.i1 == self.grid.rows else rows
+        """The lattice rows that a tile keeps, counted from its top edge."""
+        return self.grid.rows_kept(tile, self.problem.is_local)
 
     def cols_in(self, tile: Tile) -> tuple[int, ...]:
         """The lattice columns that a tile keeps, counted from its left edge."""
@@ -98,7 +95,20 @@ class StoreLattice:
             return None
         assert starts is not None
         row, col, state = starts.at(line, cell, gap=gap)
-        return tile.i0 + row, tile.j0 + col, state
+        start = tile.i0 + row, tile.j0 + col
+        if not self._may_start(point, *start):
+            raise DamagedTile(
+                *(tile.row, tile.col),
+                f"tile ({tile.row}, {tile.col}): no path to cell ({point.i}, {point.j}) can start at the "
+                f"stored start {start}",
+            )
+        return *start, state
+
+    def _may_start(self, point: Waypoint, i: int, j: int) -> bool:
+        """Whether a path to a point may enter the chunk that computes the point, or begin in it, there."""
+        i0, j0 = self.corner(point.i, point.j)
+        before = i0 <= i <= point.i and j0 <= j <= point.j and (i, j) != (point.i, point.j)
+        return before and (self.problem.is_local or i == i0 or j == j0)
 
     def entry(self, corner: tuple[int, int], i: int, j: int, state: State) -> Waypoint:
         """The start state (i, j, `state`) in the chunk with this upper left corner, with its value.

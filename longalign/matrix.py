@@ -13,9 +13,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from longalign.alphabet import Alphabet
 from longalign.errors import InputError
+from longalign.fields import Fields
 from longalign.size import format_size
 from longalign.whole import as_whole
 
@@ -76,6 +78,19 @@ class SubstitutionMatrix:
             return as_whole(score)
         except TypeError:
             raise InputError(f"matrix {self.name}: scores must be whole numbers, not {score!r}") from None
+
+    @classmethod
+    def from_json(cls, data: Any) -> SubstitutionMatrix:
+        """A matrix from its fields `name`, `letters` and `scores`, after a way through a file.
+
+        Raises InputError, naming the field, for anything that is no matrix.
+        """
+        fields = Fields(data, "scoring.matrix")
+        fields.only("name", "letters", "scores")
+        name, letters, rows = fields.text("name"), fields.text("letters"), fields.items("scores")
+        if not all(isinstance(row, list) and len(row) == len(letters) for row in rows):
+            raise InputError(f"{fields.name('scores')}: must be rows of {len(letters)} scores")
+        return cls(name, letters, tuple(map(tuple, rows)))
 
     @classmethod
     def load(cls, name: str) -> SubstitutionMatrix:

@@ -17,7 +17,7 @@ from longalign.backends.base import Backend, Workers
 from longalign.boundary import BestCell, Waypoint
 from longalign.engine import Engine
 from longalign.engines.local import LocalEngine
-from longalign.errors import StoreError, UsageError
+from longalign.errors import InternalError, StoreError, UsageError
 from longalign.events import Advanced, Emit, Event, Notice, PhaseFinished, PhaseStarted, ignore
 from longalign.geometry import Grid
 from longalign.lattice import StoreLattice
@@ -32,6 +32,7 @@ from longalign.sequence import MEMORY, Sequence, can_read_again, read_sequence
 from longalign.store import DirectoryStore, Manifest, MemoryStore, Piece, Store
 from longalign.store.base import DamagedFile, DamagedTile
 from longalign.store.behind import WriteBehind
+from longalign.store.files import NotWritten
 from longalign.store.manifest import Command, SequenceRecord, StartStates
 
 if TYPE_CHECKING:  # it brings Dask along
@@ -136,8 +137,16 @@ def run(
             store.manifest.refuse_other(store_path, *records, mode, scoring, start_states)
             if was_there:
                 _mended_copies(store, query, target, emit)  # workers may have nothing but these
-            note = partial(store.continue_as, command, output, summary)
+            note = partial(_note, store, command, output, summary, emit)
             return _run_stored(query, target, store, resources, cluster, command, emit, note)
+
+
+def _note(store: DirectoryStore, command: Command, output: str, summary: str | None, emit: Emit) -> None:
+    """Note in a store what is asked for now, if it can be written to."""
+    try:
+        store.continue_as(command, output, summary)
+    except NotWritten as error:
+        emit(Notice(f"{error}; a later resume asks for what was noted there before"))
 
 
 def resume(store_path: Path, resources: Resources, *, emit: Emit = ignore) -> Outcome:
@@ -214,16 +223,30 @@ def _run_stored(
             except DamagedTile as damage:
                 _drop(damage, store, emit)
     check_disk(manifest.grid, request, _missing(store))  # of those that were dropped, too
+    refused = contradictions_refused(store.path) if store.holds_results() else nullcontext()
     lattice = StoreLattice(problem, manifest.grid, store, manifest.is_eager)
     if cluster is None:
-        with WriteBehind(store, len(resources.backends)) as behind:
+        with refused, WriteBehind(store, len(resources.backends)) as behind:
             lattice = replace(lattice, store=behind)
             engine = LocalEngine(lattice, resources.backends)
             return _run(query, target, manifest.mode, lattice, engine, resources, command, emit)
-    outcome = _run(
-        query, target, manifest.mode, lattice, cluster.engine(store, emit), resources, command, emit
-    )
+    with refused:
+        outcome = _run(
+            query, target, manifest.mode, lattice, cluster.engine(store, emit), resources, command, emit
+        )
     return replace(outcome, backend={**outcome.backend, "workers": cluster.description})
+
+
+@contextmanager
+def contradictions_refused(store: Path) -> Iterator[None]:
+    """Raise StoreError where no path fits the numbers in a store: they are sound as files, but wrong."""
+    try:
+        yield
+    except InternalError as error:
+        raise StoreError(
+            f"{store}: what is stored contradicts the sequences ({error}): without path.h5 and pieces the "
+            "path is found again, and without tiles all is computed again"
+        ) from error
 
 
 def _missing(store: DirectoryStore) -> float:
@@ -273,7 +296,7 @@ def _score(lattice: StoreLattice, engine: Engine, recorder: Recorder) -> Waypoin
 def _stitch(lattice: StoreLattice, end: Waypoint, backend: Backend, recorder: Recorder) -> list[Waypoint]:
     store = lattice.store
     nothing: tuple[list[Waypoint], bool] = ([], False)
-    found, complete = _or_nothing(store.get_path, nothing, recorder)
+    found, complete = _or_nothing(partial(_get_path, lattice, end), nothing, recorder)
     if complete:
         return found
     saved = monotonic()
@@ -289,6 +312,14 @@ def _stitch(lattice: StoreLattice, end: Waypoint, backend: Backend, recorder: Re
         path = find(lattice, found or [end], backend, recorder.advance, report)
         store.put_path(path, complete=True)
     return path
+
+
+def _get_path(lattice: StoreLattice, end: Waypoint) -> tuple[list[Waypoint], bool]:
+    """The stored path. Raises DamagedFile if it does not lead back from the end cell to a start."""
+    path, complete = lattice.store.get_path()
+    if (path and path[0] != end) or (complete and not (path and lattice.problem.is_start(path[-1]))):
+        raise DamagedFile("the stored path does not lead from the end cell to a start")
+    return path, complete
 
 
 def _recompute(

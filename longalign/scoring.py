@@ -7,6 +7,7 @@ from typing import Any
 
 from longalign.alphabet import DNA, Alphabet
 from longalign.errors import InputError
+from longalign.fields import Fields
 from longalign.matrix import SubstitutionMatrix
 from longalign.whole import as_whole
 
@@ -177,10 +178,15 @@ class Scoring:
         return {"matrix": matrix, **costs}
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Scoring:
-        """The scoring that `to_json` was made of, also after a way through a file."""
-        if "matrix" not in data:
-            return cls(**data)
-        matrix = data["matrix"]
-        scores = tuple(tuple(row) for row in matrix["scores"])
-        return cls(**{**data, "matrix": SubstitutionMatrix(matrix["name"], matrix["letters"], scores)})
+    def from_json(cls, data: Any) -> Scoring:
+        """The scoring that `to_json` was made of, also after a way through a file.
+
+        Raises InputError, naming the field, for anything else.
+        """
+        fields = Fields(data, "scoring")
+        has_matrix = fields.has("matrix")
+        names = COST_FIELDS if has_matrix else (*PAIR_FIELDS, *COST_FIELDS)
+        fields.only(*names, *(["matrix"] if has_matrix else []))
+        numbers = {name: fields.whole(name, -LARGEST_PARAMETER, LARGEST_PARAMETER) for name in names}
+        matrix = SubstitutionMatrix.from_json(fields.any("matrix")) if has_matrix else None
+        return cls(**numbers, matrix=matrix)

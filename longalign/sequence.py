@@ -63,7 +63,7 @@ class Sequence:
         There may be no letters at all. Raises InputError if the name is not one word, or for the first letter
         outside the alphabet; its position counts from 1 at the start of the record.
         """
-        if len(name.split()) != 1 or name != name.strip() or not name.isprintable():
+        if not is_name(name):
             raise InputError(f"{source}: a sequence name must be one printable word, not {name!r}")
         letters = _checked(source, name, data, offset, alphabet)
         length = offset + len(letters) if record_length is None else record_length
@@ -103,6 +103,11 @@ class Sequence:
     def as_target(self) -> Codes:
         """Codes for the target's side, likewise, but that others are 5 in DNA."""
         return _encode(self.letters, self.alphabet.target_codes)
+
+
+def is_name(text: str) -> bool:
+    """Whether a text can be the name of a sequence: one printable word."""
+    return len(text.split()) == 1 and text == text.strip() and text.isprintable()
 
 
 def read_sequence(spec: str | os.PathLike[str], alphabet: Alphabet = DNA) -> Sequence:

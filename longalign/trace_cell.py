@@ -13,7 +13,7 @@ from longalign.events import Emit, ignore
 from longalign.lattice import StoreLattice
 from longalign.phases.recompute import groups_of, merge, recompute, segments_of
 from longalign.phases.walk import walk
-from longalign.pipeline import Outcome, Recorder
+from longalign.pipeline import Outcome, Recorder, contradictions_refused
 from longalign.plan import Request, Resources, check_memory_of_paths
 from longalign.problem import Problem
 from longalign.sequence import Sequence
@@ -34,7 +34,8 @@ def trace_cell(path: Path, end: tuple[int, int], resources: Resources, *, emit: 
     check_memory_of_paths(Request(query.length, target.length), resources)
     lattice = _open_lattice(store, query, target, *end)
     try:
-        return _trace(lattice, query, target, store.manifest.mode, end, resources.backends[0], emit)
+        with contradictions_refused(path):
+            return _trace(lattice, query, target, store.manifest.mode, end, resources.backends[0], emit)
     except DamagedTile as damage:
         raise StoreError(f"{damage}; longalign resume {path} computes this tile again") from damage
 

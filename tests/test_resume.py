@@ -154,8 +154,8 @@ def test_a_tile_damaged_as_soon_as_it_is_written_is_swept_again(tmp_path, answer
     new_hdf5, events, written = directory.new_hdf5, [], []
 
     @contextmanager
-    def damaged_once(path):
-        with new_hdf5(path) as file:
+    def damaged_once(path, *arguments):
+        with new_hdf5(path, *arguments) as file:
             yield file
         if path.parent.name == "tiles":
             written.append(path)

@@ -19,7 +19,7 @@ from longalign.formats.paf import write_paf
 from longalign.formats.summary import summarize
 from longalign.sequence import MEMORY, is_read_from, read_sequence
 from longalign.store import DirectoryStore
-from longalign.store.directory import OWN_NAMES
+from longalign.store.layout import OWN_NAMES
 from longalign.store.manifest import Command, Manifest
 
 

@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from longalign.backends.base import Backend, Progress, Rectangle, no_progress
 from longalign.boundary import State, Waypoint, start_parts
+from longalign.errors import InternalError
 from longalign.lattice import StoreLattice
 
 
@@ -42,7 +43,8 @@ def _start_within(
     lattice: StoreLattice, point: Waypoint, backend: Backend, progress: Progress
 ) -> tuple[int, int, State]:
     """Where the path to a cell inside a chunk, in H as every end of a path is, enters the chunk."""
-    assert point.state == State.H, point
+    if point.state != State.H:
+        raise InternalError(f"a path ends in cell ({point.i}, {point.j}) in a gap")
     problem, chunk = lattice.problem, lattice.chunk(point.i, point.j)
     rectangle = Rectangle(
         problem.query[chunk.i0 : point.i],

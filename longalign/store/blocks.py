@@ -16,6 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
+from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +29,12 @@ from longalign.threads import streamed
 
 if TYPE_CHECKING:
     import h5py
+
+#: HDF5's numbers of the filters.
+_DEFLATE, _SHUFFLE = 1, 2
+
+#: What a deflate stream may be longer than twice the block that it holds.
+_STREAM_BYTES = 1 << 10
 
 #: Blocks that a thread takes at a time.
 _RUN = 8
@@ -113,21 +120,35 @@ class Blocks:
 
     @classmethod
     def of(cls, dataset: h5py.Dataset) -> Blocks:
-        """Look a dataset up. Raises ValueError if a block is missing, KeyError if its checksums are."""
-        shape, chunks = dataset.shape, dataset.chunks or (1,)
-        count = blocks_along(shape, chunks[-1])
-        offsets, sizes = np.zeros(count, np.int64), np.zeros(count, np.int32)
-        if not offsets.size:
-            return cls(shape, dataset.dtype, chunks[-1], offsets, sizes, np.zeros(count, np.uint32))
-        found: list[Any] = []
+        """Look a dataset up.
+
+        Raises ValueError if it is not stored as `write_blocks` stores one, or if a block is missing; KeyError
+        if its checksums are missing.
+
+        Nothing is allocated that the file itself does not hold as many of.
+        """
+        shape, name = dataset.shape, dataset.name
+        if 0 in shape:
+            count = blocks_along(shape, 1)
+            nothing = np.zeros(count, np.int64), np.zeros(count, np.int32), np.zeros(count, np.uint32)
+            return cls(shape, dataset.dtype, 1, *nothing)
+        length = _block_length(dataset)
+        count, found = blocks_along(shape, length), list[Any]()
+        if dataset.id.get_num_chunks() != prod(count):
+            raise ValueError(f"{name} lacks a block")
         dataset.id.chunk_iter(found.append)
-        if len(found) != offsets.size or any(info.filter_mask for info in found):
-            raise ValueError(f"{dataset.name} lacks a block")
+        if len(found) != prod(count) or any(info.filter_mask for info in found):
+            raise ValueError(f"{name} lacks a block")
+        end, largest = dataset.file.id.get_filesize(), 2 * length * dataset.dtype.itemsize + _STREAM_BYTES
+        if any(info.size > largest or info.byte_offset + info.size > end for info in found):
+            raise ValueError(f"{name} has a block of a size, or at a place, that none has")
+        offsets, sizes = np.zeros(count, np.int64), np.zeros(count, np.int32)
         begins = np.fromiter(chain.from_iterable(info.chunk_offset for info in found), np.int64)
-        places = tuple(begins.reshape(len(found), -1).T // np.array(chunks)[:, None])
+        chunks = np.array((*(1 for _ in shape[:-1]), length))
+        places = tuple(begins.reshape(len(found), -1).T // chunks[:, None])
         offsets[places] = np.fromiter((info.byte_offset for info in found), np.int64)
         sizes[places] = np.fromiter((info.size for info in found), np.int32)
-        return cls(shape, dataset.dtype, chunks[-1], offsets, sizes, dataset.attrs["crc32"])
+        return cls(shape, dataset.dtype, length, offsets, sizes, _checksums(dataset, count))
 
     def all(self, descriptor: int) -> NDArray[Any]:
         """All numbers, read by threads; `descriptor` is that of the file.
@@ -156,6 +177,30 @@ class Blocks:
         stored = os.pread(descriptor, int(self.sizes[place]), int(self.offsets[place]))
         count = min(self.length, self.shape[-1] - place[-1] * self.length)
         return inflate(stored, self.dtype, self.length, count, int(self.crcs[place]))
+
+
+def _block_length(dataset: h5py.Dataset) -> int:
+    """Numbers in a block. Raises ValueError if a dataset is not stored in blocks of ours."""
+    name, chunks, shape = dataset.name, dataset.chunks, dataset.shape
+    if chunks is None:
+        raise ValueError(f"{name} is not stored in blocks")
+    *lines, length = chunks
+    if any(size != 1 for size in lines) or not 1 <= length <= min(filters.LENGTH, shape[-1]):
+        raise ValueError(f"{name} has blocks of shape {chunks}, which none has")
+    plan = dataset.id.get_create_plist()
+    used = [plan.get_filter(number)[0] for number in range(plan.get_nfilters())]
+    if used != [_SHUFFLE, _DEFLATE][dataset.dtype.itemsize == 1 :]:
+        raise ValueError(f"{name} has other filters than shuffle and deflate")
+    return int(length)
+
+
+def _checksums(dataset: h5py.Dataset, count: tuple[int, ...]) -> NDArray[np.uint32]:
+    """The attribute `crc32`. Raises KeyError if it is missing, ValueError if it is another one than ours."""
+    attribute = dataset.attrs.get_id("crc32")
+    if attribute.shape != count or attribute.dtype != np.dtype("<u4"):
+        raise ValueError(f"{dataset.name} has an attribute crc32 of another shape or type than its blocks")
+    checksums: NDArray[np.uint32] = dataset.attrs["crc32"]
+    return checksums
 
 
 def _runs(places: Iterable[Place]) -> list[list[Place]]:

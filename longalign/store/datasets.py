@@ -1,4 +1,4 @@
-"""What the datasets of a store are, as each of them says of itself, and how one is written and read."""
+"""What the datasets of a store are, as each of them says of itself, and how one is written."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from longalign.store.blocks import Blocks, write_blocks
+from longalign.store.blocks import write_blocks
 from longalign.store.codec import ANCHOR_STRIDE
 from longalign.store.deflated import DeflatedArray
 
@@ -53,8 +53,3 @@ def write(
 def describe(dataset: h5py.Dataset, description: str, units: str) -> None:
     dataset.attrs["description"] = description
     dataset.attrs["units"] = units
-
-
-def whole(file: h5py.File, name: str) -> NDArray[Any]:
-    """All of a dataset. Raises ValueError if its content is not what was written."""
-    return Blocks.of(file[name]).all(file.id.get_vfd_handle())

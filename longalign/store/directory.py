@@ -5,11 +5,22 @@
     tiles/r00000c00000.h5    lattice rows and columns, best cell; where eager, start states on the lattice
     path.h5                  start states found by phase 2
     pieces/p000000.h5        stretches of the alignment from phase 3
-    lock                     held by the one process that runs
+    lock                     held by the one process that runs: see `longalign.store.lock`
 
 Every file is written under a temporary name, flushed and renamed, and says by its attribute `run` which
-run it belongs to. Those of `longalign.store.blocks` cover the data, and the latest format's own checksums
-the metadata, so damage is noticed on reading any part.
+run it belongs to. What is read is checked against `longalign.store.schema` first.
+
+Damage is noticed on reading any part. The checksums of `longalign.store.blocks` cover the data. Those of
+HDF5's latest format cover the superblock, object headers, attributes and the indices of blocks. The attribute
+`crc32` has none where it is long, but a wrong one disagrees with its data. The superblock says how long the
+file is, so nothing can be appended. What is left are gaps between these. Nothing in the file refers to them,
+so no reader looks at them.
+
+Nothing is opened that is not a regular file, or a link to one: a link is read, and replaced when the file is
+written anew. The directory itself, and `tiles` and `pieces` in it, may be links as well.
+
+A store to which nothing can be written, as on a full disk or a read-only one, can be read: a finished run
+needs no more. What would have to write to it ends with one line.
 
 No file stays open between reads. What is remembered of a tile's file holds for that very file: another one
 in its place, which any process may have put there, is looked into anew.
@@ -17,7 +28,6 @@ in its place, which any process may have put there, is looked into anew.
 
 from __future__ import annotations
 
-import errno
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -27,7 +37,6 @@ from pathlib import Path
 from threading import Lock as ThreadLock
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
-from uuid import uuid4
 
 import numpy as np
 
@@ -35,6 +44,7 @@ from longalign.boundary import BestCell, State, Waypoint
 from longalign.errors import StoreError
 from longalign.geometry import Tile
 from longalign.sequence import Sequence
+from longalign.store import schema
 from longalign.store.base import DamagedFile, DamagedTile, Piece, TileRecord
 from longalign.store.begun import BegunFile
 from longalign.store.blocks import Blocks
@@ -46,11 +56,13 @@ from longalign.store.datasets import (
     START_DATASETS,
     STARTS,
     describe,
-    whole,
     write,
 )
-from longalign.store.files import TEMPORARY_PREFIX, Lock, new_hdf5, open_hdf5
+from longalign.store.files import new_hdf5, open_hdf5, open_regular, temporary_name
+from longalign.store.layout import make_folders, piece_name, refuse_foreign, remove_temporaries, tile_name
+from longalign.store.lock import Lock
 from longalign.store.manifest import Command, Manifest, SequenceRecord
+from longalign.store.refusals import is_there, refused_as
 from longalign.store.starts import PackedStarts
 
 if TYPE_CHECKING:
@@ -86,29 +98,35 @@ class DirectoryStore:
         """
         try:
             path.mkdir(parents=True, exist_ok=True)
-            _refuse_foreign(path)
-            store = cls(path, manifest, Lock(path / "lock"))
+            refuse_foreign(path)
+            store = cls(path, manifest, Lock(path))
         except OSError as error:
             raise StoreError(f"{path}: {error.strerror or error}") from error
         with store._closed_on_failure():
-            _refuse_foreign(path)  # another process may have been here before the lock was ours
-            _remove_temporaries(path)
-            _make_folders(path)
+            store._check_writing()
+            refuse_foreign(path)  # another process may have been here before the lock was ours
+            remove_temporaries(path)
+            make_folders(path)
             store.put_sequences(query, target)
-            manifest.write(path / "manifest.json")
+            manifest.write(path / "manifest.json", store._check_writing)
         return store
 
     @classmethod
     def open(cls, path: Path) -> DirectoryStore:
-        """Open a store to go on with it. Raises StoreError if it is none, or in use."""
+        """Open a store to go on with it. Raises StoreError if it is none, or in use.
+
+        Where nothing can be written, it is opened for reading: what writes raises StoreError then.
+        """
         manifest = Manifest.read(path / "manifest.json")
         try:
-            store = cls(path, manifest, Lock(path / "lock"))
+            store = cls(path, manifest, Lock(path))
         except OSError as error:
             raise StoreError(f"{path}: {error.strerror or error}") from error
         with store._closed_on_failure():
-            _remove_temporaries(path)
-            _make_folders(path)  # a copy may lack them: some tools copy nothing but files
+            if store.is_writable:
+                remove_temporaries(path)
+                with suppress(OSError):  # on a full disk; whoever needs them says so
+                    make_folders(path)  # a copy may lack them: some tools copy nothing but files
         return store
 
     @classmethod
@@ -125,15 +143,27 @@ class DirectoryStore:
     @contextmanager
     def marked(self) -> Iterator[str]:
         """The name of a file that lies in the store meanwhile: whoever sees it sees this very store."""
-        mark = self.path / f"{TEMPORARY_PREFIX}{uuid4().hex}"
+        mark = self.path / temporary_name()
+        self._check_writing()
         try:
-            mark.touch()
+            mark.touch(exist_ok=False)
         except OSError as error:
             raise StoreError(f"{self.path}: {error.strerror or error}") from error
         try:
             yield mark.name
         finally:
-            mark.unlink(missing_ok=True)
+            with suppress(OSError):  # whoever opens the store next removes it, too
+                mark.unlink(missing_ok=True)
+
+    @property
+    def is_writable(self) -> bool:
+        """Whether anything can be written, as far as is known."""
+        return self._lock is None or self._lock.refusal is None
+
+    def _check_writing(self) -> None:
+        """Raise StoreError if nothing can be written, or if the lock is no longer ours."""
+        if self._lock is not None:
+            self._lock.check()
 
     def close(self) -> None:
         if self._lock is not None:
@@ -146,9 +176,8 @@ class DirectoryStore:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is None and self._lock is not None:
-            with suppress(OSError):  # workers that were killed may have left some
-                _remove_temporaries(self.path)
+        if error is None and self._lock is not None and self.is_writable:
+            remove_temporaries(self.path)  # workers that were killed may have left some
         self.close()
 
     @contextmanager
@@ -179,25 +208,32 @@ class DirectoryStore:
         """One of the two. Raises DamagedFile."""
         path = self.path / "sequences.h5"
         record: SequenceRecord = getattr(self.manifest, name)
-        sequence = Sequence.from_letters(
-            record.name,
-            self._read(path, lambda file: whole(file, name), DamagedFile),
-            source=record.source,
-            offset=record.offset,
-            record_length=record.record_length,
-            alphabet=self.manifest.scoring.alphabet,
-        )
-        if sequence.sha256 != record.sha256:
-            raise DamagedFile(f"{path}: damaged: the {name} has another SHA-256 than the manifest says")
+        table = schema.letters_table(record)
+        letters = self._read(path, lambda file: schema.read(file, name, table), DamagedFile)
+        with refused_as(DamagedFile, path):
+            sequence = Sequence.from_letters(
+                record.name,
+                letters,
+                source=record.source,
+                offset=record.offset,
+                record_length=record.record_length,
+                alphabet=self.manifest.scoring.alphabet,
+            )
+            if sequence.sha256 != record.sha256:
+                raise ValueError(f"the {name} has another SHA-256 than the manifest says")
         return sequence
 
     # --- tiles
 
     def tile_path(self, row: int, col: int) -> Path:
-        return self.path / "tiles" / f"r{row:05d}c{col:05d}.h5"
+        return self.path / tile_name(row, col)
 
     def has_tile(self, tile: Tile) -> bool:
-        return _is_there(self.tile_path(tile.row, tile.col))
+        return is_there(self.tile_path(tile.row, tile.col))
+
+    def holds_results(self) -> bool:
+        """Whether there is a path or a tile, which may be those of an earlier process."""
+        return is_there(self.path / "path.h5") or any(map(self.has_tile, self.manifest.grid.tiles()))
 
     @contextmanager
     def begun(self, tile: Tile) -> Iterator[BegunFile]:
@@ -242,8 +278,8 @@ class DirectoryStore:
         """Look up now where a tile's blocks lie: whoever reads it next is in more of a hurry."""
         record = self.get_tile(tile)
         for lines in (record.rows, record.cols):
-            for name in LINE_DATASETS:
-                getattr(lines, name).find()
+            for array in (lines.anchors, lines.steps, lines.gaps):
+                array.find()
 
     def hurry(self) -> None:
         """A tile is safe as soon as it is put."""
@@ -253,31 +289,37 @@ class DirectoryStore:
         damaged = partial(DamagedTile, tile.row, tile.col)
 
         def find(file: h5py.File) -> BestCell:
-            if any(file.attrs[name] != getattr(tile, name) for name in ("i0", "i1", "j0", "j1")):
-                raise ValueError("it belongs to another tile")
-            return BestCell(*(int(file.attrs[f"best_{name}"]) for name in ("score", "i", "j")))
+            schema.check_place(file, self.manifest, tile)
+            return schema.best_cell(file, self.manifest, tile)
 
         best = self._look(path, "best", find, lambda best, _: best, damaged)
+        tables = schema.tile_tables(self.manifest, tile)
 
         def datasets(side: str, names: Iterable[str]) -> dict[str, _LazyDataset]:
-            return {name: _LazyDataset(self, path, f"{side}/{name}", damaged) for name in names}
+            keys = {name: f"{side}/{name}" for name in names if name != "index"}
+            return {name: _LazyDataset(self, path, key, tables[key], damaged) for name, key in keys.items()}
 
-        rows, cols = (PackedLines(**datasets(side, LINE_DATASETS)) for side in LINES)
+        # Which lines there are the grid says; that the file says the same has been seen to.
+        indices = [np.array(lines, np.int64) for lines in schema.lines_of(self.manifest, tile)]
+        rows, cols = (
+            PackedLines(index=index, **datasets(side, LINE_DATASETS))
+            for side, index in zip(LINES, indices, strict=True)
+        )
         if not self.manifest.is_eager:
             return TileRecord(rows, cols, best)
-        row_starts, col_starts = (PackedStarts(**datasets(side, START_DATASETS)) for side in STARTS)
+        row_starts, col_starts = (
+            PackedStarts(index=index, **datasets(side, START_DATASETS))
+            for side, index in zip(STARTS, indices, strict=True)
+        )
         return TileRecord(rows, cols, best, row_starts, col_starts)
 
     def check_tile(self, tile: Tile) -> BestCell:
         """Read a tile's file from end to end; its best cell. Raises DamagedTile, naming the file."""
         best = self.get_tile(tile).best
-        names = [f"{side}/{name}" for side in LINES for name in LINE_DATASETS]
-        if self.manifest.is_eager:
-            names += [f"{side}/{name}" for side in STARTS for name in START_DATASETS]
 
         def read(file: h5py.File) -> None:
-            for name in names:
-                whole(file, name)
+            for name, table in schema.tile_tables(self.manifest, tile).items():
+                schema.read(file, name, table)
 
         self._read(self.tile_path(tile.row, tile.col), read, partial(DamagedTile, tile.row, tile.col))
         return best
@@ -286,14 +328,19 @@ class DirectoryStore:
         """Notice at once which tiles other machines have stored.
 
         A network file system may remember for a minute that a file was missing. It looks again when the
-        directory is opened.
+        directory is opened. Raises StoreError if the lock on the store is no longer ours.
         """
+        self._check_writing()
         with os.scandir(self.path / "tiles"):
             pass
 
     def drop_tile(self, row: int, col: int) -> None:
         path = self.tile_path(row, col)
-        path.unlink(missing_ok=True)
+        self._check_writing()
+        try:
+            path.unlink(missing_ok=True)
+        except OSError as error:
+            raise StoreError(f"{path}: cannot be removed: {error.strerror or error}") from error
         self._found.pop(path, None)
 
     # --- start states and pieces
@@ -310,20 +357,24 @@ class DirectoryStore:
 
     def get_path(self) -> tuple[list[Waypoint], bool]:
         path = self.path / "path.h5"
-        if not _is_there(path):
+        if not is_there(path):
             return [], False
 
         def read(file: h5py.File) -> tuple[list[Waypoint], bool]:
-            columns = [whole(file, name).tolist() for name in PATH_DATASETS]
+            rows, cols, states, values = schema.read_all(file, schema.path_tables(self.manifest))
+            # Each is before the one found before it.
+            if any((np.diff(places) > 0).any() for places in (rows, cols)) or not np.diff(rows + cols).all():
+                raise ValueError("i, j are not those of a path from its end backwards")
+            columns = (column.tolist() for column in (rows, cols, states, values))
             points = [
                 Waypoint(i, j, State(state), value) for i, j, state, value in zip(*columns, strict=True)
             ]
-            return points, bool(file.attrs["complete"])
+            return points, schema.flag(file, "complete")
 
         return self._read(path, read, DamagedFile)
 
     def piece_path(self, number: int) -> Path:
-        return self.path / "pieces" / f"p{number:06d}.h5"
+        return self.path / piece_name(number)
 
     def put_piece(self, number: int, piece: Piece) -> None:
         with self._new(self.piece_path(number)) as file:
@@ -338,28 +389,29 @@ class DirectoryStore:
 
     def get_piece(self, number: int) -> Piece | None:
         path = self.piece_path(number)
-        if not _is_there(path):
+        if not is_there(path):
             return None
-        return self._read(path, lambda file: Piece(whole(file, "ops"), whole(file, "lengths")), DamagedFile)
+        tables = schema.piece_tables(self.manifest)
+        return self._read(path, lambda file: Piece(*schema.read_all(file, tables)), DamagedFile)
 
     def continue_as(self, command: Command, output: str, summary: str | None) -> None:
         """Note what is asked for now, so that `resume` asks for the same."""
         changed = replace(self.manifest, command=command, output=output, summary=summary)
         if changed != self.manifest:
-            changed.write(self.path / "manifest.json")
+            changed.write(self.path / "manifest.json", self._check_writing)
             self.manifest = changed
 
     @contextmanager
     def _new(self, path: Path) -> Iterator[h5py.File]:
-        """A new file of this run."""
-        with new_hdf5(path) as file:
+        """A new file of this run. It takes its name only while the lock is ours."""
+        self._check_writing()
+        with new_hdf5(path, self._check_writing) as file:
             file.attrs["run"] = self._run
             yield file
 
     def _read(self, path: Path, read: Callable[[h5py.File], T], failure: Callable[[str], StoreError]) -> T:
-        with _refused_as(failure, path), open_hdf5(path) as file:
-            if file.attrs["run"] != self._run:
-                raise ValueError("it belongs to another run")
+        with refused_as(failure, path), open_hdf5(path) as file:
+            schema.check_file(file, self._run)
             return read(file)
 
     def _look(
@@ -383,7 +435,7 @@ class DirectoryStore:
                     found[name] = find(file)
             return use(found[name], descriptor)
 
-        with _refused_as(failure, path), path.open("rb", buffering=0) as file:
+        with refused_as(failure, path), open_regular(path) as file:
             found = self._found_in(path, file.fileno())
             if name in found:
                 return use(found[name], file.fileno())
@@ -391,8 +443,7 @@ class DirectoryStore:
 
     def _found_in(self, path: Path, descriptor: int) -> dict[str, Any]:
         """What has been found in a file that is now open: nothing, if what was known was another file."""
-        status = os.fstat(descriptor)
-        stamp = status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+        stamp = _stamp_of(descriptor)
         known = self._found.get(path)
         if known is None or known[0] != stamp:
             known = self._found[path] = stamp, {}
@@ -403,76 +454,24 @@ class DirectoryStore:
 _Stamp = tuple[int, int, int, int]
 
 
-#: What says nothing about a file's content, which is not thrown away for these.
-_NO_DAMAGE = {
-    *(errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOLCK, errno.EINTR),
-    *(errno.ESTALE, errno.ETIMEDOUT, errno.ENOTCONN, errno.EHOSTDOWN),
-}
-
-
-@contextmanager
-def _refused_as(failure: Callable[[str], StoreError], path: Path) -> Iterator[None]:
-    """Raise `failure` for what a file that is missing or damaged makes HDF5 and others raise.
-
-    Raises StoreError where the file may well be sound, but cannot be read now.
-    """
-    try:
-        yield
-    except OSError as error:
-        if error.errno in _NO_DAMAGE:
-            raise _cannot_read(path, error) from error
-        raise failure(f"{path}: damaged: {_first_line(error)}") from error
-    except (KeyError, RuntimeError, ValueError, TypeError) as error:
-        raise failure(f"{path}: damaged: {_first_line(error)}") from error
-
-
-def _is_there(path: Path) -> bool:
-    """Whether a file exists. Raises StoreError where that is not to be known."""
-    try:
-        path.stat()
-    except (FileNotFoundError, NotADirectoryError):
-        return False
-    except OSError as error:
-        raise _cannot_read(path, error) from error
-    return True
-
-
-def _cannot_read(path: Path, error: OSError) -> StoreError:
-    return StoreError(f"{path}: cannot be read: {os.strerror(error.errno or 0).lower()}")
-
-
-#: What a store that was never finished being made may hold.
-_BEGINNINGS = {"lock", "tiles", "pieces", "sequences.h5"}
-#: What a store may hold.
-OWN_NAMES = frozenset({*_BEGINNINGS, "manifest.json", "path.h5"})
-
-
-def _refuse_foreign(path: Path) -> None:
-    """Raise StoreError if a directory without a manifest holds what `create` does not leave there."""
-    for entry in sorted(path.iterdir()):
-        ours = entry.name in _BEGINNINGS or entry.name.startswith(TEMPORARY_PREFIX)
-        if not ours or (entry.is_dir() and any(entry.iterdir())):
-            raise StoreError(f"{path}: not a store, and not empty (it holds {entry.name})")
-
-
-def _make_folders(path: Path) -> None:
-    for name in ("tiles", "pieces"):
-        (path / name).mkdir(exist_ok=True)
-
-
-def _remove_temporaries(path: Path) -> None:
-    """Remove what writes that never ended have left."""
-    for leftover in path.rglob(f"{TEMPORARY_PREFIX}*"):
-        leftover.unlink(missing_ok=True)
+def _stamp_of(descriptor: int) -> _Stamp:
+    status = os.fstat(descriptor)
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 
 class _LazyDataset:
     """A dataset of a tile; its file is opened for each read."""
 
     def __init__(
-        self, store: DirectoryStore, path: Path, name: str, failure: Callable[[str], StoreError]
+        self,
+        store: DirectoryStore,
+        path: Path,
+        name: str,
+        table: schema.Table,
+        failure: Callable[[str], StoreError],
     ) -> None:
-        self._store, self._path, self._name, self._failure = store, path, name, failure
+        self._store, self._path, self._name = store, path, name
+        self._table, self._failure = table, failure
 
     def __getitem__(self, key: Any) -> Any:
         return self._look(lambda blocks, descriptor: blocks.part(descriptor, key))
@@ -482,10 +481,7 @@ class _LazyDataset:
         self._look(lambda blocks, descriptor: None)
 
     def _look(self, use: Callable[[Blocks, int], U]) -> U:
-        return self._store._look(
-            self._path, self._name, lambda file: Blocks.of(file[self._name]), use, self._failure
-        )
+        def find(file: h5py.File) -> Blocks:
+            return schema.look_up(file, self._name, self._table)
 
-
-def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+        return self._store._look(self._path, self._name, find, use, self._failure)

@@ -1,12 +1,12 @@
-"""Files that are whole or absent, and a lock that dies with its process."""
+"""Files that are whole or absent, and regular ones that are opened without waiting for anybody."""
 
 from __future__ import annotations
 
 import _thread
-import fcntl
 import os
-import socket
-from collections.abc import Iterator
+import re
+import stat
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
@@ -20,28 +20,54 @@ if TYPE_CHECKING:  # imported only to open a file: most runs keep their boundari
     import h5py
     from typing_extensions import Buffer
 
-TEMPORARY_PREFIX = ".tmp-"
+
+class NotWritten(StoreError):
+    """The system does not let us write there: a full disk, no permission."""
+
+
+_TEMPORARY_PREFIX = ".tmp-"
+_TEMPORARY = re.compile(r"\.tmp-[0-9a-f]{32}(?:-(.+))?", re.DOTALL)
 
 #: Bytes of a file that begin their way to the disk together, while more are written.
 _FLUSHED = 1 << 25
 
 
+def temporary_name(name: str = "") -> str:
+    """A name for a file that is to be called `name` when it is whole, or for one that is to be no other.
+
+    It does not consist of the number of the process: two machines that share a directory may use the same.
+    """
+    return f"{_TEMPORARY_PREFIX}{uuid4().hex}{'-' * bool(name)}{name}"
+
+
+def name_when_whole(temporary: str) -> str | None:
+    """The `name` of which `temporary_name` has made a name; None if it has not made it."""
+    match = _TEMPORARY.fullmatch(temporary)
+    return None if match is None else match[1] or ""
+
+
+def no_check() -> None:
+    """Nothing speaks against a new file."""
+
+
 @contextmanager
-def atomic_path(path: Path) -> Iterator[Path]:
+def atomic_path(path: Path, check: Callable[[], None] = no_check) -> Iterator[Path]:
     """A temporary path beside `path` that becomes `path` if the block ends well.
 
     Contents and name are both flushed to the disk, so after a power loss a file with its final name
-    is whole. Raises StoreError if the file system refuses (full disk, no permission).
+    is whole. Nothing is at the temporary path in the beginning. `check` is called right before the file takes
+    its final name, and raises what speaks against that. Raises StoreError if the file system refuses (full
+    disk, no permission): NotWritten.
     """
-    # Not named after the process: on two machines that share the directory, two may have one number.
-    temporary = path.with_name(f"{TEMPORARY_PREFIX}{uuid4().hex}-{path.name}")
+    temporary = path.with_name(temporary_name(path.name))
     try:
         yield temporary
         _flush(temporary)
+        check()
         temporary.replace(path)
         _flush(path.parent)
     except OSError as error:
-        raise StoreError(f"{path}: cannot be written: {error.strerror or error}") from error
+        raise NotWritten(f"{path}: cannot be written: {error.strerror or error}") from error
     finally:
         with suppress(OSError):  # whoever opens the store next removes it, too
             temporary.unlink(missing_ok=True)
@@ -56,14 +82,14 @@ def _flush(path: Path) -> None:
 
 
 @contextmanager
-def new_hdf5(path: Path) -> Iterator[h5py.File]:
+def new_hdf5(path: Path, check: Callable[[], None] = no_check) -> Iterator[h5py.File]:
     """A new HDF5 file, atomically; the latest format, whose metadata carry checksums.
 
     Raises StoreError as `atomic_path` does.
     """
     import h5py
 
-    with atomic_path(path) as temporary, _Forgiving(temporary, "w+") as content:
+    with atomic_path(path, check) as temporary, _Forgiving(temporary, "x+") as content:
         try:
             with h5py.File(content, "w", libver="latest") as file:
                 yield file
@@ -134,32 +160,49 @@ class _Forgiving(FileIO):
 
 
 def open_hdf5(path: Path) -> h5py.File:
-    """An HDF5 file, to be read. Raises OSError if it is not one.
+    """An HDF5 file, to be read. Raises OSError if it is not one; StoreError as `open_regular` does.
 
     Files are never changed, so HDF5 need not lock them, which some network file systems refuse.
     """
     import h5py
 
+    open_regular(path).close()  # HDF5 would wait for the other end of a pipe
     return h5py.File(path, "r", locking=False)
 
 
-class Lock:
-    """An exclusive lock on a store, released by the kernel when its process dies in any way."""
+def open_regular(path: Path) -> FileIO:
+    """A regular file, or a link to one, to be read.
 
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            os.ftruncate(self._descriptor, 0)
-            os.write(self._descriptor, f"process {os.getpid()} on {socket.gethostname()}\n".encode())
-        except BlockingIOError:
-            holder = os.read(self._descriptor, 200).decode(errors="replace").strip() or "another process"
-            self.release()
-            raise StoreError(f"{path.parent}: the store is in use by {holder}") from None
-        except OSError:
-            self.release()
-            raise
+    Raises OSError as `open` does, and StoreError if it is of another kind. A pipe whose other end nobody has opened is not waited for.
+    """
+    try:
+        file = FileIO(path, "r", opener=_open_at_once)
+    except IsADirectoryError:
+        raise StoreError(f"{path}: is a directory, not a regular file") from None
+    try:
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
+            raise StoreError(f"{path}: is {kind_of(status)}, not a regular file")
+    except BaseException:
+        file.close()
+        raise
+    return file
 
-    def release(self) -> None:
-        os.close(self._descriptor)
+
+def _open_at_once(path: str, flags: int) -> int:
+    return os.open(path, flags | os.O_NONBLOCK)
+
+
+_KINDS = {
+    stat.S_IFDIR: "a directory",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFLNK: "a symbolic link",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
+
+
+def kind_of(status: os.stat_result) -> str:
+    """What something in the file system is, in words."""
+    return _KINDS.get(stat.S_IFMT(status.st_mode), "a regular file")

@@ -58,12 +58,18 @@ def deflate(numbers: NDArray[Any], length: int) -> bytes:
 
 
 def inflate(stored: bytes, dtype: np.dtype[Any], length: int, count: int, crc: int) -> NDArray[Any]:
-    """The first `count` numbers of what `deflate` has made. Raises ValueError if it is damaged."""
+    """The first `count` numbers of what `deflate` has made. Raises ValueError if it is damaged.
+
+    However long a forged block would become, no more than a block is made of it.
+    """
+    size, stream = length * dtype.itemsize, isal_zlib.decompressobj()
     try:
-        content = isal_zlib.decompress(stored, bufsize=length * dtype.itemsize)
+        content = stream.decompress(stored, size + 1)
     except isal_zlib.error as error:  # type: ignore[misc]  # its stub has an instance
         raise ValueError(f"a block cannot be inflated: {error}") from error
-    if len(content) != length * dtype.itemsize:
+    if len(content) <= size and not stream.eof:
+        raise ValueError("a block cannot be inflated: its end is missing")
+    if len(content) != size:
         raise ValueError("a block has another length than when it was written")
     columns = np.frombuffer(content, np.uint8).reshape(dtype.itemsize, length)
     numbers: NDArray[Any] = np.ascontiguousarray(columns.T).view(dtype)[:count, 0]

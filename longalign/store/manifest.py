@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, fields
+import re
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from dataclasses import fields as fields_of
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from longalign.alignment import Mode
-from longalign.errors import StoreError
+from longalign.errors import InputError, StoreError
+from longalign.fields import Fields, shown
 from longalign.geometry import Grid
-from longalign.scoring import Scoring
-from longalign.sequence import Sequence, from_anywhere
-from longalign.store.files import atomic_path
+from longalign.scoring import TOO_MANY_LETTERS, Scoring
+from longalign.sequence import Sequence, from_anywhere, is_name
+from longalign.store.files import atomic_path, no_check, open_regular
 
 Command = Literal["align", "score"]
 
@@ -23,6 +27,14 @@ StartStates = Literal["lazy", "eager"]
 FORMAT = "longalign-store"
 #: Stores of other versions are refused: up to version 2, no block had a checksum of its own.
 VERSION = 3
+
+#: Bytes of a manifest, at most. The longest sequences, in the smallest chunks, take a quarter of that.
+_LARGEST_MANIFEST = 1 << 26
+
+#: Letters of a record of which a sequence is a region, at most: what fits the integers of a PAF reader.
+_LONGEST_RECORD = (1 << 63) - 1
+
+_SHA256 = re.compile("[0-9a-f]{64}")
 
 _DNA = "DNA with IUPAC codes; an ambiguous letter never matches"
 
@@ -39,8 +51,22 @@ class SequenceRecord:
     record_length: int
 
     @classmethod
+    def from_json(cls, fields: Fields) -> SequenceRecord:
+        """The record out of a manifest. Raises InputError, naming the field, for anything else."""
+        fields.only("name", "length", "sha256", "source", "offset", "record_length")
+        sha256 = fields.text("sha256")
+        if not _SHA256.fullmatch(sha256):
+            raise InputError(f"{fields.name('sha256')}: must be 64 hexadecimal digits, not {shown(sha256)}")
+        name, length = fields.text("name"), fields.whole("length", 0, TOO_MANY_LETTERS - 1)
+        if not is_name(name):
+            raise InputError(f"{fields.name('name')}: must be one printable word, not {shown(name)}")
+        offset = fields.whole("offset", 0, _LONGEST_RECORD - length)
+        record_length = fields.whole("record_length", offset + length, _LONGEST_RECORD)
+        return cls(name, length, sha256, fields.text("source"), offset, record_length)
+
+    @classmethod
     def of(cls, sequence: Sequence) -> SequenceRecord:
-        values = {field.name: getattr(sequence, field.name) for field in fields(cls)}
+        values = {field.name: getattr(sequence, field.name) for field in fields_of(cls)}
         return cls(**{**values, "source": from_anywhere(sequence.source)})
 
 
@@ -103,43 +129,51 @@ class Manifest:
         }
 
     @classmethod
-    def from_json(cls, data: dict[str, Any]) -> Manifest:
+    def from_json(cls, data: Any) -> Manifest:
+        """The manifest that `to_json` was made of. Raises InputError, naming the field, for anything else."""
+        fields = Fields(data)
+        query, target = (SequenceRecord.from_json(fields.object(name)) for name in ("query", "target"))
+        scoring = Scoring.from_json(fields.any("scoring"))
+        scoring.check_range(query.length, target.length)
+        has_summary = fields.has("summary") and fields.any("summary") is not None  # older programs: no field
         return cls(
-            query=SequenceRecord(**data["query"]),
-            target=SequenceRecord(**data["target"]),
-            mode=data["mode"],
-            scoring=Scoring.from_json(data["scoring"]),
-            grid=Grid(**{name: tuple(cuts) for name, cuts in data["grid"].items()}),
-            program=data["program"],
-            command=data["command"],
-            output=data["output"],
-            start_states=data["start_states"],
-            summary=data.get("summary"),  # older programs did not note it
+            query=query,
+            target=target,
+            mode=fields.choice("mode", get_args(Mode)),
+            scoring=scoring,
+            grid=Grid.from_json(fields.any("grid"), query.length, target.length),
+            program=fields.text("program"),
+            command=fields.choice("command", get_args(Command)),
+            output=fields.text("output"),
+            start_states=fields.choice("start_states", get_args(StartStates)),
+            summary=fields.text("summary") if has_summary else None,
         )
 
-    def write(self, path: Path) -> None:
-        with atomic_path(path) as temporary:
-            temporary.write_text(json.dumps(self.to_json(), indent=2) + "\n")
+    def write(self, path: Path, check: Callable[[], None] = no_check) -> None:
+        """Write the file; `check` is called before it takes its name. Raises StoreError."""
+        with atomic_path(path, check) as temporary, temporary.open("x") as file:
+            file.write(json.dumps(self.to_json(), indent=2) + "\n")
 
     @classmethod
     def read(cls, path: Path) -> Manifest:
         """Raises StoreError if the file is missing, damaged, or of another format or version."""
         try:
-            data = json.loads(path.read_text())
+            data = json.loads(_content(path))
+            if not isinstance(data, dict) or data.get("format") != FORMAT:
+                raise StoreError(f"{path}: not the manifest of a longalign store")
+            version = data.get("version")
+            if type(version) is not int or version != VERSION:
+                raise StoreError(
+                    f"{path}: store version {shown(version)}, this program reads version {VERSION}"
+                )
+            digest = data.pop("sha256", None)
+            if digest != _digest(data):
+                raise StoreError(f"{path}: damaged manifest: it has another SHA-256 than it says")
+            return cls.from_json(data)
         except OSError as error:
             raise StoreError(f"{path.parent}: not a store: {path.name}: {error.strerror}") from error
-        except ValueError as error:
+        except (ValueError, RecursionError, InputError) as error:
             raise StoreError(f"{path}: damaged manifest: {error}") from error
-        if not isinstance(data, dict) or data.get("format") != FORMAT:
-            raise StoreError(f"{path}: not the manifest of a longalign store")
-        if data.get("version") != VERSION:
-            raise StoreError(
-                f"{path}: store version {data.get('version')}, this program reads version {VERSION}"
-            )
-        digest = data.pop("sha256", None)
-        if digest != _digest(data):
-            raise StoreError(f"{path}: damaged manifest: it has another SHA-256 than it says")
-        return cls.from_json(data)
 
     def refuse_other(
         self,
@@ -176,6 +210,15 @@ def _scoring_pairs(stored: Scoring, given: Scoring) -> list[tuple[str, object, o
         names = ["match", "mismatch", *names]
     numbers = [(name, getattr(stored, name), getattr(given, name)) for name in names]
     return [("matrix", str(stored.matrix or "none"), str(given.matrix or "none")), *numbers]
+
+
+def _content(path: Path) -> bytes:
+    """What a manifest's file holds. Raises StoreError if it is larger than any manifest."""
+    with open_regular(path) as file:
+        content: bytes = file.read(_LARGEST_MANIFEST + 1)
+    if len(content) > _LARGEST_MANIFEST:
+        raise StoreError(f"{path}: larger than any manifest, which has at most {_LARGEST_MANIFEST:,} bytes")
+    return content
 
 
 def _digest(data: dict[str, Any]) -> str:

@@ -1,0 +1,101 @@
+"""The fields of JSON objects that come from outside, each checked when it is taken."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from longalign.errors import InputError
+
+#: Characters of a wrong value that a message shows.
+_SHOWN = 40
+
+
+class Fields:
+    """A JSON object whose fields are taken by name. `where` names the object in messages.
+
+    Every method raises InputError, naming the field, if it is missing or not what is asked for.
+    """
+
+    def __init__(self, data: object, where: str = "") -> None:
+        if not isinstance(data, dict):
+            raise InputError(f"{where or 'content'}: must be an object, not {shown(data)}")
+        self._data, self._where = data, where
+
+    def name(self, field: str) -> str:
+        """The name of a field, with that of its object."""
+        return f"{self._where}.{field}" if self._where else field
+
+    def has(self, field: str) -> bool:
+        return field in self._data
+
+    def only(self, *known: str) -> None:
+        """Refuse every other field."""
+        for field in self._data:
+            if field not in known:
+                raise InputError(f"{self.name(shown(field))}: there is no such field")
+
+    def any(self, field: str) -> Any:
+        """A field of any type."""
+        if field not in self._data:
+            raise InputError(f"{self.name(field)}: is missing")
+        return self._data[field]
+
+    def object(self, field: str) -> Fields:
+        return Fields(self.any(field), self.name(field))
+
+    def text(self, field: str) -> str:
+        """A text that is not empty, and that the system can take as the name of a file."""
+        value = self.any(field)
+        if not isinstance(value, str) or not value or "\0" in value or not _is_encodable(value):
+            raise InputError(f"{self.name(field)}: must be a text, not {shown(value)}")
+        return value
+
+    def choice(self, field: str, choices: Sequence[str]) -> Any:
+        """One of a few texts."""
+        value = self.any(field)
+        if not isinstance(value, str) or value not in choices:
+            raise InputError(f"{self.name(field)}: must be {' or '.join(choices)}, not {shown(value)}")
+        return value
+
+    def whole(self, field: str, least: int, most: int) -> int:
+        """A whole number within limits, both included."""
+        return whole(self.any(field), self.name(field), least, most)
+
+    def wholes(self, field: str, least: int, most: int) -> tuple[int, ...]:
+        """A list of whole numbers within limits."""
+        name = self.name(field)
+        return tuple(whole(value, name, least, most) for value in self.items(field))
+
+    def items(self, field: str) -> list[Any]:
+        """A list of anything."""
+        value = self.any(field)
+        if not isinstance(value, list):
+            raise InputError(f"{self.name(field)}: must be a list, not {shown(value)}")
+        return value
+
+
+def whole(value: object, name: str, least: int, most: int) -> int:
+    """A whole number within limits; JSON's truth values are none. Raises InputError, naming it."""
+    if type(value) is not int or not least <= value <= most:
+        raise InputError(f"{name}: must be a whole number from {least} to {most}, not {shown(value)}")
+    return value
+
+
+def shown(value: object) -> str:
+    """A value as messages show it: in short, and on one line."""
+    if isinstance(value, int) and value.bit_length() > 4 * _SHOWN:  # Python refuses to spell very long ones
+        return "a longer number"
+    if isinstance(value, dict | list):
+        return f"{'an object' if isinstance(value, dict) else 'a list'} of {len(value)}"
+    text = ascii(value)
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
+
+
+def _is_encodable(text: str) -> bool:
+    try:
+        os.fsencode(text)
+    except UnicodeEncodeError:
+        return False
+    return True

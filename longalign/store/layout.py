@@ -1,0 +1,76 @@
+"""Where the files of a store lie, and what else is in its directory: what is ours, and what is not.
+
+Nothing but temporaries of this program is ever removed that was not asked for, and they are looked for only
+where this program makes them: in the directory itself, in `tiles` and in `pieces`. Links are not followed.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+from longalign.errors import StoreError
+from longalign.store.files import kind_of, name_when_whole
+
+_FOLDERS = ("tiles", "pieces")
+#: What a store that was never finished being made may hold.
+_BEGINNINGS = {"lock", *_FOLDERS, "sequences.h5"}
+#: What a store may hold.
+OWN_NAMES = frozenset({*_BEGINNINGS, "manifest.json", "path.h5"})
+
+#: What temporaries are to become, by the folder that they are in. One that is to become nothing is a mark.
+_TEMPORARIES = {
+    ".": re.compile(r"|manifest\.json|sequences\.h5|path\.h5"),
+    "tiles": re.compile(r"r\d{5,}c\d{5,}\.h5"),
+    "pieces": re.compile(r"p\d{6,}\.h5"),
+}
+
+
+def tile_name(row: int, col: int) -> str:
+    return f"tiles/r{row:05d}c{col:05d}.h5"
+
+
+def piece_name(number: int) -> str:
+    return f"pieces/p{number:06d}.h5"
+
+
+def refuse_foreign(path: Path) -> None:
+    """Raise StoreError if a directory without a manifest holds what `create` does not leave there."""
+    with os.scandir(path) as entries:
+        for entry in sorted(entries, key=lambda entry: entry.name):
+            if entry.name in _FOLDERS:
+                ours = entry.is_dir(follow_symlinks=False) and not any(Path(entry).iterdir())
+            else:
+                ours = entry.name in _BEGINNINGS or _is_temporary(entry, ".")
+                ours = ours and entry.is_file(follow_symlinks=False)
+            if not ours:
+                raise StoreError(f"{path}: not a store, and not empty (it holds {entry.name})")
+
+
+def make_folders(path: Path) -> None:
+    """Make the folders that are missing. Raises StoreError if something else is in the place of one."""
+    for folder in (path / name for name in _FOLDERS):
+        try:
+            folder.mkdir(exist_ok=True)
+        except FileExistsError:
+            raise StoreError(f"{folder}: is {kind_of(folder.lstat())}, not a directory") from None
+
+
+def remove_temporaries(path: Path) -> None:
+    """Remove what writes that never ended have left, as far as the system lets us."""
+    for folder in _TEMPORARIES:
+        with suppress(OSError), os.scandir(path / folder) as entries:
+            if stat.S_ISLNK((path / folder).lstat().st_mode) and folder != ".":
+                continue
+            for entry in entries:
+                if _is_temporary(entry, folder) and entry.is_file(follow_symlinks=False):
+                    with suppress(OSError):
+                        Path(entry).unlink()
+
+
+def _is_temporary(entry: os.DirEntry[str], folder: str) -> bool:
+    name = name_when_whole(entry.name)
+    return name is not None and _TEMPORARIES[folder].fullmatch(name) is not None

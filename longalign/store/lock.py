@@ -1,0 +1,145 @@
+"""The lock of a store: one process at a time writes to it.
+
+Two locks are taken. That of the directory cannot be taken away from under its holder, as deleting it deletes
+the store; some network file systems have no locks of directories. That of the file `lock` says who holds it.
+Both end with the process, however it ends. A run whose lock file was deleted or replaced notices that before
+it gives a file its name, and ends: somebody else may think that the store is free.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import socket
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+from longalign.errors import StoreError
+from longalign.store.files import NotWritten, kind_of
+
+#: The beginning of what a lock file says.
+_OURS = b"process "
+
+#: How often the lock file may be replaced by another one while it is being locked.
+_TRIES = 10
+
+#: What a system says where nothing can be written.
+_NO_WRITING = {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT}
+
+#: How to open the lock file: neither through a link, nor waiting for the other end of a pipe.
+_SAFELY = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+
+
+class Lock:
+    """A lock on the store in the directory `folder`.
+
+    It is exclusive, unless nothing may be written there: then it is shared with other readers, and
+    `refusal` is what the system said. Raises StoreError if another process holds it, or if something else
+    than our lock file is in its place; OSError if the directory cannot be opened.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / "lock"
+        self.refusal: OSError | None = None
+        self._file: int | None = None  # where there is no lock file, and none can be made
+        self._folder = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            for _ in range(_TRIES):
+                self._file = self._open_file()
+                self._lock_both()
+                if self._file is None or self._is_in_place():
+                    self._sign()
+                    return
+                self._close_file()
+            raise StoreError(f"{self._path}: is replaced again and again")
+        except BaseException:
+            self.release()
+            raise
+
+    def check(self) -> None:
+        """Raise StoreError unless the store is still ours to write to."""
+        if self.refusal is not None:
+            raise NotWritten(f"{self._path.parent}: cannot be written: {self.refusal.strerror}")
+        if not self._is_in_place():
+            raise StoreError(
+                f"{self._path}: was deleted or replaced while this run held it, and another run may be at "
+                f"work in the store; this one ends. To go on: longalign resume {self._path.parent}"
+            )
+
+    def release(self) -> None:
+        self._close_file()
+        os.close(self._folder)
+
+    def _open_file(self) -> int | None:
+        """Open the lock file. None if there is none and none can be made."""
+        try:
+            file = os.open(self._path, os.O_RDWR | os.O_CREAT | _SAFELY, 0o644)
+        except OSError as error:
+            if os.path.lexists(self._path):
+                self._refuse_others(self._path.lstat())
+            if error.errno not in _NO_WRITING:
+                raise
+            self.refusal = error
+            if not os.path.lexists(self._path):
+                return None
+            file = os.open(self._path, os.O_RDONLY | _SAFELY)
+        try:
+            self._refuse_others(os.fstat(file))
+            content = os.pread(file, len(_OURS), 0)
+            if content and content != _OURS:
+                raise StoreError(f"{self._path}: is not the lock file of a store: it holds something else")
+        except BaseException:
+            os.close(file)
+            raise
+        return file
+
+    def _refuse_others(self, status: os.stat_result) -> None:
+        """Raise StoreError if what is there is not a lock file."""
+        if not stat.S_ISREG(status.st_mode):
+            raise StoreError(f"{self._path}: is {kind_of(status)}, not the lock file of a store")
+        if status.st_nlink > 1:
+            raise StoreError(f"{self._path}: is not the lock file of a store: it has several names")
+
+    def _lock_both(self) -> None:
+        how = fcntl.LOCK_NB | (fcntl.LOCK_EX if self.refusal is None else fcntl.LOCK_SH)
+        try:
+            try:
+                fcntl.flock(self._folder, how)
+            except BlockingIOError:
+                raise
+            except OSError:  # a file system without locks of directories
+                if self._file is None:
+                    raise
+            if self._file is not None:
+                fcntl.flock(self._file, how)
+        except BlockingIOError:
+            raise StoreError(f"{self._path.parent}: the store is in use by {self._holder()}") from None
+
+    def _holder(self) -> str:
+        text = b"" if self._file is None else os.pread(self._file, 200, 0)
+        return text.decode(errors="replace").strip() or "another process"
+
+    def _is_in_place(self) -> bool:
+        """Whether the lock file is still the one that was opened."""
+        if self._file is None:
+            return False
+        held = os.fstat(self._file)
+        try:
+            found = self._path.lstat()
+        except OSError:
+            return False
+        return (held.st_dev, held.st_ino) == (found.st_dev, found.st_ino)
+
+    def _sign(self) -> None:
+        """Say who holds the lock. A full disk is no hindrance: others then read less, or nothing."""
+        if self.refusal is None and self._file is not None:
+            text = f"process {os.getpid()} on {socket.gethostname()}\n".encode()
+            with suppress(OSError):
+                os.ftruncate(self._file, os.pwrite(self._file, text, 0))
+
+    def _close_file(self) -> None:
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None

@@ -1,0 +1,56 @@
+"""What reading a file of a store raises: damage, which is mended, or a reason to keep what is there."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from longalign.errors import InputError, StoreError
+from longalign.store.files import kind_of
+
+#: What says nothing about a file's content, which is not thrown away for these.
+_NO_DAMAGE = {
+    *(errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOLCK, errno.EINTR),
+    *(errno.ESTALE, errno.ETIMEDOUT, errno.ENOTCONN, errno.EHOSTDOWN),
+}
+
+
+@contextmanager
+def refused_as(failure: Callable[[str], StoreError], path: Path) -> Iterator[None]:
+    """Raise `failure` for what a file that is missing or damaged makes HDF5 and others raise.
+
+    Raises StoreError where the file may well be sound, but cannot be read now.
+    """
+    try:
+        yield
+    except OSError as error:
+        if error.errno in _NO_DAMAGE:
+            raise _cannot_read(path, error) from error
+        raise failure(f"{path}: damaged: {_first_line(error)}") from error
+    except (LookupError, RuntimeError, ValueError, TypeError, ArithmeticError, InputError) as error:
+        raise failure(f"{path}: damaged: {_first_line(error)}") from error
+
+
+def is_there(path: Path) -> bool:
+    """Whether a file exists. Raises StoreError where that is not to be known, and for what is no file."""
+    try:
+        status = path.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError as error:
+        raise _cannot_read(path, error) from error
+    if not stat.S_ISREG(status.st_mode):
+        raise StoreError(f"{path}: is {kind_of(status)}, not a regular file")
+    return True
+
+
+def _cannot_read(path: Path, error: OSError) -> StoreError:
+    return StoreError(f"{path}: cannot be read: {os.strerror(error.errno or 0).lower()}")
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__

@@ -1,0 +1,259 @@
+"""What the HDF5 files of a store must be. Everything that is read is checked against this before it is used.
+
+A file is that of a run, and a tile's is that of a tile. It ends where HDF5 says, so nothing was appended. A
+dataset is reached through hard links only, so it lies in this very file. Its type, shape, blocks, filters and
+checksums are those that this program writes, and its numbers are in range. Shapes are compared, and so
+bounded, before any memory is allocated.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longalign.boundary import BestCell, State
+from longalign.geometry import Tile
+from longalign.store.blocks import Blocks
+from longalign.store.codec import ANCHOR_STRIDE
+from longalign.store.datasets import LINES, STARTS
+from longalign.store.manifest import Manifest, SequenceRecord
+
+if TYPE_CHECKING:
+    import h5py
+
+_NARROW = ("<i1", "<i2", "<i4")
+
+_INT32 = (-(1 << 31), (1 << 31) - 1)
+_STATES = (min(State), max(State))
+
+#: Where HDF5's superblock has the number of its version, and the length of the file; and where it ends.
+_VERSION_AT, _LENGTH_AT, _SUPERBLOCK_BYTES = 8, 28, 48
+_SIGNATURE, _VERSIONS = b"\x89HDF\r\n\x1a\n", (2, 3)
+
+#: Bytes of the attribute that says which run a file belongs to, at most.
+_LONGEST_MARK = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A dataset: the sizes that each dimension may have, its types, and the least and the largest number."""
+
+    sizes: tuple[range, ...]
+    dtypes: tuple[str, ...]
+    numbers: tuple[int, int] | None = None
+
+    @classmethod
+    def of(cls, *shape: int, dtypes: Sequence[str], numbers: tuple[int, int] | None = None) -> Table:
+        """One of this very shape."""
+        return cls(tuple(range(size, size + 1) for size in shape), tuple(dtypes), numbers)
+
+    @classmethod
+    def up_to(cls, longest: int, dtype: str, numbers: tuple[int, int]) -> Table:
+        """A column of no more than so many numbers."""
+        return cls((range(longest + 1),), (dtype,), numbers)
+
+
+# --- what the files have
+
+
+def tile_tables(manifest: Manifest, tile: Tile) -> dict[str, Table]:
+    """The datasets of a tile's file."""
+    lengths = tile.j1 - tile.j0, tile.i1 - tile.i0
+    tables: dict[str, Table] = {}
+    for side, starts, index, length in zip(LINES, STARTS, lines_of(manifest, tile), lengths, strict=True):
+        tables |= _named(side, _line_tables(len(index), length))
+        if manifest.is_eager:
+            tables |= _named(starts, _start_tables(len(index), length))
+    return tables
+
+
+def lines_of(manifest: Manifest, tile: Tile) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The rows and the columns that a tile keeps, counted from its corner."""
+    return manifest.grid.rows_kept(tile, manifest.mode == "local"), manifest.grid.cols_in(tile)
+
+
+def _named(group: str, tables: Mapping[str, Table]) -> dict[str, Table]:
+    return {f"{group}/{name}": table for name, table in tables.items()}
+
+
+def _line_tables(lines: int, length: int) -> dict[str, Table]:
+    """See `longalign.store.codec.PackedLines`, and `NO_LINES` there."""
+    if not lines:
+        return dict.fromkeys(("index", "anchors", "steps", "gaps"), Table.of(0, 0, dtypes=["<i1"]))
+    return {
+        "index": Table.of(lines, dtypes=["<i8"]),
+        "anchors": Table.of(lines, length // ANCHOR_STRIDE + 1, dtypes=["<i4"]),
+        "steps": Table.of(lines, length, dtypes=_NARROW),
+        "gaps": Table.of(lines, length, dtypes=_NARROW),
+    }
+
+
+def _start_tables(lines: int, length: int) -> dict[str, Table]:
+    """See `longalign.store.starts.PackedStarts`, and `NO_STARTS` there."""
+    if not lines:
+        return dict.fromkeys(("index", "anchors", "steps", "states"), Table.of(0, 0, dtypes=["<i1"]))
+    return {
+        "index": Table.of(lines, dtypes=["<i8"]),
+        "anchors": Table.of(lines, 4, (length - 1) // ANCHOR_STRIDE + 1, dtypes=["<i4"]),
+        "steps": Table.of(lines, 4, length - 1, dtypes=_NARROW),
+        "states": Table.of(lines, 2, length, dtypes=["|u1"], numbers=_STATES),
+    }
+
+
+def path_tables(manifest: Manifest) -> dict[str, Table]:
+    """The datasets of the path: each waypoint is above or to the left of the one before it."""
+    rows, cols = manifest.query.length, manifest.target.length
+    numbers = {"i": (0, rows), "j": (0, cols), "state": _STATES, "value": _INT32}
+    return {name: Table.up_to(rows + cols + 1, "<i8", limits) for name, limits in numbers.items()}
+
+
+def piece_tables(manifest: Manifest) -> dict[str, Table]:
+    """The datasets of a piece: each run takes a letter at least."""
+    letters = manifest.query.length + manifest.target.length
+    return {
+        "ops": Table.up_to(letters, "|u1", (0, 2)),
+        "lengths": Table.up_to(letters, "<i8", (1, letters)),
+    }
+
+
+def letters_table(record: SequenceRecord) -> Table:
+    """The letters of a sequence."""
+    return Table.of(record.length, dtypes=["|u1"])
+
+
+# --- reading
+
+
+def check_file(file: h5py.File, run: bytes) -> None:
+    """Raise ValueError unless a file belongs to a run and is as long as HDF5 has made it."""
+    descriptor = file.id.get_vfd_handle()
+    head = os.pread(descriptor, _SUPERBLOCK_BYTES, 0)
+    if not head.startswith(_SIGNATURE) or head[_VERSION_AT] not in _VERSIONS:
+        raise ValueError("it does not begin as a file of this program does")
+    if int.from_bytes(head[_LENGTH_AT : _LENGTH_AT + 8], "little") != os.fstat(descriptor).st_size:
+        raise ValueError("it has another length than when it was written")
+    if _mark(file) != run:
+        raise ValueError("it belongs to another run")
+
+
+def look_up(file: h5py.File, name: str, table: Table) -> Blocks:
+    """Where the blocks of a dataset lie. Raises ValueError or KeyError unless it is as the table says."""
+    dataset = _dataset(file, name)
+    if not _has_type(dataset, table.dtypes):
+        raise ValueError(f"{name} has another type than when it was written")
+    if not _fits(dataset.shape, table.sizes):
+        raise ValueError(f"{name} has the shape {dataset.shape}, which it cannot have here")
+    return Blocks.of(dataset)
+
+
+def read(file: h5py.File, name: str, table: Table) -> NDArray[Any]:
+    """All of a dataset. Raises ValueError or KeyError unless it is as the table says."""
+    values = look_up(file, name, table).all(file.id.get_vfd_handle())
+    if table.numbers is not None and values.size:
+        least, most = table.numbers
+        if not least <= values.min() <= values.max() <= most:
+            raise ValueError(f"{name} has a number outside {least} to {most}")
+    return values
+
+
+def read_all(file: h5py.File, tables: Mapping[str, Table]) -> list[NDArray[Any]]:
+    """Columns of equal length. Raises ValueError or KeyError unless they are as the tables say."""
+    columns = [read(file, name, table) for name, table in tables.items()]
+    if len({len(column) for column in columns}) != 1:
+        raise ValueError(f"{', '.join(tables)} have different lengths")
+    return columns
+
+
+def check_place(file: h5py.File, manifest: Manifest, tile: Tile) -> None:
+    """Raise ValueError unless a file is that of a tile, with the lines that the tile keeps."""
+    if any(number(file, name) != getattr(tile, name) for name in ("i0", "i1", "j0", "j1")):
+        raise ValueError("it belongs to another tile")
+    tables = tile_tables(manifest, tile)
+    for sides in (LINES, STARTS) if manifest.is_eager else (LINES,):
+        for side, lines in zip(sides, lines_of(manifest, tile), strict=True):
+            name = f"{side}/index"
+            if read(file, name, tables[name]).ravel().tolist() != [*lines]:
+                raise ValueError(f"{name} names other lines than the tile keeps")
+
+
+def best_cell(file: h5py.File, manifest: Manifest, tile: Tile) -> BestCell:
+    """The best cell of a tile. Raises ValueError if the tile cannot have it."""
+    best = BestCell(*(number(file, f"best_{name}") for name in ("score", "i", "j")))
+    if best == BestCell():
+        return best
+    inside = tile.i0 < best.i <= tile.i1 and tile.j0 < best.j <= tile.j1
+    if manifest.mode != "local" or not inside or best.score <= 0:
+        raise ValueError("best_score, best_i and best_j are not those of a cell of the tile")
+    if best.score > manifest.scoring.highest * min(best.i, best.j):
+        raise ValueError(f"best_score {best.score} is more than any alignment that ends there scores")
+    return best
+
+
+def number(file: h5py.File, name: str) -> int:
+    """An attribute that is a whole number. Raises ValueError or TypeError if it is anything else."""
+    import h5py
+
+    return int(_attribute(file, name, h5py.h5t.INTEGER))
+
+
+def flag(file: h5py.File, name: str) -> bool:
+    """An attribute that is true or false. Raises ValueError or TypeError if it is anything else."""
+    import h5py
+
+    return bool(_attribute(file, name, h5py.h5t.ENUM))
+
+
+def _mark(file: h5py.File) -> Any:
+    """The attribute `run`.
+
+    A text of variable length is refused unread: HDF5 keeps it where no checksum covers it, and may hang.
+    """
+    import h5py
+
+    kind = file.attrs.get_id("run").get_type()
+    if kind.get_class() == h5py.h5t.STRING and (kind.is_variable_str() or kind.get_size() > _LONGEST_MARK):
+        raise ValueError("attribute run is not of a fixed length")
+    return _attribute(file, "run", h5py.h5t.STRING)
+
+
+def _attribute(file: h5py.File, name: str, kind: int) -> Any:
+    """A single value of the root group. Raises ValueError if it is of another kind, KeyError if missing."""
+    attribute = file.attrs.get_id(name)
+    if attribute.shape != () or attribute.get_type().get_class() != kind:
+        raise ValueError(f"attribute {name} has another type or shape than when it was written")
+    return file.attrs[name]
+
+
+def _dataset(file: h5py.File, name: str) -> h5py.Dataset:
+    """A dataset in this very file. Raises ValueError if there is none of this name."""
+    import h5py
+
+    found: Any = file
+    for step in name.split("/"):
+        if not isinstance(found, h5py.Group) or not found.id.links.exists(step.encode()):
+            raise ValueError(f"{name} is missing")
+        if found.id.links.get_info(step.encode()).type != h5py.h5l.TYPE_HARD:
+            raise ValueError(f"{name} is a link to elsewhere")
+        found = found[step]
+    if not isinstance(found, h5py.Dataset):
+        raise ValueError(f"{name} is not a dataset")
+    return found
+
+
+def _has_type(dataset: h5py.Dataset, dtypes: Sequence[str]) -> bool:
+    """Whether its numbers are of one of these types: h5py itself takes enumerations for integers."""
+    import h5py
+
+    stored = dataset.id.get_type()
+    return any(stored.equal(h5py.h5t.py_create(np.dtype(dtype))) for dtype in dtypes)
+
+
+def _fits(shape: tuple[int, ...] | None, sizes: tuple[range, ...]) -> bool:
+    if shape is None or len(shape) != len(sizes):
+        return False
+    return all(size in known for size, known in zip(shape, sizes, strict=True))
