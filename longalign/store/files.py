@@ -173,7 +173,8 @@ def open_hdf5(path: Path) -> h5py.File:
 def open_regular(path: Path) -> FileIO:
     """A regular file, or a link to one, to be read.
 
-    Raises OSError as `open` does, and StoreError if it is of another kind. A pipe whose other end nobody has opened is not waited for.
+    Raises OSError as `open` does, and StoreError if it is of another kind. A pipe whose other end nobody has
+    opened is not waited for.
     """
     try:
         file = FileIO(path, "r", opener=_open_at_once)

@@ -87,7 +87,7 @@ class Lock:
             file = os.open(self._path, os.O_RDONLY | _SAFELY)
         try:
             self._refuse_others(os.fstat(file))
-            content = os.pread(file, len(_OURS), 0)
+            content = os.read(file, len(_OURS))
             if content and content != _OURS:
                 raise StoreError(f"{self._path}: is not the lock file of a store: it holds something else")
         except BaseException:
@@ -118,8 +118,10 @@ class Lock:
             raise StoreError(f"{self._path.parent}: the store is in use by {self._holder()}") from None
 
     def _holder(self) -> str:
-        text = b"" if self._file is None else os.pread(self._file, 200, 0)
-        return text.decode(errors="replace").strip() or "another process"
+        if self._file is None:
+            return "another process"
+        os.lseek(self._file, 0, os.SEEK_SET)
+        return os.read(self._file, 200).decode(errors="replace").strip() or "another process"
 
     def _is_in_place(self) -> bool:
         """Whether the lock file is still the one that was opened."""
