@@ -139,7 +139,8 @@ def other_shape(file: h5py.File, name: str, rng: random.Random) -> None:
         lambda: values.ravel()[0] if values.size else values.reshape(-1),
         lambda: values[None],
     ]
-    written(file, name, np.asarray(rng.choice(ways)()))
+    others = [np.asarray(way()) for way in ways]
+    written(file, name, rng.choice([other for other in others if other.shape != values.shape]))
 
 
 def missing(file: h5py.File, name: str, rng: random.Random) -> None:
@@ -274,7 +275,13 @@ def forge_attribute(store: Path, rng: random.Random) -> str:
 
 def forge_entry(store: Path, rng: random.Random) -> str:
     """Something else in the place of a file or of a folder, or bytes after the end of a file."""
-    names = ["manifest.json", "lock", "tiles", "pieces", *(str(path.relative_to(store)) for path in files(store))]
+    names = [
+        "manifest.json",
+        "lock",
+        "tiles",
+        "pieces",
+        *(str(path.relative_to(store)) for path in files(store)),
+    ]
     name = rng.choice(names)
     path = store / name
     how = rng.choice(["pipe", "folder", "link to nowhere", "link to a device", "text", "longer"])

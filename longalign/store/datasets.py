@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from numpy.typing import NDArray
 
 from longalign.store.blocks import write_blocks
@@ -51,5 +52,10 @@ def write(
 
 
 def describe(dataset: h5py.Dataset, description: str, units: str) -> None:
-    dataset.attrs["description"] = description
-    dataset.attrs["units"] = units
+    say(dataset, "description", description)
+    say(dataset, "units", units)
+
+
+def say(item: h5py.HLObject, name: str, text: str) -> None:
+    """A text as an attribute, of fixed length: HDF5 keeps other texts where no checksum covers them."""
+    item.attrs[name] = np.bytes_(text)

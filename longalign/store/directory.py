@@ -56,6 +56,7 @@ from longalign.store.datasets import (
     START_DATASETS,
     STARTS,
     describe,
+    say,
     write,
 )
 from longalign.store.files import new_hdf5, open_hdf5, open_regular, temporary_name
@@ -262,8 +263,8 @@ class DirectoryStore:
             begun.abandon()
             begun = BegunFile(partial(self._new, path))
         with begun.finished() as file:
-            file.attrs["description"] = "boundaries of one tile: cells i0 < i <= i1, j0 < j <= j1"
-            file.attrs["units"] = "letters"
+            say(file, "description", "boundaries of one tile: cells i0 < i <= i1, j0 < j <= j1")
+            say(file, "units", "letters")
             for name in ("i0", "i1", "j0", "j1"):
                 file.attrs[name] = getattr(tile, name)
             for name in ("score", "i", "j"):
@@ -348,8 +349,8 @@ class DirectoryStore:
     def put_path(self, waypoints: Iterable[Waypoint], complete: bool) -> None:
         points = list(waypoints)
         with self._new(self.path / "path.h5") as file:
-            file.attrs["description"] = "start states from the end cell backwards"
-            file.attrs["units"] = "letters"
+            say(file, "description", "start states from the end cell backwards")
+            say(file, "units", "letters")
             file.attrs["complete"] = complete
             for name, (description, units) in PATH_DATASETS.items():
                 values = np.array([getattr(point, name) for point in points], np.int64)
