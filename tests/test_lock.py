@@ -331,14 +331,14 @@ def test_a_finished_store_that_cannot_be_written_to_is_resumed_for_output(read_o
 
 def test_what_would_have_to_be_written_to_a_read_only_store_is_one_line(read_only):
     (read_only / "pieces" / "p000000.h5").unlink()
-    with as_another_user(), pytest.raises(StoreError, match="s/lock: cannot be written: Permission denied"):
+    with as_another_user(), pytest.raises(StoreError, match="s: cannot be written: Permission denied"):
         resume(read_only)
 
 
 def test_a_damaged_tile_of_a_read_only_store_is_one_line(read_only):
     (read_only / "tiles" / "r00000c00000.h5").write_bytes(b"rubbish")
     (read_only / "tiles" / "r00000c00000.h5").chmod(0o444)
-    with as_another_user(), pytest.raises(StoreError, match="s/lock: cannot be written: Permission denied"):
+    with as_another_user(), pytest.raises(StoreError, match="s: cannot be written: Permission denied"):
         resume(read_only)
 
 

@@ -483,7 +483,7 @@ with small_geometry():
 """
 
 
-@pytest.mark.parametrize("limit", [0, 1000, 7000])
+@pytest.mark.parametrize("limit", [0, 1000, 3000])
 def test_a_file_that_cannot_grow_is_one_line_and_the_run_goes_on_later(tmp_path, limit):
     """HDF5 crashes the whole process if it meets this itself."""
     path = tmp_path / "s"

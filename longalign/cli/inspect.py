@@ -66,7 +66,7 @@ def inspect(path: Path) -> dict[str, object]:
 def _size(path: Path) -> int:
     """Bytes of a file; 0 for a folder, and for a file that has been renamed meanwhile."""
     try:
-        found = path.stat()
+        found = path.lstat()
     except FileNotFoundError:
         return 0
     return found.st_size if stat.S_ISREG(found.st_mode) else 0

@@ -61,7 +61,7 @@ class Lock:
     def check(self) -> None:
         """Raise StoreError unless the store is still ours to write to."""
         if self.refusal is not None:
-            raise NotWritten(f"{self._path}: cannot be written: {self.refusal.strerror}")
+            raise NotWritten(f"{self._path.parent}: cannot be written: {self.refusal.strerror}")
         if not self._is_in_place():
             raise StoreError(
                 f"{self._path}: was deleted or replaced while this run held it, and another run may be at "
