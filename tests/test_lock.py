@@ -19,6 +19,7 @@ from runs import PAIR, SmallTiles, small_geometry, using
 
 from longalign import pipeline
 from longalign.boundary import BestCell
+from longalign.cli.inspect import inspect
 from longalign.errors import StoreError
 from longalign.events import Event, Notice
 from longalign.store import DirectoryStore, Piece, TileRecord
@@ -237,6 +238,11 @@ def test_links_to_folders_are_used_and_not_cleaned(store):
     PAIR.check(run(link, emit=events.append))
     assert not [event for event in events if isinstance(event, Notice)]
     assert (tiles / leftover).exists()
+
+
+def test_a_link_in_a_circle_is_no_hindrance_to_inspect(store):
+    (store / "loop").symlink_to("loop")
+    assert inspect(store)["damaged"] == []
 
 
 @pytest.mark.parametrize("name", ["tiles", "pieces"])

@@ -64,10 +64,10 @@ def inspect(path: Path) -> dict[str, object]:
 
 
 def _size(path: Path) -> int:
-    """Bytes of a file; 0 for a folder, and for a file that has been renamed meanwhile."""
+    """Bytes of a file; 0 for a folder, and for what cannot be looked at, such as a file renamed meanwhile."""
     try:
-        found = path.lstat()
-    except FileNotFoundError:
+        found = path.stat()
+    except OSError:
         return 0
     return found.st_size if stat.S_ISREG(found.st_mode) else 0
 

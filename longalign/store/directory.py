@@ -48,7 +48,7 @@ from longalign.store import schema
 from longalign.store.base import DamagedFile, DamagedTile, Piece, TileRecord
 from longalign.store.begun import BegunFile
 from longalign.store.blocks import Blocks
-from longalign.store.codec import PackedLines
+from longalign.store.codec import NO_LINES, PackedLines
 from longalign.store.datasets import (
     LINE_DATASETS,
     LINES,
@@ -301,7 +301,8 @@ class DirectoryStore:
             return {name: _LazyDataset(self, path, key, tables[key], damaged) for name, key in keys.items()}
 
         # Which lines there are the grid says; that the file says the same has been seen to.
-        indices = [np.array(lines, np.int64) for lines in schema.lines_of(self.manifest, tile)]
+        lines = schema.lines_of(self.manifest, tile)
+        indices = [np.array(line, np.int64) if line else NO_LINES.index for line in lines]
         rows, cols = (
             PackedLines(index=index, **datasets(side, LINE_DATASETS))
             for side, index in zip(LINES, indices, strict=True)
