@@ -173,8 +173,7 @@ def _cuts(fields: Fields, cuts: str, tiles: str, length: int) -> tuple[tuple[int
     chunk_cuts, tile_cuts = (fields.wholes(name, 0, length) for name in (cuts, tiles))
     for name, values in ((cuts, chunk_cuts), (tiles, tile_cuts)):
         increasing = all(before < after for before, after in pairwise(values))
-        ends = (values[0], values[-1]) if len(values) > 1 else None
-        if ends != (0, length) or not (increasing or values == (0, 0)):
+        if not values or (values[0], values[-1]) != (0, length) or not increasing:
             raise InputError(f"{fields.name(name)}: must increase from 0 to the length {length}")
     if not set(tile_cuts) <= set(chunk_cuts):
         raise InputError(f"{fields.name(tiles)}: must be among {cuts}")
