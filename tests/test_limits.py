@@ -19,7 +19,7 @@ MATRIX = ["--gap-open", "10", "--gap-extend", "1", "-q", "--matrix"]
 
 
 @pytest.fixture
-def store():
+def store(folder):  # noqa: F811
     """A finished store, its output, and the command lines that use them."""
     assert longalign("align", *PAIR, "-q", "--store", "s", "-o", "x.paf").returncode == 0
 

@@ -51,7 +51,7 @@ def test_a_signal_at_any_moment(form, number, times):
 
 
 def in_process(body):
-    """Run a process whose command is `body`, the body of a function."""
+    """Run a process whose command is `body`, the body of a function, by `python -m`."""
     lines = "\n".join(f"    {line}" for line in body.splitlines())
     program = (
         "import os, signal, sys\n"
@@ -61,8 +61,10 @@ def in_process(body):
         "from longalign.__main__ import main\n"
         "sys.exit(main())\n"
     )
+    # A module, as CPython treats a KeyboardInterrupt within `-m` in a way of its own.
+    Path("program.py").write_text(program)
     return subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "-m", "program"], capture_output=True, text=True, check=False, timeout=60
     )
 
 
