@@ -274,7 +274,9 @@ def test_what_is_no_file_in_the_place_of_a_tile_is_one_line_and_left_alone(store
     assert path.exists()
 
 
-@pytest.mark.parametrize("name", ["lock", "sequences.h5", "tiles", temporary_name("path.h5")])
+@pytest.mark.parametrize(
+    "name", ["lock", "sequences.h5", "tiles", ".tmp-0123456789abcdef0123456789abcdef-path.h5"]
+)
 def test_a_directory_with_a_pipe_in_it_is_no_place_for_a_store(tmp_path, name):
     path = tmp_path / "s"
     path.mkdir()
