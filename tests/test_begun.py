@@ -101,9 +101,11 @@ def test_a_piece_that_comes_twice_or_too_early_is_refused():
 @pytest.mark.parametrize("name", ["steps", "gaps", "anchors"])
 def test_a_buffer_that_is_changed_in_memory_is_noticed_on_reading(store, name):
     """The checksum is that of the values as they came."""
-    rows, values = packer([line(0)], deflates=True), line(0)
+    values, other = line(0), line(1)
+    rows = packer([values, other], deflates=True)
     with store.begun(TILE) as begun:
         follow(begun, rows)
+        rows.put(1, 0, other.h[1:], other.gap[1:])
         rows.put(0, 0, values.h[1:101], values.gap[1:101])
         getattr(rows, f"_{name}")._begun[0, 0] ^= 1
         rows.put(0, 100, values.h[101:], values.gap[101:])
