@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longalign.errors import InputError
+from longalign.sequence import read_sequence
 from longalign.fasta import read_record
 from longalign.fasta.source import DamagedGzip
 from longalign.fasta.stream import parse
@@ -220,3 +221,12 @@ def test_waiting_for_input_can_be_interrupted(before: bytes) -> None:
         end_of_patience.join()
         os.close(read)
         os.close(write)
+
+
+@pytest.mark.parametrize("separator", ["\x1f", "\x1c", "\u00a0", "\u0085"])
+def test_a_name_is_not_cut_at_what_is_no_white_space_of_a_header(tmp_path, separator):
+    (tmp_path / "a.fa").write_text(f">a{separator}b c\nACGT\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"a\.fa: a sequence name must be one printable word, not 'a.*b'"):
+        read_sequence(tmp_path / "a.fa")
+    with pytest.raises(InputError, match=r"no record"):
+        read_sequence(f"{tmp_path / 'a.fa'}:a")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 from longalign.errors import InputError
@@ -9,6 +10,9 @@ from longalign.fasta.index import has_fresh_index, read_indexed
 from longalign.fasta.selection import Choice, Record, choose, readings
 from longalign.fasta.source import STDIN, DamagedGzip, open_chunks
 from longalign.fasta.stream import parse
+
+#: What ends a name. Python's own `split` knows more, such as control characters, at which names would be cut.
+_WHITESPACE = re.compile(r"[ \t\v\f\r]+")
 
 
 def read_record(path: str, selector: str | None = None) -> Record:
@@ -67,14 +71,13 @@ class _Scan:
 
     def begin(self, line: int, header: str) -> bytearray | None:
         """Note a record; returns what is to take its letters, if they are wanted."""
-        words = header.split(maxsplit=1)
-        if not words:
+        name, *description = re.split(_WHITESPACE, header.strip(" \t\v\f\r"), maxsplit=1)
+        if not name:
             self.nameless = self.nameless or line
             return None
-        name = words[0]
         self.names.append(name)
         self.line = line
         if name not in self._wanted and not (None in self._wanted and len(self.names) == 1):
             return None
-        body = self.bodies[name] = _Body(words[1].rstrip() if len(words) > 1 else "")
+        body = self.bodies[name] = _Body("".join(description).rstrip())
         return body.letters

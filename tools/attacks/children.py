@@ -65,7 +65,11 @@ class Ended:
 
 
 class Hang(Fault):
-    """A run that does not end; the text says in which functions it is."""
+    """A run that does not end; the text says in which functions it is, `stacks` where all its threads are."""
+
+    def __init__(self, text: str, stacks: str) -> None:
+        super().__init__(text)
+        self.stacks = stacks
 
 
 class Child:
@@ -141,7 +145,9 @@ class Child:
         _, status = os.waitpid(self.pid, 0)
         os.close(self._waiting)
         if not in_time:
-            raise Hang(f"hang: not over after {seconds:g} seconds, in {self._where()}")
+            raise Hang(
+                f"hang: not over after {seconds:g} seconds, in {self._where()}", self._stacks.read_text()
+            )
         out, err = (path.read_text(errors="replace") for path in (self._out, self._err))
         return Ended(os.waitstatus_to_exitcode(status), out, err)
 

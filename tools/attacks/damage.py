@@ -109,7 +109,8 @@ def essence(line: bytes) -> list[bytes]:
 
 
 def _files(store: Path, pattern: str = "**/*") -> list[Path]:
-    return sorted(path for path in store.glob(pattern) if path.is_file())
+    """Regular files: what is written to a link would reach another file."""
+    return sorted(path for path in store.glob(pattern) if path.is_file() and not path.is_symlink())
 
 
 def _harm(store: Path, rng: random.Random) -> tuple[str, bool]:

@@ -72,7 +72,7 @@ class Faults(Attack):
             _finish(run_forked(again, folder, problem.sizes))
             _check(problem, output, "the run after the fault")
         except Hang as hang:
-            if fault == "no memory" and _is_of_python(str(hang)):
+            if fault == "no memory" and _is_of_python(hang):
                 return 1
             raise Fault(f"{what}: {hang}") from hang
         except Fault as wrong:
@@ -80,9 +80,9 @@ class Faults(Attack):
         return 1
 
 
-def _is_of_python(hang: str) -> bool:
-    """Whether it is in `Thread.start`: CPython waits for ever for a thread without memory to begin."""
-    return re.search(r"threading\.py:\d+ start\b", hang) is not None
+def _is_of_python(hang: Hang) -> bool:
+    """Whether a thread is in `Thread.start`: CPython waits forever for a thread without memory to begin."""
+    return re.search(r'threading\.py", line \d+ in start\b', hang.stacks) is not None
 
 
 def _is_store(path: Path) -> bool:
