@@ -19,10 +19,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longalign.errors import InputError
-from longalign.sequence import read_sequence
 from longalign.fasta import read_record
 from longalign.fasta.source import DamagedGzip
 from longalign.fasta.stream import parse
+from longalign.sequence import read_sequence
 
 #: What a parser could trip over, in every order.
 TOKENS = [

@@ -38,6 +38,7 @@ from longalign.reference import ReferenceBackend, matrices
 from longalign.scoring import NEG_INF, Scoring
 from longalign.sequence import Sequence, read_sequence
 from longalign.store import DirectoryStore, Manifest, MemoryStore, Piece, TileRecord, codec, filters, tables
+from longalign.store import files as store_files
 from longalign.store.base import DamagedTile
 from longalign.store.codec import Packer, pack
 from longalign.store.files import atomic_path, temporary_name
@@ -907,3 +908,13 @@ def test_a_tile_of_another_run_is_damage(tmp_path, finished):
         shutil.copy(finished / "tiles" / "r00000c00000.h5", store.tile_path(0, 0))
         with pytest.raises(DamagedTile, match="another run"):
             store.get_tile(GRID.tile(0, 0))
+
+
+def test_what_hdf5_still_writes_after_its_file_was_closed_is_dropped(tmp_path):
+    """As when an interrupt strikes within h5py: HDF5 lets go of the file only later."""
+    with store_files._Forgiving(tmp_path / "f.h5", "x+") as content:
+        file = h5py.File(content, "w", libver="latest")
+        file["values"] = np.arange(1000)
+    size = (tmp_path / "f.h5").stat().st_size
+    file.close()
+    assert (tmp_path / "f.h5").stat().st_size == size

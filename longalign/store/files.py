@@ -105,7 +105,8 @@ class _Forgiving(FileIO):
     """A file that takes all that HDF5 writes, as that may crash the process where a disk is full.
 
     `refusal` is what the disk said first; nothing is written from then on. What has been written goes to the
-    disk meanwhile, so whoever makes sure of that in the end need not wait for much.
+    disk meanwhile, so whoever makes sure of that in the end need not wait for much. Nothing is written after
+    the file has been closed, either: where an interrupt strikes within h5py, HDF5 lets go of it only later.
     """
 
     refusal: OSError | None = None
@@ -118,6 +119,8 @@ class _Forgiving(FileIO):
     def write(self, data: Buffer) -> int:
         left = memoryview(data).cast("B")
         size = len(left)
+        if self.closed:
+            return size
         try:
             while len(left) and self.refusal is None:
                 left = left[super().write(left) :]
@@ -151,7 +154,16 @@ class _Forgiving(FileIO):
         self.settle()
         super().close()
 
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        return offset if self.closed else super().seek(offset, whence)
+
+    def flush(self) -> None:
+        if not self.closed:
+            super().flush()
+
     def truncate(self, size: int | None = None) -> int:
+        if self.closed:
+            return size or 0
         try:
             return super().truncate(size)
         except OSError as error:
