@@ -79,6 +79,8 @@ def _run(
         while running or time.monotonic() < deadline:
             while usable and len(running) < options.jobs and (left := deadline - time.monotonic()) > 0:
                 name = min(usable, key=lambda name: _share(name, usable, tallies, running))
+                if running and (usable[name].alone or any(one.attack.alone for one in running)):
+                    break
                 first = slices[name] * _BLOCK
                 slices[name] += 1
                 seconds = min(length, left)
@@ -116,10 +118,10 @@ def _show(failure: Failure) -> None:
 
 
 def _table(tallies: dict[str, Tally], seconds: float) -> None:
-    print(f"{'attack':10} {'cases':>9} {'tried':>9} {'':18} {'failures':>8} {'seconds':>8}")
+    print(f"{'attack':11} {'cases':>9} {'tried':>9} {'':18} {'failures':>8} {'seconds':>8}")
     for name, tally in tallies.items():
         print(
-            f"{name:10} {tally.cases:9} {tally.tried:9} {tally.unit:18} "
+            f"{name:11} {tally.cases:9} {tally.tried:9} {tally.unit:18} "
             f"{len(tally.failures):8} {tally.seconds:8.0f}"
         )
     failures = sum(len(tally.failures) for tally in tallies.values())

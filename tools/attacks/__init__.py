@@ -7,7 +7,7 @@ from importlib import import_module
 from attacks.base import Attack
 
 #: In the order in which a campaign starts them.
-NAMES = ("exactness", "kills", "damage", "fuzz", "faults", "limits", "rivals", "cluster", "gpu")
+NAMES = ("exactness", "kills", "damage", "fuzz", "faults", "limits", "rivals", "cluster", "gpu", "gpu_memory")
 
 
 def load(name: str) -> type[Attack]:

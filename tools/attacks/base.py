@@ -54,6 +54,8 @@ class Attack:
     weight: ClassVar[float] = 1.0
     #: A case that takes longer (seconds) is a failure.
     limit: ClassVar[float] = 60.0
+    #: Whether a case must be the only one that is running, as it takes what others need.
+    alone: ClassVar[bool] = False
     #: What `run` counts.
     unit: ClassVar[str] = "cases"
 

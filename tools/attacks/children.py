@@ -172,7 +172,8 @@ def _exit_code(run: Callable[[], int]) -> int:
 def environment(sizes: Sizes | None = None) -> dict[str, str]:
     """That of a real process: without the shim, with this checkout."""
     variables = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
-    return {**variables, "PYTHONPATH": str(ROOT), **(sizes.environment() if sizes else {})}
+    path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
+    return {**variables, "PYTHONPATH": path, **(sizes.environment() if sizes else {})}
 
 
 def real_command(arguments: Sequence[object], sizes: Sizes | None = None) -> list[str]:

@@ -1,11 +1,9 @@
-"""A GPU that is shared, full or interrupted: only with `--backend cuda`.
+"""A GPU that is shared or interrupted: only with `--backend cuda`.
 
 Real processes align over small tiles on the first GPU. One of these happens, and is asserted:
 
 - a signal at a random instant, also during a launch: exit code 130, 143 or 0 and one line; `resume` is right;
 - two processes on the GPU at once: both are right;
-- a process that has taken nearly all of the GPU's memory: the run is right, or exits with 1, 2 or 3 and one
-  line;
 - the time limit of a batch system, which sends SIGTERM and, a while later, SIGKILL: the run ends within that
   while.
 
@@ -20,6 +18,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
@@ -29,19 +28,9 @@ from attacks.damage import essence
 from attacks.small import Sizes
 
 _SMALL = Path(__file__).with_name("small.py")
-_SECONDS = 120.0
+SECONDS = 120.0
 _GRACE = 10.0
-_SIZES = Sizes(2800, 700, 3600)
-
-#: Takes a GPU's memory but for some MiB, says so, and keeps it until its stdin is closed.
-_HOG = """
-import sys
-from numba import cuda
-free, _ = cuda.current_context().get_memory_info()
-taken = [cuda.device_array(max(1, free - {left} * 2**20), "u1")]
-print("taken", flush=True)
-sys.stdin.read()
-"""
+SIZES = Sizes(2800, 700, 3600)
 
 
 class Gpu(Attack):
@@ -65,19 +54,24 @@ class Gpu(Attack):
 
     def run(self, rng: random.Random) -> int:
         folder = self.fresh()
-        kind = rng.choice([self._signal, self._signal, self._signal, self._two, self._hog, self._time_limit])
+        kind = rng.choice(self._kinds())
         self.note(kind.__name__)
         try:
             return kind(rng, folder)
         except Fault as fault:
             raise Fault(f"{kind.__name__.strip('_')}: {fault}") from fault
 
+    def _kinds(self) -> list[Callable[[random.Random, Path], int]]:
+        """What may happen."""
+        return [self._signal, self._signal, self._signal, self._two, self._time_limit]
+
     def _make(self) -> list[bytes]:
         folder = self.fresh("expected")
-        run_real(_command(folder), folder, _SIZES, _SECONDS).check({0}, "undisturbed")
+        run_real(command(folder), folder, SIZES, SECONDS).check({0}, "undisturbed")
         return essence((folder / "out").read_bytes())
 
-    def _check(self, folder: Path) -> None:
+    def check(self, folder: Path) -> None:
+        """Raise Fault unless the output is that of an undisturbed run."""
         found = essence((folder / "out").read_bytes())
         expect(found == self._expected(), f"wrote {found}, not {self._expected()}")
 
@@ -87,11 +81,11 @@ class Gpu(Attack):
             process, number = _start(folder), rng.choice([signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
             time.sleep(rng.uniform(0.5, 6))
             process.send_signal(number)
-            ended = _wait(process, _SECONDS)
+            ended = _wait(process, SECONDS)
             if number != signal.SIGKILL:
                 ended.check({0, INTERRUPTED[number]}, f"a run struck by {number.name}")
-        run_real(_command(folder), folder, _SIZES, _SECONDS).check({0}, "the last run")
-        self._check(folder)
+        run_real(command(folder), folder, SIZES, SECONDS).check({0}, "the last run")
+        self.check(folder)
         return kills
 
     def _two(self, rng: random.Random, folder: Path) -> int:
@@ -99,28 +93,9 @@ class Gpu(Attack):
         for one in folders:
             one.mkdir()
         for process in [_start(one) for one in folders]:
-            _wait(process, _SECONDS).check({0}, "one of two runs")
+            _wait(process, SECONDS).check({0}, "one of two runs")
         for one in folders:
-            self._check(one)
-        return 1
-
-    def _hog(self, rng: random.Random, folder: Path) -> int:
-        left = rng.choice([8, 64, 200, 500, 1000])
-        hog = subprocess.Popen(
-            [sys.executable, "-c", _HOG.format(left=left)], env=environment(), stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, text=True,
-        )  # fmt: skip
-        assert hog.stdout is not None
-        try:
-            expect(hog.stdout.readline().strip() == "taken", "the memory of the GPU could not be taken")
-            ended = run_real(_command(folder), folder, _SIZES, _SECONDS)
-        finally:
-            hog.communicate()
-        ended.check({0, 1, 2, 3}, f"with {left} MiB left")
-        if ended.code == 0:
-            self._check(folder)
-        run_real(_command(folder), folder, _SIZES, _SECONDS).check({0}, "with all memory again")
-        self._check(folder)
+            self.check(one)
         return 1
 
     def _time_limit(self, rng: random.Random, folder: Path) -> int:
@@ -131,7 +106,7 @@ class Gpu(Attack):
         return 1
 
 
-def _command(folder: Path) -> list[str]:
+def command(folder: Path) -> list[str]:
     """Beginning and going on are one command."""
     data = Path(__file__).resolve().parents[2] / "tests" / "data"
     pair = [str(data / name) for name in ("human_mito.NC_012920.1.fa.gz", "chimp_mito.NC_001643.1X.fa.gz")]
@@ -141,7 +116,7 @@ def _command(folder: Path) -> list[str]:
 
 def _start(folder: Path) -> subprocess.Popen[str]:
     return subprocess.Popen(
-        _command(folder), cwd=folder, env=environment(_SIZES), stdin=subprocess.DEVNULL,
+        command(folder), cwd=folder, env=environment(SIZES), stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
 
