@@ -18,6 +18,15 @@ pytest_plugins = ["pytester"]
 settings.register_profile("default", deadline=None, max_examples=100)
 settings.register_profile("ci", deadline=None, max_examples=100, derandomize=True, print_blob=True)
 settings.register_profile("thorough", deadline=None, max_examples=3000)
+# For `tools/mutations.py`: which test fails matters there, not on how small an example.
+settings.register_profile(
+    "unshrunk",
+    deadline=None,
+    derandomize=True,
+    database=None,
+    report_multiple_bugs=False,
+    phases=[Phase.explicit, Phase.generate],
+)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 # Shells have what they run in the background ignore Ctrl-C, and what that starts as well; tests send it.
