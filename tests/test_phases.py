@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from inputs import BODY
 from runs import (
     CPU,
+    PAIR,
     Geometry,
     Pair,
     SmallTiles,
@@ -28,7 +29,8 @@ from runs import (
     using,
 )
 
-from longalign.backends.base import TraceJob, no_progress
+from longalign.alignment import Op
+from longalign.backends.base import Progress, Runs, TraceJob, no_progress
 from longalign.boundary import State, Waypoint
 from longalign.errors import InternalError
 from longalign.phases.bisect import bisect
@@ -142,6 +144,20 @@ def test_a_lattice_that_contradicts_the_exit_is_an_internal_error():
     lattice = swept_lattice(Pair("ACGT", "ACGT", mode="global"))
     with pytest.raises(InternalError, match=r"no path of value 5 leads to cell \(4, 4\)"):
         stitch(lattice, [Waypoint(4, 4, State.H, 5)], ReferenceBackend())
+
+
+class Misled(SmallTiles):
+    """Traces a path that takes all letters, but is not the best one."""
+
+    def trace(self, jobs: list[TraceJob], progress: Progress = no_progress) -> list[Runs]:
+        ops = np.array([Op.INSERTION, Op.DELETION], np.uint8)
+        return [(ops, np.array([len(job.query), len(job.target)])) for job in jobs]
+
+
+@pytest.mark.parametrize("stored", [False, True], ids=["in memory", "in a store"])
+def test_an_alignment_that_is_not_worth_its_score_is_an_internal_error(tmp_path, stored):
+    with small_geometry(), pytest.raises(InternalError, match="re-scores to -?[0-9]+, not to the reported"):
+        PAIR.run(using(Misled()), tmp_path / "s" if stored else None)
 
 
 class Counting(SmallTiles):

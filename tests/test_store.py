@@ -10,6 +10,7 @@ import os
 import random
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -39,7 +40,7 @@ from longalign.scoring import NEG_INF, Scoring
 from longalign.sequence import Sequence, read_sequence
 from longalign.store import DirectoryStore, Manifest, MemoryStore, Piece, TileRecord, codec, filters, tables
 from longalign.store import files as store_files
-from longalign.store.base import DamagedTile
+from longalign.store.base import DamagedFile, DamagedTile
 from longalign.store.codec import Packer, pack
 from longalign.store.files import atomic_path, temporary_name
 from longalign.store.manifest import SequenceRecord
@@ -343,6 +344,28 @@ def test_a_write_that_fails_leaves_what_was_there(tmp_path, cause):
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_a_file_is_flushed_before_it_has_its_name_and_its_name_after(tmp_path, monkeypatch):
+    path, flushed = tmp_path / "x", []
+
+    def fsync(descriptor):
+        flushed.append((stat.S_ISDIR(os.fstat(descriptor).st_mode), path.exists()))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with atomic_path(path) as temporary:
+        temporary.write_text("new")
+    assert flushed == [(False, False), (True, True)]
+
+
+def test_whoever_reads_a_file_that_is_replaced_reads_the_old_one_to_its_end(tmp_path):
+    path = tmp_path / "x"
+    path.write_text("old")
+    with path.open() as reader:
+        with atomic_path(path) as temporary:
+            temporary.write_text("new")
+        assert reader.read() == "old"
+    assert path.read_text() == "new"
+
+
 def test_a_file_system_that_turns_read_only_is_one_line(tmp_path, monkeypatch):
     """Then what was begun cannot be removed either."""
 
@@ -578,12 +601,13 @@ def test_a_store_has_one_owner_who_may_die(tmp_path):
     command = [sys.executable, "-c", HOLD, str(tmp_path / "s")]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout.readline() == "held\n"
-        with pytest.raises(StoreError, match=f"the store is in use by process {holder.pid} on "):
-            DirectoryStore.open(tmp_path / "s")
-        assert DirectoryStore.attach(tmp_path / "s").manifest.program == "0"
-        holder.send_signal(signal.SIGKILL)
-        holder.wait()
-        DirectoryStore.open(tmp_path / "s").close()
+        try:
+            with pytest.raises(StoreError, match=f"the store is in use by process {holder.pid} on "):
+                DirectoryStore.open(tmp_path / "s")
+            assert DirectoryStore.attach(tmp_path / "s").manifest.program == "0"
+        finally:
+            holder.send_signal(signal.SIGKILL)
+    DirectoryStore.open(tmp_path / "s").close()
 
 
 def test_the_lock_is_free_again_after_a_failure(tmp_path, monkeypatch):
@@ -796,12 +820,25 @@ def test_a_data_block_of_zeros_is_noticed(copy, name):
         assert_noticed_or_harmless(copy, name, want)
 
 
-def test_a_tile_in_the_place_of_another_is_noticed(copy):
-    (copy / "tiles" / "r00000c00001.h5").replace(copy / "tiles" / "r00001c00001.h5")
+@pytest.mark.parametrize("other", ["r00000c00001.h5", "r00001c00000.h5"])
+def test_a_tile_in_the_place_of_another_is_noticed(copy, other):
+    (copy / "tiles" / other).replace(copy / "tiles" / "r00001c00001.h5")
     store = DirectoryStore.attach(copy)
     with pytest.raises(DamagedTile, match=r"r00001c00001\.h5: damaged: it belongs to another tile") as caught:
         store.get_tile(store.manifest.grid.tile(1, 1))
     assert (caught.value.row, caught.value.col) == (1, 1)
+
+
+@pytest.mark.parametrize("name", ["query", "target"])
+def test_other_letters_in_the_place_of_a_sequence_are_noticed(copy, name):
+    """The file is whole, and its checksums are right."""
+    store = DirectoryStore.attach(copy)
+    sequences = dict(zip(("query", "target"), store.sequences(), strict=True))
+    letters = sequences[name].letters[::-1].copy()
+    sequences[name] = dataclasses.replace(sequences[name], letters=letters)
+    store.put_sequences(**sequences)
+    with pytest.raises(DamagedFile, match=rf"sequences\.h5: damaged: the {name} has another SHA-256"):
+        DirectoryStore.attach(copy).sequences()
 
 
 def test_a_file_that_is_gone_between_two_looks_is_a_damaged_tile(copy):

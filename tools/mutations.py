@@ -1,6 +1,6 @@
 """Deliberate faults in the code, each of which the tests must notice.
 
-    python tools/mutations.py [--only WORD ...] [--jobs 1] [--limit 300] [--out FILE] [--list] [--sound]
+    python tools/mutations.py [--only WORD ...] [--jobs 1] [--limit 120] [--out FILE] [--list] [--sound]
 
 Each fault replaces one piece of text in a copy of the tracked files. The tests named with it then run there,
 until the first one fails. A fault that no test notices shows a gap in the tests, and the exit code is 1. With
@@ -117,7 +117,9 @@ def _judged(code: int | None, output: str) -> tuple[str, str]:
         return UNNOTICED, last
     if code < 0:
         return NOTICED, f"signal {-code} ended the tests"
-    failed = [line.split()[1] for line in lines if line.startswith(("FAILED ", "ERROR "))]
+    failed = [
+        line.partition(" ")[2].partition(" - ")[0] for line in lines if line.startswith(("FAILED ", "ERROR "))
+    ]
     return (NOTICED, failed[0]) if code == _A_TEST_FAILED and failed else (NOT_RUN, last)
 
 
@@ -164,7 +166,7 @@ def _parse() -> tuple[argparse.Namespace, Sequence[Fault]]:
     )
     parser.add_argument("--only", nargs="+", metavar="WORD", help="faults whose names contain one of these")
     parser.add_argument("--jobs", type=int, default=1, help="faults at a time")
-    parser.add_argument("--limit", type=float, default=300, help="seconds for the tests of one fault")
+    parser.add_argument("--limit", type=float, default=120, help="seconds for the tests of one fault")
     parser.add_argument("--out", type=Path, help="write the outcomes as JSON")
     parser.add_argument("--list", action="store_true", help="show the faults and run nothing")
     parser.add_argument("--sound", action="store_true", help="run the tests without the faults")
