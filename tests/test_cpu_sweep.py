@@ -13,6 +13,7 @@ import sys
 import threading
 from itertools import pairwise, product
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from longalign.backends.base import SweepJob
-from longalign.backends.cpu import CpuBackend, SweepGeometry, backend, workspace
+from longalign.backends.cpu import CpuBackend, SweepGeometry, backend, worker, workspace
 from longalign.backends.cpu.config import KernelConfig
 from longalign.backends.cpu.jit import compile_callee
 from longalign.backends.cpu.plan import cut_columns
@@ -282,6 +283,35 @@ def test_the_best_cell_does_not_depend_on_threads_or_cuts():
     job = whole_matrix(query, query[:200], Scoring(), True)
     backends = [CpuBackend(t, g, WIDTHS) for t in (1, 2, 3) for g in (TINY, SweepGeometry())]
     assert {cpu.sweep([job])[0].best for cpu in backends} == {BestCell(200, 200, 200)}
+
+
+def test_rows_are_published_after_all_that_belongs_to_them_is_written(monkeypatch):
+    """Other threads read as soon as they see the count; too early a count would show in few runs only."""
+    rows, cols = 3, 2
+    down, across = (np.zeros((2, length + 1), np.int32) for length in (rows, cols))
+    outputs = {"column_h": down[0], "column_f": down[1], "row_h": across[0], "row_e": across[1]}
+    outputs |= {"col_h": down[0].copy(), "col_f": down[1].copy()}
+    work = workspace.empty_work()._replace(
+        **outputs, wanted=np.array([rows]), best=np.zeros((1, 3), np.int64), done=np.zeros(1, np.int64)
+    )
+    edges = workspace.make_edges(TINY)
+    for name in ("right_h", "right_f", "bottom_h", "bottom_e"):
+        getattr(edges, name)[:] = 7
+    own = SimpleNamespace(ticket=0, row=0, stop=rows, wanted=0, score=0, i=0, j=0)
+    job = SimpleNamespace(left=0, rows=9, cols=cols, wanted=0, wanted_stop=1, row_output=0)
+    strip = SimpleNamespace(start=0, stop=cols, output=0)
+    published = []
+
+    def release(array, index, value):
+        assert array is work.done
+        published.append((index, value, {name: array[1:].tolist() for name, array in outputs.items()}))
+
+    monkeypatch.setattr(worker, "pointer", lambda array: array)
+    monkeypatch.setattr(worker, "fetch_add", lambda array, index, value: 0)
+    monkeypatch.setattr(worker, "store_release", release)
+    worker._finish_block.py_func(work, own, edges, job, strip)
+    written = {name: [7] * (cols if name.startswith("row") else rows) for name in outputs}
+    assert published == [(0, rows, written)]
 
 
 @pytest.mark.parametrize("failure", [KeyboardInterrupt, RuntimeError("enough")])

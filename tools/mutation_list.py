@@ -121,7 +121,7 @@ _CPU = (
         "    edges.top_h[0] = edges.left_h[rows]\n",
         "    store_release(pointer(work.done), own.ticket, own.stop)\n"
         "    edges.top_h[0] = edges.left_h[rows]\n",
-        ("tests/test_cpu_sweep.py",),
+        ("tests/test_cpu_sweep.py::test_rows_are_published_after_all_that_belongs_to_them_is_written",),
     ),
     Fault(
         "CPU traces: a lane takes E from itself",
@@ -152,7 +152,7 @@ _CUDA_DEVICE = (
         f"{_CUDA}/kernel.py",
         "np.int32(start - begin), lane)",
         "np.int32(start - begin + batch), lane)",
-        (_SIMULATED,),
+        (f"{_SIMULATED}::test_rows_are_published_after_their_edges_are_stored",),
     ),
     Fault(
         "CUDA: a wanted row stored one row late",

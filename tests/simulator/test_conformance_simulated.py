@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -175,12 +176,17 @@ def test_rows_above_the_rectangle_are_not_looked_at(monkeypatch: pytest.MonkeyPa
     assert not looks
 
 
+@pytest.mark.parametrize("rank", [(0, 1), (0, -1), (1, -1), (-1, -1)], ids=str)
 @pytest.mark.parametrize(("batch", "rows"), [(64, 100), (40, 100), (40, 37), (6, 100)])
-def test_a_batch_waits_for_each_value_of_its_edge(batch: int, rows: int, monkeypatch: pytest.MonkeyPatch):
-    """They come one by one, whenever somebody who waits pauses."""
+def test_a_batch_waits_for_each_value_of_its_edge(
+    batch: int, rows: int, rank: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+):
+    """They come one by one, whenever a lane that waits pauses: first to last or last to first, H and F in
+    turns or all F last or first."""
     config = KernelConfig(True, True, columns=1, batch=batch, numbers="packed")
     begin, receive = edges.make_receive(config)
-    column, words = cuda.to_device(np.full(2 * rows, 7, np.int64)), iter(range(2 * rows))
+    column = cuda.to_device(np.full(2 * rows, 7, np.int64))
+    words = iter(sorted(range(2 * rows), key=lambda word: (rank[0] * (word % 2), rank[1] * word)))
 
     def publish(module, nanoseconds):
         if (word := next(words, None)) is not None:
@@ -201,6 +207,45 @@ def test_a_batch_waits_for_each_value_of_its_edge(batch: int, rows: int, monkeyp
     for slot in range(batch):
         row = min(slot, rows - 1)
         assert found[slot].tolist() == [2 * row, 2 * row + 1]
+
+
+@pytest.mark.parametrize("wishes", [{}, {"band_rows": 22}], ids=["whole", "in bands"])
+def test_rows_are_published_after_their_edges_are_stored(
+    wishes: dict[str, int], monkeypatch: pytest.MonkeyPatch
+):
+    """Strips are swept one after the other here, so a count that comes too early would do no harm."""
+    batch, indices = 16, []
+    batches = SimpleNamespace(stored=0, published=0, before=0)
+    make_store_edge, publish_rows = kernel.make_store_edge, kernel.publish_rows
+
+    def make(config):
+        store_edge = make_store_edge(config)
+
+        def count(*arguments):
+            store_edge(*arguments)
+            batches.stored += int(arguments[-2] == 0)  # by lane 0
+
+        return count
+
+    def publish(flags, index, rows, lane):
+        if lane == 0:
+            if index not in indices:  # another strip or band
+                indices.append(int(index))
+                batches.before = batches.published
+            assert rows == (batches.stored - batches.before) * batch
+            batches.published = batches.stored
+        publish_rows(flags, index, rows, lane)
+
+    monkeypatch.setattr(kernel, "make_store_edge", make)
+    monkeypatch.setattr(kernel, "publish_rows", publish)
+    monkeypatch.setattr(kernel, "TELL_EVERY", 1)
+    monkeypatch.setattr(kernel, "REST_EVERY", 1)
+    backend._kernel.cache_clear()
+    rng = np.random.default_rng(8)
+    query, target = rng.integers(0, 4, 50, np.uint8), rng.integers(0, 4, 300, np.uint8)
+    check_packed([whole_matrix(query, target, Scoring(), True)], batch=batch, **wishes)
+    backend._kernel.cache_clear()
+    assert len(indices) >= 3
 
 
 @pytest.mark.parametrize("wishes", [{}, {"band_rows": 22}], ids=["whole", "in bands"])
