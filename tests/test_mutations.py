@@ -1,4 +1,4 @@
-"""The faults that `tools/mutations.py` puts into the code can still be put there, and what it says of them."""
+"""The faults of `tools/mutations.py` can still be put into the code, and what it says of them is right."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ class Misled(SmallTiles):
 
 @pytest.mark.parametrize("stored", [False, True], ids=["in memory", "in a store"])
 def test_an_alignment_that_is_not_worth_its_score_is_an_internal_error(tmp_path, stored):
-    with small_geometry(), pytest.raises(InternalError, match="re-scores to -?[0-9]+, not to the reported"):
+    with small_geometry(), pytest.raises(InternalError, match=r"re-scores to -?\d+, not to the reported"):
         PAIR.run(using(Misled()), tmp_path / "s" if stored else None)
 
 

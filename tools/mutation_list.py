@@ -39,7 +39,7 @@ _RECURRENCE = (
         ("tests/test_recurrence.py",),
     ),
     Fault(
-        "gap opening not paid by horizontal gaps",
+        "gap opening not paid along an edge",
         "longalign/boundary.py",
         "opening = 0 if goes_on else scoring.gap_open",
         "opening = 0",

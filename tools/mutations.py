@@ -27,8 +27,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 sys.path[:0] = [str(ROOT), str(ROOT / "experiments"), str(ROOT / "tools")]
 
-from mutation_list import FAULTS, Fault  # noqa: E402
 from hardware import save_report  # noqa: E402
+from mutation_list import FAULTS, Fault  # noqa: E402
 
 _NO_TEST_FAILED, _A_TEST_FAILED = 0, 1  # exit codes of pytest
 
@@ -97,13 +97,11 @@ def _pytest(fault: Fault, copy: Path, cache: Path, limit: float) -> tuple[int | 
     ) as process:  # fmt: skip
         try:
             output, _ = process.communicate(timeout=limit)
-        except subprocess.TimeoutExpired:
-            return None, ""
-        finally:  # tests start processes of their own
-            try:
-                os.killpg(process.pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
+        except BaseException as error:
+            os.killpg(process.pid, signal.SIGKILL)  # tests start processes of their own
+            if isinstance(error, subprocess.TimeoutExpired):
+                return None, ""
+            raise
     return process.returncode, output
 
 
@@ -151,8 +149,11 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="mutations-") as name:
         folder = Path(name)
         _share_compiled_kernels(folder / "cache")
-        with ThreadPoolExecutor(options.jobs) as threads:
-            outcomes = list(threads.map(run_and_print, wanted))
+        if options.jobs == 1:  # here, where Ctrl-C strikes
+            outcomes = list(map(run_and_print, wanted))
+        else:
+            with ThreadPoolExecutor(options.jobs) as threads:
+                outcomes = list(threads.map(run_and_print, wanted))
     save_report(options.out, sound=options.sound, faults=[asdict(outcome) for outcome in outcomes])
     accepted = (UNNOTICED,) if options.sound else (NOTICED, TIMED_OUT)
     good = sum(outcome.verdict in accepted for outcome in outcomes)
