@@ -89,6 +89,8 @@ def test_tests_that_do_not_exist_notice_nothing(small):
         assert mutations.run(fault, small, 60, sound=False).verdict == "NOT RUN"
 
 
-def test_tests_without_the_fault_pass(small):
+def test_without_the_fault_tests_should_pass(small):
     fault = Fault("small fault", "small.py", "2 * x", "3 * x", ("test_small.py",))
-    assert mutations.run(fault, small, 60, sound=True).verdict == "UNNOTICED"
+    assert mutations.run(fault, small, 60, sound=True).verdict == "passed"
+    (mutations.ROOT / "small.py").write_text(SMALL.replace("2 * x", "4 * x"))
+    assert mutations.run(fault, small, 60, sound=True).verdict == "FAILED"
