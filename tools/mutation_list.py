@@ -194,9 +194,9 @@ _STORE = (
     ),
     Fault(
         "lock shared with others",
-        "longalign/store/files.py",
-        "fcntl.LOCK_EX | fcntl.LOCK_NB",
-        "fcntl.LOCK_SH | fcntl.LOCK_NB",
+        "longalign/store/lock.py",
+        "fcntl.LOCK_EX if self.refusal is None",
+        "fcntl.LOCK_SH if self.refusal is None",
         ("tests/test_store.py::test_a_store_has_one_owner_who_may_die",),
     ),
     Fault(
@@ -236,7 +236,7 @@ _STORE = (
     ),
     Fault(
         "a tile in the place of another accepted",
-        "longalign/store/directory.py",
+        "longalign/store/schema.py",
         'for name in ("i0", "i1", "j0", "j1")):',
         'for name in ("i0", "i1")):',
         ("tests/test_store.py::test_a_tile_in_the_place_of_another_is_noticed",),
@@ -311,10 +311,10 @@ _FORMATS = (
         ("tests/test_verify.py::test_false_claims_are_named",),
     ),
     Fault(
-        "an interrupt ends with exit code 1",
-        "longalign/cli/__init__.py",
-        "_INTERRUPTED = 130",
-        "_INTERRUPTED = 1",
+        "an interrupt ends with the number of its signal",
+        "longalign/cli/interrupts.py",
+        "return 128 + (self.struck or signal.SIGINT)",
+        "return self.struck or signal.SIGINT",
         ("tests/test_cli.py::test_an_interrupt_says_how_to_go_on",),
     ),
 )
