@@ -289,7 +289,7 @@ def test_any_executor_will_do(tmp_path, want):
 
 def test_a_worker_knows_one_run_from_the_next_in_the_same_directory(tmp_path, want):
     """It keeps what it has read of a run, and has to read it again for another."""
-    other = Pair(PAIR.target[::-1], PAIR.query)
+    other = Pair(PAIR.query[::-1], PAIR.target[::-1])
     for pair in (other, PAIR):
         shutil.rmtree(tmp_path)
         with new_store(tmp_path, pair) as store, store.marked() as mark:

@@ -82,7 +82,7 @@ def test_the_limit_on_address_space_bounds_what_a_run_may_take(monkeypatch):
         resource.setrlimit(resource.RLIMIT_AS, limits)
 
 
-@pytest.mark.parametrize("blocks", [1, 8])
+@pytest.mark.parametrize("blocks", [1, 4])
 def test_small_files(blocks):
     limit = limited(resource.RLIMIT_FSIZE, blocks << 10)
     done = longalign("align", *PAIR, "-q", "--store", "s", preexec_fn=limit)
