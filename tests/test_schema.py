@@ -402,3 +402,11 @@ def test_start_states_that_cannot_be_are_computed_again(stores, tmp_path, name):
     assert all(
         re.match(r"tile \(\d, \d\): no path to cell .* can start at the stored", text) for text in notices
     )
+
+
+@pytest.mark.parametrize("name", ["alphabet", "gap_convention", "coordinates"])
+def test_words_that_contradict_a_manifest_are_refused(stores, name):
+    data = json.loads((stores["local", "lazy"] / "manifest.json").read_text())
+    data[name] = "something else"
+    with pytest.raises(InputError, match=f"{name}: contradicts the scoring"):
+        Manifest.from_json(data)

@@ -36,6 +36,9 @@ _LONGEST_RECORD = (1 << 63) - 1
 
 _SHA256 = re.compile("[0-9a-f]{64}")
 
+#: What a manifest says for people, in words that follow from its other fields.
+_DERIVED = ("alphabet", "gap_convention", "coordinates")
+
 _DNA = "DNA with IUPAC codes; an ambiguous letter never matches"
 
 
@@ -136,7 +139,7 @@ class Manifest:
         scoring = Scoring.from_json(fields.any("scoring"))
         scoring.check_range(query.length, target.length)
         has_summary = fields.has("summary") and fields.any("summary") is not None  # older programs: no field
-        return cls(
+        manifest = cls(
             query=query,
             target=target,
             mode=fields.choice("mode", get_args(Mode)),
@@ -148,6 +151,10 @@ class Manifest:
             start_states=fields.choice("start_states", get_args(StartStates)),
             summary=fields.text("summary") if has_summary else None,
         )
+        for name in _DERIVED:
+            if fields.any(name) != manifest._fields()[name]:
+                raise InputError(f"{name}: contradicts the scoring")
+        return manifest
 
     def write(self, path: Path, check: Callable[[], None] = no_check) -> None:
         """Write the file; `check` is called before it takes its name. Raises StoreError."""
