@@ -67,7 +67,7 @@ class Question:
 
 
 class Exactness(Attack):
-    weight = 10.0
+    weight = 16.0
     limit = 60.0
 
     def run(self, rng: random.Random) -> int:
