@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -45,10 +44,10 @@ class Fields:
     def object(self, field: str) -> Fields:
         return Fields(self.any(field), self.name(field))
 
-    def text(self, field: str) -> str:
-        """A text that is not empty, and that the system can take as the name of a file."""
+    def text(self, field: str, *, may_be_empty: bool = False) -> str:
+        """A text that can be the name of a file on some system; this one may spell fewer letters."""
         value = self.any(field)
-        if not isinstance(value, str) or not value or "\0" in value or not _is_encodable(value):
+        if not isinstance(value, str) or not (value or may_be_empty) or not _is_encodable(value):
             raise InputError(f"{self.name(field)}: must be a text, not {shown(value)}")
         return value
 
@@ -94,8 +93,11 @@ def shown(value: object) -> str:
 
 
 def _is_encodable(text: str) -> bool:
+    """Whether a system whose names of files are UTF-8 could take it, with bytes that are none escaped."""
+    if "\0" in text:
+        return False
     try:
-        os.fsencode(text)
+        text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError:
         return False
     return True

@@ -23,6 +23,9 @@ Letters = NDArray[np.uint8]
 #: The source of a sequence that was not read from a file.
 MEMORY = "memory"
 
+#: Letters of a record of which a sequence is a part, at most: what fits the integers of a PAF reader.
+LONGEST_RECORD = (1 << 63) - 1
+
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Sequence:
@@ -60,13 +63,19 @@ class Sequence:
     ) -> Sequence:
         """A sequence from text or from a one-dimensional uint8 array of ASCII letters.
 
-        There may be no letters at all. Raises InputError if the name is not one word, or for the first letter
-        outside the alphabet; its position counts from 1 at the start of the record.
+        There may be no letters at all. Raises InputError if the name is not one word, if the letters are no
+        part of the record, or for the first letter outside the alphabet; its position counts from 1 at the
+        start of the record.
         """
         if not is_name(name):
             raise InputError(f"{source}: a sequence name must be one printable word, not {name!r}")
         letters = _checked(source, name, data, offset, alphabet)
         length = offset + len(letters) if record_length is None else record_length
+        if not 0 <= offset <= offset + len(letters) <= length <= LONGEST_RECORD:
+            raise InputError(
+                f"{source}: {name}: {len(letters)} letters from {offset} on are no part of a record of "
+                f"{length}"
+            )
         return cls(name, letters, source, description, offset, length, alphabet)
 
     def under(self, alphabet: Alphabet) -> Sequence:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -50,7 +51,7 @@ def link_to_a_file(lock: Path) -> None:
 
 
 def another_name(lock: Path) -> None:
-    (lock.parent.parent / "victim").write_text("process of mine")
+    (lock.parent.parent / "victim").write_text("precious")
     lock.hardlink_to(lock.parent.parent / "victim")
 
 
@@ -59,7 +60,7 @@ def another_name(lock: Path) -> None:
     [
         (link_to_a_file, "lock: is a symbolic link, not the lock file of a store"),
         (lambda lock: lock.symlink_to("nowhere"), "lock: is a symbolic link, not the lock file of a store"),
-        (another_name, "lock: is not the lock file of a store: it has several names"),
+        (another_name, "lock: is not the lock file of a store: it holds something else"),
         (os.mkfifo, "lock: is a pipe, not the lock file of a store"),
         (Path.mkdir, "lock: is a directory, not the lock file of a store"),
         (
@@ -78,6 +79,16 @@ def test_what_is_not_our_lock_is_refused_and_left_alone(store, put: Callable[[Pa
     assert (lock.lstat(), victim.exists() and victim.read_text()) == before
     if lock.is_file() and not lock.is_symlink() and lock.stat().st_nlink == 1:
         assert lock.read_text() == "precious"
+
+
+def test_a_backup_by_hard_links_is_a_store_whose_lock_file_is_not_written(store):
+    backup = store.parent / "backup"
+    shutil.copytree(store, backup, copy_function=os.link)
+    before = (store / "lock").read_bytes()
+    for path in (store, backup):
+        with DirectoryStore.open(path), pytest.raises(StoreError, match="in use by"):
+            DirectoryStore.open(path)
+        assert (store / "lock").read_bytes() == before
 
 
 def test_the_lock_is_not_emptied_by_those_who_do_not_get_it(store):

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
 import shutil
+import subprocess
+import sys
 import tracemalloc
 import zlib
 from collections.abc import Callable
@@ -20,12 +23,14 @@ import numpy as np
 import pytest
 from runs import REPEATED, Pair, SmallTiles, result, small_geometry, using
 
+import longalign
 from longalign import pipeline
 from longalign.errors import InputError, StoreError
 from longalign.events import Event, Notice
 from longalign.geometry import Grid
 from longalign.matrix import SubstitutionMatrix
 from longalign.scoring import Scoring
+from longalign.sequence import Sequence
 from longalign.store import DirectoryStore, Manifest
 from longalign.store.filters import inflate
 
@@ -410,3 +415,31 @@ def test_words_that_contradict_a_manifest_are_refused(stores, name):
     data[name] = "something else"
     with pytest.raises(InputError, match=f"{name}: contradicts the scoring"):
         Manifest.from_json(data)
+
+
+@pytest.mark.parametrize(
+    "facts", [{"source": ""}, {"offset": 3, "record_length": 99}, {"source": "caf\u00e9"}]
+)
+def test_a_store_of_any_sequence_from_python_can_be_resumed(tmp_path, facts):
+    query = Sequence.from_letters("query", "ACGTTTACG", **facts)
+    found = longalign.align(query, "ACGTTACG", store=tmp_path / "s", backend="cpu")
+    assert longalign.resume(tmp_path / "s", backend="cpu").cigar == found.cigar
+
+
+@pytest.mark.parametrize(
+    "facts", [{"offset": -3}, {"offset": 3, "record_length": 5}, {"record_length": 1 << 63}]
+)
+def test_letters_that_are_no_part_of_their_record_are_refused(facts):
+    with pytest.raises(InputError, match=r"query: 4 letters from -?\d+ on are no part of a record of \d+"):
+        Sequence.from_letters("query", "ACGT", **facts)
+
+
+def test_a_store_is_read_in_a_locale_that_cannot_spell_its_names(tmp_path):
+    (tmp_path / "a.fa").write_text(">caf\u00e9\nACGTACGT\n", encoding="utf-8")
+    for arguments in (["align", "a.fa", "a.fa", "--store", "s"], ["resume", "s"]):
+        done = subprocess.run(
+            [sys.executable, "-m", "longalign", *arguments, "-q", "-o", "out.paf", "--backend", "cpu"],
+            cwd=tmp_path, env={**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"},
+            capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        assert (done.returncode, done.stderr) == (0, "")

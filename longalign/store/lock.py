@@ -99,8 +99,6 @@ class Lock:
         """Raise StoreError if what is there is not a lock file."""
         if not stat.S_ISREG(status.st_mode):
             raise StoreError(f"{self._path}: is {kind_of(status)}, not the lock file of a store")
-        if status.st_nlink > 1:
-            raise StoreError(f"{self._path}: is not the lock file of a store: it has several names")
 
     def _lock_both(self) -> None:
         how = fcntl.LOCK_NB | (fcntl.LOCK_EX if self.refusal is None else fcntl.LOCK_SH)
@@ -135,8 +133,11 @@ class Lock:
         return (held.st_dev, held.st_ino) == (found.st_dev, found.st_ino)
 
     def _sign(self) -> None:
-        """Say who holds the lock. A full disk is no hindrance: others then read less, or nothing."""
-        if self.refusal is None and self._file is not None:
+        """Say who holds the lock. A full disk is no hindrance: others then read less, or nothing.
+
+        A file with several names, as in a backup by hard links, may be another store's: it is not written.
+        """
+        if self.refusal is None and self._file is not None and os.fstat(self._file).st_nlink == 1:
             text = f"process {os.getpid()} on {socket.gethostname()}\n".encode()
             with suppress(OSError):
                 os.ftruncate(self._file, os.pwrite(self._file, text, 0))

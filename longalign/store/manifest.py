@@ -16,7 +16,7 @@ from longalign.errors import InputError, StoreError
 from longalign.fields import Fields, shown
 from longalign.geometry import Grid
 from longalign.scoring import TOO_MANY_LETTERS, Scoring
-from longalign.sequence import Sequence, from_anywhere, is_name
+from longalign.sequence import LONGEST_RECORD, Sequence, from_anywhere, is_name
 from longalign.store.files import atomic_path, no_check, open_regular
 
 Command = Literal["align", "score"]
@@ -30,9 +30,6 @@ VERSION = 3
 
 #: Bytes of a manifest, at most. The longest sequences, in the smallest chunks, take a quarter of that.
 _LARGEST_MANIFEST = 1 << 26
-
-#: Letters of a record of which a sequence is a region, at most: what fits the integers of a PAF reader.
-_LONGEST_RECORD = (1 << 63) - 1
 
 _SHA256 = re.compile("[0-9a-f]{64}")
 
@@ -63,9 +60,9 @@ class SequenceRecord:
         name, length = fields.text("name"), fields.whole("length", 0, TOO_MANY_LETTERS - 1)
         if not is_name(name):
             raise InputError(f"{fields.name('name')}: must be one printable word, not {shown(name)}")
-        offset = fields.whole("offset", 0, _LONGEST_RECORD - length)
-        record_length = fields.whole("record_length", offset + length, _LONGEST_RECORD)
-        return cls(name, length, sha256, fields.text("source"), offset, record_length)
+        offset = fields.whole("offset", 0, LONGEST_RECORD - length)
+        record_length = fields.whole("record_length", offset + length, LONGEST_RECORD)
+        return cls(name, length, sha256, fields.text("source", may_be_empty=True), offset, record_length)
 
     @classmethod
     def of(cls, sequence: Sequence) -> SequenceRecord:
