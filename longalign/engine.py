@@ -76,7 +76,7 @@ def sweep_tile(
     )
     with lattice.store.begun(tile) as file:
         if lattice.eager:
-            record = _swept_with_starts(job, backend, progress)
+            record = _swept_with_starts(job, backend, progress, file is not None)
         else:
             record = _swept(job, backend, progress, file)
         lattice.store.put_tile(tile, replace(record, best=record.best.shifted(tile.i0, tile.j0)))
@@ -97,17 +97,18 @@ def _swept(job: SweepJob, backend: Backend, progress: Progress, file: BegunFile 
     return TileRecord(rows.packed(), cols.packed(), result.best)
 
 
-def _swept_with_starts(job: SweepJob, backend: Backend, progress: Progress) -> TileRecord:
+def _swept_with_starts(job: SweepJob, backend: Backend, progress: Progress, deflates: bool) -> TileRecord:
     """The same with start states. They take most of the time, and so they are what progress counts."""
     [result] = backend.sweep([job], lambda _: progress(0))
     rows, cols = tile_starts(job, result, backend, progress)
-    return TileRecord(
+    record = TileRecord(
         pack(job.rows, result.rows),
         pack(job.cols, result.cols),
         result.best,
         pack_starts(job.rows, rows),
         pack_starts(job.cols, cols),
     )
+    return record.deflated() if deflates else record
 
 
 def run_tiles(lattice: StoreLattice, engine: Engine) -> Generator[Event, None, None]:

@@ -18,6 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from runs import (
     CPU,
+    PAIR,
     REPEATED,
     Interrupts,
     SmallTiles,
@@ -51,7 +52,9 @@ from longalign.recurrence import direction, step_back
 from longalign.reference import ReferenceBackend, letter_score, matrices
 from longalign.scoring import Scoring
 from longalign.store import DirectoryStore, Manifest, MemoryStore
+from longalign.store.base import DamagedTile
 from longalign.store.codec import ANCHOR_STRIDE
+from longalign.store.deflated import DeflatedArray
 from longalign.store.manifest import SequenceRecord
 from longalign.store.starts import pack_starts
 from longalign.testing import whole_matrix
@@ -427,3 +430,22 @@ def test_a_global_trace_aligns_the_letters_before_the_cell(tmp_path):
     shorter = replace(pair, query=pair.query[:30], target=pair.target[:25])
     assert alignment.score == shorter.truth().score
     assert (alignment.query.length, alignment.query.record_length) == (30, 61)
+
+
+@pytest.mark.parametrize("side", ["rows", "cols", "row_starts", "col_starts"])
+def test_checksums_are_made_with_the_numbers_and_not_by_the_writer(tmp_path, monkeypatch, side):
+    """Numbers that change in memory before they are written are noticed on reading."""
+    put = DirectoryStore.put_tile
+
+    def put_changed(store, tile, record):
+        array = getattr(record, side).steps
+        first = (0,) * array.streams.ndim
+        array.streams[first] = DeflatedArray.of(np.full_like(array[:], 5)).streams[first]
+        put(store, tile, record)
+
+    monkeypatch.setattr(DirectoryStore, "put_tile", put_changed)
+    with small_geometry():
+        PAIR.run(using(SmallTiles((100, 100))), tmp_path / "s", start_states="eager", command="score")
+    store = DirectoryStore.attach(tmp_path / "s")
+    with pytest.raises(DamagedTile, match="CRC-32"):
+        store.check_tile(*store.manifest.grid.tiles())

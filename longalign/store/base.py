@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -15,6 +15,7 @@ from longalign.errors import StoreError
 from longalign.geometry import Tile
 from longalign.store.begun import BegunFile
 from longalign.store.codec import PackedLines
+from longalign.store.deflated import deflated
 from longalign.store.starts import PackedStarts
 
 
@@ -49,6 +50,12 @@ class TileRecord:
     best: BestCell
     row_starts: PackedStarts | None = None
     col_starts: PackedStarts | None = None
+
+    def deflated(self) -> TileRecord:
+        """The same with its arrays deflated, so that their checksums are made now and not by a writer."""
+        sides = "rows", "cols", "row_starts", "col_starts"
+        packed = {side: getattr(self, side) for side in sides}
+        return replace(self, **{side: deflated(lines) for side, lines in packed.items() if lines is not None})
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from longalign.store import filters
 from longalign.store.deflated import DeflatedArray
-from longalign.store.filters import Place, blocks_along, checksum, deflate, inflate, part, stretch
+from longalign.store.filters import Place, blocks_along, inflate, part, stretch
 from longalign.threads import streamed
 
 if TYPE_CHECKING:
@@ -44,27 +44,8 @@ def write_blocks(group: h5py.Group, name: str, values: NDArray[Any] | DeflatedAr
     """A new dataset with these values."""
     if 0 in values.shape:
         return group.create_dataset(name, values.shape, values.dtype)
-    if isinstance(values, DeflatedArray):
-        return _write_deflated(group, name, values)
-    values, length = np.ascontiguousarray(values), min(values.shape[-1], filters.LENGTH)
-    dataset = _new_dataset(group, name, values.shape, values.dtype, length)
-
-    def deflate_run(run: list[Place]) -> list[tuple[bytes, int]]:
-        blocks = [stretch(values, place, length) for place in run]
-        return [(deflate(block, length), checksum(block)) for block in blocks]
-
-    count = blocks_along(values.shape, length)
-    crcs, runs = np.empty(count, np.uint32), _runs(np.ndindex(*count))
-    with streamed(deflate_run, runs) as results:
-        for run, blocks in zip(runs, results, strict=True):
-            for place, (block, crc) in zip(run, blocks, strict=True):
-                dataset.id.write_direct_chunk((*place[:-1], place[-1] * length), block)
-                crcs[place] = crc
-    dataset.attrs["crc32"] = crcs
-    return dataset
-
-
-def _write_deflated(group: h5py.Group, name: str, values: DeflatedArray) -> h5py.Dataset:
+    if not isinstance(values, DeflatedArray):
+        values = DeflatedArray.of(values)
     dataset = begin_blocks(group, name, values)
     for place in np.ndindex(*values.streams.shape):
         write_block(dataset, values, place)

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from longalign.store.filters import Place, blocks_along, deflate, inflate, part
+from longalign.store import filters
+from longalign.store.filters import Place, blocks_along, checksum, deflate, inflate, part, stretch
+from longalign.threads import in_threads
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Packed = TypeVar("Packed", bound="DataclassInstance")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -34,6 +41,19 @@ class DeflatedArray:
         count = blocks_along(shape, length)
         return cls(shape, np.dtype(dtype), length, np.empty(count, object), np.empty(count, np.uint32))
 
+    @classmethod
+    def of(cls, values: NDArray[Any]) -> DeflatedArray:
+        """An array, deflated by threads; its checksums are those of the numbers that it has now."""
+        values, length = np.ascontiguousarray(values), min(values.shape[-1], filters.LENGTH)
+        array = cls.empty(values.shape, values.dtype, length)
+
+        def put(place: Place) -> None:
+            numbers = stretch(values, place, length)
+            array.put(place, numbers, checksum(numbers))
+
+        in_threads(put, np.ndindex(*array.streams.shape))
+        return array
+
     def put(self, place: Place, numbers: NDArray[Any], crc: int) -> None:
         """The numbers of a block, and their `checksum`, from where they were made."""
         self.streams[place], self.crcs[place] = deflate(numbers, self.length), crc
@@ -46,3 +66,9 @@ class DeflatedArray:
     def _block(self, place: Place) -> NDArray[Any]:
         count = min(self.length, self.shape[-1] - place[-1] * self.length)
         return inflate(self.streams[place], self.dtype, self.length, count, int(self.crcs[place]))
+
+
+def deflated(packed: Packed) -> Packed:
+    """Packed lines or start states with their arrays deflated, so that their checksums are made now."""
+    arrays = {field.name: getattr(packed, field.name) for field in fields(packed)}
+    return replace(packed, **{name: DeflatedArray.of(array) for name, array in arrays.items() if array.size})
