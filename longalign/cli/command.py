@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from longalign.cli.interrupts import Interrupts
-from longalign.cli.shortage import check_address_space, shortage_of
+from longalign.cli.shortage import check_address_space, lacks_files, shortage_of
 from longalign.errors import InternalError, LongalignError
 
 
@@ -46,7 +46,7 @@ def _failed(error: Exception) -> int:
     match error:
         case InternalError():
             return fail(f"internal error: {error}", error.exit_code)
-        case LongalignError():
+        case LongalignError() if not lacks_files(error):
             return fail(str(error), error.exit_code)
         case BrokenPipeError():
             return 1  # the reader of our output has gone, and needs no message

@@ -33,19 +33,28 @@ def check_address_space() -> None:
 def shortage_of(error: BaseException) -> tuple[str, int] | None:
     """A message and an exit code if an error comes of a lack of memory, threads or open files."""
     limit = _address_space()
+    if lacks_files(error):
+        return _FILES, 3
     for cause in _chain(error):
         text = str(cause).lower()
         if isinstance(cause, RuntimeError) and "start new thread" in text:
             return _THREADS, 3
-        if _number(cause) in (errno.EMFILE, errno.ENFILE) or "too many open files" in text:
-            return _FILES, 3
         if _is_memory(cause, text):
             advice = "a smaller --mem or --store-budget needs less"
             return f"out of memory: {f'ulimit -v allows {format_size(limit)}' if limit else advice}", 1
-    if limit and isinstance(error, ImportError | OSError | SystemError):
+    # With a limit, libraries fail in ways of their own; an OSError with a number says itself what it is.
+    if limit and isinstance(error, ImportError | OSError | SystemError) and _number(error) is None:
         what = f"{type(error).__name__}: {error}"
         return f"probably out of memory, as ulimit -v allows {format_size(limit)}: {what}", 3
     return None
+
+
+def lacks_files(error: BaseException) -> bool:
+    """Whether an error, of ours or not, comes of a lack of open files."""
+    return any(
+        _number(cause) in (errno.EMFILE, errno.ENFILE) or "too many open files" in str(cause).lower()
+        for cause in _chain(error)
+    )
 
 
 def _is_memory(error: BaseException, text: str) -> bool:
