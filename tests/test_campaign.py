@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 SCRIPT = ROOT / "tools" / "campaign.py"
 
 #: How long the campaign in the tests is.
-SECONDS = float(os.environ.get("LONGALIGN_CAMPAIGN_SECONDS", "120"))
+SECONDS = float(os.environ.get("LONGALIGN_CAMPAIGN_SECONDS", "300"))
 
 #: An oracle that is off by one, and a run that ends by a signal or never.
 WRONG_ORACLE = """
@@ -28,6 +28,13 @@ CRASH = """
 import os
 from attacks import exactness
 exactness.Exactness.run = lambda self, rng: os.abort()
+"""
+REFUSES = """
+from types import SimpleNamespace
+from attacks import exactness
+def refuse(*arguments, **options):
+    raise exactness.UsageError("no memory is ever enough")
+exactness.longalign = SimpleNamespace(align=refuse, score=exactness.longalign.score)
 """
 HANG = """
 import time
@@ -72,6 +79,12 @@ def test_a_wrong_answer_is_noticed_and_its_line_repeats_it():
     assert campaign("--repeat", lines[0], plant="pass").returncode == 0
 
 
+def test_an_aligner_that_refuses_everything_is_noticed():
+    done = short(REFUSES)
+    assert done.returncode == 1
+    assert "no memory is ever enough" in done.stdout
+
+
 @pytest.mark.parametrize(
     ("plant", "text"), [(CRASH, "crash: SIGABRT"), (HANG, "hang: no end within 1 seconds")]
 )
@@ -109,5 +122,5 @@ def test_a_short_campaign_finds_nothing(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     tried = {name: found["cases"] for name, found in json.loads(report.read_text())["attacks"].items()}
     skipped = {name for name, found in json.loads(report.read_text())["attacks"].items() if found["skipped"]}
-    assert skipped <= {"gpu", "faults", "cluster"}
+    assert skipped <= {"gpu", "gpu_memory", "faults", "cluster"}
     assert all(cases > 0 for name, cases in tried.items() if name not in skipped), tried

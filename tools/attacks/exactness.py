@@ -32,6 +32,9 @@ from longalign.backends.cpu import CpuBackend
 from longalign.errors import LongalignError, UsageError
 from longalign.formats.paf import write_paf
 
+#: Bytes of memory that a run may be given: around what it needs.
+_MEMORY = 600 << 20, 1200 << 20
+
 _SHORT = 60
 _LARGEST_SMALL_TILES = 120
 _LARGEST_STORED = 60
@@ -67,7 +70,8 @@ class Question:
 
 
 class Exactness(Attack):
-    weight = 16.0
+    unit = "results checked"
+    weight = 20.0
     limit = 60.0
 
     def run(self, rng: random.Random) -> int:
@@ -76,13 +80,14 @@ class Exactness(Attack):
         question = Question(pair, mode, end)
         if min(len(pair.query), len(pair.target)) > 0:
             _compare_oracles(question, rng)
-        self._plain(question, rng)
+        checked = self._plain(question, rng)
         if min(len(pair.query), len(pair.target)) > 0 and pair.longest <= _LARGEST_SMALL_TILES:
             self._small_tiles(question, rng)
-        return 1
+            checked += 1
+        return min(checked, 1)
 
-    def _plain(self, question: Question, rng: random.Random) -> None:
-        """`align` or `score` as users call them."""
+    def _plain(self, question: Question, rng: random.Random) -> int:
+        """`align` or `score` as users call them; returns how many results there were to check."""
         pair, threads = question.pair, rng.randint(1, 3)
         options: dict[str, Any] = {
             "scoring": pair.scoring, "mode": question.mode, "backend": self.backend, "threads": threads
@@ -90,16 +95,18 @@ class Exactness(Attack):
         if rng.random() < 0.3:
             best = longalign.score(pair.query, pair.target, **options)
             question.check_end(best.score, best.i, best.j, f"score, {threads} threads")
-            return
+            return 1
         budget = rng.choice([None, None, None, rng.randint(0, 40 * (pair.longest + 1))])
-        memory = rng.choice([None, None, None, rng.randint(1 << 20, 1 << 29)])
+        memory = rng.choice([None, None, None, rng.randint(*_MEMORY)])
+        refusals = () if budget is None and memory is None else (UsageError,)
         alignments = []
         for count in {threads, rng.randint(1, 3)}:
-            with suppress(UsageError):  # what is too small is refused
+            with suppress(*refusals):  # what is too small is refused
                 options |= {"threads": count, "store_budget": budget, "memory": memory}
                 alignments.append(longalign.align(pair.query, pair.target, **options))
                 question.check(alignments[-1], f"align, {count} threads")
         _same_paf(alignments, question)
+        return len(alignments)
 
     def _small_tiles(self, question: Question, rng: random.Random) -> None:
         """Tiles, chunks and leaves of a few letters; sometimes in a store."""

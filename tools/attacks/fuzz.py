@@ -47,7 +47,7 @@ _BYTES = [
 
 
 class Fuzz(Attack):
-    weight = 2.0
+    weight = 3.0
     limit = 60.0
     unit = "inputs"
 

@@ -20,6 +20,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -74,7 +75,7 @@ class Kills(Attack):
             if is_real:
                 _strike_real(arguments, folder, number, rng.uniform(0, _LONGEST_REAL))
             else:
-                _strike(Child(arguments, folder, problem.sizes), number, rng.uniform(0, seconds))
+                _strike(Child(arguments, folder, problem.sizes), arguments, number, rng.uniform(0, seconds))
             kills += 1
             stamps = _kept(stamps, store)
         self._finish(problem, store, output, folder, is_real)
@@ -132,11 +133,11 @@ def _ends(line: bytes, command: str) -> list[bytes]:
     return [field for number, field in enumerate(fields) if number in (0, 3, 5, 8) or field[:2] == b"AS"]
 
 
-def _strike(child: Child, number: signal.Signals, after: float) -> None:
+def _strike(child: Child, arguments: Sequence[object], number: signal.Signals, after: float) -> None:
     """Send a signal to a run after some seconds, and judge how it ends."""
     if not child.ended_within(after):
         child.send(number)
-    _judge(child.wait(), number)
+    _judge(child.wait(), number, arguments)
 
 
 def _strike_real(arguments: list[object], folder: Path, number: signal.Signals, after: float) -> None:
@@ -152,17 +153,16 @@ def _strike_real(arguments: list[object], folder: Path, number: signal.Signals, 
     sleep_until(time.monotonic() + after)
     process.send_signal(number)
     out, err = process.communicate(timeout=60)
-    _judge(Ended(process.returncode, out, err), number, "a real process")
+    _judge(Ended(process.returncode, out, err), number, arguments, "a real process")
 
 
-def _judge(ended: Ended, number: signal.Signals, what: str = "a run") -> None:
-    what = f"{what} struck by {number.name}"
-    if number == signal.SIGKILL:
-        if ended.code != -signal.SIGKILL:
-            ended.check({0, 1}, what)  # `trace` of a cell that is not there
-        return
+def _judge(ended: Ended, number: signal.Signals, arguments: Sequence[object], what: str = "a run") -> None:
     # `trace` of a cell that is not there, or not yet, is refused.
-    ended.check({0, 1, INTERRUPTED[number]}, what)
+    done = {0, 1} if arguments[0] == "trace" else {0}
+    if number != signal.SIGKILL:
+        ended.check({*done, INTERRUPTED[number]}, f"{what} struck by {number.name}")
+    elif ended.code != -signal.SIGKILL:
+        ended.check(done, f"{what} that was over before {number.name}")
 
 
 def _kept(before: Stamps, store: Path) -> Stamps:
