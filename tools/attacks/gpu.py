@@ -25,7 +25,7 @@ from pathlib import Path
 from attacks.base import Attack, Fault, expect
 from attacks.children import INTERRUPTED, Ended, environment, run_real
 from attacks.damage import essence
-from attacks.small import Sizes
+from attacks.small import READY, Sizes
 
 _SMALL = Path(__file__).with_name("small.py")
 SECONDS = 120.0
@@ -79,7 +79,7 @@ class Gpu(Attack):
         kills = rng.randint(1, 3)
         for _ in range(kills):
             process, number = _start(folder), rng.choice([signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
-            time.sleep(rng.uniform(0.5, 6))
+            time.sleep(rng.uniform(0, 6))
             process.send_signal(number)
             ended = _wait(process, SECONDS)
             if number != signal.SIGKILL:
@@ -100,7 +100,7 @@ class Gpu(Attack):
 
     def _time_limit(self, rng: random.Random, folder: Path) -> int:
         process = _start(folder)
-        time.sleep(rng.uniform(1, 5))
+        time.sleep(rng.uniform(0, 5))
         process.send_signal(signal.SIGTERM)
         _wait(process, _GRACE).check({0, INTERRUPTED[signal.SIGTERM]}, "a run at its time limit")
         return 1
@@ -115,10 +115,16 @@ def command(folder: Path) -> list[str]:
 
 
 def _start(folder: Path) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        command(folder), cwd=folder, env=environment(SIZES), stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+    """Begin a run, which handles signals when this returns."""
+    reading, writing = os.pipe()
+    process = subprocess.Popen(
+        command(folder), cwd=folder, env={**environment(SIZES), READY: str(writing)}, pass_fds=[writing],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
+    os.close(writing)
+    os.read(reading, 1)
+    os.close(reading)
+    return process
 
 
 def _wait(process: subprocess.Popen[str], seconds: float) -> Ended:

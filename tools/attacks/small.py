@@ -2,7 +2,8 @@
 
     python tools/attacks/small.py align QUERY TARGET --store DIR
 
-Sizes come from the environment: LONGALIGN_SMALL="TILE CHUNK LEAF", letters a side and cells.
+Sizes come from the environment: LONGALIGN_SMALL="TILE CHUNK LEAF", letters a side and cells. When signal
+handlers are installed, a byte goes to the descriptor LONGALIGN_READY, if there is one.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import os
 import sys
 from dataclasses import dataclass
 
-_VARIABLE = "LONGALIGN_SMALL"
+_VARIABLE, READY = "LONGALIGN_SMALL", "LONGALIGN_READY"
 
 
 @dataclass(frozen=True)
@@ -42,8 +43,20 @@ class Sizes:
         recompute.GROUP_SEGMENTS = 4
 
 
-if __name__ == "__main__":
-    from longalign.cli import main
+def main() -> int:
+    """As `longalign.__main__`: signals are ours from the beginning."""
+    from longalign.cli.interrupts import Interrupts
+
+    interrupts = Interrupts()
+    interrupts.catch()
+    if descriptor := os.environ.get(READY):
+        os.write(int(descriptor), b".")
+    from longalign.cli.process import run_process
 
     Sizes(*map(int, os.environ[_VARIABLE].split())).set("cuda" if "cuda" in sys.argv else "cpu")
+    interrupts.settle(code := run_process(interrupts))
+    return code
+
+
+if __name__ == "__main__":
     sys.exit(main())
