@@ -96,22 +96,22 @@ class WorkerThreads(Executor):
             self._closed = True
             if cancel_futures:
                 self._cancel_queued()
-            for _ in self._threads:
-                self._calls.put(None)
+            self._calls.put(None)
         if wait:
             for thread in self._threads:
                 thread.join()
 
     def _start_thread(self) -> None:
-        """Start one more thread, or settle for those that there are."""
-        thread = Thread(target=self._work, name=f"{self._name}_{len(self._threads)}")
+        """Start one more thread, or settle for those that there are.
+
+        As a daemon, because an interrupt may strike before `shutdown` has told it to end: it would keep the
+        process from ending.
+        """
+        thread = Thread(target=self._work, name=f"{self._name}_{len(self._threads)}", daemon=True)
         try:
             thread.start()
         except (RuntimeError, MemoryError):
             self._most = len(self._threads)
-        except BaseException:  # an interrupt while the thread reports that it has started
-            self._calls.put(None)
-            raise
         else:
             self._threads.append(thread)
 
@@ -121,6 +121,8 @@ class WorkerThreads(Executor):
             del call  # its result may be large, and the next call may be long in coming
             with self._lock:
                 self._unfinished -= 1
+        # The end is for all threads, also for one that is not listed as an interrupt struck while it started.
+        self._calls.put(None)
 
     def _cancel_queued(self) -> None:
         with suppress(Empty):

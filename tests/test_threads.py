@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import threading
 import time
 
@@ -201,3 +203,28 @@ def test_no_thread_is_started_while_one_has_nothing_to_do():
     with WorkerThreads(8) as threads:
         names = {threads.submit(lambda: threading.current_thread().name).result() for _ in range(20)}
     assert len(names) <= 2  # a thread may be late to say that it has finished
+
+
+@pytest.mark.parametrize("at", [1, 2, 3])
+def test_an_interrupt_while_a_thread_starts_leaves_no_thread_behind(monkeypatch, at):
+    start, threads = threading.Thread.start, []
+
+    def interrupted(thread):
+        start(thread)
+        threads.append(thread)
+        if len(threads) == at:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(threading.Thread, "start", interrupted)
+    monkeypatch.setattr("longalign.threads.MOST_THREADS", 8)
+    with pytest.raises(KeyboardInterrupt), streamed(lambda _: time.sleep(0.01), range(50)) as results:
+        list(results)
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+
+
+def test_a_process_ends_though_its_threads_were_never_shut_down():
+    code = "from longalign.threads import WorkerThreads; WorkerThreads(2).submit(print, 1).result()"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, check=True)
+    assert done.stdout == b"1\n"
