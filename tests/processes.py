@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import resource
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -45,3 +49,21 @@ def limited(limit: int, value: int) -> Callable[[], None]:
         resource.setrlimit(limit, (value, resource.getrlimit(limit)[1]))
 
     return limit_process
+
+
+def handles_signals(process: subprocess.Popen[Any]) -> bool:
+    """Whether a process of ours has installed its handlers, or has ended. Linux only.
+
+    Before, a signal strikes Python's interpreter, which handles SIGINT alone.
+    """
+    with suppress(OSError):
+        for line in Path(f"/proc/{process.pid}/status").read_text().splitlines():
+            if line.startswith("SigCgt:") and int(line.split()[1], 16) >> (signal.SIGTERM - 1) & 1:
+                return True
+    return process.poll() is not None
+
+
+def wait_for_handlers(process: subprocess.Popen[Any]) -> None:
+    """Return when a process `handles_signals`."""
+    while not handles_signals(process):
+        time.sleep(0.001)

@@ -6,11 +6,10 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import suppress
 from pathlib import Path
 
 import pytest
-from processes import FORMS, PAIR, folder  # noqa: F401 - a fixture
+from processes import FORMS, PAIR, folder, wait_for_handlers  # noqa: F401 - a fixture
 
 from longalign.cli.interrupts import Interrupts
 
@@ -19,28 +18,16 @@ pytestmark = pytest.mark.usefixtures("folder")
 LINES = ["interrupted", "interrupted; with --store DIR a run can be resumed"]
 
 
-def handles_signals(process):
-    """Whether the handlers are installed, or the process has ended. Before, it is the interpreter's."""
-    with suppress(OSError):
-        for line in Path(f"/proc/{process.pid}/status").read_text().splitlines():
-            if line.startswith("SigCgt:"):
-                return (
-                    bool(int(line.split()[1], 16) >> (signal.SIGTERM - 1) & 1) or process.poll() is not None
-                )
-    return process.poll() is not None
-
-
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the sweep reads /proc")
 @pytest.mark.parametrize("times", [1, 2])
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("form", FORMS)
 def test_a_signal_at_any_moment(form, number, times):
-    for turn in range(40):
+    for turn in range(0, 40, 2):
         command = [*FORMS[form], "align", *PAIR, "-q"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-            while not handles_signals(process):
-                pass
+            wait_for_handlers(process)
             time.sleep(turn * 0.02)
             for again in range(times):
                 time.sleep(0.003 * again)

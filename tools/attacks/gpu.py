@@ -22,10 +22,12 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 
+from processes import wait_for_handlers
+
 from attacks.base import Attack, Fault, expect
 from attacks.children import INTERRUPTED, Ended, environment, run_real
 from attacks.damage import essence
-from attacks.small import READY, Sizes
+from attacks.small import Sizes
 
 _SMALL = Path(__file__).with_name("small.py")
 SECONDS = 120.0
@@ -116,14 +118,11 @@ def command(folder: Path) -> list[str]:
 
 def _start(folder: Path) -> subprocess.Popen[str]:
     """Begin a run, which handles signals when this returns."""
-    reading, writing = os.pipe()
     process = subprocess.Popen(
-        command(folder), cwd=folder, env={**environment(SIZES), READY: str(writing)}, pass_fds=[writing],
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        command(folder), cwd=folder, env=environment(SIZES), stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    os.close(writing)
-    os.read(reading, 1)
-    os.close(reading)
+    wait_for_handlers(process)
     return process
 
 

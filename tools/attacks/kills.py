@@ -14,7 +14,6 @@ start and end, too: from the moment when the interpreter looks for the package `
 
 from __future__ import annotations
 
-import os
 import random
 import signal
 import subprocess
@@ -23,6 +22,8 @@ import time
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+
+from processes import wait_for_handlers
 
 from attacks.base import Attack, expect
 from attacks.children import (
@@ -40,19 +41,6 @@ _SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 _VARIANTS = 12
 _REAL_SHARE = 0.1
 _LONGEST_REAL = 2.5
-
-#: Says, by a byte into a pipe, that the interpreter looks for longalign, and becomes `python -m longalign`.
-_LAUNCHER = """
-import os, runpy, sys
-class Teller:
-    def find_spec(self, name, path=None, target=None):
-        if name == "longalign":
-            sys.meta_path.remove(self)
-            os.write({descriptor}, b".")
-sys.meta_path.insert(0, Teller())
-sys.argv = ["longalign", *sys.argv[1:]]
-runpy.run_module("longalign", run_name="__main__")
-"""
 
 Stamps = dict[str, tuple[int, int]]
 
@@ -141,15 +129,11 @@ def _strike(child: Child, arguments: Sequence[object], number: signal.Signals, a
 
 
 def _strike_real(arguments: list[object], folder: Path, number: signal.Signals, after: float) -> None:
-    reading, writing = os.pipe()
-    command = [sys.executable, "-c", _LAUNCHER.format(descriptor=writing), *map(str, arguments)]
     process = subprocess.Popen(
-        command, cwd=folder, env=environment(), stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE, pass_fds=[writing], text=True,
+        [sys.executable, "-m", "longalign", *map(str, arguments)], cwd=folder, env=environment(),
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip
-    os.close(writing)
-    os.read(reading, 1)
-    os.close(reading)
+    wait_for_handlers(process)
     sleep_until(time.monotonic() + after)
     process.send_signal(number)
     out, err = process.communicate(timeout=60)

@@ -2,8 +2,7 @@
 
     python tools/attacks/small.py align QUERY TARGET --store DIR
 
-Sizes come from the environment: LONGALIGN_SMALL="TILE CHUNK LEAF", letters a side and cells. When signal
-handlers are installed, a byte goes to the descriptor LONGALIGN_READY, if there is one.
+Sizes come from the environment: LONGALIGN_SMALL="TILE CHUNK LEAF", letters a side and cells.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import os
 import sys
 from dataclasses import dataclass
 
-_VARIABLE, READY = "LONGALIGN_SMALL", "LONGALIGN_READY"
+_VARIABLE = "LONGALIGN_SMALL"
 
 
 @dataclass(frozen=True)
@@ -49,8 +48,6 @@ def main() -> int:
 
     interrupts = Interrupts()
     interrupts.catch()
-    if descriptor := os.environ.get(READY):
-        os.write(int(descriptor), b".")
     from longalign.cli.process import run_process
 
     Sizes(*map(int, os.environ[_VARIABLE].split())).set("cuda" if "cuda" in sys.argv else "cpu")
