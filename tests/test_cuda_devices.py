@@ -9,7 +9,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from longalign.backends.cuda import devices
+from longalign.backends.cuda import backend, devices
+from longalign.errors import BackendError
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere, the packages find it")
 
@@ -73,3 +74,29 @@ def test_a_simulated_gpu_needs_no_driver(monkeypatch):
 
 def test_no_index_is_too_large(monkeypatch):
     assert calls_of(Driver(), monkeypatch, 10**30)[0] == ("cuInit", 0)
+
+
+def test_without_another_thread_the_driver_starts_later(monkeypatch):
+    def refuse(thread):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(devices.Thread, "start", refuse)
+    assert calls_of(Driver(), monkeypatch) == []
+
+
+@pytest.mark.parametrize(
+    ("module", "expected"), [("cuda.core._utils.cuda_utils", BackendError), ("elsewhere", ValueError)]
+)
+def test_what_the_driver_s_own_package_raises_is_an_error_of_the_device(monkeypatch, module, expected):
+    """As where there is no memory for a context."""
+    error = type("CUDAError", (ValueError,), {"__module__": module})
+
+    class Full:
+        def __getitem__(self, index):
+            raise error("CUDA_ERROR_OUT_OF_MEMORY")
+
+    cuda_backend = object.__new__(backend.CudaBackend)
+    cuda_backend.name, cuda_backend._device = "cuda:0", devices.Device(0, "a GPU", (9, 0))
+    monkeypatch.setattr(backend, "cuda", SimpleNamespace(gpus=Full()))
+    with pytest.raises(expected, match=r"CUDA_ERROR_OUT_OF_MEMORY"):
+        cuda_backend.line_cells()

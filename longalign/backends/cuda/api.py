@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 from longalign.backends.cache import settings
 
 __all__ = [
-    "CUDA_ERRORS",
     "compiler_versions",
     "cuda",
     "download",
     "intrinsic",
+    "is_cuda_error",
     "jit_kernel",
     "pack_kernel",
     "package_version",
@@ -35,8 +35,16 @@ __all__ = [
     "upload",
 ]
 
-#: What the driver, the compiler and their loaders raise.
-CUDA_ERRORS: tuple[type[Exception], ...] = (CudaDriverError, CudaSupportError, NvvmError, NvvmSupportError)
+_ERRORS = (CudaDriverError, CudaSupportError, NvvmError, NvvmSupportError)
+
+
+def is_cuda_error(error: Exception) -> bool:
+    """Whether the driver, the compiler or a loader of theirs raised it.
+
+    Numba lets errors of NVIDIA's own package `cuda` pass, as where a context finds no memory. Their class
+    has no public name.
+    """
+    return isinstance(error, _ERRORS) or type(error).__module__.partition(".")[0] == "cuda"
 
 
 def intrinsic(function: Callable[..., Any]) -> Any:

@@ -31,7 +31,7 @@ from longalign.backends.cuda import (
     tracing,
     worklist,
 )
-from longalign.backends.cuda.api import CUDA_ERRORS, cuda, package_version
+from longalign.backends.cuda.api import cuda, is_cuda_error, package_version
 from longalign.backends.cuda.cache import CudaCache
 from longalign.backends.cuda.compiler import short_compiler
 from longalign.backends.cuda.config import LANES, KernelConfig, Numbers
@@ -220,7 +220,9 @@ class CudaBackend:
         try:
             with cuda.gpus[self._device.index]:
                 yield cuda.current_context()
-        except CUDA_ERRORS as error:
+        except Exception as error:
+            if not is_cuda_error(error):
+                raise
             raise BackendError(f"{self.name} ({self._device.name}): {one_line(error)}") from error
 
     def choices(self, jobs: Sequence[SweepJob]) -> list[Choice]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from threading import Thread
@@ -32,7 +33,8 @@ def make_ready(index: int) -> None:
     is not to be unloaded.
     """
     if _finds_driver_by_name() and (driver := _driver()):
-        Thread(target=_make_context, args=(driver, index)).start()
+        with suppress(RuntimeError):  # without a thread, this one starts the driver later
+            Thread(target=_make_context, args=(driver, index)).start()
 
 
 def available() -> list[Device]:
@@ -59,7 +61,7 @@ def _found() -> tuple[list[Device], str | None]:
     if not _may_have_driver():
         return [], _NO_DRIVER
     try:
-        from longalign.backends.cuda.api import CUDA_ERRORS, cuda
+        from longalign.backends.cuda.api import cuda, is_cuda_error
     except ImportError as error:
         return [], f"no CUDA package ({error}): install longalign[cuda12] or longalign[cuda13]"
     if not cuda.is_available():
@@ -69,7 +71,9 @@ def _found() -> tuple[list[Device], str | None]:
             Device(index, _text(gpu.name), tuple(gpu.compute_capability))
             for index, gpu in enumerate(cuda.gpus)
         ], None
-    except CUDA_ERRORS as error:
+    except Exception as error:
+        if not is_cuda_error(error):
+            raise
         return [], one_line(error)
 
 
