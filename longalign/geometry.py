@@ -43,7 +43,7 @@ LINE_STEP, _STEPS_A_PART = 64, 5
 #: the file of the tile above it is written.
 _TALLER = 3
 
-#: A grid from a file has at most so many tiles. No plan has nearly as many: each tile is a file.
+#: The most tiles that a grid from a file may have. Plans have far fewer, because each tile is a file.
 MOST_TILES = 1 << 24
 
 #: Where a disk has room for more boundaries, chunks are sized for this `path_share` at least, but not made

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from longalign.errors import BackendError
 from longalign.size import format_size
 
-#: Bytes of address space without which nothing is begun: libraries take most of it when they are imported.
+#: Bytes of address space that a command needs to start: importing the libraries takes most of them.
 #: With less, allocations fail anywhere, and some libraries then end the process, or never return.
 LEAST_ADDRESS_SPACE = 1 << 30
 

@@ -69,7 +69,7 @@ def atomic_path(path: Path, check: Callable[[], None] = no_check) -> Iterator[Pa
     except OSError as error:
         raise NotWritten(f"{path}: cannot be written: {error.strerror or error}") from error
     finally:
-        with suppress(OSError):  # whoever opens the store next removes it, too
+        with suppress(OSError):  # otherwise the next run that opens the store removes it
             temporary.unlink(missing_ok=True)
 
 
@@ -105,8 +105,8 @@ class _Forgiving(FileIO):
     """A file that takes all that HDF5 writes, as that may crash the process where a disk is full.
 
     `refusal` is what the disk said first; nothing is written from then on. What has been written goes to the
-    disk meanwhile, so whoever makes sure of that in the end need not wait for much. Nothing is written after
-    the file has been closed, either: where an interrupt strikes within h5py, HDF5 lets go of it only later.
+    disk meanwhile, so the final flush has little left to wait for. Nothing is written after the file has been
+    closed, either: if an interrupt strikes within h5py, HDF5 closes its file only later.
     """
 
     refusal: OSError | None = None

@@ -54,7 +54,7 @@ class Table:
 
     @classmethod
     def up_to(cls, longest: int, dtype: str, numbers: tuple[int, int]) -> Table:
-        """A column of no more than so many numbers."""
+        """A column of at most `longest` numbers."""
         return cls((range(longest + 1),), (dtype,), numbers)
 
 

@@ -89,8 +89,8 @@ class PlainTable(NarrowTable):
 class DeflatingTable(NarrowTable):
     """Deflates values as soon as a block of them is complete; `deflated` is where they go.
 
-    The checksum of a block is that of the values as they came, not of the buffer that collects them: should
-    the buffer be changed meanwhile, whoever reads the block notices.
+    The checksum of a block is that of the values as they came, not of the buffer that collects them. If the
+    buffer changes before it is deflated, reading the block fails.
     """
 
     def __init__(self, lines: int, length: int, dtype: np.dtype[np.signedinteger[Any]]) -> None:
