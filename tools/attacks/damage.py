@@ -53,6 +53,7 @@ class Damage(Attack):
     def run(self, rng: random.Random) -> int:
         problem = self._problem(rng.randrange(_VARIANTS))
         folder = self.fresh()
+        os.chdir(folder)  # where a forged manifest may have its summary written
         store, output = folder / "store", folder / "out"
         shutil.copytree(problem.pristine, store)
         (folder / "bystander").write_bytes(_BYSTANDER)
