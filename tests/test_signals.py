@@ -141,3 +141,22 @@ def test_outside_of_a_command_a_signal_is_noted_only():
             interrupts.during(lambda: None)
     finally:
         interrupts.release()
+
+
+def test_objects_that_an_interrupt_leaves_half_made_are_not_heard_of():
+    done = in_process(
+        "class Half:\n"
+        "    def __init__(self):\n"
+        f"        {INTERRUPT}\n"
+        "        self.whole = True\n"
+        "    def __del__(self):\n"
+        "        self.whole\n"
+        "Half()"
+    )
+    assert (done.returncode, done.stderr) == (130, "longalign: interrupted\n")
+
+
+def test_finalizers_that_fail_by_themselves_are_heard_of():
+    done = in_process("class Failing:\n    def __del__(self):\n        self.whole\nFailing()\nreturn 0")
+    assert done.returncode == 0
+    assert "AttributeError: 'Failing' object has no attribute 'whole'" in done.stderr

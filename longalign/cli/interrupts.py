@@ -103,11 +103,14 @@ class Interrupts:
         signal.setitimer(signal.ITIMER_REAL, _RETRY)
 
     def _unraisable(self, what: sys.UnraisableHookArgs) -> None:
-        """A KeyboardInterrupt raised in a finalizer or a callback is lost: raise it again elsewhere."""
-        if self.struck and issubclass(what.exc_type, KeyboardInterrupt):
-            self._try_again()
-        else:
+        """A KeyboardInterrupt raised in a finalizer or a callback is lost: raise it again elsewhere.
+
+        After a signal, other errors there come of objects that the interrupt left half made.
+        """
+        if not self.struck:
             self._hook_before(what)
+        elif issubclass(what.exc_type, KeyboardInterrupt):
+            self._try_again()
 
 
 def _place(frame: FrameType | None) -> tuple[bool, bool]:
