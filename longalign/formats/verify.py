@@ -293,7 +293,7 @@ class _Beginnings:
         self._add_columns(-self.scoring.gap_extend, columns, -self.scoring.gap_open * is_new)
 
     def add_pairs(self, query: bytes, target: bytes, same: int) -> None:
-        """Add letter pairs, of which so many are the same letter twice."""
+        """Count letter pairs, and those among them that are the same letter twice."""
         if self._pairs:
             self._add_each(map(self._pairs.__getitem__, zip(query, target, strict=True)))
         elif same in (0, len(query)):

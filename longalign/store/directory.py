@@ -126,7 +126,7 @@ class DirectoryStore:
         with store._closed_on_failure():
             if store.is_writable:
                 remove_temporaries(path)
-                with suppress(OSError):  # on a full disk; whoever needs them says so
+                with suppress(OSError):  # on a full disk; a later write reports it
                     make_folders(path)  # a copy may lack them: some tools copy nothing but files
         return store
 
@@ -153,7 +153,7 @@ class DirectoryStore:
         try:
             yield mark.name
         finally:
-            with suppress(OSError):  # whoever opens the store next removes it, too
+            with suppress(OSError):  # otherwise the next run that opens the store removes it
                 mark.unlink(missing_ok=True)
 
     @property

@@ -3,7 +3,7 @@
 Two locks are taken. That of the directory cannot be taken away from under its holder, as deleting it deletes
 the store; some network file systems have no locks of directories. That of the file `lock` says who holds it.
 Both end with the process, however it ends. A run whose lock file was deleted or replaced notices that before
-it gives a file its name, and ends: somebody else may think that the store is free.
+it gives a file its name, and ends: another run may take the store for free.
 """
 
 from __future__ import annotations
@@ -96,7 +96,7 @@ class Lock:
         return file
 
     def _refuse_others(self, status: os.stat_result) -> None:
-        """Raise StoreError if what is there is not a lock file."""
+        """Raise StoreError if something other than a lock file is in its place."""
         if not stat.S_ISREG(status.st_mode):
             raise StoreError(f"{self._path}: is {kind_of(status)}, not the lock file of a store")
 
