@@ -103,9 +103,7 @@ class Child:
                 os.dup2(file, descriptor)
                 os.close(file)
             sys.stdout, sys.stderr = open(1, "w", closefd=False), open(2, "w", closefd=False, buffering=1)  # noqa: SIM115
-            # Signals that come before and after `main` has its own handlers: real processes tell of these.
-            for number, exit_code in INTERRUPTED.items():
-                signal.signal(number, lambda *_, exit_code=exit_code: os._exit(exit_code))
+            main_ended_with = _catch_signals_around_main()
             faulthandler.register(signal.SIGUSR1, self._stacks.open("w"))
             if sizes is not None:
                 sizes.set()
@@ -114,6 +112,7 @@ class Child:
             before()
             os.write(ready, b".")
             code = _exit_code(lambda: main(arguments))
+            main_ended_with.append(code)
             sys.stdout.flush()
         except BaseException:
             with suppress(BaseException):
@@ -160,6 +159,26 @@ def run_forked(
     seconds: float = _SECONDS,
 ) -> Ended:
     return Child(arguments, folder, sizes, before).wait(seconds)
+
+
+def _catch_signals_around_main() -> list[int]:
+    """Handle signals that come before `main` installs its handlers, or after it has removed them.
+
+    Only a forked child has these moments; in a real process the handlers of `longalign.__main__` cover them.
+    Before `main`, a signal ends the child as `main` would. After it, the child ends with the exit code that
+    the caller appends to the returned list.
+    """
+    main_ended_with: list[int] = []
+
+    def end(number: int, _frame: object) -> None:
+        if main_ended_with:
+            os._exit(main_ended_with[0])
+        os.write(2, b"longalign: interrupted\n")
+        os._exit(INTERRUPTED[signal.Signals(number)])
+
+    for number in INTERRUPTED:
+        signal.signal(number, end)
+    return main_ended_with
 
 
 def _exit_code(run: Callable[[], int]) -> int:
