@@ -27,11 +27,11 @@ from pathlib import Path
 import numpy as np
 from hardware import save_report
 
-from longalign.alphabet import Codes
 from longalign.backends.base import SweepJob
 from longalign.backends.cpu import CpuBackend
-from longalign.boundary import State, entry_edges, local_edges
-from longalign.scoring import Scoring
+from longalign.model.alphabet import Codes
+from longalign.model.boundary import State, entry_edges, local_edges
+from longalign.model.scoring import Scoring
 
 SCORING = Scoring(match=1, mismatch=-3, gap_open=3, gap_extend=2)
 WIDTHS = (8, 16)  # the kernels that a back end uses once it has swept a few thousand million cells

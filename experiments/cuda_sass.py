@@ -3,9 +3,10 @@
     python experiments/cuda_sass.py [--kernels 'local_best_*' ...] [--out FILE]
 
 Compiles the sweep kernels that the back end picks by itself on sm_90, disassembles them, and finds the loop
-in which nothing special happens (`make_sweep_batch` in `longalign.backends.cuda.batch`); of a kernel that may
-watch every second row only, the loop that does, as it is the shorter one. Counts its instructions by opcode,
-by pipe and by purpose, for a cell, or for two where numbers are packed; `loop_mix` says on what grounds. From
+in which nothing special happens (`make_sweep_batch` in `longalign.backends.cuda.device.row_block`); of a
+kernel that may watch every second row only, the loop that does, as it is the shorter one. Counts its
+instructions by opcode, by pipe and by purpose, for a cell, or for two where numbers are packed; `loop_mix`
+says on what grounds. From
 that: how many cells a second there would be if a pipe were always busy, or the issue of instructions, on 132
 SMs at 1.98 GHz; and what share of the lowest bound has been measured for a kernel of that shape, in
 `results/cuda_sweep.json`.
@@ -74,7 +75,7 @@ def measured_rates() -> Iterator[tuple[KernelConfig, dict[str, object]]]:
 
 def examine(config: KernelConfig, programs: dict[str, str], folder: Path) -> dict[str, object]:
     """Compile and disassemble a kernel: what its inner loop consists of, and how fast it can be."""
-    from longalign.backends.cuda.batch import rows_of_turn
+    from longalign.backends.cuda.device.row_block import rows_of_turn
 
     cubin, _ = compile_kernel(sweep_kernel(config), ARCH, programs["ptxas"], folder)
     command = [programs["nvdisasm"], "-c", str(cubin)]
@@ -119,7 +120,7 @@ def main() -> int:
         print(f"no {missing}: install the extra cuda13, and Triton or a CUDA toolkit", file=sys.stderr)
         return NO_TOOLKIT
     try:
-        from longalign.backends.cuda.planning import every_configuration
+        from longalign.backends.cuda.planning.kernel_shape import every_configuration
     except ImportError as error:
         print(f"no CUDA package: {error}", file=sys.stderr)
         return NO_TOOLKIT

@@ -36,10 +36,10 @@ from startup import measure_both
 from longalign.backends.base import Sinks, SweepJob
 from longalign.backends.cpu import CpuBackend
 from longalign.backends.cuda.backend import CudaBackend
-from longalign.boundary import BestCell, State, entry_edges, local_edges
-from longalign.geometry import LINE_STEP, line_steps
-from longalign.matrix import SubstitutionMatrix
-from longalign.scoring import Scoring
+from longalign.model.boundary import BestCell, State, entry_edges, local_edges
+from longalign.model.geometry import LINE_STEP, line_steps
+from longalign.model.scoring import Scoring
+from longalign.model.substitution_matrix import SubstitutionMatrix
 from longalign.store.codec import Packer
 
 LATTICE_LINES = 64

@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from longalign.threads import processors
+from longalign.system.threads import processors
 
 _PACKAGES = ("longalign", "numpy", "numba", "llvmlite", "numba-cuda", "h5py", "parasail")
 

@@ -23,13 +23,13 @@ from pathlib import Path
 import numpy as np
 from hardware import save_report
 
-from longalign.alignment import Alignment, Op
-from longalign.alphabet import Codes
 from longalign.formats.paf import write_paf
 from longalign.formats.verify import verify_paf
-from longalign.scoring import Scoring
-from longalign.sequence import Sequence
-from longalign.testing_inputs import edited
+from longalign.model.alignment import Alignment, Op
+from longalign.model.alphabet import Codes
+from longalign.model.scoring import Scoring
+from longalign.model.sequence import Sequence
+from longalign.testing.inputs import edited
 
 _LETTERS = np.frombuffer(b"ACGT", np.uint8)
 

@@ -11,9 +11,7 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from longalign._version import __version__
-    from longalign.alignment import Alignment, Op
     from longalign.api import align, resume, score, trace
-    from longalign.boundary import BestCell
     from longalign.errors import (
         BackendError,
         InputError,
@@ -22,9 +20,11 @@ if TYPE_CHECKING:
         StoreError,
         UsageError,
     )
-    from longalign.matrix import SubstitutionMatrix
-    from longalign.scoring import Scoring
-    from longalign.sequence import Sequence, read_sequence
+    from longalign.model.alignment import Alignment, Op
+    from longalign.model.boundary import BestCell
+    from longalign.model.scoring import Scoring
+    from longalign.model.sequence import Sequence, read_sequence
+    from longalign.model.substitution_matrix import SubstitutionMatrix
 
 __all__ = [
     "Alignment",
@@ -50,15 +50,15 @@ __all__ = [
 #: The public names of each module. They are imported at first use: NumPy and the compiler take a while.
 _NAMES_OF = {
     "_version": ("__version__",),
-    "alignment": ("Alignment", "Op"),
     "api": ("align", "resume", "score", "trace"),
-    "boundary": ("BestCell",),
     "errors": (
         *("BackendError", "InputError", "InternalError", "LongalignError", "StoreError", "UsageError"),
     ),
-    "matrix": ("SubstitutionMatrix",),
-    "scoring": ("Scoring",),
-    "sequence": ("Sequence", "read_sequence"),
+    "model.alignment": ("Alignment", "Op"),
+    "model.boundary": ("BestCell",),
+    "model.scoring": ("Scoring",),
+    "model.sequence": ("Sequence", "read_sequence"),
+    "model.substitution_matrix": ("SubstitutionMatrix",),
 }
 _MODULE_OF = {name: module for module, names in _NAMES_OF.items() for name in names}
 

@@ -12,23 +12,23 @@ from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
-from longalign import pipeline
-from longalign.alignment import Alignment, Mode
-from longalign.alphabet import Alphabet
 from longalign.backends.select import open_backends
-from longalign.boundary import BestCell
 from longalign.errors import BackendError, InputError, UsageError
 from longalign.events import Emit, ignore
-from longalign.host import free_memory
-from longalign.plan import Resources
-from longalign.scoring import Scoring
-from longalign.sequence import Letters, Sequence
+from longalign.model.alignment import Alignment, Mode
+from longalign.model.alphabet import Alphabet
+from longalign.model.boundary import BestCell
+from longalign.model.scoring import Scoring
+from longalign.model.sequence import Letters, Sequence
+from longalign.run import pipeline
+from longalign.run.planner import Resources
+from longalign.run.trace_cell import trace_cell
 from longalign.store.manifest import Command, StartStates
-from longalign.trace_cell import trace_cell
-from longalign.whole import as_whole
+from longalign.system.integers import as_whole
+from longalign.system.memory_limits import free_memory
 
 if TYPE_CHECKING:  # it brings Dask along
-    from longalign.engines.dask import Cluster
+    from longalign.run.engines.dask import Cluster
 
 #: Of the free memory, the part that a run takes if nobody says how much.
 _MEMORY_SHARE = 0.8
@@ -82,7 +82,7 @@ def _workers_at(
     address: str | PathLike[str], backend: str
 ) -> Callable[[int, int], AbstractContextManager[Cluster]]:
     try:
-        from longalign.engines.dask import connect
+        from longalign.run.engines.dask import connect
     except ImportError as error:
         raise BackendError(f"a cluster needs Dask ({error}): install longalign[cluster]") from error
     return partial(connect, fspath(address), backend)

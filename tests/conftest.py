@@ -11,7 +11,9 @@ from hypothesis import Phase, settings
 from longalign.backends.cuda import why_unavailable
 from longalign.cli import main
 
-pytest.register_assert_rewrite("longalign.testing", "longalign.testing_starts", "longalign.testing_traces")
+pytest.register_assert_rewrite(
+    "longalign.testing.sweeps", "longalign.testing.start_states", "longalign.testing.traces"
+)
 pytest_plugins = ["pytester"]
 
 # Sweeps compile on first use, so a deadline would fail on the first example and pass on the second.

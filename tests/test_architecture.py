@@ -36,20 +36,20 @@ def importers(name: str) -> set[str]:
 
 
 def test_the_recurrence_imports_nothing():
-    assert not list(imports(PACKAGE / "recurrence.py"))
+    assert not list(imports(PACKAGE / "model/recurrence.py"))
 
 
 def test_two_modules_import_the_cuda_package():
-    assert importers("numba.cuda") == {"backends/cuda/api.py", "backends/cuda/compiler.py"}
+    assert importers("numba.cuda") == {"backends/cuda/numba_api.py", "backends/cuda/compiler.py"}
 
 
 def test_one_module_imports_dask():
-    assert importers("dask") | importers("distributed") == {"engines/dask.py"}
+    assert importers("dask") | importers("distributed") == {"run/engines/dask.py"}
 
 
 def test_only_the_suite_imports_test_libraries():
-    suites = {"testing.py", "testing_starts.py", "testing_traces.py"}
-    assert importers("hypothesis") == {*suites, "testing_inputs.py"}
+    suites = {"testing/sweeps.py", "testing/start_states.py", "testing/traces.py"}
+    assert importers("hypothesis") == {*suites, "testing/inputs.py"}
     assert importers("pytest") == suites
 
 

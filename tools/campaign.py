@@ -21,7 +21,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "experiments"), str(ROOT / "tests"), str(ROOT / "tools")]
+sys.path[:0] = [str(ROOT), str(ROOT / "experiments"), str(ROOT / "tests" / "helpers"), str(ROOT / "tools")]
 
 import attacks  # noqa: E402
 from attacks import shim  # noqa: E402

@@ -39,9 +39,12 @@ class Kernel:
 
 def every_kernel() -> Iterator[Kernel]:
     """All that the back end launches."""
-    from longalign.backends.cuda import edge_kernel, planning, start_kernel, trace_kernel
+    from longalign.backends.cuda.kernels import fill_edges as edge_kernel
+    from longalign.backends.cuda.kernels import start_states as start_kernel
+    from longalign.backends.cuda.kernels import traceback as trace_kernel
+    from longalign.backends.cuda.planning import kernel_shape
 
-    yield from map(sweep_kernel, planning.every_configuration())
+    yield from map(sweep_kernel, kernel_shape.every_configuration())
     yield Kernel("edges", edge_kernel.build_kernel, edge_kernel.SIGNATURE, EDGE_REGISTERS)
     for has_matrix, suffix in ((False, ""), (True, "_matrix")):
         for mode, local in (("local", True), ("global", False)):
@@ -53,11 +56,14 @@ def every_kernel() -> Iterator[Kernel]:
 
 def sweep_kernel(config) -> Kernel:
     """The kernel of a configuration."""
-    from longalign.backends.cuda import kernel
+    from longalign.backends.cuda.kernels import sweep as sweep_kernel
 
-    build, least = partial(kernel.build_kernel, config), PACKED_ARCH if config.numbers == "packed" else 0
+    build, least = (
+        partial(sweep_kernel.build_kernel, config),
+        PACKED_ARCH if config.numbers == "packed" else 0,
+    )
     most = config.max_registers or MOST_REGISTERS  # the assembler is held to it, and spills otherwise
-    return Kernel(sweep_name(config), build, kernel.SIGNATURE, most, most, least)
+    return Kernel(sweep_name(config), build, sweep_kernel.SIGNATURE, most, most, least)
 
 
 def sweep_name(config) -> str:
@@ -90,14 +96,14 @@ def _in_package(package: str, pattern: str) -> str | None:
 
 def compile_kernel(kernel: Kernel, arch: int, ptxas: str, folder: Path) -> tuple[Path, str]:
     """Leave a kernel's PTX and cubin in `folder`: where the cubin is, and the assembler's report."""
-    from longalign.backends.cuda.api import cuda
     from longalign.backends.cuda.compiler import short_compiler
+    from longalign.backends.cuda.numba_api import cuda
 
     capability = divmod(arch, 10)
     # Numba asks the current device what to compile a device function for; there is none here.
     device = SimpleNamespace(compute_capability=capability)
     with mock.patch("numba.cuda.dispatcher.get_current_device", return_value=device), short_compiler():
-        ptx, _ = cuda.compile_ptx(kernel.build().py_func, kernel.signature, cc=capability)
+        ptx, _ = cuda.compile_ptx(kernel.build().py_func, sweep_kernel.signature, cc=capability)
     source = folder / f"{kernel.name}.sm_{arch}.ptx"
     source.write_text(ptx)
     cubin = source.with_suffix(".cubin")

@@ -49,7 +49,17 @@ class Outcome:
 def steps(genomes: Path, out: Path, columns: Sequence[int]) -> list[Step]:
     """All steps in their order, the cheapest and most telling first."""
     python = sys.executable
-    pytest = (python, "-m", "pytest", "-q", "-m", "gpu", "-x", "--durations=15", "tests/test_cuda_gpu.py")
+    pytest = (
+        python,
+        "-m",
+        "pytest",
+        "-q",
+        "-m",
+        "gpu",
+        "-x",
+        "--durations=15",
+        "tests/backends/cuda/test_cuda_gpu.py",
+    )
     golden = (python, "experiments/golden.py", "--genomes", str(genomes), "--backend", "cuda")
     starts = (python, "experiments/start_states.py", "--genomes", str(genomes), "--backend", "cuda")
     phases = (python, "experiments/phases.py", "--genomes", str(genomes), "--with-score")
@@ -67,7 +77,7 @@ def steps(genomes: Path, out: Path, columns: Sequence[int]) -> list[Step]:
         *_shapes(genomes, out, columns),
         Step("tests", pytest, 560),
         Step("start_states", (*starts, "--longest", "1.2e6", "--out", str(out / "start_states.json")), 300),
-        Step("resume", (*pytest[:-1], "tests/test_resume.py"), 240),
+        Step("resume", (*pytest[:-1], "tests/run/test_resume.py"), 240),
         Step("more", _sweep(genomes, out, "more", "--pairs", "n_runs", "ecoli_large_scores"), 150),
         Step("chr22", _sweep(genomes, out, "chr22", "--pairs", "chr22", "--repeats", "1"), 400),
         Step("golden", (*golden, "--longest", "6e6", "--out", str(out / "golden.json")), 200),

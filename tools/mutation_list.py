@@ -1,7 +1,7 @@
 """The faults that `mutations` puts into the code, and the tests that must notice them.
 
-The texts to be replaced are short, so that they survive changes around them. `tests/test_mutations.py` checks
-that each is still there, exactly once, and that the tests exist.
+The texts to be replaced are short, so that they survive changes around them.
+`tests/tools/test_mutations.py` checks that each is still there, exactly once, and that the tests exist.
 """
 
 from __future__ import annotations
@@ -22,70 +22,70 @@ class Fault:
     @property
     def in_simulator(self) -> bool:
         """Whether its tests need Numba's CUDA simulator, which a process has for good or not at all."""
-        return self.tests[0].startswith("tests/simulator/")
+        return self.tests[0].startswith("tests/backends/cuda/simulator/")
 
 
-_CONFORMANCE = "tests/test_conformance.py::TestCpuOnOneThread"
-_TRACES = "tests/test_conformance.py::TestCpuTraces"
-_SIMULATED = "tests/simulator/test_conformance_simulated.py"
+_CONFORMANCE = "tests/backends/test_conformance.py::TestCpuOnOneThread"
+_TRACES = "tests/backends/test_conformance.py::TestCpuTraces"
+_SIMULATED = "tests/backends/cuda/simulator/test_conformance_simulated.py"
 _CUDA = "longalign/backends/cuda"
 
 _RECURRENCE = (
     Fault(
         "a gap preferred to a letter pair of equal score",
-        "longalign/recurrence.py",
+        "longalign/model/recurrence.py",
         "    if h == diagonal:\n        bits = DIAGONAL\n    elif h == e:\n        bits = FROM_E\n",
         "    if h == e:\n        bits = FROM_E\n    elif h == diagonal:\n        bits = DIAGONAL\n",
-        ("tests/test_recurrence.py",),
+        ("tests/model/test_recurrence.py",),
     ),
     Fault(
         "gap opening not paid along an edge",
-        "longalign/boundary.py",
+        "longalign/model/boundary.py",
         "opening = 0 if goes_on else scoring.gap_open",
         "opening = 0",
-        ("tests/test_boundary.py::test_entry_edges_worked_out_by_hand",),
+        ("tests/model/test_boundary.py::test_entry_edges_worked_out_by_hand",),
     ),
     Fault(
         "E and F exchanged in traceback",
-        "longalign/recurrence.py",
+        "longalign/model/recurrence.py",
         "return 0, 1, F if bits & F_EXTENDS else H",
         "return 0, 1, E if bits & F_EXTENDS else H",
-        ("tests/test_recurrence.py",),
+        ("tests/model/test_recurrence.py",),
     ),
     Fault(
         "end cell on the highest anti-diagonal",
-        "longalign/boundary.py",
+        "longalign/model/boundary.py",
         "return (self.score, -(self.i + self.j), self.j)",
         "return (self.score, self.i + self.j, self.j)",
-        ("tests/test_boundary.py::test_best_cells_in_order",),
+        ("tests/model/test_boundary.py::test_best_cells_in_order",),
     ),
     Fault(
         "range check without room for minus infinity",
-        "longalign/scoring.py",
+        "longalign/model/scoring.py",
         "_HIGHEST = (1 << 31) - (1 << 27)",
         "_HIGHEST = (1 << 31) - 1",
-        ("tests/test_scoring.py",),
+        ("tests/model/test_scoring.py",),
     ),
     Fault(
         "range check without the second gap",
-        "longalign/scoring.py",
+        "longalign/model/scoring.py",
         "lowest = -2 * self.gap_open -",
         "lowest = -1 * self.gap_open -",
-        ("tests/test_scoring.py",),
+        ("tests/model/test_scoring.py",),
     ),
     Fault(
         "ambiguous letters match each other",
-        "longalign/alphabet.py",
+        "longalign/model/alphabet.py",
         "AMBIGUOUS_IN_QUERY, AMBIGUOUS_IN_TARGET = 4, 5",
         "AMBIGUOUS_IN_QUERY, AMBIGUOUS_IN_TARGET = 4, 4",
-        ("tests/test_alignment.py::test_ambiguous_letters_never_match_and_u_is_t",),
+        ("tests/model/test_alignment.py::test_ambiguous_letters_never_match_and_u_is_t",),
     ),
 )
 
 _CPU = (
     Fault(
         "CPU kernel: leftmost of tied end cells",
-        "longalign/backends/cpu/kernel.py",
+        "longalign/backends/cpu/sweep_kernel.py",
         "return bool(j > best.j)",
         "return bool(j < best.j)",
         (
@@ -96,7 +96,7 @@ _CPU = (
     ),
     Fault(
         "CPU kernel: gap opening not paid",
-        "longalign/backends/cpu/kernel.py",
+        "longalign/backends/cpu/sweep_kernel.py",
         "h_open = number(h - opening)",
         "h_open = number(h - extend)",
         (f"{_CONFORMANCE}::test_equals_the_reference", "-k", "general"),
@@ -106,14 +106,14 @@ _CPU = (
         "longalign/backends/cpu/worker.py",
         "limit = LARGEST_8 - job.highest",
         "limit = LARGEST_8",
-        ("tests/test_cpu_sweep.py::test_scores_that_outgrow_eight_and_sixteen_bits",),
+        ("tests/backends/cpu/test_cpu_sweep.py::test_scores_that_outgrow_eight_and_sixteen_bits",),
     ),
     Fault(
         "CPU kernel: 16-bit limit ignores what a block may gain",
         "longalign/backends/cpu/worker.py",
         "if kernels.block_16 and high - low <=",
         "if kernels.block_16 and highest - low <=",
-        ("tests/test_cpu_sweep.py::test_scores_that_outgrow_eight_and_sixteen_bits",),
+        ("tests/backends/cpu/test_cpu_sweep.py::test_scores_that_outgrow_eight_and_sixteen_bits",),
     ),
     Fault(
         "CPU kernel: progress published before the column is written",
@@ -121,11 +121,13 @@ _CPU = (
         "    edges.top_h[0] = edges.left_h[rows]\n",
         "    store_release(pointer(work.done), own.ticket, own.stop)\n"
         "    edges.top_h[0] = edges.left_h[rows]\n",
-        ("tests/test_cpu_sweep.py::test_rows_are_published_after_all_that_belongs_to_them_is_written",),
+        (
+            "tests/backends/cpu/test_cpu_sweep.py::test_rows_are_published_after_all_that_belongs_to_them_is_written",
+        ),
     ),
     Fault(
         "CPU traces: a lane takes E from itself",
-        "longalign/backends/cpu/trace_kernel.py",
+        "longalign/backends/cpu/traceback_kernel.py",
         "load(state, _E + p + 1), load(state, _F + p)",
         "load(state, _E + p), load(state, _F + p)",
         (f"{_TRACES}::test_finds_the_path_of_the_reference",),
@@ -135,28 +137,28 @@ _CPU = (
 _CUDA_DEVICE = (
     Fault(
         "CUDA: E not moved to the new origin",
-        f"{_CUDA}/edges.py",
+        f"{_CUDA}/device/strip_edges.py",
         "e[k] = subtract(e[k], by)",
         "e[k] = e[k]",
         (f"{_SIMULATED}::test_ragged_strips_and_runs_of_ambiguous_letters",),
     ),
     Fault(
         "CUDA: F read before it has come",
-        f"{_CUDA}/sync.py",
+        f"{_CUDA}/device/sync.py",
         "high_of(first.h) != tag or high_of(first.gap) != tag",
         "high_of(first.h) != tag",
         (f"{_SIMULATED}::test_a_batch_waits_for_each_value_of_its_edge",),
     ),
     Fault(
         "CUDA: rows published a batch too early",
-        f"{_CUDA}/kernel.py",
+        f"{_CUDA}/kernels/sweep.py",
         "np.int32(start - begin), lane)",
         "np.int32(start - begin + batch), lane)",
         (f"{_SIMULATED}::test_rows_are_published_after_their_edges_are_stored",),
     ),
     Fault(
         "CUDA: a wanted row stored one row late",
-        f"{_CUDA}/eventful.py",
+        f"{_CUDA}/device/masked_blocks.py",
         "if row == of_low.row and row > 0:",
         "if row == of_low.row + 1 and row > 0:",
         (f"{_SIMULATED}::test_ragged_strips_and_runs_of_ambiguous_letters",),
@@ -169,153 +171,155 @@ _STORE = (
         "longalign/store/codec.py",
         "self.gaps[line, start:stop],",
         "self.gaps[line, max(0, start - 1) : max(0, start - 1) + stop - start],",
-        ("tests/test_store.py::test_every_part_of_every_packed_line_comes_back",),
+        ("tests/store/test_store.py::test_every_part_of_every_packed_line_comes_back",),
     ),
     Fault(
         "packed lines: anchors off by one",
         "longalign/store/codec.py",
         "h[first * ANCHOR_STRIDE - 1 - start :: ANCHOR_STRIDE]",
         "h[first * ANCHOR_STRIDE - start :: ANCHOR_STRIDE]",
-        ("tests/test_store.py::test_every_part_of_every_packed_line_comes_back",),
+        ("tests/store/test_store.py::test_every_part_of_every_packed_line_comes_back",),
     ),
     Fault(
         "CRC of a block not compared",
-        "longalign/store/filters.py",
+        "longalign/store/hdf5_filters.py",
         "if checksum(numbers) != crc:",
         "if checksum(numbers) < 0:",
-        ("tests/test_blocks.py",),
+        ("tests/store/test_blocks.py",),
     ),
     Fault(
         "CRC made of the buffer",
-        "longalign/store/tables.py",
+        "longalign/store/line_tables.py",
         "begun[: at + count], crc)",
         "begun[: at + count], checksum(begun[: at + count]))",
-        ("tests/test_begun.py::test_a_buffer_that_is_changed_in_memory_is_noticed_on_reading",),
+        ("tests/store/test_tile_writer.py::test_a_buffer_that_is_changed_in_memory_is_noticed_on_reading",),
     ),
     Fault(
         "lock shared with others",
         "longalign/store/lock.py",
         "fcntl.LOCK_EX if self.refusal is None",
         "fcntl.LOCK_SH if self.refusal is None",
-        ("tests/test_store.py::test_a_store_has_one_owner_who_may_die",),
+        ("tests/store/test_store.py::test_a_store_has_one_owner_who_may_die",),
     ),
     Fault(
         "files written in place",
         "longalign/store/files.py",
         "temporary.replace(path)",
         "path.write_bytes(temporary.read_bytes())",
-        ("tests/test_store.py::test_whoever_reads_a_file_that_is_replaced_reads_the_old_one_to_its_end",),
+        (
+            "tests/store/test_store.py::test_whoever_reads_a_file_that_is_replaced_reads_the_old_one_to_its_end",
+        ),
     ),
     Fault(
         "files renamed before they are flushed",
         "longalign/store/files.py",
         "        _flush(temporary)\n",
         "",
-        ("tests/test_store.py::test_a_file_is_flushed_before_it_has_its_name_and_its_name_after",),
+        ("tests/store/test_store.py::test_a_file_is_flushed_before_it_has_its_name_and_its_name_after",),
     ),
     Fault(
         "another scoring accepted by a store",
         "longalign/store/manifest.py",
         "*_scoring_pairs(self.scoring, scoring),",
         "",
-        ("tests/test_store.py::test_another_run_is_refused_with_every_field_that_differs",),
+        ("tests/store/test_store.py::test_another_run_is_refused_with_every_field_that_differs",),
     ),
     Fault(
         "changed sequence files accepted by a store",
         "longalign/store/manifest.py",
         '("target sequence (SHA-256)", self.target.sha256, target.sha256),',
         "",
-        ("tests/test_resume.py::test_a_changed_file_is_refused_and_the_field_named",),
+        ("tests/run/test_resume.py::test_a_changed_file_is_refused_and_the_field_named",),
     ),
     Fault(
         "SHA-256 of stored sequences not compared",
         "longalign/store/directory.py",
         "if sequence.sha256 != record.sha256:",
         "if sequence.length != record.length:",
-        ("tests/test_store.py::test_other_letters_in_the_place_of_a_sequence_are_noticed",),
+        ("tests/store/test_store.py::test_other_letters_in_the_place_of_a_sequence_are_noticed",),
     ),
     Fault(
         "a tile in the place of another accepted",
         "longalign/store/schema.py",
         'for name in ("i0", "i1", "j0", "j1")):',
         'for name in ("i0", "i1")):',
-        ("tests/test_store.py::test_a_tile_in_the_place_of_another_is_noticed",),
+        ("tests/store/test_store.py::test_a_tile_in_the_place_of_another_is_noticed",),
     ),
     Fault(
         "a path stored before its tiles",
-        "longalign/store/behind.py",
+        "longalign/store/write_behind.py",
         "self.flush()  # a path leads through tiles that are there",
         "pass",
-        ("tests/test_behind.py::test_a_path_is_stored_when_the_tiles_are",),
+        ("tests/store/test_write_behind.py::test_a_path_is_stored_when_the_tiles_are",),
     ),
 )
 
 _RUN = (
     Fault(
         "wavefront a tile too early",
-        "longalign/schedule.py",
+        "longalign/phases/wavefront.py",
         "if above and beside:",
         "if above or beside:",
-        ("tests/test_schedule.py",),
+        ("tests/phases/test_wavefront.py",),
     ),
     Fault(
         "a refused call made twice",
-        "longalign/threads.py",
+        "longalign/system/threads.py",
         "            call.make()\n            if isinstance(error",
         "            fn(*args, **kwargs)\n            call.make()\n            if isinstance(error",
-        ("tests/test_threads.py::test_each_call_is_made_once_where_there_are_few_threads",),
+        ("tests/system/test_threads.py::test_each_call_is_made_once_where_there_are_few_threads",),
     ),
     Fault(
         "halves of a gap meet without alpha",
         "longalign/phases/meeting.py",
         "join(before, after, state, alpha) == total",
         "join(before, after, state, 0) == total",
-        ("tests/test_meeting.py",),
+        ("tests/phases/test_meeting.py",),
     ),
     Fault(
         "pieces looked for under the next number",
-        "longalign/pipeline.py",
+        "longalign/run/pipeline.py",
         "in enumerate(groups)\n",
         "in enumerate(groups, 1)\n",
-        ("tests/test_resume.py::test_a_finished_run_is_there_at_once",),
+        ("tests/run/test_resume.py::test_a_finished_run_is_there_at_once",),
     ),
     Fault(
         "alignment not scored again before it is returned",
-        "longalign/pipeline.py",
+        "longalign/run/pipeline.py",
         "            alignment.check()\n",
         "",
-        ("tests/test_phases.py::test_an_alignment_that_is_not_worth_its_score_is_an_internal_error",),
+        ("tests/phases/test_phases.py::test_an_alignment_that_is_not_worth_its_score_is_an_internal_error",),
     ),
 )
 
 _FORMATS = (
     Fault(
         "I and D exchanged in CIGARs",
-        "longalign/alignment.py",
+        "longalign/model/alignment.py",
         '_SYMBOLS = "MIDNSHP=X"',
         '_SYMBOLS = "MDINSHP=X"',
-        ("tests/test_paf.py::test_a_line",),
+        ("tests/formats/test_paf.py::test_a_line",),
     ),
     Fault(
         "region offset missing in PAF",
         "longalign/formats/paf.py",
         "sequence.offset + start, sequence.offset + end",
         "start, end",
-        ("tests/test_paf.py::test_coordinates_are_those_of_whole_records",),
+        ("tests/formats/test_paf.py::test_coordinates_are_those_of_whole_records",),
     ),
     Fault(
         "NM not verified",
         "longalign/formats/verify.py",
         '"tag NM", record.edit_distance,',
         '"tag NM", tally.mismatches + tally.gap_letters,',
-        ("tests/test_verify.py::test_false_claims_are_named",),
+        ("tests/formats/test_verify.py::test_false_claims_are_named",),
     ),
     Fault(
         "an interrupt ends with the number of its signal",
         "longalign/cli/interrupts.py",
         "return 128 + (self.struck or signal.SIGINT)",
         "return self.struck or signal.SIGINT",
-        ("tests/test_cli.py::test_an_interrupt_says_how_to_go_on",),
+        ("tests/cli/test_cli.py::test_an_interrupt_says_how_to_go_on",),
     ),
 )
 

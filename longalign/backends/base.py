@@ -9,10 +9,10 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from longalign.alphabet import Codes
-from longalign.boundary import BestCell, Boundary, Edge, IntArray, StartLine, State
-from longalign.scoring import Scoring
-from longalign.threads import in_threads
+from longalign.model.alphabet import Codes
+from longalign.model.boundary import BestCell, Boundary, Edge, IntArray, StartLine, State
+from longalign.model.scoring import Scoring
+from longalign.system.threads import in_threads
 
 #: A path in runs: operations (k,) uint8, those of `alignment.Op`, and their lengths (k,) int64, none of
 #: them 0; neighbouring operations differ.

@@ -31,8 +31,8 @@ _PACKAGE = Path(__file__).parents[1]
 #: What the kernels of every back end are compiled from, beside the modules of the back end itself: the
 #: cell, the walk, and the numbers that name states, operations and minus infinity.
 _SHARED = (
-    *("recurrence", "scoring", "matrix", "boundary", "alignment"),
-    *("backends/cache", "backends/leaves", "backends/matrices"),
+    *("model/recurrence", "model/scoring", "model/substitution_matrix", "model/boundary", "model/alignment"),
+    *("backends/kernel_cache", "backends/trace_table", "backends/substitution_tables"),
 )
 
 _CHECKSUM_BYTES = sha256().digest_size
@@ -45,7 +45,8 @@ def cache_directory(target: str, compiler: str) -> Path:
     root = Path(home) if Path(home).is_absolute() else Path.home() / ".cache"
     digest = sha256(f"{compiler}, Python {platform.python_version()}".encode())
     for source in _sources(target):
-        digest.update(b"\0" + source.name.encode() + b"\0" + source.read_bytes())
+        name = source.relative_to(_PACKAGE).as_posix()
+        digest.update(b"\0" + name.encode() + b"\0" + source.read_bytes())
     return root / "longalign" / f"{target}-{digest.hexdigest()[:16]}"
 
 
@@ -56,7 +57,7 @@ def settings(config: Any, names: Iterable[str]) -> str:
 
 def _sources(target: str) -> list[Path]:
     shared = [_PACKAGE / f"{module}.py" for module in _SHARED]
-    return shared + sorted((_PACKAGE / "backends" / target).glob("*.py"))
+    return shared + sorted((_PACKAGE / "backends" / target).rglob("*.py"))
 
 
 class KernelCache(ABC):

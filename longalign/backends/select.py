@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from longalign.backends.base import Backend
-from longalign.backends.collector import collector_at_rest
 from longalign.errors import BackendError, UsageError
-from longalign.threads import processors
+from longalign.system.gc_pause import collector_at_rest
+from longalign.system.threads import processors
 
 CHOICES = ("auto", "cpu", "cuda")
 

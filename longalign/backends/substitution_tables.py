@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from longalign.boundary import IntArray
-from longalign.matrix import LARGEST_ALPHABET
-from longalign.scoring import Scoring
+from longalign.model.boundary import IntArray
+from longalign.model.scoring import Scoring
+from longalign.model.substitution_matrix import LARGEST_ALPHABET
 
 #: From the scores of a query letter to those of the next one; a matrix has as many rows.
 PITCH = LARGEST_ALPHABET

@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from longalign.alignment import Op
-from longalign.alphabet import Codes
 from longalign.backends.base import Runs, TraceJob
-from longalign.backends.matrices import lay_out
-from longalign.boundary import IntArray, State, entry_edges
-from longalign.scoring import Scoring
+from longalign.backends.substitution_tables import lay_out
+from longalign.model.alignment import Op
+from longalign.model.alphabet import Codes
+from longalign.model.boundary import IntArray, State, entry_edges
+from longalign.model.scoring import Scoring
 
 # The columns of the table, int64, a row for each leaf. The names that end in _AT are where the leaf's part
 # of an array begins; RUNS_END is where that of its runs ends, which are written from there down.

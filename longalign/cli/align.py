@@ -9,7 +9,7 @@ from argparse import Namespace
 from collections.abc import Collection
 from pathlib import Path
 
-from longalign import api, pipeline
+from longalign import api
 from longalign.cli.reporting import reporting
 from longalign.cli.scoring import scoring_of
 from longalign.cli.stdin import refuse_two_stdins
@@ -17,7 +17,8 @@ from longalign.errors import InputError, UsageError
 from longalign.formats.output import STDOUT, check_output, open_output
 from longalign.formats.paf import write_paf
 from longalign.formats.summary import summarize
-from longalign.sequence import MEMORY, is_read_from, read_sequence
+from longalign.model.sequence import MEMORY, is_read_from, read_sequence
+from longalign.run import pipeline
 from longalign.store import DirectoryStore
 from longalign.store.layout import OWN_NAMES
 from longalign.store.manifest import Command, Manifest

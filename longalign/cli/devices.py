@@ -14,17 +14,17 @@ from longalign.backends import cuda
 from longalign.backends.base import Backend, SweepJob
 from longalign.backends.cpu import CpuBackend
 from longalign.backends.select import open_backends
-from longalign.budgets import Cost, format_seconds, format_share
 from longalign.cli.scoring import scoring_of
 from longalign.cli.stdin import refuse_two_stdins
 from longalign.errors import UsageError
 from longalign.formats.output import STDOUT, open_output
-from longalign.plan import Request, Resources, pace_of, plan, store_budgets
-from longalign.problem import Problem
-from longalign.scoring import COST_FIELDS, PAIR_FIELDS
-from longalign.sequence import read_sequence
-from longalign.size import format_size, round_size
-from longalign.threads import processors
+from longalign.model.scoring import COST_FIELDS, PAIR_FIELDS
+from longalign.model.sequence import read_sequence
+from longalign.phases.problem import Problem
+from longalign.run.cost_model import Cost, format_seconds, format_share
+from longalign.run.planner import Request, Resources, pace_of, plan, store_budgets
+from longalign.system.sizes import format_size, round_size
+from longalign.system.threads import processors
 
 SCHEMA = "longalign.devices/1"
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from longalign._version import __version__
 from longalign.backends.select import CHOICES
+from longalign.cli.progress import STYLES
 from longalign.formats.output import STDOUT, open_output
-from longalign.progress import STYLES
-from longalign.scoring import Scoring
-from longalign.size import parse_size
+from longalign.model.scoring import Scoring
+from longalign.system.sizes import parse_size
 
 if TYPE_CHECKING:
     from _typeshed import SupportsWrite

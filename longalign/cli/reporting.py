@@ -7,8 +7,8 @@ from argparse import Namespace
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from longalign.cli.progress import progress
 from longalign.events import Emit, Event, PhaseStarted
-from longalign.progress import progress
 
 
 @contextmanager

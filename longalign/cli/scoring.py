@@ -7,8 +7,8 @@ from argparse import Namespace
 from typing import Any
 
 from longalign.errors import InputError, UsageError
-from longalign.matrix import SubstitutionMatrix
-from longalign.scoring import COST_FIELDS, PAIR_FIELDS, Scoring
+from longalign.model.scoring import COST_FIELDS, PAIR_FIELDS, Scoring
+from longalign.model.substitution_matrix import SubstitutionMatrix
 
 _FIELD = re.compile(rf"\b({'|'.join((*PAIR_FIELDS, *COST_FIELDS))})\b")
 

@@ -7,7 +7,7 @@ import resource
 from collections.abc import Iterator
 
 from longalign.errors import BackendError
-from longalign.size import format_size
+from longalign.system.sizes import format_size
 
 #: Bytes of address space that a command needs to start: importing the libraries takes most of them.
 #: With less, allocations fail anywhere, and some libraries then end the process, or never return.

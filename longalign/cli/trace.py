@@ -8,8 +8,8 @@ from pathlib import Path
 from longalign import api
 from longalign.cli.align import check_outputs, sources_of, write_outcome
 from longalign.cli.reporting import reporting
+from longalign.run.trace_cell import trace_cell
 from longalign.store import DirectoryStore
-from longalign.trace_cell import trace_cell
 
 
 def run_trace(options: Namespace) -> int:

@@ -33,13 +33,13 @@ from itertools import count
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, TextIO, cast
 
-from longalign.alignment import Alignment, Lengths, Mode, Ops, parse_cigar
 from longalign.errors import InputError
 from longalign.fasta import STDIN
 from longalign.fasta.source import GZIP_MAGIC
-from longalign.matrix import SubstitutionMatrix
-from longalign.scoring import TOO_MANY_LETTERS, Scoring
-from longalign.sequence import Sequence
+from longalign.model.alignment import Alignment, Lengths, Mode, Ops, parse_cigar
+from longalign.model.scoring import TOO_MANY_LETTERS, Scoring
+from longalign.model.sequence import Sequence
+from longalign.model.substitution_matrix import SubstitutionMatrix
 
 NO_MAPPING_QUALITY = 255
 _COLUMNS = 12

@@ -33,10 +33,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 
-from longalign.alignment import Alignment, Mode
 from longalign.events import PhaseFinished
-from longalign.scoring import Scoring
-from longalign.sequence import Sequence
+from longalign.model.alignment import Alignment, Mode
+from longalign.model.scoring import Scoring
+from longalign.model.sequence import Sequence
 
 SCHEMA = "longalign.summary/2"
 

@@ -15,10 +15,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from longalign.alphabet import Codes
 from longalign.errors import InputError, InternalError
-from longalign.scoring import Scoring
-from longalign.sequence import Letters, Sequence
+from longalign.model.alphabet import Codes
+from longalign.model.scoring import Scoring
+from longalign.model.sequence import Letters, Sequence
 
 Mode = Literal["local", "global"]
 Ops = NDArray[np.uint8]

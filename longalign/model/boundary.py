@@ -11,14 +11,14 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from longalign import recurrence
-from longalign.scoring import NEG_INF, Scoring
+from longalign.model import recurrence
+from longalign.model.scoring import NEG_INF, Scoring
 
 IntArray = NDArray[np.int32]
 
 
 class State(IntEnum):
-    """What a path is doing at a cell: see `longalign.recurrence`."""
+    """What a path is doing at a cell: see `longalign.model.recurrence`."""
 
     H = recurrence.H
     E = recurrence.E

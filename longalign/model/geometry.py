@@ -14,8 +14,8 @@ from math import ceil
 from typing import Any
 
 from longalign.errors import BudgetTooSmall, InputError
-from longalign.fields import Fields
-from longalign.size import format_size, round_size
+from longalign.model.json_fields import Fields
+from longalign.system.sizes import format_size, round_size
 
 #: Bytes that one stored boundary cell takes, H and a gap state together: two 8-bit differences, and
 #: the anchors and file headers around them. Steep scorings take more: see `Scoring.difference_bytes`.

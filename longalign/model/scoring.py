@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from longalign.alphabet import DNA, Alphabet
 from longalign.errors import InputError
-from longalign.fields import Fields
-from longalign.matrix import SubstitutionMatrix
-from longalign.whole import as_whole
+from longalign.model.alphabet import DNA, Alphabet
+from longalign.model.json_fields import Fields
+from longalign.model.substitution_matrix import SubstitutionMatrix
+from longalign.system.integers import as_whole
 
 #: Stands for minus infinity on boundaries. One cell may lower it by alpha + beta before a finite
 #: value replaces it; `LARGEST_PARAMETER` keeps that, and every finite value, inside 32 bits.

@@ -1,6 +1,7 @@
 """A sequence: checked letters, where they came from, and the codes that back ends compare.
 
-Which letters there may be, its alphabet says: that of a scoring, see `longalign.alphabet`. Case is not kept.
+Which letters there may be, its alphabet says: that of a scoring, see `longalign.model.alphabet`. Case is not
+kept.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longalign import fasta
-from longalign.alphabet import DNA, Alphabet, Codes
 from longalign.errors import InputError
+from longalign.model.alphabet import DNA, Alphabet, Codes
 
 Letters = NDArray[np.uint8]
 

@@ -15,11 +15,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from longalign.alphabet import Alphabet
 from longalign.errors import InputError
-from longalign.fields import Fields
-from longalign.size import format_size
-from longalign.whole import as_whole
+from longalign.model.alphabet import Alphabet
+from longalign.model.json_fields import Fields
+from longalign.system.integers import as_whole
+from longalign.system.sizes import format_size
 
 #: A matrix has at most so many letters.
 LARGEST_ALPHABET = 32

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from itertools import chain
 
 from longalign.backends.base import Backend, Progress, SweepResult
-from longalign.boundary import State, Waypoint
 from longalign.errors import InternalError
+from longalign.model.boundary import State, Waypoint
 from longalign.phases.meeting import Half, backward_half, closed, forward_half, meet, reversed_line
-from longalign.problem import Problem, Segment
+from longalign.phases.problem import Problem, Segment
 
 
 def bisect(

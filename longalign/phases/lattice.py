@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
-from longalign.boundary import Edge, State, Waypoint
-from longalign.geometry import Grid, Tile, owner
-from longalign.problem import Problem
-from longalign.scoring import NEG_INF
+from longalign.model.boundary import Edge, State, Waypoint
+from longalign.model.geometry import Grid, Tile, owner
+from longalign.model.scoring import NEG_INF
+from longalign.phases.problem import Problem
 from longalign.store import Store
 from longalign.store.base import DamagedTile
 

@@ -12,12 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from longalign.alphabet import Codes
 from longalign.backends.base import SweepJob
-from longalign.boundary import Boundary, Edge, IntArray, State, entry_edges, gap_edges
-from longalign.problem import Segment, reachable
-from longalign.recurrence import join
-from longalign.scoring import Scoring
+from longalign.model.alphabet import Codes
+from longalign.model.boundary import Boundary, Edge, IntArray, State, entry_edges, gap_edges
+from longalign.model.recurrence import join
+from longalign.model.scoring import Scoring
+from longalign.phases.problem import Segment, reachable
 from longalign.store.codec import PackedEdge
 
 #: What a sweep takes on the host for each letter of a rectangle: its place on the edges and the last lines,

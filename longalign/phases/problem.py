@@ -7,12 +7,12 @@ from functools import cached_property
 
 import numpy as np
 
-from longalign.alignment import Mode
-from longalign.alphabet import Codes
 from longalign.backends.base import SweepJob, TraceJob
-from longalign.boundary import Edge, State, Waypoint, entry_edges, local_edges
-from longalign.scoring import UNREACHABLE, Scoring
-from longalign.sequence import Sequence
+from longalign.model.alignment import Mode
+from longalign.model.alphabet import Codes
+from longalign.model.boundary import Edge, State, Waypoint, entry_edges, local_edges
+from longalign.model.scoring import UNREACHABLE, Scoring
+from longalign.model.sequence import Sequence
 
 
 @dataclass(frozen=True, eq=False)

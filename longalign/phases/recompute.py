@@ -12,14 +12,14 @@ from itertools import pairwise
 
 import numpy as np
 
-from longalign.alignment import Op, merge_runs, uses_query, uses_target
 from longalign.backends.base import Backend, Progress, no_progress
-from longalign.backends.collector import collector_at_rest
-from longalign.boundary import Waypoint
+from longalign.model.alignment import Op, merge_runs, uses_query, uses_target
+from longalign.model.boundary import Waypoint
 from longalign.phases import meeting
 from longalign.phases.bisect import bisect
-from longalign.problem import Problem, Segment
+from longalign.phases.problem import Problem, Segment
 from longalign.store import Piece
+from longalign.system.gc_pause import collector_at_rest
 
 #: Segments in a group, at most, and bytes that they would take in one call; a group is what one step of phase
 #: 3 computes and stores.

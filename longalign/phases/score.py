@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from contextlib import closing
 
-from longalign.boundary import State, Waypoint, best_of
-from longalign.engine import Engine, run_tiles
 from longalign.events import Emit
-from longalign.lattice import StoreLattice
+from longalign.model.boundary import State, Waypoint, best_of
+from longalign.phases.lattice import StoreLattice
+from longalign.phases.tile_step import Engine, run_tiles
 
 
 def score(lattice: StoreLattice, engine: Engine, emit: Emit) -> Waypoint:

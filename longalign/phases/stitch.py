@@ -15,12 +15,12 @@ from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
 from longalign.backends.base import Backend, Progress, SweepResult, no_progress
-from longalign.boundary import State, Waypoint
 from longalign.errors import InternalError
-from longalign.lattice import Chunk, StoreLattice
+from longalign.model.boundary import State, Waypoint
 from longalign.phases import meeting
-from longalign.problem import Problem
-from longalign.threads import begun, in_threads
+from longalign.phases.lattice import Chunk, StoreLattice
+from longalign.phases.problem import Problem
+from longalign.system.threads import begun, in_threads
 
 #: Threads that read edges while chunks are swept. More read no faster, but keep the sweep from beginning.
 _READERS = 4

@@ -7,7 +7,7 @@ from itertools import pairwise, product
 import numpy as np
 
 from longalign.backends.base import Backend, Progress, Rectangle, SweepJob, SweepResult
-from longalign.boundary import StartLine, start_code
+from longalign.model.boundary import StartLine, start_code
 
 
 def tile_starts(

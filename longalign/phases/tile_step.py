@@ -14,15 +14,15 @@ from time import perf_counter
 from typing import Protocol
 
 from longalign.backends.base import Backend, Progress, Sinks, SweepJob, no_progress
-from longalign.chunks import tile_starts
 from longalign.events import Advanced, Event, TileFinished
-from longalign.geometry import Tile
-from longalign.lattice import StoreLattice
-from longalign.schedule import Wavefront
+from longalign.model.geometry import Tile
+from longalign.phases.lattice import StoreLattice
+from longalign.phases.tile_starts import tile_starts
+from longalign.phases.wavefront import Wavefront
 from longalign.store import TileRecord
-from longalign.store.begun import BegunFile
 from longalign.store.codec import Packer, pack
-from longalign.store.starts import pack_starts
+from longalign.store.start_tables import pack_starts
+from longalign.store.tile_writer import BegunFile
 
 _POLL_SECONDS = 0.1
 

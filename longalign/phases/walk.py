@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from longalign.backends.base import Backend, Progress, Rectangle, no_progress
-from longalign.boundary import State, Waypoint, start_parts
 from longalign.errors import InternalError
-from longalign.lattice import StoreLattice
+from longalign.model.boundary import State, Waypoint, start_parts
+from longalign.phases.lattice import StoreLattice
 
 
 def walk(

@@ -9,9 +9,9 @@ from math import ceil, isqrt
 
 from longalign.backends.base import Backend
 from longalign.errors import BudgetTooSmall, UsageError
-from longalign.geometry import Grid, tile_rounds
-from longalign.scoring import Scoring
-from longalign.size import format_size, round_size
+from longalign.model.geometry import Grid, tile_rounds
+from longalign.model.scoring import Scoring
+from longalign.system.sizes import format_size, round_size
 
 #: The grid for so many bytes of boundaries, or, for None, for as many as are useful.
 #: Raises UsageError, BudgetTooSmall where fewer bytes are given than any lattice takes.

@@ -12,31 +12,31 @@ from time import monotonic, perf_counter
 from typing import TYPE_CHECKING, Literal, TypeVar
 
 from longalign._version import __version__
-from longalign.alignment import Alignment, Mode
 from longalign.backends.base import Backend, Workers
-from longalign.boundary import BestCell, Waypoint
-from longalign.engine import Engine
-from longalign.engines.local import LocalEngine
 from longalign.errors import InternalError, StoreError, UsageError
 from longalign.events import Advanced, Emit, Event, Notice, PhaseFinished, PhaseStarted, ignore
-from longalign.geometry import Grid
-from longalign.lattice import StoreLattice
+from longalign.model.alignment import Alignment, Mode
+from longalign.model.boundary import BestCell, Waypoint
+from longalign.model.geometry import Grid
+from longalign.model.scoring import Scoring
+from longalign.model.sequence import MEMORY, Sequence, can_read_again, read_sequence
+from longalign.phases.lattice import StoreLattice
+from longalign.phases.problem import Problem, Segment
 from longalign.phases.recompute import groups_of, merge, recompute, segments_of, spans
 from longalign.phases.score import score
 from longalign.phases.stitch import stitch
+from longalign.phases.tile_step import Engine
 from longalign.phases.walk import walk
-from longalign.plan import Request, Resources, check_disk, check_memory, plan
-from longalign.problem import Problem, Segment
-from longalign.scoring import Scoring
-from longalign.sequence import MEMORY, Sequence, can_read_again, read_sequence
+from longalign.run.engines.local import LocalEngine
+from longalign.run.planner import Request, Resources, check_disk, check_memory, plan
 from longalign.store import DirectoryStore, Manifest, MemoryStore, Piece, Store
 from longalign.store.base import DamagedFile, DamagedTile
-from longalign.store.behind import WriteBehind
 from longalign.store.files import NotWritten
 from longalign.store.manifest import Command, SequenceRecord, StartStates
+from longalign.store.write_behind import WriteBehind
 
 if TYPE_CHECKING:  # it brings Dask along
-    from longalign.engines.dask import Cluster
+    from longalign.run.engines.dask import Cluster
 
 T = TypeVar("T")
 

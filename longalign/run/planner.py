@@ -12,9 +12,8 @@ from shutil import disk_usage
 from typing import TYPE_CHECKING
 
 from longalign.backends.base import Backend, DeviceFacts, Workers
-from longalign.budgets import Budget, Pace, budgets_worth_knowing, in_words
 from longalign.errors import BackendError, BudgetTooSmall, MemoryTooSmall, UsageError
-from longalign.geometry import (
+from longalign.model.geometry import (
     BYTES_PER_CELL,
     BYTES_PER_KEPT_START,
     BYTES_PER_START,
@@ -30,12 +29,13 @@ from longalign.geometry import (
     stored_cells,
     too_small,
 )
-from longalign.scoring import Scoring
-from longalign.size import format_size, round_size
+from longalign.model.scoring import Scoring
+from longalign.run.cost_model import Budget, Pace, budgets_worth_knowing, in_words
 from longalign.store.manifest import Command, StartStates
+from longalign.system.sizes import format_size, round_size
 
 if TYPE_CHECKING:  # it brings Dask along
-    from longalign.engines.dask import Cluster
+    from longalign.run.engines.dask import Cluster
 
 #: What Python, Numba and the libraries take before the first letter is read.
 _PROGRAM_BYTES = 400 << 20

@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from longalign.alignment import Alignment, Mode
 from longalign.backends.base import Backend, SweepJob
-from longalign.boundary import State, Waypoint
 from longalign.errors import InputError, StoreError, UsageError
 from longalign.events import Emit, ignore
-from longalign.lattice import StoreLattice
+from longalign.model.alignment import Alignment, Mode
+from longalign.model.boundary import State, Waypoint
+from longalign.model.sequence import Sequence
+from longalign.phases.lattice import StoreLattice
+from longalign.phases.problem import Problem
 from longalign.phases.recompute import groups_of, merge, recompute, segments_of
 from longalign.phases.walk import walk
-from longalign.pipeline import Outcome, Recorder, contradictions_refused
-from longalign.plan import Request, Resources, check_memory_of_paths
-from longalign.problem import Problem
-from longalign.sequence import Sequence
+from longalign.run.pipeline import Outcome, Recorder, contradictions_refused
+from longalign.run.planner import Request, Resources, check_memory_of_paths
 from longalign.store import DirectoryStore
 from longalign.store.base import DamagedTile
 

@@ -10,13 +10,13 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from longalign.boundary import BestCell, Waypoint
 from longalign.errors import StoreError
-from longalign.geometry import Tile
-from longalign.store.begun import BegunFile
+from longalign.model.boundary import BestCell, Waypoint
+from longalign.model.geometry import Tile
 from longalign.store.codec import PackedLines
 from longalign.store.deflated import deflated
-from longalign.store.starts import PackedStarts
+from longalign.store.start_tables import PackedStarts
+from longalign.store.tile_writer import BegunFile
 
 
 class DamagedFile(StoreError):

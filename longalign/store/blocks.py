@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from longalign.store import filters
+from longalign.store import hdf5_filters
 from longalign.store.deflated import DeflatedArray
-from longalign.store.filters import Place, blocks_along, inflate, part, stretch
-from longalign.threads import streamed
+from longalign.store.hdf5_filters import Place, blocks_along, inflate, part, stretch
+from longalign.system.threads import streamed
 
 if TYPE_CHECKING:
     import h5py
@@ -79,7 +79,7 @@ def _new_dataset(
         chunks=(*(1 for _ in shape[:-1]), length),
         shuffle=dtype.itemsize > 1,
         compression="gzip",
-        compression_opts=filters.LEVEL,
+        compression_opts=hdf5_filters.LEVEL,
     )
 
 
@@ -166,7 +166,7 @@ def _block_length(dataset: h5py.Dataset) -> int:
     if chunks is None:
         raise ValueError(f"{name} is not stored in blocks")
     *lines, length = chunks
-    if any(size != 1 for size in lines) or not 1 <= length <= min(filters.LENGTH, shape[-1]):
+    if any(size != 1 for size in lines) or not 1 <= length <= min(hdf5_filters.LENGTH, shape[-1]):
         raise ValueError(f"{name} has blocks of shape {chunks}, which none has")
     plan = dataset.id.get_create_plist()
     used = [plan.get_filter(number)[0] for number in range(plan.get_nfilters())]

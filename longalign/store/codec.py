@@ -16,11 +16,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from longalign.boundary import Boundary, IntArray
 from longalign.errors import InternalError
-from longalign.scoring import NEG_INF
+from longalign.model.boundary import Boundary, IntArray
+from longalign.model.scoring import NEG_INF
 from longalign.store.deflated import DeflatedArray
-from longalign.store.tables import DeflatingTable, PlainTable, narrowest
+from longalign.store.line_tables import DeflatingTable, PlainTable, narrowest
 
 ANCHOR_STRIDE = 4096
 

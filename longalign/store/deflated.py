@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from longalign.store import filters
-from longalign.store.filters import Place, blocks_along, checksum, deflate, inflate, part, stretch
-from longalign.threads import in_threads
+from longalign.store import hdf5_filters
+from longalign.store.hdf5_filters import Place, blocks_along, checksum, deflate, inflate, part, stretch
+from longalign.system.threads import in_threads
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
@@ -44,7 +44,7 @@ class DeflatedArray:
     @classmethod
     def of(cls, values: NDArray[Any]) -> DeflatedArray:
         """An array, deflated by threads; its checksums are those of the numbers that it has now."""
-        values, length = np.ascontiguousarray(values), min(values.shape[-1], filters.LENGTH)
+        values, length = np.ascontiguousarray(values), min(values.shape[-1], hdf5_filters.LENGTH)
         array = cls.empty(values.shape, values.dtype, length)
 
         def put(place: Place) -> None:

@@ -40,13 +40,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
-from longalign.boundary import BestCell, State, Waypoint
 from longalign.errors import StoreError
-from longalign.geometry import Tile
-from longalign.sequence import Sequence
+from longalign.model.boundary import BestCell, State, Waypoint
+from longalign.model.geometry import Tile
+from longalign.model.sequence import Sequence
 from longalign.store import schema
 from longalign.store.base import DamagedFile, DamagedTile, Piece, TileRecord
-from longalign.store.begun import BegunFile
 from longalign.store.blocks import Blocks
 from longalign.store.codec import NO_LINES, PackedLines
 from longalign.store.datasets import (
@@ -64,7 +63,8 @@ from longalign.store.layout import make_folders, piece_name, refuse_foreign, rem
 from longalign.store.lock import Lock
 from longalign.store.manifest import Command, Manifest, SequenceRecord
 from longalign.store.refusals import is_there, refused_as
-from longalign.store.starts import PackedStarts
+from longalign.store.start_tables import PackedStarts
+from longalign.store.tile_writer import BegunFile
 
 if TYPE_CHECKING:
     import h5py

@@ -13,7 +13,7 @@ import numpy as np
 from isal import isal_zlib
 from numpy.typing import NDArray
 
-from longalign.threads import in_threads
+from longalign.system.threads import in_threads
 
 #: Numbers in a block, at most: reading a part of a line inflates no more than twice this many more than the
 #: part has. Each block takes Python and HDF5 some time, whatever is in it.

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from longalign.boundary import IntArray
-from longalign.store import filters
+from longalign.model.boundary import IntArray
+from longalign.store import hdf5_filters
 from longalign.store.deflated import DeflatedArray
-from longalign.store.filters import checksum
+from longalign.store.hdf5_filters import checksum
 
 #: Blocks of a line, at least, so that what has begun of one takes little memory; but no block is shorter than
 #: `_LEAST` for that.
@@ -95,7 +95,7 @@ class DeflatingTable(NarrowTable):
 
     def __init__(self, lines: int, length: int, dtype: np.dtype[np.signedinteger[Any]]) -> None:
         super().__init__(lines, length, dtype)
-        block = min(length, max(_LEAST, min(filters.LENGTH, -(-length // _BLOCKS_A_LINE))))
+        block = min(length, max(_LEAST, min(hdf5_filters.LENGTH, -(-length // _BLOCKS_A_LINE))))
         self.deflated = DeflatedArray.empty((lines, length), dtype, block)
         self._begun = np.empty((lines, block), dtype)
         self._crcs = [0] * lines

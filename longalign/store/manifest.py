@@ -11,12 +11,12 @@ from dataclasses import fields as fields_of
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from longalign.alignment import Mode
 from longalign.errors import InputError, StoreError
-from longalign.fields import Fields, shown
-from longalign.geometry import Grid
-from longalign.scoring import TOO_MANY_LETTERS, Scoring
-from longalign.sequence import LONGEST_RECORD, Sequence, from_anywhere, is_name
+from longalign.model.alignment import Mode
+from longalign.model.geometry import Grid
+from longalign.model.json_fields import Fields, shown
+from longalign.model.scoring import TOO_MANY_LETTERS, Scoring
+from longalign.model.sequence import LONGEST_RECORD, Sequence, from_anywhere, is_name
 from longalign.store.files import atomic_path, no_check, open_regular
 
 Command = Literal["align", "score"]
@@ -41,7 +41,7 @@ _DNA = "DNA with IUPAC codes; an ambiguous letter never matches"
 
 @dataclass(frozen=True, slots=True)
 class SequenceRecord:
-    """Which sequence: see `longalign.sequence.Sequence`. As `source`, a file has its absolute path."""
+    """Which sequence: see `longalign.model.sequence.Sequence`. As `source`, a file has its absolute path."""
 
     name: str
     length: int

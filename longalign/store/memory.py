@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from threading import Lock
 
-from longalign.boundary import Waypoint
-from longalign.geometry import Tile
+from longalign.model.boundary import Waypoint
+from longalign.model.geometry import Tile
 from longalign.store.base import Piece, TileRecord
 from longalign.store.codec import NO_LINES
 

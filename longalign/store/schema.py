@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from longalign.boundary import BestCell, State
-from longalign.geometry import Tile
+from longalign.model.boundary import BestCell, State
+from longalign.model.geometry import Tile
 from longalign.store.blocks import Blocks
 from longalign.store.codec import ANCHOR_STRIDE
 from longalign.store.datasets import LINES, STARTS
@@ -94,7 +94,7 @@ def _line_tables(lines: int, length: int) -> dict[str, Table]:
 
 
 def _start_tables(lines: int, length: int) -> dict[str, Table]:
-    """See `longalign.store.starts.PackedStarts`, and `NO_STARTS` there."""
+    """See `longalign.store.start_tables.PackedStarts`, and `NO_STARTS` there."""
     if not lines:
         return dict.fromkeys(("index", "anchors", "steps", "states"), Table.of(0, 0, dtypes=["<i1"]))
     return {

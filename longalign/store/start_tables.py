@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from longalign.boundary import StartLine, State, start_parts
+from longalign.model.boundary import StartLine, State, start_parts
 from longalign.store.codec import ANCHOR_STRIDE, narrow
-from longalign.threads import in_threads
+from longalign.system.threads import in_threads
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -16,7 +16,7 @@ import numpy as np
 
 from longalign.store.blocks import begin_blocks, end_blocks, write_block, write_blocks
 from longalign.store.deflated import DeflatedArray
-from longalign.store.filters import Place
+from longalign.store.hdf5_filters import Place
 
 if TYPE_CHECKING:
     import h5py

@@ -14,11 +14,11 @@ from threading import Event, Lock
 from time import monotonic
 from types import TracebackType
 
-from longalign.boundary import Waypoint
-from longalign.geometry import Tile
+from longalign.model.boundary import Waypoint
+from longalign.model.geometry import Tile
 from longalign.store.base import Piece, Store, TileRecord
-from longalign.store.begun import BegunFile
-from longalign.threads import WorkerThreads
+from longalign.store.tile_writer import BegunFile
+from longalign.system.threads import WorkerThreads
 
 #: Seconds by which a write is put off: with threads at work, a sweep begins in less.
 _HEAD_START = 0.3

@@ -8,12 +8,12 @@ import numpy as np
 from hypothesis import strategies as st
 from numpy.typing import ArrayLike
 
-from longalign.alignment import Lengths, Op, Ops, uses_query, uses_target
-from longalign.alphabet import AMBIGUOUS_IN_QUERY, AMBIGUOUS_IN_TARGET, Codes
-from longalign.boundary import Boundary, Edge, EvenEdge, IntArray
 from longalign.errors import InputError
-from longalign.matrix import LARGEST_ALPHABET, SubstitutionMatrix
-from longalign.scoring import LARGEST_PARAMETER, NEG_INF, Scoring
+from longalign.model.alignment import Lengths, Op, Ops, uses_query, uses_target
+from longalign.model.alphabet import AMBIGUOUS_IN_QUERY, AMBIGUOUS_IN_TARGET, Codes
+from longalign.model.boundary import Boundary, Edge, EvenEdge, IntArray
+from longalign.model.scoring import LARGEST_PARAMETER, NEG_INF, Scoring
+from longalign.model.substitution_matrix import LARGEST_ALPHABET, SubstitutionMatrix
 
 #: Letters for a matrix of any size.
 MATRIX_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ*+&%$!"

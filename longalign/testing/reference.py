@@ -7,8 +7,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from longalign.alignment import Op, merge_runs
-from longalign.alphabet import Codes
 from longalign.backends.base import (
     EdgeStarts,
     Progress,
@@ -19,9 +17,19 @@ from longalign.backends.base import (
     TraceJob,
     no_progress,
 )
-from longalign.boundary import BestCell, Boundary, StartLine, best_of, edge_starts, entry_edges, start_code
-from longalign.recurrence import H, direction, make_cell, make_start_rule, step_back
-from longalign.scoring import NEG_INF, Scoring
+from longalign.model.alignment import Op, merge_runs
+from longalign.model.alphabet import Codes
+from longalign.model.boundary import (
+    BestCell,
+    Boundary,
+    StartLine,
+    best_of,
+    edge_starts,
+    entry_edges,
+    start_code,
+)
+from longalign.model.recurrence import H, direction, make_cell, make_start_rule, step_back
+from longalign.model.scoring import NEG_INF, Scoring
 
 
 def _subtract(x: int, y: int) -> int:

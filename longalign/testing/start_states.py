@@ -1,7 +1,7 @@
 """The conformance suite for `Backend.starts`: of equally good paths, every back end follows the same one.
 
-Used as `longalign.testing` is, with the same rectangles. What the oracle says is checked here as well: its
-start states are where a walk back through the whole matrices leaves them, letter by letter.
+Used as `longalign.testing.sweeps` is, with the same rectangles. What the oracle says is checked here as well:
+its start states are where a walk back through the whole matrices leaves them, letter by letter.
 """
 
 from __future__ import annotations
@@ -14,12 +14,13 @@ import pytest
 from hypothesis import strategies as st
 
 from longalign.backends.base import Backend, EdgeStarts, SweepJob
-from longalign.boundary import State, entry_edges, start_parts
-from longalign.matrix import LARGEST_ALPHABET
-from longalign.recurrence import direction, step_back
-from longalign.reference import ReferenceBackend, letter_score, matrices
-from longalign.scoring import UNREACHABLE, Scoring
-from longalign.testing import (
+from longalign.model.boundary import State, entry_edges, start_parts
+from longalign.model.recurrence import direction, step_back
+from longalign.model.scoring import UNREACHABLE, Scoring
+from longalign.model.substitution_matrix import LARGEST_ALPHABET
+from longalign.testing.inputs import SCORINGS, entry_range, largest_parameter, matrix_of, mutated
+from longalign.testing.reference import ReferenceBackend, letter_score, matrices
+from longalign.testing.sweeps import (
     Conformance,
     StopTheWorkError,
     assert_progress_adds_up,
@@ -28,8 +29,7 @@ from longalign.testing import (
     jobs,
     whole_matrix,
 )
-from longalign.testing_inputs import SCORINGS, entry_range, largest_parameter, matrix_of, mutated
-from longalign.testing_traces import FREE_GAPS, TIES
+from longalign.testing.traces import FREE_GAPS, TIES
 
 
 def assert_same_starts(job: SweepJob, got: EdgeStarts, want: EdgeStarts) -> None:

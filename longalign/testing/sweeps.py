@@ -2,7 +2,7 @@
 
 A back end's test subclasses `SweepConformance`, gives it a fixture called `backend` and names the
 lengths at which that back end changes its ways (the width of a strip, the rows between two
-re-basings). The oracle is `longalign.reference`. A failure prints Python that rebuilds the job.
+re-basings). The oracle is `longalign.testing.reference`. A failure prints Python that rebuilds the job.
 
 Only the modules `testing*` import hypothesis or pytest; nothing else in the package imports them.
 """
@@ -20,13 +20,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from longalign.alphabet import Codes
 from longalign.backends.base import Backend, Progress, Sinks, SweepJob, SweepResult
-from longalign.boundary import BestCell, Boundary, Edge, IntArray, State, best_of, entry_edges, local_edges
-from longalign.matrix import LARGEST_ALPHABET
-from longalign.reference import ReferenceBackend, encode
-from longalign.scoring import NEG_INF, UNREACHABLE, Scoring
-from longalign.testing_inputs import (
+from longalign.model.alphabet import Codes
+from longalign.model.boundary import (
+    BestCell,
+    Boundary,
+    Edge,
+    IntArray,
+    State,
+    best_of,
+    entry_edges,
+    local_edges,
+)
+from longalign.model.scoring import NEG_INF, UNREACHABLE, Scoring
+from longalign.model.substitution_matrix import LARGEST_ALPHABET
+from longalign.testing.inputs import (
     QUERY_N,
     TARGET_N,
     CollectedLines,
@@ -39,6 +47,7 @@ from longalign.testing_inputs import (
     mutated,
     pairs,
 )
+from longalign.testing.reference import ReferenceBackend, encode
 
 T = TypeVar("T")
 

@@ -1,7 +1,8 @@
 """The conformance suite for `Backend.trace`: of equally good paths, every back end finds the same one.
 
-Used as `longalign.testing` is. The oracle, `longalign.reference`, walks back through whole matrices; that
-its paths are valid and optimal is checked here as well, by what they are worth letter by letter.
+Used as `longalign.testing.sweeps` is. The oracle, `longalign.testing.reference`, walks back through whole
+matrices; that its paths are valid and optimal is checked here as well, by what they are worth letter by
+letter.
 """
 
 from __future__ import annotations
@@ -14,26 +15,26 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from longalign.alignment import Op
 from longalign.backends.base import Backend, Runs, SweepJob, TraceJob
-from longalign.boundary import State, entry_edges
-from longalign.reference import ReferenceBackend, encode, letter_score
-from longalign.scoring import Scoring
-from longalign.testing import (
-    Conformance,
-    StopTheWorkError,
-    assert_progress_adds_up,
-    codes_source,
-    edge_lengths,
-    shapes,
-)
-from longalign.testing_inputs import (
+from longalign.model.alignment import Op
+from longalign.model.boundary import State, entry_edges
+from longalign.model.scoring import Scoring
+from longalign.testing.inputs import (
     QUERY_N,
     TARGET_N,
     any_scorings,
     largest_parameter,
     mutated,
     pairs,
+)
+from longalign.testing.reference import ReferenceBackend, encode, letter_score
+from longalign.testing.sweeps import (
+    Conformance,
+    StopTheWorkError,
+    assert_progress_adds_up,
+    codes_source,
+    edge_lengths,
+    shapes,
 )
 
 #: A mismatch costs as much as two gaps, and a gap as much as several: many paths are equally good.

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from longalign.backends.cpu import CpuBackend, SweepGeometry
-from longalign.backends.cpu.trace_kernel import GROUP, LANES
-from longalign.reference import ReferenceBackend
-from longalign.testing import (
+from longalign.backends.cpu.traceback_kernel import GROUP, LANES
+from longalign.testing.reference import ReferenceBackend
+from longalign.testing.sweeps import (
     SweepConformance,
 )
-from longalign.testing_traces import TraceConformance
+from longalign.testing.traces import TraceConformance
 
 
 class TestReference(SweepConformance):

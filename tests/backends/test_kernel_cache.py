@@ -14,19 +14,19 @@ from unittest import mock
 
 import pytest
 
-from longalign.backends import cache
+from longalign.backends import kernel_cache
 from longalign.backends.cpu.jit import compile_entry
 
-PACKAGE = Path(cache.__file__).parents[1]
+PACKAGE = Path(kernel_cache.__file__).parents[1]
 
 
 @pytest.fixture(autouse=True)
 def folder(monkeypatch, tmp_path) -> Path:
     """Where kernels are kept during a test: a folder that is not there yet."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    cache.cache_directory.cache_clear()
+    kernel_cache.cache_directory.cache_clear()
     yield tmp_path / "cache"
-    cache.cache_directory.cache_clear()
+    kernel_cache.cache_directory.cache_clear()
 
 
 def files(folder: Path) -> dict[Path, int]:
@@ -71,7 +71,7 @@ def test_other_settings_of_the_compiler_make_other_files(folder, monkeypatch):
     answer()
     before = files(folder)
     monkeypatch.setattr("numba.config.OPT", 0)
-    cache.cache_directory.cache_clear()
+    kernel_cache.cache_directory.cache_clear()
     assert answer() == 42
     assert set(before) < set(files(folder))
 
@@ -104,7 +104,7 @@ def test_a_whole_file_of_something_else_is_compiled_over(folder):
     assert answer() == 42
     [path] = files(folder)
     path.unlink()
-    with mock.patch("longalign.backends.cpu.cache.CpuCache.pack", return_value=b"not a pickle"):
+    with mock.patch("longalign.backends.cpu.kernel_cache.CpuCache.pack", return_value=b"not a pickle"):
         assert answer() == 42
     assert answer() == 42
     with NO_COMPILER:
@@ -134,7 +134,7 @@ def test_a_full_disk_leaves_nothing_behind(folder, monkeypatch):
 
 def test_two_processes_at_once(folder):
     """They compile the same thing, and either's file serves a third."""
-    program = "from tests.test_cache import answer; print(answer())"
+    program = "from tests.backends.test_kernel_cache import answer; print(answer())"
     started = [
         subprocess.Popen([sys.executable, "-c", program], cwd=PACKAGE.parent, stdout=subprocess.PIPE)
         for _ in range(2)
@@ -150,15 +150,15 @@ def test_two_processes_at_once(folder):
 
 
 def name(target: str = "cpu", compiler: str = "a compiler") -> str:
-    cache.cache_directory.cache_clear()
-    return cache.cache_directory(target, compiler).name
+    kernel_cache.cache_directory.cache_clear()
+    return kernel_cache.cache_directory(target, compiler).name
 
 
 def test_the_directory_is_the_users(folder, monkeypatch):
-    assert cache.cache_directory("cpu", "a compiler").parent == folder / "longalign"
-    cache.cache_directory.cache_clear()
+    assert kernel_cache.cache_directory("cpu", "a compiler").parent == folder / "longalign"
+    kernel_cache.cache_directory.cache_clear()
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")  # to be ignored, says the standard
-    assert cache.cache_directory("cpu", "a compiler").parent == Path.home() / ".cache" / "longalign"
+    assert kernel_cache.cache_directory("cpu", "a compiler").parent == Path.home() / ".cache" / "longalign"
 
 
 def test_the_directory_is_one_compilers():
@@ -168,17 +168,27 @@ def test_the_directory_is_one_compilers():
 
 
 @pytest.mark.parametrize("target", ["cpu", "cuda"])
-def test_the_directory_is_that_of_the_sources(monkeypatch, tmp_path, target):
+def test_an_edit_of_any_source_of_a_kernel_changes_the_directory(monkeypatch, tmp_path, target):
     copy = copytree(PACKAGE, tmp_path / "longalign", ignore=lambda *_: ["__pycache__"])
-    monkeypatch.setattr(cache, "_PACKAGE", copy)
+    monkeypatch.setattr(kernel_cache, "_PACKAGE", copy)
+    shared = [copy / "model/recurrence.py", copy / "model/scoring.py", copy / "backends/trace_table.py"]
+    sources = [*shared, *sorted((copy / "backends" / target).rglob("*.py"))]
     names = {name(target)}
-    for source in ("recurrence.py", "scoring.py", f"backends/{target}/kernel.py"):
-        with (copy / source).open("a") as file:
+    for source in sources:
+        with source.open("a") as file:
             file.write("# another line\n")
         names.add(name(target))
-    assert len(names) == 4
-    (copy / "progress.py").write_text("# nothing that a kernel knows of\n")
+    assert len(names) == 1 + len(sources) > 15
+    (copy / "cli/progress.py").write_text("# not a source of any kernel\n")
     assert name(target) in names
+
+
+def test_the_same_text_in_another_folder_is_another_source(monkeypatch, tmp_path):
+    copy = copytree(PACKAGE, tmp_path / "longalign", ignore=lambda *_: ["__pycache__"])
+    monkeypatch.setattr(kernel_cache, "_PACKAGE", copy)
+    before = name("cuda")
+    (copy / "backends/cuda/device/row.py").rename(copy / "backends/cuda/kernels/row.py")
+    assert name("cuda") != before
 
 
 # --- CUDA --------------------------------------------------------------------------------------------
@@ -209,7 +219,7 @@ needs_compiler = pytest.mark.skipif(
 
 @needs_compiler
 def test_cuda_kernels_are_kept_for_one_kind_of_device():
-    from longalign.backends.cuda.cache import CudaCache
+    from longalign.backends.cuda.kernel_cache import CudaCache
 
     directories = []
     for capability in ((8, 0), (9, 0), (9, 0)):
@@ -222,7 +232,7 @@ def test_cuda_kernels_are_kept_for_one_kind_of_device():
 def test_a_cuda_kernel_is_the_same_from_disk(folder):
     from longalign.backends.cuda import backend
     from longalign.backends.cuda.config import KernelConfig
-    from longalign.backends.cuda.kernel import SIGNATURE
+    from longalign.backends.cuda.kernels.sweep import SIGNATURE
 
     def build() -> object:
         backend._kernel.cache_clear()

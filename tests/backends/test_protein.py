@@ -14,16 +14,16 @@ from oracles import biopython_score, parasail_score, spell
 from runs import Pair, SmallTiles, small_geometry, using
 
 import longalign
-from longalign.alignment import Op
 from longalign.backends.cpu import CpuBackend
 from longalign.errors import InputError, StoreError
 from longalign.formats.verify import verify_paf
-from longalign.matrix import SubstitutionMatrix
-from longalign.reference import ReferenceBackend
-from longalign.scoring import Scoring
+from longalign.model.alignment import Op
+from longalign.model.scoring import Scoring
+from longalign.model.substitution_matrix import SubstitutionMatrix
 from longalign.store.manifest import Manifest
-from longalign.testing import whole_matrix
-from longalign.testing_inputs import any_scorings, matrix_of, mutated, pairs
+from longalign.testing.inputs import any_scorings, matrix_of, mutated, pairs
+from longalign.testing.reference import ReferenceBackend
+from longalign.testing.sweeps import whole_matrix
 
 HBA, HBB = str(DATA / "hba_human.P69905.fa"), str(DATA / "hbb_human.P68871.fa")
 COSTS = ("--gap-open", "10", "--gap-extend", "1")

@@ -14,8 +14,8 @@ from inputs import DATA
 from oracles import parasail_score, spell
 
 import longalign
-from longalign.scoring import Scoring
-from longalign.testing_inputs import (
+from longalign.model.scoring import Scoring
+from longalign.testing.inputs import (
     QUERY_N,
     SCORINGS,
     mutated,

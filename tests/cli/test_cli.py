@@ -431,7 +431,7 @@ def test_budgets_that_are_too_small(refuse, pair):
 
 
 def test_a_disk_that_is_too_small(refuse, pair, monkeypatch):
-    monkeypatch.setattr("longalign.plan.disk_usage", lambda _: SimpleNamespace(free=100))
+    monkeypatch.setattr("longalign.run.planner.disk_usage", lambda _: SimpleNamespace(free=100))
     code, text = refuse("align", *pair, "--store", "s", "--store-budget", "1M")
     assert code == 2
     assert re.fullmatch(
@@ -626,13 +626,13 @@ def test_a_system_without_more_threads_is_not_an_internal_error(refuse, pair, mo
     def none_left(*_, **__):
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr("longalign.pipeline.run", none_left)
+    monkeypatch.setattr("longalign.run.pipeline.run", none_left)
     code, text = refuse("align", *pair)
     assert (code, text[:47]) == (3, "the system lets this process have no more threa")
 
 
 def test_an_internal_error_is_one_line(refuse, pair, monkeypatch):
-    monkeypatch.setattr("longalign.pipeline.run", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("longalign.run.pipeline.run", lambda *_, **__: 1 / 0)
     monkeypatch.delenv("LONGALIGN_DEBUG", raising=False)
     assert refuse("align", *pair) == (
         3,
@@ -644,7 +644,7 @@ def test_an_invariant_that_is_broken_is_called_an_internal_error(refuse, pair, m
     def broken(*_, **__):
         raise InternalError("no path leads there")
 
-    monkeypatch.setattr("longalign.pipeline.run", broken)
+    monkeypatch.setattr("longalign.run.pipeline.run", broken)
     assert refuse("align", *pair) == (3, "internal error: no path leads there")
 
 
@@ -655,7 +655,7 @@ def test_an_interrupt_that_comes_out_of_a_library_as_an_error_is_one_all_the_sam
         except KeyboardInterrupt:
             raise ValueError("something else") from None
 
-    monkeypatch.setattr("longalign.pipeline.run", interrupted)
+    monkeypatch.setattr("longalign.run.pipeline.run", interrupted)
     assert refuse("align", *pair) == (143, "interrupted; with --store DIR a run can be resumed")
 
 
@@ -694,7 +694,7 @@ def test_a_signal_that_is_ignored_stays_ignored(refuse, pair, monkeypatch):
     """As it is for a job that a script has put into the background."""
     seen = []
     monkeypatch.setattr(
-        "longalign.pipeline.run", lambda *_, **__: seen.append(signal.getsignal(signal.SIGINT))
+        "longalign.run.pipeline.run", lambda *_, **__: seen.append(signal.getsignal(signal.SIGINT))
     )
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
@@ -709,7 +709,7 @@ def test_out_of_memory_is_one_line(refuse, pair, monkeypatch):
     def too_much(*_, **__):
         raise MemoryError
 
-    monkeypatch.setattr("longalign.pipeline.run", too_much)
+    monkeypatch.setattr("longalign.run.pipeline.run", too_much)
     assert refuse("align", *pair) == (1, "out of memory: a smaller --mem or --store-budget needs less")
 
 
@@ -744,7 +744,7 @@ def test_an_interrupt_says_how_to_go_on(refuse, run, pair, monkeypatch, argument
         raise KeyboardInterrupt
 
     monkeypatch.setattr("longalign.cli.align.read_sequence", interrupt)
-    monkeypatch.setattr("longalign.pipeline.resume", interrupt)
+    monkeypatch.setattr("longalign.run.pipeline.resume", interrupt)
     monkeypatch.setattr("longalign.cli.verify.verify_paf", interrupt)
     monkeypatch.setattr("longalign.cli.trace.trace_cell", interrupt)
     assert refuse(*arguments) == (130, text)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from processes import PAIR, folder, limited, longalign  # noqa: F401 - a fixture
 
-from longalign import host
+from longalign.system import memory_limits
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -71,13 +71,13 @@ def test_little_address_space(form):
 
 
 def test_the_limit_on_address_space_bounds_what_a_run_may_take(monkeypatch):
-    monkeypatch.setattr(host, "_OWN_GROUPS", Path("none"))
-    before = host.free_memory()
+    monkeypatch.setattr(memory_limits, "_OWN_GROUPS", Path("none"))
+    before = memory_limits.free_memory()
     limits = resource.getrlimit(resource.RLIMIT_AS)
     try:
-        taken = host.psutil.Process().memory_info().vms
+        taken = memory_limits.psutil.Process().memory_info().vms
         resource.setrlimit(resource.RLIMIT_AS, (taken + (1 << 28), limits[1]))
-        assert host.free_memory() <= min(before, 1 << 28)
+        assert memory_limits.free_memory() <= min(before, 1 << 28)
     finally:
         resource.setrlimit(resource.RLIMIT_AS, limits)
 

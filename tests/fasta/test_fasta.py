@@ -22,7 +22,7 @@ from longalign.errors import InputError
 from longalign.fasta import read_record
 from longalign.fasta.source import DamagedGzip
 from longalign.fasta.stream import parse
-from longalign.sequence import read_sequence
+from longalign.model.sequence import read_sequence
 
 #: What a parser could trip over, in every order.
 TOKENS = [

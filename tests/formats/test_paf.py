@@ -13,13 +13,13 @@ import pytest
 from alignments import Case, cases
 from hypothesis import given
 
-from longalign.alignment import Alignment, Op
 from longalign.errors import InputError
 from longalign.events import PhaseFinished
 from longalign.formats.paf import PafRecord, format_paf, parse_meaning, read_paf, write_paf
 from longalign.formats.summary import summarize
-from longalign.scoring import Scoring
-from longalign.sequence import Sequence
+from longalign.model.alignment import Alignment, Op
+from longalign.model.scoring import Scoring
+from longalign.model.sequence import Sequence
 
 LINE = "q\t10\t2\t8\t+\tt\t20\t3\t9\t5\t7\t255\ttp:A:P\tAS:i:-4\tNM:i:2\tcg:Z:3=1D2=1I1X"
 

@@ -18,16 +18,16 @@ from inputs import DATA
 from oracles import spell
 from runs import Geometry, Pair, SmallTiles, geometries, problems, small_geometry, using
 
-from longalign.alignment import Alignment, Mode, Op
-from longalign.alphabet import Alphabet
 from longalign.errors import InputError
 from longalign.formats.paf import format_paf, read_paf, write_paf
 from longalign.formats.verify import Verification, verify_paf
-from longalign.matrix import SubstitutionMatrix
-from longalign.scoring import Scoring
-from longalign.sequence import Sequence, read_sequence
+from longalign.model.alignment import Alignment, Mode, Op
+from longalign.model.alphabet import Alphabet
+from longalign.model.scoring import Scoring
+from longalign.model.sequence import Sequence, read_sequence
+from longalign.model.substitution_matrix import SubstitutionMatrix
 from longalign.store.manifest import StartStates
-from longalign.testing_inputs import any_scorings, edited
+from longalign.testing.inputs import any_scorings, edited
 
 QUERY, TARGET = "AACGTACC", "TACGTTAN"
 LINE = (

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-from longalign.alignment import Alignment, Mode, Op
-from longalign.scoring import Scoring
-from longalign.sequence import Sequence
+from longalign.model.alignment import Alignment, Mode, Op
+from longalign.model.scoring import Scoring
+from longalign.model.sequence import Sequence
 
 LETTERS = "AAAAACGTUNRacn"  # mostly equal, so that runs of = are longer than a letter
 

@@ -11,12 +11,12 @@ import pytest
 from hypothesis import strategies as st
 from runs import Pair, SmallTiles, using
 
-from longalign import pipeline
 from longalign.backends.base import Backend
-from longalign.boundary import State, Waypoint
-from longalign.geometry import Grid, owner
-from longalign.lattice import StoreLattice
-from longalign.scoring import Scoring
+from longalign.model.boundary import State, Waypoint
+from longalign.model.geometry import Grid, owner
+from longalign.model.scoring import Scoring
+from longalign.phases.lattice import StoreLattice
+from longalign.run import pipeline
 from longalign.store.manifest import StartStates
 
 

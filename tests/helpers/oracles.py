@@ -13,8 +13,8 @@ import parasail
 from Bio.Align import PairwiseAligner
 from Bio.Align.substitution_matrices import Array
 
-from longalign.alphabet import Codes
-from longalign.scoring import Scoring
+from longalign.model.alphabet import Codes
+from longalign.model.scoring import Scoring
 
 # Letters of codes 0-5. Ambiguous is N in a query and R in a target: two letters, so they never match.
 LETTERS = "ACGTNR"

@@ -14,8 +14,6 @@ from hypothesis import strategies as st
 from inputs import BODY
 from oracles import spell
 
-from longalign import geometry, pipeline
-from longalign.alignment import Alignment, Mode
 from longalign.backends.base import (
     Backend,
     Codes,
@@ -29,21 +27,24 @@ from longalign.backends.base import (
     no_progress,
 )
 from longalign.backends.cpu import CpuBackend
-from longalign.boundary import BestCell
-from longalign.engine import Engine, run_tiles, sweep_tile
 from longalign.events import Advanced, Emit, Event, TileFinished, ignore
-from longalign.geometry import Grid, parts
-from longalign.lattice import StoreLattice
+from longalign.model import geometry
+from longalign.model.alignment import Alignment, Mode
+from longalign.model.boundary import BestCell
+from longalign.model.geometry import Grid, parts
+from longalign.model.scoring import Scoring
+from longalign.model.sequence import Sequence as Letters
 from longalign.phases import recompute
-from longalign.plan import Resources
-from longalign.problem import Problem
-from longalign.reference import ReferenceBackend
-from longalign.scoring import Scoring
-from longalign.sequence import Sequence as Letters
+from longalign.phases.lattice import StoreLattice
+from longalign.phases.problem import Problem
+from longalign.phases.tile_step import Engine, run_tiles, sweep_tile
+from longalign.run import pipeline
+from longalign.run.planner import Resources
 from longalign.store import MemoryStore
 from longalign.store.manifest import Command, StartStates
-from longalign.testing import whole_matrix
-from longalign.testing_inputs import pairs, scorings
+from longalign.testing.inputs import pairs, scorings
+from longalign.testing.reference import ReferenceBackend
+from longalign.testing.sweeps import whole_matrix
 
 
 class SmallTiles:

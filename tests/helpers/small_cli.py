@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import sys
 
-from longalign import geometry
 from longalign.__main__ import main
 from longalign.backends.cpu import CpuBackend
+from longalign.model import geometry
 from longalign.phases import recompute
 
 

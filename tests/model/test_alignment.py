@@ -11,7 +11,8 @@ from alignments import Case, cases
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longalign.alignment import (
+from longalign.errors import InputError, InternalError
+from longalign.model.alignment import (
     LONGEST_SHOWN,
     Alignment,
     Op,
@@ -21,9 +22,8 @@ from longalign.alignment import (
     parse_cigar,
     split_matches,
 )
-from longalign.errors import InputError, InternalError
-from longalign.scoring import Scoring
-from longalign.sequence import Sequence
+from longalign.model.scoring import Scoring
+from longalign.model.sequence import Sequence
 
 runs = st.lists(st.tuples(st.sampled_from([0, 1, 2, 7, 8]), st.integers(0, 5)), max_size=30)
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longalign.backends.base import SweepJob
-from longalign.boundary import (
+from longalign.model.boundary import (
     BestCell,
     Boundary,
     EvenEdge,
@@ -19,8 +19,8 @@ from longalign.boundary import (
     entry_edges,
     local_edges,
 )
-from longalign.scoring import NEG_INF, Scoring
-from longalign.testing_inputs import (
+from longalign.model.scoring import NEG_INF, Scoring
+from longalign.testing.inputs import (
     LOWEST,
     SCORINGS,
     join_parts,

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from longalign import geometry
 from longalign.errors import BudgetTooSmall
-from longalign.geometry import (
+from longalign.model import geometry
+from longalign.model.geometry import (
     BYTES_PER_STORED_CELL,
     LINE_STEP,
     SMALLEST_CHUNK,
@@ -23,7 +23,7 @@ from longalign.geometry import (
     smallest_budget,
     tile_rounds,
 )
-from longalign.schedule import Wavefront
+from longalign.phases.wavefront import Wavefront
 
 lengths = st.one_of(st.integers(1, 40), st.integers(1, 10**6))
 cuts = st.sets(st.integers(1, 200), min_size=1, max_size=12).map(lambda chosen: (0, *sorted(chosen)))

@@ -9,7 +9,7 @@ from itertools import product
 
 import pytest
 
-from longalign.recurrence import (
+from longalign.model.recurrence import (
     DIAGONAL,
     E_EXTENDS,
     F_EXTENDS,

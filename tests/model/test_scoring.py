@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longalign.boundary import State, start_code, start_parts
 from longalign.errors import InputError
-from longalign.reference import ReferenceBackend, encode
-from longalign.scoring import LARGEST_PARAMETER, NEG_INF, TOO_MANY_LETTERS, Scoring
-from longalign.testing import (
-    whole_matrix,
-)
-from longalign.testing_inputs import (
+from longalign.model.boundary import State, start_code, start_parts
+from longalign.model.scoring import LARGEST_PARAMETER, NEG_INF, TOO_MANY_LETTERS, Scoring
+from longalign.testing.inputs import (
     LOWEST,
     pairs,
     scorings,
+)
+from longalign.testing.reference import ReferenceBackend, encode
+from longalign.testing.sweeps import (
+    whole_matrix,
 )
 
 

@@ -18,9 +18,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from inputs import DATA
 
-from longalign.alphabet import AMBIGUOUS_IN_QUERY, AMBIGUOUS_IN_TARGET
 from longalign.errors import InputError
-from longalign.sequence import Sequence, read_sequence
+from longalign.model.alphabet import AMBIGUOUS_IN_QUERY, AMBIGUOUS_IN_TARGET
+from longalign.model.sequence import Sequence, read_sequence
 
 ALPHABET = "ACGTURYSWKMBDHVN"
 

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from inputs import PROTEIN
 
-from longalign.alphabet import DNA
-from longalign.backends.matrices import NO_MATRIX, PITCH, lay_out
+from longalign.backends.substitution_tables import NO_MATRIX, PITCH, lay_out
 from longalign.errors import InputError
 from longalign.formats.paf import format_meaning, parse_meaning
-from longalign.matrix import SubstitutionMatrix
-from longalign.scoring import LARGEST_PARAMETER, Scoring
-from longalign.sequence import Sequence, read_sequence
-from longalign.testing_inputs import (
+from longalign.model.alphabet import DNA
+from longalign.model.scoring import LARGEST_PARAMETER, Scoring
+from longalign.model.sequence import Sequence, read_sequence
+from longalign.model.substitution_matrix import SubstitutionMatrix
+from longalign.testing.inputs import (
     matrix_of,
     matrix_scorings,
 )

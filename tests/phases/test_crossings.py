@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from oracles import parasail_score
 from runs import CPU, Geometry, Pair, SmallTiles, problems, score_columns, small_geometry
 
-from longalign.boundary import State
-from longalign.geometry import smallest_budget
-from longalign.plan import Request, Resources, plan
-from longalign.reference import ReferenceBackend
-from longalign.scoring import Scoring
-from longalign.testing_inputs import SCORINGS, any_scorings
-from longalign.testing_traces import FREE_GAPS, TIES
+from longalign.model.boundary import State
+from longalign.model.geometry import smallest_budget
+from longalign.model.scoring import Scoring
+from longalign.run.planner import Request, Resources, plan
+from longalign.testing.inputs import SCORINGS, any_scorings
+from longalign.testing.reference import ReferenceBackend
+from longalign.testing.traces import FREE_GAPS, TIES
 
 BACKENDS = {"reference": ReferenceBackend(), "cpu": CPU}
 backends = pytest.mark.parametrize("backend", BACKENDS.values(), ids=BACKENDS.keys())

@@ -34,32 +34,32 @@ from runs import (
     using,
 )
 
-from longalign import pipeline
-from longalign.alignment import Op, format_cigar, split_matches
-from longalign.boundary import StartLine, State, Waypoint, start_code
 from longalign.cli import main
-from longalign.engine import sweep_tile
-from longalign.engines.local import LocalEngine
-from longalign.engines.shared import SharedStoreEngine, sweep_stored_tile
 from longalign.errors import InputError, StoreError, UsageError
 from longalign.events import Notice, PhaseStarted
-from longalign.geometry import BYTES_PER_KEPT_START, BYTES_PER_STORED_CELL, BYTES_PER_STORED_START, Grid
-from longalign.lattice import StoreLattice
+from longalign.model.alignment import Op, format_cigar, split_matches
+from longalign.model.boundary import StartLine, State, Waypoint, start_code
+from longalign.model.geometry import BYTES_PER_KEPT_START, BYTES_PER_STORED_CELL, BYTES_PER_STORED_START, Grid
+from longalign.model.recurrence import direction, step_back
+from longalign.model.scoring import Scoring
+from longalign.phases.lattice import StoreLattice
+from longalign.phases.problem import Problem
+from longalign.phases.tile_step import sweep_tile
 from longalign.phases.walk import walk
-from longalign.plan import Request, plan
-from longalign.problem import Problem
-from longalign.recurrence import direction, step_back
-from longalign.reference import ReferenceBackend, letter_score, matrices
-from longalign.scoring import Scoring
+from longalign.run import pipeline
+from longalign.run.engines.local import LocalEngine
+from longalign.run.engines.shared_store import SharedStoreEngine, sweep_stored_tile
+from longalign.run.planner import Request, plan
+from longalign.run.trace_cell import trace_cell
 from longalign.store import DirectoryStore, Manifest, MemoryStore
 from longalign.store.base import DamagedTile
 from longalign.store.codec import ANCHOR_STRIDE
 from longalign.store.deflated import DeflatedArray
 from longalign.store.manifest import SequenceRecord
-from longalign.store.starts import pack_starts
-from longalign.testing import whole_matrix
-from longalign.testing_inputs import any_scorings
-from longalign.trace_cell import trace_cell
+from longalign.store.start_tables import pack_starts
+from longalign.testing.inputs import any_scorings
+from longalign.testing.reference import ReferenceBackend, letter_score, matrices
+from longalign.testing.sweeps import whole_matrix
 
 TILES = 3 * 3
 
@@ -357,7 +357,7 @@ def test_start_states_come_back_from_any_cell(monkeypatch_stride, cells, lines):
 @pytest.fixture(scope="module", params=[4, ANCHOR_STRIDE])
 def monkeypatch_stride(request):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("longalign.store.starts.ANCHOR_STRIDE", request.param)
+        patch.setattr("longalign.store.start_tables.ANCHOR_STRIDE", request.param)
         yield
 
 

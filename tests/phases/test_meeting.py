@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 from runs import problems
 
 from longalign.backends.base import SweepJob, no_progress
-from longalign.boundary import Boundary, State, Waypoint, entry_edges
+from longalign.model.boundary import Boundary, State, Waypoint, entry_edges
+from longalign.model.recurrence import join
+from longalign.model.scoring import NEG_INF, UNREACHABLE, Scoring
 from longalign.phases import meeting
 from longalign.phases.bisect import _cut, bisect
 from longalign.phases.meeting import forward_half, meet, reversed_line
-from longalign.problem import Problem, Segment, reachable
-from longalign.recurrence import join
-from longalign.reference import ReferenceBackend
-from longalign.scoring import NEG_INF, UNREACHABLE, Scoring
+from longalign.phases.problem import Problem, Segment, reachable
 from longalign.store import codec
+from longalign.testing.reference import ReferenceBackend
 
 ALPHA = 3
 

@@ -29,20 +29,20 @@ from runs import (
     using,
 )
 
-from longalign.alignment import Op
 from longalign.backends.base import Progress, Runs, TraceJob, no_progress
-from longalign.boundary import State, Waypoint
 from longalign.errors import InternalError
+from longalign.model.alignment import Op
+from longalign.model.boundary import State, Waypoint
+from longalign.model.scoring import UNREACHABLE, Scoring
 from longalign.phases.bisect import bisect
+from longalign.phases.problem import Problem, Segment
 from longalign.phases.recompute import groups_of, merge, recompute, segments_of
 from longalign.phases.stitch import stitch
-from longalign.problem import Problem, Segment
-from longalign.reference import ReferenceBackend
-from longalign.scoring import UNREACHABLE, Scoring
-from longalign.testing_inputs import (
+from longalign.testing.inputs import (
     SCORINGS,
 )
-from longalign.testing_traces import path_value
+from longalign.testing.reference import ReferenceBackend
+from longalign.testing.traces import path_value
 
 BACKENDS = {"reference": ReferenceBackend(), "cpu": CPU}
 

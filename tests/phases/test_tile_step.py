@@ -23,21 +23,21 @@ from hypothesis import strategies as st
 from runs import PAIR, Pair, SmallTiles, run_all
 
 from longalign.backends.base import Backend, no_progress
-from longalign.engine import run_tiles, sweep_tile
-from longalign.engines.local import LocalEngine
-from longalign.engines.shared import SharedStoreEngine, sweep_stored_tile
 from longalign.errors import BackendError
 from longalign.events import TileFinished
-from longalign.geometry import Grid, Tile
-from longalign.lattice import StoreLattice
-from longalign.problem import Problem
-from longalign.reference import ReferenceBackend
+from longalign.model.geometry import Grid, Tile
+from longalign.phases.lattice import StoreLattice
+from longalign.phases.problem import Problem
+from longalign.phases.tile_step import run_tiles, sweep_tile
+from longalign.run.engines.local import LocalEngine
+from longalign.run.engines.shared_store import SharedStoreEngine, sweep_stored_tile
 from longalign.store import DirectoryStore, Manifest, MemoryStore, Store
 from longalign.store.base import DamagedTile, TileRecord
-from longalign.store.begun import BegunFile
-from longalign.store.behind import WriteBehind
 from longalign.store.deflated import DeflatedArray
 from longalign.store.manifest import SequenceRecord
+from longalign.store.tile_writer import BegunFile
+from longalign.store.write_behind import WriteBehind
+from longalign.testing.reference import ReferenceBackend
 
 GRID = Grid((0, 8, 16, 25, 33), (0, 10, 20, 34), (0, 8, 25, 33), (0, 10, 20, 34))
 ALL_TILES = {(tile.row, tile.col) for tile in GRID.tiles()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longalign.schedule import Wavefront
+from longalign.phases.wavefront import Wavefront
 
 shapes = st.tuples(st.integers(1, 7), st.integers(1, 7))
 

@@ -19,15 +19,16 @@ from commands import MITOCHONDRIA
 from distributed import Client
 from inputs import DATA
 
-from longalign import api, pipeline
+from longalign import api
 from longalign.cli import main
-from longalign.engines import dask
 from longalign.errors import BackendError, StoreError, UsageError
 from longalign.events import Advanced, Event, Notice, PhaseStarted, TileFinished
-from longalign.sequence import read_sequence
+from longalign.model.sequence import read_sequence
+from longalign.run import pipeline
+from longalign.run.engines import dask
 from longalign.store import DirectoryStore
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1] / "helpers"
 PAIR = [DATA / name for name in MITOCHONDRIA]
 TILES = 4 * 4
 SCORE = 10637
@@ -384,7 +385,7 @@ def test_the_address_of_a_worker(cluster):
 
 
 def test_without_dask(monkeypatch):
-    monkeypatch.delitem(sys.modules, "longalign.engines.dask")
+    monkeypatch.delitem(sys.modules, "longalign.run.engines.dask")
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(
         BackendError, match=r"^a cluster needs Dask \(.*\): install longalign\[cluster\]$"

@@ -15,17 +15,17 @@ from hypothesis import strategies as st
 from inputs import DATA
 from runs import CPU, SmallTiles, small_geometry
 
-from longalign import pipeline
 from longalign.backends.base import DeviceFacts, Workers
 from longalign.backends.cpu import CpuBackend
-from longalign.budgets import format_seconds, path_share
 from longalign.errors import BackendError, UsageError
-from longalign.geometry import BYTES_PER_CELL, BYTES_PER_STORED_CELL, LINE_STEP, Grid, smallest_budget
-from longalign.plan import Request, Resources, check_disk, check_memory, pace_of, plan, store_budgets
-from longalign.reference import ReferenceBackend
-from longalign.scoring import Scoring
-from longalign.sequence import Sequence, read_sequence
-from longalign.size import format_size, parse_size, round_size
+from longalign.model.geometry import BYTES_PER_CELL, BYTES_PER_STORED_CELL, LINE_STEP, Grid, smallest_budget
+from longalign.model.scoring import Scoring
+from longalign.model.sequence import Sequence, read_sequence
+from longalign.run import pipeline
+from longalign.run.cost_model import format_seconds, path_share
+from longalign.run.planner import Request, Resources, check_disk, check_memory, pace_of, plan, store_budgets
+from longalign.system.sizes import format_size, parse_size, round_size
+from longalign.testing.reference import ReferenceBackend
 
 MB = 1 << 20
 CALL_BYTES = ReferenceBackend.call_bytes
@@ -42,7 +42,9 @@ def resources(tile, memory=16 << 30, budget=None):
 @pytest.fixture
 def free(monkeypatch):
     """Sets how many bytes of the disk are free."""
-    return lambda size: monkeypatch.setattr("longalign.plan.disk_usage", lambda _: SimpleNamespace(free=size))
+    return lambda size: monkeypatch.setattr(
+        "longalign.run.planner.disk_usage", lambda _: SimpleNamespace(free=size)
+    )
 
 
 def memory_needed(grid, in_memory):
@@ -141,7 +143,7 @@ def test_tiles_are_few_where_there_is_no_room_for_the_edges_of_many(tmp_path, co
 
     def tiles(room):
         budget = room if command == "align" else None
-        monkeypatch.setattr("longalign.plan._room", lambda *_: room)
+        monkeypatch.setattr("longalign.run.planner._room", lambda *_: room)
         return plan(Request(10**6, 10**6, command, tmp_path, workers), resources(None, budget=budget)).shape
 
     assert tiles(all_of_them) == (10, 10)
@@ -338,7 +340,7 @@ def test_no_room_on_the_disk_for_any_lattice_is_refused(tmp_path, free):
 
 def test_the_smallest_budget_that_is_named_works_even_where_tiles_must_shrink(monkeypatch):
     """The boundaries of a tile as wide as the matrix are too large to be returned at once."""
-    monkeypatch.setattr("longalign.plan._LARGEST_TILE", 1 << 30)
+    monkeypatch.setattr("longalign.run.planner._LARGEST_TILE", 1 << 30)
     using = resources((10**8, 10**8), 1 << 40, budget=1)
     with pytest.raises(UsageError, match="is too small for 100,000,000 x 100,000,000") as caught:
         plan(Request(10**8, 10**8, "align", None), using)

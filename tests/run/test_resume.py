@@ -19,12 +19,12 @@ import pytest
 from commands import align, command, finish, start
 from runs import REPEATED, Interrupts, SmallTiles, result, small_geometry, swept, tiles_in, using
 
-from longalign import pipeline
 from longalign.backends.cpu import CpuBackend
 from longalign.errors import StoreError, UsageError
 from longalign.events import Emit, Event, Notice, PhaseFinished, PhaseStarted, TileFinished, ignore
-from longalign.plan import Resources
-from longalign.sequence import read_sequence
+from longalign.model.sequence import read_sequence
+from longalign.run import pipeline
+from longalign.run.planner import Resources
 from longalign.store import DirectoryStore, directory
 
 TILES, LAST_TILE = 3 * 3, (2, 2)
@@ -224,7 +224,7 @@ def test_phase_2_begins_while_the_last_tile_is_written(tmp_path, answer, monkeyp
         begun.set()
         return stitch(*arguments)
 
-    monkeypatch.setattr("longalign.store.behind._HEAD_START", 3600)
+    monkeypatch.setattr("longalign.store.write_behind._HEAD_START", 3600)
     monkeypatch.setattr(DirectoryStore, "put_tile", put_late)
     monkeypatch.setattr(pipeline, "stitch", begin)
     assert result(small_run(tmp_path)) == answer
@@ -388,18 +388,18 @@ def test_a_smaller_memory_budget_is_refused_on_resume_too(tmp_path, files):
 def test_a_disk_that_lacks_room_for_the_missing_tiles_is_refused_and_a_finished_phase_needs_none(
     tmp_path, answer, monkeypatch
 ):
-    monkeypatch.setattr("longalign.plan.disk_usage", lambda _: SimpleNamespace(free=10**6))
+    monkeypatch.setattr("longalign.run.planner.disk_usage", lambda _: SimpleNamespace(free=10**6))
     with pytest.raises(KeyboardInterrupt):
         small_run(tmp_path, Interrupts(5))
     there = tiles_in(tmp_path)
     assert 0 < there < TILES
-    monkeypatch.setattr("longalign.plan.disk_usage", lambda _: SimpleNamespace(free=10))
+    monkeypatch.setattr("longalign.run.planner.disk_usage", lambda _: SimpleNamespace(free=10))
     with pytest.raises(UsageError, match="and 10 of the disk are free"):
         small_run(tmp_path)
     assert tiles_in(tmp_path) == there
     monkeypatch.undo()
     assert result(small_run(tmp_path)) == answer
-    monkeypatch.setattr("longalign.plan.disk_usage", lambda _: SimpleNamespace(free=0))
+    monkeypatch.setattr("longalign.run.planner.disk_usage", lambda _: SimpleNamespace(free=0))
     assert result(small_run(tmp_path)) == answer
 
 
@@ -408,7 +408,7 @@ def test_a_disk_that_lacks_room_for_tiles_found_damaged_is_refused(tmp_path, ans
     small_run(tmp_path)
     for tile in (tmp_path / "tiles").iterdir():
         tile.write_bytes(b"")
-    monkeypatch.setattr("longalign.plan.disk_usage", lambda _: SimpleNamespace(free=10))
+    monkeypatch.setattr("longalign.run.planner.disk_usage", lambda _: SimpleNamespace(free=10))
     with pytest.raises(UsageError, match="and 10 of the disk are free"):
         small_run(tmp_path)
     monkeypatch.undo()

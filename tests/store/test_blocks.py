@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from longalign.store import filters
+from longalign.store import hdf5_filters
 from longalign.store.blocks import Blocks, write_blocks
 from longalign.store.deflated import DeflatedArray
 
@@ -33,7 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @contextmanager
 def blocks_of(length: int) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(filters, "LENGTH", length)
+        patch.setattr(hdf5_filters, "LENGTH", length)
         yield
 
 
@@ -71,8 +71,8 @@ def keys(draw: st.DrawFn, shape: tuple[int, ...]) -> tuple[int | slice, ...]:
 def in_deflated_memory(values: NDArray[Any], length: int) -> DeflatedArray:
     array = DeflatedArray.empty(values.shape, values.dtype, length)
     for place in np.ndindex(*array.streams.shape):
-        block = filters.stretch(values, place, length)
-        array.put(place, block, filters.checksum(block))
+        block = hdf5_filters.stretch(values, place, length)
+        array.put(place, block, hdf5_filters.checksum(block))
     return array
 
 
@@ -90,7 +90,7 @@ def test_all_readers_and_every_part_give_what_was_written(folder, shape, dtype, 
     key = data.draw(keys(shape))
     key = key if len(key) > 1 else key[0]
     with pytest.MonkeyPatch.context() as patch, path.open("rb") as file:
-        patch.setattr(filters, "_FEW", few)
+        patch.setattr(hdf5_filters, "_FEW", few)
         parts = found(path).part(file.fileno(), key), array[key]
     for part in parts:
         assert np.array_equal(part, values[key])

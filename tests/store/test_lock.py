@@ -18,11 +18,11 @@ import numpy as np
 import pytest
 from runs import PAIR, SmallTiles, small_geometry, using
 
-from longalign import pipeline
-from longalign.boundary import BestCell
 from longalign.cli.inspect import inspect
 from longalign.errors import StoreError
 from longalign.events import Event, Notice
+from longalign.model.boundary import BestCell
+from longalign.run import pipeline
 from longalign.store import DirectoryStore, Piece, TileRecord
 from longalign.store.codec import NO_LINES
 from longalign.store.files import temporary_name
@@ -402,7 +402,7 @@ with small_geometry():
 def test_a_finished_store_is_resumed_for_output_where_no_file_can_grow(store):
     (store / "lock").write_text("")
     arguments = [sys.executable, "-c", FULL, str(store)]
-    here = Path(__file__).parent
+    here = Path(__file__).parents[1] / "helpers"
     done = subprocess.run(arguments, capture_output=True, text=True, cwd=here, check=False)
     assert (done.returncode, done.stdout[:9]) == (0, "query\t33\t"), done.stderr
 

@@ -24,15 +24,15 @@ import pytest
 from runs import REPEATED, Pair, SmallTiles, result, small_geometry, using
 
 import longalign
-from longalign import pipeline
 from longalign.errors import InputError, StoreError
 from longalign.events import Event, Notice
-from longalign.geometry import Grid
-from longalign.matrix import SubstitutionMatrix
-from longalign.scoring import Scoring
-from longalign.sequence import Sequence
+from longalign.model.geometry import Grid
+from longalign.model.scoring import Scoring
+from longalign.model.sequence import Sequence
+from longalign.model.substitution_matrix import SubstitutionMatrix
+from longalign.run import pipeline
 from longalign.store import DirectoryStore, Manifest
-from longalign.store.filters import inflate
+from longalign.store.hdf5_filters import inflate
 
 KINDS = [(mode, starts) for mode in ("local", "global") for starts in ("lazy", "eager")]
 

@@ -6,9 +6,9 @@ import pytest
 
 from longalign.backends.base import Backend
 from longalign.backends.cpu import CpuBackend, SweepGeometry
-from longalign.backends.cpu.start_kernel import START_GEOMETRY, make_strip_starts
-from longalign.reference import ReferenceBackend
-from longalign.testing_starts import StartConformance, assert_walked
+from longalign.backends.cpu.start_states_kernel import START_GEOMETRY, make_strip_starts
+from longalign.testing.reference import ReferenceBackend
+from longalign.testing.start_states import StartConformance, assert_walked
 
 
 class TestReferenceStarts(StartConformance):

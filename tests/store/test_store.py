@@ -28,24 +28,33 @@ from hypothesis import given
 from hypothesis import strategies as st
 from runs import PAIR, Pair, SmallTiles, problems, small_geometry, using
 
-from longalign import pipeline
-from longalign.boundary import BestCell, Boundary, State, Waypoint, entry_edges
 from longalign.errors import StoreError
 from longalign.events import Notice, TileFinished
-from longalign.geometry import Grid, Tile
-from longalign.lattice import StoreLattice
-from longalign.problem import Problem
-from longalign.reference import ReferenceBackend, matrices
-from longalign.scoring import NEG_INF, Scoring
-from longalign.sequence import Sequence, read_sequence
-from longalign.store import DirectoryStore, Manifest, MemoryStore, Piece, TileRecord, codec, filters, tables
+from longalign.model.boundary import BestCell, Boundary, State, Waypoint, entry_edges
+from longalign.model.geometry import Grid, Tile
+from longalign.model.scoring import NEG_INF, Scoring
+from longalign.model.sequence import Sequence, read_sequence
+from longalign.phases.lattice import StoreLattice
+from longalign.phases.problem import Problem
+from longalign.run import pipeline
+from longalign.store import (
+    DirectoryStore,
+    Manifest,
+    MemoryStore,
+    Piece,
+    TileRecord,
+    codec,
+    hdf5_filters,
+    line_tables,
+)
 from longalign.store import files as store_files
 from longalign.store.base import DamagedFile, DamagedTile
 from longalign.store.codec import Packer, pack
 from longalign.store.files import atomic_path, temporary_name
 from longalign.store.manifest import SequenceRecord
-from longalign.testing import whole_matrix
-from longalign.threads import in_threads
+from longalign.system.threads import in_threads
+from longalign.testing.reference import ReferenceBackend, matrices
+from longalign.testing.sweeps import whole_matrix
 
 GRID = Grid((0, 8, 16, 24, 32, 33), (0, 8, 16, 34), (0, 16, 33), (0, 16, 34))
 
@@ -136,8 +145,8 @@ def test_lines_that_come_in_pieces_are_packed_as_whole_ones(length, stride, bloc
     cuts = [sorted({0, length, *data.draw(st.lists(st.integers(1, length), max_size=5))}) for _ in lines]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(codec, "ANCHOR_STRIDE", stride)
-        patch.setattr(filters, "LENGTH", block)
-        patch.setattr(tables, "_LEAST", 1)
+        patch.setattr(hdf5_filters, "LENGTH", block)
+        patch.setattr(line_tables, "_LEAST", 1)
         corners = np.array([line.h[0] for line in lines], np.int32)
         packer = Packer(index, corners, length, width=width, deflates=deflates)
         for number, line in enumerate(lines):
@@ -512,7 +521,7 @@ def test_a_file_that_cannot_grow_is_one_line_and_the_run_goes_on_later(tmp_path,
     """HDF5 crashes the whole process if it meets this itself."""
     path = tmp_path / "s"
     arguments = [sys.executable, "-c", LIMITED, str(path), str(limit), PAIR.query, PAIR.target]
-    here = Path(__file__).parent
+    here = Path(__file__).parents[1] / "helpers"
     done = subprocess.run(arguments, capture_output=True, text=True, cwd=here, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.count("\n") == 1

@@ -16,16 +16,16 @@ import numpy as np
 import pytest
 from runs import Pair
 
-from longalign.boundary import BestCell, Boundary
 from longalign.errors import InternalError, StoreError
-from longalign.geometry import Grid
-from longalign.scoring import NEG_INF
+from longalign.model.boundary import BestCell, Boundary
+from longalign.model.geometry import Grid
+from longalign.model.scoring import NEG_INF
 from longalign.store import DirectoryStore, Manifest, TileRecord
 from longalign.store import files as store_files
 from longalign.store.base import DamagedTile
-from longalign.store.begun import BegunFile
 from longalign.store.codec import NO_LINES, Packer
 from longalign.store.manifest import SequenceRecord
+from longalign.store.tile_writer import BegunFile
 
 LENGTH = 20_000
 GRID = Grid((0, 1, 2, LENGTH), (0, LENGTH), (0, LENGTH), (0, LENGTH))
@@ -242,7 +242,7 @@ def test_an_error_while_blocks_are_written_is_heard_of_at_the_end(store, monkeyp
     with store.begun(TILE) as begun:
         follow(begun, rows)
         with monkeypatch.context() as patch:
-            patch.setattr("longalign.store.begun.write_block", fail)
+            patch.setattr("longalign.store.tile_writer.write_block", fail)
             rows.put(0, 0, line(0).h[1:], line(0).gap[1:])
         with pytest.raises(RuntimeError, match="lost its way"):
             store.put_tile(TILE, record(rows.packed()))

@@ -8,12 +8,12 @@ from threading import Event
 import numpy as np
 import pytest
 
-from longalign.boundary import BestCell, Boundary, State, Waypoint
 from longalign.errors import StoreError
-from longalign.geometry import Grid
+from longalign.model.boundary import BestCell, Boundary, State, Waypoint
+from longalign.model.geometry import Grid
 from longalign.store import MemoryStore, TileRecord
-from longalign.store.behind import WriteBehind
 from longalign.store.codec import pack
+from longalign.store.write_behind import WriteBehind
 
 GRID = Grid((0, 4, 8, 12), (0, 4), (0, 4, 8, 12), (0, 4))
 TILES = GRID.tiles()
@@ -69,7 +69,7 @@ def test_leaving_waits_for_what_is_on_its_way_whatever_was_raised():
 
 
 def test_a_write_is_put_off_for_as_long_as_nobody_waits_for_it(monkeypatch):
-    monkeypatch.setattr("longalign.store.behind._HEAD_START", 3600)
+    monkeypatch.setattr("longalign.store.write_behind._HEAD_START", 3600)
     store = willing()
     with WriteBehind(store, devices=1) as behind:
         behind.put_tile(TILES[0], record(TILES[0]))
@@ -85,7 +85,7 @@ def test_a_write_is_put_off_for_as_long_as_nobody_waits_for_it(monkeypatch):
 
 @pytest.mark.parametrize("hurried", [False, True])
 def test_a_write_that_nobody_waits_for_begins_all_the_same(monkeypatch, hurried):
-    monkeypatch.setattr("longalign.store.behind._HEAD_START", 3600 if hurried else 0.01)
+    monkeypatch.setattr("longalign.store.write_behind._HEAD_START", 3600 if hurried else 0.01)
     store = Slow()
     with WriteBehind(store, devices=1) as behind:
         behind.put_tile(TILES[0], record(TILES[0]))
@@ -99,7 +99,7 @@ def test_a_write_that_nobody_waits_for_begins_all_the_same(monkeypatch, hurried)
 
 
 def test_a_path_is_stored_when_the_tiles_are(monkeypatch):
-    monkeypatch.setattr("longalign.store.behind._HEAD_START", 3600)
+    monkeypatch.setattr("longalign.store.write_behind._HEAD_START", 3600)
     store = willing()
     with WriteBehind(store, devices=1) as behind:
         behind.put_tile(TILES[0], record(TILES[0]))
@@ -123,9 +123,9 @@ def test_head_starts_of_several_devices_do_not_add_up(monkeypatch):
         def wait(self, timeout=None):
             waits.append(timeout)
 
-    monkeypatch.setattr("longalign.store.behind._HEAD_START", 10)
-    monkeypatch.setattr("longalign.store.behind.monotonic", lambda: next(now))
-    monkeypatch.setattr("longalign.store.behind.Event", Hurry)
+    monkeypatch.setattr("longalign.store.write_behind._HEAD_START", 10)
+    monkeypatch.setattr("longalign.store.write_behind.monotonic", lambda: next(now))
+    monkeypatch.setattr("longalign.store.write_behind.Event", Hurry)
     store, begin = Slow(), Event()
     with WriteBehind(store, devices=3) as behind:
         behind._executor.submit(begin.wait)  # what the writing thread is busy with

@@ -10,9 +10,9 @@ import pytest
 from runs import Pair, SmallTiles, small_geometry, using
 
 from longalign.backends.cpu import CpuBackend, backend
-from longalign.scoring import Scoring
+from longalign.model.scoring import Scoring
 from longalign.store import DirectoryStore
-from longalign.testing import whole_matrix
+from longalign.testing.sweeps import whole_matrix
 
 
 def related(length: int) -> Pair:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from longalign.backends.collector import collector_at_rest
+from longalign.system.gc_pause import collector_at_rest
 
 
 @pytest.fixture(params=[True, False], ids=["at work", "at rest"])

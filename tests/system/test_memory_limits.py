@@ -8,7 +8,7 @@ import psutil
 import pytest
 
 import longalign.api
-from longalign import host
+from longalign.system import memory_limits
 
 FREE = 10_000
 
@@ -24,8 +24,8 @@ def machine(tmp_path, monkeypatch):
             (tmp_path / "groups" / name).mkdir(parents=True, exist_ok=True)
             for file, text in files.items():
                 (tmp_path / "groups" / name / file).write_text(text)
-        monkeypatch.setattr(host, "_OWN_GROUPS", tmp_path / "own")
-        monkeypatch.setattr(host, "_GROUPS", tmp_path / "groups")
+        monkeypatch.setattr(memory_limits, "_OWN_GROUPS", tmp_path / "own")
+        monkeypatch.setattr(memory_limits, "_GROUPS", tmp_path / "groups")
 
     return make
 
@@ -69,11 +69,11 @@ def old_group(limit, used=0, cached=0):
 )  # fmt: skip
 def test_memory_within_limits(machine, own, groups, free):
     machine(own, groups)
-    assert host.free_memory() == free
+    assert memory_limits.free_memory() == free
     assert longalign.api.default_memory() == int(0.8 * free)
 
 
 def test_a_system_without_control_groups(monkeypatch, tmp_path):
     monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=FREE))
-    monkeypatch.setattr(host, "_OWN_GROUPS", tmp_path / "nothing")
-    assert host.free_memory() == FREE
+    monkeypatch.setattr(memory_limits, "_OWN_GROUPS", tmp_path / "nothing")
+    assert memory_limits.free_memory() == FREE

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longalign.size import format_size, parse_size, round_size
+from longalign.system.sizes import format_size, parse_size, round_size
 
 sizes = st.one_of(
     st.integers(0, 10**15 - 1),

@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from longalign.threads import MOST_THREADS, WorkerThreads, begun, in_threads, streamed
+from longalign.system.threads import MOST_THREADS, WorkerThreads, begun, in_threads, streamed
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 50])
@@ -216,7 +216,7 @@ def test_an_interrupt_while_a_thread_starts_leaves_no_thread_behind(monkeypatch,
             raise KeyboardInterrupt
 
     monkeypatch.setattr(threading.Thread, "start", interrupted)
-    monkeypatch.setattr("longalign.threads.MOST_THREADS", 8)
+    monkeypatch.setattr("longalign.system.threads.MOST_THREADS", 8)
     with pytest.raises(KeyboardInterrupt), streamed(lambda _: time.sleep(0.01), range(50)) as results:
         list(results)
     for thread in threads:
@@ -225,6 +225,6 @@ def test_an_interrupt_while_a_thread_starts_leaves_no_thread_behind(monkeypatch,
 
 
 def test_a_process_ends_though_its_threads_were_never_shut_down():
-    code = "from longalign.threads import WorkerThreads; WorkerThreads(2).submit(print, 1).result()"
+    code = "from longalign.system.threads import WorkerThreads; WorkerThreads(2).submit(print, 1).result()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, check=True)
     assert done.stdout == b"1\n"

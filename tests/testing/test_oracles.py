@@ -7,12 +7,12 @@ import pytest
 from oracles import parasail_score
 
 from longalign.backends.cpu import CpuBackend
-from longalign.scoring import Scoring
-from longalign.testing import (
-    whole_matrix,
-)
-from longalign.testing_inputs import (
+from longalign.model.scoring import Scoring
+from longalign.testing.inputs import (
     mutated,
+)
+from longalign.testing.sweeps import (
+    whole_matrix,
 )
 
 LINEAR = Scoring(match=2, mismatch=-3, gap_open=0, gap_extend=2)

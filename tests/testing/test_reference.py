@@ -6,19 +6,19 @@ import numpy as np
 import pytest
 from oracles import biopython_score, parasail_score
 
-from longalign.alignment import format_cigar
 from longalign.backends.base import SweepJob, TraceJob
-from longalign.boundary import BestCell, State, entry_edges, local_edges
-from longalign.reference import ReferenceBackend, encode, matrices
-from longalign.scoring import NEG_INF, Scoring
-from longalign.testing import (
-    whole_matrix,
-)
-from longalign.testing_inputs import (
+from longalign.model.alignment import format_cigar
+from longalign.model.boundary import BestCell, State, entry_edges, local_edges
+from longalign.model.scoring import NEG_INF, Scoring
+from longalign.testing.inputs import (
     QUERY_N,
     SCORINGS,
     TARGET_N,
     mutated,
+)
+from longalign.testing.reference import ReferenceBackend, encode, matrices
+from longalign.testing.sweeps import (
+    whole_matrix,
 )
 
 DEFAULT = Scoring()

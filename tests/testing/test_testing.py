@@ -10,21 +10,21 @@ import pytest
 from hypothesis import given
 
 from longalign.backends.base import SweepJob, SweepResult, no_progress
-from longalign.boundary import BestCell, Boundary, EvenEdge  # noqa: F401 - for the source of a job
 from longalign.errors import InputError
-from longalign.matrix import SubstitutionMatrix  # noqa: F401 - for the source of a job
-from longalign.reference import ReferenceBackend, encode
-from longalign.scoring import NEG_INF, UNREACHABLE, Scoring
-from longalign.testing import (
+from longalign.model.boundary import BestCell, Boundary, EvenEdge  # noqa: F401 - for the source of a job
+from longalign.model.scoring import NEG_INF, UNREACHABLE, Scoring
+from longalign.model.substitution_matrix import SubstitutionMatrix  # noqa: F401 - for the source of a job
+from longalign.testing.inputs import (
+    entry_range,
+    largest_parameter,
+)
+from longalign.testing.reference import ReferenceBackend, encode
+from longalign.testing.sweeps import (
     SweepConformance,
     assert_same_result,
     job_source,
     jobs,
     whole_matrix,
-)
-from longalign.testing_inputs import (
-    entry_range,
-    largest_parameter,
 )
 
 

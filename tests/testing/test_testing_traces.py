@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from longalign.alignment import Op
 from longalign.backends.base import TraceJob, no_progress
-from longalign.boundary import State
-from longalign.matrix import SubstitutionMatrix  # noqa: F401 - for the source of a job
-from longalign.reference import ReferenceBackend, encode
-from longalign.scoring import UNREACHABLE, Scoring
-from longalign.testing_traces import (
+from longalign.model.alignment import Op
+from longalign.model.boundary import State
+from longalign.model.scoring import UNREACHABLE, Scoring
+from longalign.model.substitution_matrix import SubstitutionMatrix  # noqa: F401 - for the source of a job
+from longalign.testing.reference import ReferenceBackend, encode
+from longalign.testing.traces import (
     TraceConformance,
     assert_same_path,
     best_value,

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-SCRIPT = Path(__file__).parents[1] / "tools" / "gpu_check.py"
+SCRIPT = Path(__file__).parents[2] / "tools" / "gpu_check.py"
 
 
 def check(out, *options):

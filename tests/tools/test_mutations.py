@@ -10,8 +10,8 @@ import mutations
 import pytest
 from mutation_list import FAULTS, Fault
 
-ROOT = Path(__file__).parents[1]
-SUITES = [*(ROOT / "tests").rglob("test_*.py"), *(ROOT / "longalign").glob("testing*.py")]
+ROOT = Path(__file__).parents[2]
+SUITES = [*(ROOT / "tests").rglob("test_*.py"), *(ROOT / "longalign/testing").glob("*.py")]
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.name)
@@ -33,7 +33,7 @@ def test_names_are_unique():
 
 @pytest.mark.parametrize("before", ["no such text", "from"])
 def test_a_text_that_is_not_there_once_is_refused(before):
-    fault = Fault("stale", "x.py", before, "", ("tests/test_size.py",))
+    fault = Fault("stale", "x.py", before, "", ("tests/system/test_sizes.py",))
     with pytest.raises(mutations.StaleFault, match=f"stale: x.py has [02] times the text '{before}'"):
         mutations.changed(fault, "from a import b\nfrom c import d\n")
 

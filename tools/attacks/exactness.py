@@ -3,7 +3,7 @@
 Asserted of random and structured pairs of 0 to 5,000 letters, of all kinds of scoring and of both modes:
 
 - score and end cell are those of an oracle (`truth`), and the score is parasail's; for short pairs both are
-  those of `longalign.reference`, too;
+  those of `longalign.testing.reference`, too;
 - the CIGAR, scored again letter by letter, is worth the score, and its path ends in the end cell; a global
   path spans both sequences;
 - `align` and `score` agree; the PAF line is the same, byte by byte, with one, two or three threads;
@@ -27,10 +27,10 @@ import longalign
 from attacks import truth
 from attacks.base import Attack, Fault, expect
 from attacks.pairs import Pair, random_pair
-from longalign.alignment import Alignment, Mode
 from longalign.backends.cpu import CpuBackend
 from longalign.errors import LongalignError, UsageError
 from longalign.formats.paf import write_paf
+from longalign.model.alignment import Alignment, Mode
 
 #: Bytes of memory that a run may be given: around what it needs.
 _MEMORY = 600 << 20, 1200 << 20
@@ -151,7 +151,7 @@ def _compare_oracles(question: Question, rng: random.Random) -> None:
     test_pair = TestPair(pair.query, pair.target, pair.scoring, question.mode)
     if pair.longest <= _SHORT and rng.random() < 0.5:
         best = test_pair.truth()
-        question.check_end(best.score, best.i, best.j, "longalign.reference")
+        question.check_end(best.score, best.i, best.j, "longalign.testing.reference")
     if pair.scoring.matrix is None or pair.scoring.matrix.name != "made":
         from oracles import parasail_score
 

@@ -20,9 +20,9 @@ from attacks import forgery
 from attacks.base import Attack, Fault, expect
 from longalign.errors import InternalError, LongalignError
 from longalign.formats.verify import verify_paf
-from longalign.matrix import SubstitutionMatrix
-from longalign.scoring import Scoring
-from longalign.sequence import Sequence, read_sequence
+from longalign.model.scoring import Scoring
+from longalign.model.sequence import Sequence, read_sequence
+from longalign.model.substitution_matrix import SubstitutionMatrix
 from longalign.store.manifest import Manifest
 
 #: So many inputs are a case: one alone takes less time than to tell of it.

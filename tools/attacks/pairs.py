@@ -8,9 +8,9 @@ from functools import cache
 
 import numpy as np
 
-from longalign.matrix import SubstitutionMatrix
-from longalign.scoring import Scoring
-from longalign.testing_inputs import MATRIX_LETTERS, SCORINGS, largest_parameter
+from longalign.model.scoring import Scoring
+from longalign.model.substitution_matrix import SubstitutionMatrix
+from longalign.testing.inputs import MATRIX_LETTERS, SCORINGS, largest_parameter
 
 _NAMED = ("BLOSUM62", "PAM250", "BLOSUM45")
 _AMBIGUOUS = "NRYSWKMBDHV"

@@ -28,7 +28,7 @@ class Sizes:
 
     def set(self, backend: str = "cpu") -> None:
         """From now on this process cuts everything so small."""
-        from longalign import geometry
+        from longalign.model import geometry
         from longalign.phases import recompute
 
         if backend == "cuda":

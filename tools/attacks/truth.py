@@ -12,7 +12,7 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
-from longalign.scoring import Scoring
+from longalign.model.scoring import Scoring
 
 _UNREACHABLE = -(1 << 60)
 

@@ -28,12 +28,12 @@ from longalign.backends.base import (
     TraceJob,
     no_progress,
 )
-from longalign.backends.cpu import starting, tracing
+from longalign.backends.cpu import start_states, traceback
 from longalign.backends.cpu.config import DEFAULT_GEOMETRY, KernelConfig, SweepGeometry
-from longalign.backends.cpu.plan import Plan, cut_columns
 from longalign.backends.cpu.speed import sweep_seconds
-from longalign.backends.cpu.start_kernel import START_GEOMETRY
+from longalign.backends.cpu.start_states_kernel import START_GEOMETRY
 from longalign.backends.cpu.worker import Kernels, Status, kernel_address, strip_sweep
+from longalign.backends.cpu.worklist import Plan, cut_columns
 from longalign.backends.cpu.workspace import (
     ABORT,
     CELLS,
@@ -44,9 +44,9 @@ from longalign.backends.cpu.workspace import (
     make_lanes,
 )
 from longalign.errors import BackendError
-from longalign.geometry import LINE_STEP, share
-from longalign.scoring import Scoring
-from longalign.threads import processors
+from longalign.model.geometry import LINE_STEP, share
+from longalign.model.scoring import Scoring
+from longalign.system.threads import processors
 
 #: Cells after which a thread comes back to Python, to look at the clock: about a hundredth of a second.
 _CELLS_A_CALL = 1 << 28
@@ -134,15 +134,15 @@ class CpuBackend:
 
     def can_trace(self, rows: int, cols: int) -> bool:
         """See `longalign.backends.base.Backend`."""
-        return tracing.can_trace(rows, cols)
+        return traceback.can_trace(rows, cols)
 
     def trace(self, jobs: Sequence[TraceJob], progress: Progress = no_progress) -> list[Runs]:
         """See `longalign.backends.base.Backend`."""
-        return tracing.trace(jobs, self.threads, progress)
+        return traceback.trace(jobs, self.threads, progress)
 
     def starts(self, jobs: Sequence[Rectangle], progress: Progress = no_progress) -> list[EdgeStarts]:
         """See `longalign.backends.base.Backend`: one rectangle for each thread at a time."""
-        return starting.starts(jobs, self.threads, self._start_geometry, progress)
+        return start_states.starts(jobs, self.threads, self._start_geometry, progress)
 
     def tile_shape(self, rows: int, cols: int, devices: int = 1) -> tuple[int, int]:
         """See `longalign.backends.base.Backend`: about three seconds of work, as square as may be."""

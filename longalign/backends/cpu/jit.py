@@ -11,9 +11,9 @@ import numba
 from numba.core import cgutils, types
 from numba.extending import intrinsic as numba_intrinsic
 
-from longalign.backends.collector import collector_at_rest
-from longalign.backends.cpu.cache import CpuCache
+from longalign.backends.cpu.kernel_cache import CpuCache
 from longalign.errors import BackendError
+from longalign.system.gc_pause import collector_at_rest
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Arguments = ParamSpec("Arguments")

@@ -13,7 +13,7 @@ from numba.core.compiler import CompileResult
 from numba.core.registry import cpu_target
 from numba.core.serialize import dumps
 
-from longalign.backends.cache import KernelCache, cache_directory, settings
+from longalign.backends.kernel_cache import KernelCache, cache_directory, settings
 
 #: Of Numba's settings, those that change machine code.
 _SETTINGS = ("OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "DEBUGINFO_DEFAULT", "BOUNDSCHECK")

@@ -11,8 +11,8 @@ from typing import Any
 import numba
 
 from longalign.backends.cpu.jit import fuse
-from longalign.backends.cpu.memory import load
-from longalign.backends.matrices import PITCH
+from longalign.backends.cpu.raw_memory import load
+from longalign.backends.substitution_tables import PITCH
 
 
 @fuse

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from longalign.backends.cpu.config import SweepGeometry
-from longalign.backends.cpu.widths import LARGEST_16
-from longalign.scoring import Scoring
+from longalign.backends.cpu.number_widths import LARGEST_16
+from longalign.model.scoring import Scoring
 
 #: Cells that a thread sweeps in a second, by the bits of most numbers. 8 bits: less than the 28e9 and 27e9 of
 #: the longest sweeps of `cpu_sweep_100k.json` and of `golden_cpu.json` in `experiments/results`, as

@@ -14,10 +14,10 @@ import numpy as np
 
 from longalign.backends.base import PROGRESS_SECONDS, EdgeStarts, Progress, Rectangle
 from longalign.backends.cpu.config import SweepGeometry
-from longalign.backends.cpu.start_kernel import Costs, Line, Scratch, make_scratch, strip_starts
-from longalign.backends.matrices import lay_out
-from longalign.boundary import Edge, StartLine, edge_starts
-from longalign.threads import WorkerThreads
+from longalign.backends.cpu.start_states_kernel import Costs, Line, Scratch, make_scratch, strip_starts
+from longalign.backends.substitution_tables import lay_out
+from longalign.model.boundary import Edge, StartLine, edge_starts
+from longalign.system.threads import WorkerThreads
 
 
 def starts(

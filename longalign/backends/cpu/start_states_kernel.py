@@ -23,12 +23,12 @@ from numpy.typing import NDArray
 
 from longalign.backends.cpu.config import SweepGeometry
 from longalign.backends.cpu.jit import compile_entry, fuse, inline, once
-from longalign.backends.cpu.kernel import maximum
-from longalign.backends.cpu.memory import advance, load, pointer, store
 from longalign.backends.cpu.pair_scores import compared, looked_up
-from longalign.boundary import IntArray, start_code
-from longalign.recurrence import E, F, H, make_cell, make_start_rule
-from longalign.scoring import Scoring
+from longalign.backends.cpu.raw_memory import advance, load, pointer, store
+from longalign.backends.cpu.sweep_kernel import maximum
+from longalign.model.boundary import IntArray, start_code
+from longalign.model.recurrence import E, F, H, make_cell, make_start_rule
+from longalign.model.scoring import Scoring
 
 #: Rows and lanes are fewer than those of the sweep's blocks: a column has more state, which should stay in a
 #: first-level cache.

@@ -34,9 +34,9 @@ import numba
 
 from longalign.backends.cpu.config import KernelConfig
 from longalign.backends.cpu.jit import fuse, inline
-from longalign.backends.cpu.memory import advance, load, make_copy, pointer, store
-from longalign.backends.matrices import PITCH
-from longalign.recurrence import make_cell
+from longalign.backends.cpu.raw_memory import advance, load, make_copy, pointer, store
+from longalign.backends.substitution_tables import PITCH
+from longalign.model.recurrence import make_cell
 
 #: The letter of columns right of the rectangle: no query letter equals it.
 NO_LETTER = 7

@@ -7,10 +7,10 @@ from functools import partial
 
 import numpy as np
 
-from longalign.backends import leaves
+from longalign.backends import trace_table
 from longalign.backends.base import Progress, Runs, TraceJob
-from longalign.backends.cpu.trace_kernel import leaf_tracer, make_scratch
-from longalign.threads import WorkerThreads
+from longalign.backends.cpu.traceback_kernel import leaf_tracer, make_scratch
+from longalign.system.threads import WorkerThreads
 
 #: Cells of the largest leaf: a byte each, which should stay in a cache.
 _LEAF_CELLS = 1 << 20
@@ -33,7 +33,7 @@ def trace(jobs: Sequence[TraceJob], threads: int, progress: Progress) -> list[Ru
     def trace_kind(has_matrix: bool, jobs: list[TraceJob]) -> list[Runs]:
         return _trace_kind(has_matrix, jobs, threads, progress)
 
-    return leaves.trace_by_kind(jobs, trace_kind)
+    return trace_table.trace_by_kind(jobs, trace_kind)
 
 
 def _trace_kind(has_matrix: bool, jobs: Sequence[TraceJob], threads: int, progress: Progress) -> list[Runs]:
@@ -71,8 +71,8 @@ def _batches(jobs: Sequence[TraceJob], threads: int) -> Iterator[list[TraceJob]]
 
 
 def _trace_batch(tracer: Callable[..., None], jobs: Sequence[TraceJob]) -> list[Runs]:
-    table = leaves.leaf_table(jobs)
-    ends = table[:, leaves.RUNS_END]
+    table = trace_table.leaf_table(jobs)
+    ends = table[:, trace_table.RUNS_END]
     runs, counts = np.empty(ends[-1], np.int32), np.empty(len(jobs), np.int64)
-    tracer(*leaves.inputs_of(jobs), table, make_scratch(table), runs, counts)
-    return leaves.paths_of(runs, ends.tolist(), counts.tolist())
+    tracer(*trace_table.inputs_of(jobs), table, make_scratch(table), runs, counts)
+    return trace_table.paths_of(runs, ends.tolist(), counts.tolist())

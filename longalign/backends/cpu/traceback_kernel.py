@@ -23,14 +23,14 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from longalign import recurrence
-from longalign.backends import leaves
+from longalign.backends import trace_table
 from longalign.backends.cpu.jit import compile_entry, fuse, inline, once
-from longalign.backends.cpu.kernel import maximum
-from longalign.backends.cpu.memory import advance, load, pointer, store
 from longalign.backends.cpu.pair_scores import compared, looked_up
-from longalign.boundary import IntArray
-from longalign.scoring import NEG_INF
+from longalign.backends.cpu.raw_memory import advance, load, pointer, store
+from longalign.backends.cpu.sweep_kernel import maximum
+from longalign.model import recurrence
+from longalign.model.boundary import IntArray
+from longalign.model.scoring import NEG_INF
 
 #: Rows of a full band; lanes are switched on by the group, which the compiler unrolls into whole vectors.
 LANES, GROUP = 256, 32
@@ -57,8 +57,8 @@ class Scratch(NamedTuple):
 
 def make_scratch(table: NDArray[np.int64]) -> Scratch:
     """Scratch for any leaf of a table."""
-    cols = int(table[:, leaves.COLS].max())
-    size = max(_direction_bytes(*shape) for shape in table[:, [leaves.ROWS, leaves.COLS]].tolist())
+    cols = int(table[:, trace_table.COLS].max())
+    size = max(_direction_bytes(*shape) for shape in table[:, [trace_table.ROWS, trace_table.COLS]].tolist())
     return Scratch(
         state=np.zeros(6 * _PITCH, np.int32),  # lanes outside the leaf look up scores of their letters, too
         letters=np.zeros(cols + 2 * LANES, np.int32),
@@ -125,17 +125,17 @@ def _advance_by_matrix(state: Any, letters: Any, matrix: Any, directions: Any, c
 @inline
 def _opened_edge(leaf: Any, first: int, step: int, k: int) -> Any:
     """H - alpha - beta on an edge of the leaf, k letters from its corner."""
-    h = leaf[first] - (k - 1) * leaf[step] if k > 0 else leaf[leaves.CORNER]
-    return _number(h - leaf[leaves.OPENING])
+    h = leaf[first] - (k - 1) * leaf[step] if k > 0 else leaf[trace_table.CORNER]
+    return _number(h - leaf[trace_table.OPENING])
 
 
 @inline
 def _load_target(target: Any, leaf: Any, scratch: Any) -> None:
     """The target's letters and the upper edge of the leaf."""
-    for j in range(leaf[leaves.COLS]):
-        scratch.letters[LANES + j] = target[leaf[leaves.TARGET_AT] + j]
-    for j in range(leaf[leaves.COLS] + 1):
-        scratch.above_open[j] = _opened_edge(leaf, leaves.TOP_FIRST, leaves.TOP_STEP, j)
+    for j in range(leaf[trace_table.COLS]):
+        scratch.letters[LANES + j] = target[leaf[trace_table.TARGET_AT] + j]
+    for j in range(leaf[trace_table.COLS] + 1):
+        scratch.above_open[j] = _opened_edge(leaf, trace_table.TOP_FIRST, trace_table.TOP_STEP, j)
         scratch.above_e[j] = _LOWEST
 
 
@@ -148,7 +148,7 @@ def _make_fill(has_matrix: bool) -> Callable[..., None]:
         query: Any, matrix: Any, leaf: Any, scratch: Any, first: int, lanes: int, costs: Any
     ) -> None:
         """Directions of the band that begins after `first` rows; its lower edge replaces the upper one."""
-        cols, rows = leaf[leaves.COLS], min(lanes, leaf[leaves.ROWS] - first)
+        cols, rows = leaf[trace_table.COLS], min(lanes, leaf[trace_table.ROWS] - first)
         state, above_open, above_e = (
             pointer(scratch.state),
             pointer(scratch.above_open),
@@ -157,14 +157,16 @@ def _make_fill(has_matrix: bool) -> Callable[..., None]:
         directions = advance(pointer(scratch.directions), first * (cols + lanes - 1))
         letters = advance(pointer(scratch.letters), LANES - (lanes - 1))
         for lane in range(rows):
-            store(state, _LETTER + lanes - 1 - lane, _number(query[leaf[leaves.QUERY_AT] + first + lane]))
+            store(
+                state, _LETTER + lanes - 1 - lane, _number(query[leaf[trace_table.QUERY_AT] + first + lane])
+            )
         corner = load(above_open, 0)
         for step in range(cols + rows - 1):
             if step < cols:
                 store(state, _OPEN + lanes, load(above_open, step + 1))
                 store(state, _E + lanes, load(above_e, step + 1))
             if step < rows:
-                left = _opened_edge(leaf, leaves.LEFT_FIRST, leaves.LEFT_STEP, first + step + 1)
+                left = _opened_edge(leaf, trace_table.LEFT_FIRST, trace_table.LEFT_STEP, first + step + 1)
                 p = lanes - 1 - step
                 store(state, _DIAGONAL + p, corner)
                 store(state, _OPEN + p, left)
@@ -182,17 +184,17 @@ def _make_fill(has_matrix: bool) -> Callable[..., None]:
 
     @inline
     def fill(query: Any, target: Any, matrices: Any, leaf: Any, scratch: Any) -> None:
-        opening = leaf[leaves.OPENING]
+        opening = leaf[trace_table.OPENING]
         costs = (
-            _number(leaf[leaves.MATCH] + opening),
-            _number(leaf[leaves.MISMATCH] + opening),
+            _number(leaf[trace_table.MATCH] + opening),
+            _number(leaf[trace_table.MISMATCH] + opening),
             _number(opening),
-            _number(leaf[leaves.EXTEND]),
+            _number(leaf[trace_table.EXTEND]),
         )
-        matrix = advance(pointer(matrices), leaf[leaves.MATRIX_AT] if has_matrix else 0)
-        lanes = _lanes_of(leaf[leaves.ROWS], leaf[leaves.COLS])
+        matrix = advance(pointer(matrices), leaf[trace_table.MATRIX_AT] if has_matrix else 0)
+        lanes = _lanes_of(leaf[trace_table.ROWS], leaf[trace_table.COLS])
         _load_target(target, leaf, scratch)
-        for first in range(0, leaf[leaves.ROWS], lanes):
+        for first in range(0, leaf[trace_table.ROWS], lanes):
             fill_band(query, matrix, leaf, scratch, first, lanes, costs)
 
     return fill
@@ -206,7 +208,7 @@ def _direction_at(filled: Any, i: int, j: int) -> Any:
     return directions[(band * (cols + lanes - 1) + j - 1 + lane) * lanes + lanes - 1 - lane]
 
 
-_walk: Any = inline(leaves.make_walk(fuse(recurrence.step_back), _direction_at))
+_walk: Any = inline(trace_table.make_walk(fuse(recurrence.step_back), _direction_at))
 
 
 def _make_trace_leaves(has_matrix: bool) -> Callable[..., None]:
@@ -218,10 +220,10 @@ def _make_trace_leaves(has_matrix: bool) -> Callable[..., None]:
         """Trace the leaves of a table one after the other; `counts` becomes how many runs each has."""
         for k in range(len(table)):
             leaf = table[k]
-            rows, cols = leaf[leaves.ROWS], leaf[leaves.COLS]
+            rows, cols = leaf[trace_table.ROWS], leaf[trace_table.COLS]
             fill(query, target, matrices, leaf, scratch)
             filled = scratch.directions, cols, _lanes_of(rows, cols)
-            counts[k] = _walk(filled, rows, cols, leaf[leaves.EXIT], runs, leaf[leaves.RUNS_END])
+            counts[k] = _walk(filled, rows, cols, leaf[trace_table.EXIT], runs, leaf[trace_table.RUNS_END])
 
     return trace_leaves
 
@@ -229,7 +231,7 @@ def _make_trace_leaves(has_matrix: bool) -> Callable[..., None]:
 @once
 def leaf_tracer(has_matrix: bool) -> Callable[..., None]:
     """Compile what traces leaves, or load it from disk. Any thread may ask."""
-    letters, table = np.zeros(1, np.uint8), np.zeros((1, leaves.LEAF_FIELDS), np.int64)
+    letters, table = np.zeros(1, np.uint8), np.zeros((1, trace_table.LEAF_FIELDS), np.int64)
     runs, counts = np.zeros(1, np.int32), np.zeros(1, np.int64)
     examples = [letters, letters, runs, table, make_scratch(table + 1), runs, counts]
     return compile_entry(_make_trace_leaves(has_matrix), f"trace {has_matrix=}", examples)

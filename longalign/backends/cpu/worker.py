@@ -19,9 +19,7 @@ import numpy as np
 
 from longalign.backends.cpu.config import KernelConfig, SweepGeometry
 from longalign.backends.cpu.jit import call_address, compile_callee, compile_entry, inline, once
-from longalign.backends.cpu.kernel import make_block_sweep
-from longalign.backends.cpu.memory import fetch_add, load_acquire, pointer, store_release
-from longalign.backends.cpu.widths import (
+from longalign.backends.cpu.number_widths import (
     LARGEST_8,
     LARGEST_16,
     LARGEST_32,
@@ -30,6 +28,8 @@ from longalign.backends.cpu.widths import (
     bounds,
     extremes,
 )
+from longalign.backends.cpu.raw_memory import fetch_add, load_acquire, pointer, store_release
+from longalign.backends.cpu.sweep_kernel import make_block_sweep
 from longalign.backends.cpu.workspace import (
     ABORT,
     CELLS,

@@ -10,9 +10,9 @@ import numpy as np
 from longalign.backends.base import SweepJob, SweepResult
 from longalign.backends.cpu.config import SweepGeometry
 from longalign.backends.cpu.workspace import JOB, NOTHING, STRIP, Records, Work
-from longalign.backends.matrices import lay_out
-from longalign.boundary import BestCell, Boundary, IntArray, best_of
-from longalign.scoring import NEG_INF
+from longalign.backends.substitution_tables import lay_out
+from longalign.model.boundary import BestCell, Boundary, IntArray, best_of
+from longalign.model.scoring import NEG_INF
 
 
 class Plan:

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from longalign.alphabet import Codes
 from longalign.backends.cpu.config import SweepGeometry
-from longalign.backends.cpu.kernel import Layout
-from longalign.boundary import IntArray
-from longalign.matrix import LARGEST_ALPHABET
+from longalign.backends.cpu.sweep_kernel import Layout
+from longalign.model.alphabet import Codes
+from longalign.model.boundary import IntArray
+from longalign.model.substitution_matrix import LARGEST_ALPHABET
 
 LongArray = NDArray[np.int64]
 Records = NDArray[Any]

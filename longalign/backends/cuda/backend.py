@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import cache
 from typing import Any
 
-from longalign.backends import leaves
+from longalign.backends import trace_table
 from longalign.backends.base import (
     EdgeStarts,
     Progress,
@@ -19,29 +19,24 @@ from longalign.backends.base import (
     TraceJob,
     no_progress,
 )
-from longalign.backends.collector import collector_at_rest
-from longalign.backends.cuda import (
-    edge_kernel,
-    launch,
-    memory,
-    planning,
-    start_kernel,
-    starting,
-    trace_kernel,
-    tracing,
-    worklist,
-)
-from longalign.backends.cuda.api import cuda, is_cuda_error, package_version
-from longalign.backends.cuda.cache import CudaCache
 from longalign.backends.cuda.compiler import short_compiler
 from longalign.backends.cuda.config import LANES, KernelConfig, Numbers
+from longalign.backends.cuda.device.strip_profile import profile_bytes
 from longalign.backends.cuda.devices import available, one_line, why_unavailable
-from longalign.backends.cuda.download import Download
-from longalign.backends.cuda.kernel import SIGNATURE, build_kernel
-from longalign.backends.cuda.planning import Choice, Hardware, Wishes
-from longalign.backends.cuda.profile import profile_bytes
+from longalign.backends.cuda.kernel_cache import CudaCache
+from longalign.backends.cuda.kernels import fill_edges as edge_kernel
+from longalign.backends.cuda.kernels import start_states as start_kernel
+from longalign.backends.cuda.kernels import traceback as trace_kernel
+from longalign.backends.cuda.kernels.sweep import SIGNATURE, build_kernel
+from longalign.backends.cuda.launch import device_memory, start_states, sweep_launch, traceback, worklist
+from longalign.backends.cuda.launch.download import Download
+from longalign.backends.cuda.numba_api import cuda, is_cuda_error, package_version
+from longalign.backends.cuda.planning import kernel_shape
+from longalign.backends.cuda.planning.kernel_shape import Choice, Hardware, Wishes
+from longalign.backends.cuda.planning.strips import count_bands, count_strips
 from longalign.errors import BackendError
-from longalign.scoring import Scoring
+from longalign.model.scoring import Scoring
+from longalign.system.gc_pause import collector_at_rest
 
 
 @cache
@@ -120,7 +115,7 @@ class CudaBackend:
         #: How long the kernels of sweeps ran so far, without what goes before and after them.
         self.kernel_seconds = 0.0
         self._device = devices[device]
-        self._workspace: memory.Workspace | None = None
+        self._workspace: device_memory.Workspace | None = None
         self._known: Hardware | None = None
         self._blocks: dict[tuple[KernelConfig, int], int] = {}
         self._wishes = Wishes(numbers, columns, batch, warps, max_registers, band_rows)
@@ -130,7 +125,7 @@ class CudaBackend:
         results: dict[int, SweepResult] = {}
         groups: dict[KernelConfig, list[int]] = {}
         with self._current():
-            for number, choice in enumerate(planning.choose(jobs, self._hardware(), self._wishes)):
+            for number, choice in enumerate(kernel_shape.choose(jobs, self._hardware(), self._wishes)):
                 groups.setdefault(choice.config, []).append(number)
             for config, members in groups.items():
                 swept = self._sweep_group(config, [jobs[k] for k in members], progress)
@@ -140,21 +135,21 @@ class CudaBackend:
     def line_cells(self) -> int:
         """See `longalign.backends.base.Backend`."""
         with self._current():
-            return memory.line_cells(self._kept().free_bytes())
+            return device_memory.line_cells(self._kept().free_bytes())
 
     def can_trace(self, rows: int, cols: int) -> bool:
         """See `longalign.backends.base.Backend`."""
-        return tracing.can_trace(rows, cols)
+        return traceback.can_trace(rows, cols)
 
     def trace(self, jobs: Sequence[TraceJob], progress: Progress = no_progress) -> list[Runs]:
         """A few launches for all jobs, as memory allows; see `Backend.trace`."""
 
         def trace_kind(has_matrix: bool, jobs: list[TraceJob]) -> list[Runs]:
             kernel = _compiled(_tracer(has_matrix), trace_kernel.SIGNATURE)
-            return tracing.trace(jobs, kernel, self._kept(), progress)
+            return traceback.trace(jobs, kernel, self._kept(), progress)
 
         with self._current():
-            return leaves.trace_by_kind(jobs, trace_kind)
+            return trace_table.trace_by_kind(jobs, trace_kind)
 
     def starts(self, jobs: Sequence[Rectangle], progress: Progress = no_progress) -> list[EdgeStarts]:
         """A few launches for all jobs of a kind, as memory and time allow; see `Backend.starts`."""
@@ -163,40 +158,42 @@ class CudaBackend:
             return _compiled(_starter(local, has_matrix), start_kernel.SIGNATURE)
 
         with self._current():
-            return starting.starts(jobs, kernel_of, self._hardware().multiprocessors, self._kept(), progress)
+            return start_states.starts(
+                jobs, kernel_of, self._hardware().multiprocessors, self._kept(), progress
+            )
 
     def tile_shape(self, rows: int, cols: int, devices: int = 1) -> tuple[int, int]:
         """About half a minute of work within half of the device's free memory; see `planning`."""
         with self._current():
-            return planning.tile_shape(rows, cols, self._kept().free_bytes(), devices, self._hardware())
+            return kernel_shape.tile_shape(rows, cols, self._kept().free_bytes(), devices, self._hardware())
 
     def strip_width(self, rows: int, cols: int) -> int:
         """See `longalign.backends.base.Backend`: that of the kernel for usual scorings."""
         with self._current():
-            return planning.strip_width(rows, cols, self._hardware())
+            return kernel_shape.strip_width(rows, cols, self._hardware())
 
     def sweep_seconds(self, rows: int, cols: int, scoring: Scoring, local: bool) -> float:
         """See `longalign.backends.base.Backend`."""
         with self._current():
-            return planning.sweep_seconds(rows, cols, self._hardware(), scoring, local, self._wishes)
+            return kernel_shape.sweep_seconds(rows, cols, self._hardware(), scoring, local, self._wishes)
 
     def explain(self, job: SweepJob) -> dict[str, str]:
         """See `longalign.backends.base.Backend`."""
         [choice] = self.choices([job])
         config = choice.config
-        strips = worklist.count_strips(job, config)
+        strips = count_strips(job, config)
         with self._current():
-            resident = planning.resident_warps(config, self._hardware(), job.scoring.letters)
-        band_rows = planning.band_rows([job], config, resident, self._wishes)
-        bands = worklist.count_bands(len(job.query), config, band_rows)
+            resident = kernel_shape.resident_warps(config, self._hardware(), job.scoring.letters)
+        band_rows = kernel_shape.band_rows([job], config, resident, self._wishes)
+        bands = count_bands(len(job.query), config, band_rows)
         return {
             "kernel": "local" if config.local else "global",
             "numbers": f"{config.numbers}: {choice.why_numbers}",
-            "letters": planning.LETTERS_IN_WORDS[config.letters],
+            "letters": kernel_shape.LETTERS_IN_WORDS[config.letters],
             "strips": f"{strips} of at most {config.strip_width} columns, {config.columns} a part",
             "bands": f"at most {bands} a strip, in which {resident} warps take the strips in turn",
             "batch": f"{config.batch} rows",
-            "device memory": f"{memory.bytes_needed([job], config, band_rows) / 1e9:.3f} GB",
+            "device memory": f"{device_memory.bytes_needed([job], config, band_rows) / 1e9:.3f} GB",
             "shape": choice.why_shape,
         }
 
@@ -228,7 +225,7 @@ class CudaBackend:
     def choices(self, jobs: Sequence[SweepJob]) -> list[Choice]:
         """The kernel that would sweep each of these rectangles in one call, and why."""
         with self._current():
-            return planning.choose(jobs, self._hardware(), self._wishes)
+            return kernel_shape.choose(jobs, self._hardware(), self._wishes)
 
     def _hardware(self) -> Hardware:
         """What planning needs to know; the device's context must be current when this is first asked."""
@@ -245,23 +242,23 @@ class CudaBackend:
         workspace = self._kept()
         shared_bytes = profile_bytes(config, max(job.scoring.letters for job in jobs))
         resident = self._resident_blocks(config, shared_bytes)
-        band_rows = planning.band_rows(jobs, config, resident * config.warps, self._wishes)
+        band_rows = kernel_shape.band_rows(jobs, config, resident * config.warps, self._wishes)
         cells = sum(job.cells for job in jobs)
         what = f"sweeping {len(jobs)} rectangle(s) of {cells:.3g} cells with the requested boundaries"
-        block = workspace.block(memory.bytes_needed(jobs, config, band_rows), what)
+        block = workspace.block(device_memory.bytes_needed(jobs, config, band_rows), what)
         take = workspace.take_pinned(worklist.input_bytes(jobs))
         work = worklist.build(jobs, config, band_rows, take)
         kernel = _kernel(config)
-        blocks = max(launch.LEAST_BLOCKS, min(resident, -(-len(work.strips) // config.warps)))
+        blocks = max(sweep_launch.LEAST_BLOCKS, min(resident, -(-len(work.strips) // config.warps)))
         own = workspace.memory_of_warps(blocks * config.warps * config.warp_values)
-        buffers = memory.DeviceBuffers(work, block, own, workspace)
+        buffers = device_memory.DeviceBuffers(work, block, own, workspace)
         if len(work.even_edges):
             fill = _compiled(_edge_filler(), edge_kernel.SIGNATURE)
             threads = config.warps * LANES
-            grid = edge_kernel.grid_for(work.even_edges, threads, launch.LEAST_BLOCKS)
+            grid = edge_kernel.grid_for(work.even_edges, threads, sweep_launch.LEAST_BLOCKS)
             fill[grid, threads, workspace.stream](*buffers.edges)
         with Download(jobs, work, buffers.lines, buffers.flags, workspace) as download:
-            reported = launch.run(
+            reported = sweep_launch.run(
                 kernel, config, blocks, shared_bytes, buffers, workspace, download, progress
             )
             lines = download.finish()
@@ -271,9 +268,9 @@ class CudaBackend:
         progress(cells - reported)
         return swept
 
-    def _kept(self) -> memory.Workspace:
+    def _kept(self) -> device_memory.Workspace:
         if self._workspace is None:
-            self._workspace = memory.Workspace()
+            self._workspace = device_memory.Workspace()
         return self._workspace
 
     def _resident_blocks(self, config: KernelConfig, shared_bytes: int) -> int:

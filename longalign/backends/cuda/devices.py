@@ -61,7 +61,7 @@ def _found() -> tuple[list[Device], str | None]:
     if not _may_have_driver():
         return [], _NO_DRIVER
     try:
-        from longalign.backends.cuda.api import cuda, is_cuda_error
+        from longalign.backends.cuda.numba_api import cuda, is_cuda_error
     except ImportError as error:
         return [], f"no CUDA package ({error}): install longalign[cuda12] or longalign[cuda13]"
     if not cuda.is_available():

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from longalign.backends.cache import KernelCache, cache_directory
-from longalign.backends.cuda.api import compiler_versions, pack_kernel, unpack_kernel
+from longalign.backends.cuda.numba_api import compiler_versions, pack_kernel, unpack_kernel
+from longalign.backends.kernel_cache import KernelCache, cache_directory
 
 
 class CudaCache(KernelCache):

@@ -19,7 +19,7 @@ from numba import cuda
 from numba.cuda.cudadrv.error import CudaDriverError, CudaSupportError, NvvmError, NvvmSupportError
 from numpy.typing import NDArray
 
-from longalign.backends.cache import settings
+from longalign.backends.kernel_cache import settings
 
 __all__ = [
     "compiler_versions",

@@ -31,13 +31,13 @@ from distributed import Future as Task
 from longalign._version import __version__
 from longalign.backends.base import Backend, DeviceFacts, Workers
 from longalign.backends.select import open_backends
-from longalign.engines.shared import SharedStoreEngine, open_device, sweep_stored_tile
 from longalign.errors import BackendError, LongalignError, StoreError
 from longalign.events import Emit, Notice, TileFinished
-from longalign.geometry import Tile
-from longalign.host import free_memory
+from longalign.model.geometry import Tile
+from longalign.run.engines.shared_store import SharedStoreEngine, open_device, sweep_stored_tile
 from longalign.store import DirectoryStore
 from longalign.store.base import DamagedTile
+from longalign.system.memory_limits import free_memory
 
 T = TypeVar("T")
 

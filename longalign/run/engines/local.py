@@ -9,11 +9,11 @@ from threading import Event, Lock
 from types import TracebackType
 
 from longalign.backends.base import Backend
-from longalign.engine import sweep_tile
 from longalign.events import TileFinished
-from longalign.geometry import Tile
-from longalign.lattice import StoreLattice
-from longalign.threads import WorkerThreads
+from longalign.model.geometry import Tile
+from longalign.phases.lattice import StoreLattice
+from longalign.phases.tile_step import sweep_tile
+from longalign.system.threads import WorkerThreads
 
 
 class LocalEngine:

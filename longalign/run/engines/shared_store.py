@@ -13,11 +13,11 @@ from pathlib import Path
 from threading import Lock
 
 from longalign.backends.base import Backend, Progress, no_progress
-from longalign.engine import sweep_tile
 from longalign.events import TileFinished
-from longalign.geometry import Tile
-from longalign.lattice import StoreLattice
-from longalign.problem import Problem
+from longalign.model.geometry import Tile
+from longalign.phases.lattice import StoreLattice
+from longalign.phases.problem import Problem
+from longalign.phases.tile_step import sweep_tile
 from longalign.store import DirectoryStore
 
 #: A back end sweeps for one thread at a time, and a worker may have several.

@@ -24,26 +24,26 @@ from longalign.backends.base import SweepJob
 from longalign.backends.cpu import CpuBackend, SweepGeometry, backend, worker, workspace
 from longalign.backends.cpu.config import KernelConfig
 from longalign.backends.cpu.jit import compile_callee
-from longalign.backends.cpu.plan import cut_columns
-from longalign.backends.cpu.widths import bounds, extremes
+from longalign.backends.cpu.number_widths import bounds, extremes
 from longalign.backends.cpu.worker import kernel_address
-from longalign.boundary import BestCell, State, entry_edges, local_edges
+from longalign.backends.cpu.worklist import cut_columns
 from longalign.errors import BackendError
-from longalign.reference import ReferenceBackend, matrices
-from longalign.scoring import UNREACHABLE, Scoring
-from longalign.testing import (
+from longalign.model.boundary import BestCell, State, entry_edges, local_edges
+from longalign.model.scoring import UNREACHABLE, Scoring
+from longalign.testing.inputs import matrix_of, mutated
+from longalign.testing.reference import ReferenceBackend, matrices
+from longalign.testing.sweeps import (
     assert_same_result,
     edge_lengths,
     jobs,
     whole_matrix,
 )
-from longalign.testing_inputs import matrix_of, mutated
 
 #: Three columns a lane, so that the halves they are unrolled in differ; strips of up to 24 columns.
 TINY = SweepGeometry(columns=3, lanes=8, group=4, block_rows=16, least_rows=4)
 TINY_LENGTHS = (3, 12, 16, 24)
 
-RESULTS = Path(__file__).parents[1] / "experiments" / "results"
+RESULTS = Path(__file__).parents[3] / "experiments" / "results"
 
 #: For a back end that uses the best kernels from the first sweep on.
 WIDTHS = (8, 16)
@@ -413,7 +413,7 @@ def test_a_kernel_that_does_not_compile_ends_as_backend_error(monkeypatch):
 # --- other processors --------------------------------------------------------------------------------
 
 ON_ANOTHER_PROCESSOR = """
-from tests.test_cpu_sweep import TINY, WIDTHS, CpuBackend, State, check, matrix_job, random_job
+from tests.backends.cpu.test_cpu_sweep import TINY, WIDTHS, CpuBackend, State, check, matrix_job, random_job
 work = [random_job(40, 70, local, seed, state) for seed, state in enumerate(State) for local in (True, False)]
 work += [matrix_job(40, 70, letters) for letters in (3, 24)]
 check(CpuBackend(2, TINY, WIDTHS), work)
@@ -428,7 +428,7 @@ def test_a_processor_with_avx2_only(tmp_path):
     output = subprocess.run(
         [sys.executable, "-c", ON_ANOTHER_PROCESSOR],
         env=os.environ | target,
-        cwd=Path(__file__).parents[1],
+        cwd=Path(__file__).parents[3],
         check=True,
         capture_output=True,
         text=True,

@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from longalign.alignment import Op
 from longalign.backends.base import TraceJob
-from longalign.backends.cpu import CpuBackend, tracing
-from longalign.boundary import State
-from longalign.reference import ReferenceBackend
-from longalign.scoring import Scoring
-from longalign.testing_inputs import (
+from longalign.backends.cpu import CpuBackend, traceback
+from longalign.model.alignment import Op
+from longalign.model.boundary import State
+from longalign.model.scoring import Scoring
+from longalign.testing.inputs import (
     mutated,
 )
-from longalign.testing_traces import TIES, assert_same_path
+from longalign.testing.reference import ReferenceBackend
+from longalign.testing.traces import TIES, assert_same_path
 
 
 def leaf(rows: int, cols: int, scoring: Scoring = TIES) -> TraceJob:
@@ -25,7 +25,7 @@ def leaf(rows: int, cols: int, scoring: Scoring = TIES) -> TraceJob:
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_many_batches_come_back_in_order(monkeypatch, threads):
-    monkeypatch.setattr(tracing, "_FEWEST_CELLS", 1)
+    monkeypatch.setattr(traceback, "_FEWEST_CELLS", 1)
     work = [leaf(1 + k % 37, 40 - k % 39) for k in range(100)]
     counts = []
     paths = CpuBackend(threads).trace(work, counts.append)
@@ -37,15 +37,15 @@ def test_many_batches_come_back_in_order(monkeypatch, threads):
 
 def test_progress_that_raises_stops_the_batches_that_have_not_begun(monkeypatch):
     begun = []
-    trace_batch = tracing._trace_batch
-    monkeypatch.setattr(tracing, "_FEWEST_CELLS", 1)
-    monkeypatch.setattr(tracing, "_BATCHES", 1 << 30)
+    trace_batch = traceback._trace_batch
+    monkeypatch.setattr(traceback, "_FEWEST_CELLS", 1)
+    monkeypatch.setattr(traceback, "_BATCHES", 1 << 30)
 
     def note(tracer, jobs):
         begun.append(jobs)
         return trace_batch(tracer, jobs)
 
-    monkeypatch.setattr(tracing, "_trace_batch", note)
+    monkeypatch.setattr(traceback, "_trace_batch", note)
 
     def stop(cells):
         raise KeyboardInterrupt

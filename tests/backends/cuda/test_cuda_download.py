@@ -8,21 +8,23 @@ import numpy as np
 import pytest
 
 from longalign.backends.base import Sinks, SweepResult
-from longalign.scoring import Scoring
-from longalign.testing import (
+from longalign.model.scoring import Scoring
+from longalign.testing.inputs import (
+    mutated,
+)
+from longalign.testing.sweeps import (
     CollectedLines,
     assert_same_result,
     whole_matrix,
 )
-from longalign.testing_inputs import (
-    mutated,
-)
 
 pytest.importorskip("numba_cuda")
 
-from longalign.backends.cuda import download, layout, worklist
 from longalign.backends.cuda.config import KernelConfig
-from longalign.reference import ReferenceBackend
+from longalign.backends.cuda.device import work_tables
+from longalign.backends.cuda.launch import download, worklist
+from longalign.backends.cuda.planning.strips import ALL_ROWS
+from longalign.testing.reference import ReferenceBackend
 
 CONFIG = KernelConfig(True, True, columns=1)
 POISON = -123_456_789
@@ -43,7 +45,7 @@ def _copies_of_the_host(monkeypatch):
     def copy(to, array, start, stream):
         to[:] = array.values[start : start + len(to)]
 
-    monkeypatch.setattr(download.api, "download", copy)
+    monkeypatch.setattr(download.numba_api, "download", copy)
 
 
 class Stream:
@@ -77,11 +79,14 @@ WORK = [
 
 def right_edges(work, number, flags):
     """The strips of a rectangle, each once, and how many rows of their right edges are done."""
-    of_rectangle = work.strips[work.strips[:, layout.JOB] == number]
-    strips = [of_rectangle[of_rectangle[:, layout.NUMBER] == k] for k in set(of_rectangle[:, layout.NUMBER])]
-    begun = np.array([flags[strip[:, layout.FLAG]].sum() for strip in strips])
+    of_rectangle = work.strips[work.strips[:, work_tables.JOB] == number]
+    strips = [
+        of_rectangle[of_rectangle[:, work_tables.NUMBER] == k]
+        for k in set(of_rectangle[:, work_tables.NUMBER])
+    ]
+    begun = np.array([flags[strip[:, work_tables.FLAG]].sum() for strip in strips])
     once = np.array([strip[0] for strip in strips])
-    return once, np.clip(begun - once[:, layout.BEHIND], 0, work.jobs[number, layout.ROWS])
+    return once, np.clip(begun - once[:, work_tables.BEHIND], 0, work.jobs[number, work_tables.ROWS])
 
 
 def finished_lines(work, jobs, flags):
@@ -90,19 +95,21 @@ def finished_lines(work, jobs, flags):
     for number, (one, swept) in enumerate(zip(jobs, ReferenceBackend().sweep(jobs), strict=True)):
         strips, done = right_edges(work, number, flags)
         for kind, boundaries, at in (
-            ("row", swept.rows, layout.ROW_OUT_AT),
-            ("col", swept.cols, layout.COL_OUT_AT),
+            ("row", swept.rows, work_tables.ROW_OUT_AT),
+            ("col", swept.cols, work_tables.COL_OUT_AT),
         ):
             start = int(work.jobs[number, at])
             for k, boundary in enumerate(boundaries):
-                size = layout.line_size(len(boundary))
+                size = work_tables.line_size(len(boundary))
                 block = np.concatenate([boundary.h, boundary.gap])
                 everything[start + k * size : start + (k + 1) * size] = block
                 if kind == "row":
                     passed = strips[done >= one.rows[k]]
-                    final = int((passed[:, layout.FIRST_COLUMN] + passed[:, layout.WIDTH]).max(initial=0))
+                    final = int(
+                        (passed[:, work_tables.FIRST_COLUMN] + passed[:, work_tables.WIDTH]).max(initial=0)
+                    )
                 else:
-                    [final] = done[strips[:, layout.WANTED_COLUMN] == k]
+                    [final] = done[strips[:, work_tables.WANTED_COLUMN] == k]
                 for half in (0, len(boundary) + 1):
                     part = slice(start + k * size + half + 1, start + k * size + half + 1 + final)
                     lines[part] = everything[part]
@@ -116,12 +123,15 @@ def progress(work, steps):
     for _ in range(steps):
         yield flags.copy()
         for strip in work.strips:
-            at, number = strip[layout.FLAG], strip[layout.NUMBER]
-            most = strip[layout.LAST_START] - strip[layout.FIRST_START]
-            if strip[layout.FIRST_START] == 0 or flags[strip[layout.FLAG_ABOVE]] == strip[layout.DONE_ABOVE]:
+            at, number = strip[work_tables.FLAG], strip[work_tables.NUMBER]
+            most = strip[work_tables.LAST_START] - strip[work_tables.FIRST_START]
+            if (
+                strip[work_tables.FIRST_START] == 0
+                or flags[strip[work_tables.FLAG_ABOVE]] == strip[work_tables.DONE_ABOVE]
+            ):
                 before = flags[at]
                 flags[at] = rng.integers(flags[at], most + 1)
-                _, done = right_edges(work, strip[layout.JOB], flags)
+                _, done = right_edges(work, strip[work_tables.JOB], flags)
                 if number and done[number] > done[number - 1]:
                     flags[at] = before
 
@@ -132,7 +142,7 @@ def with_sinks(jobs):
 
 @pytest.mark.parametrize("looks", [0, 1, 80])
 @pytest.mark.parametrize("slice_size", [1, 20])
-@pytest.mark.parametrize("band_rows", [32, worklist.ALL_ROWS])
+@pytest.mark.parametrize("band_rows", [32, ALL_ROWS])
 @pytest.mark.parametrize("staged", [40, 1 << 10])
 def test_only_final_values_are_fetched_and_in_the_end_all(monkeypatch, looks, slice_size, band_rows, staged):
     monkeypatch.setattr(download, "_LARGEST_SLICE", slice_size)
@@ -145,7 +155,7 @@ def test_only_final_values_are_fetched_and_in_the_end_all(monkeypatch, looks, sl
             out.values, _ = finished_lines(work, WORK, now)
             fetching.advance(slice_size)
         if looks > 1:
-            assert now[work.strips[work.strips[:, layout.BAND].argmax(), layout.FLAG]] > 0
+            assert now[work.strips[work.strips[:, work_tables.BAND].argmax(), work_tables.FLAG]] > 0
         out.values = finished_lines(work, WORK, now if looks else work.flags)[1]
         assert fetching.finish() is None
     for one, want in zip(jobs, ReferenceBackend().sweep(WORK), strict=True):
@@ -171,8 +181,10 @@ def test_the_end_of_a_line_is_fetched_however_little_it_is(monkeypatch):
     work, swept = worklist.build(WORK, CONFIG), ReferenceBackend().sweep(WORK)
     jobs = [replace(one, sinks=Sinks(Sink(k, "rows"), Sink(k, "cols"))) for k, one in enumerate(WORK)]
     flags = work.flags.copy()
-    done = work.strips[work.strips[:, layout.FIRST_COLUMN] < 33]  # all but the last ones of wide rectangles
-    flags[done[:, layout.FLAG]] = done[:, layout.LAST_START] - done[:, layout.FIRST_START]
+    done = work.strips[
+        work.strips[:, work_tables.FIRST_COLUMN] < 33
+    ]  # all but the last ones of wide rectangles
+    flags[done[:, work_tables.FLAG]] = done[:, work_tables.LAST_START] - done[:, work_tables.FIRST_START]
     out = OnDevice(finished_lines(work, WORK, flags)[0])
     with download.Download(jobs, work, out, OnDevice(flags), Space()) as fetching:
         fetching.advance(1 << 20)

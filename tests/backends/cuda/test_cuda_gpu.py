@@ -12,13 +12,13 @@ from inputs import PROTEIN
 
 from longalign.backends.base import SweepJob, TraceJob
 from longalign.backends.cpu import CpuBackend
-from longalign.boundary import State, entry_edges, local_edges
 from longalign.errors import BackendError
-from longalign.scoring import Scoring
-from longalign.testing import SweepConformance, assert_same_result, whole_matrix
-from longalign.testing_inputs import QUERY_N, TARGET_N, letters_of, matrix_of, mutated, scattered
-from longalign.testing_starts import StartConformance
-from longalign.testing_traces import TIES, TraceConformance, assert_same_path
+from longalign.model.boundary import State, entry_edges, local_edges
+from longalign.model.scoring import Scoring
+from longalign.testing.inputs import QUERY_N, TARGET_N, letters_of, matrix_of, mutated, scattered
+from longalign.testing.start_states import StartConformance
+from longalign.testing.sweeps import SweepConformance, assert_same_result, whole_matrix
+from longalign.testing.traces import TIES, TraceConformance, assert_same_path
 
 pytestmark = pytest.mark.gpu
 
@@ -95,8 +95,13 @@ class TestWideInt32Strips(WideStrips):
 def test_packed_arithmetic():
     """The machine's instructions, fused as the assembler likes, do what the simulator's stand-ins do."""
     pytest.importorskip("numba_cuda")
-    from longalign.backends.cuda.api import cuda
-    from longalign.backends.cuda.ptx import add_pairs, maximum_pairs, minimum_signed_pairs, permute_bytes
+    from longalign.backends.cuda.device.ptx import (
+        add_pairs,
+        maximum_pairs,
+        minimum_signed_pairs,
+        permute_bytes,
+    )
+    from longalign.backends.cuda.numba_api import cuda
 
     @cuda.jit
     def fused(x, y, z, w, out):
@@ -379,9 +384,9 @@ def test_large_leaves_and_thin_ones(cpu):
 
 
 def test_leaves_in_several_launches(cpu, monkeypatch):
-    from longalign.backends.cuda import tracing
+    from longalign.backends.cuda.launch import traceback
 
-    monkeypatch.setattr(tracing, "_LAUNCH_BYTES", 1 << 23)
+    monkeypatch.setattr(traceback, "_LAUNCH_BYTES", 1 << 23)
     rng = np.random.default_rng(13)
     gpu, work = cuda_backend(), [leaf(rng, *rng.integers(1, 1_500, 2)) for _ in range(100)]
     counts = []
@@ -444,9 +449,9 @@ def test_starts_do_not_depend_on_how_warps_are_scheduled(cpu):
 
 
 def test_starts_in_several_launches(cpu, monkeypatch):
-    from longalign.backends.cuda import starting
+    from longalign.backends.cuda.launch import start_states
 
-    monkeypatch.setattr(starting, "_LAUNCH_CELLS", 1 << 22)
+    monkeypatch.setattr(start_states, "_LAUNCH_CELLS", 1 << 22)
     rng = np.random.default_rng(18)
     gpu, work = cuda_backend(), [rectangle(rng, *rng.integers(1, 1_500, 2)) for _ in range(100)]
     counts = []

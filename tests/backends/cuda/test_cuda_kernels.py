@@ -20,16 +20,19 @@ from numba.cuda.cudadrv import nvvm
 from numba.cuda.descriptor import cuda_target
 from numba.cuda.typing import context as typing_context
 
-from longalign.backends.cuda import edge_kernel, kernel, start_kernel, trace_kernel
-from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.compiler import short_compiler
 from longalign.backends.cuda.config import KernelConfig
+from longalign.backends.cuda.kernels import fill_edges as edge_kernel
+from longalign.backends.cuda.kernels import start_states as start_kernel
+from longalign.backends.cuda.kernels import sweep as sweep_kernel
+from longalign.backends.cuda.kernels import traceback as trace_kernel
+from longalign.backends.cuda.numba_api import cuda
 
 
 @pytest.mark.parametrize(
     "build",
     [
-        lambda: kernel.build_kernel(KernelConfig(local=True, track_best=True)),
+        lambda: sweep_kernel.build_kernel(KernelConfig(local=True, track_best=True)),
         edge_kernel.build_kernel,
         lambda: start_kernel.build_kernel(True, False),
         lambda: trace_kernel.build_kernel(False),
@@ -60,7 +63,7 @@ def test_device_functions_are_compiled_for_one_kind_of_arguments(config, monkeyp
         return compile_device(function, args, return_type)
 
     monkeypatch.setattr(dispatcher.CUDADispatcher, "compile_device", count)
-    cuda.compile_ptx(kernel.build_kernel(config).py_func, kernel.SIGNATURE, cc=capability)
+    cuda.compile_ptx(sweep_kernel.build_kernel(config).py_func, sweep_kernel.SIGNATURE, cc=capability)
     assert not [function.py_func for function, times in compiled.items() if times > 1]
 
 
@@ -70,16 +73,16 @@ KERNELS = {
     "starts": (lambda: start_kernel.build_kernel(True, True), start_kernel.SIGNATURE),
     "trace": (lambda: trace_kernel.build_kernel(False), trace_kernel.SIGNATURE),
     "packed": (
-        lambda: kernel.build_kernel(
+        lambda: sweep_kernel.build_kernel(
             KernelConfig(local=True, track_best=True, columns=3, batch=64, numbers="packed")
         ),
-        kernel.SIGNATURE,
+        sweep_kernel.SIGNATURE,
     ),
     "profile": (
-        lambda: kernel.build_kernel(
+        lambda: sweep_kernel.build_kernel(
             KernelConfig(local=False, track_best=False, columns=2, letters="profile")
         ),
-        kernel.SIGNATURE,
+        sweep_kernel.SIGNATURE,
     ),
 }
 

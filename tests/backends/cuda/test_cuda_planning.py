@@ -14,31 +14,31 @@ from hypothesis import strategies as st
 from runs import SmallTiles
 
 from longalign.backends.base import SweepJob
-from longalign.backends.cuda.worklist import ALL_ROWS
-from longalign.boundary import Boundary, EvenEdge, State, entry_edges, local_edges
-from longalign.geometry import plan_grid
-from longalign.matrix import LARGEST_ALPHABET, SubstitutionMatrix
-from longalign.plan import Request, Resources, pace_of, plan
-from longalign.reference import ReferenceBackend
-from longalign.scoring import NEG_INF, Scoring
-from longalign.testing import (
-    whole_matrix,
-)
-from longalign.testing_inputs import (
+from longalign.backends.cuda.planning.strips import ALL_ROWS
+from longalign.model.boundary import Boundary, EvenEdge, State, entry_edges, local_edges
+from longalign.model.geometry import plan_grid
+from longalign.model.scoring import NEG_INF, Scoring
+from longalign.model.substitution_matrix import LARGEST_ALPHABET, SubstitutionMatrix
+from longalign.run.planner import Request, Resources, pace_of, plan
+from longalign.testing.inputs import (
     mutated,
+)
+from longalign.testing.reference import ReferenceBackend
+from longalign.testing.sweeps import (
+    whole_matrix,
 )
 
 pytest.importorskip("numba_cuda")
 
-from longalign.backends.cuda import pieces, planning, window
 from longalign.backends.cuda.config import KernelConfig
-from longalign.backends.cuda.letters import letters_for
-from longalign.backends.cuda.planning import Hardware, Wishes, choose
-from longalign.backends.cuda.profile import profile_bytes
+from longalign.backends.cuda.device.letter_scores import letters_for
+from longalign.backends.cuda.device.strip_profile import profile_bytes
+from longalign.backends.cuda.planning import edge_pieces, kernel_shape, packed_range
+from longalign.backends.cuda.planning.kernel_shape import Hardware, Wishes, choose
 
 H200 = Hardware(132, (9, 0))
 AMPERE = Hardware(108, (8, 0))
-RESULTS = Path(__file__).parents[1] / "experiments" / "results"
+RESULTS = Path(__file__).parents[3] / "experiments" / "results"
 
 
 def job(rows, cols, scoring=None, local=True):
@@ -86,7 +86,7 @@ def test_a_matrix_is_packed_where_scores_and_an_opened_gap_fit_8_bits(local):
 
 
 def test_profiles_of_the_largest_matrix_fit_a_block():
-    profiles = [config for config in planning.every_configuration() if config.letters == "profile"]
+    profiles = [config for config in kernel_shape.every_configuration() if config.letters == "profile"]
     wished = [
         config_of(protein(300, 200), wishes=Wishes(numbers, columns, warps=warps))
         for numbers, columns, warps in (
@@ -113,10 +113,10 @@ def test_an_ambiguous_letter_of_both_sequences_is_found_wherever_it_is(of_target
 
 def test_shared_memory_bounds_the_warps_of_a_profile():
     config = config_of(protein(300, 200), wishes=Wishes(columns=16))
-    without, with_it = (planning.resident_warps(config, H200, letters) for letters in (0, 32))
+    without, with_it = (kernel_shape.resident_warps(config, H200, letters) for letters in (0, 32))
     assert with_it < without
-    assert planning.resident_warps(config, replace(H200, shared_bytes=64 << 10), 32) < with_it
-    assert planning.resident_warps(config, replace(H200, shared_bytes=1), 32) == config.warps * 132
+    assert kernel_shape.resident_warps(config, replace(H200, shared_bytes=64 << 10), 32) < with_it
+    assert kernel_shape.resident_warps(config, replace(H200, shared_bytes=1), 32) == config.warps * 132
 
 
 @pytest.mark.parametrize(("state", "numbers"), [(State.H, "packed"), (State.E, "int32"), (State.F, "int32")])
@@ -129,12 +129,12 @@ def test_edges_with_minus_infinity_are_swept_in_32_bits(state, numbers):
 def test_the_bound_from_both_sides():
     """The largest gap_extend whose values fit, and the next one, strip by strip."""
     for columns in (4, 8, 16, 32):
-        fits = [window.wide_enough(Scoring(1, -3, 3, extend), packed(columns)) for extend in range(200)]
+        fits = [packed_range.wide_enough(Scoring(1, -3, 3, extend), packed(columns)) for extend in range(200)]
         largest = fits.index(False) - 1
         assert all(fits[: largest + 1])
         assert not any(fits[largest + 1 :])
-        at = window.below(Scoring(1, -3, 3, largest), packed(columns))
-        at += window.above(Scoring(1, -3, 3, largest), packed(columns))
+        at = packed_range.below(Scoring(1, -3, 3, largest), packed(columns))
+        at += packed_range.above(Scoring(1, -3, 3, largest), packed(columns))
         assert (1 << 16) - 3 * 64 * (columns + 2) < at < 1 << 16
 
 
@@ -152,8 +152,8 @@ def test_scores_too_large_for_wide_strips_get_narrow_ones_and_then_32_bits():
     assert config_of(steeper).numbers == "int32"
     for scoring in (usual, steep, steeper):
         fits = [
-            window.wide_enough(scoring.scoring, packed(shape.columns, shape.batch))
-            for shape in planning.SHAPES["packed"]
+            packed_range.wide_enough(scoring.scoring, packed(shape.columns, shape.batch))
+            for shape in kernel_shape.SHAPES["packed"]
         ]
         assert any(fits) == (config_of(scoring).numbers == "packed")
 
@@ -194,7 +194,7 @@ def replace_geometry(scoring, config, width, span):
         batch, strip_width = config.batch, width
 
     Toy.span = span
-    return window.below(scoring, Toy), window.above(scoring, Toy)
+    return packed_range.below(scoring, Toy), packed_range.above(scoring, Toy)
 
 
 @given(small_matrices(), st.integers(1, 59), st.integers(1, 59))
@@ -204,7 +204,7 @@ def test_every_part_of_a_matrix_has_smooth_edges(work, row, col):
         work, query=work.query[row:], target=work.target[col:], rows=(), cols=(),
         top=swept.rows[row - 1].part(col, 60), left=swept.cols[col - 1].part(row, 60),
     )  # fmt: skip
-    assert window.has_smooth_edges(part)
+    assert packed_range.has_smooth_edges(part)
 
 
 @pytest.mark.parametrize("jump", [-1000, 1000])
@@ -214,9 +214,9 @@ def test_a_jump_on_an_edge_is_seen(jump, at):
     h = np.full(10, 2_000, np.int32)
     level = Boundary(h, np.full(10, NEG_INF, np.int32))
     jumps = Boundary(h + np.where(np.arange(10) == at, jump, 0).astype(np.int32), level.gap)
-    assert window.has_smooth_edges(replace(plain, top=level, left=level))
-    assert not window.has_smooth_edges(replace(plain, top=jumps, left=level))
-    assert not window.has_smooth_edges(replace(plain, top=level, left=jumps))
+    assert packed_range.has_smooth_edges(replace(plain, top=level, left=level))
+    assert not packed_range.has_smooth_edges(replace(plain, top=jumps, left=level))
+    assert not packed_range.has_smooth_edges(replace(plain, top=level, left=jumps))
 
 
 def test_edges_that_are_known_to_be_those_of_a_matrix_are_not_looked_at():
@@ -227,7 +227,7 @@ def test_edges_that_are_known_to_be_those_of_a_matrix_are_not_looked_at():
             return 9
 
     known = replace(job(9, 9), top=Length(), left=Length(), of_matrix=True)
-    assert window.has_smooth_edges(known)
+    assert packed_range.has_smooth_edges(known)
 
 
 @given(
@@ -247,22 +247,22 @@ def test_an_edge_is_smooth_if_no_fall_and_no_rise_is_too_deep(steps, begin, in_t
     edge = Boundary(h.astype(np.int32), np.full(len(h), NEG_INF, np.int32))
     with pytest.MonkeyPatch.context() as patch:
         if in_threads:
-            patch.setattr(pieces, "_PIECE", 4)
-            patch.setattr(pieces, "LONG", 8)
-            patch.setattr(window, "LONG", 8)
-        assert window.is_smooth(edge, scoring) == smooth
+            patch.setattr(edge_pieces, "_PIECE", 4)
+            patch.setattr(edge_pieces, "LONG", 8)
+            patch.setattr(packed_range, "LONG", 8)
+        assert packed_range.is_smooth(edge, scoring) == smooth
 
 
 def test_a_fall_over_several_pieces_is_seen(monkeypatch):
     """Each piece falls a little, none from where the one before began."""
-    monkeypatch.setattr(pieces, "_PIECE", 4)
-    monkeypatch.setattr(pieces, "LONG", 8)
-    monkeypatch.setattr(window, "LONG", 8)
+    monkeypatch.setattr(edge_pieces, "_PIECE", 4)
+    monkeypatch.setattr(edge_pieces, "LONG", 8)
+    monkeypatch.setattr(packed_range, "LONG", 8)
     h = np.array([-6, -2, -2, -2] * 4).cumsum().astype(np.int32)
     edge = Boundary(h, np.full(len(h), NEG_INF, np.int32))
-    assert window.is_smooth(edge.part(0, 7), Scoring())
-    assert not window.is_smooth(edge, Scoring())
-    assert not window.is_smooth(Boundary(-h[::-1], edge.gap), Scoring(1, -3, 3, 0))
+    assert packed_range.is_smooth(edge.part(0, 7), Scoring())
+    assert not packed_range.is_smooth(edge, Scoring())
+    assert not packed_range.is_smooth(Boundary(-h[::-1], edge.gap), Scoring(1, -3, 3, 0))
 
 
 @given(
@@ -275,20 +275,22 @@ def test_a_fall_over_several_pieces_is_seen(monkeypatch):
 def test_an_even_edge_is_as_smooth_as_its_values(length, corner, first, step, scoring):
     first = corner + first if NEG_INF not in (corner, first) else first
     even = EvenEdge(length, corner, first, 0 if first == NEG_INF else step)
-    assert window.is_smooth(even, scoring) == window.is_smooth(Boundary(even.h, even.gap), scoring)
+    assert packed_range.is_smooth(even, scoring) == packed_range.is_smooth(
+        Boundary(even.h, even.gap), scoring
+    )
 
 
 @pytest.mark.parametrize("long", [8, 16])
 @pytest.mark.parametrize("place", [1, 7, 9])
 def test_a_gap_value_above_its_h_is_seen(monkeypatch, long, place):
-    monkeypatch.setattr(pieces, "_PIECE", 4)
-    monkeypatch.setattr(pieces, "LONG", long)
-    monkeypatch.setattr(window, "LONG", long)
+    monkeypatch.setattr(edge_pieces, "_PIECE", 4)
+    monkeypatch.setattr(edge_pieces, "LONG", long)
+    monkeypatch.setattr(packed_range, "LONG", long)
     plain, gap = job(9, 9), np.zeros(10, np.int32)
     gap[place] = 1
     high = Boundary(np.zeros(10, np.int32), gap)
-    assert window.has_smooth_edges(replace(plain, top=Boundary(high.h, 0 * gap)))
-    assert not window.has_smooth_edges(replace(plain, top=high))
+    assert packed_range.has_smooth_edges(replace(plain, top=Boundary(high.h, 0 * gap)))
+    assert not packed_range.has_smooth_edges(replace(plain, top=high))
 
 
 # --- shapes ------------------------------------------------------------------------------------------
@@ -321,12 +323,12 @@ def test_no_shape_is_left_out_where_none_has_whole_parts():
 def test_bands_keep_all_warps_busy_where_strips_are_more_than_warps():
     config = packed(16)
     work, width = job(100_000, 100 * config.strip_width), config.strip_width
-    assert planning.band_rows([work], config, 100, Wishes()) == ALL_ROWS
-    rows = planning.band_rows([work], config, 99, Wishes())
+    assert kernel_shape.band_rows([work], config, 100, Wishes()) == ALL_ROWS
+    rows = kernel_shape.band_rows([work], config, 99, Wishes())
     assert rows % 2 == 0
     assert 99 * config.lag <= rows < ALL_ROWS
-    assert planning.band_rows([work, job(5, width)], config, 100, Wishes()) < ALL_ROWS
-    assert planning.band_rows([work], config, 100, Wishes(band_rows=34)) == 34
+    assert kernel_shape.band_rows([work, job(5, width)], config, 100, Wishes()) < ALL_ROWS
+    assert kernel_shape.band_rows([work], config, 100, Wishes(band_rows=34)) == 34
 
 
 def test_wishes_are_granted():
@@ -353,7 +355,7 @@ def test_every_choice_says_why():
 
 
 def test_every_kernel_that_may_be_chosen_is_listed():
-    listed = planning.every_configuration()
+    listed = kernel_shape.every_configuration()
     assert len(listed) == len(set(listed))
     for hardware in (H200, AMPERE):
         for work in (job(300, 200), job(300, 200, local=False), job(300, 200, Scoring(match=125))):
@@ -376,14 +378,14 @@ def test_sweeps_were_measured_to_take_about_what_is_expected():
     ]
     for run in runs:
         kind = kinds.get(run["pair"], (Scoring(), True))
-        expected = planning.sweep_seconds(run["rows"], run["cols"], H200, *kind)
+        expected = kernel_shape.sweep_seconds(run["rows"], run["cols"], H200, *kind)
         assert 1 / 2 < expected / min(run["kernel_seconds"]) < 2
     assert {run["pair"] for run in runs} >= {*kinds, "ecoli", "chlamydia", "yeast"}
 
 
 def test_a_faster_clock_and_more_multiprocessors_take_less_time():
     def seconds(hardware):
-        return planning.sweep_seconds(10**8, 10**8, hardware, Scoring(), True)
+        return kernel_shape.sweep_seconds(10**8, 10**8, hardware, Scoring(), True)
 
     assert seconds(replace(H200, clock=H200.clock / 2)) == pytest.approx(2 * seconds(H200))
     assert seconds(replace(H200, multiprocessors=66)) == pytest.approx(2 * seconds(H200), rel=0.1)
@@ -398,13 +400,13 @@ class Gpu(SmallTiles):
         self.least_chunk, self.path_share, self.line_bytes = 49_152, 52, 3
 
     def tile_shape(self, rows, cols, devices=1):
-        return planning.tile_shape(rows, cols, 140 << 30, devices, H200)
+        return kernel_shape.tile_shape(rows, cols, 140 << 30, devices, H200)
 
     def strip_width(self, rows, cols):
-        return planning.strip_width(rows, cols, H200)
+        return kernel_shape.strip_width(rows, cols, H200)
 
     def sweep_seconds(self, rows, cols, scoring, local):
-        return planning.sweep_seconds(rows, cols, H200, scoring, local)
+        return kernel_shape.sweep_seconds(rows, cols, H200, scoring, local)
 
 
 @pytest.mark.parametrize(
@@ -447,7 +449,7 @@ def test_what_phase_1_is_expected_to_take_counts_a_short_last_tile_as_such(tmp_p
 
 
 def tiles(rows, cols, devices, hardware=H200):
-    shape = planning.tile_shape(rows, cols, 140 << 30, devices, hardware)
+    shape = kernel_shape.tile_shape(rows, cols, 140 << 30, devices, hardware)
     return plan_grid(rows, cols, shape, None).shape
 
 
@@ -466,7 +468,7 @@ def test_a_pipeline_of_strips_is_not_cut_short_for_nothing():
 
 @pytest.mark.parametrize("size", [(560_000, 560_000), (1_040_000, 1_070_000), (4_600_000, 5_500_000)])
 def test_lines_at_multiples_of_the_strip_width_do_not_change_the_choice(size):
-    width = planning.strip_width(*size, H200)
+    width = kernel_shape.strip_width(*size, H200)
     lines = tuple(range(8 * width, size[1], 8 * width))
     plain, cut = (config_of(replace(job(*size), cols=chosen)) for chosen in ((), lines))
     assert plain == cut

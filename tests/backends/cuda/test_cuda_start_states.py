@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longalign.scoring import Scoring
-from longalign.testing import whole_matrix
+from longalign.model.scoring import Scoring
+from longalign.testing.sweeps import whole_matrix
 
 pytest.importorskip("numba_cuda")
 
-from longalign.backends.cuda import start_kernel as kernel
-from longalign.backends.cuda import starting
+from longalign.backends.cuda.kernels import start_states as kernel
+from longalign.backends.cuda.launch import start_states
 
 shapes = st.lists(st.tuples(st.integers(1, 900), st.integers(1, 900)), min_size=1, max_size=12)
 
@@ -25,16 +25,16 @@ def jobs(shapes):
 @given(shapes, st.integers(1, 1 << 18))
 def test_launches_hold_every_rectangle_once_and_fit(shapes, room):
     work = jobs(shapes)
-    launches = list(starting._launches(work, room))
+    launches = list(start_states._launches(work, room))
     assert sorted(k for launch in launches for k in launch) == list(range(len(shapes)))
     for launch in launches:
-        assert len(launch) == 1 or sum(starting._device_bytes(work[k]) for k in launch) <= room
+        assert len(launch) == 1 or sum(start_states._device_bytes(work[k]) for k in launch) <= room
 
 
 @given(shapes)
 def test_every_strip_comes_once_and_after_its_left_neighbour(shapes):
-    table = starting.table(jobs(shapes))
-    strips = starting.strip_table(table).tolist()
+    table = start_states.table(jobs(shapes))
+    strips = start_states.strip_table(table).tolist()
     wanted = {
         (job, first) for job, (_, cols) in enumerate(shapes) for first in range(0, cols, kernel.STRIP_WIDTH)
     }
@@ -50,7 +50,7 @@ def test_every_strip_comes_once_and_after_its_left_neighbour(shapes):
 
 @given(shapes)
 def test_no_two_rectangles_share_a_part_of_an_array(shapes):
-    table = starting.table(jobs(shapes))
+    table = start_states.table(jobs(shapes))
     rows, cols = table[:, kernel.ROWS], table[:, kernel.COLS]
     sizes = {
         kernel.QUERY_AT: rows, kernel.TARGET_AT: cols, kernel.TOP_AT: cols + 1, kernel.COLUMN_AT: rows

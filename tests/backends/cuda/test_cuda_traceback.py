@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from longalign.backends import leaves
+from longalign.backends import trace_table
 from longalign.backends.base import TraceJob
-from longalign.boundary import State
-from longalign.scoring import Scoring
+from longalign.model.boundary import State
+from longalign.model.scoring import Scoring
 
 pytest.importorskip("numba_cuda")
 
-from longalign.backends.cuda import tracing
-from longalign.backends.cuda.trace_fill import COLUMN_AT, WORDS_AT, words_of
+from longalign.backends.cuda.device.directions import COLUMN_AT, WORDS_AT, words_of
+from longalign.backends.cuda.launch import traceback
 
 shapes = st.lists(st.tuples(st.integers(1, 600), st.integers(1, 600)), min_size=1, max_size=20)
 
@@ -31,9 +31,9 @@ def jobs(shapes):
 
 @given(shapes, st.integers(1, 1 << 20))
 def test_launches_hold_every_leaf_once_and_fit(shapes, room):
-    launches = list(tracing._launches(jobs(shapes), room))
+    launches = list(traceback._launches(jobs(shapes), room))
     assert sorted(k for launch in launches for k in launch) == list(range(len(shapes)))
-    sizes = [[tracing._device_bytes(*shapes[k]) for k in launch] for launch in launches]
+    sizes = [[traceback._device_bytes(*shapes[k]) for k in launch] for launch in launches]
     assert all(sum(launch) <= room or len(launch) == 1 for launch in sizes)
     flat = [size for launch in sizes for size in launch]
     assert flat == sorted(flat, reverse=True)
@@ -42,23 +42,24 @@ def test_launches_hold_every_leaf_once_and_fit(shapes, room):
 
 @given(shapes)
 def test_no_two_leaves_share_a_part_of_an_array(shapes):
-    table = tracing._table(jobs(shapes))
-    rows, cols = table[:, leaves.ROWS], table[:, leaves.COLS]
+    table = traceback._table(jobs(shapes))
+    rows, cols = table[:, trace_table.ROWS], table[:, trace_table.COLS]
     sizes = {
-        leaves.QUERY_AT: rows, leaves.TARGET_AT: cols, COLUMN_AT: rows, WORDS_AT: words_of(rows, cols)
+        trace_table.QUERY_AT: rows, trace_table.TARGET_AT: cols, COLUMN_AT: rows,
+        WORDS_AT: words_of(rows, cols)
     }  # fmt: skip
     for field, size in sizes.items():
         assert table[0, field] == 0
         assert (table[1:, field] == (table[:, field] + size)[:-1]).all()
-    assert (np.diff(table[:, leaves.RUNS_END], prepend=0) == rows + cols).all()
+    assert (np.diff(table[:, trace_table.RUNS_END], prepend=0) == rows + cols).all()
 
 
 @pytest.mark.parametrize(("rows", "cols"), [(1, 1), (1, 1000), (8192, 8192), (65_000, 200)])
 def test_what_can_be_traced_takes_a_little_of_the_memory(rows, cols):
-    assert tracing.can_trace(rows, cols)
-    assert tracing._device_bytes(rows, cols) < 1 << 26
+    assert traceback.can_trace(rows, cols)
+    assert traceback._device_bytes(rows, cols) < 1 << 26
 
 
 @pytest.mark.parametrize(("rows", "cols"), [(8193, 8192), (70_000, 1), (1, 70_000)])
 def test_what_is_too_large_to_be_traced(rows, cols):
-    assert not tracing.can_trace(rows, cols)
+    assert not traceback.can_trace(rows, cols)

@@ -7,22 +7,25 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from longalign.boundary import BestCell, Boundary, EvenEdge
-from longalign.scoring import NEG_INF, Scoring
+from longalign.model.boundary import BestCell, Boundary, EvenEdge
+from longalign.model.scoring import NEG_INF, Scoring
 from longalign.store.codec import pack
-from longalign.testing import (
-    whole_matrix,
-)
-from longalign.testing_inputs import (
+from longalign.testing.inputs import (
     QUERY_N,
     TARGET_N,
+)
+from longalign.testing.sweeps import (
+    whole_matrix,
 )
 
 pytest.importorskip("numba_cuda")
 
-from longalign.backends.cuda import layout, memory, pieces, planning, worklist
 from longalign.backends.cuda.config import KernelConfig
-from longalign.backends.cuda.letters import letters_for
+from longalign.backends.cuda.device import work_tables
+from longalign.backends.cuda.device.letter_scores import letters_for
+from longalign.backends.cuda.launch import device_memory, worklist
+from longalign.backends.cuda.planning import edge_pieces, kernel_shape
+from longalign.backends.cuda.planning.strips import ALL_ROWS, count_bands, count_strips
 
 CONFIG = KernelConfig(True, True, columns=2)
 WIDTH = CONFIG.strip_width
@@ -35,7 +38,7 @@ def job(length, width, scoring=None, **changes):
 
 
 def strips_of(work, number):
-    return work.strips[work.strips[:, layout.JOB] == number]
+    return work.strips[work.strips[:, work_tables.JOB] == number]
 
 
 @pytest.mark.parametrize("cols", [1, 63, 64, 65, 200])
@@ -43,74 +46,74 @@ def strips_of(work, number):
 def test_strips_cover_the_columns_and_end_at_every_wanted_one(cols, wanted):
     wanted = tuple(col for col in wanted if col <= cols)
     work = worklist.build([job(5, cols, cols=wanted)], CONFIG)
-    first, width = work.strips[:, layout.FIRST_COLUMN], work.strips[:, layout.WIDTH]
+    first, width = work.strips[:, work_tables.FIRST_COLUMN], work.strips[:, work_tables.WIDTH]
     assert first[0] == 0
     assert (first[1:] == first[:-1] + width[:-1]).all()
     assert first[-1] + width[-1] == cols
     assert ((width >= 1) & (width <= WIDTH)).all()
-    ends = work.strips[work.strips[:, layout.WANTED_COLUMN] >= 0]
-    assert tuple(ends[:, layout.FIRST_COLUMN] + ends[:, layout.WIDTH]) == wanted
+    ends = work.strips[work.strips[:, work_tables.WANTED_COLUMN] >= 0]
+    assert tuple(ends[:, work_tables.FIRST_COLUMN] + ends[:, work_tables.WIDTH]) == wanted
 
 
 def test_a_strip_comes_after_its_left_neighbour_and_rectangles_take_turns():
     work = worklist.build([job(5, 300), job(6, 10), job(7, 200)], CONFIG)
-    assert list(work.strips[:4, layout.JOB]) == [0, 1, 2, 0]
+    assert list(work.strips[:4, work_tables.JOB]) == [0, 1, 2, 0]
     for number in range(3):
         strips = strips_of(work, number)
-        assert list(strips[:, layout.NUMBER]) == list(range(len(strips)))
-        assert (np.diff(strips[:, layout.FIRST_COLUMN]) > 0).all()
+        assert list(strips[:, work_tables.NUMBER]) == list(range(len(strips)))
+        assert (np.diff(strips[:, work_tables.FIRST_COLUMN]) > 0).all()
 
 
 def test_the_kernel_is_told_where_paths_begin_all_along_the_top_edge():
     fresh, below = job(5, 300), job(5, 300, top=EvenEdge(300, -4, -5, 1))
     given = job(5, 300, top=Boundary(np.zeros(301, np.int32), np.full(301, NEG_INF, np.int32)))
     work = worklist.build([fresh, below, given], CONFIG)
-    assert list(work.jobs[:, layout.FRESH]) == [1, 0, 0]
+    assert list(work.jobs[:, work_tables.FRESH]) == [1, 0, 0]
 
 
 @pytest.mark.parametrize("shape", [(50, 300), (7, 100), (1, 1), (400, 10), (20, 2_000)])
-@pytest.mark.parametrize("band_rows", [1, 32, 70, 100, worklist.ALL_ROWS])
+@pytest.mark.parametrize("band_rows", [1, 32, 70, 100, ALL_ROWS])
 def test_bands_of_a_strip_follow_one_another_and_what_they_need_comes_first(shape, band_rows):
     rows, cols = shape
     work = worklist.build([job(9, 70), job(rows, cols, cols=(cols,))], CONFIG, band_rows)
     strips = strips_of(work, 1)
-    ticket = {int(strip[layout.FLAG]): k for k, strip in enumerate(work.strips)}
-    for number in range(worklist.count_strips(job(rows, cols), CONFIG)):
-        of_strip = strips[strips[:, layout.NUMBER] == number]
-        first, last = of_strip[:, layout.FIRST_START], of_strip[:, layout.LAST_START]
+    ticket = {int(strip[work_tables.FLAG]): k for k, strip in enumerate(work.strips)}
+    for number in range(count_strips(job(rows, cols), CONFIG)):
+        of_strip = strips[strips[:, work_tables.NUMBER] == number]
+        first, last = of_strip[:, work_tables.FIRST_START], of_strip[:, work_tables.LAST_START]
         assert first[0] == 0
         assert list(first[1:]) == list(last[:-1])
-        assert last[-1] == rows + of_strip[0, layout.BEHIND]
+        assert last[-1] == rows + of_strip[0, work_tables.BEHIND]
         assert (first % CONFIG.batch == 0).all()
         assert (first < last).all()
-        assert list(of_strip[1:, layout.FLAG_ABOVE]) == list(of_strip[:-1, layout.FLAG])
-        assert list(of_strip[1:, layout.DONE_ABOVE]) == list((last - first)[:-1])
-        assert sorted(tickets := [ticket[flag] for flag in of_strip[:, layout.FLAG]]) == tickets
+        assert list(of_strip[1:, work_tables.FLAG_ABOVE]) == list(of_strip[:-1, work_tables.FLAG])
+        assert list(of_strip[1:, work_tables.DONE_ABOVE]) == list((last - first)[:-1])
+        assert sorted(tickets := [ticket[flag] for flag in of_strip[:, work_tables.FLAG]]) == tickets
         # Rows that the left neighbour must have done when the strip is interrupted or ends.
-        left = strips[strips[:, layout.NUMBER] == number - 1]
+        left = strips[strips[:, work_tables.NUMBER] == number - 1]
         for strip in of_strip if number else ():
             done_before = left[
-                [ticket[flag] < ticket[int(strip[layout.FLAG])] for flag in left[:, layout.FLAG]]
+                [ticket[flag] < ticket[int(strip[work_tables.FLAG])] for flag in left[:, work_tables.FLAG]]
             ]
-            done = done_before[:, layout.LAST_START].max() - left[0, layout.BEHIND]
-            assert done >= min(rows, strip[layout.LAST_START])
+            done = done_before[:, work_tables.LAST_START].max() - left[0, work_tables.BEHIND]
+            assert done >= min(rows, strip[work_tables.LAST_START])
 
 
 def test_entries_of_strips_are_as_many_as_they_have_bands():
     """Not as many as there are bands in all, of which a wide and low rectangle has many."""
     wide = job(100, 50_000)
     work = worklist.build([wide], CONFIG, 64)
-    count = worklist.count_strips(wide, CONFIG)
-    assert work.strips[:, layout.BAND].max() > 100
-    assert len(work.strips) <= count * worklist.count_bands(100, CONFIG, 64) <= 5 * count
-    assert worklist.count_bands(100, CONFIG, worklist.ALL_ROWS) == 1
-    assert planning.band_rows([wide], CONFIG, 10, planning.Wishes()) == worklist.ALL_ROWS
+    count = count_strips(wide, CONFIG)
+    assert work.strips[:, work_tables.BAND].max() > 100
+    assert len(work.strips) <= count * count_bands(100, CONFIG, 64) <= 5 * count
+    assert count_bands(100, CONFIG, ALL_ROWS) == 1
+    assert kernel_shape.band_rows([wide], CONFIG, 10, kernel_shape.Wishes()) == ALL_ROWS
 
 
 def test_the_short_strips_of_a_band_are_taken_by_turns_with_those_of_the_next():
     height = 20 * CONFIG.lag
     [strips] = [worklist.build([job(3 * height, 100 * WIDTH)], CONFIG, height).strips]
-    bands, numbers = strips[:, layout.BAND], strips[:, layout.NUMBER]
+    bands, numbers = strips[:, work_tables.BAND], strips[:, work_tables.NUMBER]
     per_band = height // CONFIG.slope  # in so many strips the slope is as high as a band
     begin = np.flatnonzero(numbers == 0)  # of each band, its first ticket
     assert begin[1] == height // CONFIG.lag + 1  # nor does it begin before as many strips have been taken
@@ -123,30 +126,39 @@ def test_the_short_strips_of_a_band_are_taken_by_turns_with_those_of_the_next():
 
 
 @pytest.mark.parametrize("rows", [1, 60, 100, 1_000])
-@pytest.mark.parametrize("band_rows", [32, 96, 320, 960, worklist.ALL_ROWS])
+@pytest.mark.parametrize("band_rows", [32, 96, 320, 960, ALL_ROWS])
 def test_no_strip_has_more_bands_than_are_counted(rows, band_rows):
     work = worklist.build([job(rows, 5_000)], CONFIG, band_rows)
-    most = np.bincount(work.strips[:, layout.NUMBER]).max()
-    assert most <= worklist.count_bands(rows, CONFIG, band_rows)
+    most = np.bincount(work.strips[:, work_tables.NUMBER]).max()
+    assert most <= count_bands(rows, CONFIG, band_rows)
     assert (work.state_values == 0) == (most == 1)
 
 
 @pytest.mark.parametrize("shapes", [[(50, 300), (90, 100), (7, 64)], [(50, 300)], [(7, 64)]], ids=str)
 def test_one_band_is_as_one_of_so_many_rows(shapes):
     jobs = [job(*shape) for shape in shapes]
-    one, high = (worklist.build(jobs, CONFIG, rows) for rows in (worklist.ALL_ROWS, worklist.ALL_ROWS - 1))
-    fields = [k for k in range(layout.STRIP_FIELDS) if k not in (layout.FLAG_ABOVE, layout.DONE_ABOVE)]
+    one, high = (worklist.build(jobs, CONFIG, rows) for rows in (ALL_ROWS, ALL_ROWS - 1))
+    fields = [
+        k
+        for k in range(work_tables.STRIP_FIELDS)
+        if k not in (work_tables.FLAG_ABOVE, work_tables.DONE_ABOVE)
+    ]
     assert one.strips[:, fields].tolist() == high.strips[:, fields].tolist()
-    assert not one.strips[:, layout.FIRST_START].any()
+    assert not one.strips[:, work_tables.FIRST_START].any()
 
 
-@pytest.mark.parametrize("rows", [32, worklist.ALL_ROWS])
+@pytest.mark.parametrize("rows", [32, ALL_ROWS])
 @pytest.mark.parametrize("shapes", [[(50, 300), (90, 100)], [(50, 300)]], ids=["two", "one"])
 def test_a_strip_knows_the_ticket_of_its_right_neighbour(rows, shapes):
     work = worklist.build([job(*shape) for shape in shapes], CONFIG, rows)
-    place = {tuple(strip[[layout.JOB, layout.BAND, layout.NUMBER]]): k for k, strip in enumerate(work.strips)}
+    place = {
+        tuple(strip[[work_tables.JOB, work_tables.BAND, work_tables.NUMBER]]): k
+        for k, strip in enumerate(work.strips)
+    }
     for (rectangle, band, number), k in place.items():
-        assert work.strips[k, layout.NEXT] == place.get((rectangle, band, number + 1), layout.NO_TICKET)
+        assert work.strips[k, work_tables.NEXT] == place.get(
+            (rectangle, band, number + 1), work_tables.NO_TICKET
+        )
 
 
 def test_only_interrupted_strips_keep_a_state():
@@ -154,12 +166,12 @@ def test_only_interrupted_strips_keep_a_state():
     work = worklist.build([job(5, 70), job(200, 70), job(200, 70)], CONFIG, 32)
     size = 32 * CONFIG.state_words
     assert work.state_values == 6 * size
-    assert list(work.jobs[:, layout.STATE_AT]) == [0, 2 * size, 4 * size]
+    assert list(work.jobs[:, work_tables.STATE_AT]) == [0, 2 * size, 4 * size]
 
 
 def test_every_strip_has_a_flag_of_its_own_and_none_is_up():
     work = worklist.build([job(5, 300), job(6, 10)], CONFIG)
-    assert sorted(work.strips[:, layout.FLAG]) == list(range(len(work.strips)))
+    assert sorted(work.strips[:, work_tables.FLAG]) == list(range(len(work.strips)))
     assert list(work.flags) == [0] * len(work.strips)
 
 
@@ -174,14 +186,14 @@ def test_the_left_edge_of_every_rectangle_has_the_tag_that_its_first_strip_waits
     words = work.column.view(np.int32).reshape(-1, 4)
     assert list(words[:, 0]) == [*jobs[0].left.h[1:], *jobs[1].left.h[1:]]
     assert list(words[:, 2]) == [*jobs[0].left.gap[1:], *jobs[1].left.gap[1:]]
-    assert {strip[layout.NUMBER] for strip in work.strips[:2]} == {*words[:, 1], *words[:, 3]} == {0}
-    assert list(work.jobs[:, layout.COLUMN_AT]) == [0, 5]
+    assert {strip[work_tables.NUMBER] for strip in work.strips[:2]} == {*words[:, 1], *words[:, 3]} == {0}
+    assert list(work.jobs[:, work_tables.COLUMN_AT]) == [0, 5]
 
 
 @pytest.mark.parametrize("packed", [False, True])
 def test_long_edges_are_copied_in_pieces(monkeypatch, packed):
-    monkeypatch.setattr(pieces, "_PIECE", 7)
-    monkeypatch.setattr(pieces, "LONG", 20)
+    monkeypatch.setattr(edge_pieces, "_PIECE", 7)
+    monkeypatch.setattr(edge_pieces, "LONG", 20)
     monkeypatch.setattr(worklist, "LONG", 20)
     rng = np.random.default_rng(0)
     h, gap = (rng.integers(-50, 50, 31).astype(np.int32) for _ in range(2))
@@ -201,13 +213,14 @@ def test_given_edges_are_uploaded_and_even_ones_follow_in_a_table():
     one, two, three = job(5, 30), job(6, 10), job(7, 20)
     jobs = [one, replace(two, top=swept(two.top)), replace(three, left=swept(three.left))]
     work = worklist.build(jobs, CONFIG)
-    assert list(work.jobs[:, layout.TOP_AT]) == [11, 0, 11 + 31]
-    assert list(work.jobs[:, layout.COLUMN_AT]) == [7, 7 + 5, 0]
+    assert list(work.jobs[:, work_tables.TOP_AT]) == [11, 0, 11 + 31]
+    assert list(work.jobs[:, work_tables.COLUMN_AT]) == [7, 7 + 5, 0]
     assert (len(work.top), work.top_values) == (11, 11 + 31 + 21)
     assert (len(work.column), work.column_values) == (2 * 7, 2 * (7 + 5 + 6))
-    sides = [layout.SIDE, layout.EDGE_AT, layout.LENGTH]
+    sides = [work_tables.SIDE, work_tables.EDGE_AT, work_tables.LENGTH]
     assert work.even_edges[:, sides].tolist() == [
-        [layout.TOP, 11, 30], [layout.TOP, 42, 20], [layout.LEFT, 7, 5], [layout.LEFT, 12, 6],
+        [work_tables.TOP, 11, 30], [work_tables.TOP, 42, 20], [work_tables.LEFT, 7, 5],
+        [work_tables.LEFT, 12, 6],
     ]  # fmt: skip
 
 
@@ -233,8 +246,8 @@ def test_memory_is_taken_for_given_edges_and_for_letters_of_several_rectangles(c
 def test_the_best_of_a_rectangle_is_chosen_by_rank():
     jobs = [job(9, 200), job(9, 10)]
     work = worklist.build(jobs, CONFIG)
-    best = np.zeros((len(work.strips), layout.BEST_FIELDS), np.int32)
-    of_first = np.flatnonzero(work.strips[:, layout.JOB] == 0)
+    best = np.zeros((len(work.strips), work_tables.BEST_FIELDS), np.int32)
+    of_first = np.flatnonzero(work.strips[:, work_tables.JOB] == 0)
     best[of_first[:3]] = [(7, 4, 70), (7, 3, 71), (6, 1, 1)]
     swept = worklist.results(jobs, work, np.zeros(work.line_values, np.int32), best)
     assert [result.best for result in swept] == [BestCell(7, 3, 71), BestCell()]
@@ -254,18 +267,18 @@ def test_letters_are_scored_in_the_fastest_exact_way():
 @pytest.mark.parametrize("shape", [(1, 1), (10**8, 1), (1, 10**8), (4_600_000, 5_500_000), (10**8, 10**8)])
 @pytest.mark.parametrize("free", [0, 1 << 30, 140 << 30])
 def test_a_tile_is_inside_the_matrix_and_not_too_long(shape, free):
-    rows, cols = planning.tile_shape(*shape, free, 1, planning.Hardware(132, (9, 0)))
+    rows, cols = kernel_shape.tile_shape(*shape, free, 1, kernel_shape.Hardware(132, (9, 0)))
     assert 1 <= rows <= shape[0]
     assert 1 <= cols <= shape[1]
-    assert rows * cols <= planning.TILE_CELLS or rows == 1
+    assert rows * cols <= kernel_shape.TILE_CELLS or rows == 1
 
 
 def test_device_memory_grows_with_the_sides_and_the_lattice_only():
-    plain = memory.bytes_needed([job(1_000, 2_000)], CONFIG)
-    assert memory.bytes_needed([job(2_000, 4_000)], CONFIG) == pytest.approx(2 * plain, rel=0.1)
+    plain = device_memory.bytes_needed([job(1_000, 2_000)], CONFIG)
+    assert device_memory.bytes_needed([job(2_000, 4_000)], CONFIG) == pytest.approx(2 * plain, rel=0.1)
     rows = tuple(range(2, 202, 2))
-    with_rows = memory.bytes_needed([job(1_000, 2_000, rows=rows, cols=())], CONFIG)
-    without = memory.bytes_needed([job(1_000, 2_000, rows=(), cols=())], CONFIG)
+    with_rows = device_memory.bytes_needed([job(1_000, 2_000, rows=rows, cols=())], CONFIG)
+    without = device_memory.bytes_needed([job(1_000, 2_000, rows=(), cols=())], CONFIG)
     assert with_rows - without == pytest.approx(100 * 2_000 * 8, rel=0.01)
 
 

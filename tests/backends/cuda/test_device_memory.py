@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from longalign.backends.cuda import memory
+from longalign.backends.cuda.launch import device_memory
 
 
 @pytest.fixture
@@ -28,9 +28,9 @@ def waits(monkeypatch):
         device_array=lambda shape, dtype: np.full(shape, 99, dtype),
         current_context=lambda: context,
     )
-    monkeypatch.setattr(memory, "cuda", host)
-    monkeypatch.setattr(memory, "part_of", part_of)
-    monkeypatch.setattr(memory, "upload", lambda to, array, stream: np.copyto(to, array))
+    monkeypatch.setattr(device_memory, "cuda", host)
+    monkeypatch.setattr(device_memory, "part_of", part_of)
+    monkeypatch.setattr(device_memory, "upload", lambda to, array, stream: np.copyto(to, array))
     return waited
 
 
@@ -40,7 +40,7 @@ def part_of(block, start, shape, dtype):
 
 
 def test_inputs_and_uploads_lie_in_memory_of_their_own_that_grows(waits):
-    workspace = memory.Workspace()
+    workspace = device_memory.Workspace()
     inputs = workspace.take_pinned(100)((100,), np.dtype(np.uint8))
     uploads = workspace.uploads(100)
     assert not np.shares_memory(inputs, uploads)
@@ -49,7 +49,7 @@ def test_inputs_and_uploads_lie_in_memory_of_their_own_that_grows(waits):
 
 
 def test_a_block_is_given_when_what_was_begun_with_it_is_over(waits):
-    workspace = memory.Workspace()
+    workspace = device_memory.Workspace()
     for _ in range(3):
         waits.clear()
         workspace.block(1000, "a launch")
@@ -58,14 +58,14 @@ def test_a_block_is_given_when_what_was_begun_with_it_is_over(waits):
 
 def test_arrays_arrive_in_the_block_whatever_is_in_the_memory_that_they_pass_through(waits):
     rng = np.random.default_rng(1)
-    workspace = memory.Workspace()
-    shapes = [(1,), (300,), (0,), (7, 5), (memory._SMALL + 3,), (2, 0)]
+    workspace = device_memory.Workspace()
+    shapes = [(1,), (300,), (0,), (7, 5), (device_memory._SMALL + 3,), (2, 0)]
     kinds = (np.uint8, np.int32, np.int64)
     arrays = [
         np.ascontiguousarray(rng.integers(0, 99, shape)).astype(kind) for shape in shapes for kind in kinds
     ]
     arrays.append(arrays[0])
-    arena = memory.Arena(workspace.block(1 << 25, "a launch"), workspace)
+    arena = device_memory.Arena(workspace.block(1 << 25, "a launch"), workspace)
     placed = arena._upload(arrays)
     assert [part.dtype for part in placed] == [array.dtype for array in arrays]
     assert [part.tolist() for part in placed] == [array.tolist() for array in arrays]
@@ -89,10 +89,10 @@ def test_arrays_arrive_in_the_block_whatever_is_in_the_memory_that_they_pass_thr
     ],
 )
 def test_launches_take_what_fits_in_order(sizes, room, launches):
-    assert list(memory.in_launches(range(len(sizes)), sizes, room)) == launches
+    assert list(device_memory.in_launches(range(len(sizes)), sizes, room)) == launches
 
 
 def test_a_launch_leaves_half_of_the_free_memory(waits):
-    workspace = memory.Workspace()
+    workspace = device_memory.Workspace()
     assert workspace.launch_room(1 << 40) == workspace.free_bytes() // 2
     assert workspace.launch_room(1000) == 1000

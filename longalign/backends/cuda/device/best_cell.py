@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.config import LANES, STEP_ROWS, KernelConfig
-from longalign.backends.cuda.numbers import NUMBERS
-from longalign.backends.cuda.sync import ALL_LANES
+from longalign.backends.cuda.device.number_formats import NUMBERS
+from longalign.backends.cuda.device.sync import ALL_LANES
+from longalign.backends.cuda.numba_api import cuda
 
 #: A score and where it is, by boundary indices; all 0 for no cell with a positive score. While it is known
 #: only in which batch the cell is (see `replay`), i and j are those of one below and right of all there, and

@@ -18,15 +18,15 @@ from typing import Any
 
 import numpy as np
 
-from longalign import recurrence
-from longalign.backends import leaves
-from longalign.backends.cuda.api import cuda
+from longalign.backends import trace_table
 from longalign.backends.cuda.config import LANES
-from longalign.backends.cuda.layout import high_of, low_of, pack
-from longalign.backends.cuda.numbers import INT32
-from longalign.backends.cuda.pair_scores import SCORES, Costs, load_matrix, pair_score
-from longalign.backends.cuda.sync import ALL_LANES
-from longalign.scoring import NEG_INF
+from longalign.backends.cuda.device.number_formats import INT32
+from longalign.backends.cuda.device.pair_scores import SCORES, Costs, load_matrix, pair_score
+from longalign.backends.cuda.device.sync import ALL_LANES
+from longalign.backends.cuda.device.work_tables import high_of, low_of, pack
+from longalign.backends.cuda.numba_api import cuda
+from longalign.model import recurrence
+from longalign.model.scoring import NEG_INF
 
 #: Columns of a lane: as many as a word has room for.
 COLUMNS = 8
@@ -35,8 +35,8 @@ _BITS = 4
 
 # Columns of the table of leaves after those of `leaves`: where the leaf's parts begin in the buffer between
 # strips and among the words.
-COLUMN_AT, WORDS_AT = leaves.LEAF_FIELDS, leaves.LEAF_FIELDS + 1
-TABLE_FIELDS = leaves.LEAF_FIELDS + 2
+COLUMN_AT, WORDS_AT = trace_table.LEAF_FIELDS, trace_table.LEAF_FIELDS + 1
+TABLE_FIELDS = trace_table.LEAF_FIELDS + 2
 
 #: What a lane has of a leaf's row before its first column.
 Left = namedtuple("Left", "opened f letter")
@@ -64,20 +64,20 @@ _steps: Any = cuda.jit(device=True)(strip_steps)
 @cuda.jit(device=True)
 def _opened_edge(table, leaf, first, step, k):
     """Opened H on an edge of the leaf, k letters from its corner."""
-    h = table[leaf, leaves.CORNER]
+    h = table[leaf, trace_table.CORNER]
     if k > 0:
         h = table[leaf, first] - (k - 1) * table[leaf, step]
-    return np.int32(h - table[leaf, leaves.OPENING])
+    return np.int32(h - table[leaf, trace_table.OPENING])
 
 
 @cuda.jit(device=True)
 def _read_costs(table, leaf):
-    opening = table[leaf, leaves.OPENING]
+    opening = table[leaf, trace_table.OPENING]
     return Costs(
-        np.int32(table[leaf, leaves.MATCH] + opening),
-        np.int32(table[leaf, leaves.MISMATCH] + opening),
+        np.int32(table[leaf, trace_table.MATCH] + opening),
+        np.int32(table[leaf, trace_table.MISMATCH] + opening),
         np.int32(opening),
-        np.int32(table[leaf, leaves.EXTEND]),
+        np.int32(table[leaf, trace_table.EXTEND]),
     )
 
 
@@ -87,23 +87,23 @@ def _load_columns(opened, e, letters, table, leaf, target, first):
 
     Columns beyond the leaf repeat its last; what is computed there goes nowhere.
     """
-    cols = table[leaf, leaves.COLS]
+    cols = table[leaf, trace_table.COLS]
     for k in range(COLUMNS):
         column = min(first + k, cols - 1)
-        letters[k] = np.int32(target[table[leaf, leaves.TARGET_AT] + column])
-        opened[k] = _opened_edge(table, leaf, leaves.TOP_FIRST, leaves.TOP_STEP, column + 1)
+        letters[k] = np.int32(target[table[leaf, trace_table.TARGET_AT] + column])
+        opened[k] = _opened_edge(table, leaf, trace_table.TOP_FIRST, trace_table.TOP_STEP, column + 1)
         e[k] = np.int32(NEG_INF)
-    return _opened_edge(table, leaf, leaves.TOP_FIRST, leaves.TOP_STEP, min(first, cols))
+    return _opened_edge(table, leaf, trace_table.TOP_FIRST, trace_table.TOP_STEP, min(first, cols))
 
 
 @cuda.jit(device=True)
 def _load_row(table, leaf, query, column, row, in_first_strip):
     """What stands left of a row of the strip, and the row's letter."""
     opened, f, letter = np.int32(0), np.int32(0), np.int32(0)
-    if row < table[leaf, leaves.ROWS]:
-        letter = np.int32(query[table[leaf, leaves.QUERY_AT] + row])
+    if row < table[leaf, trace_table.ROWS]:
+        letter = np.int32(query[table[leaf, trace_table.QUERY_AT] + row])
         if in_first_strip:
-            opened = _opened_edge(table, leaf, leaves.LEFT_FIRST, leaves.LEFT_STEP, row + 1)
+            opened = _opened_edge(table, leaf, trace_table.LEFT_FIRST, trace_table.LEFT_STEP, row + 1)
             f = np.int32(NEG_INF)
         else:
             value = column[table[leaf, COLUMN_AT] + row]
@@ -150,11 +150,11 @@ def make_fill(has_matrix: bool) -> Any:
         opened = cuda.local.array(COLUMNS, np.int32)
         e = cuda.local.array(COLUMNS, np.int32)
         letters = cuda.local.array(COLUMNS, np.int32)
-        rows, cols = np.int32(table[leaf, leaves.ROWS]), np.int32(table[leaf, leaves.COLS])
+        rows, cols = np.int32(table[leaf, trace_table.ROWS]), np.int32(table[leaf, trace_table.COLS])
         costs, matrix = _read_costs(table, leaf), matrices
         if has_matrix:
             matrix = cuda.shared.array(SCORES, np.int32)
-            load_matrix(matrix, matrices, table[leaf, leaves.MATRIX_AT], costs.opening, lane)
+            load_matrix(matrix, matrices, table[leaf, trace_table.MATRIX_AT], costs.opening, lane)
         steps = _steps(rows)
         word_at, column_at = table[leaf, WORDS_AT] + lane, table[leaf, COLUMN_AT]
         for first_of_strip in range(0, cols, STRIP_WIDTH):

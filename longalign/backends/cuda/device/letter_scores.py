@@ -34,13 +34,13 @@ from typing import Any
 
 import numpy as np
 
-from longalign.alphabet import Codes
 from longalign.backends.base import SweepJob
-from longalign.backends.cuda import profile
-from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.config import KernelConfig, Letters, Numbers
-from longalign.backends.cuda.ptx import add_pairs, dot_bytes, minimum_signed_pairs, permute_bytes
-from longalign.scoring import Scoring
+from longalign.backends.cuda.device import strip_profile
+from longalign.backends.cuda.device.ptx import add_pairs, dot_bytes, minimum_signed_pairs, permute_bytes
+from longalign.backends.cuda.numba_api import cuda
+from longalign.model.alphabet import Codes
+from longalign.model.scoring import Scoring
 
 UNAMBIGUOUS = 4
 
@@ -206,10 +206,14 @@ def letter_scores(config: KernelConfig) -> LetterScores:
                 2 * columns, _selector, _add_selected, _column_bytes, add_any=_add_selected_any,
                 plain_row=_plain_selector, blank=_without,
             )  # fmt: skip
-    where, add = profile.ProfileLayout.of(config), _add_bytes if config.numbers == "packed" else _add_word
+    where, add = (
+        strip_profile.ProfileLayout.of(config),
+        _add_bytes if config.numbers == "packed" else _add_word,
+    )
     return LetterScores(
-        where.words * where.halves, profile.make_row_offset(config), add,
-        read=profile.make_read(config), begin=profile.make_spread(config), fill=profile.make_fill(config),
+        where.words * where.halves, strip_profile.make_row_offset(config), add,
+        read=strip_profile.make_read(config), begin=strip_profile.make_spread(config),
+        fill=strip_profile.make_fill(config),
     )  # fmt: skip
 
 

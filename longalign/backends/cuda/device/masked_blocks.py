@@ -17,8 +17,20 @@ from typing import Any
 
 import numpy as np
 
-from longalign.backends.cuda.api import cuda
-from longalign.backends.cuda.batch import (
+from longalign.backends.cuda.config import STEP_ROWS, KernelConfig
+from longalign.backends.cuda.device.best_cell import make_note_best, make_threshold
+from longalign.backends.cuda.device.number_formats import NUMBERS
+from longalign.backends.cuda.device.requested_rows import (
+    first_wanted_below,
+    make_aside,
+    make_at_work,
+    make_begun,
+    make_store_aside,
+    make_store_wanted,
+    wanted_row,
+)
+from longalign.backends.cuda.device.row import make_inner_edge, make_row
+from longalign.backends.cuda.device.row_block import (
     LOWER,
     NEXT_UPPER,
     UPPER,
@@ -30,19 +42,7 @@ from longalign.backends.cuda.batch import (
     make_hand_on,
     make_step,
 )
-from longalign.backends.cuda.best import make_note_best, make_threshold
-from longalign.backends.cuda.config import STEP_ROWS, KernelConfig
-from longalign.backends.cuda.events import (
-    first_wanted_below,
-    make_aside,
-    make_at_work,
-    make_begun,
-    make_store_aside,
-    make_store_wanted,
-    wanted_row,
-)
-from longalign.backends.cuda.numbers import NUMBERS
-from longalign.backends.cuda.row import make_inner_edge, make_row
+from longalign.backends.cuda.numba_api import cuda
 
 
 def make_sweep_eventful_batch(config: KernelConfig, kind: Kind) -> Any:

@@ -28,9 +28,9 @@ import numpy as np
 from numba import int32, int64
 
 from longalign.backends.cuda import config as configuration
-from longalign.backends.cuda.api import cuda
-from longalign.backends.cuda.layout import high_of, low_of, pack
-from longalign.backends.cuda.ptx import add_pairs, maximum_pairs, permute_bytes
+from longalign.backends.cuda.device.ptx import add_pairs, maximum_pairs, permute_bytes
+from longalign.backends.cuda.device.work_tables import high_of, low_of, pack
+from longalign.backends.cuda.numba_api import cuda
 
 _HIGHEST_HALF = 0xFFFF
 _HIGHEST_32 = np.int32((1 << 31) - 1)

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.config import LANES
-from longalign.backends.matrices import PITCH
+from longalign.backends.cuda.numba_api import cuda
+from longalign.backends.substitution_tables import PITCH
 
 #: Letter scores plus alpha + beta, alpha + beta, and beta; with a matrix the first two mean nothing.
 Costs = namedtuple("Costs", "match mismatch opening extend")

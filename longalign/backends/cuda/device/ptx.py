@@ -10,7 +10,7 @@ from typing import Any
 from llvmlite import ir
 from numba.core import types
 
-from longalign.backends.cuda.api import intrinsic
+from longalign.backends.cuda.numba_api import intrinsic
 
 _I32 = ir.IntType(32)
 _I64 = ir.IntType(64)

@@ -25,13 +25,13 @@ from typing import Any
 
 import numpy as np
 
-from longalign.backends.cuda.api import cuda
-from longalign.backends.cuda.best import Best
 from longalign.backends.cuda.config import LANES, KernelConfig
-from longalign.backends.cuda.interrupt import make_keep
-from longalign.backends.cuda.numbers import NUMBERS
-from longalign.backends.cuda.ptx import load_shared, store_shared
-from longalign.backends.cuda.sync import ALL_LANES
+from longalign.backends.cuda.device.best_cell import Best
+from longalign.backends.cuda.device.number_formats import NUMBERS
+from longalign.backends.cuda.device.ptx import load_shared, store_shared
+from longalign.backends.cuda.device.strip_state import make_keep
+from longalign.backends.cuda.device.sync import ALL_LANES
+from longalign.backends.cuda.numba_api import cuda
 
 #: Batches that watch all rows after one that has come near what is known.
 WATCHED = np.int32(64)

@@ -22,13 +22,13 @@ from typing import Any
 import numpy as np
 from numba import int32
 
-from longalign.backends.cuda import layout
-from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.config import LANES, STEP_ROWS, KernelConfig
-from longalign.backends.cuda.numbers import NUMBERS
-from longalign.backends.cuda.ptx import here
-from longalign.backends.cuda.row import Aside
-from longalign.backends.cuda.sync import ALL_LANES
+from longalign.backends.cuda.device import work_tables
+from longalign.backends.cuda.device.number_formats import NUMBERS
+from longalign.backends.cuda.device.ptx import here
+from longalign.backends.cuda.device.row import Aside
+from longalign.backends.cuda.device.sync import ALL_LANES
+from longalign.backends.cuda.numba_api import cuda
 
 #: A wanted row: its index, not positive if there is none, and its number from 0.
 Wanted = namedtuple("Wanted", "row number")
@@ -66,13 +66,13 @@ def make_at_work(config: KernelConfig) -> Any:
 @cuda.jit(device=True)
 def wanted_row(number, wanted_rows, jobs, job):
     """The wanted row of this number; there is none after the last."""
-    return Wanted(np.int32(wanted_rows[jobs[job, layout.WANTED_AT] + number]), number)
+    return Wanted(np.int32(wanted_rows[jobs[job, work_tables.WANTED_AT] + number]), number)
 
 
 @cuda.jit(device=True)
 def first_wanted_below(row, number, wanted_rows, jobs, job):
     """The number of the first wanted row below `row`, given one that is not below it."""
-    wanted_at = jobs[job, layout.WANTED_AT]
+    wanted_at = jobs[job, work_tables.WANTED_AT]
     while 0 < wanted_rows[wanted_at + number] <= row:
         number = np.int32(number + 1)
     return number
@@ -107,8 +107,8 @@ def make_store_wanted(config: KernelConfig) -> Any:
     def store_wanted(lines, opened, e, half, number, jobs, place, costs, origin):
         # What is made of these is needed rarely, and registers are scarce.
         first, width = here(place.first), here(place.width)
-        length = jobs[place.job, layout.COLS] + 1
-        at = jobs[place.job, layout.ROW_OUT_AT] + number * 2 * length + 1 + first
+        length = jobs[place.job, work_tables.COLS] + 1
+        at = jobs[place.job, work_tables.ROW_OUT_AT] + number * 2 * length + 1 + first
         for k in range(columns):
             if half * columns + k < width:
                 h = np.int32(value_of(opened[k], half, origin) + costs.amount)
@@ -174,8 +174,8 @@ def make_store_aside(config: KernelConfig) -> Any:
         first_of_strip = np.int32(place.first - lane_part * columns)
         strip_end = cuda.shfl_sync(ALL_LANES, np.int32(place.first + place.width), place.last_lane)
         end = min(np.int32((last + 1) * columns), np.int32(strip_end - first_of_strip))
-        length = jobs[place.job, layout.COLS] + 1
-        to = jobs[place.job, layout.ROW_OUT_AT] + wanted.number * 2 * length + 1 + first_of_strip
+        length = jobs[place.job, work_tables.COLS] + 1
+        to = jobs[place.job, work_tables.ROW_OUT_AT] + wanted.number * 2 * length + 1 + first_of_strip
         at, column = aside_at(), np.int32(first * columns + place.lane)
         while column < end:
             for k in range(together):

@@ -8,12 +8,12 @@ from collections import namedtuple
 from functools import cache
 from typing import Any
 
-from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.config import KernelConfig
-from longalign.backends.cuda.letters import letter_scores
-from longalign.backends.cuda.numbers import NUMBERS, Numbers
-from longalign.backends.cuda.ptx import store_if
-from longalign.recurrence import make_cell
+from longalign.backends.cuda.device.letter_scores import letter_scores
+from longalign.backends.cuda.device.number_formats import NUMBERS, Numbers
+from longalign.backends.cuda.device.ptx import store_if
+from longalign.backends.cuda.numba_api import cuda
+from longalign.model.recurrence import make_cell
 
 #: The scores of a rectangle: letter scores plus alpha + beta, and alpha + beta itself, as integers; the
 #: latter as `lower` takes it, beta as `subtract` does; and the number of the floor.

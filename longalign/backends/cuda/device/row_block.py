@@ -16,14 +16,14 @@ from typing import Any, Literal
 import numpy as np
 from numba import int32
 
-from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.config import STEP_ROWS, KernelConfig
-from longalign.backends.cuda.events import make_at_work, make_begun
-from longalign.backends.cuda.letters import letter_scores
-from longalign.backends.cuda.numbers import NUMBERS
-from longalign.backends.cuda.ptx import load_shared, load_shared_two, store_shared, store_shared_two
-from longalign.backends.cuda.row import Edge, make_inner_edge, make_row
-from longalign.backends.cuda.sync import ALL_LANES
+from longalign.backends.cuda.device.letter_scores import letter_scores
+from longalign.backends.cuda.device.number_formats import NUMBERS
+from longalign.backends.cuda.device.ptx import load_shared, load_shared_two, store_shared, store_shared_two
+from longalign.backends.cuda.device.requested_rows import make_at_work, make_begun
+from longalign.backends.cuda.device.row import Edge, make_inner_edge, make_row
+from longalign.backends.cuda.device.sync import ALL_LANES
+from longalign.backends.cuda.numba_api import cuda
 
 #: What a lane hands from batch to batch: the right edges of its parts' last two rows, and opened above and
 #: left of their next cells.

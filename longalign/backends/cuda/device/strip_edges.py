@@ -10,16 +10,14 @@ from typing import Any
 
 import numpy as np
 
-from longalign.backends.cuda import layout
-from longalign.backends.cuda.api import cuda
-from longalign.backends.cuda.batch import LETTER_BYTES, Carry
 from longalign.backends.cuda.config import LANES, STEP_ROWS, KernelConfig
-from longalign.backends.cuda.layout import high_of, low_of
-from longalign.backends.cuda.letters import NO_LETTER, UNAMBIGUOUS, has_blanks, letter_scores
-from longalign.backends.cuda.numbers import NUMBERS
-from longalign.backends.cuda.ptx import load_shared, store_shared
-from longalign.backends.cuda.row import Costs, Edge
-from longalign.backends.cuda.sync import (
+from longalign.backends.cuda.device import work_tables
+from longalign.backends.cuda.device.letter_scores import NO_LETTER, UNAMBIGUOUS, has_blanks, letter_scores
+from longalign.backends.cuda.device.number_formats import NUMBERS
+from longalign.backends.cuda.device.ptx import load_shared, store_shared
+from longalign.backends.cuda.device.row import Costs, Edge
+from longalign.backends.cuda.device.row_block import LETTER_BYTES, Carry
+from longalign.backends.cuda.device.sync import (
     ALL_LANES,
     POLL_NANOSECONDS,
     Values,
@@ -29,6 +27,8 @@ from longalign.backends.cuda.sync import (
     untagged,
     write_tagged,
 )
+from longalign.backends.cuda.device.work_tables import high_of, low_of
+from longalign.backends.cuda.numba_api import cuda
 
 #: What a batch needs to know of its rectangle; the words are those of `layout`.
 Fields = namedtuple("Fields", "match mismatch opening extend below query_at column_at")
@@ -42,9 +42,10 @@ Row = namedtuple("Row", "edge code above")
 def read_fields(jobs, job):
     """What is to be known of a rectangle."""
     return Fields(
-        np.int32(jobs[job, layout.MATCH]), np.int32(jobs[job, layout.MISMATCH]),
-        np.int32(jobs[job, layout.OPENING]), np.int32(jobs[job, layout.EXTEND]),
-        np.int32(jobs[job, layout.BELOW]), jobs[job, layout.QUERY_AT], jobs[job, layout.COLUMN_AT],
+        np.int32(jobs[job, work_tables.MATCH]), np.int32(jobs[job, work_tables.MISMATCH]),
+        np.int32(jobs[job, work_tables.OPENING]), np.int32(jobs[job, work_tables.EXTEND]),
+        np.int32(jobs[job, work_tables.BELOW]), jobs[job, work_tables.QUERY_AT],
+        jobs[job, work_tables.COLUMN_AT],
     )  # fmt: skip
 
 
@@ -301,7 +302,7 @@ def make_store_edge(config: KernelConfig) -> Any:
             write_tagged(column, fields.column_at + below, other.h, other.gap, tag)
         if wanted_column >= 0:
             length = rows + 1
-            line_at = jobs[job, layout.COL_OUT_AT] + wanted_column * 2 * length + 1
+            line_at = jobs[job, work_tables.COL_OUT_AT] + wanted_column * 2 * length + 1
             if has_one:
                 lines[np.uint64(line_at + row)] = one.h
                 lines[np.uint64(line_at + length + row)] = one.gap

@@ -20,17 +20,17 @@ from typing import Any
 import numpy as np
 from numba import int32
 
-from longalign.backends.cuda import layout
-from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.config import LANES, KernelConfig
-from longalign.backends.cuda.ptx import (
+from longalign.backends.cuda.device import work_tables
+from longalign.backends.cuda.device.ptx import (
     load_shared_quad,
     load_shared_single,
     load_shared_two,
     store_shared,
 )
-from longalign.backends.matrices import PITCH
-from longalign.matrix import LARGEST_ALPHABET
+from longalign.backends.cuda.numba_api import cuda
+from longalign.backends.substitution_tables import PITCH
+from longalign.model.substitution_matrix import LARGEST_ALPHABET
 
 _WORD = 4
 
@@ -112,8 +112,8 @@ def make_fill(config: KernelConfig) -> Any:
     def fill(profile, lane_at, matrices, target, jobs, job, first, end):
         """`lane_at` is the address of the lane's first piece, `first` and `end` those columns of `target`."""
         codes = cuda.local.array(columns_a_word, int32)
-        opening, letters = jobs[job, layout.OPENING], jobs[job, layout.LETTERS]
-        target_at, matrix_at = jobs[job, layout.TARGET_AT], jobs[job, layout.MATRIX_AT]
+        opening, letters = jobs[job, work_tables.OPENING], jobs[job, work_tables.LETTERS]
+        target_at, matrix_at = jobs[job, work_tables.TARGET_AT], jobs[job, work_tables.MATRIX_AT]
         for half in range(halves):
             for word in range(words):
                 for place in range(columns_a_word):

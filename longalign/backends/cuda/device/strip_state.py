@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from longalign.backends.cuda.api import cuda
-from longalign.backends.cuda.batch import Carry
 from longalign.backends.cuda.config import LANES, KernelConfig
-from longalign.backends.cuda.row import Edge
+from longalign.backends.cuda.device.row import Edge
+from longalign.backends.cuda.device.row_block import Carry
+from longalign.backends.cuda.numba_api import cuda
 
 #: Beside its columns: what a lane carries; H on the left edge above the next row; the origin; up to where
 #: ambiguous letters are at work; and the number of the next wanted row.

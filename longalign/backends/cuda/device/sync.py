@@ -51,15 +51,15 @@ from collections import namedtuple
 
 import numpy as np
 
-from longalign.backends.cuda.api import cuda
-from longalign.backends.cuda.layout import high_of, low_of, pack
-from longalign.backends.cuda.ptx import (
+from longalign.backends.cuda.device.ptx import (
     load_acquire,
     load_pair,
     load_relaxed,
     store_pair,
     store_release,
 )
+from longalign.backends.cuda.device.work_tables import high_of, low_of, pack
+from longalign.backends.cuda.numba_api import cuda
 
 ALL_LANES = 0xFFFFFFFF
 #: Batches between two looks at the right neighbour, and how many it may be behind.

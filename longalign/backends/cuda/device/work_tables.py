@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from longalign.backends.cuda.api import cuda
+from longalign.backends.cuda.numba_api import cuda
 
 # One row a rectangle, int64. The names that end in _AT are where the rectangle's part of an array begins.
 ROWS, COLS = 0, 1

@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 from numba import int64
 
-from longalign.backends.cuda import layout
-from longalign.backends.cuda.api import cuda, jit_kernel
-from longalign.backends.cuda.layout import pack
-from longalign.scoring import NEG_INF
+from longalign.backends.cuda.device import work_tables
+from longalign.backends.cuda.device.work_tables import pack
+from longalign.backends.cuda.numba_api import cuda, jit_kernel
+from longalign.model.scoring import NEG_INF
 
 #: The types of the kernel's arguments, all C-contiguous arrays.
 SIGNATURE = (int64[:, ::1], int64[::1], int64[::1])
@@ -35,11 +35,11 @@ def build_kernel() -> Any:
         begin, step_x = cuda.grid(2)[0], cuda.gridsize(2)[0]
         untagged = np.int32(0)
         for edge in range(cuda.blockIdx.y, edges.shape[0], cuda.gridDim.y):
-            at, length = edges[edge, layout.EDGE_AT], edges[edge, layout.LENGTH]
-            first, step = edges[edge, layout.FIRST], edges[edge, layout.STEP]
-            if edges[edge, layout.SIDE] == layout.TOP:
+            at, length = edges[edge, work_tables.EDGE_AT], edges[edge, work_tables.LENGTH]
+            first, step = edges[edge, work_tables.FIRST], edges[edge, work_tables.STEP]
+            if edges[edge, work_tables.SIDE] == work_tables.TOP:
                 for k in range(begin, length + 1, step_x):
-                    h = first - (k - 1) * step if k > 0 else edges[edge, layout.CORNER]
+                    h = first - (k - 1) * step if k > 0 else edges[edge, work_tables.CORNER]
                     top[at + k] = pack(np.int32(h), np.int32(NEG_INF))
             else:
                 for k in range(begin, length, step_x):
@@ -52,5 +52,5 @@ def build_kernel() -> Any:
 def grid_for(edges: Any, threads: int, least_blocks: int) -> tuple[int, int]:
     """The blocks of so many threads, along x and y, for a table of even edges."""
     down = min(len(edges), _MOST_BLOCKS)
-    longest = int(edges[:, layout.LENGTH].max()) + 1
+    longest = int(edges[:, work_tables.LENGTH].max()) + 1
     return max(-(-longest // (threads * _VALUES_A_THREAD)), -(-least_blocks // down)), down

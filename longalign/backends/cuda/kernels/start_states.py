@@ -22,14 +22,14 @@ from typing import Any
 import numpy as np
 from numba import int32, int64, uint8
 
-from longalign import recurrence
-from longalign.backends.cuda.api import cuda, jit_kernel
 from longalign.backends.cuda.config import LANES
-from longalign.backends.cuda.layout import high_of, low_of, pack
-from longalign.backends.cuda.numbers import INT32
-from longalign.backends.cuda.pair_scores import SCORES, Costs, load_matrix, pair_score
-from longalign.backends.cuda.sync import ALL_LANES, publish_rows, take_ticket, wait_for_rows
-from longalign.boundary import start_code
+from longalign.backends.cuda.device.number_formats import INT32
+from longalign.backends.cuda.device.pair_scores import SCORES, Costs, load_matrix, pair_score
+from longalign.backends.cuda.device.sync import ALL_LANES, publish_rows, take_ticket, wait_for_rows
+from longalign.backends.cuda.device.work_tables import high_of, low_of, pack
+from longalign.backends.cuda.numba_api import cuda, jit_kernel
+from longalign.model import recurrence
+from longalign.model.boundary import start_code
 
 #: Columns of a lane: more would take more registers than leave room for warps.
 COLUMNS = 8

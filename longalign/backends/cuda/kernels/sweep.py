@@ -34,9 +34,28 @@ from typing import Any
 import numpy as np
 from numba import int32, int64, uint8
 
-from longalign.backends.cuda import layout
-from longalign.backends.cuda.api import cuda, jit_kernel
-from longalign.backends.cuda.batch import (
+from longalign.backends.cuda.config import LANES, STEP_ROWS, KernelConfig
+from longalign.backends.cuda.device import work_tables
+from longalign.backends.cuda.device.best_cell import best_of_warp, make_threshold, no_best
+from longalign.backends.cuda.device.letter_scores import has_blanks, letter_scores
+from longalign.backends.cuda.device.masked_blocks import make_sweep_eventful_batch, make_sweep_rows
+from longalign.backends.cuda.device.number_formats import NUMBERS
+from longalign.backends.cuda.device.ptx import load_relaxed, shared_address
+from longalign.backends.cuda.device.replay import (
+    BOTH,
+    NEWEST,
+    NO_BATCH,
+    NOTHING,
+    SUSPECT,
+    WATCHED,
+    is_high,
+    make_replay,
+    make_score,
+    somewhere,
+)
+from longalign.backends.cuda.device.requested_rows import look_ahead, next_event, wanted_row
+from longalign.backends.cuda.device.row import Edge
+from longalign.backends.cuda.device.row_block import (
     ANY_LETTERS,
     BY_ROWS,
     EVENTFUL,
@@ -51,9 +70,7 @@ from longalign.backends.cuda.batch import (
     make_sweep_and_receive,
     make_sweep_batch,
 )
-from longalign.backends.cuda.best import best_of_warp, make_threshold, no_best
-from longalign.backends.cuda.config import LANES, STEP_ROWS, KernelConfig
-from longalign.backends.cuda.edges import (
+from longalign.backends.cuda.device.strip_edges import (
     make_costs,
     make_load_columns,
     make_load_letters,
@@ -63,28 +80,9 @@ from longalign.backends.cuda.edges import (
     make_store_edge,
     read_fields,
 )  # fmt: skip
-from longalign.backends.cuda.eventful import make_sweep_eventful_batch, make_sweep_rows
-from longalign.backends.cuda.events import look_ahead, next_event, wanted_row
-from longalign.backends.cuda.interrupt import Kept, make_keep
-from longalign.backends.cuda.layout import low_of
-from longalign.backends.cuda.letters import has_blanks, letter_scores
-from longalign.backends.cuda.numbers import NUMBERS
-from longalign.backends.cuda.profile import ALIGNMENT, ProfileLayout
-from longalign.backends.cuda.ptx import load_relaxed, shared_address
-from longalign.backends.cuda.replay import (
-    BOTH,
-    NEWEST,
-    NO_BATCH,
-    NOTHING,
-    SUSPECT,
-    WATCHED,
-    is_high,
-    make_replay,
-    make_score,
-    somewhere,
-)
-from longalign.backends.cuda.row import Edge
-from longalign.backends.cuda.sync import (
+from longalign.backends.cuda.device.strip_profile import ALIGNMENT, ProfileLayout
+from longalign.backends.cuda.device.strip_state import Kept, make_keep
+from longalign.backends.cuda.device.sync import (
     ALL_LANES,
     LEAD,
     REST_EVERY,
@@ -96,6 +94,8 @@ from longalign.backends.cuda.sync import (
     told_to_stop,
     wait_for_band,
 )  # fmt: skip
+from longalign.backends.cuda.device.work_tables import low_of
+from longalign.backends.cuda.numba_api import cuda, jit_kernel
 
 #: The types of a kernel's arguments, all C-contiguous arrays.
 SIGNATURE = (
@@ -180,7 +180,7 @@ def build_kernel(config: KernelConfig) -> Any:
         if has_profile:
             profile = cuda.shared.array(0, int32)
             aligned = np.int32(shared_address(profile) + ALIGNMENT - 1 & -ALIGNMENT)
-            before = np.int32(warp * jobs[0, layout.LETTERS] * row_bytes + lane * lane_bytes)
+            before = np.int32(warp * jobs[0, work_tables.LETTERS] * row_bytes + lane * lane_bytes)
             lane_at = cuda.shfl_sync(ALL_LANES, np.int32(aligned + before), lane)
             # A lane reads of the profile by letters that may not be there yet: they must be of some row.
             for slot in range(lane, 2 * ring, LANES):
@@ -194,22 +194,25 @@ def build_kernel(config: KernelConfig) -> Any:
 
         strip = take_ticket(tickets, lane)
         while strip < strips.shape[0]:
-            job = strips[strip, layout.JOB]
-            rows, tag = np.int32(jobs[job, layout.ROWS]), strips[strip, layout.NUMBER]
-            first_start, last_start = strips[strip, layout.FIRST_START], strips[strip, layout.LAST_START]
+            job = strips[strip, work_tables.JOB]
+            rows, tag = np.int32(jobs[job, work_tables.ROWS]), strips[strip, work_tables.NUMBER]
+            first_start, last_start = (
+                strips[strip, work_tables.FIRST_START],
+                strips[strip, work_tables.LAST_START],
+            )
 
             # This lane's columns: `width` of them, after the first `first` columns of the rectangle.
-            strip_width = np.int32(strips[strip, layout.WIDTH])
-            first_of_strip = strips[strip, layout.FIRST_COLUMN]
-            behind = strips[strip, layout.BEHIND]
+            strip_width = np.int32(strips[strip, work_tables.WIDTH])
+            first_of_strip = strips[strip, work_tables.FIRST_COLUMN]
+            behind = strips[strip, work_tables.BEHIND]
             last_part = np.int32(behind // STEP_ROWS)
             part = np.int32(lane * halves)
             first = np.int32(first_of_strip + part * columns)
             width = min(max(np.int32(strip_width - part * columns), np.int32(0)), np.int32(halves * columns))
             end_column = np.int32(first_of_strip + strip_width)
             last_column = np.int32((strip_width - 1) % columns)
-            inner = end_column < jobs[job, layout.COLS]
-            fields, wanted_column = read_fields(jobs, job), strips[strip, layout.WANTED_COLUMN]
+            inner = end_column < jobs[job, work_tables.COLS]
+            fields, wanted_column = read_fields(jobs, job), strips[strip, work_tables.WANTED_COLUMN]
             place = Place(
                 job, lane, first, width, first_part if part == last_part else second_part,
                 np.int32(last_part // halves),
@@ -223,24 +226,32 @@ def build_kernel(config: KernelConfig) -> Any:
                 costs = costs_of(fields, np.int32(0))
                 for half in range(halves):
                     load_letters(
-                        letters, half, first, width, target, jobs[job, layout.TARGET_AT], costs.match,
+                        letters, half, first, width, target, jobs[job, work_tables.TARGET_AT], costs.match,
                         costs.mismatch,
                     )  # fmt: skip
-            state_at = jobs[job, layout.STATE_AT] + np.int64(tag) * state_words * LANES
-            fresh = blanks and jobs[job, layout.FRESH] != 0
+            state_at = jobs[job, work_tables.STATE_AT] + np.int64(tag) * state_words * LANES
+            fresh = blanks and jobs[job, work_tables.FRESH] != 0
             if first_start == 0:
-                edge = low_of(top[jobs[job, layout.TOP_AT] + first_of_strip])
+                edge = low_of(top[jobs[job, work_tables.TOP_AT] + first_of_strip])
                 origin = origin_below(edge, fields.below)
                 costs = costs_of(fields, origin)
                 diagonal = load_columns(
-                    opened, e, first, end_column, top, jobs[job, layout.TOP_AT], fields.extend, costs, origin
+                    opened,
+                    e,
+                    first,
+                    end_column,
+                    top,
+                    jobs[job, work_tables.TOP_AT],
+                    fields.extend,
+                    costs,
+                    origin,
                 )
                 low = number(np.int32(-costs.amount), origin)
                 above = Edge(low, low)
                 kept = Kept(Carry(above, above, diagonal), edge, origin, np.int32(0), np.int32(0))
             else:
                 if wait_for_band(
-                    flags, strips[strip, layout.FLAG_ABOVE], strips[strip, layout.DONE_ABOVE], stop
+                    flags, strips[strip, work_tables.FLAG_ABOVE], strips[strip, work_tables.DONE_ABOVE], stop
                 ):
                     return
                 kept = load_kept(state, state_at, lane, opened, e)
@@ -264,7 +275,7 @@ def build_kernel(config: KernelConfig) -> Any:
                 outside = start < behind or end >= rows
                 partial = outside and not blanks
                 if sparing:
-                    fields, wanted_column = read_fields(jobs, job), strips[strip, layout.WANTED_COLUMN]
+                    fields, wanted_column = read_fields(jobs, job), strips[strip, work_tables.WANTED_COLUMN]
                 if looking:
                     of_suspect = to_repeat != NEWEST
                     now, kind = suspect if of_suspect else np.int32(start - batch), BY_ROWS
@@ -397,7 +408,7 @@ def build_kernel(config: KernelConfig) -> Any:
                         watch_until = np.int32(end + WATCHED * batch)
                         if score > best.score + slack:
                             best = somewhere(
-                                score, start, strips[strip, layout.FIRST_COLUMN], batch, full_width
+                                score, start, strips[strip, work_tables.FIRST_COLUMN], batch, full_width
                             )  # fmt: skip
                             suspect, side = start, np.int32(1 - side)
                             slack = slack_of_batch
@@ -411,20 +422,20 @@ def build_kernel(config: KernelConfig) -> Any:
                     passed = np.int32(start - behind - lead)
                     if not is_last and 0 < passed < rows:
                         let_catch_up(
-                            column, fields.column_at + passed, np.int32(tag + 1), strips[strip, layout.NEXT],
-                            tickets, lane,
+                            column, fields.column_at + passed, np.int32(tag + 1),
+                            strips[strip, work_tables.NEXT], tickets, lane,
                         )  # fmt: skip
                     if is_last or np.uint32(start) % np.uint32(TELL_EVERY * batch) == 0:
                         if last_start <= start < rows + behind:
                             kept = Kept(carry, edge, origin, ambiguous_until, wanted.number)
                             store_kept(state, state_at, lane, opened, e, kept)
-                        begin = strips[strip, layout.FIRST_START]
-                        publish_rows(flags, strips[strip, layout.FLAG], np.int32(start - begin), lane)
+                        begin = strips[strip, work_tables.FIRST_START]
+                        publish_rows(flags, strips[strip, work_tables.FLAG], np.int32(start - begin), lane)
                         if lane == 0:
                             since = np.int32((start - 1) // (TELL_EVERY * batch) * (TELL_EVERY * batch))
                             before = _right_edge(max(since, begin), behind, rows)
                             done = np.int64(_right_edge(start, behind, rows) - before)
-                            cuda.atomic.add(progress, 0, done * strips[strip, layout.WIDTH])
+                            cuda.atomic.add(progress, 0, done * strips[strip, work_tables.WIDTH])
                         if told_to_stop(stop):
                             return
                     if track_best and is_last and to_repeat == NOTHING and suspect != NO_BATCH:
@@ -434,9 +445,9 @@ def build_kernel(config: KernelConfig) -> Any:
                             best = no_best()
 
             if track_best and lane == 0:
-                best_out[strip, layout.BEST_SCORE] = best.score
-                best_out[strip, layout.BEST_I] = best.i
-                best_out[strip, layout.BEST_J] = best.j
+                best_out[strip, work_tables.BEST_SCORE] = best.score
+                best_out[strip, work_tables.BEST_I] = best.i
+                best_out[strip, work_tables.BEST_J] = best.j
             strip = take_ticket(tickets, lane)
 
     return sweep

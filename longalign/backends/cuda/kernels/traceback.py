@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from numba import int32, int64, uint8, uint32
 
-from longalign import recurrence
-from longalign.backends import leaves
-from longalign.backends.cuda.api import cuda, jit_kernel
+from longalign.backends import trace_table
 from longalign.backends.cuda.config import LANES
-from longalign.backends.cuda.sync import ALL_LANES
-from longalign.backends.cuda.trace_fill import WORDS_AT, Filled, direction_at, make_fill, strip_steps
+from longalign.backends.cuda.device.directions import WORDS_AT, Filled, direction_at, make_fill, strip_steps
+from longalign.backends.cuda.device.sync import ALL_LANES
+from longalign.backends.cuda.numba_api import cuda, jit_kernel
+from longalign.model import recurrence
 
 # The columns of what is found out about each leaf, int32: where its runs begin, and how many there are.
 FOUND_AT, FOUND_RUNS = 0, 1
@@ -33,7 +33,7 @@ SIGNATURE = (
 )  # fmt: skip
 
 _step_back: Any = cuda.jit(device=True)(recurrence.step_back)
-_walk: Any = cuda.jit(device=True)(leaves.make_walk(_step_back, direction_at))
+_walk: Any = cuda.jit(device=True)(trace_table.make_walk(_step_back, direction_at))
 _steps: Any = cuda.jit(device=True)(strip_steps)
 
 
@@ -56,12 +56,12 @@ def build_kernel(has_matrix: bool) -> Any:
         lane = np.int32(cuda.threadIdx.x)
         fill(table, leaf, query, target, matrices, column, words, lane)
         cuda.syncwarp()
-        rows, end = table[leaf, leaves.ROWS], table[leaf, leaves.RUNS_END]
+        rows, end = table[leaf, trace_table.ROWS], table[leaf, trace_table.RUNS_END]
         count, at = np.int32(0), np.int32(0)
         if lane == 0:
             filled = Filled(words, table[leaf, WORDS_AT], _steps(rows))
             count = np.int32(
-                _walk(filled, rows, table[leaf, leaves.COLS], table[leaf, leaves.EXIT], runs, end)
+                _walk(filled, rows, table[leaf, trace_table.COLS], table[leaf, trace_table.EXIT], runs, end)
             )
             at = np.int32(cuda.atomic.add(used, 0, count))
             found[leaf, FOUND_AT], found[leaf, FOUND_RUNS] = at, count

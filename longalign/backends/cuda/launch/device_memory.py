@@ -11,17 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longalign.backends.base import SweepJob
-from longalign.backends.cuda import layout
-from longalign.backends.cuda.api import cuda, download, part_of, upload
 from longalign.backends.cuda.config import LANES, KernelConfig
-from longalign.backends.cuda.worklist import ALL_ROWS, Take, WorkList, count_bands
-from longalign.backends.matrices import lay_out
-from longalign.boundary import IntArray
+from longalign.backends.cuda.device import work_tables
+from longalign.backends.cuda.launch.worklist import Take, WorkList
+from longalign.backends.cuda.numba_api import cuda, download, part_of, upload
+from longalign.backends.cuda.planning.strips import ALL_ROWS, count_bands
+from longalign.backends.substitution_tables import lay_out
 from longalign.errors import BackendError
+from longalign.model.boundary import IntArray
 
 _VALUE = 8  # bytes of a boundary value: two numbers, or one and its tag
 _LETTER = 1
-_STRIP = 4 * (layout.STRIP_FIELDS + layout.BEST_FIELDS + 1)
+_STRIP = 4 * (work_tables.STRIP_FIELDS + work_tables.BEST_FIELDS + 1)
 
 #: Device memory, as a function that gives an array in it: from a byte on, of a shape and a type.
 Block = Callable[[int, tuple[int, ...], np.dtype[Any]], Any]
@@ -56,7 +57,7 @@ def bytes_needed(jobs: Sequence[SweepJob], config: KernelConfig, band_rows: int 
         total += (rows + cols) * _LETTER + (2 * rows + cols + 1) * _VALUE
         total += (len(job.rows) * (cols + 1) + len(job.cols) * (rows + 1)) * _VALUE
         total += bands * strips * _STRIP
-        total += (layout.JOB_FIELDS + 2 * layout.EDGE_FIELDS) * 8 + 4 + (len(job.rows) + 1) * 4
+        total += (work_tables.JOB_FIELDS + 2 * work_tables.EDGE_FIELDS) * 8 + 4 + (len(job.rows) + 1) * 4
     return total
 
 
@@ -226,7 +227,9 @@ class DeviceBuffers(Arena):
 
     def __init__(self, work: WorkList, block: Block, own: Any, workspace: Workspace) -> None:
         super().__init__(block, workspace)
-        even_edges = work.even_edges if len(work.even_edges) else np.zeros((1, layout.EDGE_FIELDS), np.int64)
+        even_edges = (
+            work.even_edges if len(work.even_edges) else np.zeros((1, work_tables.EDGE_FIELDS), np.int64)
+        )
         (
             jobs, strips, query, target, matrices, even_edges, wanted_rows, self.flags, best_scores, tickets,
             self.stop, self.progress,
@@ -241,7 +244,7 @@ class DeviceBuffers(Arena):
         #: The arguments of `edge_kernel`.
         self.edges = even_edges, top, column
         self.lines = self._place((max(1, work.line_values),), np.dtype(np.int32))
-        self._best = self._place((len(work.strips), layout.BEST_FIELDS), np.dtype(np.int32))
+        self._best = self._place((len(work.strips), work_tables.BEST_FIELDS), np.dtype(np.int32))
         best = workspace.downloads(4 * self._best.size).view(np.int32)
         #: The best cell of each strip when the stream is done, until the next launch.
         self.best: IntArray = best.reshape(self._best.shape)

@@ -17,11 +17,12 @@ from typing import Any
 import numpy as np
 
 from longalign.backends.base import LineSink, SweepJob
-from longalign.backends.cuda import api, layout
-from longalign.backends.cuda.memory import Workspace
-from longalign.backends.cuda.worklist import WorkList
-from longalign.boundary import IntArray
-from longalign.threads import MOST_THREADS, WorkerThreads
+from longalign.backends.cuda import numba_api
+from longalign.backends.cuda.device import work_tables
+from longalign.backends.cuda.launch.device_memory import Workspace
+from longalign.backends.cuda.launch.worklist import WorkList
+from longalign.model.boundary import IntArray
+from longalign.system.threads import MOST_THREADS, WorkerThreads
 
 #: Values of one boundary array in a copy, at most.
 _LARGEST_SLICE = 1 << 18
@@ -62,21 +63,21 @@ class _Rectangle:
     def __init__(self, job: SweepJob, fields: IntArray, strips: IntArray) -> None:
         assert job.sinks is not None
         rows, cols = len(job.query), len(job.target)
-        row_at, col_at = int(fields[layout.ROW_OUT_AT]), int(fields[layout.COL_OUT_AT])
+        row_at, col_at = int(fields[work_tables.ROW_OUT_AT]), int(fields[work_tables.COL_OUT_AT])
         self.rows = [
-            (row, _Line(job.sinks.rows, k, row_at + k * layout.line_size(cols), cols))
+            (row, _Line(job.sinks.rows, k, row_at + k * work_tables.line_size(cols), cols))
             for k, row in enumerate(job.rows)
         ]
-        _, firsts = np.unique(strips[:, layout.NUMBER], return_index=True)
+        _, firsts = np.unique(strips[:, work_tables.NUMBER], return_index=True)
         each = strips[firsts]  # once, in whatever band
-        wanted = np.flatnonzero(each[:, layout.WANTED_COLUMN] >= 0)
+        wanted = np.flatnonzero(each[:, work_tables.WANTED_COLUMN] >= 0)
         self.cols = [
-            (int(strip), _Line(job.sinks.cols, k, col_at + k * layout.line_size(rows), rows))
+            (int(strip), _Line(job.sinks.cols, k, col_at + k * work_tables.line_size(rows), rows))
             for k, strip in enumerate(wanted)
         ]
-        self._numbers, self._flags = strips[:, layout.NUMBER], strips[:, layout.FLAG]
-        self._behind, self._length = each[:, layout.BEHIND], rows
-        self._ends = np.concatenate([[0], each[:, layout.FIRST_COLUMN] + each[:, layout.WIDTH]])
+        self._numbers, self._flags = strips[:, work_tables.NUMBER], strips[:, work_tables.FLAG]
+        self._behind, self._length = each[:, work_tables.BEHIND], rows
+        self._ends = np.concatenate([[0], each[:, work_tables.FIRST_COLUMN] + each[:, work_tables.WIDTH]])
 
     def final(self, flags: IntArray) -> Iterator[tuple[_Line, int]]:
         """Every line, and how many of its values are final."""
@@ -114,8 +115,8 @@ class Download:
         self._feeding: list[Future[None]] = []
         self._threads = WorkerThreads(_FEEDERS if self.streams else MOST_THREADS, "lines")
         if self.streams:
-            in_order = work.strips[np.argsort(work.strips[:, layout.FLAG], kind="stable")]
-            cuts = np.searchsorted(in_order[:, layout.JOB], np.arange(1, len(jobs)))
+            in_order = work.strips[np.argsort(work.strips[:, work_tables.FLAG], kind="stable")]
+            cuts = np.searchsorted(in_order[:, work_tables.JOB], np.arange(1, len(jobs)))
             for job, fields, strips in zip(jobs, work.jobs, np.split(in_order, cuts), strict=True):
                 self._rectangles.append(_Rectangle(job, fields, strips))
 
@@ -150,7 +151,7 @@ class Download:
         if self._values >= _WORTH_STAGING:
             self._fill(host)
         elif self._values:
-            api.download(host, self._out, 0, self._space.talk)
+            numba_api.download(host, self._out, 0, self._space.talk)
             self._space.talk.synchronize()
         return host
 
@@ -165,7 +166,7 @@ class Download:
             room = self._space.staging(self._half)
             part = host[start : start + len(room)]
             staged = room[: len(part)]
-            api.download(staged, self._out, start, self._space.talk)
+            numba_api.download(staged, self._out, start, self._space.talk)
             self._space.talk.synchronize()
             self._wait()
             share = -(-len(part) // MOST_THREADS)
@@ -189,7 +190,7 @@ class Download:
                     batch, room, used = {}, self._space.staging(self._half), 0
                 parts = room[used : used + count], room[used + count : used + 2 * count]
                 for source, part in zip(sources, parts, strict=True):
-                    api.download(part, self._out, source, self._space.talk)
+                    numba_api.download(part, self._out, source, self._space.talk)
                 batch.setdefault(id(line), (line, []))[1].append((first, *parts))
                 used += 2 * count
         self._feed(batch)

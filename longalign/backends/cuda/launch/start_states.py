@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longalign.backends.base import EdgeStarts, Progress, Rectangle
-from longalign.backends.cuda import launch
-from longalign.backends.cuda import start_kernel as kernel
 from longalign.backends.cuda.config import LANES
-from longalign.backends.cuda.memory import ROUNDING, Arena, Block, Workspace, in_launches
-from longalign.backends.matrices import lay_out
-from longalign.boundary import Edge, IntArray, StartLine
+from longalign.backends.cuda.kernels import start_states as kernel
+from longalign.backends.cuda.launch import sweep_launch
+from longalign.backends.cuda.launch.device_memory import ROUNDING, Arena, Block, Workspace, in_launches
+from longalign.backends.substitution_tables import lay_out
+from longalign.model.boundary import Edge, IntArray, StartLine
 
 #: A launch has at most so many cells, or one rectangle: a second or so, between words to the caller.
 _LAUNCH_CELLS = 1 << 39
@@ -74,7 +74,7 @@ def _launch(
     needed = sum(map(_device_bytes, jobs)) + matrices.nbytes + ROUNDING
     what = f"start states of {len(jobs)} rectangle(s) of {sum(job.cells for job in jobs):.3g} cells"
     buffers = _Buffers(jobs, matrices, workspace.block(needed, what), workspace)
-    blocks = max(min(buffers.strips, most_warps), launch.LEAST_BLOCKS)
+    blocks = max(min(buffers.strips, most_warps), sweep_launch.LEAST_BLOCKS)
     compiled[blocks, LANES, workspace.stream](*buffers.arguments)
     return buffers.results()
 

@@ -11,10 +11,10 @@ import time
 from typing import Any
 
 from longalign.backends.base import PROGRESS_SECONDS, Progress
-from longalign.backends.cuda.api import cuda
 from longalign.backends.cuda.config import LANES, KernelConfig
-from longalign.backends.cuda.download import Download
-from longalign.backends.cuda.memory import DeviceBuffers, Workspace
+from longalign.backends.cuda.launch.device_memory import DeviceBuffers, Workspace
+from longalign.backends.cuda.launch.download import Download
+from longalign.backends.cuda.numba_api import cuda
 
 #: Numba warns of a launch of fewer blocks; those without a strip leave at once.
 LEAST_BLOCKS = 128

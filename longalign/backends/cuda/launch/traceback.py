@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from longalign.backends import leaves
+from longalign.backends import trace_table
 from longalign.backends.base import Progress, Runs, TraceJob
-from longalign.backends.cuda import launch
 from longalign.backends.cuda.config import LANES
-from longalign.backends.cuda.memory import ROUNDING, Arena, Block, Workspace, in_launches
-from longalign.backends.cuda.trace_fill import COLUMN_AT, TABLE_FIELDS, WORDS_AT, words_of
-from longalign.backends.cuda.trace_kernel import FOUND_AT, FOUND_FIELDS, FOUND_RUNS
-from longalign.backends.matrices import lay_out
+from longalign.backends.cuda.device.directions import COLUMN_AT, TABLE_FIELDS, WORDS_AT, words_of
+from longalign.backends.cuda.kernels.traceback import FOUND_AT, FOUND_FIELDS, FOUND_RUNS
+from longalign.backends.cuda.launch import sweep_launch
+from longalign.backends.cuda.launch.device_memory import ROUNDING, Arena, Block, Workspace, in_launches
+from longalign.backends.substitution_tables import lay_out
 
 #: The largest leaf: a warp takes some hundredths of a second for it, less than the rounds that would cut it.
 #: The walk back takes its letters one by one.
@@ -62,10 +62,10 @@ class _Buffers(Arena):
     def __init__(self, jobs: Sequence[TraceJob], block: Block, workspace: Workspace) -> None:
         super().__init__(block, workspace)
         table = _table(jobs)
-        letters = int(table[-1, leaves.RUNS_END])
-        rows, words = (int(sizes.sum()) for sizes in (table[:, leaves.ROWS], _words(table)))
+        letters = int(table[-1, trace_table.RUNS_END])
+        rows, words = (int(sizes.sum()) for sizes in (table[:, trace_table.ROWS], _words(table)))
         counter = np.zeros(1, np.int32)
-        *inputs, used = self._upload([table, *leaves.inputs_of(jobs), counter])
+        *inputs, used = self._upload([table, *trace_table.inputs_of(jobs), counter])
         column = self._place((rows,), np.dtype(np.int64))
         filled = self._place((words,), np.dtype(np.uint32))
         runs, self._runs = (self._place((letters,), np.dtype(np.int32)) for _ in range(2))
@@ -79,20 +79,20 @@ class _Buffers(Arena):
         at, counts = found[:, FOUND_AT], found[:, FOUND_RUNS]
         runs = self._runs[: int(counts.sum())].copy_to_host(stream=self._stream)
         self._stream.synchronize()
-        return leaves.paths_of(runs, (at + counts).tolist(), counts.tolist())
+        return trace_table.paths_of(runs, (at + counts).tolist(), counts.tolist())
 
 
 def _table(jobs: Sequence[TraceJob]) -> NDArray[np.int64]:
     """The table of `leaves` and, after it, where the parts of each leaf begin in the device's own arrays."""
     table = np.empty((len(jobs), TABLE_FIELDS), np.int64)
-    table[:, : leaves.LEAF_FIELDS] = leaves.leaf_table(jobs)
-    for field, sizes in ((COLUMN_AT, table[:, leaves.ROWS]), (WORDS_AT, _words(table))):
+    table[:, : trace_table.LEAF_FIELDS] = trace_table.leaf_table(jobs)
+    for field, sizes in ((COLUMN_AT, table[:, trace_table.ROWS]), (WORDS_AT, _words(table))):
         table[:, field] = np.cumsum(sizes) - sizes
     return table
 
 
 def _words(table: NDArray[np.int64]) -> NDArray[np.int64]:
-    words: NDArray[np.int64] = words_of(table[:, leaves.ROWS], table[:, leaves.COLS])
+    words: NDArray[np.int64] = words_of(table[:, trace_table.ROWS], table[:, trace_table.COLS])
     return words
 
 
@@ -102,5 +102,5 @@ def _launch(jobs: Sequence[TraceJob], kernel: Any, workspace: Workspace) -> list
     needed += matrices.nbytes + ROUNDING
     what = f"tracing {len(jobs)} rectangle(s) of {sum(job.cells for job in jobs):.3g} cells"
     buffers = _Buffers(jobs, workspace.block(needed, what), workspace)
-    kernel[max(len(jobs), launch.LEAST_BLOCKS), LANES, workspace.stream](*buffers.arguments)
+    kernel[max(len(jobs), sweep_launch.LEAST_BLOCKS), LANES, workspace.stream](*buffers.arguments)
     return buffers.paths()

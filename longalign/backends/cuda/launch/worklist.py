@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain, pairwise
+from itertools import accumulate, chain
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from longalign.alphabet import Codes
 from longalign.backends.base import SweepJob, SweepResult
-from longalign.backends.cuda import layout, window
-from longalign.backends.cuda.config import LANES, STEP_ROWS, KernelConfig
-from longalign.backends.cuda.pieces import LONG, in_pieces
-from longalign.backends.matrices import lay_out
-from longalign.boundary import BestCell, Boundary, Edge, EvenEdge, IntArray
-from longalign.scoring import NEG_INF, TOO_MANY_LETTERS, Scoring
+from longalign.backends.cuda.config import LANES, KernelConfig
+from longalign.backends.cuda.device import work_tables
+from longalign.backends.cuda.planning import packed_range
+from longalign.backends.cuda.planning.edge_pieces import LONG, in_pieces
+from longalign.backends.cuda.planning.strips import ALL_ROWS, cut_strips, in_bands, in_ticket_order
+from longalign.backends.substitution_tables import lay_out
+from longalign.model.alphabet import Codes
+from longalign.model.boundary import BestCell, Boundary, Edge, EvenEdge, IntArray
+from longalign.model.scoring import NEG_INF, Scoring
 
 Packed = NDArray[np.int64]
 #: Gives memory for an array of some shape and type, as `np.empty` does.
@@ -26,8 +28,6 @@ Take = Callable[[tuple[int, ...], np.dtype[Any]], NDArray[Any]]
 _HALF, _WORD = np.dtype("<i4"), np.dtype("<i8")
 
 _END_OF_WANTED_ROWS = -1
-#: More rows than any rectangle has: one band.
-ALL_ROWS = TOO_MANY_LETTERS
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,39 +76,44 @@ def build(
     """
     rows, cols = [len(job.query) for job in jobs], [len(job.target) for job in jobs]
     tops, lefts = [job.top for job in jobs], [job.left for job in jobs]
-    row_values = [len(job.rows) * layout.line_size(length) for job, length in zip(jobs, cols, strict=True)]
-    col_values = [len(job.cols) * layout.line_size(length) for job, length in zip(jobs, rows, strict=True)]
+    row_values = [
+        len(job.rows) * work_tables.line_size(length) for job, length in zip(jobs, cols, strict=True)
+    ]
+    col_values = [
+        len(job.cols) * work_tables.line_size(length) for job, length in zip(jobs, rows, strict=True)
+    ]
     lines_at = _starts([*chain.from_iterable(zip(row_values, col_values, strict=True))])
     matrices, matrices_at = lay_out(job.scoring for job in jobs)
     letters = max(job.scoring.letters for job in jobs)
     costs = {scoring: _costs(scoring, config) for scoring in {job.scoring for job in jobs}}
     fields = {
-        layout.ROWS: rows, layout.COLS: cols, layout.QUERY_AT: _starts(rows), layout.TARGET_AT: _starts(cols),
-        layout.TOP_AT: _edge_starts(tops, 1), layout.COLUMN_AT: _edge_starts(lefts, 0),
-        layout.WANTED_AT: _starts([len(job.rows) + 1 for job in jobs]),
-        layout.ROW_OUT_AT: lines_at[::2], layout.COL_OUT_AT: lines_at[1::2],
-        **dict(enumerate(zip(*(costs[job.scoring] for job in jobs), strict=True), layout.MATCH)),
-        layout.MATRIX_AT: matrices_at, layout.LETTERS: [letters] * len(jobs),
-        layout.STATE_AT: [0] * len(jobs), layout.FRESH: [_is_fresh(job.top) for job in jobs],
+        work_tables.ROWS: rows, work_tables.COLS: cols, work_tables.QUERY_AT: _starts(rows),
+        work_tables.TARGET_AT: _starts(cols),
+        work_tables.TOP_AT: _edge_starts(tops, 1), work_tables.COLUMN_AT: _edge_starts(lefts, 0),
+        work_tables.WANTED_AT: _starts([len(job.rows) + 1 for job in jobs]),
+        work_tables.ROW_OUT_AT: lines_at[::2], work_tables.COL_OUT_AT: lines_at[1::2],
+        **dict(enumerate(zip(*(costs[job.scoring] for job in jobs), strict=True), work_tables.MATCH)),
+        work_tables.MATRIX_AT: matrices_at, work_tables.LETTERS: [letters] * len(jobs),
+        work_tables.STATE_AT: [0] * len(jobs), work_tables.FRESH: [_is_fresh(job.top) for job in jobs],
     }  # fmt: skip
-    table = np.array([fields[field] for field in range(layout.JOB_FIELDS)], np.int64).T.copy()
+    table = np.array([fields[field] for field in range(work_tables.JOB_FIELDS)], np.int64).T.copy()
 
-    strips = _strips(jobs, config)
-    entries = _in_bands(strips, table[strips[:, layout.JOB], layout.ROWS], config, band_rows)
+    strips = cut_strips(jobs, config)
+    entries = in_bands(strips, table[strips[:, work_tables.JOB], work_tables.ROWS], config, band_rows)
     states = _state_values(len(jobs), strips, entries, config)
-    table[:, layout.STATE_AT] = _starts(states)
+    table[:, work_tables.STATE_AT] = _starts(states)
 
     top, column = _tops(_given(tops), take), _columns(_given(lefts), take)
     query, target = (_joined(letters, take) for letters in _letters(jobs))
     return WorkList(
         table,
-        _round_robin(entries, config, band_rows),
+        in_ticket_order(entries, config, band_rows),
         query,
         target,
         matrices,
         top,
         column,
-        _even_edges(tops, fields[layout.TOP_AT], lefts, fields[layout.COLUMN_AT]),
+        _even_edges(tops, fields[work_tables.TOP_AT], lefts, fields[work_tables.COLUMN_AT]),
         np.array([*chain.from_iterable((*job.rows, _END_OF_WANTED_ROWS) for job in jobs)], np.int32),
         np.zeros(len(entries), np.int32),
         sum(cols) + len(jobs),
@@ -119,16 +124,10 @@ def build(
     )
 
 
-def count_strips(job: SweepJob, config: KernelConfig) -> int:
-    """How many strips a rectangle is cut into."""
-    width = config.strip_width
-    return sum([-(-(end - start) // width) for start, end in pairwise(_ends(job))])
-
-
 def _costs(scoring: Scoring, config: KernelConfig) -> tuple[int, ...]:
     """The fields from MATCH to BELOW."""
     opening, extend = scoring.gap_open + scoring.gap_extend, scoring.gap_extend
-    below = window.below(scoring, config) if config.numbers == "packed" else 0
+    below = packed_range.below(scoring, config) if config.numbers == "packed" else 0
     return scoring.match, scoring.mismatch, opening, extend, below
 
 
@@ -157,118 +156,6 @@ def _must_be_joined(letters: list[Codes]) -> bool:
     return len(letters) > 1 or letters[0].strides != (1,)
 
 
-def _strips(jobs: Sequence[SweepJob], config: KernelConfig) -> IntArray:
-    """The strips of each rectangle from left to right: every wanted column is the right edge of a strip.
-
-    Between two wanted columns the strips are full and one, the last, is narrower.
-    """
-    spans = [
-        (k, start, end, number if number < len(job.cols) else -1)
-        for k, job in enumerate(jobs)
-        for number, (start, end) in enumerate(pairwise(_ends(job)))
-    ]
-    job, start, end, wanted = np.array(spans, np.int64).T
-    full_width = config.strip_width
-    counts = -(-(end - start) // full_width)
-    of_span, since_start = _runs(counts)
-    first = start[of_span] + since_start * full_width
-    width = np.minimum(full_width, end[of_span] - first)
-    job = job[of_span]
-    strips = np.zeros((len(first), layout.STRIP_FIELDS), np.int32)
-    strips[:, layout.JOB] = job
-    strips[:, layout.FIRST_COLUMN], strips[:, layout.WIDTH] = first, width
-    strips[:, layout.BEHIND] = (width - 1) // config.columns * STEP_ROWS
-    strips[:, layout.WANTED_COLUMN] = -1
-    strips[np.cumsum(counts) - 1, layout.WANTED_COLUMN] = wanted
-    strips[:, layout.NUMBER] = np.arange(len(job)) - np.searchsorted(job, job)
-    return strips
-
-
-def _ends(job: SweepJob) -> list[int]:
-    return [0, *job.cols] if job.cols and job.cols[-1] == len(job.target) else [0, *job.cols, len(job.target)]
-
-
-def _runs(lengths: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Of each element of runs that lie end to end: the number of its run, and its place in that."""
-    run = np.repeat(np.arange(len(lengths)), lengths)
-    return run, np.arange(len(run)) - (np.cumsum(lengths) - lengths)[run]
-
-
-def _in_bands(strips: IntArray, rows: NDArray[np.int64], config: KernelConfig, band_rows: int) -> IntArray:
-    """The strips of all bands in which they have rows, strip after strip; flags count from the first.
-
-    A strip's first part sweeps `rows` rows, and as many more as its last part is behind. NEXT is the flag of
-    the right neighbour in the band, or -1.
-    """
-    ends = rows + strips[:, layout.BEHIND]
-    if band_rows >= ALL_ROWS:
-        return _in_one_band(strips, ends)
-    height = _height(config, band_rows)
-    above = strips[:, layout.NUMBER].astype(np.int64) * config.slope
-    first_band = above // height
-    bands = (above + ends - 1) // height - first_band + 1
-    strip, since_first = _runs(bands)
-    entries, band = strips[strip], first_band[strip] + since_first
-    above, ends = above[strip], ends[strip]
-    first, last = (np.clip((band + more) * height - above, 0, ends) for more in (0, 1))
-    flags = np.arange(len(entries))
-    entries[:, layout.BAND], entries[:, layout.FLAG] = band, flags
-    entries[:, layout.FIRST_START], entries[:, layout.LAST_START] = first, last
-    entries[1:, layout.FLAG_ABOVE], entries[1:, layout.DONE_ABOVE] = flags[:-1], (last - first)[:-1]
-
-    right = np.minimum(strip + 1, len(strips) - 1)
-    place = band - first_band[right]
-    is_there = (strips[right, layout.NUMBER] > strips[strip, layout.NUMBER]) & (place >= 0)
-    is_there &= place < bands[right]
-    entries[:, layout.NEXT] = np.where(is_there, (np.cumsum(bands) - bands)[right] + place, -1)
-    return entries
-
-
-def _in_one_band(strips: IntArray, ends: NDArray[np.int64]) -> IntArray:
-    """The same, quickly, where none is interrupted: the other fields are 0."""
-    flags, numbers = np.arange(len(strips)), strips[:, layout.NUMBER]
-    strips[:, layout.FLAG], strips[:, layout.LAST_START] = flags, ends
-    strips[:-1, layout.NEXT] = np.where(numbers[1:] > numbers[:-1], flags[1:], -1)
-    strips[-1, layout.NEXT] = -1
-    return strips
-
-
-def _round_robin(entries: IntArray, config: KernelConfig, band_rows: int) -> IntArray:
-    """In the order of tickets: band after band all first strips, then all second ones, and so on: as many
-    rectangles as possible at a time.
-
-    That keeps every strip behind its left neighbour, and every band behind the one above. Each learns the
-    ticket of its right neighbour.
-    """
-    if band_rows >= ALL_ROWS and entries[-1, layout.NUMBER] == len(entries) - 1:
-        # One rectangle, in one band: its flags are tickets.
-        entries[-1, layout.NEXT] = layout.NO_TICKET
-        return entries
-    turn = _band_turns(entries, config, band_rows)[entries[:, layout.BAND]] + entries[:, layout.NUMBER]
-    order = np.lexsort((entries[:, layout.BAND], turn))
-    tickets = np.full(len(order) + 1, layout.NO_TICKET, np.int32)
-    tickets[order] = np.arange(len(order))
-    strips = entries[order]
-    strips[:, layout.NEXT] = tickets[strips[:, layout.NEXT]]
-    return strips
-
-
-def _band_turns(entries: IntArray, config: KernelConfig, band_rows: int) -> NDArray[np.int64]:
-    """The turn in which the first strip of each band is taken; the others of the band follow one a turn.
-
-    As bands slope, each of the first ones ends at the right with strips that are ever shorter. These end one
-    soon after the other, and the strips that warps take next can only begin one a `lag` after the other. So
-    the next band begins there, by turns with them; not sooner, though, than all warps have had a strip or
-    two of this band, as its own strips go on with those.
-    """
-    if band_rows >= ALL_ROWS:
-        return np.zeros(1, np.int64)
-    last_band, last_strip = entries[:, [layout.BAND, layout.NUMBER]].max(axis=0).tolist()
-    height = _height(config, band_rows)
-    whole = np.minimum(last_strip + 1, np.arange(last_band) * height // config.slope)
-    return np.concatenate([[0], np.cumsum(np.maximum(whole, max(1, height // config.lag)))])
-
-
 def _given(edges: Sequence[Edge]) -> list[Edge]:
     """The edges that are uploaded."""
     return [edge for edge in edges if not isinstance(edge, EvenEdge)]
@@ -287,14 +174,14 @@ def _even_edges(
     tops: Sequence[Edge], tops_at: Sequence[int], lefts: Sequence[Edge], lefts_at: Sequence[int]
 ) -> NDArray[np.int64]:
     """The table of even edges."""
-    sides = ((layout.TOP, tops, tops_at), (layout.LEFT, lefts, lefts_at))
+    sides = ((work_tables.TOP, tops, tops_at), (work_tables.LEFT, lefts, lefts_at))
     rows = [
         (side, at, edge.length, edge.corner, edge.first, edge.step)
         for side, edges, starts in sides
         for edge, at in zip(edges, starts, strict=True)
         if isinstance(edge, EvenEdge)
     ]
-    return np.array(rows, np.int64).reshape(-1, layout.EDGE_FIELDS)
+    return np.array(rows, np.int64).reshape(-1, work_tables.EDGE_FIELDS)
 
 
 def _tops(edges: Sequence[Edge], take: Take) -> Packed:
@@ -340,24 +227,13 @@ def input_bytes(jobs: Sequence[SweepJob]) -> int:
     return _WORD.itemsize * values + joined
 
 
-def count_bands(rows: int, config: KernelConfig, band_rows: int) -> int:
-    """In how many bands a strip of so many rows is swept, at most: it may begin anywhere in its first one."""
-    height = _height(config, band_rows)
-    return 1 if height == _height(config, ALL_ROWS) else -(-(rows + config.span) // height) + 1
-
-
-def _height(config: KernelConfig, band_rows: int) -> int:
-    """Rows of a band: whole batches."""
-    return max(config.batch, band_rows // config.batch * config.batch)
-
-
 def _state_values(jobs: int, strips: IntArray, entries: IntArray, config: KernelConfig) -> list[int]:
     """int32 for what the strips of each rectangle keep, if any of them is interrupted."""
-    if not entries[:, layout.FIRST_START].any():
+    if not entries[:, work_tables.FIRST_START].any():
         return [0] * jobs
-    interrupted = entries[entries[:, layout.FIRST_START] > 0, layout.JOB]
+    interrupted = entries[entries[:, work_tables.FIRST_START] > 0, work_tables.JOB]
     is_interrupted = np.bincount(interrupted, minlength=jobs) > 0
-    counts = np.where(is_interrupted, np.bincount(strips[:, layout.JOB], minlength=jobs), 0)
+    counts = np.where(is_interrupted, np.bincount(strips[:, work_tables.JOB], minlength=jobs), 0)
     sizes: list[int] = (counts * config.state_words * LANES).tolist()
     return sizes
 
@@ -371,10 +247,10 @@ def results(
     been done. `best` (strips, BEST_FIELDS) holds the best cell of each strip.
     """
     if any(job.track_best for job in jobs):
-        cells = _best_cells(work.strips[:, layout.JOB], best)
+        cells = _best_cells(work.strips[:, work_tables.JOB], best)
     else:
         cells = [BestCell()] * len(jobs)
-    places = work.jobs[:, [layout.ROW_OUT_AT, layout.COL_OUT_AT]].tolist()
+    places = work.jobs[:, [work_tables.ROW_OUT_AT, work_tables.COL_OUT_AT]].tolist()
     return [
         _result(job, rows_at, cols_at, lines, cell if job.track_best else BestCell())
         for job, (rows_at, cols_at), cell in zip(jobs, places, cells, strict=True)
@@ -396,7 +272,7 @@ def _boundaries(
     places of the edge `beside`."""
     if not places:
         return ()
-    size = layout.line_size(length)
+    size = work_tables.line_size(length)
     blocks = lines[start : start + len(places) * size].reshape(len(places), 2, length + 1)
     blocks[:, 0, 0], blocks[:, 1, 0] = beside.h_at(places), NEG_INF
     return tuple([Boundary(h, gap) for h, gap in blocks])
@@ -404,7 +280,7 @@ def _boundaries(
 
 def _best_cells(job_of_strip: IntArray, best: IntArray) -> list[BestCell]:
     """The best of each rectangle's strips, in the order of `BestCell.rank`."""
-    score, i, j = best[:, layout.BEST_SCORE], best[:, layout.BEST_I], best[:, layout.BEST_J]
+    score, i, j = best[:, work_tables.BEST_SCORE], best[:, work_tables.BEST_I], best[:, work_tables.BEST_J]
     order = np.lexsort((-j, i + j, -score, job_of_strip))
     in_order = job_of_strip[order]
     firsts = np.searchsorted(in_order, np.arange(in_order[-1] + 1))

@@ -8,19 +8,19 @@ from functools import lru_cache, partial
 from itertools import product
 
 from longalign.backends.base import SweepJob
-from longalign.backends.cuda import window
 from longalign.backends.cuda.config import LANES, KernelConfig, Letters, Numbers
-from longalign.backends.cuda.letters import (
+from longalign.backends.cuda.device.letter_scores import (
     STRATEGIES,
     fits_bytes,
     has_blanks,
     letters_for,
     usual_letters,
 )
-from longalign.backends.cuda.profile import most_warps, profile_bytes, warp_bytes
-from longalign.backends.cuda.worklist import ALL_ROWS, count_strips
-from longalign.geometry import share
-from longalign.scoring import Scoring
+from longalign.backends.cuda.device.strip_profile import most_warps, profile_bytes, warp_bytes
+from longalign.backends.cuda.planning import packed_range
+from longalign.backends.cuda.planning.strips import ALL_ROWS, count_strips
+from longalign.model.geometry import share
+from longalign.model.scoring import Scoring
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,7 +198,7 @@ def _numbers(job: SweepJob, hardware: Hardware, wishes: Wishes) -> tuple[Letters
 
 def _numbers_for(job: SweepJob, letters: Letters, hardware: Hardware, wishes: Wishes) -> tuple[Numbers, str]:
     numbers, why = _usual_numbers(job.scoring, job.local, job.track_best, letters, hardware, wishes)
-    if numbers == "packed" and not window.has_smooth_edges(job):
+    if numbers == "packed" and not packed_range.has_smooth_edges(job):
         return "int32", "the values on its edges jump"
     return numbers, why
 
@@ -239,7 +239,7 @@ def _exact_kernels(
         _config(local, track_best, numbers, letters, shape, wishes.warps)
         for shape in wishes.shapes(numbers, letters, local)
     ]
-    return [config for config in configs if numbers == "int32" or window.wide_enough(scoring, config)]
+    return [config for config in configs if numbers == "int32" or packed_range.wide_enough(scoring, config)]
 
 
 def _strips(

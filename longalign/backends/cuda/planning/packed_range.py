@@ -47,9 +47,9 @@ from numpy.typing import NDArray
 
 from longalign.backends.base import SweepJob
 from longalign.backends.cuda.config import KernelConfig
-from longalign.backends.cuda.pieces import LONG, in_pieces
-from longalign.boundary import Edge, EvenEdge, IntArray
-from longalign.scoring import Scoring
+from longalign.backends.cuda.planning.edge_pieces import LONG, in_pieces
+from longalign.model.boundary import Edge, EvenEdge, IntArray
+from longalign.model.scoring import Scoring
 
 _SIZE = 1 << 16
 

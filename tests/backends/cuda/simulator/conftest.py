@@ -1,7 +1,7 @@
 """Puts the CUDA simulator in order before any test here imports the back end.
 
 Whether numba simulates is decided when it is first imported, so these tests need a process of their own,
-with NUMBA_ENABLE_CUDASIM=1: `tests/test_cuda_simulator.py` starts it.
+with NUMBA_ENABLE_CUDASIM=1: `tests/backends/cuda/test_cuda_simulator.py` starts it.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ if os.environ.get("NUMBA_ENABLE_CUDASIM") == "1":
 
     cuda_simulator.install()
 
-    from longalign.backends.cuda import launch
+    from longalign.backends.cuda.launch import sweep_launch
 
-    launch.LEAST_BLOCKS = 1  # blocks without a strip take time to simulate
+    sweep_launch.LEAST_BLOCKS = 1  # blocks without a strip take time to simulate
 else:
     collect_ignore_glob = ["test_*.py"]

@@ -217,7 +217,7 @@ def _part_of(block, start, shape, dtype):
 
 
 def _ptx() -> ModuleType:
-    module = ModuleType("longalign.backends.cuda.ptx")
+    module = ModuleType("longalign.backends.cuda.device.ptx")
     module.load_acquire = module.load_relaxed = lambda array, index: array[index]
     module.load_pair = lambda array, index: (array[index], array[index + 1])
     module.store_pair = _store_pair
@@ -284,8 +284,8 @@ def install() -> None:
     for name in ("CudaDriverError", "NvvmError", "NvvmSupportError"):
         setattr(error, name, type(name, (Exception,), {}))
     sys.modules["numba.cuda.cudadrv.error"] = error
-    sys.modules["longalign.backends.cuda.ptx"] = _ptx()
+    sys.modules["longalign.backends.cuda.device.ptx"] = _ptx()
     sys.modules["longalign.backends.cuda.compiler"] = _compiler()
-    from longalign.backends.cuda import api
+    from longalign.backends.cuda import numba_api
 
-    api.part_of, api.upload, api.download = _part_of, _upload, _download
+    numba_api.part_of, numba_api.upload, numba_api.download = _part_of, _upload, _download

@@ -11,23 +11,27 @@ from numba import cuda
 from numba.cuda.simulator import kernelapi
 
 from longalign.backends.base import SweepJob
-from longalign.backends.cuda import backend, edges, kernel, launch, planning, replay, window
+from longalign.backends.cuda import backend
 from longalign.backends.cuda.backend import CudaBackend
 from longalign.backends.cuda.config import LANES, KernelConfig
-from longalign.boundary import State, entry_edges
-from longalign.reference import ReferenceBackend
-from longalign.scoring import Scoring
-from longalign.testing import (
-    SweepConformance,
-    assert_same_result,
-    whole_matrix,
-)
-from longalign.testing_inputs import (
+from longalign.backends.cuda.device import replay, strip_edges
+from longalign.backends.cuda.kernels import sweep as sweep_kernel
+from longalign.backends.cuda.launch import sweep_launch
+from longalign.backends.cuda.planning import kernel_shape, packed_range
+from longalign.model.boundary import State, entry_edges
+from longalign.model.scoring import Scoring
+from longalign.testing.inputs import (
     QUERY_N,
     TARGET_N,
     matrix_of,
     mutated,
     scattered,
+)
+from longalign.testing.reference import ReferenceBackend
+from longalign.testing.sweeps import (
+    SweepConformance,
+    assert_same_result,
+    whole_matrix,
 )
 
 #: A mismatch costs more than a gap.
@@ -164,13 +168,13 @@ def test_gaps_from_nothing_at_the_end_of_parts():
 
 
 def test_rows_above_the_rectangle_are_not_looked_at(monkeypatch: pytest.MonkeyPatch):
-    looks, best_of_warp = [], kernel.best_of_warp
+    looks, best_of_warp = [], sweep_kernel.best_of_warp
 
     def look(best):
         looks.append(best)
         return best_of_warp(best)
 
-    monkeypatch.setattr(kernel, "best_of_warp", look)
+    monkeypatch.setattr(sweep_kernel, "best_of_warp", look)
     job = whole_matrix(np.full(40, QUERY_N, np.uint8), np.full(20, TARGET_N, np.uint8), Scoring(), True)
     check_packed([replace(job, rows=(), cols=())])
     assert not looks
@@ -184,7 +188,7 @@ def test_a_batch_waits_for_each_value_of_its_edge(
     """They come one by one, whenever a lane that waits pauses: first to last or last to first, H and F in
     turns or all F last or first."""
     config = KernelConfig(True, True, columns=1, batch=batch, numbers="packed")
-    begin, receive = edges.make_receive(config)
+    begin, receive = strip_edges.make_receive(config)
     column = cuda.to_device(np.full(2 * rows, 7, np.int64))
     words = iter(sorted(range(2 * rows), key=lambda word: (rank[0] * (word % 2), rank[1] * word)))
 
@@ -196,7 +200,7 @@ def test_a_batch_waits_for_each_value_of_its_edge(
 
     @cuda.jit
     def wait(query, column, stop, found):
-        lane, fields = np.int32(cuda.threadIdx.x), edges.Fields(0, 0, 0, 0, 0, 0, 0)
+        lane, fields = np.int32(cuda.threadIdx.x), strip_edges.Fields(0, 0, 0, 0, 0, 0, 0)
         coming = begin(query, column, fields, np.int32(rows), np.int32(0), lane)
         one, other, _ = receive(coming, column, fields, np.int32(rows), np.int32(1), np.int32(0), lane, stop)
         for slot, row in ((lane, one), (lane + LANES, other)):
@@ -216,7 +220,7 @@ def test_rows_are_published_after_their_edges_are_stored(
     """Strips are swept one after the other here, so a count that comes too early would do no harm."""
     batch, indices = 16, []
     batches = SimpleNamespace(stored=0, published=0, before=0)
-    make_store_edge, publish_rows = kernel.make_store_edge, kernel.publish_rows
+    make_store_edge, publish_rows = sweep_kernel.make_store_edge, sweep_kernel.publish_rows
 
     def make(config):
         store_edge = make_store_edge(config)
@@ -236,10 +240,10 @@ def test_rows_are_published_after_their_edges_are_stored(
             batches.published = batches.stored
         publish_rows(flags, index, rows, lane)
 
-    monkeypatch.setattr(kernel, "make_store_edge", make)
-    monkeypatch.setattr(kernel, "publish_rows", publish)
-    monkeypatch.setattr(kernel, "TELL_EVERY", 1)
-    monkeypatch.setattr(kernel, "REST_EVERY", 1)
+    monkeypatch.setattr(sweep_kernel, "make_store_edge", make)
+    monkeypatch.setattr(sweep_kernel, "publish_rows", publish)
+    monkeypatch.setattr(sweep_kernel, "TELL_EVERY", 1)
+    monkeypatch.setattr(sweep_kernel, "REST_EVERY", 1)
     backend._kernel.cache_clear()
     rng = np.random.default_rng(8)
     query, target = rng.integers(0, 4, 50, np.uint8), rng.integers(0, 4, 300, np.uint8)
@@ -250,7 +254,7 @@ def test_rows_are_published_after_their_edges_are_stored(
 
 @pytest.mark.parametrize("wishes", [{}, {"band_rows": 22}], ids=["whole", "in bands"])
 def test_batches_that_are_read_ahead(wishes: dict[str, int], monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setitem(planning.SHAPES, "packed", (planning.Shape(3, 16, ahead=True),))
+    monkeypatch.setitem(kernel_shape.SHAPES, "packed", (kernel_shape.Shape(3, 16, ahead=True),))
     rng = np.random.default_rng(4)
     query = rng.integers(0, 4, 60, np.uint8)
     target = mutated(query, 400, 0.1, rng)
@@ -279,8 +283,8 @@ def test_batches_that_only_meet_a_wanted_row(
 
         return counted
 
-    make_sweep_eventful_batch = kernel.make_sweep_eventful_batch
-    monkeypatch.setattr(kernel, "make_sweep_eventful_batch", make)
+    make_sweep_eventful_batch = sweep_kernel.make_sweep_eventful_batch
+    monkeypatch.setattr(sweep_kernel, "make_sweep_eventful_batch", make)
     backend._kernel.cache_clear()
     rng = np.random.default_rng(6)
     query = rng.integers(0, 4, 100, np.uint8)
@@ -309,7 +313,7 @@ def test_best_cells_where_every_second_row_is_watched(
 ):
     """Many cells have almost the highest score; it is in a row that nobody watches, or in a batch before."""
     monkeypatch.setattr(replay, "_HIGH", 0)
-    monkeypatch.setattr(kernel, "WATCHED", np.int32(0))
+    monkeypatch.setattr(sweep_kernel, "WATCHED", np.int32(0))
     rng = np.random.default_rng(seed)
     query, target = rng.integers(0, 2, 121, np.uint8), rng.integers(0, 2, 18, np.uint8)
     scoring = [Scoring(1, -1, 0, 1), Scoring(2, -3, 1, 1), Scoring(3, -2, 1, 1)][seed % 3]
@@ -328,10 +332,10 @@ def test_progress_counts_every_cell_once(wishes: dict[str, int], monkeypatch: py
         counted.append(int(arguments[4].progress.copy_to_host()[0]))
         return reported
 
-    launch_run = launch.run
-    monkeypatch.setattr(launch, "run", run)
-    monkeypatch.setattr(kernel, "REST_EVERY", 1)
-    monkeypatch.setattr(kernel, "TELL_EVERY", 2)
+    launch_run = sweep_launch.run
+    monkeypatch.setattr(sweep_launch, "run", run)
+    monkeypatch.setattr(sweep_kernel, "REST_EVERY", 1)
+    monkeypatch.setattr(sweep_kernel, "TELL_EVERY", 2)
     rng = np.random.default_rng(3)
     work = [
         replace(
@@ -358,7 +362,7 @@ def test_values_far_beyond_16_bits(value: int):
 def test_steep_scores_at_the_limit_of_16_bits(local: bool):
     """A long match, then a long gap: values rise and fall as fast as they can, almost out of the window."""
     config = KernelConfig(local, True, 8, batch=16, numbers="packed")
-    extend = max(k for k in range(100) if window.wide_enough(Scoring(20, -20, 3, k), config))
+    extend = max(k for k in range(100) if packed_range.wide_enough(Scoring(20, -20, 3, k), config))
     rng = np.random.default_rng(2)
     shared = rng.integers(0, 4, 60, np.uint8)
     target = np.concatenate([shared, rng.integers(0, 4, 460, np.uint8)])

@@ -7,11 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from longalign.backends.cuda import edge_kernel, layout, worklist
 from longalign.backends.cuda.config import KernelConfig
-from longalign.boundary import Boundary, State, entry_edges, local_edges
-from longalign.scoring import Scoring
-from longalign.testing import whole_matrix
+from longalign.backends.cuda.device import work_tables
+from longalign.backends.cuda.kernels import fill_edges as edge_kernel
+from longalign.backends.cuda.launch import worklist
+from longalign.model.boundary import Boundary, State, entry_edges, local_edges
+from longalign.model.scoring import Scoring
+from longalign.testing.sweeps import whole_matrix
 
 CONFIG = KernelConfig(False, False, columns=2)
 
@@ -34,8 +36,8 @@ def device_edges(work, grid, threads):
         edge_kernel.build_kernel()[grid, threads](work.even_edges, top, column)
     return [
         (
-            top[fields[layout.TOP_AT] :][: fields[layout.COLS] + 1].tolist(),
-            column[2 * fields[layout.COLUMN_AT] :][: 2 * fields[layout.ROWS]].tolist(),
+            top[fields[work_tables.TOP_AT] :][: fields[work_tables.COLS] + 1].tolist(),
+            column[2 * fields[work_tables.COLUMN_AT] :][: 2 * fields[work_tables.ROWS]].tolist(),
         )
         for fields in work.jobs
     ]

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
 from crossings import CROSSINGS, entries, regular, run_on
 from runs import CPU, Geometry, Pair
 
 from longalign.backends.cuda.backend import CudaBackend
-from longalign.scoring import Scoring
-from longalign.testing_inputs import SCORINGS, matrix_of
-from longalign.testing_traces import FREE_GAPS, TIES
+from longalign.model.scoring import Scoring
+from longalign.testing.inputs import SCORINGS, matrix_of
+from longalign.testing.traces import FREE_GAPS, TIES
 
 
 @pytest.fixture(scope="module")

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-
 from runs import Pair, SmallTiles, small_geometry, using
 
-from longalign import pipeline
 from longalign.backends.cpu import CpuBackend
 from longalign.backends.cuda.backend import CudaBackend
 from longalign.events import Advanced, Event
+from longalign.run import pipeline
 
 PAIR = Pair("ACGTTACGGATCAGGCATTACGACGATTACAGG", "ACGTACGGATCCAGGATTACGTACGATACAGGCC")
 

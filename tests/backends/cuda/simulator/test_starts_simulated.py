@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from longalign.backends.cuda import starting
 from longalign.backends.cuda.backend import CudaBackend
 from longalign.backends.cuda.config import LANES
-from longalign.backends.cuda.start_kernel import COLUMNS, STRIP_WIDTH
-from longalign.reference import ReferenceBackend
-from longalign.scoring import Scoring
-from longalign.testing import whole_matrix
-from longalign.testing_inputs import matrix_of, mutated
-from longalign.testing_starts import StartConformance, assert_same_starts
-from longalign.testing_traces import TIES
+from longalign.backends.cuda.kernels.start_states import COLUMNS, STRIP_WIDTH
+from longalign.backends.cuda.launch import start_states
+from longalign.model.scoring import Scoring
+from longalign.testing.inputs import matrix_of, mutated
+from longalign.testing.reference import ReferenceBackend
+from longalign.testing.start_states import StartConformance, assert_same_starts
+from longalign.testing.sweeps import whole_matrix
+from longalign.testing.traces import TIES
 
 
 class TestStarts(StartConformance):
@@ -50,7 +50,7 @@ def test_several_strips_and_batches_of_rows(scoring, local):
 
 
 def test_as_many_launches_as_memory_asks_for(monkeypatch):
-    monkeypatch.setattr(starting, "_LAUNCH_BYTES", 1 << 13)
+    monkeypatch.setattr(start_states, "_LAUNCH_BYTES", 1 << 13)
     rng = np.random.default_rng(0)
     work = []
     for number, (rows, cols) in enumerate([(3, 2 * STRIP_WIDTH + 9), (5, 5), (40, 9), (33, STRIP_WIDTH)]):

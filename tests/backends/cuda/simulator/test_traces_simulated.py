@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 
 from longalign.backends.base import TraceJob
-from longalign.backends.cuda import tracing
 from longalign.backends.cuda.backend import CudaBackend
 from longalign.backends.cuda.config import LANES
-from longalign.backends.cuda.trace_fill import COLUMNS, STRIP_WIDTH
-from longalign.boundary import State
-from longalign.reference import ReferenceBackend
-from longalign.scoring import Scoring
-from longalign.testing_inputs import (
+from longalign.backends.cuda.device.directions import COLUMNS, STRIP_WIDTH
+from longalign.backends.cuda.launch import traceback
+from longalign.model.boundary import State
+from longalign.model.scoring import Scoring
+from longalign.testing.inputs import (
     mutated,
 )
-from longalign.testing_traces import TIES, TraceConformance, assert_same_path
+from longalign.testing.reference import ReferenceBackend
+from longalign.testing.traces import TIES, TraceConformance, assert_same_path
 
 
 class TestTraces(TraceConformance):
@@ -39,7 +39,7 @@ def leaf(rows: int, cols: int, scoring: Scoring) -> TraceJob:
 
 
 def test_as_many_launches_as_memory_asks_for(monkeypatch):
-    monkeypatch.setattr(tracing, "_LAUNCH_BYTES", 1 << 15)
+    monkeypatch.setattr(traceback, "_LAUNCH_BYTES", 1 << 15)
     work = [leaf(3, 300, Scoring()), leaf(5, 5, TIES), leaf(40, 9, Scoring()), leaf(33, 257, TIES)]
     counts = []
     paths = CudaBackend().trace(work, counts.append)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from longalign.boundary import Edge, IntArray
-from longalign.threads import in_threads
+from longalign.model.boundary import Edge, IntArray
+from longalign.system.threads import in_threads
 
 T = TypeVar("T")
 

@@ -1,0 +1,1 @@
+"""Device functions: what runs on the GPU, from single instructions to the rows of a strip."""

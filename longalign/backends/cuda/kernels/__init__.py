@@ -1,0 +1,1 @@
+"""The four kernels: the sweep, start states, the traceback, and filling edges."""

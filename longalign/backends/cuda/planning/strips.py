@@ -1,0 +1,149 @@
+"""How rectangles are cut into strips and bands, and the order in which warps take these."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longalign.backends.base import SweepJob
+from longalign.backends.cuda.config import STEP_ROWS, KernelConfig
+from longalign.backends.cuda.device import work_tables
+from longalign.model.boundary import IntArray
+from longalign.model.scoring import TOO_MANY_LETTERS
+
+#: More rows than any rectangle has: one band.
+ALL_ROWS = TOO_MANY_LETTERS
+
+
+def count_strips(job: SweepJob, config: KernelConfig) -> int:
+    """How many strips a rectangle is cut into."""
+    width = config.strip_width
+    return sum([-(-(end - start) // width) for start, end in pairwise(_ends(job))])
+
+
+def cut_strips(jobs: Sequence[SweepJob], config: KernelConfig) -> IntArray:
+    """The strips of each rectangle from left to right: every wanted column is the right edge of a strip.
+
+    Between two wanted columns the strips are full and one, the last, is narrower.
+    """
+    spans = [
+        (k, start, end, number if number < len(job.cols) else -1)
+        for k, job in enumerate(jobs)
+        for number, (start, end) in enumerate(pairwise(_ends(job)))
+    ]
+    job, start, end, wanted = np.array(spans, np.int64).T
+    full_width = config.strip_width
+    counts = -(-(end - start) // full_width)
+    of_span, since_start = _runs(counts)
+    first = start[of_span] + since_start * full_width
+    width = np.minimum(full_width, end[of_span] - first)
+    job = job[of_span]
+    strips = np.zeros((len(first), work_tables.STRIP_FIELDS), np.int32)
+    strips[:, work_tables.JOB] = job
+    strips[:, work_tables.FIRST_COLUMN], strips[:, work_tables.WIDTH] = first, width
+    strips[:, work_tables.BEHIND] = (width - 1) // config.columns * STEP_ROWS
+    strips[:, work_tables.WANTED_COLUMN] = -1
+    strips[np.cumsum(counts) - 1, work_tables.WANTED_COLUMN] = wanted
+    strips[:, work_tables.NUMBER] = np.arange(len(job)) - np.searchsorted(job, job)
+    return strips
+
+
+def _ends(job: SweepJob) -> list[int]:
+    return [0, *job.cols] if job.cols and job.cols[-1] == len(job.target) else [0, *job.cols, len(job.target)]
+
+
+def _runs(lengths: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Of each element of runs that lie end to end: the number of its run, and its place in that."""
+    run = np.repeat(np.arange(len(lengths)), lengths)
+    return run, np.arange(len(run)) - (np.cumsum(lengths) - lengths)[run]
+
+
+def in_bands(strips: IntArray, rows: NDArray[np.int64], config: KernelConfig, band_rows: int) -> IntArray:
+    """The strips of all bands in which they have rows, strip after strip; flags count from the first.
+
+    A strip's first part sweeps `rows` rows, and as many more as its last part is behind. NEXT is the flag of
+    the right neighbour in the band, or -1.
+    """
+    ends = rows + strips[:, work_tables.BEHIND]
+    if band_rows >= ALL_ROWS:
+        return _in_one_band(strips, ends)
+    height = _height(config, band_rows)
+    above = strips[:, work_tables.NUMBER].astype(np.int64) * config.slope
+    first_band = above // height
+    bands = (above + ends - 1) // height - first_band + 1
+    strip, since_first = _runs(bands)
+    entries, band = strips[strip], first_band[strip] + since_first
+    above, ends = above[strip], ends[strip]
+    first, last = (np.clip((band + more) * height - above, 0, ends) for more in (0, 1))
+    flags = np.arange(len(entries))
+    entries[:, work_tables.BAND], entries[:, work_tables.FLAG] = band, flags
+    entries[:, work_tables.FIRST_START], entries[:, work_tables.LAST_START] = first, last
+    entries[1:, work_tables.FLAG_ABOVE], entries[1:, work_tables.DONE_ABOVE] = flags[:-1], (last - first)[:-1]
+
+    right = np.minimum(strip + 1, len(strips) - 1)
+    place = band - first_band[right]
+    is_there = (strips[right, work_tables.NUMBER] > strips[strip, work_tables.NUMBER]) & (place >= 0)
+    is_there &= place < bands[right]
+    entries[:, work_tables.NEXT] = np.where(is_there, (np.cumsum(bands) - bands)[right] + place, -1)
+    return entries
+
+
+def _in_one_band(strips: IntArray, ends: NDArray[np.int64]) -> IntArray:
+    """The same, quickly, where none is interrupted: the other fields are 0."""
+    flags, numbers = np.arange(len(strips)), strips[:, work_tables.NUMBER]
+    strips[:, work_tables.FLAG], strips[:, work_tables.LAST_START] = flags, ends
+    strips[:-1, work_tables.NEXT] = np.where(numbers[1:] > numbers[:-1], flags[1:], -1)
+    strips[-1, work_tables.NEXT] = -1
+    return strips
+
+
+def in_ticket_order(entries: IntArray, config: KernelConfig, band_rows: int) -> IntArray:
+    """In the order of tickets: band after band all first strips, then all second ones, and so on: as many
+    rectangles as possible at a time.
+
+    That keeps every strip behind its left neighbour, and every band behind the one above. Each learns the
+    ticket of its right neighbour.
+    """
+    if band_rows >= ALL_ROWS and entries[-1, work_tables.NUMBER] == len(entries) - 1:
+        # One rectangle, in one band: its flags are tickets.
+        entries[-1, work_tables.NEXT] = work_tables.NO_TICKET
+        return entries
+    turn = (
+        _band_turns(entries, config, band_rows)[entries[:, work_tables.BAND]] + entries[:, work_tables.NUMBER]
+    )
+    order = np.lexsort((entries[:, work_tables.BAND], turn))
+    tickets = np.full(len(order) + 1, work_tables.NO_TICKET, np.int32)
+    tickets[order] = np.arange(len(order))
+    strips = entries[order]
+    strips[:, work_tables.NEXT] = tickets[strips[:, work_tables.NEXT]]
+    return strips
+
+
+def _band_turns(entries: IntArray, config: KernelConfig, band_rows: int) -> NDArray[np.int64]:
+    """The turn in which the first strip of each band is taken; the others of the band follow one a turn.
+
+    As bands slope, each of the first ones ends at the right with strips that are ever shorter. These end one
+    soon after the other, and the strips that warps take next can only begin one a `lag` after the other. So
+    the next band begins there, by turns with them; not sooner, though, than all warps have had a strip or
+    two of this band, as its own strips go on with those.
+    """
+    if band_rows >= ALL_ROWS:
+        return np.zeros(1, np.int64)
+    last_band, last_strip = entries[:, [work_tables.BAND, work_tables.NUMBER]].max(axis=0).tolist()
+    height = _height(config, band_rows)
+    whole = np.minimum(last_strip + 1, np.arange(last_band) * height // config.slope)
+    return np.concatenate([[0], np.cumsum(np.maximum(whole, max(1, height // config.lag)))])
+
+
+def count_bands(rows: int, config: KernelConfig, band_rows: int) -> int:
+    """In how many bands a strip of so many rows is swept, at most: it may begin anywhere in its first one."""
+    height = _height(config, band_rows)
+    return 1 if height == _height(config, ALL_ROWS) else -(-(rows + config.span) // height) + 1
+
+
+def _height(config: KernelConfig, band_rows: int) -> int:
+    """Rows of a band: whole batches."""
+    return max(config.batch, band_rows // config.batch * config.batch)

@@ -1,0 +1,1 @@
+"""For tests: the reference implementation, hypothesis strategies, and conformance suites for back ends."""
