@@ -176,7 +176,7 @@ class DeviceFacts:
     least_chunk: int
     path_share: int
     line_bytes: int
-    line_cells: int
+    max_boundary_cells: int
     strip_width: int
 
     @classmethod
@@ -185,7 +185,7 @@ class DeviceFacts:
         largest, shared = (backend.tile_shape(rows, cols, count) for count in (1, devices))
         return cls(
             largest, shared, backend.least_chunk, backend.path_share, backend.line_bytes,
-            backend.line_cells(), backend.strip_width(*shared),
+            backend.max_boundary_cells(), backend.strip_width(*shared),
         )  # fmt: skip
 
 
@@ -211,15 +211,15 @@ class Backend(Protocol):
     path_share: int
 
     #: The side from which on a square rectangle keeps it busy by itself.
-    busy_chunk: int
+    saturating_side: int
 
     #: Bytes of host memory that the rectangles of one call in phases 2 and 3 may take: so many keep it busy.
-    call_bytes: int
+    host_bytes_per_call: int
 
     #: Bytes of host memory that a boundary cell takes from when it is swept until it is stored, packed.
     line_bytes: int
 
-    def line_cells(self) -> int:
+    def max_boundary_cells(self) -> int:
         """How many boundary cells of one sweep there is room for on the device."""
         ...
 

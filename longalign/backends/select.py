@@ -27,7 +27,7 @@ def open_backends(
         # Imported only when asked for: a machine without CUDA packages need not have them.
         from longalign.backends import cuda
 
-        cuda.make_ready(devices[0] if devices else 0)
+        cuda.preload_driver(devices[0] if devices else 0)
         found = cuda.available()
         if not found and choice == "cuda":
             raise BackendError(f"no usable CUDA device: {cuda.why_unavailable()}")

@@ -22,7 +22,7 @@ from longalign.model.scoring import COST_FIELDS, PAIR_FIELDS
 from longalign.model.sequence import read_sequence
 from longalign.phases.problem import Problem
 from longalign.run.cost_model import Cost, format_seconds, format_share
-from longalign.run.planner import Request, Resources, pace_of, plan, store_budgets
+from longalign.run.planner import Request, Resources, plan, speed_model_of, store_budgets
 from longalign.system.sizes import format_size, round_size
 from longalign.system.threads import processors
 
@@ -95,7 +95,7 @@ def _plan(using: Resources, store: Path | None, whole: SweepJob) -> dict[str, st
         top=whole.top.part(0, tile.j1), left=whole.left.part(0, tile.i1),
     )  # fmt: skip
     [backend] = using.backends
-    cost = pace_of(request, using).cost(grid)
+    cost = speed_model_of(request, using).cost(grid)
     assert cost.phase_1 is not None
     return {
         "tile": f"{tile.i1} x {tile.j1}",

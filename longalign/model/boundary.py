@@ -80,7 +80,7 @@ class Boundary:
 
 
 @dataclass(frozen=True, eq=False)
-class EvenEdge:
+class LinearEdge:
     """An `Edge` on which paths begin, or along which they are one gap: known without a sweep.
 
     H is `corner` at the corner, `first` after a letter, and then `step` >= 0 less with each letter, of which
@@ -118,9 +118,9 @@ class EvenEdge:
         """See `Edge`."""
         return self.h[start:stop], self.gap[start:stop]
 
-    def part(self, start: int, stop: int) -> EvenEdge:
+    def part(self, start: int, stop: int) -> LinearEdge:
         """See `Edge`."""
-        return EvenEdge(stop - start, self.value(start), self.value(start + 1), self.step)
+        return LinearEdge(stop - start, self.value(start), self.value(start + 1), self.step)
 
     def value(self, place: int) -> int:
         """H at this index."""
@@ -211,14 +211,14 @@ def best_of(cells: list[BestCell]) -> BestCell:
     return max(cells, key=lambda cell: cell.rank, default=BestCell())
 
 
-def local_edges(rows: int, cols: int) -> tuple[EvenEdge, EvenEdge]:
+def local_edges(rows: int, cols: int) -> tuple[LinearEdge, LinearEdge]:
     """Top and left boundary of the matrix in local mode: an alignment may begin anywhere."""
-    return EvenEdge(cols, 0, 0, 0), EvenEdge(rows, 0, 0, 0)
+    return LinearEdge(cols, 0, 0, 0), LinearEdge(rows, 0, 0, 0)
 
 
 def entry_edges(
     state: State, rows: int, cols: int, scoring: Scoring, value: int = 0
-) -> tuple[EvenEdge, EvenEdge]:
+) -> tuple[LinearEdge, LinearEdge]:
     """Top and left boundary of a rectangle that every path enters at its upper left corner.
 
     `value` is what the path is worth on entry, in `state`: a path that enters in E can only go on
@@ -233,18 +233,20 @@ def entry_edges(
     run = value - scoring.gap_extend
     blocked, open_ = (NEG_INF, 0), (run, scoring.gap_extend)
     on_top, on_left = (blocked, open_) if state == State.E else (open_, blocked)
-    return EvenEdge(cols, NEG_INF, *on_top), EvenEdge(rows, NEG_INF, *on_left)
+    return LinearEdge(cols, NEG_INF, *on_top), LinearEdge(rows, NEG_INF, *on_left)
 
 
-def gap_edges(state: State, rows: int, cols: int, scoring: Scoring, value: int) -> tuple[EvenEdge, EvenEdge]:
+def gap_edges(
+    state: State, rows: int, cols: int, scoring: Scoring, value: int
+) -> tuple[LinearEdge, LinearEdge]:
     """Top and left boundary of a rectangle at whose upper left corner every path is in H, worth `value`.
 
     If `state` is E it has just taken a letter of a vertical gap, if F of a horizontal one, and can go on with
     that without opening it again.
     """
 
-    def edge(length: int, goes_on: bool) -> EvenEdge:
+    def edge(length: int, goes_on: bool) -> LinearEdge:
         opening = 0 if goes_on else scoring.gap_open
-        return EvenEdge(length, value, value - opening - scoring.gap_extend, scoring.gap_extend)
+        return LinearEdge(length, value, value - opening - scoring.gap_extend, scoring.gap_extend)
 
     return edge(cols, state == State.F), edge(rows, state == State.E)

@@ -33,12 +33,12 @@ def bytes_needed(rows: int, cols: int) -> int:
     return _BYTES_PER_LETTER * (rows + cols)
 
 
-def jobs_at_once(rows: int, cols: int, call_bytes: int) -> int:
+def jobs_at_once(rows: int, cols: int, host_bytes_per_call: int) -> int:
     """How many such rectangles one call may have, at least one."""
-    return max(1, call_bytes // max(1, bytes_needed(rows, cols)))
+    return max(1, host_bytes_per_call // max(1, bytes_needed(rows, cols)))
 
 
-def calls_of(segments: Sequence[Segment], call_bytes: int, most: int) -> list[list[Segment]]:
+def calls_of(segments: Sequence[Segment], host_bytes_per_call: int, most: int) -> list[list[Segment]]:
     """Consecutive segments that take at most so many bytes together, and are at most so many."""
     calls: list[list[Segment]] = []
     room = 0
@@ -46,7 +46,7 @@ def calls_of(segments: Sequence[Segment], call_bytes: int, most: int) -> list[li
         needed = bytes_needed(segment.rows, segment.cols)
         if not calls or needed > room or len(calls[-1]) == most:
             calls.append([])
-            room = call_bytes
+            room = host_bytes_per_call
         calls[-1].append(segment)
         room -= needed
     return calls

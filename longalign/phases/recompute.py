@@ -74,7 +74,7 @@ def _cut_large(
     large = [segment for segment in segments if _is_large(segment, backend)]
     halves = {
         segment: segment.cut(middle)
-        for call in meeting.calls_of(large, backend.call_bytes, len(large))
+        for call in meeting.calls_of(large, backend.host_bytes_per_call, len(large))
         for segment, middle in zip(call, bisect(problem, call, backend, progress), strict=True)
     }
     return [half for segment in segments for half in halves.get(segment, (segment,))]

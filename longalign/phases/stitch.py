@@ -20,7 +20,7 @@ from longalign.model.boundary import State, Waypoint
 from longalign.phases import meeting
 from longalign.phases.lattice import Chunk, StoreLattice
 from longalign.phases.problem import Problem
-from longalign.system.threads import begun, in_threads
+from longalign.system.threads import calls_in_background, in_threads
 
 #: Threads that read edges while chunks are swept. More read no faster, but keep the sweep from beginning.
 _READERS = 4
@@ -47,7 +47,7 @@ def stitch(
     guesses = _guesses(lattice, path[-1], backend)
     preceding: dict[Waypoint, Waypoint] = {}
     front: list[Waypoint] = []
-    room = meeting.jobs_at_once(*lattice.grid.chunk_shape, backend.call_bytes)
+    room = meeting.jobs_at_once(*lattice.grid.chunk_shape, backend.host_bytes_per_call)
     while not problem.is_start(path[-1]):
         front = _front(problem, path[-1], front, guesses, preceding, room)
         preceding.update(zip(front, _go_back(lattice, front, backend, progress), strict=True))
@@ -60,7 +60,7 @@ def stitch(
 
 def _guesses(lattice: StoreLattice, end: Waypoint, backend: Backend) -> list[Waypoint]:
     """Where the path may cross the rows of the lattice, the one nearest to its end last."""
-    if max(lattice.grid.chunk_shape) >= backend.busy_chunk:
+    if max(lattice.grid.chunk_shape) >= backend.saturating_side:
         return []
     return in_threads(lambda i: lattice.peak(i, end.j), [i for i in lattice.grid.row_cuts if 0 < i < end.i])
 
@@ -99,7 +99,7 @@ def _go_back(
     inside = [point for point in points if point.i > 0 and point.j > 0]
     corners = [lattice.corner(point.i, point.j) for point in inside]
     # It takes as long to read the edges of many chunks from a disk as a GPU needs to sweep them.
-    with begun(lambda point: lattice.chunk(point.i, point.j), inside, most=_READERS) as chunks:
+    with calls_in_background(lambda point: lattice.chunk(point.i, point.j), inside, most=_READERS) as chunks:
         halves = [*map(partial(_from_exit, problem), corners, inside)]
         swept = backend.sweep([half.job for half in halves], progress)
         entries = [*map(partial(_entry, problem), chunks(), inside, halves, swept)]

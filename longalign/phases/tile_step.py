@@ -22,7 +22,7 @@ from longalign.phases.wavefront import Wavefront
 from longalign.store import TileRecord
 from longalign.store.codec import Packer, pack
 from longalign.store.start_tables import pack_starts
-from longalign.store.tile_writer import BegunFile
+from longalign.store.tile_writer import TileWriter
 
 _POLL_SECONDS = 0.1
 
@@ -74,7 +74,7 @@ def sweep_tile(
         track_best=problem.is_local,
         of_matrix=True,
     )
-    with lattice.store.begun(tile) as file:
+    with lattice.store.open_writer(tile) as file:
         if lattice.eager:
             record = _swept_with_starts(job, backend, progress, file is not None)
         else:
@@ -83,7 +83,7 @@ def sweep_tile(
     return TileFinished(tile.row, tile.col, tile.cells, perf_counter() - started)
 
 
-def _swept(job: SweepJob, backend: Backend, progress: Progress, file: BegunFile | None) -> TileRecord:
+def _swept(job: SweepJob, backend: Backend, progress: Progress, file: TileWriter | None) -> TileRecord:
     """A tile's record, its lines packed while they come, and written if there is a file for them; `best`
     counts from the tile's corner."""
     packer = partial(Packer, width=job.scoring.difference_bytes, deflates=file is not None)

@@ -48,7 +48,7 @@ class Budget:
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class SpeedModel:
     """How fast a run is: its devices, the first of which alone does phases 2 and 3, and what they sweep.
 
     `known` is False if something else does phase 1, or more in it than `Backend.sweep_seconds` speaks of.
@@ -125,7 +125,7 @@ def format_seconds(seconds: float) -> str:
     return f"{float(f'{max(seconds, 1e-3) / factor:.1g}'):,g} {unit}"
 
 
-def budgets_worth_knowing(cut: Cut, cell_bytes: float, pace: Pace) -> list[Budget]:
+def budgets_worth_knowing(cut: Cut, cell_bytes: float, speed: SpeedModel) -> list[Budget]:
     """The smallest budget that works, the default, and one between if these are far apart; smallest first.
 
     `cell_bytes` is what a stored cell takes. Raises UsageError if none works.
@@ -139,7 +139,7 @@ def budgets_worth_knowing(cut: Cut, cell_bytes: float, pace: Pace) -> list[Budge
         if default > _FAR * smallest:
             between = round_size(isqrt(smallest * default))
             grids[between] = cut(between)
-    return [Budget(size, pace.cost(grids[size]), size == default) for size in sorted(grids)]
+    return [Budget(size, speed.cost(grids[size]), size == default) for size in sorted(grids)]
 
 
 def _smallest(cut: Cut) -> tuple[int, Grid]:

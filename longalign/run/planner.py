@@ -30,7 +30,7 @@ from longalign.model.geometry import (
     too_small,
 )
 from longalign.model.scoring import Scoring
-from longalign.run.cost_model import Budget, Pace, budgets_worth_knowing, in_words
+from longalign.run.cost_model import Budget, SpeedModel, budgets_worth_knowing, in_words
 from longalign.store.manifest import Command, StartStates
 from longalign.system.sizes import format_size, round_size
 
@@ -203,13 +203,13 @@ def _budgets(request: Request, resources: Resources) -> list[Budget]:
     def cut(budget: int | None) -> Grid:
         return _plan(request, replace(resources, store_budget=budget))
 
-    return budgets_worth_knowing(cut, request.cell_bytes, pace_of(request, resources))
+    return budgets_worth_knowing(cut, request.cell_bytes, speed_model_of(request, resources))
 
 
-def pace_of(request: Request, resources: Resources) -> Pace:
+def speed_model_of(request: Request, resources: Resources) -> SpeedModel:
     """How fast a run is."""
     known = not (request.workers or request.is_eager)
-    return Pace(resources.backends, request.scoring, request.local, known, request.is_eager)
+    return SpeedModel(resources.backends, request.scoring, request.local, known, request.is_eager)
 
 
 def _plan(request: Request, resources: Resources) -> Grid:
@@ -229,11 +229,11 @@ def _plan(request: Request, resources: Resources) -> Grid:
     path_share = max(device.path_share for device in devices)
     useful = default_budget(rows, cols, least_chunk, path_share, cell_bytes, fine=fine)
     line_bytes = max(device.line_bytes for device in devices)
-    line_cells = min(device.line_cells for device in devices)
+    max_boundary_cells = min(device.max_boundary_cells for device in devices)
     most_bytes = min(spare // _TILE_SHARE, _LARGEST_TILE)
     # Nothing is swept any more while the last file is written: that had better be a small one.
     last_is_waited_for = stored and workers is None and len(devices) == 1
-    if line_cells < 2 * _SMALLEST_TILE:
+    if max_boundary_cells < 2 * _SMALLEST_TILE:
         raise BackendError("too little device memory is free for the boundaries of even a small tile")
 
     def grids(shape: tuple[int, int]) -> Iterator[Grid]:
@@ -252,7 +252,7 @@ def _plan(request: Request, resources: Resources) -> Grid:
 
     def fits(grid: Grid) -> bool:
         tile_bytes = _tile_bytes(grid, request, line_bytes)
-        return _most_line_cells(grid) <= line_cells and tile_bytes <= most_bytes
+        return _most_boundary_cells(grid) <= max_boundary_cells and tile_bytes <= most_bytes
 
     fewest_cells = 0 if most_bytes == _LARGEST_TILE else _FEWEST_CELLS  # else more memory is of no use
     while (grid := next(filter(fits, grids(shape)), None)) is None:
@@ -287,7 +287,7 @@ def check_memory(grid: Grid, request: Request, resources: Resources) -> None:
     workers = request.workers
     line_bytes = max(device.line_bytes for device in (workers.devices if workers else resources.backends))
     tile = _tile_bytes(grid, request, line_bytes)
-    needed = request.fixed_bytes + _call_bytes(resources)
+    needed = request.fixed_bytes + _host_bytes_per_call(resources)
     if workers is None:
         needed += len(resources.backends) * tile
     else:
@@ -298,7 +298,7 @@ def check_memory(grid: Grid, request: Request, resources: Resources) -> None:
 
 def check_memory_of_paths(request: Request, resources: Resources) -> None:
     """Raise UsageError, with figures, if phases 2 and 3 alone, over a store, need more memory."""
-    _check_memory(request, request.fixed_bytes + _call_bytes(resources), resources.memory)
+    _check_memory(request, request.fixed_bytes + _host_bytes_per_call(resources), resources.memory)
 
 
 def check_disk(grid: Grid, request: Request, missing: float = 1.0) -> None:
@@ -321,9 +321,9 @@ def check_disk(grid: Grid, request: Request, missing: float = 1.0) -> None:
 def _spare_bytes(request: Request, resources: Resources) -> int:
     """Bytes of memory that a device has for its tile. Raises UsageError if not even the letters fit."""
     fixed = request.fixed_bytes
-    _check_memory(request, fixed + _call_bytes(resources), resources.memory)
+    _check_memory(request, fixed + _host_bytes_per_call(resources), resources.memory)
     if request.workers is None:
-        return (resources.memory - fixed - _call_bytes(resources)) // len(resources.backends)
+        return (resources.memory - fixed - _host_bytes_per_call(resources)) // len(resources.backends)
     _check_worker(request, fixed, request.workers)
     return request.workers.memory - fixed
 
@@ -379,7 +379,7 @@ def _check_room(request: Request, least: int, room: int) -> None:
 def _room(request: Request, resources: Resources) -> int:
     """Bytes of memory or disk that a lattice may take if nobody says how many."""
     if request.store_path is None:
-        spare = resources.memory - request.fixed_bytes - _call_bytes(resources)
+        spare = resources.memory - request.fixed_bytes - _host_bytes_per_call(resources)
         return spare // _LATTICE_SHARE
     return int(disk_usage(_existing(request.store_path)).free * _DISK_SHARE)
 
@@ -398,10 +398,10 @@ def _tile_bytes(grid: Grid, request: Request, line_bytes: int) -> int:
     cell_bytes = line_bytes * request.scoring.difference_bytes
     if request.is_eager:
         cell_bytes = 2 * (BYTES_PER_CELL + BYTES_PER_START)
-    return cell_bytes * _most_line_cells(grid)
+    return cell_bytes * _most_boundary_cells(grid)
 
 
-def _most_line_cells(grid: Grid) -> int:
+def _most_boundary_cells(grid: Grid) -> int:
     """Boundary cells of a tile, at most."""
     if grid.cells == 0:
         return 0
@@ -415,9 +415,9 @@ def _lattice_cells(grid: Grid, tile: Tile) -> int:
     return stored_cells(tile.i1 - tile.i0, tile.j1 - tile.j0, *lines)
 
 
-def _call_bytes(resources: Resources) -> int:
+def _host_bytes_per_call(resources: Resources) -> int:
     """Bytes of memory that phases 2 and 3 need beside the lattice; they run on the first device."""
-    return resources.backends[0].call_bytes
+    return resources.backends[0].host_bytes_per_call
 
 
 def _check_memory(request: Request, needed: int, memory: int) -> None:

@@ -16,7 +16,7 @@ from longalign.model.geometry import Tile
 from longalign.store.codec import PackedLines
 from longalign.store.deflated import deflated
 from longalign.store.start_tables import PackedStarts
-from longalign.store.tile_writer import BegunFile
+from longalign.store.tile_writer import TileWriter
 
 
 class DamagedFile(StoreError):
@@ -72,7 +72,7 @@ class Store(Protocol):
     Reading may raise DamagedFile (of a tile: DamagedTile); dropping or writing that item mends it.
     """
 
-    def begun(self, tile: Tile) -> AbstractContextManager[BegunFile | None]:
+    def open_writer(self, tile: Tile) -> AbstractContextManager[TileWriter | None]:
         """The file that the tile will have, while it is swept; None where tiles stay in memory.
 
         Lines that go to a file had best come deflated, and it had best follow them. The tile is to be put in

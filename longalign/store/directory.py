@@ -64,7 +64,7 @@ from longalign.store.lock import Lock
 from longalign.store.manifest import Command, Manifest, SequenceRecord
 from longalign.store.refusals import is_there, refused_as
 from longalign.store.start_tables import PackedStarts
-from longalign.store.tile_writer import BegunFile
+from longalign.store.tile_writer import TileWriter
 
 if TYPE_CHECKING:
     import h5py
@@ -84,7 +84,7 @@ class DirectoryStore:
         self._run = np.bytes_(manifest.run)
         self._found: dict[Path, tuple[_Stamp, dict[str, Any]]] = {}
         self._finding = ThreadLock()
-        self._begun: dict[tuple[int, int], BegunFile] = {}
+        self._writers: dict[tuple[int, int], TileWriter] = {}
 
     @classmethod
     def exists(cls, path: Path) -> bool:
@@ -237,16 +237,16 @@ class DirectoryStore:
         return is_there(self.path / "path.h5") or any(map(self.has_tile, self.manifest.grid.tiles()))
 
     @contextmanager
-    def begun(self, tile: Tile) -> Iterator[BegunFile]:
+    def open_writer(self, tile: Tile) -> Iterator[TileWriter]:
         key = tile.row, tile.col
-        begun = BegunFile(partial(self._new, self.tile_path(*key)))
-        self._begun[key] = begun
+        writer = TileWriter(partial(self._new, self.tile_path(*key)))
+        self._writers[key] = writer
         try:
-            yield begun
+            yield writer
         except BaseException:
-            if self._begun.get(key) is begun:
-                del self._begun[key]
-            begun.abandon()
+            if self._writers.get(key) is writer:
+                del self._writers[key]
+            writer.abandon()
             raise
 
     def put_tile(self, tile: Tile, record: TileRecord) -> None:
@@ -258,11 +258,11 @@ class DirectoryStore:
             if (packed := getattr(record, side)) is not None
             for name, words in known.items()
         }
-        begun = self._begun.pop((tile.row, tile.col), None) or BegunFile(partial(self._new, path))
-        if not begun.is_of({name: values for name, (values, *_) in datasets.items()}):
-            begun.abandon()
-            begun = BegunFile(partial(self._new, path))
-        with begun.finished() as file:
+        writer = self._writers.pop((tile.row, tile.col), None) or TileWriter(partial(self._new, path))
+        if not writer.is_of({name: values for name, (values, *_) in datasets.items()}):
+            writer.abandon()
+            writer = TileWriter(partial(self._new, path))
+        with writer.finished() as file:
             say(file, "description", "boundaries of one tile: cells i0 < i <= i1, j0 < j <= j1")
             say(file, "units", "letters")
             for name in ("i0", "i1", "j0", "j1"):
@@ -270,7 +270,7 @@ class DirectoryStore:
             for name in ("score", "i", "j"):
                 file.attrs[f"best_{name}"] = getattr(record.best, name)
             for name, (values, description, units) in datasets.items():
-                describe(begun.finish(name, values), description, units)
+                describe(writer.finish(name, values), description, units)
         self._found.pop(path, None)
         with suppress(StoreError):  # whoever reads it notices, and mends it
             self._find_lines(tile)

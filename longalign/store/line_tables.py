@@ -97,11 +97,11 @@ class DeflatingTable(NarrowTable):
         super().__init__(lines, length, dtype)
         block = min(length, max(_LEAST, min(hdf5_filters.LENGTH, -(-length // _BLOCKS_A_LINE))))
         self.deflated = DeflatedArray.empty((lines, length), dtype, block)
-        self._begun = np.empty((lines, block), dtype)
+        self._open_blocks = np.empty((lines, block), dtype)
         self._crcs = [0] * lines
 
     def _keep(self, line: int, start: int, values: IntArray) -> None:
-        block, begun, end = self.deflated.length, self._begun[line], self._shape[1]
+        block, values_so_far, end = self.deflated.length, self._open_blocks[line], self._shape[1]
         narrow = values.astype(self._dtype)
         taken = 0
         while taken < len(values):
@@ -109,16 +109,16 @@ class DeflatingTable(NarrowTable):
             count = min(block - at, len(values) - taken)
             piece = narrow[taken : taken + count]
             crc = checksum(piece, self._crcs[line] if at else 0)
-            begun[at : at + count] = piece
+            values_so_far[at : at + count] = piece
             taken += count
             if at + count == block or start + taken == end:
-                self.deflated.put((line, (start + taken - 1) // block), begun[: at + count], crc)
+                self.deflated.put((line, (start + taken - 1) // block), values_so_far[: at + count], crc)
             self._crcs[line] = crc
 
     def _kept(self, line: int, stop: int) -> NDArray[np.signedinteger[Any]]:
         whole = stop // self.deflated.length * self.deflated.length
         deflated: NDArray[np.signedinteger[Any]] = self.deflated[line, :whole]
-        return np.concatenate([deflated, self._begun[line, : stop - whole]])
+        return np.concatenate([deflated, self._open_blocks[line, : stop - whole]])
 
     def _all(self) -> DeflatedArray:
         return self.deflated

@@ -27,7 +27,7 @@ class MemoryStore:
         self._path: tuple[list[Waypoint], bool] = ([], False)
         self._pieces: dict[int, Piece] = {}
 
-    def begun(self, tile: Tile) -> AbstractContextManager[None]:
+    def open_writer(self, tile: Tile) -> AbstractContextManager[None]:
         return nullcontext()
 
     def has_tile(self, tile: Tile) -> bool:

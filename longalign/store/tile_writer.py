@@ -26,7 +26,7 @@ class _Abandoned(Exception):
     """Ends a file that is not wanted."""
 
 
-class BegunFile:
+class TileWriter:
     """A file that `new` gives when there is something to write. Blocks may come from several threads.
 
     An error before the end is raised at the end, by `finished`.

@@ -17,7 +17,7 @@ from types import TracebackType
 from longalign.model.boundary import Waypoint
 from longalign.model.geometry import Tile
 from longalign.store.base import Piece, Store, TileRecord
-from longalign.store.tile_writer import BegunFile
+from longalign.store.tile_writer import TileWriter
 from longalign.system.threads import WorkerThreads
 
 #: Seconds by which a write is put off: with threads at work, a sweep begins in less.
@@ -60,8 +60,8 @@ class WriteBehind:
         if error is None:
             self.flush()
 
-    def begun(self, tile: Tile) -> AbstractContextManager[BegunFile | None]:
-        return self._store.begun(tile)
+    def open_writer(self, tile: Tile) -> AbstractContextManager[TileWriter | None]:
+        return self._store.open_writer(tile)
 
     def put_tile(self, tile: Tile, record: TileRecord) -> None:
         key, hurry = (tile.row, tile.col), Event()

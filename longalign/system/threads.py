@@ -140,12 +140,12 @@ def in_threads(function: Callable[..., T], *arguments: Iterable[Any]) -> list[T]
     calls = list(zip(*arguments, strict=True))
     if len(calls) <= 1:
         return [function(*call) for call in calls]
-    with begun(function, *zip(*calls, strict=True)) as results:
+    with calls_in_background(function, *zip(*calls, strict=True)) as results:
         return results()
 
 
 @contextmanager
-def begun(
+def calls_in_background(
     function: Callable[..., T], *arguments: Iterable[Any], most: int = MOST_THREADS
 ) -> Iterator[Callable[[], list[T]]]:
     """The same, while the caller does something else: gives a function that waits for the results.

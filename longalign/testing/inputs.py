@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from longalign.errors import InputError
 from longalign.model.alignment import Lengths, Op, Ops, uses_query, uses_target
 from longalign.model.alphabet import AMBIGUOUS_IN_QUERY, AMBIGUOUS_IN_TARGET, Codes
-from longalign.model.boundary import Boundary, Edge, EvenEdge, IntArray
+from longalign.model.boundary import Boundary, Edge, IntArray, LinearEdge
 from longalign.model.scoring import LARGEST_PARAMETER, NEG_INF, Scoring
 from longalign.model.substitution_matrix import LARGEST_ALPHABET, SubstitutionMatrix
 
@@ -216,8 +216,8 @@ def entry_range(scoring: Scoring, rows: int, cols: int) -> tuple[int, int]:
 
 
 def edge_source(edge: Edge) -> str:
-    """Python that builds an edge, given numpy, Boundary and EvenEdge."""
-    if isinstance(edge, EvenEdge):
+    """Python that builds an edge, given numpy, Boundary and LinearEdge."""
+    if isinstance(edge, LinearEdge):
         return repr(edge)
     h, gap = (f"np.array({values.tolist()}, np.int32)" for values in (edge.h, edge.gap))
     return f"Boundary({h}, {gap})"

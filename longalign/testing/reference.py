@@ -76,9 +76,9 @@ class ReferenceBackend:
     """The oracle as a back end, for the conformance suites and for tests of the phases."""
 
     name = "reference"
-    least_chunk, busy_chunk = 1, 4
+    least_chunk, saturating_side = 1, 4
     path_share = 40
-    call_bytes = 256 << 20
+    host_bytes_per_call = 256 << 20
     line_bytes = 16
 
     def sweep(self, jobs: Sequence[SweepJob], progress: Progress = no_progress) -> list[SweepResult]:
@@ -88,7 +88,7 @@ class ReferenceBackend:
             progress(job.cells)
         return results
 
-    def line_cells(self) -> int:
+    def max_boundary_cells(self) -> int:
         return sys.maxsize
 
     def can_trace(self, rows: int, cols: int) -> bool:

@@ -94,7 +94,7 @@ def _boundary_differences(where: str, got: Boundary, want: Boundary) -> Iterator
 
 def job_source(job: SweepJob) -> str:
     """Python that builds the job, given numpy, SweepJob, Scoring, SubstitutionMatrix, Boundary,
-    EvenEdge and `reference.encode`."""
+    LinearEdge and `reference.encode`."""
     lines = [
         f"query={codes_source(job.query)}",
         f"target={codes_source(job.target)}",

@@ -61,7 +61,7 @@ class SmallTiles:
         self.leaf = leaf
         self.swept = 0
         self.name = self.inner.name
-        self.least_chunk, self.busy_chunk = self.inner.least_chunk, self.inner.busy_chunk
+        self.least_chunk, self.saturating_side = self.inner.least_chunk, self.inner.saturating_side
         self.path_share, self.line_bytes = self.inner.path_share, self.inner.line_bytes
 
     def sweep(self, jobs: Sequence[SweepJob], progress: Progress = no_progress) -> list[SweepResult]:
@@ -70,11 +70,11 @@ class SmallTiles:
         return results
 
     @property
-    def call_bytes(self) -> int:
-        return min(self.inner.call_bytes, recompute.GROUP_BYTES)
+    def host_bytes_per_call(self) -> int:
+        return min(self.inner.host_bytes_per_call, recompute.GROUP_BYTES)
 
-    def line_cells(self) -> int:
-        return self.inner.line_cells()
+    def max_boundary_cells(self) -> int:
+        return self.inner.max_boundary_cells()
 
     def can_trace(self, rows: int, cols: int) -> bool:
         return rows * cols <= self.leaf

@@ -13,7 +13,7 @@ from longalign.backends.base import SweepJob
 from longalign.model.boundary import (
     BestCell,
     Boundary,
-    EvenEdge,
+    LinearEdge,
     State,
     best_of,
     entry_edges,
@@ -57,7 +57,7 @@ def test_a_part_has_its_own_corner_and_leaves_the_whole_alone():
 
 
 @given(
-    st.builds(EvenEdge, st.integers(1, 30), *[st.integers(-(2**30), 2**30)] * 2, st.integers(0, 99)),
+    st.builds(LinearEdge, st.integers(1, 30), *[st.integers(-(2**30), 2**30)] * 2, st.integers(0, 99)),
     st.data(),
 )
 def test_an_even_edge_is_like_one_of_its_values(edge, data):

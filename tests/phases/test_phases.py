@@ -163,9 +163,9 @@ def test_an_alignment_that_is_not_worth_its_score_is_an_internal_error(tmp_path,
 class Counting(SmallTiles):
     """Counts the calls, not the rectangles; says what it says about small chunks."""
 
-    def __init__(self, busy_chunk):
+    def __init__(self, saturating_side):
         super().__init__(inner=CPU)
-        self.busy_chunk = busy_chunk
+        self.saturating_side = saturating_side
         self.calls = 0
 
     def sweep(self, jobs, progress=no_progress):
@@ -176,9 +176,9 @@ class Counting(SmallTiles):
 SERIAL, GUESSING = 1, 10**6
 
 
-def stitched(lattice, end, busy_chunk):
+def stitched(lattice, end, saturating_side):
     """The path, and how many calls of the back end it took."""
-    backend = Counting(busy_chunk)
+    backend = Counting(saturating_side)
     return stitch(lattice, [end], backend), backend.calls
 
 

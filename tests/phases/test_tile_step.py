@@ -35,7 +35,7 @@ from longalign.store import DirectoryStore, Manifest, MemoryStore, Store
 from longalign.store.base import DamagedTile, TileRecord
 from longalign.store.deflated import DeflatedArray
 from longalign.store.manifest import SequenceRecord
-from longalign.store.tile_writer import BegunFile
+from longalign.store.tile_writer import TileWriter
 from longalign.store.write_behind import WriteBehind
 from longalign.testing.reference import ReferenceBackend
 
@@ -106,13 +106,13 @@ def test_any_number_of_workers_makes_the_same_tiles(want, workers):
 
 def test_blocks_go_to_the_file_of_a_tile_while_it_is_swept(tmp_path, monkeypatch):
     followed: list[tuple[str, int]] = []
-    follow = BegunFile.follow
+    follow = TileWriter.follow
 
     def note(self, name, array):
         follow(self, name, array)
         array.followers.append(lambda place: followed.append((name, place[0])))
 
-    monkeypatch.setattr(BegunFile, "follow", note)
+    monkeypatch.setattr(TileWriter, "follow", note)
     with new_store(tmp_path / "s") as store:
         lattice = lattice_in(store)
         sweep_tile(lattice, ReferenceBackend(), GRID.tile(0, 0))

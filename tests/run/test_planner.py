@@ -23,12 +23,20 @@ from longalign.model.scoring import Scoring
 from longalign.model.sequence import Sequence, read_sequence
 from longalign.run import pipeline
 from longalign.run.cost_model import format_seconds, path_share
-from longalign.run.planner import Request, Resources, check_disk, check_memory, pace_of, plan, store_budgets
+from longalign.run.planner import (
+    Request,
+    Resources,
+    check_disk,
+    check_memory,
+    plan,
+    speed_model_of,
+    store_budgets,
+)
 from longalign.system.sizes import format_size, parse_size, round_size
 from longalign.testing.reference import ReferenceBackend
 
 MB = 1 << 20
-CALL_BYTES = ReferenceBackend.call_bytes
+CALL_BYTES = ReferenceBackend.host_bytes_per_call
 lengths = st.one_of(st.integers(1, 10**4), st.integers(1, 10**8))
 commands = st.sampled_from(["align", "score"])
 memories = st.integers(700 * MB, 1 << 40)
@@ -425,7 +433,7 @@ def test_the_time_of_phase_1_grows_with_cells_and_shrinks_with_devices():
     def cost(length, devices=1):
         side = length * devices // 40
         using = Resources([Timed((side, side))] * devices, 1 << 40)
-        return pace_of(Request(1, 1), using).cost(plan(Request(length, length, "align", None), using))
+        return speed_model_of(Request(1, 1), using).cost(plan(Request(length, length, "align", None), using))
 
     alone = cost(10**6)
     assert alone.phase_1 == pytest.approx(10**3, rel=0.01)

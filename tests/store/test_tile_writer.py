@@ -25,7 +25,7 @@ from longalign.store import files as store_files
 from longalign.store.base import DamagedTile
 from longalign.store.codec import NO_LINES, Packer
 from longalign.store.manifest import SequenceRecord
-from longalign.store.tile_writer import BegunFile
+from longalign.store.tile_writer import TileWriter
 
 LENGTH = 20_000
 GRID = Grid((0, 1, 2, LENGTH), (0, LENGTH), (0, LENGTH), (0, LENGTH))
@@ -53,9 +53,9 @@ def packer(lines: list[Boundary], *, deflates: bool) -> Packer:
     return Packer(range(1, len(lines) + 1), corners, LENGTH, deflates=deflates)
 
 
-def follow(begun: BegunFile, rows: Packer) -> None:
+def follow(writer: TileWriter, rows: Packer) -> None:
     for name, array in rows.deflated().items():
-        begun.follow(f"rows/{name}", array)
+        writer.follow(f"rows/{name}", array)
 
 
 def record(packed) -> TileRecord:
@@ -76,8 +76,8 @@ def rows_of(store: DirectoryStore, lines: list[Boundary]) -> list[tuple[list[int
 def test_blocks_are_in_the_file_before_the_sweep_ends_and_the_file_is_right(store, steepest):
     lines = [line(0), line(1, steepest)]
     rows = packer(lines, deflates=True)
-    with store.begun(TILE) as begun:
-        follow(begun, rows)
+    with store.open_writer(TILE) as writer:
+        follow(writer, rows)
         assert not unfinished(store)
         rows.put(0, 0, lines[0].h[1:], lines[0].gap[1:])
         [file] = unfinished(store)
@@ -103,11 +103,11 @@ def test_a_buffer_that_is_changed_in_memory_is_noticed_on_reading(store, name):
     """The checksum is that of the values as they came."""
     values, other = line(0), line(1)
     rows = packer([values, other], deflates=True)
-    with store.begun(TILE) as begun:
-        follow(begun, rows)
+    with store.open_writer(TILE) as writer:
+        follow(writer, rows)
         rows.put(1, 0, other.h[1:], other.gap[1:])
         rows.put(0, 0, values.h[1:101], values.gap[1:101])
-        getattr(rows, f"_{name}")._begun[0, 0] ^= 1
+        getattr(rows, f"_{name}")._open_blocks[0, 0] ^= 1
         rows.put(0, 100, values.h[101:], values.gap[101:])
         store.put_tile(TILE, record(rows.packed()))
     with pytest.raises(DamagedTile, match=r"r00000c00000.h5: damaged: .*CRC-32"):
@@ -121,9 +121,9 @@ def test_nothing_is_left_of_the_file_of_a_sweep_that_fails(store, error):
     write: list[Callable[[tuple[int, int]], None]] = []
 
     def sweep():
-        with store.begun(TILE) as begun:
-            follow(begun, rows)
-            begun.follow("cols/steps", late.deflated()["steps"])
+        with store.open_writer(TILE) as writer:
+            follow(writer, rows)
+            writer.follow("cols/steps", late.deflated()["steps"])
             rows.put(0, 0, lines[0].h[1:], lines[0].gap[1:])
             assert unfinished(store)
             write.extend(late.deflated()["steps"].followers)
@@ -148,8 +148,8 @@ def test_a_disk_that_is_full_meanwhile_is_heard_of_at_the_end(store, monkeypatch
 
     monkeypatch.setattr(store_files._Forgiving, "write", refuse)
     rows = packer([line(0)], deflates=True)
-    with store.begun(TILE) as begun:
-        follow(begun, rows)
+    with store.open_writer(TILE) as writer:
+        follow(writer, rows)
         rows.put(0, 0, line(0).h[1:], line(0).gap[1:])
         with pytest.raises(StoreError, match=r"r00000c00000.h5: cannot be written: No space left"):
             store.put_tile(TILE, record(rows.packed()))
@@ -239,8 +239,8 @@ def test_an_error_while_blocks_are_written_is_heard_of_at_the_end(store, monkeyp
         raise RuntimeError("HDF5 has lost its way")
 
     rows = packer([line(0)], deflates=True)
-    with store.begun(TILE) as begun:
-        follow(begun, rows)
+    with store.open_writer(TILE) as writer:
+        follow(writer, rows)
         with monkeypatch.context() as patch:
             patch.setattr("longalign.store.tile_writer.write_block", fail)
             rows.put(0, 0, line(0).h[1:], line(0).gap[1:])
@@ -253,9 +253,9 @@ def test_an_error_while_blocks_are_written_is_heard_of_at_the_end(store, monkeyp
 def test_blocks_that_came_before_they_were_followed_are_in_the_file_too(store):
     lines = [line(0), line(1)]
     rows = packer(lines, deflates=True)
-    with store.begun(TILE) as begun:
+    with store.open_writer(TILE) as writer:
         rows.put(0, 0, lines[0].h[1:], lines[0].gap[1:])
-        follow(begun, rows)
+        follow(writer, rows)
         rows.put(1, 0, lines[1].h[1:], lines[1].gap[1:])
         store.put_tile(TILE, record(rows.packed()))
     assert rows_of(store, lines) == [(row.h.tolist(), row.gap.tolist()) for row in lines]
@@ -264,8 +264,8 @@ def test_blocks_that_came_before_they_were_followed_are_in_the_file_too(store):
 def test_lines_that_are_not_complete_are_no_tile(store):
     lines = [line(0), line(1)]
     rows = packer(lines, deflates=True)
-    with store.begun(TILE) as begun:
-        follow(begun, rows)
+    with store.open_writer(TILE) as writer:
+        follow(writer, rows)
         rows.put(0, 0, lines[0].h[1:], lines[0].gap[1:])
         with pytest.raises(TypeError):
             store.put_tile(TILE, record(rows.packed()))
@@ -277,12 +277,12 @@ def test_lines_that_are_not_complete_are_no_tile(store):
 def test_what_has_been_written_does_not_stay_in_memory(store, steepest):
     values = line(0, steepest)
     rows = packer([values], deflates=True)
-    with store.begun(TILE) as begun:
-        follow(begun, rows)
+    with store.open_writer(TILE) as writer:
+        follow(writer, rows)
         rows.put(0, 0, values.h[1:10_001], values.gap[1:10_001])
         rows.put(0, 10_000, values.h[10_001:], values.gap[10_001:])
         store.put_tile(TILE, record(rows.packed()))
-    del begun
+    del writer
     streams = weakref.ref(rows.deflated()["steps"].streams)
     gc.disable()
     try:

@@ -11,7 +11,7 @@ from hypothesis import given
 
 from longalign.backends.base import SweepJob, SweepResult, no_progress
 from longalign.errors import InputError
-from longalign.model.boundary import BestCell, Boundary, EvenEdge  # noqa: F401 - for the source of a job
+from longalign.model.boundary import BestCell, Boundary, LinearEdge  # noqa: F401 - for the source of a job
 from longalign.model.scoring import NEG_INF, UNREACHABLE, Scoring
 from longalign.model.substitution_matrix import SubstitutionMatrix  # noqa: F401 - for the source of a job
 from longalign.testing.inputs import (

@@ -90,9 +90,9 @@ class CpuBackend:
     """
 
     name = "cpu"
-    least_chunk, busy_chunk = 1024, 4096
+    least_chunk, saturating_side = 1024, 4096
     path_share = 40
-    call_bytes = 256 << 20
+    host_bytes_per_call = 256 << 20
     line_bytes = 16  # as it is swept, as two int32, and packed and on its way into a file
 
     def __init__(
@@ -128,7 +128,7 @@ class CpuBackend:
             results.update(zip(places, plan.results(), strict=True))
         return [results[k].delivered(job) for k, job in enumerate(jobs)]
 
-    def line_cells(self) -> int:
+    def max_boundary_cells(self) -> int:
         """See `longalign.backends.base.Backend`: as many as there is host memory for."""
         return sys.maxsize
 

@@ -6,6 +6,6 @@ Device functions are closures over a `KernelConfig`, made by `make_...`. Where m
 what such a factory makes, it is cached: Numba then types and lowers each device function once for a kernel.
 """
 
-from longalign.backends.cuda.devices import Device, available, make_ready, why_unavailable
+from longalign.backends.cuda.devices import Device, available, preload_driver, why_unavailable
 
-__all__ = ["Device", "available", "make_ready", "why_unavailable"]
+__all__ = ["Device", "available", "preload_driver", "why_unavailable"]

@@ -49,7 +49,7 @@ def _kernel(config: KernelConfig) -> Any:
 
 @cache
 def _edge_filler() -> Any:
-    """The kernel that fills in even edges, likewise."""
+    """The kernel that fills in linear edges, likewise."""
     kernel = edge_kernel.build_kernel()
     kernel._cache = CudaCache("edges")
     return kernel
@@ -92,9 +92,9 @@ class CudaBackend:
 
     #: A warp takes as long for a strip, and the next one starts a little later: the length of a side counts.
     #: Of smaller chunks, boundaries would come faster than threads pack and deflate them.
-    least_chunk, busy_chunk = 49_152, 1 << 20
+    least_chunk, saturating_side = 49_152, 1 << 20
     path_share = 52  # chunks are swept at half the speed of tiles
-    call_bytes = 1 << 30
+    host_bytes_per_call = 1 << 30
     line_bytes = 3  # deflated at once: its own, and those of the tile before; without a file, plain
 
     def __init__(
@@ -132,10 +132,10 @@ class CudaBackend:
                 results.update(zip(members, swept, strict=True))
         return [results[k] for k in range(len(jobs))]
 
-    def line_cells(self) -> int:
+    def max_boundary_cells(self) -> int:
         """See `longalign.backends.base.Backend`."""
         with self._current():
-            return device_memory.line_cells(self._kept().free_bytes())
+            return device_memory.max_boundary_cells(self._kept().free_bytes())
 
     def can_trace(self, rows: int, cols: int) -> bool:
         """See `longalign.backends.base.Backend`."""
@@ -252,10 +252,10 @@ class CudaBackend:
         blocks = max(sweep_launch.LEAST_BLOCKS, min(resident, -(-len(work.strips) // config.warps)))
         own = workspace.memory_of_warps(blocks * config.warps * config.warp_values)
         buffers = device_memory.DeviceBuffers(work, block, own, workspace)
-        if len(work.even_edges):
+        if len(work.linear_edges):
             fill = _compiled(_edge_filler(), edge_kernel.SIGNATURE)
             threads = config.warps * LANES
-            grid = edge_kernel.grid_for(work.even_edges, threads, sweep_launch.LEAST_BLOCKS)
+            grid = edge_kernel.grid_for(work.linear_edges, threads, sweep_launch.LEAST_BLOCKS)
             fill[grid, threads, workspace.stream](*buffers.edges)
         with Download(jobs, work, buffers.lines, buffers.flags, workspace) as download:
             reported = sweep_launch.run(

@@ -25,7 +25,7 @@ class Device:
     compute_capability: tuple[int, int]
 
 
-def make_ready(index: int) -> None:
+def preload_driver(index: int) -> None:
     """Begin to start the driver, if there is one, and a GPU.
 
     Another thread does so, in a few tenths of a second, while this one imports the CUDA packages; whoever

@@ -42,7 +42,7 @@ def calls_of(driver: Driver | None, monkeypatch, index: int = 0) -> list[tuple[o
     monkeypatch.delenv("NUMBA_ENABLE_CUDASIM", raising=False)
     monkeypatch.setattr(devices, "_driver", lambda: driver)
     before = set(enumerate())
-    devices.make_ready(index)
+    devices.preload_driver(index)
     for thread in set(enumerate()) - before - {current_thread()}:
         thread.join()
     return driver.calls if driver else []
@@ -68,7 +68,7 @@ def test_a_simulated_gpu_needs_no_driver(monkeypatch):
     driver = Driver()
     monkeypatch.setattr(devices, "_driver", lambda: driver)
     monkeypatch.setenv("NUMBA_ENABLE_CUDASIM", "1")
-    devices.make_ready(0)
+    devices.preload_driver(0)
     assert driver.calls == []
 
 
@@ -99,4 +99,4 @@ def test_what_the_driver_s_own_package_raises_is_an_error_of_the_device(monkeypa
     cuda_backend.name, cuda_backend._device = "cuda:0", devices.Device(0, "a GPU", (9, 0))
     monkeypatch.setattr(backend, "cuda", SimpleNamespace(gpus=Full()))
     with pytest.raises(expected, match=r"CUDA_ERROR_OUT_OF_MEMORY"):
-        cuda_backend.line_cells()
+        cuda_backend.max_boundary_cells()

@@ -15,11 +15,11 @@ from runs import SmallTiles
 
 from longalign.backends.base import SweepJob
 from longalign.backends.cuda.planning.strips import ALL_ROWS
-from longalign.model.boundary import Boundary, EvenEdge, State, entry_edges, local_edges
+from longalign.model.boundary import Boundary, LinearEdge, State, entry_edges, local_edges
 from longalign.model.geometry import plan_grid
 from longalign.model.scoring import NEG_INF, Scoring
 from longalign.model.substitution_matrix import LARGEST_ALPHABET, SubstitutionMatrix
-from longalign.run.planner import Request, Resources, pace_of, plan
+from longalign.run.planner import Request, Resources, plan, speed_model_of
 from longalign.testing.inputs import (
     mutated,
 )
@@ -274,7 +274,7 @@ def test_a_fall_over_several_pieces_is_seen(monkeypatch):
 )
 def test_an_even_edge_is_as_smooth_as_its_values(length, corner, first, step, scoring):
     first = corner + first if NEG_INF not in (corner, first) else first
-    even = EvenEdge(length, corner, first, 0 if first == NEG_INF else step)
+    even = LinearEdge(length, corner, first, 0 if first == NEG_INF else step)
     assert packed_range.is_smooth(even, scoring) == packed_range.is_smooth(
         Boundary(even.h, even.gap), scoring
     )
@@ -414,7 +414,7 @@ class Gpu(SmallTiles):
 )
 def test_phases_were_measured_to_take_about_what_is_expected(size, pair):
     using = Resources([Gpu()], 64 << 30)
-    cost = pace_of(Request(1, 1), using).cost(plan(Request(*size, "align", None), using))
+    cost = speed_model_of(Request(1, 1), using).cost(plan(Request(*size, "align", None), using))
     runs = json.loads((RESULTS / "phases_cuda.json").read_text())["runs"]
     [phases] = [run["phases"] for run in runs if run["pair"] == pair]
     assert 1 / 2 < cost.phase_1 / phases["score"] < 2
@@ -439,7 +439,7 @@ def test_where_taller_tiles_do_not_fit_they_are_equal_rather_than_more(tmp_path,
 def test_what_phase_1_is_expected_to_take_counts_a_short_last_tile_as_such(tmp_path):
     gpu = Gpu()
     grid = plan(Request(21_600_000, 21_600_000, "align", tmp_path), Resources([gpu], 64 << 30))
-    cost = pace_of(Request(1, 1), Resources([gpu], 64 << 30)).cost(grid)
+    cost = speed_model_of(Request(1, 1), Resources([gpu], 64 << 30)).cost(grid)
     sizes = [(tile.i1 - tile.i0, tile.j1 - tile.j0) for tile in grid.tiles()]
     each = [gpu.sweep_seconds(*size, Scoring(), True) for size in sizes]
     assert cost.phase_1 == pytest.approx(sum(each), rel=0.01)

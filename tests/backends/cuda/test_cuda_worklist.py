@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from longalign.model.boundary import BestCell, Boundary, EvenEdge
+from longalign.model.boundary import BestCell, Boundary, LinearEdge
 from longalign.model.scoring import NEG_INF, Scoring
 from longalign.store.codec import pack
 from longalign.testing.inputs import (
@@ -65,7 +65,7 @@ def test_a_strip_comes_after_its_left_neighbour_and_rectangles_take_turns():
 
 
 def test_the_kernel_is_told_where_paths_begin_all_along_the_top_edge():
-    fresh, below = job(5, 300), job(5, 300, top=EvenEdge(300, -4, -5, 1))
+    fresh, below = job(5, 300), job(5, 300, top=LinearEdge(300, -4, -5, 1))
     given = job(5, 300, top=Boundary(np.zeros(301, np.int32), np.full(301, NEG_INF, np.int32)))
     work = worklist.build([fresh, below, given], CONFIG)
     assert list(work.jobs[:, work_tables.FRESH]) == [1, 0, 0]
@@ -201,7 +201,7 @@ def test_long_edges_are_copied_in_pieces(monkeypatch, packed):
     edge = Boundary(h, gap)
     if packed:
         edge = pack([9], [edge]).part(9, 0, 30)
-    even = EvenEdge(30, int(h[0]), 0, 0)
+    even = LinearEdge(30, int(h[0]), 0, 0)
     sides = [replace(job(30, 30), top=edge, left=even), replace(job(30, 30), top=even, left=edge)]
     top, column = (worklist.build([side], CONFIG) for side in sides)
     assert top.top.view(np.int32).tolist() == np.column_stack([h, gap]).ravel().tolist()
@@ -218,7 +218,7 @@ def test_given_edges_are_uploaded_and_even_ones_follow_in_a_table():
     assert (len(work.top), work.top_values) == (11, 11 + 31 + 21)
     assert (len(work.column), work.column_values) == (2 * 7, 2 * (7 + 5 + 6))
     sides = [work_tables.SIDE, work_tables.EDGE_AT, work_tables.LENGTH]
-    assert work.even_edges[:, sides].tolist() == [
+    assert work.linear_edges[:, sides].tolist() == [
         [work_tables.TOP, 11, 30], [work_tables.TOP, 42, 20], [work_tables.LEFT, 7, 5],
         [work_tables.LEFT, 12, 6],
     ]  # fmt: skip

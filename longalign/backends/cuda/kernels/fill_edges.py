@@ -1,4 +1,4 @@
-"""The kernel that fills in even edges: what a few numbers say need not be made on the host, nor uploaded."""
+"""The kernel that fills in linear edges: what a few numbers say need not be made on the host, nor uploaded."""
 
 # mypy: allow-untyped-defs
 # Device functions have the types that numba infers.
@@ -26,7 +26,7 @@ _VALUES_A_THREAD, _MOST_BLOCKS = 16, 1 << 15
 def build_kernel() -> Any:
     """The kernel, compiled at its first launch.
 
-    Its arguments are the table of even edges, and the arrays of top and of left edges as `worklist.WorkList`
+    Its arguments are the table of linear edges, and the arrays of top and of left edges as `worklist.WorkList`
     describes them. Blocks along y take the edges in turn, threads along x the values of an edge.
     """
 
@@ -50,7 +50,7 @@ def build_kernel() -> Any:
 
 
 def grid_for(edges: Any, threads: int, least_blocks: int) -> tuple[int, int]:
-    """The blocks of so many threads, along x and y, for a table of even edges."""
+    """The blocks of so many threads, along x and y, for a table of linear edges."""
     down = min(len(edges), _MOST_BLOCKS)
     longest = int(edges[:, work_tables.LENGTH].max()) + 1
     return max(-(-longest // (threads * _VALUES_A_THREAD)), -(-least_blocks // down)), down

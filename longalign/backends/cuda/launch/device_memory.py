@@ -61,7 +61,7 @@ def bytes_needed(jobs: Sequence[SweepJob], config: KernelConfig, band_rows: int 
     return total
 
 
-def line_cells(free_bytes: int) -> int:
+def max_boundary_cells(free_bytes: int) -> int:
     """Cells of wanted boundaries in a quarter of the device memory: a half is for letters and their edges."""
     return free_bytes // (4 * _VALUE)
 
@@ -227,22 +227,22 @@ class DeviceBuffers(Arena):
 
     def __init__(self, work: WorkList, block: Block, own: Any, workspace: Workspace) -> None:
         super().__init__(block, workspace)
-        even_edges = (
-            work.even_edges if len(work.even_edges) else np.zeros((1, work_tables.EDGE_FIELDS), np.int64)
+        linear_edges = (
+            work.linear_edges if len(work.linear_edges) else np.zeros((1, work_tables.EDGE_FIELDS), np.int64)
         )
         (
-            jobs, strips, query, target, matrices, even_edges, wanted_rows, self.flags, best_scores, tickets,
+            jobs, strips, query, target, matrices, linear_edges, wanted_rows, self.flags, best_scores, tickets,
             self.stop, self.progress,
         ) = self._upload(
             [
-                work.jobs, work.strips, work.query, work.target, work.matrices, even_edges, work.wanted_rows,
+                work.jobs, work.strips, work.query, work.target, work.matrices, linear_edges, work.wanted_rows,
                 work.flags, np.zeros(len(work.jobs), np.int32), np.zeros(1, np.int32), np.zeros(1, np.int32),
                 np.zeros(1, np.int64),
             ]
         )  # fmt: skip
         top, column = self._begun(work.top, work.top_values), self._begun(work.column, work.column_values)
         #: The arguments of `edge_kernel`.
-        self.edges = even_edges, top, column
+        self.edges = linear_edges, top, column
         self.lines = self._place((max(1, work.line_values),), np.dtype(np.int32))
         self._best = self._place((len(work.strips), work_tables.BEST_FIELDS), np.dtype(np.int32))
         best = workspace.downloads(4 * self._best.size).view(np.int32)

@@ -18,7 +18,7 @@ from longalign.backends.cuda.planning.edge_pieces import LONG, in_pieces
 from longalign.backends.cuda.planning.strips import ALL_ROWS, cut_strips, in_bands, in_ticket_order
 from longalign.backends.substitution_tables import lay_out
 from longalign.model.alphabet import Codes
-from longalign.model.boundary import BestCell, Boundary, Edge, EvenEdge, IntArray
+from longalign.model.boundary import BestCell, Boundary, Edge, IntArray, LinearEdge
 from longalign.model.scoring import NEG_INF, Scoring
 
 Packed = NDArray[np.int64]
@@ -42,7 +42,7 @@ class WorkList:
 
     Top edges are int64, H and E as pairs, `top_values` in all; left edges int64, H and F of each row with
     their tags, overwritten by each strip in turn, `column_values` in all. Either array begins with `top` and
-    `column`; what follows are even edges, which `edge_kernel` fills in by the table `even_edges` (edges,
+    `column`; what follows are linear edges, which `edge_kernel` fills in by the table `linear_edges` (edges,
     EDGE_FIELDS) int64.
     """
 
@@ -53,7 +53,7 @@ class WorkList:
     matrices: IntArray
     top: Packed
     column: Packed
-    even_edges: NDArray[np.int64]
+    linear_edges: NDArray[np.int64]
     wanted_rows: IntArray
     flags: IntArray
     top_values: int
@@ -113,7 +113,7 @@ def build(
         matrices,
         top,
         column,
-        _even_edges(tops, fields[work_tables.TOP_AT], lefts, fields[work_tables.COLUMN_AT]),
+        _linear_edges(tops, fields[work_tables.TOP_AT], lefts, fields[work_tables.COLUMN_AT]),
         np.array([*chain.from_iterable((*job.rows, _END_OF_WANTED_ROWS) for job in jobs)], np.int32),
         np.zeros(len(entries), np.int32),
         sum(cols) + len(jobs),
@@ -133,7 +133,7 @@ def _costs(scoring: Scoring, config: KernelConfig) -> tuple[int, ...]:
 
 def _is_fresh(top: Edge) -> bool:
     """Whether it is known that H is 0 all along it, and that no gap is open."""
-    return isinstance(top, EvenEdge) and top.corner == top.first == top.step == 0
+    return isinstance(top, LinearEdge) and top.corner == top.first == top.step == 0
 
 
 def _starts(lengths: list[int]) -> list[int]:
@@ -158,28 +158,28 @@ def _must_be_joined(letters: list[Codes]) -> bool:
 
 def _given(edges: Sequence[Edge]) -> list[Edge]:
     """The edges that are uploaded."""
-    return [edge for edge in edges if not isinstance(edge, EvenEdge)]
+    return [edge for edge in edges if not isinstance(edge, LinearEdge)]
 
 
 def _edge_starts(edges: Sequence[Edge], corner: int) -> list[int]:
     """Where edges begin that lie end to end, with or without their corners: the given ones come first."""
     sizes = [len(edge) + corner for edge in edges]
-    is_even = [isinstance(edge, EvenEdge) for edge in edges]
-    order = sorted(range(len(edges)), key=is_even.__getitem__)
+    is_linear = [isinstance(edge, LinearEdge) for edge in edges]
+    order = sorted(range(len(edges)), key=is_linear.__getitem__)
     begins = dict(zip(order, _starts([sizes[k] for k in order]), strict=True))
     return [begins[k] for k in range(len(edges))]
 
 
-def _even_edges(
+def _linear_edges(
     tops: Sequence[Edge], tops_at: Sequence[int], lefts: Sequence[Edge], lefts_at: Sequence[int]
 ) -> NDArray[np.int64]:
-    """The table of even edges."""
+    """The table of linear edges."""
     sides = ((work_tables.TOP, tops, tops_at), (work_tables.LEFT, lefts, lefts_at))
     rows = [
         (side, at, edge.length, edge.corner, edge.first, edge.step)
         for side, edges, starts in sides
         for edge, at in zip(edges, starts, strict=True)
-        if isinstance(edge, EvenEdge)
+        if isinstance(edge, LinearEdge)
     ]
     return np.array(rows, np.int64).reshape(-1, work_tables.EDGE_FIELDS)
 

@@ -285,7 +285,7 @@ def resident_warps(config: KernelConfig, hardware: Hardware, alphabet: int = 0) 
 
 
 @dataclass(frozen=True, slots=True)
-class _Pace:
+class _SpeedModel:
     """What the model says of a kernel on a device.
 
     `latency` and `issue` are cycles of a row of a lane: by itself, and of the pipes that warps share. A strip
@@ -299,11 +299,11 @@ class _Pace:
 
 
 @lru_cache
-def _pace(config: KernelConfig, hardware: Hardware, alphabet: int) -> _Pace:
+def _speed_model(config: KernelConfig, hardware: Hardware, alphabet: int) -> _SpeedModel:
     columns, batch = config.columns, config.batch
     latency = _ROW_LATENCY + _COLUMN_LATENCY * columns + _BATCH_LATENCY / batch
     issue = _ROW_ISSUE + _COLUMN_ISSUE * columns + _BATCH_ISSUE / batch
-    return _Pace(
+    return _SpeedModel(
         latency - config.narrow * _NARROW_LATENCY,
         issue + _CROWDED_ISSUE * max(0, columns - _ROOMY),
         (1 if has_blanks(config) else _PARTIAL) * (config.lag + config.ahead * batch),
@@ -319,23 +319,23 @@ def expected_seconds(
     Of a low rectangle, few strips are under way at a time: each ends soon after it has let the next one
     start, and how soon it does so is what counts.
     """
-    pace, lag = _pace(config, hardware, alphabet), config.lag
+    speed, lag = _speed_model(config, hardware, alphabet), config.lag
     strips = [count for _, count in rectangles]
     under_way = sum([min(count, 1 + rows // lag) for rows, count in rectangles])
-    warps = min(under_way, pace.resident)
-    row = max(pace.latency, -(-warps // (_QUARTERS * hardware.multiprocessors)) * pace.issue)
+    warps = min(under_way, speed.resident)
+    row = max(speed.latency, -(-warps // (_QUARTERS * hardware.multiprocessors)) * speed.issue)
     work = sum([rows * count for rows, count in rectangles])
-    start = pace.lag * row + _STRIP_LATENCY
+    start = speed.lag * row + _STRIP_LATENCY
     busy = work / warps * row + min(max(strips), warps) * start
-    in_turn = [_in_turn(rows, count, config, pace) for rows, count in rectangles if count > warps]
+    in_turn = [_in_turn(rows, count, config, speed) for rows, count in rectangles if count > warps]
     return max([busy, *in_turn]) / hardware.clock
 
 
-def _in_turn(rows: int, strips: int, config: KernelConfig, pace: _Pace) -> float:
+def _in_turn(rows: int, strips: int, config: KernelConfig, speed: _SpeedModel) -> float:
     """Cycles until the last strip has swept a rectangle, if each starts when its left neighbour is a lag
     ahead, or at its end."""
-    lag = min(pace.lag, rows + config.span)  # a strip's last part ends a span after its first
-    return (strips * lag + rows) * pace.latency + strips * _STRIP_LATENCY
+    lag = min(speed.lag, rows + config.span)  # a strip's last part ends a span after its first
+    return (strips * lag + rows) * speed.latency + strips * _STRIP_LATENCY
 
 
 def band_rows(jobs: Sequence[SweepJob], config: KernelConfig, resident_warps: int, wishes: Wishes) -> int:

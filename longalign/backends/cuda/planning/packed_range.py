@@ -48,7 +48,7 @@ from numpy.typing import NDArray
 from longalign.backends.base import SweepJob
 from longalign.backends.cuda.config import KernelConfig
 from longalign.backends.cuda.planning.edge_pieces import LONG, in_pieces
-from longalign.model.boundary import Edge, EvenEdge, IntArray
+from longalign.model.boundary import Edge, IntArray, LinearEdge
 from longalign.model.scoring import Scoring
 
 _SIZE = 1 << 16
@@ -81,8 +81,8 @@ def has_smooth_edges(job: SweepJob) -> bool:
 
 def is_smooth(edge: Edge, scoring: Scoring) -> bool:
     """Whether the values along an edge neither fall nor rise faster than along a row of a matrix."""
-    if isinstance(edge, EvenEdge):
-        return _is_evenly_smooth(edge, scoring)
+    if isinstance(edge, LinearEdge):
+        return _is_linear_smooth(edge, scoring)
     falls, rises, room = scoring.gap_extend, scoring.gap_extend + scoring.highest, 2 * scoring.gap_open
     if len(edge) <= LONG and _is_gentle(edge.h, falls, rises, room):
         return not (edge.gap > edge.h).any()
@@ -94,7 +94,7 @@ def is_smooth(edge: Edge, scoring: Scoring) -> bool:
     )
 
 
-def _is_evenly_smooth(edge: EvenEdge, scoring: Scoring) -> bool:
+def _is_linear_smooth(edge: LinearEdge, scoring: Scoring) -> bool:
     """The same by its two steps: one beside the corner, and one that all other letters share."""
     falls, rises, room = scoring.gap_extend, scoring.gap_extend + scoring.highest, 2 * scoring.gap_open
     first = edge.first - edge.corner

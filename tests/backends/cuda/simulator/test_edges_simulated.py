@@ -1,4 +1,4 @@
-"""The kernel that fills in even edges, in numba's simulator."""
+"""The kernel that fills in linear edges, in numba's simulator."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ def device_edges(work, grid, threads):
     """The edges of a work list as the kernel finds them."""
     top, column = np.full(work.top_values, 99, np.int64), np.full(work.column_values, 99, np.int64)
     top[: len(work.top)], column[: len(work.column)] = work.top, work.column
-    if len(work.even_edges):
-        edge_kernel.build_kernel()[grid, threads](work.even_edges, top, column)
+    if len(work.linear_edges):
+        edge_kernel.build_kernel()[grid, threads](work.linear_edges, top, column)
     return [
         (
             top[fields[work_tables.TOP_AT] :][: fields[work_tables.COLS] + 1].tolist(),
@@ -53,15 +53,15 @@ def test_edges_are_filled_in_as_they_would_be_uploaded(grid, threads):
     jobs[4] = replace(jobs[4], left=swept(jobs[4].left))
     plain = [replace(job, top=swept(job.top), left=swept(job.left)) for job in jobs]
     work, uploaded = worklist.build(jobs, CONFIG), worklist.build(plain, CONFIG)
-    assert len(work.even_edges) == 2 * len(jobs) - 2
-    assert len(uploaded.even_edges) == 0
+    assert len(work.linear_edges) == 2 * len(jobs) - 2
+    assert len(uploaded.linear_edges) == 0
     assert device_edges(work, grid, threads) == device_edges(uploaded, grid, threads)
 
 
 def test_every_value_has_a_thread_and_there_are_not_too_few_blocks():
     work = worklist.build([entered(5, 100_000, State.H), entered(1, 1, State.H)], CONFIG)
-    across, down = edge_kernel.grid_for(work.even_edges, 128, 1)
+    across, down = edge_kernel.grid_for(work.linear_edges, 128, 1)
     assert down == 4
     assert across * 128 * 16 >= 100_001 > (across - 1) * 128 * 16
-    across, down = edge_kernel.grid_for(work.even_edges[-1:], 128, 128)
+    across, down = edge_kernel.grid_for(work.linear_edges[-1:], 128, 128)
     assert (across, down) == (128, 1)
