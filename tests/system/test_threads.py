@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from longalign.system.threads import MOST_THREADS, WorkerThreads, begun, in_threads, streamed
+from longalign.system.threads import MOST_THREADS, WorkerThreads, calls_in_background, in_threads, streamed
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 50])
@@ -34,7 +34,7 @@ def test_what_a_call_raises_is_raised(count):
 
 def test_calls_are_made_while_the_caller_does_something_else():
     done = threading.Event()
-    with begun(lambda _: done.set(), [0]) as results:
+    with calls_in_background(lambda _: done.set(), [0]) as results:
         assert done.wait(10)
         assert results() == [None]
 
@@ -46,7 +46,7 @@ def test_calls_that_nobody_waits_for_are_not_made():
         time.sleep(0.01)
         made.append(number)
 
-    with pytest.raises(ZeroDivisionError), begun(slowly, range(16 * MOST_THREADS)):
+    with pytest.raises(ZeroDivisionError), calls_in_background(slowly, range(16 * MOST_THREADS)):
         raise ZeroDivisionError
     assert len(made) < 16 * MOST_THREADS
 
@@ -60,13 +60,13 @@ def test_no_more_threads_are_at_work_than_there_may_be(most):
         time.sleep(0.001)
         return -number
 
-    with begun(slowly, range(50), most=most) as results:
+    with calls_in_background(slowly, range(50), most=most) as results:
         assert results() == [-number for number in range(50)]
     assert 1 <= len(names) <= min(most, MOST_THREADS)
 
 
 def test_nothing_to_do_is_done():
-    with begun(len, []) as results:
+    with calls_in_background(len, []) as results:
         assert results() == []
 
 
@@ -150,7 +150,7 @@ def test_each_call_is_made_once_where_there_are_few_threads(few_threads):
     with streamed(slowly, range(50, 100)) as results:
         assert [*results] == [*range(51, 101)]
     few_threads.clear()
-    with begun(slowly, range(100, 150)) as results:
+    with calls_in_background(slowly, range(100, 150)) as results:
         assert results() == [*range(101, 151)]
     time.sleep(0.02)
     assert sorted(made) == [*range(150)]

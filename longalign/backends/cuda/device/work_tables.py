@@ -30,8 +30,8 @@ NEXT = 12
 STRIP_FIELDS = 13
 NO_TICKET = (1 << 31) - 1
 
-# One row an linear edge, int64: which side it is, where it begins, how many letters it has, and the numbers of
-# `boundary.LinearEdge`.
+# One row for each linear edge, int64: which side it is, where it begins, how many letters it has, and the
+# numbers of `boundary.LinearEdge`.
 SIDE, EDGE_AT, LENGTH, CORNER, FIRST, STEP = 0, 1, 2, 3, 4, 5
 EDGE_FIELDS = 6
 TOP, LEFT = 0, 1

@@ -1,4 +1,4 @@
-"""The kernel that fills in linear edges: what a few numbers say need not be made on the host, nor uploaded."""
+"""The kernel that fills in linear edges, so that the host need not compute and upload their values."""
 
 # mypy: allow-untyped-defs
 # Device functions have the types that numba infers.
@@ -26,8 +26,8 @@ _VALUES_A_THREAD, _MOST_BLOCKS = 16, 1 << 15
 def build_kernel() -> Any:
     """The kernel, compiled at its first launch.
 
-    Its arguments are the table of linear edges, and the arrays of top and of left edges as `worklist.WorkList`
-    describes them. Blocks along y take the edges in turn, threads along x the values of an edge.
+    Its arguments are the table of linear edges, and the arrays of top and of left edges as
+    `worklist.WorkList` describes them. Blocks along y take the edges in turn, threads along x the values of an edge.
     """
 
     @jit_kernel()

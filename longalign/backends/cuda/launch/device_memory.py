@@ -231,12 +231,12 @@ class DeviceBuffers(Arena):
             work.linear_edges if len(work.linear_edges) else np.zeros((1, work_tables.EDGE_FIELDS), np.int64)
         )
         (
-            jobs, strips, query, target, matrices, linear_edges, wanted_rows, self.flags, best_scores, tickets,
-            self.stop, self.progress,
+            jobs, strips, query, target, matrices, linear_edges, wanted_rows, self.flags, best_scores,
+            tickets, self.stop, self.progress,
         ) = self._upload(
             [
-                work.jobs, work.strips, work.query, work.target, work.matrices, linear_edges, work.wanted_rows,
-                work.flags, np.zeros(len(work.jobs), np.int32), np.zeros(1, np.int32), np.zeros(1, np.int32),
+                work.jobs, work.strips, work.query, work.target, work.matrices, linear_edges,
+                work.wanted_rows, work.flags, np.zeros(len(work.jobs), np.int32), np.zeros(1, np.int32), np.zeros(1, np.int32),
                 np.zeros(1, np.int64),
             ]
         )  # fmt: skip
