@@ -27,7 +27,8 @@ def build_kernel() -> Any:
     """The kernel, compiled at its first launch.
 
     Its arguments are the table of linear edges, and the arrays of top and of left edges as
-    `worklist.WorkList` describes them. Blocks along y take the edges in turn, threads along x the values of an edge.
+    `worklist.WorkList` describes them. Blocks along y take the edges in turn,
+    threads along x the values of an edge.
     """
 
     @jit_kernel()

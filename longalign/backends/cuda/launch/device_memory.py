@@ -236,8 +236,8 @@ class DeviceBuffers(Arena):
         ) = self._upload(
             [
                 work.jobs, work.strips, work.query, work.target, work.matrices, linear_edges,
-                work.wanted_rows, work.flags, np.zeros(len(work.jobs), np.int32), np.zeros(1, np.int32), np.zeros(1, np.int32),
-                np.zeros(1, np.int64),
+                work.wanted_rows, work.flags, np.zeros(len(work.jobs), np.int32),
+                np.zeros(1, np.int32), np.zeros(1, np.int32), np.zeros(1, np.int64),
             ]
         )  # fmt: skip
         top, column = self._begun(work.top, work.top_values), self._begun(work.column, work.column_values)
