@@ -536,7 +536,7 @@ import resource, signal, sys
 from pathlib import Path
 import numpy as np
 from longalign.errors import StoreError
-from longalign.store import filters
+from longalign.store import hdf5_filters
 from longalign.store.blocks import write_blocks
 from longalign.store.files import new_hdf5
 
@@ -546,7 +546,7 @@ def put():
             write_blocks(file, f"group/{name}", values)
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-path, filters.LENGTH = Path(sys.argv[1]) / "x.h5", 32
+path, hdf5_filters.LENGTH = Path(sys.argv[1]) / "x.h5", 32
 values = np.random.default_rng(0).integers(-99, 99, (4, 8_000)).astype(np.int8)
 put()
 size = path.stat().st_size

@@ -44,7 +44,8 @@ def other_type(path: Path, rng: random.Random) -> str | None:
     with h5py.File(path, "r+") as file:
         name = _chosen(file, rng)
         values, kind = file[name][()], rng.choice([np.float64, np.int8, np.uint64, np.complex64, np.bool_])
-        if values.dtype == kind:
+        # Narrower signed integers are a type that a store may have: other numbers under valid checksums.
+        if values.dtype == kind or (kind is np.int8 and np.issubdtype(values.dtype, np.signedinteger)):
             return None
         _replace(file, name, values.astype(kind))
         return f"{name} as {np.dtype(kind)}"
