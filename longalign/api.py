@@ -15,13 +15,16 @@ import numpy as np
 from longalign.backends.select import open_backends
 from longalign.errors import BackendError, InputError, UsageError
 from longalign.events import Emit, ignore
-from longalign.model.alignment import Alignment, Mode
+from longalign.model.alignment import Alignment
 from longalign.model.alphabet import Alphabet
 from longalign.model.boundary import BestCell
+from longalign.model.mode import MODES, Mode, ModeName
 from longalign.model.scoring import Scoring
 from longalign.model.sequence import Letters, Sequence
 from longalign.run import pipeline
+from longalign.run.outcome import Outcome
 from longalign.run.planner import Resources
+from longalign.run.spec import RunSpec
 from longalign.run.trace_cell import trace_cell
 from longalign.store.manifest import Command, StartStates
 from longalign.system.integers import as_whole
@@ -93,7 +96,7 @@ def align(
     target: Text,
     *,
     scoring: Scoring | None = None,
-    mode: Mode = "local",
+    mode: Mode | ModeName = "local",
     backend: str = "auto",
     threads: int | None = None,
     devices: Items[int] = (),
@@ -127,7 +130,7 @@ def score(
     target: Text,
     *,
     scoring: Scoring | None = None,
-    mode: Mode = "local",
+    mode: Mode | ModeName = "local",
     backend: str = "auto",
     threads: int | None = None,
     devices: Items[int] = (),
@@ -163,7 +166,7 @@ def resume(
     InputError if such a file cannot be read, UsageError if there is too little memory or disk, BackendError.
     """
     using = resources(backend, threads, devices, memory, cluster=cluster)
-    outcome = pipeline.resume(Path(store), using, emit=emit)
+    outcome = pipeline.resume(Path(store), using, emit)
     return outcome.best if outcome.alignment is None else outcome.alignment
 
 
@@ -197,26 +200,25 @@ def _run(
     query: Text,
     target: Text,
     scoring: Scoring | None,
-    mode: Mode,
+    mode: Mode | ModeName,
     using: Resources,
     start_states: StartStates,
     store: str | PathLike[str] | None,
     emit: Emit,
-) -> pipeline.Outcome:
-    _check_choice("mode", mode, get_args(Mode))
+) -> Outcome:
+    _check_choice("mode", mode, tuple(MODES))
     _check_choice("start_states", start_states, get_args(StartStates))
     scoring = _as_scoring(scoring)
-    return pipeline.run(
+    spec = RunSpec(
         _as_sequence(query, "query", scoring.alphabet),
         _as_sequence(target, "target", scoring.alphabet),
         scoring,
-        mode,
-        using,
-        command=command,
-        start_states=start_states,
-        store_path=None if store is None else Path(store),
-        emit=emit,
+        MODES[mode],
+        command,
+        start_states,
+        None if store is None else Path(store),
     )
+    return pipeline.run(spec, using, emit)
 
 
 def _check_choice(name: str, chosen: str, choices: tuple[str, ...]) -> None:

@@ -7,6 +7,7 @@ import os
 import sys
 from argparse import Namespace
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 
 from longalign import api
@@ -17,8 +18,11 @@ from longalign.errors import InputError, UsageError
 from longalign.formats.output import STDOUT, check_output, open_output
 from longalign.formats.paf import write_paf
 from longalign.formats.summary import summarize
+from longalign.model.mode import MODES
 from longalign.model.sequence import MEMORY, is_read_from, read_sequence
 from longalign.run import pipeline
+from longalign.run.outcome import Outcome
+from longalign.run.spec import RunSpec
 from longalign.store import DirectoryStore
 from longalign.store.layout import OWN_NAMES
 from longalign.store.manifest import Command, Manifest
@@ -41,26 +45,17 @@ def _run(command: Command, options: Namespace) -> int:
     scoring = scoring_of(options)
     query, target = (read_sequence(spec, scoring.alphabet) for spec in (options.query, options.target))
     with reporting(options) as emit:
-        outcome = pipeline.run(
-            query,
-            target,
-            scoring,
-            options.mode,
-            api.resources(
-                options.backend,
-                options.threads,
-                options.device,
-                options.mem,
-                options.store_budget,
-                options.cluster,
-            ),
-            command=command,
-            start_states=options.start_states,
-            store_path=Path(options.store) if options.store else None,
-            output=_from_anywhere(options.output),
-            summary=None if options.json is None else _from_anywhere(options.json),
-            emit=emit,
+        using = api.resources(
+            options.backend,
+            options.threads,
+            options.device,
+            options.mem,
+            options.store_budget,
+            options.cluster,
         )
+        store = Path(options.store) if options.store else None
+        spec = RunSpec(query, target, scoring, MODES[options.mode], command, options.start_states, store)
+        outcome = pipeline.run(spec, using, emit, note=_noting(options.output, options.json))
     write_outcome(outcome, options.output, options.json, options)
     return 0
 
@@ -75,9 +70,16 @@ def run_resume(options: Namespace) -> int:
         using = api.resources(
             options.backend, options.threads, options.device, options.mem, cluster=options.cluster
         )
-        outcome = pipeline.resume(store, using, emit=emit)
+        outcome = pipeline.resume(store, using, emit)
     write_outcome(outcome, output, summary, options)
     return 0
+
+
+def _noting(output: str, summary: str | None) -> pipeline.Note:
+    """Notes in a store's manifest where a resumed run is to write."""
+    output = _from_anywhere(output)
+    summary = None if summary is None else _from_anywhere(summary)
+    return lambda manifest: replace(manifest, output=output, summary=summary)
 
 
 def _from_anywhere(path: str) -> str:
@@ -128,7 +130,7 @@ def _refuse_overwriting(output: str, inputs: Collection[str]) -> None:
             raise UsageError(f"{output}: cannot be written: the input {spec} is read from this file")
 
 
-def write_outcome(outcome: pipeline.Outcome, output: str, summary: str | None, options: Namespace) -> None:
+def write_outcome(outcome: Outcome, output: str, summary: str | None, options: Namespace) -> None:
     """Write PAF, or the line of a score, and the summary; say on stderr what was found."""
     if outcome.alignment is not None:
         with open_output(output) as file:
@@ -144,13 +146,13 @@ def write_outcome(outcome: pipeline.Outcome, output: str, summary: str | None, o
         print(f"longalign: {_in_words(outcome)}", file=sys.stderr)
 
 
-def _summary(outcome: pipeline.Outcome) -> dict[str, object]:
+def _summary(outcome: Outcome) -> dict[str, object]:
     end = outcome.end
     return summarize(
-        query=outcome.query,
-        target=outcome.target,
-        scoring=outcome.scoring,
-        mode=outcome.mode,
+        query=outcome.spec.query,
+        target=outcome.spec.target,
+        scoring=outcome.spec.scoring,
+        mode=outcome.spec.mode,
         score=end.value,
         end=None if outcome.is_empty else (end.i, end.j),
         alignment=outcome.alignment,
@@ -159,17 +161,18 @@ def _summary(outcome: pipeline.Outcome) -> dict[str, object]:
     )
 
 
-def _score_line(outcome: pipeline.Outcome) -> str:
+def _score_line(outcome: Outcome) -> str:
     """Tab-separated: query, target, mode, score, and the letters before the end in each record."""
-    query, target, end = outcome.query, outcome.target, outcome.end
+    spec, end = outcome.spec, outcome.end
+    query, target = spec.query, spec.target
     ends = ("*", "*") if outcome.is_empty else (query.offset + end.i, target.offset + end.j)
-    return "\t".join(map(str, (query.name, target.name, outcome.mode, end.value, *ends))) + "\n"
+    return "\t".join(map(str, (query.name, target.name, spec.mode, end.value, *ends))) + "\n"
 
 
-def _in_words(outcome: pipeline.Outcome) -> str:
+def _in_words(outcome: Outcome) -> str:
     if outcome.is_empty:
         return "no alignment has a positive score"
-    parts = [f"{outcome.mode} score {outcome.end.value:,}"]
+    parts = [f"{outcome.spec.mode} score {outcome.end.value:,}"]
     if outcome.alignment is not None:
         alignment = outcome.alignment
         identity = f"identity {alignment.identity:.2%} over {alignment.columns:,} columns"

@@ -11,18 +11,20 @@ from pathlib import Path
 
 from longalign.api import default_memory
 from longalign.backends import cuda
-from longalign.backends.base import Backend, SweepJob
+from longalign.backends.base import Backend
 from longalign.backends.cpu import CpuBackend
 from longalign.backends.select import open_backends
 from longalign.cli.scoring import scoring_of
 from longalign.cli.stdin import refuse_two_stdins
 from longalign.errors import UsageError
 from longalign.formats.output import STDOUT, open_output
+from longalign.model.mode import MODES
 from longalign.model.scoring import COST_FIELDS, PAIR_FIELDS
 from longalign.model.sequence import read_sequence
 from longalign.phases.problem import Problem
 from longalign.run.cost_model import Cost, format_seconds, format_share
 from longalign.run.planner import Request, Resources, plan, speed_model_of, store_budgets
+from longalign.run.spec import RunSpec
 from longalign.system.sizes import format_size, round_size
 from longalign.system.threads import processors
 
@@ -69,19 +71,17 @@ def _plans(backends: Sequence[Backend], options: Namespace) -> dict[str, dict[st
     """How each back end would cut a matrix and sweep the first tile of it, and what other budgets cost."""
     scoring = scoring_of(options)
     query, target = (read_sequence(name, scoring.alphabet) for name in options.plan)
-    scoring.check_range(len(query), len(target))
-    whole = Problem.of(query, target, scoring, options.mode).sweep_job((), ())
+    spec = RunSpec(
+        query, target, scoring, MODES[options.mode], store=Path(options.store) if options.store else None
+    )
     memory = default_memory() if options.mem is None else options.mem
-    store = Path(options.store) if options.store else None
     return {
-        backend.name: _plan(Resources([backend], memory, options.store_budget), store, whole)
-        for backend in backends
+        backend.name: _plan(Resources([backend], memory, options.store_budget), spec) for backend in backends
     }
 
 
-def _plan(using: Resources, store: Path | None, whole: SweepJob) -> dict[str, str]:
-    size = len(whole.query), len(whole.target)
-    request = Request(*size, store_path=store, scoring=whole.scoring, local=whole.local)
+def _plan(using: Resources, spec: RunSpec) -> dict[str, str]:
+    request = Request.of(spec)
     try:
         grid, budgets = plan(request, using), store_budgets(request, using)
     except UsageError as refused:
@@ -89,6 +89,7 @@ def _plan(using: Resources, store: Path | None, whole: SweepJob) -> dict[str, st
     if grid.cells == 0:
         return {"tile": "none: a sequence has no letters, so nothing is swept"}
     tile = grid.tile(0, 0)
+    whole = Problem.of(spec.query, spec.target, spec.scoring, spec.mode).sweep_job((), ())
     job = replace(
         whole, query=whole.query[: tile.i1], target=whole.target[: tile.j1],
         rows=grid.rows_in(tile), cols=grid.cols_in(tile),

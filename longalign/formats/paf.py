@@ -36,7 +36,8 @@ from typing import BinaryIO, NamedTuple, TextIO, cast
 from longalign.errors import InputError
 from longalign.fasta import STDIN
 from longalign.fasta.source import GZIP_MAGIC
-from longalign.model.alignment import Alignment, Lengths, Mode, Ops, parse_cigar
+from longalign.model.alignment import Alignment, Lengths, Ops, parse_cigar
+from longalign.model.mode import MODES, Mode, ModeName
 from longalign.model.scoring import TOO_MANY_LETTERS, Scoring
 from longalign.model.sequence import Sequence
 from longalign.model.substitution_matrix import SubstitutionMatrix
@@ -75,7 +76,7 @@ _TYPES = {"tp": "A", "AS": "i", "NM": "i", "cg": "Z", "tg": "Z"}
 _PAIRS = r"match=(?P<match>-?\d{1,18});mismatch=(?P<mismatch>-?\d{1,18})"
 _MATRIX = r"matrix=(?P<name>[A-Za-z0-9._+-]+):(?P<digest>[0-9a-f]{12})"
 _MEANING = re.compile(
-    rf"(?P<mode>local|global)(?P<end>;end=given)?;(?:{_PAIRS}|{_MATRIX});gap\(k\)=(?P<open>\d{{1,18}})\+(?P<extend>\d{{1,18}})k",
+    rf"(?P<mode>{'|'.join(MODES)})(?P<end>;end=given)?;(?:{_PAIRS}|{_MATRIX});gap\(k\)=(?P<open>\d{{1,18}})\+(?P<extend>\d{{1,18}})k",
     re.ASCII,
 )
 
@@ -119,7 +120,7 @@ class Meaning(NamedTuple):
     end_given: bool = False
 
 
-def format_meaning(mode: Mode, scoring: Scoring, end_given: bool = False) -> str:
+def format_meaning(mode: Mode | ModeName, scoring: Scoring, end_given: bool = False) -> str:
     """The text of the `tg` tag."""
     matrix = scoring.matrix
     pairs = f"match={scoring.match};mismatch={scoring.mismatch}"
@@ -142,7 +143,7 @@ def parse_meaning(text: str, known: Scoring | None = None) -> Meaning:
             "or 'local;matrix=NAME:DIGEST;gap(k)=10+1k'"
         )
     scoring = _scoring(found) if known is None else known
-    return Meaning(cast(Mode, found["mode"]), scoring, found["end"] is not None)
+    return Meaning(MODES[found["mode"]], scoring, found["end"] is not None)
 
 
 def _scoring(found: re.Match[str]) -> Scoring:

@@ -34,7 +34,8 @@ from dataclasses import asdict
 from importlib.metadata import PackageNotFoundError, version
 
 from longalign.events import PhaseFinished
-from longalign.model.alignment import Alignment, Mode
+from longalign.model.alignment import Alignment
+from longalign.model.mode import Mode, ModeName
 from longalign.model.scoring import Scoring
 from longalign.model.sequence import Sequence
 
@@ -48,7 +49,7 @@ def summarize(
     query: Sequence,
     target: Sequence,
     scoring: Scoring,
-    mode: Mode,
+    mode: Mode | ModeName,
     score: int,
     end: tuple[int, int] | None,
     alignment: Alignment | None = None,

@@ -203,7 +203,7 @@ def _broken_promises(record: PafRecord, meaning: Meaning) -> Iterator[str]:
 
 def _wrong_mode(meaning: Meaning, sides: Iterable[_Side], scores: _Beginnings) -> Iterator[str]:
     """Why an alignment is not one of the mode that it claims."""
-    if meaning.mode == "global":
+    if not meaning.mode.starts_anywhere:
         for side in sides:
             first, last = side.given
             if side.start != first or (side.end != last and not meaning.end_given):

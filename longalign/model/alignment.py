@@ -10,17 +10,16 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from longalign.errors import InputError, InternalError
 from longalign.model.alphabet import Codes
+from longalign.model.mode import Mode, ModeName, as_mode
 from longalign.model.scoring import Scoring
 from longalign.model.sequence import Letters, Sequence
 
-Mode = Literal["local", "global"]
 Ops = NDArray[np.uint8]
 Lengths = NDArray[np.int64]
 
@@ -179,7 +178,7 @@ class Alignment:
         query: Sequence,
         target: Sequence,
         scoring: Scoring,
-        mode: Mode,
+        mode: Mode | ModeName,
         score: int,
         start: tuple[int, int],
         ops: ArrayLike,
@@ -199,7 +198,9 @@ class Alignment:
         ops, lengths = split_matches(
             query.as_query()[start[0] : end_i], target.as_target()[start[1] : end_j], ops, lengths
         )
-        return cls(query, target, scoring, mode, score, start[0], end_i, start[1], end_j, ops, lengths)
+        return cls(
+            query, target, scoring, as_mode(mode), score, start[0], end_i, start[1], end_j, ops, lengths
+        )
 
     def __post_init__(self) -> None:
         ops, lengths = self.ops, self.lengths
@@ -207,19 +208,30 @@ class Alignment:
             raise InternalError("runs must be two one-dimensional arrays of one length, uint8 and int64")
         if not np.isin(ops, _FINAL).all() or (lengths <= 0).any() or (ops[1:] == ops[:-1]).any():
             raise InternalError("runs must be I, D, = or X, not empty, and differ from their neighbours")
-        self._check_extent("query", self.query, self.query_start, self.query_end, uses_query(ops))
-        self._check_extent("target", self.target, self.target_start, self.target_end, uses_target(ops))
+        ends = self.mode.ends
+        query, target = (self.query_start, self.query_end), (self.target_start, self.target_end)
+        self._check_extent("query", self.query, *query, (ends.query_start, ends.query_end), uses_query(ops))
+        self._check_extent(
+            "target", self.target, *target, (ends.target_start, ends.target_end), uses_target(ops)
+        )
         for array in (ops, lengths):
             array.setflags(write=False)
 
     def _check_extent(
-        self, side: str, sequence: Sequence, start: int, end: int, consumed: NDArray[np.bool_]
+        self,
+        side: str,
+        sequence: Sequence,
+        start: int,
+        end: int,
+        free: tuple[bool, bool],
+        consumed: NDArray[np.bool_],
     ) -> None:
         if not 0 <= start <= end <= sequence.length:
             raise InternalError(f"{side} coordinates {start}-{end} are not within 0-{sequence.length}")
-        if self.mode == "global" and (start, end) != (0, sequence.length):
+        first, last = start if free[0] else 0, end if free[1] else sequence.length
+        if (start, end) != (first, last):
             raise InternalError(
-                f"a global alignment spans {side} {start}-{end} instead of 0-{sequence.length}"
+                f"a {self.mode} alignment spans {side} {start}-{end} instead of {first}-{last}"
             )
         span = int(self.lengths[consumed].sum())
         if span != end - start:

@@ -147,20 +147,30 @@ class Grid:
         """The lattice rows that a tile computes, its bottom edge among them, counted from its top edge."""
         return tuple(cut - tile.i0 for cut in self.row_cuts if tile.i0 < cut <= tile.i1)
 
-    def rows_kept(self, tile: Tile, local: bool) -> tuple[int, ...]:
+    def rows_kept(self, tile: Tile, last_row: bool) -> tuple[int, ...]:
         """The lattice rows that a tile keeps, counted from its top edge.
 
-        Nobody asks for a local problem's last one: where an alignment ends there, its chunk is swept.
+        `last_row` says whether the bottom edge of the matrix is kept. Without it, the chunk in which an
+        alignment ends is swept again up to the end cell.
         """
         rows = self.rows_in(tile)
-        return rows[:-1] if local and tile.i1 == self.rows else rows
+        return rows[:-1] if not last_row and tile.i1 == self.rows else rows
 
     def cols_in(self, tile: Tile) -> tuple[int, ...]:
-        """The lattice columns that a tile computes, its right edge among them, counted from its left edge.
+        """The lattice columns inside the matrix that a tile computes, counted from its left edge.
 
-        The right edge of the matrix is not: nobody needs it, and it can end inside a part of a strip.
+        The right edge of the tile is one of them, unless it is that of the matrix. That one costs more than
+        others, because it can lie inside a part of a strip.
         """
         return tuple(cut - tile.j0 for cut in self.col_cuts[:-1] if tile.j0 < cut <= tile.j1)
+
+    def cols_kept(self, tile: Tile, last_col: bool) -> tuple[int, ...]:
+        """The lattice columns that a tile keeps, counted from its left edge.
+
+        `last_col` says whether the right edge of the matrix is kept.
+        """
+        cols = self.cols_in(tile)
+        return (*cols, tile.j1 - tile.j0) if last_col and tile.j1 == self.cols else cols
 
     @property
     def stored_cells(self) -> int:

@@ -53,7 +53,7 @@ def _halves(problem: Problem, segment: Segment) -> tuple[Half, Half]:
     behind = problem.letters_backwards(i, exit_.i, j, exit_.j)
     # Only phase 2 needs the best cell. Asked for it, both phases take the same kernels, each of which takes
     # seconds to compile on a new machine.
-    scoring, best = problem.scoring, problem.is_local
+    scoring, best = problem.scoring, problem.has_floor
     return (
         forward_half(*ahead, scoring, entry.state, last_row=across, last_col=not across, track_best=best),
         backward_half(*behind, scoring, exit_.state, last_row=across, last_col=not across, track_best=best),

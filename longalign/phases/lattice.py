@@ -73,11 +73,11 @@ class StoreLattice:
 
     def rows_in(self, tile: Tile) -> tuple[int, ...]:
         """The lattice rows that a tile keeps, counted from its top edge."""
-        return self.grid.rows_kept(tile, self.problem.is_local)
+        return self.grid.rows_kept(tile, self.problem.mode.needs_last_row)
 
     def cols_in(self, tile: Tile) -> tuple[int, ...]:
         """The lattice columns that a tile keeps, counted from its left edge."""
-        return self.grid.cols_in(tile)
+        return self.grid.cols_kept(tile, self.problem.mode.needs_last_column)
 
     def start(self, point: Waypoint) -> tuple[int, int, State] | None:
         """Where the path to a cell of the lattice enters the chunk that computes it: i, j, state, as stored.
@@ -108,7 +108,7 @@ class StoreLattice:
         """Whether a path to a point may enter the chunk that computes the point, or begin in it, there."""
         i0, j0 = self.corner(point.i, point.j)
         before = i0 <= i <= point.i and j0 <= j <= point.j and (i, j) != (point.i, point.j)
-        return before and (self.problem.is_local or i == i0 or j == j0)
+        return before and (self.problem.has_floor or i == i0 or j == j0)
 
     def entry(self, corner: tuple[int, int], i: int, j: int, state: State) -> Waypoint:
         """The start state (i, j, `state`) in the chunk with this upper left corner, with its value.

@@ -1,4 +1,4 @@
-"""One alignment problem: letters, scoring and boundary conditions; local and global differ only in those."""
+"""One alignment problem: letters, scoring, mode and boundary conditions."""
 
 from __future__ import annotations
 
@@ -8,73 +8,80 @@ from functools import cached_property
 import numpy as np
 
 from longalign.backends.base import SweepJob, TraceJob
-from longalign.model.alignment import Mode
 from longalign.model.alphabet import Codes
 from longalign.model.boundary import Edge, State, Waypoint, entry_edges, local_edges
+from longalign.model.mode import Mode
 from longalign.model.scoring import UNREACHABLE, Scoring
 from longalign.model.sequence import Sequence
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """A rectangle to align: codes (m,) and (n,) uint8, its upper and left edge, and the floor.
+    """The matrix of two sequences: codes (m,) and (n,) uint8, scoring, mode, and its upper and left edge.
 
-    `entry` is the state in which every path starts at the upper left corner, or None in local mode,
-    where a path starts anywhere.
+    `entry` is the state in which every path starts that starts in the upper left corner.
     """
 
     query: Codes
     target: Codes
     scoring: Scoring
-    entry: State | None
+    mode: Mode
     top: Edge
     left: Edge
-
-    @classmethod
-    def local(cls, query: Codes, target: Codes, scoring: Scoring) -> Problem:
-        top, left = local_edges(len(query), len(target))
-        return cls(query, target, scoring, None, top, left)
-
-    @classmethod
-    def entered(cls, query: Codes, target: Codes, scoring: Scoring, entry: State = State.H) -> Problem:
-        """Every path enters at the corner in `entry`, with value 0. Global mode enters in H."""
-        top, left = entry_edges(entry, len(query), len(target), scoring)
-        return cls(query, target, scoring, entry, top, left)
+    entry: State = State.H
 
     @classmethod
     def of(cls, query: Sequence, target: Sequence, scoring: Scoring, mode: Mode) -> Problem:
-        """Two whole sequences, in the alphabet of `scoring`, in `local` or `global` mode."""
-        make = cls.local if mode == "local" else cls.entered
-        return make(query.as_query(), target.as_target(), scoring)
+        """Two sequences, in the alphabet of `scoring`, in a mode."""
+        return cls.of_codes(query.as_query(), target.as_target(), scoring, mode)
+
+    @classmethod
+    def of_codes(
+        cls, query: Codes, target: Codes, scoring: Scoring, mode: Mode, entry: State = State.H
+    ) -> Problem:
+        """The codes of two sequences in a mode: what the mode frees decides the edges of the matrix."""
+        free_top, free_left = local_edges(len(query), len(target))
+        top, left = entry_edges(entry, len(query), len(target), scoring)
+        ends = mode.ends
+        return cls(
+            query,
+            target,
+            scoring,
+            mode,
+            free_top if ends.target_start else top,
+            free_left if ends.query_start else left,
+            entry,
+        )
 
     @property
-    def is_local(self) -> bool:
-        return self.entry is None
+    def has_floor(self) -> bool:
+        """Whether no H falls below 0, because a path may start in any cell: the flag `local` of sweeps."""
+        return self.mode.starts_anywhere
 
     def is_start(self, point: Waypoint) -> bool:
-        """Whether a path that has come here, backwards, has come to its start."""
-        if self.is_local:
+        """Whether a path that was followed backwards to this point starts there."""
+        if self.mode.starts_anywhere:
             return point.state == State.H and point.value == 0
         return point.i == point.j == 0
 
     @property
     def corner(self) -> Waypoint:
-        """Where a path along an edge of the matrix comes from."""
-        return Waypoint(0, 0, State.H if self.entry is None else self.entry, 0)
+        """The start of every path that runs along an edge of the matrix."""
+        return Waypoint(0, 0, self.entry, 0)
 
     def letters(self, i0: int, i1: int, j0: int, j1: int) -> tuple[Codes, Codes]:
-        """The query letters of rows i0..i1 and the target letters of columns j0..j1."""
+        """The query letters of rows i0 < i <= i1 and the target letters of columns j0 < j <= j1."""
         return self.query[i0:i1], self.target[j0:j1]
 
     def letters_backwards(self, i0: int, i1: int, j0: int, j1: int) -> tuple[Codes, Codes]:
-        """The same letters from the last to the first."""
+        """The same letters in reverse order."""
         query, target = self._backwards
         rows, cols = len(query), len(target)
         return query[rows - i1 : rows - i0], target[cols - j1 : cols - j0]
 
     @cached_property
     def _backwards(self) -> tuple[Codes, Codes]:
-        # Made once: the many rectangles that are swept backwards, round after round, are parts of it.
+        # Reversed once: each rectangle that is swept backwards then takes a contiguous part of it.
         return self.query[::-1].copy(), self.target[::-1].copy()
 
     def sweep_job(self, rows: tuple[int, ...], cols: tuple[int, ...]) -> SweepJob:
@@ -85,10 +92,10 @@ class Problem:
             self.scoring,
             self.top,
             self.left,
-            self.is_local,
+            self.has_floor,
             rows,
             cols,
-            self.is_local,
+            self.mode.ends_anywhere,
         )
 
 
@@ -111,13 +118,13 @@ class Segment:
     def cells(self) -> int:
         return self.rows * self.cols
 
-    def letters(self, whole: Problem) -> tuple[Codes, Codes]:
-        """The query and target letters that the path takes here."""
-        return whole.letters(self.entry.i, self.exit.i, self.entry.j, self.exit.j)
+    def letters(self, problem: Problem) -> tuple[Codes, Codes]:
+        """The query and target letters of the segment."""
+        return problem.letters(self.entry.i, self.exit.i, self.entry.j, self.exit.j)
 
-    def trace_job(self, whole: Problem) -> TraceJob:
-        """The path through the segment, as a back end is asked for it."""
-        return TraceJob(*self.letters(whole), whole.scoring, self.entry.state, self.exit.state)
+    def trace_job(self, problem: Problem) -> TraceJob:
+        """The segment as a job for `Backend.trace`."""
+        return TraceJob(*self.letters(problem), problem.scoring, self.entry.state, self.exit.state)
 
     def cut(self, at: Waypoint) -> tuple[Segment, Segment]:
         """The stretches before and after a point on the path."""

@@ -24,7 +24,7 @@ def score(lattice: StoreLattice, engine: Engine, emit: Emit) -> Waypoint:
             emit(event)
     lattice.store.hurry()
     grid = lattice.grid
-    if lattice.problem.is_local:
+    if lattice.problem.mode.ends_anywhere:
         best = best_of([lattice.store.get_tile(tile).best for tile in grid.tiles()])
         return Waypoint(best.i, best.j, State.H, best.score)
     return Waypoint(grid.rows, grid.cols, State.H, lattice.last_value())

@@ -116,7 +116,7 @@ def _from_exit(problem: Problem, corner: tuple[int, int], exit_: Waypoint) -> me
         exit_.state,
         last_row=True,
         last_col=True,
-        track_best=problem.is_local,
+        track_best=problem.has_floor,
     )
 
 
@@ -124,7 +124,7 @@ def _entry(
     problem: Problem, chunk: Chunk, exit_: Waypoint, half: meeting.Half, swept: SweepResult
 ) -> Waypoint:
     best, alpha = swept.best.shifted(*half.skipped), problem.scoring.gap_open
-    if problem.is_local and best.score == exit_.value:
+    if problem.has_floor and best.score == exit_.value:
         return Waypoint(exit_.i - best.i, exit_.j - best.j, State.H, 0)
     top = meeting.reversed_line(swept.rows[0])
     across = meeting.meet(chunk.top, top, State.E, exit_.value, alpha)

@@ -68,10 +68,10 @@ def sweep_tile(
         scoring=problem.scoring,
         top=lattice.row(tile.i0, tile.j0, tile.j1),
         left=lattice.column(tile.j0, tile.i0, tile.i1),
-        local=problem.is_local,
+        local=problem.has_floor,
         rows=lattice.rows_in(tile),
         cols=lattice.cols_in(tile),
-        track_best=problem.is_local,
+        track_best=problem.mode.ends_anywhere,
         of_matrix=True,
     )
     with lattice.store.open_writer(tile) as file:

@@ -52,7 +52,7 @@ def _start_within(
         problem.scoring,
         chunk.top,
         chunk.left,
-        problem.is_local,
+        problem.has_floor,
     )
     [starts] = backend.starts([rectangle], progress)
     row, col, state = start_parts(int(starts.bottom.h[-1]))

@@ -10,6 +10,7 @@ from math import ceil, isqrt
 from longalign.backends.base import Backend
 from longalign.errors import BudgetTooSmall, UsageError
 from longalign.model.geometry import Grid, tile_rounds
+from longalign.model.mode import Mode
 from longalign.model.scoring import Scoring
 from longalign.system.sizes import format_size, round_size
 
@@ -57,7 +58,7 @@ class SpeedModel:
 
     backends: Sequence[Backend]
     scoring: Scoring
-    local: bool
+    mode: Mode
     known: bool = True
     eager: bool = False
 
@@ -70,7 +71,9 @@ class SpeedModel:
 
     def _phase_1(self, grid: Grid) -> float:
         size = ceil(grid.rows / grid.shape[0]), ceil(grid.cols / grid.shape[1])
-        slowest = max(device.sweep_seconds(*size, self.scoring, self.local) for device in self.backends)
+        slowest = max(
+            device.sweep_seconds(*size, self.scoring, self.mode.starts_anywhere) for device in self.backends
+        )
         return tile_rounds(*grid.shape, len(self.backends)) * slowest
 
     def _path(self, grid: Grid) -> float:

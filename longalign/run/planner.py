@@ -29,8 +29,10 @@ from longalign.model.geometry import (
     stored_cells,
     too_small,
 )
+from longalign.model.mode import LOCAL, Mode
 from longalign.model.scoring import Scoring
 from longalign.run.cost_model import Budget, SpeedModel, budgets_worth_knowing, in_words
+from longalign.run.spec import RunSpec
 from longalign.store.manifest import Command, StartStates
 from longalign.system.sizes import format_size, round_size
 
@@ -98,7 +100,21 @@ class Request:
     workers: Workers | None = None
     start_states: StartStates = "lazy"
     scoring: Scoring = _USUAL_SCORING
-    local: bool = True
+    mode: Mode = LOCAL
+
+    @classmethod
+    def of(cls, spec: RunSpec, workers: Workers | None = None) -> Request:
+        """What the plan for a run depends on."""
+        return cls(
+            spec.query.length,
+            spec.target.length,
+            spec.command,
+            spec.store,
+            workers,
+            spec.start_states,
+            spec.scoring,
+            spec.mode,
+        )
 
     @property
     def in_memory(self) -> bool:
@@ -209,7 +225,7 @@ def _budgets(request: Request, resources: Resources) -> list[Budget]:
 def speed_model_of(request: Request, resources: Resources) -> SpeedModel:
     """How fast a run is."""
     known = not (request.workers or request.is_eager)
-    return SpeedModel(resources.backends, request.scoring, request.local, known, request.is_eager)
+    return SpeedModel(resources.backends, request.scoring, request.mode, known, request.is_eager)
 
 
 def _plan(request: Request, resources: Resources) -> Grid:

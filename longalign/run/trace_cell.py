@@ -8,15 +8,17 @@ from pathlib import Path
 from longalign.backends.base import Backend, SweepJob
 from longalign.errors import InputError, StoreError, UsageError
 from longalign.events import Emit, ignore
-from longalign.model.alignment import Alignment, Mode
+from longalign.model.alignment import Alignment
 from longalign.model.boundary import State, Waypoint
 from longalign.model.sequence import Sequence
 from longalign.phases.lattice import StoreLattice
 from longalign.phases.problem import Problem
 from longalign.phases.recompute import groups_of, merge, recompute, segments_of
 from longalign.phases.walk import walk
-from longalign.run.pipeline import Outcome, Recorder, contradictions_refused
+from longalign.run.damage import contradictions_refused
+from longalign.run.outcome import Outcome, Recorder
 from longalign.run.planner import Request, Resources, check_memory_of_paths
+from longalign.run.spec import RunSpec
 from longalign.store import DirectoryStore
 from longalign.store.base import DamagedTile
 
@@ -30,24 +32,18 @@ def trace_cell(path: Path, end: tuple[int, int], resources: Resources, *, emit: 
     way is damaged; InputError if no local alignment ends in the cell.
     """
     store = DirectoryStore.attach(path)
-    query, target = store.sequences()
-    check_memory_of_paths(Request(query.length, target.length), resources)
-    lattice = _open_lattice(store, query, target, *end)
+    spec = RunSpec.of_store(path, store.manifest, *store.sequences())
+    check_memory_of_paths(Request.of(spec), resources)
+    lattice = _open_lattice(store, spec, *end)
     try:
         with contradictions_refused(path):
-            return _trace(lattice, query, target, store.manifest.mode, end, resources.backends[0], emit)
+            return _trace(lattice, spec, end, resources.backends[0], emit)
     except DamagedTile as damage:
         raise StoreError(f"{damage}; longalign resume {path} computes this tile again") from damage
 
 
 def _trace(
-    lattice: StoreLattice,
-    query: Sequence,
-    target: Sequence,
-    mode: Mode,
-    end: tuple[int, int],
-    backend: Backend,
-    emit: Emit,
+    lattice: StoreLattice, spec: RunSpec, end: tuple[int, int], backend: Backend, emit: Emit
 ) -> Outcome:
     problem, recorder, (i, j) = lattice.problem, Recorder(emit), end
     with recorder.phase("stitch"):
@@ -58,21 +54,28 @@ def _trace(
     with recorder.phase("recompute"):
         groups = groups_of(segments_of(waypoints))
         piece = merge([recompute(problem, group, backend, recorder.advance) for group in groups])
-    if mode == "global":
-        query, target = _first(query, i), _first(target, j)
+    spec = _up_to(spec, i, j)
     start = waypoints[-1].i, waypoints[-1].j
     alignment = Alignment.from_runs(
-        query, target, problem.scoring, mode, last.value, start, piece.ops, piece.lengths
+        spec.query, spec.target, spec.scoring, spec.mode, last.value, start, piece.ops, piece.lengths
     )
     alignment.check()
     alignment = replace(alignment, end_given=True)
-    finished = tuple(recorder.finished)
-    return Outcome(query, target, problem.scoring, mode, last, alignment, finished, backend.describe())
+    return Outcome(spec, last, alignment, tuple(recorder.finished), backend.describe())
 
 
-def _open_lattice(store: DirectoryStore, query: Sequence, target: Sequence, i: int, j: int) -> StoreLattice:
+def _up_to(spec: RunSpec, i: int, j: int) -> RunSpec:
+    """The same run, where its mode leaves out no letters after the end, over those before the end alone."""
+    ends = spec.mode.ends
+    query = spec.query if ends.query_end else _first(spec.query, i)
+    target = spec.target if ends.target_end else _first(spec.target, j)
+    return replace(spec, query=query, target=target)
+
+
+def _open_lattice(store: DirectoryStore, spec: RunSpec, i: int, j: int) -> StoreLattice:
     """The lattice in a store. Raises UsageError or StoreError if the cell's path cannot be read from it."""
     manifest, path = store.manifest, store.path
+    query, target = spec.query, spec.target
     if not manifest.is_eager:
         raise StoreError(f"{path}: no start states are stored: the run was made without --start-states eager")
     if manifest.grid.cells == 0:
@@ -83,7 +86,7 @@ def _open_lattice(store: DirectoryStore, query: Sequence, target: Sequence, i: i
             f"cell ({i}, {j}) lies outside the matrix: "
             f"rows are 1 to {query.length}, columns 1 to {target.length}"
         )
-    problem = Problem.of(query, target, manifest.scoring, manifest.mode)
+    problem = Problem.of(query, target, spec.scoring, spec.mode)
     tile = manifest.grid.tile_owning(i, j)
     # Whatever a finished tile depends on was finished before it.
     if not store.has_tile(tile):
@@ -103,7 +106,7 @@ def _value(lattice: StoreLattice, i: int, j: int, backend: Backend) -> int:
         problem.scoring,
         chunk.top,
         chunk.left,
-        problem.is_local,
+        problem.has_floor,
         rows=(i - chunk.i0,),
         track_best=False,
     )

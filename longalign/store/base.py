@@ -92,6 +92,10 @@ class Store(Protocol):
         """The record; its lines may be read from disk only when a part of them is asked for."""
         ...
 
+    def check_tile(self, tile: Tile) -> BestCell:
+        """Read all of a tile; returns its best cell. Raises DamagedTile."""
+        ...
+
     def drop_tile(self, row: int, col: int) -> None: ...
 
     def put_path(self, waypoints: Iterable[Waypoint], complete: bool) -> None:

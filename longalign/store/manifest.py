@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from longalign.errors import InputError, StoreError
-from longalign.model.alignment import Mode
 from longalign.model.geometry import Grid
 from longalign.model.json_fields import Fields, shown
+from longalign.model.mode import MODES, Mode
 from longalign.model.scoring import TOO_MANY_LETTERS, Scoring
 from longalign.model.sequence import LONGEST_RECORD, Sequence, from_anywhere, is_name
 from longalign.store.files import atomic_path, no_check, open_regular
@@ -139,7 +139,7 @@ class Manifest:
         manifest = cls(
             query=query,
             target=target,
-            mode=fields.choice("mode", get_args(Mode)),
+            mode=MODES[fields.choice("mode", tuple(MODES))],
             scoring=scoring,
             grid=Grid.from_json(fields.any("grid"), query.length, target.length),
             program=fields.text("program"),
@@ -179,24 +179,16 @@ class Manifest:
         except (ValueError, RecursionError, InputError) as error:
             raise StoreError(f"{path}: damaged manifest: {error}") from error
 
-    def refuse_other(
-        self,
-        store: Path,
-        query: SequenceRecord,
-        target: SequenceRecord,
-        mode: str,
-        scoring: Scoring,
-        start_states: StartStates,
-    ) -> None:
-        """Raise StoreError, naming every field that differs, if the store belongs to another run."""
+    def refuse_other(self, store: Path, asked: Manifest) -> None:
+        """Raise StoreError, naming every field that differs, if the store is for another run than `asked`."""
         pairs = [
-            ("query sequence (SHA-256)", self.query.sha256, query.sha256),
-            ("query length", self.query.length, query.length),
-            ("target sequence (SHA-256)", self.target.sha256, target.sha256),
-            ("target length", self.target.length, target.length),
-            ("mode", self.mode, mode),
-            ("start states", self.start_states, start_states),
-            *_scoring_pairs(self.scoring, scoring),
+            ("query sequence (SHA-256)", self.query.sha256, asked.query.sha256),
+            ("query length", self.query.length, asked.query.length),
+            ("target sequence (SHA-256)", self.target.sha256, asked.target.sha256),
+            ("target length", self.target.length, asked.target.length),
+            ("mode", self.mode, asked.mode),
+            ("start states", self.start_states, asked.start_states),
+            *_scoring_pairs(self.scoring, asked.scoring),
         ]
         differing = [
             f"{name} is {stored} in the store and {given} now"

@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from threading import Lock
 
-from longalign.model.boundary import Waypoint
+from longalign.model.boundary import BestCell, Waypoint
 from longalign.model.geometry import Tile
 from longalign.store.base import Piece, TileRecord
 from longalign.store.codec import NO_LINES
@@ -47,6 +47,9 @@ class MemoryStore:
 
     def get_tile(self, tile: Tile) -> TileRecord:
         return self._tiles[tile.row, tile.col]
+
+    def check_tile(self, tile: Tile) -> BestCell:
+        return self._tiles[tile.row, tile.col].best
 
     def drop_tile(self, row: int, col: int) -> None:
         self._tiles.pop((row, col), None)

@@ -74,7 +74,8 @@ def tile_tables(manifest: Manifest, tile: Tile) -> dict[str, Table]:
 
 def lines_of(manifest: Manifest, tile: Tile) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The rows and the columns that a tile keeps, counted from its corner."""
-    return manifest.grid.rows_kept(tile, manifest.mode == "local"), manifest.grid.cols_in(tile)
+    grid, mode = manifest.grid, manifest.mode
+    return grid.rows_kept(tile, mode.needs_last_row), grid.cols_kept(tile, mode.needs_last_column)
 
 
 def _named(group: str, tables: Mapping[str, Table]) -> dict[str, Table]:
@@ -187,7 +188,7 @@ def best_cell(file: h5py.File, manifest: Manifest, tile: Tile) -> BestCell:
     if best == BestCell():
         return best
     inside = tile.i0 < best.i <= tile.i1 and tile.j0 < best.j <= tile.j1
-    if manifest.mode != "local" or not inside or best.score <= 0:
+    if not manifest.mode.ends_anywhere or not inside or best.score <= 0:
         raise ValueError("best_score, best_i and best_j are not those of a cell of the tile")
     if best.score > manifest.scoring.highest * min(best.i, best.j):
         raise ValueError(f"best_score {best.score} is more than any alignment that ends there scores")

@@ -14,7 +14,7 @@ from threading import Event, Lock
 from time import monotonic
 from types import TracebackType
 
-from longalign.model.boundary import Waypoint
+from longalign.model.boundary import BestCell, Waypoint
 from longalign.model.geometry import Tile
 from longalign.store.base import Piece, Store, TileRecord
 from longalign.store.tile_writer import TileWriter
@@ -116,6 +116,12 @@ class WriteBehind:
         with self._lock:
             on_its_way = self._records.get((tile.row, tile.col))
         return self._store.get_tile(tile) if on_its_way is None else on_its_way
+
+    def check_tile(self, tile: Tile) -> BestCell:
+        self._raise_failure()
+        with self._lock:
+            waiting = self._records.get((tile.row, tile.col))
+        return self._store.check_tile(tile) if waiting is None else waiting.best
 
     def drop_tile(self, row: int, col: int) -> None:
         self.flush()

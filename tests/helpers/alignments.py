@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from hypothesis import strategies as st
 
-from longalign.model.alignment import Alignment, Mode, Op
+from longalign.model.alignment import Alignment, Op
+from longalign.model.mode import GLOBAL, LOCAL, Mode
 from longalign.model.scoring import Scoring
 from longalign.model.sequence import Sequence
 
@@ -76,11 +77,11 @@ class Case:
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
     """Any path: in local mode with letters around it, in global mode along all letters of both."""
-    mode: Mode = draw(st.sampled_from(["local", "global"]))
+    mode = draw(st.sampled_from([LOCAL, GLOBAL]))
     ops = st.sampled_from([Op.DIAGONAL, Op.INSERTION, Op.DELETION])
     runs = draw(st.lists(st.tuples(ops, st.integers(0, 9)), max_size=12))
     runs.insert(draw(st.integers(0, len(runs))), (Op.DIAGONAL, draw(st.integers(1, 9))))
-    margins = st.integers(0, 3 if mode == "local" else 0)
+    margins = st.integers(0, 3 if mode.starts_anywhere else 0)
     start = draw(margins), draw(margins)
     rows = sum(length for op, length in runs if op != Op.DELETION)
     cols = sum(length for op, length in runs if op != Op.INSERTION)

@@ -17,12 +17,13 @@ from longalign.model.geometry import Grid, owner
 from longalign.model.scoring import Scoring
 from longalign.phases.lattice import StoreLattice
 from longalign.run import pipeline
+from longalign.run.outcome import Outcome
 from longalign.store.manifest import StartStates
 
 
 def run_on(
     grid: Grid, pair: Pair, backend: Backend | None = None, leaf: int = 12, start_states: StartStates = "lazy"
-) -> tuple[pipeline.Outcome, list[Waypoint]]:
+) -> tuple[Outcome, list[Waypoint]]:
     """A run on this very lattice: what it found, and the waypoints of phase 2 from the end backwards."""
     paths: list[list[Waypoint]] = []
 

@@ -29,9 +29,10 @@ from longalign.backends.base import (
 from longalign.backends.cpu import CpuBackend
 from longalign.events import Advanced, Emit, Event, TileFinished, ignore
 from longalign.model import geometry
-from longalign.model.alignment import Alignment, Mode
+from longalign.model.alignment import Alignment
 from longalign.model.boundary import BestCell
 from longalign.model.geometry import Grid, parts
+from longalign.model.mode import GLOBAL, LOCAL, Mode, as_mode
 from longalign.model.scoring import Scoring
 from longalign.model.sequence import Sequence as Letters
 from longalign.phases import recompute
@@ -39,7 +40,9 @@ from longalign.phases.lattice import StoreLattice
 from longalign.phases.problem import Problem
 from longalign.phases.tile_step import Engine, run_tiles, sweep_tile
 from longalign.run import pipeline
+from longalign.run.outcome import Outcome
 from longalign.run.planner import Resources
+from longalign.run.spec import RunSpec
 from longalign.store import MemoryStore
 from longalign.store.manifest import Command, StartStates
 from longalign.testing.inputs import pairs, scorings
@@ -120,7 +123,10 @@ class Pair:
     query: str
     target: str
     scoring: Scoring = Scoring()  # noqa: RUF009 - frozen
-    mode: Mode = "local"
+    mode: Mode = LOCAL
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mode", as_mode(self.mode))
 
     @classmethod
     def of_codes(cls, query: Codes, target: Codes, scoring: Scoring, mode: Mode) -> Pair:
@@ -140,37 +146,34 @@ class Pair:
         emit: Emit = ignore,
         command: Command = "align",
         start_states: StartStates = "lazy",
-    ) -> pipeline.Outcome:
-        return pipeline.run(
-            *self.sequences(),
-            self.scoring,
-            self.mode,
-            resources or using(),
-            command=command,
-            start_states=start_states,
-            store_path=store,
-            emit=emit,
-        )
+    ) -> Outcome:
+        return pipeline.run(self.spec(store, command, start_states), resources or using(), emit)
+
+    def spec(
+        self, store: Path | None = None, command: Command = "align", start_states: StartStates = "lazy"
+    ) -> RunSpec:
+        """A run over the pair."""
+        return RunSpec(*self.sequences(), self.scoring, self.mode, command, start_states, store)
 
     def truth(self) -> BestCell:
         """Score and end cell from the full matrix."""
         query, target = self.sequences()
         if 0 in (query.length, target.length):
             return self._truth_without_cells(query.length + target.length)
-        job = whole_matrix(query.as_query(), target.as_target(), self.scoring, self.mode == "local")
+        job = whole_matrix(query.as_query(), target.as_target(), self.scoring, self.mode.starts_anywhere)
         [result] = ReferenceBackend().sweep([job])
-        if self.mode == "local":
+        if self.mode.ends_anywhere:
             return result.best
         return BestCell(int(result.rows[-1].h[-1]), query.length, target.length)
 
     def _truth_without_cells(self, letters: int) -> BestCell:
         """Where a sequence has no letters: one gap of all letters in global mode, nothing in local mode."""
-        if self.mode == "local":
+        if self.mode.ends_anywhere:
             return BestCell()
         gap = self.scoring.gap_open + letters * self.scoring.gap_extend if letters else 0
         return BestCell(-gap, len(self.query), len(self.target))
 
-    def check(self, outcome: pipeline.Outcome) -> None:
+    def check(self, outcome: Outcome) -> None:
         """The optimum, at the right end, by an alignment that is worth it."""
         end, alignment = outcome.end, outcome.alignment
         assert BestCell(end.value, end.i, end.j) == self.truth(), self
@@ -214,7 +217,7 @@ def score_columns(alignment: Alignment) -> int:
 #: For all tests: a CPU back end keeps its working memory.
 CPU = CpuBackend(2)
 
-modes = st.sampled_from(["local", "global"])
+modes = st.sampled_from([LOCAL, GLOBAL])
 
 
 @dataclass(frozen=True)
@@ -286,7 +289,7 @@ def run_all(lattice: StoreLattice, engine: Engine) -> set[tuple[int, int]]:
 # --- what became of a run
 
 
-def result(outcome: pipeline.Outcome) -> tuple[object, ...]:
+def result(outcome: Outcome) -> tuple[object, ...]:
     return outcome.end, outcome.alignment.cigar, outcome.alignment.query_start
 
 

@@ -22,6 +22,7 @@ from longalign.model.alignment import (
     parse_cigar,
     split_matches,
 )
+from longalign.model.mode import LOCAL
 from longalign.model.scoring import Scoring
 from longalign.model.sequence import Sequence
 
@@ -143,10 +144,10 @@ def test_a_wrong_cigar_does_not_pass() -> None:
     ("change", "message"),
     [
         ({"query_end": 5}, "spans query 0-5 instead of 0-6"),
-        ({"mode": "local", "query_end": 5}, "CIGAR consumes 6 query letters, but 0-5 has 5"),
-        ({"mode": "local", "target_start": 1}, "CIGAR consumes 6 target letters, but 1-6 has 5"),
-        ({"mode": "local", "target_end": 7}, "target coordinates 0-7 are not within 0-6"),
-        ({"mode": "local", "query_start": -1}, "query coordinates -1-6 are not within 0-6"),
+        ({"mode": LOCAL, "query_end": 5}, "CIGAR consumes 6 query letters, but 0-5 has 5"),
+        ({"mode": LOCAL, "target_start": 1}, "CIGAR consumes 6 target letters, but 1-6 has 5"),
+        ({"mode": LOCAL, "target_end": 7}, "target coordinates 0-7 are not within 0-6"),
+        ({"mode": LOCAL, "query_start": -1}, "query coordinates -1-6 are not within 0-6"),
         ({"lengths": np.array([1, 1, 2, 1, 0, 2])}, "not empty"),
         ({"ops": np.array([7, 7, 7, 2, 7, 1], np.uint8)}, "differ from their neighbours"),
         ({"ops": np.array([0, 8, 7, 2, 7, 1], np.uint8)}, "must be I, D, = or X"),

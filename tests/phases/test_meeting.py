@@ -10,6 +10,7 @@ from runs import problems
 
 from longalign.backends.base import SweepJob, no_progress
 from longalign.model.boundary import Boundary, State, Waypoint, entry_edges
+from longalign.model.mode import GLOBAL
 from longalign.model.recurrence import join
 from longalign.model.scoring import NEG_INF, UNREACHABLE, Scoring
 from longalign.phases import meeting
@@ -161,7 +162,9 @@ def test_a_segment_is_cut_where_two_sweeps_of_all_its_cells_meet(pair, entry, ex
     value = int({State.H: bottom.h, State.E: bottom.gap, State.F: right.gap}[exit_][-1])
     assume(value > UNREACHABLE)
     segment = Segment(Waypoint(0, 0, entry, 0), Waypoint(rows, cols, exit_, value))
-    [middle] = bisect(Problem.entered(query, target, scoring), [segment], ReferenceBackend(), no_progress)
+    [middle] = bisect(
+        Problem.of_codes(query, target, scoring, GLOBAL), [segment], ReferenceBackend(), no_progress
+    )
 
     across, gap = rows >= cols, State.E if rows >= cols else State.F
     cut = middle.i if across else middle.j

@@ -33,6 +33,7 @@ from longalign.backends.base import Progress, Runs, TraceJob, no_progress
 from longalign.errors import InternalError
 from longalign.model.alignment import Op
 from longalign.model.boundary import State, Waypoint
+from longalign.model.mode import GLOBAL, LOCAL
 from longalign.model.scoring import UNREACHABLE, Scoring
 from longalign.phases.bisect import bisect
 from longalign.phases.problem import Problem, Segment
@@ -226,7 +227,7 @@ def test_phases_2_and_3_sweep_one_kind_of_rectangles(mode, wants_best):
 
 
 def test_waypoints_that_contradict_each_other_are_an_internal_error():
-    problem = Problem.of(*Pair("ACGT", "ACGT").sequences(), Scoring(), "global")
+    problem = Problem.of(*Pair("ACGT", "ACGT").sequences(), Scoring(), GLOBAL)
     segment = Segment(Waypoint(0, 0, State.H, 0), Waypoint(4, 4, State.H, 5))
     with pytest.raises(InternalError, match=r"no path from .*value=0\) to .*value=5\)"):
         bisect(problem, [segment], ReferenceBackend(), no_progress)
@@ -235,7 +236,7 @@ def test_waypoints_that_contradict_each_other_are_an_internal_error():
 def test_recomputing_takes_few_calls_of_the_back_end(monkeypatch):
     """However many segments there are: a call for each halving of the largest one, and one to trace all."""
     letters = BODY * 4
-    problem = Problem.of(*Pair(letters, letters).sequences(), Scoring(), "global")
+    problem = Problem.of(*Pair(letters, letters).sequences(), Scoring(), GLOBAL)
     path = [Waypoint(k, k, State.H, k) for k in range(0, len(letters) + 1, 16)]
     calls = []
     backend = SmallTiles(leaf=16)
@@ -249,7 +250,7 @@ def test_recomputing_takes_few_calls_of_the_back_end(monkeypatch):
 def test_recomputing_searches_for_no_garbage_and_leaves_none(monkeypatch):
     """Thousands of rectangles are some ten thousand objects, which make the collector look through all."""
     letters = BODY * 4
-    problem = Problem.of(*Pair(letters, letters).sequences(), Scoring(), "global")
+    problem = Problem.of(*Pair(letters, letters).sequences(), Scoring(), GLOBAL)
     end = Waypoint(len(letters), len(letters), State.H, len(letters))
     backend = SmallTiles(leaf=16)
     lines = []
@@ -272,7 +273,8 @@ def counted(function, name, calls):
 
 @pytest.mark.parametrize("span", [(0, 5, 0, 7), (1, 4, 2, 3), (4, 5, 6, 7), (0, 1, 0, 1)])
 def test_letters_backwards_lie_as_a_back_end_wants_them(span):
-    problem = Problem.local(np.arange(5, dtype=np.uint8), np.arange(7, dtype=np.uint8), Scoring())
+    codes = np.arange(5, dtype=np.uint8), np.arange(7, dtype=np.uint8)
+    problem = Problem.of_codes(*codes, Scoring(), LOCAL)
     for ahead, back in zip(problem.letters(*span), problem.letters_backwards(*span), strict=True):
         assert back.tolist() == ahead.tolist()[::-1]
         assert back.strides == (1,)
@@ -304,8 +306,8 @@ def test_a_segment_in_any_state_is_worth_what_the_matrix_says(pair, entry, exit_
     """From a corner entered in H, E or F to one left in H, E or F, where there is such a path."""
     pair = replace(pair, mode="global")
     query, target = pair.sequences()
-    whole = Problem.of(query, target, pair.scoring, "global")
-    part = Problem.entered(whole.query, whole.target, pair.scoring, entry)
+    whole = Problem.of(query, target, pair.scoring, GLOBAL)
+    part = Problem.of_codes(whole.query, whole.target, pair.scoring, GLOBAL, entry)
     [result] = ReferenceBackend().sweep([part.sweep_job((query.length,), (target.length,))])
     row, col = result.rows[0], result.cols[0]
     value = int({State.H: row.h, State.E: row.gap, State.F: col.gap}[exit_][-1])

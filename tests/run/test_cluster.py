@@ -26,6 +26,8 @@ from longalign.events import Advanced, Event, Notice, PhaseStarted, TileFinished
 from longalign.model.sequence import read_sequence
 from longalign.run import pipeline
 from longalign.run.engines import dask
+from longalign.run.outcome import Outcome
+from longalign.run.spec import RunSpec
 from longalign.store import DirectoryStore
 
 HERE = Path(__file__).parents[1] / "helpers"
@@ -140,10 +142,10 @@ class Events(list[Event]):
         return sum(steps)
 
 
-def run(cluster: Processes, store: Path, emit: Callable[[Event], None]) -> pipeline.Outcome:
+def run(cluster: Processes, store: Path, emit: Callable[[Event], None]) -> Outcome:
     using = api.resources("cpu", 1, memory=8 << 30, cluster=cluster.address)
     query, target = map(read_sequence, map(str, PAIR))
-    return pipeline.run(query, target, api.Scoring(), "local", using, store_path=store, emit=emit)
+    return pipeline.run(RunSpec(query, target, api.Scoring(), store=store), using, emit)
 
 
 def finished_tiles(store: Path) -> dict[str, list[bytes]]:
@@ -165,16 +167,16 @@ def local_store(two_workers: Processes, tmp_path_factory: pytest.TempPathFactory
     using = api.resources("cpu", 1, memory=8 << 30)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("longalign.backends.cpu.CpuBackend.tile_shape", lambda *_: (4200, 4200))
-        pipeline.run(query, target, api.Scoring(), "local", using, store_path=path)
+        pipeline.run(RunSpec(query, target, api.Scoring(), store=path), using)
     return path
 
 
 @pytest.fixture
-def check(local_store: Path) -> Callable[[pipeline.Outcome, Path], None]:
+def check(local_store: Path) -> Callable[[Outcome, Path], None]:
     """The same answer, and the same numbers in all tiles, as in this process."""
     answer = api.resume(local_store, backend="cpu")
 
-    def check(outcome: pipeline.Outcome, store: Path) -> None:
+    def check(outcome: Outcome, store: Path) -> None:
         assert outcome.end.value == SCORE
         assert outcome.alignment.cigar == answer.cigar
         assert finished_tiles(store) == finished_tiles(local_store)

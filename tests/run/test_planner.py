@@ -19,6 +19,7 @@ from longalign.backends.base import DeviceFacts, Workers
 from longalign.backends.cpu import CpuBackend
 from longalign.errors import BackendError, UsageError
 from longalign.model.geometry import BYTES_PER_CELL, BYTES_PER_STORED_CELL, LINE_STEP, Grid, smallest_budget
+from longalign.model.mode import GLOBAL, LOCAL
 from longalign.model.scoring import Scoring
 from longalign.model.sequence import Sequence, read_sequence
 from longalign.run import pipeline
@@ -32,6 +33,7 @@ from longalign.run.planner import (
     speed_model_of,
     store_budgets,
 )
+from longalign.run.spec import RunSpec
 from longalign.system.sizes import format_size, parse_size, round_size
 from longalign.testing.reference import ReferenceBackend
 
@@ -418,15 +420,15 @@ def test_how_long_eager_start_states_take_in_phase_1_is_not_known():
     assert {budget.cost.phase_1 for budget in budgets} == {None}
 
 
-@pytest.mark.parametrize("mode", ["local", "global"])
+@pytest.mark.parametrize("mode", [LOCAL, GLOBAL])
 def test_what_a_run_sweeps_decides_how_long_it_takes(mode, tmp_path):
     query, target = (Sequence.from_letters(name, "ACGT" * 100) for name in ("query", "target"))
     scoring = Scoring(match=2)
     for store in (None, tmp_path / "store"):
         device = Timed((400, 400))
         with pytest.raises(UsageError, match="phase 1 then takes about 1 ms"):
-            pipeline.run(query, target, scoring, mode, Resources([device], 1 << 40, 1), store_path=store)
-        assert device.asked == {(scoring, mode == "local"), (scoring, False)}
+            pipeline.run(RunSpec(query, target, scoring, mode, store=store), Resources([device], 1 << 40, 1))
+        assert device.asked == {(scoring, mode.starts_anywhere), (scoring, False)}
 
 
 def test_the_time_of_phase_1_grows_with_cells_and_shrinks_with_devices():
@@ -468,7 +470,7 @@ def test_what_a_path_costs(grid, share):
     assert path_share(grid, eager=True) == pytest.approx(share - (rows + cols) / 2 / (rows * cols))
 
 
-@pytest.mark.parametrize("mode", ["local", "global"])
+@pytest.mark.parametrize("mode", [LOCAL, GLOBAL])
 @pytest.mark.parametrize("chunk", [20_000, 5_000, 1_200, 300])
 def test_phases_2_and_3_sweep_about_as_much_as_was_said(mode, chunk):
     pair = [
@@ -477,7 +479,7 @@ def test_phases_2_and_3_sweep_about_as_much_as_was_said(mode, chunk):
     using = Resources([CPU], 1 << 40, 1 << 30)
     with small_geometry(chunk):
         grid = plan(Request(pair[0].length, pair[1].length, "align", None), using)
-        outcome = pipeline.run(*pair, Scoring(), mode, using)
+        outcome = pipeline.run(RunSpec(*pair, Scoring(), mode), using)
     cells = {phase.name: phase.cells for phase in outcome.phases}
     share = (cells["stitch"] + cells["recompute"]) / cells["score"]
     assert 1 / 2 < share / path_share(grid) < 2

@@ -24,13 +24,15 @@ from longalign.errors import StoreError, UsageError
 from longalign.events import Emit, Event, Notice, PhaseFinished, PhaseStarted, TileFinished, ignore
 from longalign.model.sequence import read_sequence
 from longalign.run import pipeline
+from longalign.run.outcome import Outcome
 from longalign.run.planner import Resources
+from longalign.run.spec import RunSpec
 from longalign.store import DirectoryStore, directory
 
 TILES, LAST_TILE = 3 * 3, (2, 2)
 
 
-def small_run(store: Path | None, emit: Emit = ignore, backend=None) -> pipeline.Outcome:
+def small_run(store: Path | None, emit: Emit = ignore, backend=None) -> Outcome:
     """A run of 3 x 3 tiles whose path passes through many chunks, several groups of segments."""
     with small_geometry(chunk=8), pytest.MonkeyPatch.context() as patch:
         patch.setattr(pipeline, "_PATH_INTERVAL", 0.0)
@@ -285,17 +287,14 @@ def files(tmp_path: Path) -> list[Path]:
 def begin(files: list[Path], store: Path) -> None:
     """A run of two files that stops in its first tiles."""
     with small_geometry(chunk=8), pytest.raises(KeyboardInterrupt):
-        pipeline.run(
-            *map(read_sequence, files),
-            REPEATED.scoring,
-            REPEATED.mode,
-            using(SmallTiles((24, 24))),
-            store_path=store,
-            emit=Interrupts(4),
-        )
+        pipeline.run(spec_of(files, store), using(SmallTiles((24, 24))), Interrupts(4))
 
 
-def go_on(store: Path, emit: Emit = ignore) -> pipeline.Outcome:
+def spec_of(files: list[Path], store: Path) -> RunSpec:
+    return RunSpec(*map(read_sequence, files), REPEATED.scoring, REPEATED.mode, store=store)
+
+
+def go_on(store: Path, emit: Emit = ignore) -> Outcome:
     with small_geometry():
         return pipeline.resume(store, using(), emit=emit)
 
@@ -304,7 +303,7 @@ def test_resume_needs_the_store_alone(tmp_path, files, answer):
     begin(files, tmp_path / "s")
     outcome = go_on(tmp_path / "s")
     assert outcome.end == answer[0]
-    assert (outcome.query.name, outcome.target.source) == ("query", str(files[1]))
+    assert (outcome.spec.query.name, outcome.spec.target.source) == ("query", str(files[1]))
     REPEATED.check(outcome)
 
 
@@ -342,12 +341,9 @@ def test_a_damaged_copy_of_sequences_is_made_again_from_their_files(tmp_path, fi
     events: list[Event] = []
     if again == "resume":
         outcome = go_on(store, events.append)
-        assert outcome.query.name == "query"
+        assert outcome.spec.query.name == "query"
     else:
-        sequences = map(read_sequence, files)
-        outcome = pipeline.run(
-            *sequences, REPEATED.scoring, REPEATED.mode, using(), store_path=store, emit=events.append
-        )
+        outcome = pipeline.run(spec_of(files, store), using(), events.append)
     assert outcome.end == answer[0]
     [text] = notices(events)
     assert text.startswith(f"{store}/sequences.h5: damaged: ")

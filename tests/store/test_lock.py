@@ -12,6 +12,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -23,13 +24,14 @@ from longalign.errors import StoreError
 from longalign.events import Event, Notice
 from longalign.model.boundary import BestCell
 from longalign.run import pipeline
+from longalign.run.outcome import Outcome
 from longalign.store import DirectoryStore, Piece, TileRecord
 from longalign.store.codec import NO_LINES
 from longalign.store.files import temporary_name
 from longalign.store.lock import Lock
 
 
-def run(path: Path, *, emit=lambda event: None) -> pipeline.Outcome:
+def run(path: Path, *, emit=lambda event: None) -> Outcome:
     with small_geometry():
         return PAIR.run(using(SmallTiles((17, 17))), path, emit)
 
@@ -365,9 +367,11 @@ def test_the_same_command_again_goes_on_where_it_cannot_be_noted(read_only):
     events: list[Event] = []
     with as_another_user(), small_geometry():
         outcome = pipeline.run(
-            *PAIR.sequences(), PAIR.scoring, PAIR.mode, using(SmallTiles((17, 17))),
-            store_path=read_only, output="/elsewhere.paf", emit=events.append,
-        )  # fmt: skip
+            PAIR.spec(read_only),
+            using(SmallTiles((17, 17))),
+            events.append,
+            note=lambda manifest: replace(manifest, output="/elsewhere.paf"),
+        )
     PAIR.check(outcome)
     [notice] = [event.text for event in events if isinstance(event, Notice)]
     assert notice == (

@@ -31,13 +31,14 @@ from longalign.model.scoring import Scoring
 from longalign.model.sequence import Sequence
 from longalign.model.substitution_matrix import SubstitutionMatrix
 from longalign.run import pipeline
+from longalign.run.outcome import Outcome
 from longalign.store import DirectoryStore, Manifest
 from longalign.store.hdf5_filters import inflate
 
 KINDS = [(mode, starts) for mode in ("local", "global") for starts in ("lazy", "eager")]
 
 
-def resumed(store: Path, events: list[Event] | None = None) -> pipeline.Outcome:
+def resumed(store: Path, events: list[Event] | None = None) -> Outcome:
     with small_geometry(chunk=8):
         emit = (lambda event: None) if events is None else events.append
         return pipeline.resume(store, using(SmallTiles((24, 24), leaf=60)), emit=emit)

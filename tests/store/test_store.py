@@ -32,11 +32,13 @@ from longalign.errors import StoreError
 from longalign.events import Notice, TileFinished
 from longalign.model.boundary import BestCell, Boundary, State, Waypoint, entry_edges
 from longalign.model.geometry import Grid, Tile
+from longalign.model.mode import LOCAL
 from longalign.model.scoring import NEG_INF, Scoring
 from longalign.model.sequence import Sequence, read_sequence
 from longalign.phases.lattice import StoreLattice
 from longalign.phases.problem import Problem
 from longalign.run import pipeline
+from longalign.run.spec import RunSpec
 from longalign.store import (
     DirectoryStore,
     Manifest,
@@ -706,12 +708,12 @@ def test_a_manifest_with_relative_sources_is_that_of_the_same_run(tmp_path, monk
     with monkeypatch.context() as patch:
         patch.setattr("longalign.store.manifest.from_anywhere", lambda spec: spec)
         sequences = [read_sequence(f"{name}.fa") for name in ("query", "target")]
-        run = [PAIR.scoring, PAIR.mode, using()]
-        pipeline.run(*sequences, *run, store_path=tmp_path / "s")
+        spec = RunSpec(*sequences, PAIR.scoring, PAIR.mode, store=tmp_path / "s")
+        pipeline.run(spec, using())
     events = []
     PAIR.check(pipeline.resume(tmp_path / "s", using(), emit=events.append))
     assert not [event for event in events if isinstance(event, Notice | TileFinished)]
-    PAIR.check(pipeline.run(*sequences, *run, store_path=tmp_path / "s", emit=events.append))
+    PAIR.check(pipeline.run(spec, using(), events.append))
     assert not [event for event in events if isinstance(event, Notice | TileFinished)]
     assert DirectoryStore.attach(tmp_path / "s").manifest.query.source == "query.fa"
 
@@ -852,7 +854,7 @@ def test_other_letters_in_the_place_of_a_sequence_are_noticed(copy, name):
 
 def test_a_file_that_is_gone_between_two_looks_is_a_damaged_tile(copy):
     store = DirectoryStore.attach(copy)
-    lattice = StoreLattice(Problem.of(*store.sequences(), PAIR.scoring, "local"), store.manifest.grid, store)
+    lattice = StoreLattice(Problem.of(*store.sequences(), PAIR.scoring, LOCAL), store.manifest.grid, store)
     store.drop_tile(1, 0)
     with pytest.raises(DamagedTile, match=r"r00001c00000\.h5"):
         lattice.row(lattice.grid.tile_rows[2], 0, 3)

@@ -30,7 +30,8 @@ from attacks.pairs import Pair, random_pair
 from longalign.backends.cpu import CpuBackend
 from longalign.errors import LongalignError, UsageError
 from longalign.formats.paf import write_paf
-from longalign.model.alignment import Alignment, Mode
+from longalign.model.alignment import Alignment
+from longalign.model.mode import GLOBAL, LOCAL, Mode
 
 #: Bytes of memory that a run may be given: around what it needs.
 _MEMORY = 600 << 20, 1200 << 20
@@ -59,9 +60,9 @@ class Question:
             path = truth.follow(self.pair.query, self.pair.target, start, alignment.cigar, self.pair.scoring)
         except ValueError as error:
             raise Fault(f"{how}: {error}: {self}") from error
-        if alignment.cigar or self.mode == "global":
+        if alignment.cigar or not self.mode.starts_anywhere:
             expect(path == truth.Path(self.end.score, self.end.i, self.end.j), f"{how}: path {path}: {self}")
-        if self.mode == "global":
+        if not self.mode.starts_anywhere:
             expect(start == (0, 0), f"{how}: a global path from {start}: {self}")
 
     def __str__(self) -> str:
@@ -75,8 +76,8 @@ class Exactness(Attack):
     limit = 60.0
 
     def run(self, rng: random.Random) -> int:
-        pair, mode = random_pair(rng), rng.choice(["local", "global"])
-        end = find_end(pair.query, pair.target, pair.scoring, mode == "local")
+        pair, mode = random_pair(rng), rng.choice([LOCAL, GLOBAL])
+        end = find_end(pair.query, pair.target, pair.scoring, mode.starts_anywhere)
         question = Question(pair, mode, end)
         if min(len(pair.query), len(pair.target)) > 0:
             _compare_oracles(question, rng)
@@ -147,7 +148,7 @@ find_end = truth.find_end
 
 def _compare_oracles(question: Question, rng: random.Random) -> None:
     """Raise Fault if the oracles do not agree, in which case none can be trusted."""
-    pair, local = question.pair, question.mode == "local"
+    pair, local = question.pair, question.mode.starts_anywhere
     test_pair = TestPair(pair.query, pair.target, pair.scoring, question.mode)
     if pair.longest <= _SHORT and rng.random() < 0.5:
         best = test_pair.truth()
