@@ -14,10 +14,11 @@ from longalign.cli.reporting import reporting
 from longalign.cli.scoring import scoring_of
 from longalign.cli.stdin import refuse_two_stdins
 from longalign.errors import InputError, UsageError
+from longalign.fasta.specs import is_read_from, read_sequence
 from longalign.formats.output import STDOUT, check_output, open_output
 from longalign.formats.registry import resolve_format
 from longalign.formats.summary import summarize
-from longalign.model.sequence import MEMORY, is_read_from, read_sequence
+from longalign.model.sequence import MEMORY
 from longalign.run import pipeline
 from longalign.store import DirectoryStore
 from longalign.store.layout import OWN_NAMES

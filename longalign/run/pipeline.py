@@ -15,11 +15,12 @@ from longalign._version import __version__
 from longalign.backends.base import Backend, Workers
 from longalign.errors import InternalError, StoreError, UsageError
 from longalign.events import Advanced, Emit, Event, Notice, PhaseFinished, PhaseStarted, ignore
+from longalign.fasta.specs import can_read_again, read_sequence
 from longalign.model.alignment import Alignment, Mode
 from longalign.model.boundary import BestCell, Waypoint
 from longalign.model.geometry import Grid
 from longalign.model.scoring import Scoring
-from longalign.model.sequence import MEMORY, Sequence, can_read_again, read_sequence
+from longalign.model.sequence import MEMORY, Sequence
 from longalign.phases.lattice import StoreLattice
 from longalign.phases.problem import Problem, Segment
 from longalign.phases.recompute import groups_of, merge, recompute, segments_of, spans
