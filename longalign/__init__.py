@@ -20,10 +20,11 @@ if TYPE_CHECKING:
         StoreError,
         UsageError,
     )
+    from longalign.fasta import read_sequence
     from longalign.model.alignment import Alignment, Op
     from longalign.model.boundary import BestCell
     from longalign.model.scoring import Scoring
-    from longalign.model.sequence import Sequence, read_sequence
+    from longalign.model.sequence import Sequence
     from longalign.model.substitution_matrix import SubstitutionMatrix
 
 __all__ = [
@@ -54,10 +55,11 @@ _NAMES_OF = {
     "errors": (
         *("BackendError", "InputError", "InternalError", "LongalignError", "StoreError", "UsageError"),
     ),
+    "fasta": ("read_sequence",),
     "model.alignment": ("Alignment", "Op"),
     "model.boundary": ("BestCell",),
     "model.scoring": ("Scoring",),
-    "model.sequence": ("Sequence", "read_sequence"),
+    "model.sequence": ("Sequence",),
     "model.substitution_matrix": ("SubstitutionMatrix",),
 }
 _MODULE_OF = {name: module for module, names in _NAMES_OF.items() for name in names}

@@ -15,11 +15,12 @@ from longalign.cli.reporting import reporting
 from longalign.cli.scoring import scoring_of
 from longalign.cli.stdin import refuse_two_stdins
 from longalign.errors import InputError, UsageError
+from longalign.fasta.specs import is_read_from, read_sequence
 from longalign.formats.output import STDOUT, check_output, open_output
-from longalign.formats.paf import write_paf
+from longalign.formats.registry import resolve_format
 from longalign.formats.summary import summarize
 from longalign.model.mode import MODES
-from longalign.model.sequence import MEMORY, is_read_from, read_sequence
+from longalign.model.sequence import MEMORY
 from longalign.run import pipeline
 from longalign.run.outcome import Outcome
 from longalign.run.spec import RunSpec
@@ -63,6 +64,8 @@ def _run(command: Command, options: Namespace) -> int:
 def run_resume(options: Namespace) -> int:
     store = Path(options.store)
     manifest = DirectoryStore.attach(store).manifest
+    if options.format is not None and manifest.command == "score":
+        raise UsageError(f"{store}: a run for the score alone writes no alignment: leave --format out")
     output = manifest.output if options.output is None else options.output
     summary = manifest.summary if options.json is None else options.json
     check_outputs(manifest.command, output, summary, sources_of(manifest), options.store)
@@ -103,7 +106,7 @@ def check_outputs(
     `inputs` are specifications of sequences, or files; `store` may be yet to be made.
     """
     if command == "align" and output == summary == STDOUT:
-        raise UsageError("PAF and JSON cannot both go to stdout: give -o FILE or --json FILE")
+        raise UsageError("alignment and summary cannot both go to stdout: give -o FILE or --json FILE")
     check_output(output)
     if summary is not None:
         check_output(summary)
@@ -131,10 +134,10 @@ def _refuse_overwriting(output: str, inputs: Collection[str]) -> None:
 
 
 def write_outcome(outcome: Outcome, output: str, summary: str | None, options: Namespace) -> None:
-    """Write PAF, or the line of a score, and the summary; say on stderr what was found."""
+    """Write the alignment, or the line of a score, and the summary; say on stderr what was found."""
     if outcome.alignment is not None:
         with open_output(output) as file:
-            write_paf(outcome.alignment, file)
+            resolve_format(options.format, output).write_all([outcome.alignment], file)
     elif not output == summary == STDOUT:
         with open_output(output) as file:
             file.write(_score_line(outcome))

@@ -71,9 +71,8 @@ def _how_to_resume(options: Namespace) -> str:
         return "interrupted; nothing was stored yet"
     store = f"./{options.store}" if options.store.startswith("-") else options.store  # no option
     again = ["--cluster", options.cluster] if options.cluster else []
-    if (
-        "query" not in options
-    ):  # what `resume` itself is given holds for once: the store notes that of the run
+    if "query" not in options:  # the store notes the output files of `align`, not those of `resume`
         again += [f"--output={options.output}"] * (options.output is not None)
         again += [f"--json={options.json}"] * (options.json is not None)
+    again += [f"--format={options.format}"] * (options.format is not None)  # no store notes a format
     return f"interrupted; go on with: {shlex.join(['longalign', 'resume', store, *again])}"

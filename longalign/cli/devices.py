@@ -17,10 +17,10 @@ from longalign.backends.select import open_backends
 from longalign.cli.scoring import scoring_of
 from longalign.cli.stdin import refuse_two_stdins
 from longalign.errors import UsageError
+from longalign.fasta import read_sequence
 from longalign.formats.output import STDOUT, open_output
 from longalign.model.mode import MODES
 from longalign.model.scoring import COST_FIELDS, PAIR_FIELDS
-from longalign.model.sequence import read_sequence
 from longalign.phases.problem import Problem
 from longalign.run.cost_model import Cost, format_seconds, format_share
 from longalign.run.planner import Request, Resources, plan, speed_model_of, store_budgets

@@ -12,6 +12,7 @@ from longalign._version import __version__
 from longalign.backends.select import CHOICES
 from longalign.cli.progress import STYLES
 from longalign.formats.output import STDOUT, open_output
+from longalign.formats.registry import describe_formats, format_names
 from longalign.model.scoring import Scoring
 from longalign.system.sizes import parse_size
 
@@ -65,9 +66,7 @@ def build_parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=f"longalign {__version__}")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
 
-    align = _add(
-        commands, "align", _lazy("align", "run_align"), "the optimal alignment of two sequences, as PAF"
-    )
+    align = _add(commands, "align", _lazy("align", "run_align"), "the optimal alignment of two sequences")
     score = _add(commands, "score", _lazy("align", "run_score"), "the optimal score and where it ends")
     for command in (align, score):
         command.add_argument("query", metavar="QUERY", help=_SEQUENCE_HELP)
@@ -86,7 +85,7 @@ def build_parser() -> argparse.ArgumentParser:
         )
         _add_resources(command)
         _add_cluster(command)
-        _add_output(command)
+        _add_output(command, writes_alignment=command is align)
 
     resume = _add(commands, "resume", _lazy("align", "run_resume"), "go on with a run that was stopped")
     resume.add_argument("store", type=_path, metavar="DIR", help="the --store of that run")
@@ -98,7 +97,7 @@ def build_parser() -> argparse.ArgumentParser:
         commands,
         "trace",
         _lazy("trace", "run_trace"),
-        "the best alignment that ends in a given cell, from an eager store, as PAF",
+        "the best alignment that ends in a given cell, from an eager store",
     )
     trace.add_argument(
         "store", type=_path, metavar="DIR", help="the --store of a run with --start-states eager"
@@ -252,7 +251,10 @@ def _add_cluster(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_output(parser: argparse.ArgumentParser, default: str | None = "-") -> None:
+def _add_output(
+    parser: argparse.ArgumentParser, default: str | None = "-", writes_alignment: bool = True
+) -> None:
+    parser.set_defaults(format=None)
     group = parser.add_argument_group("output")
     also = "also write a summary as JSON; - for stdout"
     group.add_argument(
@@ -263,6 +265,8 @@ def _add_output(parser: argparse.ArgumentParser, default: str | None = "-") -> N
         metavar="FILE",
         help="default: " + ("stdout" if default else "as before"),
     )
+    if writes_alignment:
+        group.add_argument("--format", choices=format_names(), help=describe_formats())
     group.add_argument(
         "--json", type=_path, metavar="FILE", help=also + ("" if default else " (default: as before)")
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from longalign.errors import UsageError
-from longalign.model.sequence import is_stdin
+from longalign.fasta.specs import is_stdin
 
 
 def refuse_two_stdins(**inputs: str) -> None:

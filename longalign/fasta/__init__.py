@@ -8,5 +8,6 @@ bgzip), only that record is read. No index is ever written.
 from longalign.fasta.reader import read_record
 from longalign.fasta.selection import Record
 from longalign.fasta.source import STDIN
+from longalign.fasta.specs import read_sequence
 
-__all__ = ["STDIN", "Record", "read_record"]
+__all__ = ["STDIN", "Record", "read_record", "read_sequence"]

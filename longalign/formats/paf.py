@@ -122,11 +122,16 @@ class Meaning(NamedTuple):
 
 def format_meaning(mode: Mode | ModeName, scoring: Scoring, end_given: bool = False) -> str:
     """The text of the `tg` tag."""
+    return f"{mode}{';end=given' * end_given};{format_scoring(scoring)}"
+
+
+def format_scoring(scoring: Scoring) -> str:
+    """Letter scores and gap costs as the `tg` tag has them: `match=1;mismatch=-3;gap(k)=3+2k`."""
     matrix = scoring.matrix
     pairs = f"match={scoring.match};mismatch={scoring.mismatch}"
     if matrix is not None:
         pairs = f"matrix={matrix.name}:{matrix.digest}"
-    return f"{mode}{';end=given' * end_given};{pairs};gap(k)={scoring.gap_open}+{scoring.gap_extend}k"
+    return f"{pairs};gap(k)={scoring.gap_open}+{scoring.gap_extend}k"
 
 
 @lru_cache(maxsize=16)  # the lines of a file say much the same, and to find a matrix takes milliseconds

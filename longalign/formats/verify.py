@@ -21,11 +21,11 @@ from functools import lru_cache
 from itertools import accumulate, islice
 
 from longalign.errors import InputError
-from longalign.fasta import STDIN
+from longalign.fasta import STDIN, read_sequence
 from longalign.formats.paf import NO_MAPPING_QUALITY, Meaning, PafRecord, format_meaning, read_paf
 from longalign.model.alphabet import DNA, Alphabet
 from longalign.model.scoring import Scoring
-from longalign.model.sequence import Sequence, read_sequence
+from longalign.model.sequence import Sequence
 
 # Every letter as its base; an ambiguous one as a byte of its own in the query, another in the target,
 # so that equal bytes are equal bases.

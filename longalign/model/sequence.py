@@ -7,15 +7,12 @@ kept.
 from __future__ import annotations
 
 import hashlib
-import os
 from dataclasses import dataclass, replace
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from longalign import fasta
 from longalign.errors import InputError
 from longalign.model.alphabet import DNA, Alphabet, Codes
 
@@ -118,77 +115,6 @@ class Sequence:
 def is_name(text: str) -> bool:
     """Whether a text can be the name of a sequence: one printable word."""
     return len(text.split()) == 1 and text == text.strip() and text.isprintable()
-
-
-def read_sequence(spec: str | os.PathLike[str], alphabet: Alphabet = DNA) -> Sequence:
-    """Read one sequence from a FASTA file (plain, gzip or bgzip) or from stdin.
-
-    `alphabet` is DNA, or that of a scoring with a matrix: `scoring.alphabet`.
-
-    `spec` is `FILE`, `FILE:NAME`, `FILE:NAME:START-END` or `FILE:START-END`, and "-" as FILE is stdin.
-    START and END are 0-based and half-open, as everywhere in longalign (samtools counts from 1). The
-    longest part before a ':' that is an existing file is the FILE. Without a name the file must hold
-    one record. A record, or a region, may have no letters.
-
-    Raises InputError with one line that names file, record and position.
-    """
-    text = os.fspath(spec)
-    if not text:
-        raise InputError("the name of a FASTA file is empty")
-    if "\0" in text:
-        raise InputError(f"{text!r}: no file has such a name")
-    path, selector = _split(text)
-    record = fasta.read_record(path, selector)
-    return Sequence.from_letters(
-        record.name,
-        record.letters,
-        source=text,
-        description=record.description,
-        offset=record.start,
-        record_length=record.record_length,
-        alphabet=alphabet,
-    )
-
-
-def is_stdin(spec: str) -> bool:
-    """Whether `spec` means stdin or a record of it, which can be read once."""
-    return _split(spec)[0] == fasta.STDIN
-
-
-def can_read_again(spec: str) -> bool:
-    """Whether `spec`, the source of a sequence, names a file that is there now, and not a pipe."""
-    path, _ = _split(spec)
-    return path != fasta.STDIN and os.path.isfile(path)  # noqa: PTH113 - Path.is_file raises EACCES
-
-
-def from_anywhere(spec: str) -> str:
-    """`spec`, the source of a sequence, as it holds in every working directory.
-
-    What names no file that is there stays as it is.
-    """
-    path, selector = _split(spec)
-    if path == fasta.STDIN or spec == MEMORY or not os.path.exists(path):  # noqa: PTH110
-        return spec
-    absolute = str(Path(path).absolute())
-    return absolute if selector is None else f"{absolute}:{selector}"
-
-
-def is_read_from(spec: str, path: str) -> bool:
-    """Whether `spec`, the source of a sequence, names the very file at `path`, by whatever name."""
-    file, _ = _split(spec)
-    both = can_read_again(spec) and os.path.exists(path)  # noqa: PTH110
-    return both and os.path.samefile(file, path)  # noqa: PTH121
-
-
-def _split(spec: str) -> tuple[str, str | None]:
-    """File and selector of a specification; the whole of it as file if no part of it exists."""
-    head, selector = spec, None
-    while head != fasta.STDIN and not os.path.exists(head):  # noqa: PTH110 - Path.exists raises EACCES
-        head, colon, _ = head.rpartition(":")
-        if not head:
-            return spec, None
-        selector = spec[len(head) + len(colon) :]
-    return head, selector
 
 
 def _as_bytes(source: str, name: str, data: str | bytes | bytearray | Letters) -> bytes | bytearray:

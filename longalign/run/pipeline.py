@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Literal
 from longalign.backends.base import Backend
 from longalign.errors import UsageError
 from longalign.events import Emit, Notice, ignore
+from longalign.fasta.specs import can_read_again, read_sequence
 from longalign.model.alignment import Alignment
 from longalign.model.boundary import Waypoint
-from longalign.model.sequence import MEMORY, Sequence, can_read_again, read_sequence
+from longalign.model.sequence import MEMORY, Sequence
 from longalign.phases.lattice import StoreLattice
 from longalign.phases.problem import Problem, Segment
 from longalign.phases.recompute import groups_of, merge, recompute, segments_of, spans

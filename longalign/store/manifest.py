@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from longalign.errors import InputError, StoreError
+from longalign.fasta.specs import with_absolute_path
 from longalign.model.geometry import Grid
 from longalign.model.json_fields import Fields, shown
 from longalign.model.mode import MODES, Mode
 from longalign.model.scoring import TOO_MANY_LETTERS, Scoring
-from longalign.model.sequence import LONGEST_RECORD, Sequence, from_anywhere, is_name
+from longalign.model.sequence import LONGEST_RECORD, Sequence, is_name
 from longalign.store.files import atomic_path, no_check, open_regular
 
 Command = Literal["align", "score"]
@@ -67,7 +68,7 @@ class SequenceRecord:
     @classmethod
     def of(cls, sequence: Sequence) -> SequenceRecord:
         values = {field.name: getattr(sequence, field.name) for field in fields_of(cls)}
-        return cls(**{**values, "source": from_anywhere(sequence.source)})
+        return cls(**{**values, "source": with_absolute_path(sequence.source)})
 
 
 @dataclass(frozen=True, slots=True)

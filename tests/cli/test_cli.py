@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import csv
 import errno
 import importlib
 import io
@@ -24,7 +25,9 @@ from inputs import DATA
 from longalign import api
 from longalign.cli import main
 from longalign.errors import InternalError
+from longalign.formats import registry
 from longalign.formats.paf import read_paf
+from longalign.formats.registry import Format
 from longalign.store import DirectoryStore
 
 QUERY = "ACGGTCATTGCAGGATCCATCAGTTAGCACGGTCATTGCAGGATC"
@@ -201,6 +204,74 @@ def test_scoring_options(run, pair):
     assert "tg:Z:local;match=2;mismatch=-1;gap(k)=0+1k" in out
 
 
+# --- formats
+
+
+def table(text):
+    """The rows of a table of alignments."""
+    return list(csv.DictReader(io.StringIO(text), delimiter="\t"))
+
+
+@pytest.mark.parametrize(
+    "options", [["--format", "tsv"], ["-o", "x.tsv"], ["-o", "x.txt", "--format", "tsv"]]
+)
+def test_a_table_by_name_or_by_ending(run, pair, options):
+    code, out, _ = run("align", *pair, "-q", *options)
+    [row] = table(out or Path(options[1]).read_text())
+    assert (code, row["query"], row["mode"], row["score"]) == (0, "query", "local", str(SCORE))
+
+
+@pytest.mark.parametrize("name", ["x.paf", "x.paf.gz", "x.PAF", "x.txt", "x", "tsv"])
+def test_any_other_ending_means_paf(run, pair, name):
+    assert run("align", *pair, "-q", "-o", name)[0] == 0
+    assert Path(name).read_text() == run("align", *pair, "-q")[1]
+
+
+@pytest.mark.parametrize(
+    "command", [["align", "q.fa", "t.fa"], ["resume", "s"], ["trace", "s", "--end", "1,1"]]
+)
+def test_an_unknown_format_is_refused_with_the_known_ones(run, command):
+    code, out, err = run(*command, "--format", "sam")
+    assert (code, out) == (2, "")
+    [line] = [line for line in err.splitlines() if "'sam'" in line]
+    assert all(name in line for name in ("--format", "paf", "tsv"))
+
+
+def test_a_resumed_run_writes_the_format_of_its_file(run, pair):
+    run("align", *pair, "-q", "--store", "s", "-o", "x.tsv")
+    written = Path("x.tsv").read_text()
+    Path("x.tsv").unlink()
+    assert run("resume", "s", "--backend", "cpu", "-q") == (0, "", "")
+    assert Path("x.tsv").read_text() == written
+    assert run("resume", "s", "--backend", "cpu", "-q", "-o", "-", "--format", "tsv") == (0, written, "")
+    assert run("resume", "s", "--backend", "cpu", "-q", "-o", "-")[1].count("\t") == 16  # PAF
+
+
+def test_a_traced_alignment_as_a_table(run, pair):
+    run("align", *pair, "-q", "--store", "s", "--start-states", "eager")
+    code, out, _ = run("trace", "s", "--end", "4,6", "--backend", "cpu", "-q", "--format", "tsv")
+    [row] = table(out)
+    assert (code, row["query_end"], row["target_end"], row["end"]) == (0, "4", "6", "given")
+
+
+def test_a_score_has_no_format(run, refuse, pair):
+    run("score", *pair, "-q", "--store", "s")
+    assert refuse("resume", "s", "--format", "tsv") == (
+        2, "s: a run for the score alone writes no alignment: leave --format out"
+    )  # fmt: skip
+    assert run("score", *pair, "--format", "tsv")[0] == 2
+
+
+def test_a_format_added_to_the_registry_is_an_option_and_an_ending(run, pair, monkeypatch):
+    toy = Format("points", (".points",), "a toy", lambda alignment, file: file.write(f"{alignment.score}\n"))
+    known = (*registry.FORMATS, toy)
+    monkeypatch.setattr("longalign.formats.registry.FORMATS", known)
+    assert run("align", *pair, "-q", "--format", "points") == (0, f"{SCORE}\n", "")
+    assert run("align", *pair, "-q", "-o", "x.points") == (0, "", "")
+    assert Path("x.points").read_text() == f"{SCORE}\n"
+    assert "points: a toy" in " ".join(run("align", "--help")[1].split())
+
+
 # --- stores
 
 
@@ -353,7 +424,7 @@ def test_a_sequence_without_a_name_of_a_file(refuse):
 
 def test_two_outputs_on_stdout(refuse, pair):
     code, text = refuse("align", *pair, "--json", "-")
-    assert (code, text) == (2, "PAF and JSON cannot both go to stdout: give -o FILE or --json FILE")
+    assert (code, text) == (2, "alignment and summary cannot both go to stdout: give -o FILE or --json FILE")
 
 
 def test_one_file_for_two_outputs(refuse, pair):
@@ -731,6 +802,14 @@ def test_out_of_memory_is_one_line(refuse, pair, monkeypatch):
         (
             ["resume", "-q", "it's", "-o", "new.paf", "--json", "-"],
             "interrupted; go on with: longalign resume 'it'\"'\"'s' --output=new.paf --json=-",
+        ),
+        (
+            ["align", "q.fa", "t.fa", "--store", "it's", "--format", "tsv"],
+            "interrupted; go on with: longalign resume 'it'\"'\"'s' --format=tsv",
+        ),
+        (
+            ["resume", "it's", "--format", "tsv"],
+            "interrupted; go on with: longalign resume 'it'\"'\"'s' --format=tsv",
         ),
         (["verify", "x.paf", "q.fa", "t.fa"], "interrupted"),
         (["trace", "it's", "--end", "1,1"], "interrupted"),

@@ -19,10 +19,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longalign.errors import InputError
-from longalign.fasta import read_record
+from longalign.fasta import read_record, read_sequence
 from longalign.fasta.source import DamagedGzip
 from longalign.fasta.stream import parse
-from longalign.model.sequence import read_sequence
 
 #: What a parser could trip over, in every order.
 TOKENS = [

@@ -19,12 +19,13 @@ from oracles import spell
 from runs import Geometry, Pair, SmallTiles, geometries, problems, small_geometry, using
 
 from longalign.errors import InputError
+from longalign.fasta import read_sequence
 from longalign.formats.paf import format_paf, read_paf, write_paf
 from longalign.formats.verify import Verification, verify_paf
 from longalign.model.alignment import Alignment, Mode, Op
 from longalign.model.alphabet import Alphabet
 from longalign.model.scoring import Scoring
-from longalign.model.sequence import Sequence, read_sequence
+from longalign.model.sequence import Sequence
 from longalign.model.substitution_matrix import SubstitutionMatrix
 from longalign.store.manifest import StartStates
 from longalign.testing.inputs import any_scorings, edited

@@ -12,10 +12,11 @@ from inputs import PROTEIN
 
 from longalign.backends.substitution_tables import NO_MATRIX, PITCH, lay_out
 from longalign.errors import InputError
+from longalign.fasta import read_sequence
 from longalign.formats.paf import format_meaning, parse_meaning
 from longalign.model.alphabet import DNA
 from longalign.model.scoring import LARGEST_PARAMETER, Scoring
-from longalign.model.sequence import Sequence, read_sequence
+from longalign.model.sequence import Sequence
 from longalign.model.substitution_matrix import SubstitutionMatrix
 from longalign.testing.inputs import (
     matrix_of,

@@ -23,7 +23,7 @@ from longalign import api
 from longalign.cli import main
 from longalign.errors import BackendError, StoreError, UsageError
 from longalign.events import Advanced, Event, Notice, PhaseStarted, TileFinished
-from longalign.model.sequence import read_sequence
+from longalign.fasta import read_sequence
 from longalign.run import pipeline
 from longalign.run.engines import dask
 from longalign.run.outcome import Outcome

@@ -18,10 +18,11 @@ from runs import CPU, SmallTiles, small_geometry
 from longalign.backends.base import DeviceFacts, Workers
 from longalign.backends.cpu import CpuBackend
 from longalign.errors import BackendError, UsageError
+from longalign.fasta import read_sequence
 from longalign.model.geometry import BYTES_PER_CELL, BYTES_PER_STORED_CELL, LINE_STEP, Grid, smallest_budget
 from longalign.model.mode import GLOBAL, LOCAL
 from longalign.model.scoring import Scoring
-from longalign.model.sequence import Sequence, read_sequence
+from longalign.model.sequence import Sequence
 from longalign.run import pipeline
 from longalign.run.cost_model import format_seconds, path_share
 from longalign.run.planner import (

@@ -22,7 +22,7 @@ from runs import REPEATED, Interrupts, SmallTiles, result, small_geometry, swept
 from longalign.backends.cpu import CpuBackend
 from longalign.errors import StoreError, UsageError
 from longalign.events import Emit, Event, Notice, PhaseFinished, PhaseStarted, TileFinished, ignore
-from longalign.model.sequence import read_sequence
+from longalign.fasta import read_sequence
 from longalign.run import pipeline
 from longalign.run.outcome import Outcome
 from longalign.run.planner import Resources

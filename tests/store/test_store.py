@@ -30,11 +30,12 @@ from runs import PAIR, Pair, SmallTiles, problems, small_geometry, using
 
 from longalign.errors import StoreError
 from longalign.events import Notice, TileFinished
+from longalign.fasta import read_sequence
 from longalign.model.boundary import BestCell, Boundary, State, Waypoint, entry_edges
 from longalign.model.geometry import Grid, Tile
 from longalign.model.mode import LOCAL
 from longalign.model.scoring import NEG_INF, Scoring
-from longalign.model.sequence import Sequence, read_sequence
+from longalign.model.sequence import Sequence
 from longalign.phases.lattice import StoreLattice
 from longalign.phases.problem import Problem
 from longalign.run import pipeline
@@ -706,7 +707,7 @@ def test_a_manifest_with_relative_sources_is_that_of_the_same_run(tmp_path, monk
     for name, letters in (("query", PAIR.query), ("target", PAIR.target)):
         Path(f"{name}.fa").write_text(f">{name}\n{letters}\n")
     with monkeypatch.context() as patch:
-        patch.setattr("longalign.store.manifest.from_anywhere", lambda spec: spec)
+        patch.setattr("longalign.store.manifest.with_absolute_path", lambda spec: spec)
         sequences = [read_sequence(f"{name}.fa") for name in ("query", "target")]
         spec = RunSpec(*sequences, PAIR.scoring, PAIR.mode, store=tmp_path / "s")
         pipeline.run(spec, using())

@@ -19,9 +19,10 @@ import longalign
 from attacks import forgery
 from attacks.base import Attack, Fault, expect
 from longalign.errors import InternalError, LongalignError
+from longalign.fasta import read_sequence
 from longalign.formats.verify import verify_paf
 from longalign.model.scoring import Scoring
-from longalign.model.sequence import Sequence, read_sequence
+from longalign.model.sequence import Sequence
 from longalign.model.substitution_matrix import SubstitutionMatrix
 from longalign.store.manifest import Manifest
 
