@@ -96,14 +96,13 @@ def _in_package(package: str, pattern: str) -> str | None:
 
 def compile_kernel(kernel: Kernel, arch: int, ptxas: str, folder: Path) -> tuple[Path, str]:
     """Leave a kernel's PTX and cubin in `folder`: where the cubin is, and the assembler's report."""
-    from longalign.backends.cuda.compiler import short_compiler
     from longalign.backends.cuda.numba_api import cuda
 
     capability = divmod(arch, 10)
     # Numba asks the current device what to compile a device function for; there is none here.
     device = SimpleNamespace(compute_capability=capability)
-    with mock.patch("numba.cuda.dispatcher.get_current_device", return_value=device), short_compiler():
-        ptx, _ = cuda.compile_ptx(kernel.build().py_func, sweep_kernel.signature, cc=capability)
+    with mock.patch("numba.cuda.dispatcher.get_current_device", return_value=device):
+        ptx, _ = cuda.compile_ptx(kernel.build().py_func, kernel.signature, cc=capability)
     source = folder / f"{kernel.name}.sm_{arch}.ptx"
     source.write_text(ptx)
     cubin = source.with_suffix(".cubin")

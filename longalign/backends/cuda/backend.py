@@ -19,7 +19,6 @@ from longalign.backends.base import (
     TraceJob,
     no_progress,
 )
-from longalign.backends.cuda.compiler import short_compiler
 from longalign.backends.cuda.config import LANES, KernelConfig, Numbers
 from longalign.backends.cuda.device.strip_profile import profile_bytes
 from longalign.backends.cuda.devices import available, one_line, why_unavailable
@@ -75,7 +74,7 @@ def _compiled(kernel: Any, signature: tuple[Any, ...]) -> Any:
     if signature in kernel.overloads:
         return kernel
     try:
-        with short_compiler(), collector_at_rest():
+        with collector_at_rest():
             kernel.compile(signature)
     except Exception as error:  # compiler, linker and driver each have their own kinds of error
         raise BackendError(f"no kernel for this GPU and driver: {one_line(error)}") from error

@@ -1,9 +1,7 @@
-"""What is used of numba's CUDA package; beside its compiler, of which `compiler` knows the parts.
+"""Everything that the back end uses of numba-cuda: a change of package is a change here and in `device.ptx`.
 
-A change of package is a change of these two files, and of `ptx`, which writes instructions.
-
-`cuda` is the module as kernels use it. Numba's simulator has no `intrinsic`, and nothing
-that compiles, so these are imported late.
+`cuda` is the module that kernels use. Numba's simulator has neither `intrinsic` nor a compiler, so these
+are imported where they are used.
 """
 
 from __future__ import annotations

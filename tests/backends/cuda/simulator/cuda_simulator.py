@@ -11,7 +11,6 @@ import math
 import os
 import sys
 import threading
-from contextlib import nullcontext
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
@@ -239,14 +238,8 @@ def _ptx() -> ModuleType:
     return module
 
 
-def _compiler() -> ModuleType:
-    module = ModuleType("longalign.backends.cuda.compiler")
-    module.short_compiler = nullcontext
-    return module
-
-
 def install() -> None:
-    """Patch the simulator, and replace the modules of PTX intrinsics and of the compiler."""
+    """Patch the simulator, and replace the module of PTX intrinsics."""
     if hasattr(os, "sched_setaffinity"):
         cores = sorted(os.sched_getaffinity(0))
         # Lanes take turns: one core hands on faster. Of tests side by side, each process takes its own.
@@ -285,7 +278,6 @@ def install() -> None:
         setattr(error, name, type(name, (Exception,), {}))
     sys.modules["numba.cuda.cudadrv.error"] = error
     sys.modules["longalign.backends.cuda.device.ptx"] = _ptx()
-    sys.modules["longalign.backends.cuda.compiler"] = _compiler()
     from longalign.backends.cuda import numba_api
 
     numba_api.part_of, numba_api.upload, numba_api.download = _part_of, _upload, _download
