@@ -103,7 +103,7 @@ def compile_kernel(kernel: Kernel, arch: int, ptxas: str, folder: Path) -> tuple
     # Numba asks the current device what to compile a device function for; there is none here.
     device = SimpleNamespace(compute_capability=capability)
     with mock.patch("numba.cuda.dispatcher.get_current_device", return_value=device), short_compiler():
-        ptx, _ = cuda.compile_ptx(kernel.build().py_func, sweep_kernel.signature, cc=capability)
+        ptx, _ = cuda.compile_ptx(kernel.build().py_func, kernel.signature, cc=capability)
     source = folder / f"{kernel.name}.sm_{arch}.ptx"
     source.write_text(ptx)
     cubin = source.with_suffix(".cubin")
