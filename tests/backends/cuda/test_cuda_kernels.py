@@ -46,7 +46,7 @@ def test_a_kernel_is_not_optimised_again_when_it_is_linked(build):
 @pytest.mark.parametrize(
     "config",
     [
-        KernelConfig(local=True, track_best=True, columns=2, batch=64, numbers="packed"),
+        KernelConfig(local=True, track_best=True, columns=2, block_rows=64, numbers="packed"),
         KernelConfig(local=False, track_best=False, columns=2, letters="compare"),
     ],
     ids=["packed", "int32"],
@@ -74,7 +74,7 @@ KERNELS = {
     "trace": (lambda: trace_kernel.build_kernel(False), trace_kernel.SIGNATURE),
     "packed": (
         lambda: sweep_kernel.build_kernel(
-            KernelConfig(local=True, track_best=True, columns=3, batch=64, numbers="packed")
+            KernelConfig(local=True, track_best=True, columns=3, block_rows=64, numbers="packed")
         ),
         sweep_kernel.SIGNATURE,
     ),
