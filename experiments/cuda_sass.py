@@ -45,7 +45,10 @@ NO_TOOLKIT = USAGE = 2
 ARCH, MULTIPROCESSORS, QUARTERS, CLOCK = 90, 132, 4, 1.98e9
 MEASURED = "cuda_sweep.json"
 
-#: Every cell takes so many: those of E, F and H.
+#: What the result files call the fields of a `KernelConfig` that have had other names.
+KEYS = {"block_rows": "batch", "letter_scoring": "letters", "prefetch_edge": "ahead"}
+
+#: Maxima that every cell takes: those of E, F and H.
 _LEAST_MAXIMA = 3
 
 HEADER = (
@@ -60,12 +63,12 @@ def measured_rates() -> Iterator[tuple[KernelConfig, dict[str, object]]]:
     """The rates of kernels alone that `cuda_sweep.py` has left, and of what kernels."""
     from cuda_sweep import PAIRS
 
-    names = {field.name for field in fields(KernelConfig)}
+    names = {KEYS.get(field.name, field.name): field.name for field in fields(KernelConfig)}
     report = json.loads((RESULTS / MEASURED).read_text())
     for run in report["runs"]:
         # A global job asks for its bottom row, a local one for its best cell.
         local = run["pair"] not in PAIRS or PAIRS[run["pair"]].local
-        config = KernelConfig(local, local, **{name: run[name] for name in names & run.keys()})
+        config = KernelConfig(local, local, **{names[key]: run[key] for key in names.keys() & run.keys()})
         rate = {
             "file": MEASURED, "commit": run.get("commit", report["commit"]), "gpu": report["gpu"],
             "pair": run["pair"], "lattice": run["lattice"], "kernel_tcups": run["kernel_gcups"] / 1e3,
@@ -86,7 +89,8 @@ def examine(config: KernelConfig, programs: dict[str, str], folder: Path) -> dic
     turns = MULTIPROCESSORS * QUARTERS * CLOCK  # a second, if one took a cycle
     tcups = {name: turns / count * cells * config.halves * LANES / 1e12 for name, count in cycles.items()}
     return {
-        "kernel": sweep_name(config), **asdict(config),
+        "kernel": sweep_name(config),
+        **{KEYS.get(name, name): value for name, value in asdict(config).items()},
         "cells_of_a_lane": cells, "cells_in_a_number": config.halves, "instructions": len(loop),
         "opcodes": dict(Counter(instruction.opcode for instruction in loop).most_common()),
         "pipes": dict(Counter(map(pipe_of, loop)).most_common()),

@@ -1,7 +1,7 @@
 """Time phase 1 on a GPU: one sweep of a whole pair, without and with a lattice, and check known scores.
 
     python experiments/cuda_sweep.py --genomes DIR [--pairs mito random chlamydia ecoli ...] [--columns 0 ...]
-                                     [--numbers int32] [--batch 32] [--warps 4]
+                                     [--numbers int32] [--block-rows 32] [--warps 4]
                                      [--registers 128]
                                      [--repeats 3] [--lattice-of chlamydia] [--starts] [--out FILE]
 
@@ -175,7 +175,7 @@ def _parse() -> argparse.Namespace:
     parser.add_argument("--pairs", nargs="+", choices=[*PAIRS, *MADE], default=DEFAULT_PAIRS)
     parser.add_argument("--columns", nargs="+", type=int, default=[0])
     parser.add_argument("--numbers", choices=("packed", "int32"))
-    parser.add_argument("--batch", type=int)
+    parser.add_argument("--block-rows", type=int)
     parser.add_argument("--warps", type=int, default=4)
     parser.add_argument("--registers", type=int)
     parser.add_argument("--repeats", type=int, default=3)
@@ -215,8 +215,9 @@ def measure(name: str, columns: int, options: argparse.Namespace, lattice: bool)
     cells, config = sum(job.cells for job in jobs), choice.config
     return {
         "pair": name, "rows": len(jobs[0].query), "cols": len(jobs[0].target), "jobs": len(jobs),
-        "numbers": config.numbers, "columns": config.columns, "batch": config.batch, "warps": config.warps,
-        "max_registers": config.max_registers, "ahead": config.ahead, "letters": config.letters,
+        "numbers": config.numbers, "columns": config.columns, "batch": config.block_rows,
+        "warps": config.warps, "max_registers": config.max_registers, "ahead": config.prefetch_edge,
+        "letters": config.letter_scoring,
         "lattice": f"{LATTICE_LINES} x {LATTICE_LINES}" if lattice else None,
         "seconds": seconds, "median_seconds": median, "gcups": cells / median / 1e9,
         "kernel_seconds": kernel_seconds, "kernel_gcups": cells / statistics.median(kernel_seconds) / 1e9,
@@ -282,7 +283,7 @@ def _lines(length: int, wide_step: int = LINE_STEP) -> tuple[int, ...]:
 def _chosen(options: argparse.Namespace, columns: int) -> CudaBackend:
     """A back end with the choices of the command line; `columns` 0 leaves these to it."""
     return _backend(
-        numbers=options.numbers, columns=columns or None, batch=options.batch, warps=options.warps,
+        numbers=options.numbers, columns=columns or None, block_rows=options.block_rows, warps=options.warps,
         max_registers=options.registers,
     )  # fmt: skip
 

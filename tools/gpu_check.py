@@ -100,8 +100,8 @@ def _shapes(genomes: Path, out: Path, columns: Sequence[int]) -> list[Step]:
     return [
         Step("columns", _sweep(genomes, out, "columns", *long), 120),
         *(
-            Step(f"batch{batch}", _sweep(genomes, out, f"batch{batch}", *short, "--batch", batch), 60)
-            for batch in ("64", "32")
+            Step(f"batch{rows}", _sweep(genomes, out, f"batch{rows}", *short, "--block-rows", rows), 60)
+            for rows in ("64", "32")
         ),
     ]
 

@@ -153,7 +153,7 @@ _CUDA_DEVICE = (
         "CUDA: rows published a batch too early",
         f"{_CUDA}/kernels/sweep.py",
         "np.int32(start - begin), lane)",
-        "np.int32(start - begin + batch), lane)",
+        "np.int32(start - begin + block_rows), lane)",
         (f"{_SIMULATED}::test_rows_are_published_after_their_edges_are_stored",),
     ),
     Fault(

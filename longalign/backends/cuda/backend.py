@@ -19,7 +19,7 @@ from longalign.backends.base import (
     TraceJob,
     no_progress,
 )
-from longalign.backends.cuda.config import LANES, KernelConfig, Numbers
+from longalign.backends.cuda.config import LANES, KernelConfig, NumberFormat
 from longalign.backends.cuda.device.strip_profile import profile_bytes
 from longalign.backends.cuda.devices import available, one_line, why_unavailable
 from longalign.backends.cuda.kernel_cache import CudaCache
@@ -31,7 +31,7 @@ from longalign.backends.cuda.launch import device_memory, start_states, sweep_la
 from longalign.backends.cuda.launch.download import Download
 from longalign.backends.cuda.numba_api import cuda, is_cuda_error, package_version
 from longalign.backends.cuda.planning import kernel_shape
-from longalign.backends.cuda.planning.kernel_shape import Choice, Hardware, Wishes
+from longalign.backends.cuda.planning.kernel_shape import Choice, Hardware, Overrides
 from longalign.backends.cuda.planning.strips import count_bands, count_strips
 from longalign.errors import BackendError
 from longalign.model.scoring import Scoring
@@ -100,9 +100,9 @@ class CudaBackend:
         self,
         device: int = 0,
         *,
-        numbers: Numbers | None = None,
+        numbers: NumberFormat | None = None,
         columns: int | None = None,
-        batch: int | None = None,
+        block_rows: int | None = None,
         warps: int = 4,
         max_registers: int | None = None,
         band_rows: int | None = None,
@@ -117,14 +117,14 @@ class CudaBackend:
         self._workspace: device_memory.Workspace | None = None
         self._known: Hardware | None = None
         self._blocks: dict[tuple[KernelConfig, int], int] = {}
-        self._wishes = Wishes(numbers, columns, batch, warps, max_registers, band_rows)
+        self._overrides = Overrides(numbers, columns, block_rows, warps, max_registers, band_rows)
 
     def sweep(self, jobs: Sequence[SweepJob], progress: Progress = no_progress) -> list[SweepResult]:
         """One launch for all jobs that get the same kernel (`planning.choose`); see `Backend.sweep`."""
         results: dict[int, SweepResult] = {}
         groups: dict[KernelConfig, list[int]] = {}
         with self._current():
-            for number, choice in enumerate(kernel_shape.choose(jobs, self._hardware(), self._wishes)):
+            for number, choice in enumerate(kernel_shape.choose(jobs, self._hardware(), self._overrides)):
                 groups.setdefault(choice.config, []).append(number)
             for config, members in groups.items():
                 swept = self._sweep_group(config, [jobs[k] for k in members], progress)
@@ -174,7 +174,7 @@ class CudaBackend:
     def sweep_seconds(self, rows: int, cols: int, scoring: Scoring, local: bool) -> float:
         """See `longalign.backends.base.Backend`."""
         with self._current():
-            return kernel_shape.sweep_seconds(rows, cols, self._hardware(), scoring, local, self._wishes)
+            return kernel_shape.sweep_seconds(rows, cols, self._hardware(), scoring, local, self._overrides)
 
     def explain(self, job: SweepJob) -> dict[str, str]:
         """See `longalign.backends.base.Backend`."""
@@ -183,15 +183,15 @@ class CudaBackend:
         strips = count_strips(job, config)
         with self._current():
             resident = kernel_shape.resident_warps(config, self._hardware(), job.scoring.letters)
-        band_rows = kernel_shape.band_rows([job], config, resident, self._wishes)
+        band_rows = kernel_shape.band_rows([job], config, resident, self._overrides)
         bands = count_bands(len(job.query), config, band_rows)
         return {
             "kernel": "local" if config.local else "global",
             "numbers": f"{config.numbers}: {choice.why_numbers}",
-            "letters": kernel_shape.LETTERS_IN_WORDS[config.letters],
+            "letters": kernel_shape.LETTER_SCORING_IN_WORDS[config.letter_scoring],
             "strips": f"{strips} of at most {config.strip_width} columns, {config.columns} a part",
             "bands": f"at most {bands} a strip, in which {resident} warps take the strips in turn",
-            "batch": f"{config.batch} rows",
+            "batch": f"{config.block_rows} rows",
             "device memory": f"{device_memory.bytes_needed([job], config, band_rows) / 1e9:.3f} GB",
             "shape": choice.why_shape,
         }
@@ -224,7 +224,7 @@ class CudaBackend:
     def choices(self, jobs: Sequence[SweepJob]) -> list[Choice]:
         """The kernel that would sweep each of these rectangles in one call, and why."""
         with self._current():
-            return kernel_shape.choose(jobs, self._hardware(), self._wishes)
+            return kernel_shape.choose(jobs, self._hardware(), self._overrides)
 
     def _hardware(self) -> Hardware:
         """What planning needs to know; the device's context must be current when this is first asked."""
@@ -241,7 +241,7 @@ class CudaBackend:
         workspace = self._kept()
         shared_bytes = profile_bytes(config, max(job.scoring.letters for job in jobs))
         resident = self._resident_blocks(config, shared_bytes)
-        band_rows = kernel_shape.band_rows(jobs, config, resident * config.warps, self._wishes)
+        band_rows = kernel_shape.band_rows(jobs, config, resident * config.warps, self._overrides)
         cells = sum(job.cells for job in jobs)
         what = f"sweeping {len(jobs)} rectangle(s) of {cells:.3g} cells with the requested boundaries"
         block = workspace.block(device_memory.bytes_needed(jobs, config, band_rows), what)

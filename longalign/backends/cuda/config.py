@@ -13,12 +13,12 @@ STEP_ROWS = 2
 
 #: What a lane computes in. "packed": two cells at a time, each 16 bits relative to a 32-bit origin that
 #: follows the sweep; "int32": one cell at a time.
-Numbers = Literal["packed", "int32"]
+NumberFormat = Literal["packed", "int32"]
 
 #: How letter pairs are scored. "bytes": from a target letter's four 8-bit scores against A C G T.
 #: "compare": any codes and any scores, in 32 bits only. "profile": by a matrix, from what every letter scores
 #: against the columns of the strip; in 8 bits where numbers are packed.
-Letters = Literal["bytes", "compare", "profile"]
+LetterScoring = Literal["bytes", "compare", "profile"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,24 +38,24 @@ class KernelConfig:
     local: bool
     track_best: bool
     columns: int = 16
-    letters: Letters = "bytes"
-    batch: int = 32
+    letter_scoring: LetterScoring = "bytes"
+    block_rows: int = 32
     warps: int = 4
-    numbers: Numbers = "int32"
+    numbers: NumberFormat = "int32"
     max_registers: int | None = None
-    ahead: bool = False
+    prefetch_edge: bool = False
 
     def __post_init__(self) -> None:
-        if not 1 <= self.batch <= 2 * LANES or self.batch % STEP_ROWS:
+        if not 1 <= self.block_rows <= 2 * LANES or self.block_rows % STEP_ROWS:
             raise ValueError(
-                f"a lane loads at most two rows, and a step takes {STEP_ROWS}: {STEP_ROWS} <= batch <= "
-                f"{2 * LANES} and even, not {self.batch}"
+                f"a lane loads at most two rows, and a step takes {STEP_ROWS}: {STEP_ROWS} <= block_rows <= "
+                f"{2 * LANES} and even, not {self.block_rows}"
             )
-        if self.numbers == "packed" and self.letters == "compare":
+        if self.numbers == "packed" and self.letter_scoring == "compare":
             raise ValueError("packed numbers need 8-bit letter scores")
 
     @property
-    def sparing(self) -> bool:
+    def reload_parameters(self) -> bool:
         """Whether columns leave too few registers to keep what can be read again in each batch."""
         return self.columns > 8
 
@@ -65,10 +65,10 @@ class KernelConfig:
 
         There are registers in plenty then, to begin early what takes its time.
         """
-        return not self.sparing and self.numbers == "packed"
+        return not self.reload_parameters and self.numbers == "packed"
 
     @property
-    def holds(self) -> bool:
+    def snapshot_in_registers(self) -> bool:
         """Whether there are registers to hold what a batch begins with until it has come high (see `replay`).
 
         That spares stores, which narrow strips feel: few columns make short batches.
@@ -76,7 +76,7 @@ class KernelConfig:
         return self.track_best and self.narrow
 
     @property
-    def meets_apart(self) -> bool:
+    def separate_store_row_code(self) -> bool:
         """Whether batches in which parts only meet a wanted row have code of their own (see `eventful`).
 
         In narrow strips that gains less than it takes to compile.
@@ -84,7 +84,7 @@ class KernelConfig:
         return not self.narrow
 
     @property
-    def passes_early(self) -> bool:
+    def send_edge_early(self) -> bool:
         """Whether a row's edge is passed on to the next lane before the next row is swept.
 
         A few columns are swept sooner than it arrives. With more of them, measured, nothing is gained.
@@ -92,21 +92,21 @@ class KernelConfig:
         return self.narrow and self.columns <= 5
 
     @property
-    def receives_early(self) -> bool:
+    def receive_edge_early(self) -> bool:
         """Whether the edge of a batch is read while the last rows of a usual one before are swept.
 
         What is read waits in registers: there are enough in the narrowest strips.
         """
-        return self.passes_early and not self.ahead
+        return self.send_edge_early and not self.prefetch_edge
 
     @property
-    def samples(self) -> bool:
+    def may_skip_rows(self) -> bool:
         """Whether batches may watch every second row only, where scores are high (see `replay`).
 
         In narrow strips, a row takes so long whatever is done with its cells; and letters that are compared
         leave no registers for what must be known then.
         """
-        return self.track_best and self.columns > 8 and self.letters != "compare"
+        return self.track_best and self.columns > 8 and self.letter_scoring != "compare"
 
     @property
     def halves(self) -> int:
@@ -134,7 +134,7 @@ class KernelConfig:
 
         The neighbour has swept a batch, and its last part has come as far only almost a `span` later.
         """
-        return -(-(self.batch + self.span - STEP_ROWS) // self.batch) * self.batch
+        return -(-(self.block_rows + self.span - STEP_ROWS) // self.block_rows) * self.block_rows
 
     @property
     def slope(self) -> int:
@@ -142,7 +142,7 @@ class KernelConfig:
 
         A strip then has rows for its next band as soon as the neighbour goes on with its own.
         """
-        return -(-self.span // self.batch) * self.batch
+        return -(-self.span // self.block_rows) * self.block_rows
 
     @property
     def state_words(self) -> int:
@@ -160,27 +160,27 @@ class KernelConfig:
         return 4 * self.link_words
 
     @property
-    def replay_values(self) -> int:
+    def snapshot_values(self) -> int:
         """int32 that a warp keeps of a batch, to sweep it again (see `replay`)."""
-        return self.state_words * LANES + self.link_words * self.batch
+        return self.state_words * LANES + self.link_words * self.block_rows
 
     @property
-    def aside_at(self) -> int:
+    def row_buffer_at(self) -> int:
         """Where in a warp's own memory it puts a wanted row aside (see `events`): after what it keeps of two
         batches, if any is swept again."""
-        return 2 * self.replay_values * self.track_best
+        return 2 * self.snapshot_values * self.track_best
 
     @property
     def warp_values(self) -> int:
         """int32 of device memory that a warp has for itself."""
-        return self.aside_at + 2 * self.strip_width
+        return self.row_buffer_at + 2 * self.strip_width
 
     @property
     def mailbox_bytes(self) -> int:
         """Shared memory of a warp: two slots for every row of a batch, and row letters, each twice."""
-        return 2 * self.slot_bytes * self.batch + 2 * 4 * self.ring
+        return 2 * self.slot_bytes * self.block_rows + 2 * 4 * self.ring_slots
 
     @property
-    def ring(self) -> int:
+    def ring_slots(self) -> int:
         """Row letters that the parts of a strip work on in one batch, rounded up to a power of two."""
-        return 1 << (self.batch + self.span - 1).bit_length()
+        return 1 << (self.block_rows + self.span - 1).bit_length()

@@ -86,7 +86,7 @@ def right_edges(work, number, flags):
     ]
     begun = np.array([flags[strip[:, work_tables.FLAG]].sum() for strip in strips])
     once = np.array([strip[0] for strip in strips])
-    return once, np.clip(begun - once[:, work_tables.BEHIND], 0, work.jobs[number, work_tables.ROWS])
+    return once, np.clip(begun - once[:, work_tables.LAST_PART_LAG], 0, work.jobs[number, work_tables.ROWS])
 
 
 def finished_lines(work, jobs, flags):
@@ -109,7 +109,7 @@ def finished_lines(work, jobs, flags):
                         (passed[:, work_tables.FIRST_COLUMN] + passed[:, work_tables.WIDTH]).max(initial=0)
                     )
                 else:
-                    [final] = done[strips[:, work_tables.WANTED_COLUMN] == k]
+                    [final] = done[strips[:, work_tables.REQUESTED_COLUMN] == k]
                 for half in (0, len(boundary) + 1):
                     part = slice(start + k * size + half + 1, start + k * size + half + 1 + final)
                     lines[part] = everything[part]

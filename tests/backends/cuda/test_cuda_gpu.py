@@ -28,11 +28,11 @@ LARGE_PROTEIN = Scoring(gap_open=200, gap_extend=20, matrix=matrix_of(20 * np.ar
 KINDS = [("packed", 5), ("packed", 8), ("packed", 24), ("packed", 32), ("int32", 8), ("int32", 16)]
 
 
-def cuda_backend(**wishes):
+def cuda_backend(**overrides):
     pytest.importorskip("numba_cuda")
     from longalign.backends.cuda.backend import CudaBackend
 
-    return CudaBackend(**wishes)
+    return CudaBackend(**overrides)
 
 
 @pytest.fixture(scope="module")
@@ -54,25 +54,25 @@ class Strips(SweepConformance):
     @pytest.fixture(scope="class")
     @classmethod
     def backend(cls):
-        return cuda_backend(**cls.wishes)
+        return cuda_backend(**cls.overrides)
 
 
 class TestNarrowPackedStrips(Strips):
     """Narrower than any that the back end chooses, in batches of 64 rows."""
 
-    wishes = {"numbers": "packed", "columns": 4}  # noqa: RUF012
+    overrides = {"numbers": "packed", "columns": 4}  # noqa: RUF012
     interesting_lengths = (64, 256)
 
 
 class TestNarrowInt32Strips(Strips):
-    wishes = {"numbers": "int32", "columns": 4}  # noqa: RUF012
+    overrides = {"numbers": "int32", "columns": 4}  # noqa: RUF012
     interesting_lengths = (32, 128)
 
 
 class TestBands(Strips):
     """The narrow packed ones in bands of 34 rows."""
 
-    wishes = {"numbers": "packed", "columns": 4, "band_rows": 34}  # noqa: RUF012
+    overrides = {"numbers": "packed", "columns": 4, "band_rows": 34}  # noqa: RUF012
     interesting_lengths = (34, 256)
 
 
@@ -83,12 +83,12 @@ class WideStrips(Strips):
 
 
 class TestWidePackedStrips(WideStrips):
-    wishes = {"numbers": "packed", "columns": 16}  # noqa: RUF012
+    overrides = {"numbers": "packed", "columns": 16}  # noqa: RUF012
     interesting_lengths = (64, 1024)
 
 
 class TestWideInt32Strips(WideStrips):
-    wishes = {"numbers": "int32", "columns": 16}  # noqa: RUF012
+    overrides = {"numbers": "int32", "columns": 16}  # noqa: RUF012
     interesting_lengths = (32, 512)
 
 

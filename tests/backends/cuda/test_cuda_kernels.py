@@ -36,7 +36,7 @@ def test_a_kernel_is_not_optimised_again_when_it_is_linked(build):
 @pytest.mark.parametrize(
     "config",
     [
-        KernelConfig(local=True, track_best=True, columns=2, batch=64, numbers="packed"),
+        KernelConfig(local=True, track_best=True, columns=2, block_rows=64, numbers="packed"),
         KernelConfig(local=False, track_best=False, columns=2, letters="compare"),
     ],
     ids=["packed", "int32"],

@@ -31,10 +31,10 @@ from longalign.testing.sweeps import (
 pytest.importorskip("numba_cuda")
 
 from longalign.backends.cuda.config import KernelConfig
-from longalign.backends.cuda.device.letter_scores import letters_for
+from longalign.backends.cuda.device.letter_scores import letter_scoring_for
 from longalign.backends.cuda.device.strip_profile import profile_bytes
 from longalign.backends.cuda.planning import edge_pieces, kernel_shape, packed_range
-from longalign.backends.cuda.planning.kernel_shape import Hardware, Wishes, choose
+from longalign.backends.cuda.planning.kernel_shape import Hardware, Overrides, choose
 
 H200 = Hardware(132, (9, 0))
 AMPERE = Hardware(108, (8, 0))
@@ -47,12 +47,12 @@ def job(rows, cols, scoring=None, local=True):
     return whole_matrix(query, target, scoring or Scoring(), local)
 
 
-def config_of(work, hardware=H200, wishes=None):
-    return choose([work], hardware, wishes or Wishes())[0].config
+def config_of(work, hardware=H200, overrides=None):
+    return choose([work], hardware, overrides or Overrides())[0].config
 
 
-def packed(columns, batch=64):
-    return KernelConfig(True, True, columns, batch=batch, numbers="packed")
+def packed(columns, block_rows=64):
+    return KernelConfig(True, True, columns, block_rows=block_rows, numbers="packed")
 
 
 # --- numbers -----------------------------------------------------------------------------------------
@@ -63,7 +63,7 @@ def test_packed_where_exact_and_int32_elsewhere(local):
     plain = job(300, 200, local=local)
     assert config_of(plain).numbers == "packed"
     assert config_of(plain, AMPERE).numbers == "int32"
-    assert config_of(plain, wishes=Wishes(numbers="int32")).numbers == "int32"
+    assert config_of(plain, overrides=Overrides(numbers="int32")).numbers == "int32"
     assert config_of(job(300, 200, Scoring(match=125), local)).numbers == "int32"
 
 
@@ -77,7 +77,7 @@ def protein(rows, cols, gap_open=10, local=True):
 def test_a_matrix_is_packed_where_scores_and_an_opened_gap_fit_8_bits(local):
     def kind(work, hardware=H200):
         config = config_of(work, hardware)
-        return config.letters, config.numbers
+        return config.letter_scoring, config.numbers
 
     assert kind(protein(300, 200, local=local)) == ("profile", "packed")
     assert kind(protein(300, 200, 115, local)) == ("profile", "packed")  # 11 + 115 + 1 = 127
@@ -86,9 +86,9 @@ def test_a_matrix_is_packed_where_scores_and_an_opened_gap_fit_8_bits(local):
 
 
 def test_profiles_of_the_largest_matrix_fit_a_block():
-    profiles = [config for config in kernel_shape.every_configuration() if config.letters == "profile"]
-    wished = [
-        config_of(protein(300, 200), wishes=Wishes(numbers, columns, warps=warps))
+    profiles = [config for config in kernel_shape.every_configuration() if config.letter_scoring == "profile"]
+    overridden = [
+        config_of(protein(300, 200), overrides=Overrides(numbers, columns, warps=warps))
         for numbers, columns, warps in (
             ("packed", 4, 4),
             ("packed", 24, 4),
@@ -97,8 +97,8 @@ def test_profiles_of_the_largest_matrix_fit_a_block():
         )
     ]
     assert {config.numbers for config in profiles} == {"packed", "int32"}
-    for config in (*profiles, *wished):
-        assert config.letters == "profile"
+    for config in (*profiles, *overridden):
+        assert config.letter_scoring == "profile"
         assert config.warps >= 1
         shared = profile_bytes(config, LARGEST_ALPHABET) + config.warps * config.mailbox_bytes
         assert shared + 2 * 2 * 8 <= 48 << 10  # and two more slots in either mailbox
@@ -108,11 +108,13 @@ def test_profiles_of_the_largest_matrix_fit_a_block():
 def test_an_ambiguous_letter_of_both_sequences_is_found_wherever_it_is(of_target, letters):
     query, target = np.zeros(70_000, np.uint8), np.zeros(140_000, np.uint8)
     query[-1], target[66_000], target[-1] = 14, 15, of_target
-    assert letters_for(SweepJob(query, target, Scoring(), *local_edges(70_000, 140_000), True)) == letters
+    assert (
+        letter_scoring_for(SweepJob(query, target, Scoring(), *local_edges(70_000, 140_000), True)) == letters
+    )
 
 
 def test_shared_memory_bounds_the_warps_of_a_profile():
-    config = config_of(protein(300, 200), wishes=Wishes(columns=16))
+    config = config_of(protein(300, 200), overrides=Overrides(columns=16))
     without, with_it = (kernel_shape.resident_warps(config, H200, letters) for letters in (0, 32))
     assert with_it < without
     assert kernel_shape.resident_warps(config, replace(H200, shared_bytes=64 << 10), 32) < with_it
@@ -152,7 +154,7 @@ def test_scores_too_large_for_wide_strips_get_narrow_ones_and_then_32_bits():
     assert config_of(steeper).numbers == "int32"
     for scoring in (usual, steep, steeper):
         fits = [
-            packed_range.wide_enough(scoring.scoring, packed(shape.columns, shape.batch))
+            packed_range.wide_enough(scoring.scoring, packed(shape.columns, shape.block_rows))
             for shape in kernel_shape.SHAPES["packed"]
         ]
         assert any(fits) == (config_of(scoring).numbers == "packed")
@@ -177,12 +179,12 @@ def small_matrices(draw):
 @given(small_matrices(), st.integers(0, 50), st.integers(0, 50))
 def test_every_value_near_an_edge_lies_in_the_window(work, row, col):
     """Of a toy geometry: a batch of 4 rows, parts that span 4 rows."""
-    config = KernelConfig(True, True, 2, batch=4)
+    config = KernelConfig(True, True, 2, block_rows=4)
     width, span = 8, 4
     toy = replace_geometry(work.scoring, config, width, span)
     [swept] = ReferenceBackend().sweep([work])
     h = np.stack([work.top.h, *(boundary.h for boundary in swept.rows)]).astype(np.int64)
-    here = h[max(0, row - span) : row + config.batch + 1, col : col + width + 1]
+    here = h[max(0, row - span) : row + config.block_rows + 1, col : col + width + 1]
     assert here.min() >= h[row, col] - toy[0]
     assert here.max() <= h[row, col] + toy[1]
 
@@ -191,7 +193,7 @@ def replace_geometry(scoring, config, width, span):
     """The two bounds for a geometry that no kernel has."""
 
     class Toy:
-        batch, strip_width = config.batch, width
+        block_rows, strip_width = config.block_rows, width
 
     Toy.span = span
     return packed_range.below(scoring, Toy), packed_range.above(scoring, Toy)
@@ -298,9 +300,9 @@ def test_a_gap_value_above_its_h_is_seen(monkeypatch, long, place):
 
 @pytest.mark.parametrize("numbers", ["packed", "int32"])
 def test_strips_are_wide_where_there_is_work_for_all_warps(numbers):
-    wishes = Wishes(numbers=numbers)
-    assert config_of(job(40_000, 300_000), Hardware(2, (9, 0)), wishes).columns >= 16
-    assert config_of(job(30_000, 20_000), H200, wishes).columns <= 8
+    overrides = Overrides(numbers=numbers)
+    assert config_of(job(40_000, 300_000), Hardware(2, (9, 0)), overrides).columns >= 16
+    assert config_of(job(30_000, 20_000), H200, overrides).columns <= 8
 
 
 def test_strips_are_as_wide_as_gives_each_quarter_of_a_multiprocessor_one():
@@ -323,22 +325,24 @@ def test_no_shape_is_left_out_where_none_has_whole_parts():
 def test_bands_keep_all_warps_busy_where_strips_are_more_than_warps():
     config = packed(16)
     work, width = job(100_000, 100 * config.strip_width), config.strip_width
-    assert kernel_shape.band_rows([work], config, 100, Wishes()) == ALL_ROWS
-    rows = kernel_shape.band_rows([work], config, 99, Wishes())
+    assert kernel_shape.band_rows([work], config, 100, Overrides()) == ALL_ROWS
+    rows = kernel_shape.band_rows([work], config, 99, Overrides())
     assert rows % 2 == 0
     assert 99 * config.lag <= rows < ALL_ROWS
-    assert kernel_shape.band_rows([work, job(5, width)], config, 100, Wishes()) < ALL_ROWS
-    assert kernel_shape.band_rows([work], config, 100, Wishes(band_rows=34)) == 34
+    assert kernel_shape.band_rows([work, job(5, width)], config, 100, Overrides()) < ALL_ROWS
+    assert kernel_shape.band_rows([work], config, 100, Overrides(band_rows=34)) == 34
 
 
-def test_wishes_are_granted():
-    config = config_of(job(300, 200), wishes=Wishes("packed", 24, 16, 2, 200))
-    assert (config.columns, config.batch, config.warps) == (24, 16, 2)
+def test_overrides_are_granted():
+    config = config_of(job(300, 200), overrides=Overrides("packed", 24, 16, 2, 200))
+    assert (config.columns, config.block_rows, config.warps) == (24, 16, 2)
     assert config.max_registers == 200
 
 
 def test_a_wish_for_packed_numbers_is_not_granted_where_they_are_wrong():
-    assert config_of(job(300, 200, Scoring(match=125)), wishes=Wishes(numbers="packed")).numbers == "int32"
+    assert (
+        config_of(job(300, 200, Scoring(match=125)), overrides=Overrides(numbers="packed")).numbers == "int32"
+    )
 
 
 def test_rectangles_that_one_kernel_can_sweep_share_a_launch():

@@ -22,7 +22,7 @@ pytest.importorskip("numba_cuda")
 
 from longalign.backends.cuda.config import KernelConfig
 from longalign.backends.cuda.device import work_tables
-from longalign.backends.cuda.device.letter_scores import letters_for
+from longalign.backends.cuda.device.letter_scores import letter_scoring_for
 from longalign.backends.cuda.launch import device_memory, worklist
 from longalign.backends.cuda.planning import edge_pieces, kernel_shape
 from longalign.backends.cuda.planning.strips import ALL_ROWS, count_bands, count_strips
@@ -51,7 +51,7 @@ def test_strips_cover_the_columns_and_end_at_every_wanted_one(cols, wanted):
     assert (first[1:] == first[:-1] + width[:-1]).all()
     assert first[-1] + width[-1] == cols
     assert ((width >= 1) & (width <= WIDTH)).all()
-    ends = work.strips[work.strips[:, work_tables.WANTED_COLUMN] >= 0]
+    ends = work.strips[work.strips[:, work_tables.REQUESTED_COLUMN] >= 0]
     assert tuple(ends[:, work_tables.FIRST_COLUMN] + ends[:, work_tables.WIDTH]) == wanted
 
 
@@ -68,7 +68,7 @@ def test_the_kernel_is_told_where_paths_begin_all_along_the_top_edge():
     fresh, below = job(5, 300), job(5, 300, top=LinearEdge(300, -4, -5, 1))
     given = job(5, 300, top=Boundary(np.zeros(301, np.int32), np.full(301, NEG_INF, np.int32)))
     work = worklist.build([fresh, below, given], CONFIG)
-    assert list(work.jobs[:, work_tables.FRESH]) == [1, 0, 0]
+    assert list(work.jobs[:, work_tables.FREE_TOP]) == [1, 0, 0]
 
 
 @pytest.mark.parametrize("shape", [(50, 300), (7, 100), (1, 1), (400, 10), (20, 2_000)])
@@ -83,8 +83,8 @@ def test_bands_of_a_strip_follow_one_another_and_what_they_need_comes_first(shap
         first, last = of_strip[:, work_tables.FIRST_START], of_strip[:, work_tables.LAST_START]
         assert first[0] == 0
         assert list(first[1:]) == list(last[:-1])
-        assert last[-1] == rows + of_strip[0, work_tables.BEHIND]
-        assert (first % CONFIG.batch == 0).all()
+        assert last[-1] == rows + of_strip[0, work_tables.LAST_PART_LAG]
+        assert (first % CONFIG.block_rows == 0).all()
         assert (first < last).all()
         assert list(of_strip[1:, work_tables.FLAG_ABOVE]) == list(of_strip[:-1, work_tables.FLAG])
         assert list(of_strip[1:, work_tables.DONE_ABOVE]) == list((last - first)[:-1])
@@ -95,7 +95,7 @@ def test_bands_of_a_strip_follow_one_another_and_what_they_need_comes_first(shap
             done_before = left[
                 [ticket[flag] < ticket[int(strip[work_tables.FLAG])] for flag in left[:, work_tables.FLAG]]
             ]
-            done = done_before[:, work_tables.LAST_START].max() - left[0, work_tables.BEHIND]
+            done = done_before[:, work_tables.LAST_START].max() - left[0, work_tables.LAST_PART_LAG]
             assert done >= min(rows, strip[work_tables.LAST_START])
 
 
@@ -107,7 +107,7 @@ def test_entries_of_strips_are_as_many_as_they_have_bands():
     assert work.strips[:, work_tables.BAND].max() > 100
     assert len(work.strips) <= count * count_bands(100, CONFIG, 64) <= 5 * count
     assert count_bands(100, CONFIG, ALL_ROWS) == 1
-    assert kernel_shape.band_rows([wide], CONFIG, 10, kernel_shape.Wishes()) == ALL_ROWS
+    assert kernel_shape.band_rows([wide], CONFIG, 10, kernel_shape.Overrides()) == ALL_ROWS
 
 
 def test_the_short_strips_of_a_band_are_taken_by_turns_with_those_of_the_next():
@@ -259,9 +259,14 @@ def test_letters_are_scored_in_the_fastest_exact_way():
     ambiguous_target = replace(plain, target=np.full(8, TARGET_N, np.uint8))
     more_letters = replace(ambiguous_query, target=ambiguous_query.query)
     large = job(8, 8, Scoring(match=125))
-    assert letters_for(plain) == letters_for(ambiguous_query) == letters_for(ambiguous_target) == "bytes"
-    assert letters_for(replace(ambiguous_query, target=ambiguous_target.target)) == "bytes"
-    assert letters_for(more_letters) == letters_for(large) == "compare"
+    assert (
+        letter_scoring_for(plain)
+        == letter_scoring_for(ambiguous_query)
+        == letter_scoring_for(ambiguous_target)
+        == "bytes"
+    )
+    assert letter_scoring_for(replace(ambiguous_query, target=ambiguous_target.target)) == "bytes"
+    assert letter_scoring_for(more_letters) == letter_scoring_for(large) == "compare"
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (10**8, 1), (1, 10**8), (4_600_000, 5_500_000), (10**8, 10**8)])
@@ -285,9 +290,9 @@ def test_device_memory_grows_with_the_sides_and_the_lattice_only():
 @pytest.mark.parametrize("rows", [0, 15, 66])
 def test_a_batch_is_what_the_lanes_can_load_and_steps_can_sweep(rows):
     with pytest.raises(ValueError, match=f"not {rows}"):
-        KernelConfig(True, True, batch=rows)
+        KernelConfig(True, True, block_rows=rows)
 
 
 def test_packed_numbers_need_scores_of_8_bits():
     with pytest.raises(ValueError, match="8-bit"):
-        KernelConfig(True, True, letters="compare", numbers="packed")
+        KernelConfig(True, True, letter_scoring="compare", numbers="packed")

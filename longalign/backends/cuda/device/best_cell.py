@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from longalign.backends.cuda.config import LANES, STEP_ROWS, KernelConfig
-from longalign.backends.cuda.device.number_formats import NUMBERS
+from longalign.backends.cuda.device.number_formats import ARITHMETIC
 from longalign.backends.cuda.device.sync import ALL_LANES
 from longalign.backends.cuda.numba_api import cuda
 
@@ -58,11 +58,11 @@ def best_of_warp(best):
 @cache
 def make_threshold(config: KernelConfig) -> Any:
     """A device function for what an opened value must exceed to be looked at."""
-    numbers = NUMBERS[config.numbers]
-    number, select, highest = numbers.number, numbers.select, numbers.highest
+    arithmetic = ARITHMETIC[config.numbers]
+    number, select, highest = arithmetic.number, arithmetic.select, arithmetic.highest
 
     @cuda.jit(device=True)
-    def threshold(best, elsewhere, i, j, costs, origin, used, slack):
+    def threshold(best, best_elsewhere, i, j, costs, base, used, slack):
         """Cells from row i and column j on follow; ties matter while one could outrank `best`, and so do
         cells that are lower by up to `slack`.
 
@@ -70,8 +70,8 @@ def make_threshold(config: KernelConfig) -> Any:
         Halves without a bit in `used` are right of the strip: nothing there exceeds `highest`.
         """
         tie = np.int32(1 if np.int32(i + j) <= np.int32(best.i + best.j) else 0)
-        score = max(np.int32(best.score - tie), np.int32(elsewhere - 1))
-        return select(used, number(np.int32(score - slack - costs.amount), origin), highest)
+        score = max(np.int32(best.score - tie), np.int32(best_elsewhere - 1))
+        return select(used, number(np.int32(score - slack - costs.opening), base), highest)
 
     return threshold
 
@@ -79,26 +79,26 @@ def make_threshold(config: KernelConfig) -> Any:
 @cache
 def make_note_best(config: KernelConfig) -> Any:
     """A device function that looks at a row which exceeds the threshold."""
-    numbers, halves, columns = NUMBERS[config.numbers], np.int32(config.halves), config.columns
-    part, value = numbers.part, numbers.value
+    arithmetic, halves, columns = ARITHMETIC[config.numbers], np.int32(config.halves), config.columns
+    part, value = arithmetic.part, arithmetic.value
 
     @cuda.jit(device=True)
-    def first_column(opened, half, wanted):
+    def first_column(opened, half, sought):
         """The lowest index of a value that is there."""
         found = np.int32(0)
         for k in range(columns):
-            if part(opened[columns - 1 - k], half) == wanted:
+            if part(opened[columns - 1 - k], half) == sought:
                 found = np.int32(columns - 1 - k)
         return found
 
     @cuda.jit(device=True)
-    def note(best, opened, highest, threshold, i, j, costs, origin):
+    def note(best, opened, highest, threshold, i, j, costs, base):
         """`best`, or a cell of the row that outranks it; i and j are those of the first part."""
         for half in range(halves):
-            wanted = part(highest, half)
-            if wanted > part(threshold, half):
-                score = np.int32(value(highest, half, origin) + costs.amount)
-                column = np.int32(j + half * columns + first_column(opened, half, wanted))
+            sought = part(highest, half)
+            if sought > part(threshold, half):
+                score = np.int32(value(highest, half, base) + costs.opening)
+                column = np.int32(j + half * columns + first_column(opened, half, sought))
                 row = np.int32(i - STEP_ROWS * half)
                 if _outranks(score, row, column, best):
                     best = Best(score, row, column)

@@ -21,7 +21,7 @@ import numpy as np
 from longalign.backends import trace_table
 from longalign.backends.cuda.config import LANES
 from longalign.backends.cuda.device.number_formats import INT32
-from longalign.backends.cuda.device.pair_scores import SCORES, Costs, load_matrix, pair_score
+from longalign.backends.cuda.device.pair_scores import SCORES, PairCosts, load_matrix, pair_score
 from longalign.backends.cuda.device.sync import ALL_LANES
 from longalign.backends.cuda.device.work_tables import high_of, low_of, pack
 from longalign.backends.cuda.numba_api import cuda
@@ -73,7 +73,7 @@ def _opened_edge(table, leaf, first, step, k):
 @cuda.jit(device=True)
 def _read_costs(table, leaf):
     opening = table[leaf, trace_table.OPENING]
-    return Costs(
+    return PairCosts(
         np.int32(table[leaf, trace_table.MATCH] + opening),
         np.int32(table[leaf, trace_table.MISMATCH] + opening),
         np.int32(opening),

@@ -35,7 +35,7 @@ from typing import Any
 import numpy as np
 
 from longalign.backends.base import SweepJob
-from longalign.backends.cuda.config import KernelConfig, Letters, Numbers
+from longalign.backends.cuda.config import KernelConfig, LetterScoring, NumberFormat
 from longalign.backends.cuda.device import strip_profile
 from longalign.backends.cuda.device.ptx import add_pairs, dot_bytes, minimum_signed_pairs, permute_bytes
 from longalign.backends.cuda.numba_api import cuda
@@ -186,7 +186,7 @@ def _add_bytes(total, letters, k, columns, row, match, mismatch):
 
 
 #: The strategies that there are for each kind of numbers.
-STRATEGIES: dict[Numbers, tuple[Letters, ...]] = {
+STRATEGIES: dict[NumberFormat, tuple[LetterScoring, ...]] = {
     "int32": ("compare", "bytes", "profile"),
     "packed": ("bytes", "profile"),
 }
@@ -196,7 +196,7 @@ STRATEGIES: dict[Numbers, tuple[Letters, ...]] = {
 def letter_scores(config: KernelConfig) -> LetterScores:
     """The strategy of a kernel."""
     columns = config.columns
-    match config.numbers, config.letters:
+    match config.numbers, config.letter_scoring:
         case "int32", "compare":
             return LetterScores(2 * columns, _row_code, _add_compared, _column_code, _mismatch_of)
         case "int32", "bytes":
@@ -217,7 +217,7 @@ def letter_scores(config: KernelConfig) -> LetterScores:
     )  # fmt: skip
 
 
-def has_blanks(config: KernelConfig) -> bool:
+def has_blank_rows(config: KernelConfig) -> bool:
     """Whether parts may sweep on above and below their rectangle, through rows without letters; see `kernel`.
 
     Only in local mode does no such row come to anything.
@@ -231,19 +231,19 @@ def fits_bytes(scoring: Scoring) -> bool:
     return scoring.lowest + opening >= -128 and scoring.highest + opening <= 127
 
 
-def usual_letters(scoring: Scoring) -> Letters:
+def usual_letter_scoring(scoring: Scoring) -> LetterScoring:
     """The fastest strategy that is exact for letters that are not ambiguous: bytes hold scores of 8 bits."""
     if scoring.matrix is not None:
         return "profile"
     return "bytes" if fits_bytes(scoring) else "compare"
 
 
-def letters_for(job: SweepJob) -> Letters:
+def letter_scoring_for(job: SweepJob) -> LetterScoring:
     """The fastest strategy that is exact for a rectangle.
 
     Where it is bytes, letters beyond A C G T must match nothing.
     """
-    letters = usual_letters(job.scoring)
+    letters = usual_letter_scoring(job.scoring)
     if letters != "bytes":
         return letters
     if job.query.max() < UNAMBIGUOUS or job.target.max() < UNAMBIGUOUS:

@@ -19,118 +19,155 @@ import numpy as np
 
 from longalign.backends.cuda.config import STEP_ROWS, KernelConfig
 from longalign.backends.cuda.device.best_cell import make_note_best, make_threshold
-from longalign.backends.cuda.device.number_formats import NUMBERS
+from longalign.backends.cuda.device.number_formats import ARITHMETIC
 from longalign.backends.cuda.device.requested_rows import (
-    first_wanted_below,
-    make_aside,
-    make_at_work,
-    make_begun,
-    make_store_aside,
-    make_store_wanted,
-    wanted_row,
+    first_requested_below,
+    make_inside,
+    make_row_buffer,
+    make_started,
+    make_store_requested,
+    make_store_row_buffer,
+    requested_row,
 )
 from longalign.backends.cuda.device.row import make_inner_edge, make_row
 from longalign.backends.cuda.device.row_block import (
     LOWER,
     NEXT_UPPER,
     UPPER,
-    Carry,
-    Kind,
-    State,
-    make_advance_desk,
-    make_fetch,
-    make_hand_on,
+    LaneCarry,
+    StepState,
+    make_advance_cursor,
+    make_fetch_row,
+    make_send_right,
     make_step,
 )
 from longalign.backends.cuda.numba_api import cuda
 
 
-def make_sweep_eventful_batch(config: KernelConfig, kind: Kind) -> Any:
+def make_sweep_storing_block(config: KernelConfig, kind: np.int32) -> Any:
     """A device function that sweeps a batch, meeting or eventful, step by step; see `batch.make_sweep_batch`.
 
     `wanted` is the only wanted row that a part may meet, after the second row of a step. In `memory` each
     warp has its own.
     """
-    batch, maximum = config.batch, NUMBERS[config.numbers].maximum
-    step, fetch, advance_desk = make_step(config, kind), make_fetch(config), make_advance_desk(config)
-    aside_of, store_aside = make_aside(config), make_store_aside(config)
+    block_rows, maximum = config.block_rows, ARITHMETIC[config.numbers].maximum
+    step, fetch_row, advance_cursor = (
+        make_step(config, kind),
+        make_fetch_row(config),
+        make_advance_cursor(config),
+    )
+    row_buffer_of, store_row_buffer = make_row_buffer(config), make_store_row_buffer(config)
 
     @cuda.jit(device=True)
-    def sweep_eventful_batch(
-        opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, origin, place,
-        carry, threshold, wanted, jobs, lines, memory,
+    def sweep_masked_store_row(
+        opened, e, letters, inbox, outbox, row_letters, cursor, first_row, rows, costs, base, position,
+        carry, threshold, requested, jobs, lines, memory,
     ):  # fmt: skip
-        upper = fetch(inbox, row_letters, desk, UPPER, carry.upper, place)
-        lower = fetch(inbox, row_letters, desk, LOWER, carry.lower, place)
-        state = State(carry, upper, lower, threshold, threshold)
-        row, end = first_row, np.int32(first_row + batch)
+        upper = fetch_row(inbox, row_letters, cursor, UPPER, carry.upper, position)
+        lower = fetch_row(inbox, row_letters, cursor, LOWER, carry.lower, position)
+        state = StepState(carry, upper, lower, threshold, threshold)
+        row, end = first_row, np.int32(first_row + block_rows)
         while row < end:
             below = np.int32(row + STEP_ROWS)
-            aside = aside_of(memory, place.lane, np.int32(below - wanted.row))
+            row_buffer = row_buffer_of(memory, position.lane, np.int32(below - requested.row))
             state = step(
-                opened, e, letters, inbox, outbox, row_letters, desk, row, rows, costs, place, state, aside
+                opened,
+                e,
+                letters,
+                inbox,
+                outbox,
+                row_letters,
+                cursor,
+                row,
+                rows,
+                costs,
+                position,
+                state,
+                row_buffer,
             )
-            row, desk = below, advance_desk(desk, np.int32(STEP_ROWS))
-        if wanted.row > 0:
+            row, cursor = below, advance_cursor(cursor, np.int32(STEP_ROWS))
+        if requested.row > 0:
             cuda.syncwarp()
-            store_aside(memory, lines, wanted, row, jobs, place, costs, origin)
+            store_row_buffer(memory, lines, requested, row, jobs, position, costs, base)
         return state.carry, maximum(state.high, state.higher)
 
-    return sweep_eventful_batch
+    return sweep_masked_store_row
 
 
-def make_sweep_rows(config: KernelConfig) -> Any:
+def make_sweep_row_by_row(config: KernelConfig) -> Any:
     """A device function that sweeps a batch row by row, whatever happens; wanted rows from number `wanted`
     on may be met.
 
     If it is `looking`, it notes the best cell, and else how high the batch has come, as the others do.
     """
-    batch, columns, halves, track_best = config.batch, config.columns, config.halves, config.track_best
-    halves_if, select = NUMBERS[config.numbers].halves, NUMBERS[config.numbers].select
+    block_rows, columns, halves, track_best = (
+        config.block_rows,
+        config.columns,
+        config.halves,
+        config.track_best,
+    )
+    halves_if, select = ARITHMETIC[config.numbers].halves, ARITHMETIC[config.numbers].select
     advance, inner_edge = make_row(config, True, True), make_inner_edge(config)
     note_best, threshold_of = make_note_best(config), make_threshold(config)
-    begun_at, at_work = make_begun(config), make_at_work(config)
-    fetch, hand_on, advance_desk = make_fetch(config), make_hand_on(config), make_advance_desk(config)
-    store_wanted = make_store_wanted(config)
+    started_at, inside = make_started(config), make_inside(config)
+    fetch_row, send_right, advance_cursor = (
+        make_fetch_row(config),
+        make_send_right(config),
+        make_advance_cursor(config),
+    )
+    store_requested = make_store_requested(config)
 
     @cuda.jit(device=True)
-    def sweep_rows(
-        opened, e, letters, inbox, outbox, row_letters, desk, first_row, rows, costs, origin, place, carry,
-        best, looking, threshold, wanted_rows, wanted, jobs, lines,
+    def sweep_row_by_row(
+        opened, e, letters, inbox, outbox, row_letters, cursor, first_row, rows, costs, base, position, carry,
+        best, replaying, threshold, requested_rows, requested, jobs, lines,
     ):  # fmt: skip
-        job, above = place.job, np.int32(first_row - STEP_ROWS)
-        number = first_wanted_below(first_row, wanted, wanted_rows, jobs, job)
-        of_low = wanted_row(number, wanted_rows, jobs, job)
-        number = first_wanted_below(above, wanted, wanted_rows, jobs, job)
-        of_high = wanted_row(number, wanted_rows, jobs, job)
-        here = fetch(inbox, row_letters, desk, UPPER, carry.upper, place)
-        below = fetch(inbox, row_letters, desk, LOWER, carry.lower, place)
-        used = halves_if(place.width > 0, place.width > columns)
-        row, j, highest = first_row, np.int32(place.first + 1), threshold
-        while row < first_row + batch:
-            begun, left = begun_at(row), here.left
+        job, above = position.job, np.int32(first_row - STEP_ROWS)
+        number = first_requested_below(first_row, requested, requested_rows, jobs, job)
+        of_low = requested_row(number, requested_rows, jobs, job)
+        number = first_requested_below(above, requested, requested_rows, jobs, job)
+        of_high = requested_row(number, requested_rows, jobs, job)
+        here = fetch_row(inbox, row_letters, cursor, UPPER, carry.upper, position)
+        below = fetch_row(inbox, row_letters, cursor, LOWER, carry.lower, position)
+        used = halves_if(position.width > 0, position.width > columns)
+        row, j, highest = first_row, np.int32(position.first + 1), threshold
+        while row < first_row + block_rows:
+            started, left = started_at(row), here.left
             right, high = advance(
-                opened, opened, e, e, letters, here.letter, carry.diagonal, left, highest, costs, begun, None
+                opened,
+                opened,
+                e,
+                e,
+                letters,
+                here.letter,
+                carry.diagonal,
+                left,
+                highest,
+                costs,
+                started,
+                None,
             )
-            if place.ragged:
-                right = inner_edge(opened, left, right, costs.extend_cost, place.final, place.last_column)
-            high = select(at_work(row, rows), high, highest)
-            hand_on(outbox, desk, right, place)
-            here, below = below, fetch(inbox, row_letters, desk, NEXT_UPPER, right, place)
-            if track_best and looking and high != highest:
-                best = note_best(best, opened, high, highest, np.int32(row + 1), j, costs, origin)
+            if position.ragged:
+                right = inner_edge(
+                    opened, left, right, costs.extend_cost, position.final, position.last_column
+                )
+            high = select(inside(row, rows), high, highest)
+            send_right(outbox, cursor, right, position)
+            here, below = below, fetch_row(inbox, row_letters, cursor, NEXT_UPPER, right, position)
+            if track_best and replaying and high != highest:
+                best = note_best(best, opened, high, highest, np.int32(row + 1), j, costs, base)
                 i = np.int32(row + 2 - STEP_ROWS * (halves - 1))
-                high = threshold_of(best, np.int32(0), i, j, costs, origin, used, np.int32(0))
+                high = threshold_of(best, np.int32(0), i, j, costs, base, used, np.int32(0))
             highest = high
             row = np.int32(row + 1)
             if row == of_low.row and row > 0:
-                store_wanted(lines, opened, e, np.int32(0), of_low.number, jobs, place, costs, origin)
-                of_low = wanted_row(np.int32(of_low.number + 1), wanted_rows, jobs, job)
+                store_requested(lines, opened, e, np.int32(0), of_low.number, jobs, position, costs, base)
+                of_low = requested_row(np.int32(of_low.number + 1), requested_rows, jobs, job)
             if halves == 2 and row - STEP_ROWS == of_high.row and row > STEP_ROWS:
-                store_wanted(lines, opened, e, np.int32(1), of_high.number, jobs, place, costs, origin)
-                of_high = wanted_row(np.int32(of_high.number + 1), wanted_rows, jobs, job)
-            carry = Carry(carry.lower, right, select(begun, left.open, carry.diagonal))
-            desk = advance_desk(desk, np.int32(1))
+                store_requested(lines, opened, e, np.int32(1), of_high.number, jobs, position, costs, base)
+                of_high = requested_row(np.int32(of_high.number + 1), requested_rows, jobs, job)
+            carry = LaneCarry(carry.lower, right, select(started, left.open, carry.diagonal))
+            cursor = advance_cursor(cursor, np.int32(1))
         return carry, highest, best
 
-    return sweep_rows
+    return sweep_row_by_row

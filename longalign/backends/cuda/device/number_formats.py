@@ -37,7 +37,7 @@ _HIGHEST_32 = np.int32((1 << 31) - 1)
 
 
 @dataclass(frozen=True, slots=True)
-class Numbers:
+class Arithmetic:
     """The device functions of one kind of number; "x" and "y" are such numbers, "value" is 32 bits wide.
 
     - `highest`: no number is above, in both halves;
@@ -66,7 +66,7 @@ class Numbers:
     subtract: Any
     lower: Any
     cost: Any
-    origin: Any
+    base: Any
     number: Any
     raised: Any
     value: Any
@@ -101,7 +101,7 @@ def _itself(value):
 
 
 @cuda.jit(device=True)
-def _no_origin(value, below):
+def _no_base(value, below):
     return np.int32(0)
 
 
@@ -116,7 +116,7 @@ def _gap_itself(gap, h, gap_open):
 
 
 @cuda.jit(device=True)
-def _value(x, half, origin):
+def _value(x, half, base):
     return x
 
 
@@ -141,7 +141,7 @@ def _unpack_for(link, own_open, own_gap):
 
 
 @cuda.jit(device=True)
-def _unpack(link, origin):
+def _unpack(link, base):
     return low_of(link), high_of(link)
 
 
@@ -156,9 +156,9 @@ def _load_words(words, at):
     return pack(words[np.uint64(at)], words[np.uint64(at + 1)])
 
 
-INT32 = Numbers(
+INT32 = Arithmetic(
     highest=_HIGHEST_32, maximum=_maximum, subtract=_subtract,
-    lower=_subtract, cost=_itself, origin=_no_origin, number=_first, raised=_gap_itself, value=_value,
+    lower=_subtract, cost=_itself, base=_no_base, number=_first, raised=_gap_itself, value=_value,
     join=_first, halves=_all_if, select=_select, link=_pack, from_link=_unpack_for, unlink=_unpack,
     store_link=_store_words, load_link=_load_words, part=_first, first_part=np.int32(0),
     second_part=np.int32(0), link_type=int64,
@@ -177,14 +177,14 @@ def _negated_pair(amount):
 
 
 @cuda.jit(device=True)
-def _origin_below(value, below):
+def _base_below(value, below):
     return np.int32(value - below)
 
 
 @cuda.jit(device=True)
-def _relative_pair(value, origin):
+def _relative_pair(value, base):
     """Values that lie beyond either end (thresholds, the floor) become that end."""
-    return _pair(np.int32(min(max(value, origin), np.int32(origin + _HIGHEST_HALF)) - origin))
+    return _pair(np.int32(min(max(value, base), np.int32(base + _HIGHEST_HALF)) - base))
 
 
 @cuda.jit(device=True)
@@ -198,8 +198,8 @@ def _half(x, half):
 
 
 @cuda.jit(device=True)
-def _half_value(x, half, origin):
-    return np.int32(_half(x, half) + origin)
+def _half_value(x, half, base):
+    return np.int32(_half(x, half) + base)
 
 
 @cuda.jit(device=True)
@@ -228,8 +228,8 @@ def _from_halves(link, own_open, own_gap):
 
 
 @cuda.jit(device=True)
-def _link_values(link, origin):
-    return _half_value(link, np.int32(0), origin), _half_value(link, np.int32(1), origin)
+def _link_values(link, base):
+    return _half_value(link, np.int32(0), base), _half_value(link, np.int32(1), base)
 
 
 @cuda.jit(device=True)
@@ -242,12 +242,12 @@ def _load_word(words, at):
     return words[np.uint64(at)]
 
 
-PACKED = Numbers(
+PACKED = Arithmetic(
     highest=np.int32(-1), maximum=maximum_pairs, subtract=add_pairs,
-    lower=_subtract, cost=_negated_pair, origin=_origin_below, number=_relative_pair, raised=_raised_gap,
+    lower=_subtract, cost=_negated_pair, base=_base_below, number=_relative_pair, raised=_raised_gap,
     value=_half_value, join=_join_halves, halves=_halves_if, select=_select, link=_link_halves,
     from_link=_from_halves, unlink=_link_values, store_link=_store_word, load_link=_load_word, part=_half,
     first_part=np.int32(0x5410), second_part=np.int32(0x7632), link_type=int32,
 )  # fmt: skip
 
-NUMBERS: dict[configuration.Numbers, Numbers] = {"packed": PACKED, "int32": INT32}
+ARITHMETIC: dict[configuration.NumberFormat, Arithmetic] = {"packed": PACKED, "int32": INT32}

@@ -18,7 +18,7 @@ from longalign.backends.cuda.numba_api import cuda
 from longalign.backends.substitution_tables import PITCH
 
 #: Letter scores plus alpha + beta, alpha + beta, and beta; with a matrix the first two mean nothing.
-Costs = namedtuple("Costs", "match mismatch opening extend")
+PairCosts = namedtuple("PairCosts", "match mismatch opening extend")
 
 #: Scores of a matrix, int32.
 SCORES = PITCH * PITCH

@@ -43,7 +43,7 @@ load_relaxed = _load("relaxed")
 
 
 @intrinsic
-def here(typing_context: Any, value: Any) -> Any:
+def opaque(typing_context: Any, value: Any) -> Any:
     """An int32 as it is; nothing that is made of it is computed in advance and kept in a register."""
     instruction = ir.InlineAsm(ir.FunctionType(_I32, [_I32]), "mov.b32 $0, $1;", "=r,r", side_effect=True)
 

@@ -27,52 +27,52 @@ import numpy as np
 
 from longalign.backends.cuda.config import LANES, KernelConfig
 from longalign.backends.cuda.device.best_cell import Best
-from longalign.backends.cuda.device.number_formats import NUMBERS
+from longalign.backends.cuda.device.number_formats import ARITHMETIC
 from longalign.backends.cuda.device.ptx import load_shared, store_shared
-from longalign.backends.cuda.device.strip_state import make_keep
+from longalign.backends.cuda.device.strip_state import make_state_store
 from longalign.backends.cuda.device.sync import ALL_LANES
 from longalign.backends.cuda.numba_api import cuda
 
 #: Batches that watch all rows after one that has come near what is known.
-WATCHED = np.int32(64)
+WATCHED_BLOCKS = np.int32(64)
 
 #: In units of the slack: where no letters are alike but by chance, scores stay below, and batches come near
 #: the best of them all the time.
 _HIGH = 32
 
 #: In place of a suspect's first row: there is no suspect.
-NO_BATCH = np.int32(-1)
+NO_BLOCK = np.int32(-1)
 
 #: What a strip is to repeat before it goes on.
-NOTHING, NEWEST, SUSPECT, BOTH = map(np.int32, range(4))
+REPLAY_NOTHING, REPLAY_NEWEST, REPLAY_CANDIDATE, REPLAY_BOTH = map(np.int32, range(4))
 
 
 def make_replay(config: KernelConfig) -> tuple[Any, Any, Any, Any]:
     """Device functions that keep what a lane needs to sweep a batch again, its left edge included, in
     `memory`, from `at` on; that hold it in registers, and keep what has been held; and that recall it."""
-    batch, loads, words = config.batch, -(-config.batch // LANES), config.state_words * LANES
-    (store, load), numbers = make_keep(config), NUMBERS[config.numbers]
-    store_link, load_link = numbers.store_link, numbers.load_link
+    block_rows, loads, words = config.block_rows, -(-config.block_rows // LANES), config.state_words * LANES
+    (store, load), arithmetic = make_state_store(config), ARITHMETIC[config.numbers]
+    store_link, load_link = arithmetic.store_link, arithmetic.load_link
     columns, slot_bytes, link_words = config.columns, config.slot_bytes, config.link_words
-    full = config.batch % LANES == 0
+    full = config.block_rows % LANES == 0
 
     @cuda.jit(device=True)
-    def keep(memory, at, lane, opened, e, kept, inbox, inbox_at):
-        store(memory, at, lane, opened, e, kept)
+    def save_block(memory, at, lane, opened, e, strip_state, inbox, inbox_at):
+        store(memory, at, lane, opened, e, strip_state)
         for k in range(loads):
             slot = np.int32(k * LANES + lane)
-            if slot < batch:
+            if slot < block_rows:
                 link = load_shared(inbox, np.int32(inbox_at + slot_bytes * slot))
                 store_link(memory, at + words + link_words * slot, link)
 
     @cuda.jit(device=True)
     def read_link(inbox, inbox_at, slot):
         """Beyond the batch, that of its last row."""
-        nearest = slot if full else min(slot, np.int32(batch - 1))
+        nearest = slot if full else min(slot, np.int32(block_rows - 1))
         return load_shared(inbox, np.int32(inbox_at + slot_bytes * nearest))
 
     @cuda.jit(device=True)
-    def hold(opened, e, held, e_held, lane, inbox, inbox_at):
+    def hold_block(opened, e, held, e_held, lane, inbox, inbox_at):
         """Returns two links, the same twice where a lane has one."""
         for k in range(columns):
             held[k], e_held[k] = opened[k], e[k]
@@ -80,39 +80,39 @@ def make_replay(config: KernelConfig) -> tuple[Any, Any, Any, Any]:
         return first, read_link(inbox, inbox_at, np.int32(lane + LANES)) if loads > 1 else first
 
     @cuda.jit(device=True)
-    def keep_held(memory, at, lane, held, e_held, kept, links):
+    def save_held_block(memory, at, lane, held, e_held, strip_state, links):
         first, second = links
-        if full or lane < batch:
+        if full or lane < block_rows:
             store_link(memory, at + words + link_words * lane, first)
-        if loads > 1 and (full or lane + LANES < batch):
+        if loads > 1 and (full or lane + LANES < block_rows):
             store_link(memory, at + words + link_words * (lane + LANES), second)
-        store(memory, at, lane, held, e_held, kept)
+        store(memory, at, lane, held, e_held, strip_state)
 
     @cuda.jit(device=True)
-    def recall(memory, at, lane, opened, e, inbox, inbox_at):
+    def restore_block(memory, at, lane, opened, e, inbox, inbox_at):
         for k in range(loads):
             slot = np.int32(k * LANES + lane)
-            if slot < batch:
+            if slot < block_rows:
                 link = load_link(memory, at + words + link_words * slot)
                 store_shared(inbox, np.int32(inbox_at + slot_bytes * slot), link)
         return load(memory, at, lane, opened, e)
 
-    return keep, hold, keep_held, recall
+    return save_block, hold_block, save_held_block, restore_block
 
 
 def make_score(config: KernelConfig) -> Any:
     """A device function that says whether a batch exceeds its threshold, and the highest score of its watched
     cells if so (0 if none is positive), the same in all lanes."""
-    numbers, halves = NUMBERS[config.numbers], np.int32(config.halves)
-    part, value = numbers.part, numbers.value
+    arithmetic, halves = ARITHMETIC[config.numbers], np.int32(config.halves)
+    part, value = arithmetic.part, arithmetic.value
 
     @cuda.jit(device=True)
-    def score(highest, threshold, costs, origin):
+    def score(highest, threshold, costs, base):
         found, exceeds = np.int32(0), cuda.any_sync(ALL_LANES, highest != threshold)
         if exceeds:
             for half in range(halves):
                 if part(highest, half) != part(threshold, half):
-                    found = max(found, np.int32(value(highest, half, origin) + costs.amount))
+                    found = max(found, np.int32(value(highest, half, base) + costs.opening))
             distance = LANES // 2
             while distance > 0:
                 found = max(found, cuda.shfl_down_sync(ALL_LANES, found, distance))
@@ -126,10 +126,10 @@ def make_score(config: KernelConfig) -> Any:
 @cuda.jit(device=True)
 def is_high(score, costs):
     """Whether few batches come within the slack of a score that has been seen; the same in all lanes."""
-    return cuda.any_sync(ALL_LANES, score > _HIGH * costs.amount)
+    return cuda.any_sync(ALL_LANES, score > _HIGH * costs.opening)
 
 
 @cuda.jit(device=True)
-def somewhere(score, start, first_of_strip, batch, strip_width):
+def best_in_block(score, start, first_of_strip, block_rows, strip_width):
     """A best cell of which only the batch is known."""
-    return Best(score, np.int32(start + batch + 1), np.int32(first_of_strip + strip_width + 1))
+    return Best(score, np.int32(start + block_rows + 1), np.int32(first_of_strip + strip_width + 1))

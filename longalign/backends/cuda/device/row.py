@@ -10,31 +10,31 @@ from typing import Any
 
 from longalign.backends.cuda.config import KernelConfig
 from longalign.backends.cuda.device.letter_scores import letter_scores
-from longalign.backends.cuda.device.number_formats import NUMBERS, Numbers
+from longalign.backends.cuda.device.number_formats import ARITHMETIC, Arithmetic
 from longalign.backends.cuda.device.ptx import store_if
 from longalign.backends.cuda.numba_api import cuda
 from longalign.model.recurrence import make_cell
 
 #: The scores of a rectangle: letter scores plus alpha + beta, and alpha + beta itself, as integers; the
 #: latter as `lower` takes it, beta as `subtract` does; and the number of the floor.
-Costs = namedtuple("Costs", "match mismatch amount opening extend_cost floor")
+LaneCosts = namedtuple("LaneCosts", "match mismatch opening opening_number extend_cost floor")
 
 #: H - alpha - beta and the gap state beside it.
-Edge = namedtuple("Edge", "open gap")
+LaneEdge = namedtuple("LaneEdge", "open gap")
 
 #: Where a lane puts a row aside if it `meets` a wanted one: in `memory` from `at` on (see `events`).
-Aside = namedtuple("Aside", "memory at meets")
+RowBuffer = namedtuple("RowBuffer", "memory at stores")
 
 
 @cache
-def _make_cell(numbers: Numbers, local: bool) -> Any:
+def _make_cell(arithmetic: Arithmetic, local: bool) -> Any:
     """The recurrence in a lane's numbers, as a device function that all rows share."""
-    return cuda.jit(device=True)(make_cell(numbers.maximum, numbers.subtract, local))
+    return cuda.jit(device=True)(make_cell(arithmetic.maximum, arithmetic.subtract, local))
 
 
 @cache
 def make_row(
-    config: KernelConfig, any_letters: bool, guarded: bool, watched: bool = True, meeting: bool = False
+    config: KernelConfig, any_letters: bool, guarded: bool, watched: bool = True, stores_row: bool = False
 ) -> Any:
     """A device function that advances a lane by one row, from opened values (H - alpha - beta) in `above` and
     E in `e_above`.
@@ -49,30 +49,32 @@ def make_row(
     The last column's F is handed on and stored, and must be right where it is negative, too.
     """
     columns, early_until = config.columns, config.columns - 2 if config.narrow else 0
-    numbers, scores = NUMBERS[config.numbers], letter_scores(config)
-    cell = _make_cell(numbers, config.local)
-    maximum, lower, select, begin = numbers.maximum, numbers.lower, numbers.select, scores.begin
+    arithmetic, scores = ARITHMETIC[config.numbers], letter_scores(config)
+    cell = _make_cell(arithmetic, config.local)
+    maximum, lower, select, begin = arithmetic.maximum, arithmetic.lower, arithmetic.select, scores.begin
     add_score = scores.add_any if any_letters and scores.add_any else scores.add
     strip_width = config.strip_width
 
     @cuda.jit(device=True)
-    def advance(above, here, e_above, e_here, letters, letter, diagonal, left, highest, costs, begun, aside):
+    def advance(
+        above, here, e_above, e_here, letters, letter, diagonal, left, highest, costs, started, row_buffer
+    ):
         begin(letters, letter)
         open_left, f = left.open, left.gap
         for k in range(columns):
             open_up, e_up = above[k], e_above[k]
             paired = add_score(diagonal, letters, k, columns, letter, costs.match, costs.mismatch)
             h, e, f, but_for_f = cell(paired, open_up, e_up, open_left, f, costs.extend_cost, costs.floor)
-            diagonal, opened = open_up, lower(h, costs.opening)
-            open_left = lower(but_for_f, costs.opening) if k < early_until else opened
-            here[k] = select(begun, opened, here[k]) if guarded else opened
-            e_here[k] = select(begun, e, e_here[k]) if guarded else e
-            if meeting:
-                store_if(aside.meets, aside.memory, aside.at + k, here[k])
-                store_if(aside.meets, aside.memory, aside.at + strip_width + k, e_here[k])
+            diagonal, opened = open_up, lower(h, costs.opening_number)
+            open_left = lower(but_for_f, costs.opening_number) if k < early_until else opened
+            here[k] = select(started, opened, here[k]) if guarded else opened
+            e_here[k] = select(started, e, e_here[k]) if guarded else e
+            if stores_row:
+                store_if(row_buffer.stores, row_buffer.memory, row_buffer.at + k, here[k])
+                store_if(row_buffer.stores, row_buffer.memory, row_buffer.at + strip_width + k, e_here[k])
             if watched:
                 highest = maximum(highest, opened)
-        return Edge(open_left, f), highest
+        return LaneEdge(open_left, f), highest
 
     return advance
 
@@ -84,8 +86,8 @@ def make_inner_edge(config: KernelConfig) -> Any:
     Opened is still there, and F follows from it and from what came from the left.
     """
     columns = config.columns
-    numbers = NUMBERS[config.numbers]
-    maximum, subtract, select = numbers.maximum, numbers.subtract, numbers.select
+    arithmetic = ARITHMETIC[config.numbers]
+    maximum, subtract, select = arithmetic.maximum, arithmetic.subtract, arithmetic.select
 
     @cuda.jit(device=True)
     def inner_edge(opened, left, right, extend_cost, final, last_column):
@@ -96,6 +98,6 @@ def make_inner_edge(config: KernelConfig) -> Any:
                 break
             f = maximum(subtract(f, extend_cost), here)
             here = opened[k]
-        return Edge(select(final, here, right.open), select(final, f, right.gap))
+        return LaneEdge(select(final, here, right.open), select(final, f, right.gap))
 
     return inner_edge

@@ -88,7 +88,7 @@ def warp_bytes(config: KernelConfig) -> int:
 
 def profile_bytes(config: KernelConfig, letters: int) -> int:
     """Dynamic shared memory of a block, for matrices of at most so many letters."""
-    if config.letters != "profile":
+    if config.letter_scoring != "profile":
         return 0
     return config.warps * letters * ProfileLayout.of(config).row_bytes + ALIGNMENT
 

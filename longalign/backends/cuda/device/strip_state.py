@@ -15,17 +15,17 @@ from typing import Any
 import numpy as np
 
 from longalign.backends.cuda.config import LANES, KernelConfig
-from longalign.backends.cuda.device.row import Edge
-from longalign.backends.cuda.device.row_block import Carry
+from longalign.backends.cuda.device.row import LaneEdge
+from longalign.backends.cuda.device.row_block import LaneCarry
 from longalign.backends.cuda.numba_api import cuda
 
 #: Beside its columns: what a lane carries; H on the left edge above the next row; the origin; up to where
 #: ambiguous letters are at work; and the number of the next wanted row.
-Kept = namedtuple("Kept", "carry edge origin ambiguous_until next_wanted")
+StripState = namedtuple("StripState", "carry edge base ambiguous_until next_requested")
 
 
 @cache
-def make_keep(config: KernelConfig) -> tuple[Any, Any]:
+def make_state_store(config: KernelConfig) -> tuple[Any, Any]:
     """Device functions that store what a lane holds in `state`, from `at` on, and load it again."""
     columns = config.columns
 
@@ -34,20 +34,20 @@ def make_keep(config: KernelConfig) -> tuple[Any, Any]:
         return np.uint64(at + LANES * number + lane)
 
     @cuda.jit(device=True)
-    def store(state, at, lane, opened, e, kept):
+    def store(state, at, lane, opened, e, strip_state):
         for k in range(columns):
             state[slot(at, k, lane)] = opened[k]
             state[slot(at, columns + k, lane)] = e[k]
-        carry, first = kept.carry, 2 * columns
+        carry, first = strip_state.carry, 2 * columns
         state[slot(at, first, lane)] = carry.upper.open
         state[slot(at, first + 1, lane)] = carry.upper.gap
         state[slot(at, first + 2, lane)] = carry.lower.open
         state[slot(at, first + 3, lane)] = carry.lower.gap
         state[slot(at, first + 4, lane)] = carry.diagonal
-        state[slot(at, first + 5, lane)] = kept.edge
-        state[slot(at, first + 6, lane)] = kept.origin
-        state[slot(at, first + 7, lane)] = kept.ambiguous_until
-        state[slot(at, first + 8, lane)] = kept.next_wanted
+        state[slot(at, first + 5, lane)] = strip_state.edge
+        state[slot(at, first + 6, lane)] = strip_state.base
+        state[slot(at, first + 7, lane)] = strip_state.ambiguous_until
+        state[slot(at, first + 8, lane)] = strip_state.next_requested
 
     @cuda.jit(device=True)
     def load(state, at, lane, opened, e):
@@ -55,12 +55,12 @@ def make_keep(config: KernelConfig) -> tuple[Any, Any]:
             opened[k] = state[slot(at, k, lane)]
             e[k] = state[slot(at, columns + k, lane)]
         first = 2 * columns
-        carry = Carry(
-            Edge(state[slot(at, first, lane)], state[slot(at, first + 1, lane)]),
-            Edge(state[slot(at, first + 2, lane)], state[slot(at, first + 3, lane)]),
+        carry = LaneCarry(
+            LaneEdge(state[slot(at, first, lane)], state[slot(at, first + 1, lane)]),
+            LaneEdge(state[slot(at, first + 2, lane)], state[slot(at, first + 3, lane)]),
             state[slot(at, first + 4, lane)],
         )  # fmt: skip
-        return Kept(
+        return StripState(
             carry, state[slot(at, first + 5, lane)], state[slot(at, first + 6, lane)],
             state[slot(at, first + 7, lane)], state[slot(at, first + 8, lane)],
         )  # fmt: skip

@@ -63,10 +63,10 @@ from longalign.backends.cuda.numba_api import cuda
 
 ALL_LANES = 0xFFFFFFFF
 #: Batches between two looks at the right neighbour, and how many it may be behind.
-REST_EVERY, LEAD = 16, 16
+REST_EVERY, MAX_LEAD = 16, 16
 #: Batches after which a warp tells the host how far it has come, and looks at what the host says, whether it
 #: waits or not. A multiple of the others, so that most batches end with one look at their number.
-TELL_EVERY = 4 * REST_EVERY
+REPORT_EVERY = 4 * REST_EVERY
 
 _REST_NANOSECONDS, _MOST_RESTS = np.uint32(1_000), 256
 
@@ -118,7 +118,7 @@ def any_missing(first, second, tag):
 
 
 @cuda.jit(device=True)
-def told_to_stop(stop):
+def stop_requested(stop):
     """What the host says; the same in all lanes."""
     return cuda.any_sync(ALL_LANES, load_relaxed(stop, 0) != 0)
 
@@ -130,7 +130,7 @@ def load_for_all(array, index):
 
 
 @cuda.jit(device=True)
-def let_catch_up(column, row, tag, next_ticket, tickets, lane):
+def let_neighbour_catch_up(column, row, tag, next_ticket, tickets, lane):
     """Rest a while if the right neighbour, though it has begun, is still above a row that carries `tag`."""
     if lane == 0:
         rests = np.int32(0)

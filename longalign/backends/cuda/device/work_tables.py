@@ -11,12 +11,12 @@ from longalign.backends.cuda.numba_api import cuda
 # One row a rectangle, int64. The names that end in _AT are where the rectangle's part of an array begins.
 ROWS, COLS = 0, 1
 QUERY_AT, TARGET_AT, TOP_AT, COLUMN_AT = 2, 3, 4, 5
-WANTED_AT, ROW_OUT_AT, COL_OUT_AT = 6, 7, 8
+REQUESTED_AT, ROW_OUT_AT, COL_OUT_AT = 6, 7, 8
 MATCH, MISMATCH, OPENING, EXTEND = 9, 10, 11, 12  # the first two mean nothing where there is a matrix
-BELOW = 13  # how far the origin of packed numbers lies below the left edge
+BASE_OFFSET = 13  # how far the origin of packed numbers lies below the left edge
 MATRIX_AT, LETTERS = 14, 15  # where the matrix begins; how many letters the largest of all jobs has
 STATE_AT = 16  # where the states of its strips begin, if bands interrupt them
-FRESH = 17  # whether paths begin all along its top edge, with H = 0
+FREE_TOP = 17  # whether paths begin all along its top edge, with H = 0
 JOB_FIELDS = 18
 
 # One row a strip of a band, int32: its rectangle, first column and width; its number from the left; which of
@@ -24,8 +24,8 @@ JOB_FIELDS = 18
 # which its first part begins in the band, and that at which it ends there; by how many rows its last part is
 # behind; of the same strip in the band above the flag, and what that says in the end; and the ticket of its
 # right neighbour, or NO_TICKET.
-JOB, FIRST_COLUMN, WIDTH, NUMBER, WANTED_COLUMN, FLAG = 0, 1, 2, 3, 4, 5
-BAND, FIRST_START, LAST_START, BEHIND, FLAG_ABOVE, DONE_ABOVE = 6, 7, 8, 9, 10, 11
+JOB, FIRST_COLUMN, WIDTH, NUMBER, REQUESTED_COLUMN, FLAG = 0, 1, 2, 3, 4, 5
+BAND, FIRST_START, LAST_START, LAST_PART_LAG, FLAG_ABOVE, DONE_ABOVE = 6, 7, 8, 9, 10, 11
 NEXT = 12
 STRIP_FIELDS = 13
 NO_TICKET = (1 << 31) - 1

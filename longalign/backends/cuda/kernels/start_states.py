@@ -24,7 +24,7 @@ from numba import int32, int64, uint8
 
 from longalign.backends.cuda.config import LANES
 from longalign.backends.cuda.device.number_formats import INT32
-from longalign.backends.cuda.device.pair_scores import SCORES, Costs, load_matrix, pair_score
+from longalign.backends.cuda.device.pair_scores import SCORES, PairCosts, load_matrix, pair_score
 from longalign.backends.cuda.device.sync import ALL_LANES, publish_rows, take_ticket, wait_for_rows
 from longalign.backends.cuda.device.work_tables import high_of, low_of, pack
 from longalign.backends.cuda.numba_api import cuda, jit_kernel
@@ -36,7 +36,7 @@ COLUMNS = 8
 STRIP_WIDTH = COLUMNS * LANES
 
 # One row a rectangle, int64: its size, where its letters begin, where its part of what lies along the top and
-# along the left edge begins, where its matrix does, and its `Costs`.
+# along the left edge begins, where its matrix does, and its `PairCosts`.
 ROWS, COLS, QUERY_AT, TARGET_AT, TOP_AT, COLUMN_AT, MATRIX_AT = 0, 1, 2, 3, 4, 5, 6
 MATCH, MISMATCH, OPENING, EXTEND = 7, 8, 9, 10
 JOB_FIELDS = 11
@@ -70,7 +70,7 @@ def _nothing():
 
 @cuda.jit(device=True)
 def _read_costs(jobs, job):
-    return Costs(
+    return PairCosts(
         np.int32(jobs[job, MATCH]), np.int32(jobs[job, MISMATCH]),
         np.int32(jobs[job, OPENING]), np.int32(jobs[job, EXTEND]),
     )  # fmt: skip

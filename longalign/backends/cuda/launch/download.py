@@ -70,13 +70,13 @@ class _Rectangle:
         ]
         _, firsts = np.unique(strips[:, work_tables.NUMBER], return_index=True)
         each = strips[firsts]  # once, in whatever band
-        wanted = np.flatnonzero(each[:, work_tables.WANTED_COLUMN] >= 0)
+        wanted = np.flatnonzero(each[:, work_tables.REQUESTED_COLUMN] >= 0)
         self.cols = [
             (int(strip), _Line(job.sinks.cols, k, col_at + k * work_tables.line_size(rows), rows))
             for k, strip in enumerate(wanted)
         ]
         self._numbers, self._flags = strips[:, work_tables.NUMBER], strips[:, work_tables.FLAG]
-        self._behind, self._length = each[:, work_tables.BEHIND], rows
+        self._behind, self._length = each[:, work_tables.LAST_PART_LAG], rows
         self._ends = np.concatenate([[0], each[:, work_tables.FIRST_COLUMN] + each[:, work_tables.WIDTH]])
 
     def final(self, flags: IntArray) -> Iterator[tuple[_Line, int]]:

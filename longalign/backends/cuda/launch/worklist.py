@@ -90,11 +90,11 @@ def build(
         work_tables.ROWS: rows, work_tables.COLS: cols, work_tables.QUERY_AT: _starts(rows),
         work_tables.TARGET_AT: _starts(cols),
         work_tables.TOP_AT: _edge_starts(tops, 1), work_tables.COLUMN_AT: _edge_starts(lefts, 0),
-        work_tables.WANTED_AT: _starts([len(job.rows) + 1 for job in jobs]),
+        work_tables.REQUESTED_AT: _starts([len(job.rows) + 1 for job in jobs]),
         work_tables.ROW_OUT_AT: lines_at[::2], work_tables.COL_OUT_AT: lines_at[1::2],
         **dict(enumerate(zip(*(costs[job.scoring] for job in jobs), strict=True), work_tables.MATCH)),
         work_tables.MATRIX_AT: matrices_at, work_tables.LETTERS: [letters] * len(jobs),
-        work_tables.STATE_AT: [0] * len(jobs), work_tables.FRESH: [_is_fresh(job.top) for job in jobs],
+        work_tables.STATE_AT: [0] * len(jobs), work_tables.FREE_TOP: [_is_fresh(job.top) for job in jobs],
     }  # fmt: skip
     table = np.array([fields[field] for field in range(work_tables.JOB_FIELDS)], np.int64).T.copy()
 

@@ -8,13 +8,13 @@ from functools import lru_cache, partial
 from itertools import product
 
 from longalign.backends.base import SweepJob
-from longalign.backends.cuda.config import LANES, KernelConfig, Letters, Numbers
+from longalign.backends.cuda.config import LANES, KernelConfig, LetterScoring, NumberFormat
 from longalign.backends.cuda.device.letter_scores import (
     STRATEGIES,
     fits_bytes,
-    has_blanks,
-    letters_for,
-    usual_letters,
+    has_blank_rows,
+    letter_scoring_for,
+    usual_letter_scoring,
 )
 from longalign.backends.cuda.device.strip_profile import most_warps, profile_bytes, warp_bytes
 from longalign.backends.cuda.planning import packed_range
@@ -28,26 +28,26 @@ class Shape:
     """The part of a configuration that decides its speed; the words are those of `KernelConfig`."""
 
     columns: int
-    batch: int
+    block_rows: int
     max_registers: int | None = None
-    ahead: bool = False
+    prefetch_edge: bool = False
 
 
 #: Shapes to choose from. Wide strips spend less on boundaries and synchronisation, narrow ones keep more
 #: warps busy on short rectangles. Those that sweep the longest ones read ahead: there, many warps share the
 #: pipes.
-SHAPES: dict[Numbers, tuple[Shape, ...]] = {
+SHAPES: dict[NumberFormat, tuple[Shape, ...]] = {
     "packed": (
-        *(Shape(32, 64, 255), Shape(24, 64, 255, ahead=True), Shape(20, 64, 255)),
+        *(Shape(32, 64, 255), Shape(24, 64, 255, prefetch_edge=True), Shape(20, 64, 255)),
         *(Shape(16, 64, 255), Shape(8, 64, 168), Shape(5, 64, 168)),
     ),
-    "int32": (Shape(16, 32, 168, ahead=True), Shape(8, 32, 128)),
+    "int32": (Shape(16, 32, 168, prefetch_edge=True), Shape(8, 32, 128)),
 }
 
 #: With a matrix, shared memory bounds how many warps there is room for, and how wide strips can be: no wider
 #: than the widest here.
-PROFILE_SHAPES: dict[Numbers, tuple[Shape, ...]] = {
-    "packed": (Shape(16, 64, 168, ahead=True), Shape(8, 64, 168)),
+PROFILE_SHAPES: dict[NumberFormat, tuple[Shape, ...]] = {
+    "packed": (Shape(16, 64, 168, prefetch_edge=True), Shape(8, 64, 168)),
     "int32": (Shape(8, 32, 168),),
 }
 
@@ -56,7 +56,7 @@ PROFILE_SHAPES: dict[Numbers, tuple[Shape, ...]] = {
 _COLUMNS_FROM_A_CORNER = (24, 8)
 
 #: How letter pairs are scored: for people.
-LETTERS_IN_WORDS: dict[Letters, str] = {
+LETTER_SCORING_IN_WORDS: dict[LetterScoring, str] = {
     "bytes": "bytes: a target letter's four scores in a register",
     "compare": "compare: match or mismatch, in 32 bits",
     "profile": "profile: what each letter of the matrix scores against a strip, in shared memory",
@@ -91,43 +91,43 @@ class Hardware:
     clock: float = 1.98e9
 
 
-def shapes_of(numbers: Numbers, letters: Letters, local: bool) -> tuple[Shape, ...]:
+def shapes_of(numbers: NumberFormat, letter_scoring: LetterScoring, local: bool) -> tuple[Shape, ...]:
     """The shapes that there are for a kind of numbers and a strategy for letters."""
-    shapes = (PROFILE_SHAPES if letters == "profile" else SHAPES)[numbers]
-    if local or letters == "profile" or numbers == "int32":
+    shapes = (PROFILE_SHAPES if letter_scoring == "profile" else SHAPES)[numbers]
+    if local or letter_scoring == "profile" or numbers == "int32":
         return shapes
     return tuple(shape for shape in shapes if shape.columns in _COLUMNS_FROM_A_CORNER)
 
 
 @dataclass(frozen=True, slots=True)
-class Wishes:
+class Overrides:
     """What is not left to this module: None where it is."""
 
-    numbers: Numbers | None = None
+    numbers: NumberFormat | None = None
     columns: int | None = None
-    batch: int | None = None
+    block_rows: int | None = None
     warps: int = 4
     max_registers: int | None = None
     band_rows: int | None = None
 
-    def shapes(self, numbers: Numbers, letters: Letters, local: bool) -> list[Shape]:
+    def shapes(self, numbers: NumberFormat, letter_scoring: LetterScoring, local: bool) -> list[Shape]:
         """The shapes that are left to choose from."""
         columns = self.columns
-        there = shapes_of(numbers, letters, local or columns is not None)
-        if columns and letters == "profile":
+        there = shapes_of(numbers, letter_scoring, local or columns is not None)
+        if columns and letter_scoring == "profile":
             columns = min(columns, max(shape.columns for shape in there))
         shapes = [shape for shape in there if columns in (None, shape.columns)]
         if columns and not shapes:
             shapes = [Shape(columns, 64 if numbers == "packed" else 32)]
-        wished = {
+        requested_shapes = {
             replace(
                 shape,
-                batch=self.batch or shape.batch,
+                block_rows=self.block_rows or shape.block_rows,
                 max_registers=self.max_registers or shape.max_registers,
             ): None
             for shape in shapes
         }
-        return list(wished)
+        return list(requested_shapes)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -157,74 +157,90 @@ class Choice:
 def every_configuration() -> list[KernelConfig]:
     """Every kernel that `CudaBackend` may choose by itself."""
     return [
-        _config(local, track_best, numbers, letters, shape)
+        _config(local, track_best, numbers, letter_scoring, shape)
         for local, track_best, numbers in product((True, False), (True, False), STRATEGIES)
-        for letters in STRATEGIES[numbers]
-        for shape in shapes_of(numbers, letters, local)
+        for letter_scoring in STRATEGIES[numbers]
+        for shape in shapes_of(numbers, letter_scoring, local)
     ]
 
 
 def _config(
-    local: bool, track_best: bool, numbers: Numbers, letters: Letters, shape: Shape, warps: int = 4
+    local: bool,
+    track_best: bool,
+    numbers: NumberFormat,
+    letter_scoring: LetterScoring,
+    shape: Shape,
+    warps: int = 4,
 ) -> KernelConfig:
     config = KernelConfig(
-        local, track_best, shape.columns, letters, shape.batch, warps, numbers, shape.max_registers,
-        shape.ahead,
+        local, track_best, shape.columns, letter_scoring, shape.block_rows, warps, numbers,
+        shape.max_registers, shape.prefetch_edge,
     )  # fmt: skip
-    return replace(config, warps=min(warps, most_warps(config))) if letters == "profile" else config
+    return replace(config, warps=min(warps, most_warps(config))) if letter_scoring == "profile" else config
 
 
-def choose(jobs: Sequence[SweepJob], hardware: Hardware, wishes: Wishes = Wishes()) -> list[Choice]:
+def choose(jobs: Sequence[SweepJob], hardware: Hardware, overrides: Overrides = Overrides()) -> list[Choice]:
     """A kernel for each rectangle; those that one kernel can sweep share its launch, and so their choice."""
-    groups: dict[tuple[bool, bool, Numbers, Letters], list[int]] = {}
+    groups: dict[tuple[bool, bool, NumberFormat, LetterScoring], list[int]] = {}
     reasons = {}
     for number, job in enumerate(jobs):
-        letters, numbers, reasons[number] = _numbers(job, hardware, wishes)
-        groups.setdefault((job.local, job.track_best, numbers, letters), []).append(number)
+        letter_scoring, numbers, reasons[number] = _numbers(job, hardware, overrides)
+        groups.setdefault((job.local, job.track_best, numbers, letter_scoring), []).append(number)
     choices: dict[int, Choice] = {}
-    for (_, _, numbers, letters), members in groups.items():
-        only_whole, seconds = _strips([jobs[k] for k in members], numbers, letters, hardware, wishes)
+    for (_, _, numbers, letter_scoring), members in groups.items():
+        only_whole, seconds = _strips(
+            [jobs[k] for k in members], numbers, letter_scoring, hardware, overrides
+        )
         fastest = min(seconds, key=seconds.__getitem__)
         choices.update({k: Choice(fastest, reasons[k], seconds, only_whole) for k in members})
     return [choices[k] for k in range(len(jobs))]
 
 
-def _numbers(job: SweepJob, hardware: Hardware, wishes: Wishes) -> tuple[Letters, Numbers, str]:
+def _numbers(
+    job: SweepJob, hardware: Hardware, overrides: Overrides
+) -> tuple[LetterScoring, NumberFormat, str]:
     """The fastest exact way to score letters, the fastest exact numbers, and why these."""
-    letters = letters_for(job)
-    numbers, why = _numbers_for(job, letters, hardware, wishes)
-    return letters, numbers, why
+    letter_scoring = letter_scoring_for(job)
+    numbers, why = _numbers_for(job, letter_scoring, hardware, overrides)
+    return letter_scoring, numbers, why
 
 
-def _numbers_for(job: SweepJob, letters: Letters, hardware: Hardware, wishes: Wishes) -> tuple[Numbers, str]:
-    numbers, why = _usual_numbers(job.scoring, job.local, job.track_best, letters, hardware, wishes)
+def _numbers_for(
+    job: SweepJob, letter_scoring: LetterScoring, hardware: Hardware, overrides: Overrides
+) -> tuple[NumberFormat, str]:
+    numbers, why = _usual_numbers(job.scoring, job.local, job.track_best, letter_scoring, hardware, overrides)
     if numbers == "packed" and not packed_range.has_smooth_edges(job):
         return "int32", "the values on its edges jump"
     return numbers, why
 
 
 def _usual_numbers(
-    scoring: Scoring, local: bool, track_best: bool, letters: Letters, hardware: Hardware, wishes: Wishes
-) -> tuple[Numbers, str]:
+    scoring: Scoring,
+    local: bool,
+    track_best: bool,
+    letter_scoring: LetterScoring,
+    hardware: Hardware,
+    overrides: Overrides,
+) -> tuple[NumberFormat, str]:
     """The fastest numbers that are exact where the edges are those of a matrix."""
-    if wishes.numbers == "int32":
+    if overrides.numbers == "int32":
         return "int32", "32 bits were asked for"
     if hardware.compute_capability < _PACKED_CAPABILITY:
         return "int32", "packed arithmetic needs compute capability 9.0"
-    if letters == "compare" or not fits_bytes(scoring):
+    if letter_scoring == "compare" or not fits_bytes(scoring):
         return "int32", "a score and the cost of a gap's first letter exceed 8 bits"
-    if not _exact_kernels(scoring, local, track_best, "packed", letters, wishes):
+    if not _exact_kernels(scoring, local, track_best, "packed", letter_scoring, overrides):
         return "int32", "neighbouring values can differ by more than 16 bits hold"
     return "packed", "every value of a batch fits 16 bits"
 
 
 def _fitting(
-    jobs: Sequence[SweepJob], numbers: Numbers, letters: Letters, wishes: Wishes
+    jobs: Sequence[SweepJob], numbers: NumberFormat, letter_scoring: LetterScoring, overrides: Overrides
 ) -> list[KernelConfig]:
     """The kernels that are exact for all these rectangles."""
     local, track_best = jobs[0].local, jobs[0].track_best
     exact = [
-        _exact_kernels(scoring, local, track_best, numbers, letters, wishes)
+        _exact_kernels(scoring, local, track_best, numbers, letter_scoring, overrides)
         for scoring in {job.scoring for job in jobs}
     ]
     return [config for config in exact[0] if all(config in others for others in exact[1:])]
@@ -232,18 +248,27 @@ def _fitting(
 
 @lru_cache
 def _exact_kernels(
-    scoring: Scoring, local: bool, track_best: bool, numbers: Numbers, letters: Letters, wishes: Wishes
+    scoring: Scoring,
+    local: bool,
+    track_best: bool,
+    numbers: NumberFormat,
+    letter_scoring: LetterScoring,
+    overrides: Overrides,
 ) -> list[KernelConfig]:
     """The kernels that are exact for a scoring."""
     configs = [
-        _config(local, track_best, numbers, letters, shape, wishes.warps)
-        for shape in wishes.shapes(numbers, letters, local)
+        _config(local, track_best, numbers, letter_scoring, shape, overrides.warps)
+        for shape in overrides.shapes(numbers, letter_scoring, local)
     ]
     return [config for config in configs if numbers == "int32" or packed_range.wide_enough(scoring, config)]
 
 
 def _strips(
-    jobs: Sequence[SweepJob], numbers: Numbers, letters: Letters, hardware: Hardware, wishes: Wishes
+    jobs: Sequence[SweepJob],
+    numbers: NumberFormat,
+    letter_scoring: LetterScoring,
+    hardware: Hardware,
+    overrides: Overrides,
 ) -> tuple[bool, dict[KernelConfig, float]]:
     """How many seconds each shape takes, and whether these are fewer shapes than there are: if some will do,
     only those with whole parts between wanted columns.
@@ -251,7 +276,10 @@ def _strips(
     Where a wanted column lies inside a part, its strip is swept more slowly, and all that follow wait for it.
     """
     alphabet = max(job.scoring.letters for job in jobs)
-    fitting, cols = _fitting(jobs, numbers, letters, wishes), {col for job in jobs for col in job.cols}
+    fitting, cols = (
+        _fitting(jobs, numbers, letter_scoring, overrides),
+        {col for job in jobs for col in job.cols},
+    )
     whole = [config for config in fitting if all(col % config.columns == 0 for col in cols)]
     return len(whole or fitting) < len(fitting), {
         config: expected_seconds(
@@ -300,13 +328,13 @@ class _SpeedModel:
 
 @lru_cache
 def _speed_model(config: KernelConfig, hardware: Hardware, alphabet: int) -> _SpeedModel:
-    columns, batch = config.columns, config.batch
-    latency = _ROW_LATENCY + _COLUMN_LATENCY * columns + _BATCH_LATENCY / batch
-    issue = _ROW_ISSUE + _COLUMN_ISSUE * columns + _BATCH_ISSUE / batch
+    columns, block_rows = config.columns, config.block_rows
+    latency = _ROW_LATENCY + _COLUMN_LATENCY * columns + _BATCH_LATENCY / block_rows
+    issue = _ROW_ISSUE + _COLUMN_ISSUE * columns + _BATCH_ISSUE / block_rows
     return _SpeedModel(
         latency - config.narrow * _NARROW_LATENCY,
         issue + _CROWDED_ISSUE * max(0, columns - _ROOMY),
-        (1 if has_blanks(config) else _PARTIAL) * (config.lag + config.ahead * batch),
+        (1 if has_blank_rows(config) else _PARTIAL) * (config.lag + config.prefetch_edge * block_rows),
         resident_warps(config, hardware, alphabet),
     )
 
@@ -338,14 +366,16 @@ def _in_turn(rows: int, strips: int, config: KernelConfig, speed: _SpeedModel) -
     return (strips * lag + rows) * speed.latency + strips * _STRIP_LATENCY
 
 
-def band_rows(jobs: Sequence[SweepJob], config: KernelConfig, resident_warps: int, wishes: Wishes) -> int:
+def band_rows(
+    jobs: Sequence[SweepJob], config: KernelConfig, resident_warps: int, overrides: Overrides
+) -> int:
     """Rows of a band: all, unless there are more strips than warps, the last of which would leave many idle.
 
     A band must be so high that its strips, each a `lag` behind its neighbour, keep all warps busy: where no
     rectangle is higher, bands would only interrupt.
     """
-    if wishes.band_rows:
-        return wishes.band_rows
+    if overrides.band_rows:
+        return overrides.band_rows
     strips = sum(count_strips(job, config) for job in jobs)
     rows = 2 * resident_warps * config.lag
     return rows if strips > resident_warps and any(len(job.query) > rows for job in jobs) else ALL_ROWS
@@ -376,10 +406,10 @@ def sweep_seconds(
     hardware: Hardware,
     scoring: Scoring,
     local: bool,
-    wishes: Wishes = Wishes(),
+    overrides: Overrides = Overrides(),
 ) -> float:
     """How long a rectangle takes with the kernel that suits it best, if letters and edges are usual ones."""
-    return min(seconds for seconds, _ in _kernels(rows, cols, hardware, scoring, local, wishes))
+    return min(seconds for seconds, _ in _kernels(rows, cols, hardware, scoring, local, overrides))
 
 
 def _tile_seconds(hardware: Hardware, rows: int, cols: int) -> float:
@@ -393,12 +423,12 @@ def _kernels(
     hardware: Hardware,
     scoring: Scoring = _USUAL,
     local: bool = True,
-    wishes: Wishes = Wishes(),
+    overrides: Overrides = Overrides(),
 ) -> Iterator[tuple[float, KernelConfig]]:
     """The kernels for a scoring, by default a usual one, and how long each takes for a rectangle."""
-    letters = usual_letters(scoring)
-    numbers, _ = _usual_numbers(scoring, local, True, letters, hardware, wishes)
-    for config in _exact_kernels(scoring, local, True, numbers, letters, wishes):
+    letter_scoring = usual_letter_scoring(scoring)
+    numbers, _ = _usual_numbers(scoring, local, True, letter_scoring, hardware, overrides)
+    for config in _exact_kernels(scoring, local, True, numbers, letter_scoring, overrides):
         strips = -(-cols // config.strip_width)
         yield expected_seconds([(rows, strips)], config, hardware, scoring.letters), config
 

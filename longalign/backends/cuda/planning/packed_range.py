@@ -58,14 +58,14 @@ def below(scoring: Scoring, config: KernelConfig) -> int:
     """How far the origin of a batch must lie below the H on its upper left corner."""
     alpha, beta = scoring.gap_open, scoring.gap_extend
     legs = 8 * alpha + config.strip_width * beta
-    legs += max(config.batch * beta, config.span * (beta + scoring.highest))
+    legs += max(config.block_rows * beta, config.span * (beta + scoring.highest))
     return legs + max(2 * alpha + 3 * beta, -scoring.lowest) + 1
 
 
 def above(scoring: Scoring, config: KernelConfig) -> int:
     """How far above that H a value of the batch can lie, sums on the way included."""
     alpha, beta, gain = scoring.gap_open, scoring.gap_extend, scoring.gap_extend + scoring.highest
-    legs = 8 * alpha + config.strip_width * gain + max(config.span * beta, config.batch * gain)
+    legs = 8 * alpha + config.strip_width * gain + max(config.span * beta, config.block_rows * gain)
     return legs + scoring.highest
 
 

@@ -34,7 +34,7 @@ def cut_strips(jobs: Sequence[SweepJob], config: KernelConfig) -> IntArray:
         for k, job in enumerate(jobs)
         for number, (start, end) in enumerate(pairwise(_ends(job)))
     ]
-    job, start, end, wanted = np.array(spans, np.int64).T
+    job, start, end, requested = np.array(spans, np.int64).T
     full_width = config.strip_width
     counts = -(-(end - start) // full_width)
     of_span, since_start = _runs(counts)
@@ -44,9 +44,9 @@ def cut_strips(jobs: Sequence[SweepJob], config: KernelConfig) -> IntArray:
     strips = np.zeros((len(first), work_tables.STRIP_FIELDS), np.int32)
     strips[:, work_tables.JOB] = job
     strips[:, work_tables.FIRST_COLUMN], strips[:, work_tables.WIDTH] = first, width
-    strips[:, work_tables.BEHIND] = (width - 1) // config.columns * STEP_ROWS
-    strips[:, work_tables.WANTED_COLUMN] = -1
-    strips[np.cumsum(counts) - 1, work_tables.WANTED_COLUMN] = wanted
+    strips[:, work_tables.LAST_PART_LAG] = (width - 1) // config.columns * STEP_ROWS
+    strips[:, work_tables.REQUESTED_COLUMN] = -1
+    strips[np.cumsum(counts) - 1, work_tables.REQUESTED_COLUMN] = requested
     strips[:, work_tables.NUMBER] = np.arange(len(job)) - np.searchsorted(job, job)
     return strips
 
@@ -67,7 +67,7 @@ def in_bands(strips: IntArray, rows: NDArray[np.int64], config: KernelConfig, ba
     A strip's first part sweeps `rows` rows, and as many more as its last part is behind. NEXT is the flag of
     the right neighbour in the band, or -1.
     """
-    ends = rows + strips[:, work_tables.BEHIND]
+    ends = rows + strips[:, work_tables.LAST_PART_LAG]
     if band_rows >= ALL_ROWS:
         return _in_one_band(strips, ends)
     height = _height(config, band_rows)
@@ -146,4 +146,4 @@ def count_bands(rows: int, config: KernelConfig, band_rows: int) -> int:
 
 def _height(config: KernelConfig, band_rows: int) -> int:
     """Rows of a band: whole batches."""
-    return max(config.batch, band_rows // config.batch * config.batch)
+    return max(config.block_rows, band_rows // config.block_rows * config.block_rows)

@@ -222,7 +222,7 @@ def _ptx() -> ModuleType:
     module.store_pair = _store_pair
     module.store_release = _store
     module.store_if = _store_if
-    module.here = lambda value: value
+    module.opaque = lambda value: value
     for name, count in (("single", 1), ("quad", 4)):
         setattr(module, f"load_shared_{name}", _load_shared_words(count))
     module.shared_address = _shared_address

@@ -15,6 +15,7 @@ from longalign.backends.cuda import backend
 from longalign.backends.cuda.backend import CudaBackend
 from longalign.backends.cuda.config import LANES, KernelConfig
 from longalign.backends.cuda.device import replay, strip_edges
+from longalign.backends.cuda.device.block_kinds import STORES_ROW
 from longalign.backends.cuda.kernels import sweep as sweep_kernel
 from longalign.backends.cuda.launch import sweep_launch
 from longalign.backends.cuda.planning import kernel_shape, packed_range
@@ -51,7 +52,7 @@ class TestPacked(SimulatedCuda):
     @pytest.fixture(scope="class")
     @classmethod
     def backend(cls) -> CudaBackend:
-        return CudaBackend(columns=2, batch=16, warps=1)
+        return CudaBackend(columns=2, block_rows=16, warps=1)
 
 
 class TestBands(SimulatedCuda):
@@ -62,7 +63,7 @@ class TestBands(SimulatedCuda):
     @pytest.fixture(scope="class")
     @classmethod
     def backend(cls) -> CudaBackend:
-        return CudaBackend(columns=2, batch=16, warps=1, band_rows=22)
+        return CudaBackend(columns=2, block_rows=16, warps=1, band_rows=22)
 
 
 class TestInt32(SimulatedCuda):
@@ -73,18 +74,18 @@ class TestInt32(SimulatedCuda):
     @pytest.fixture(scope="class")
     @classmethod
     def backend(cls) -> CudaBackend:
-        return CudaBackend(numbers="int32", columns=2, batch=16, warps=1)
+        return CudaBackend(numbers="int32", columns=2, block_rows=16, warps=1)
 
 
-def check_packed(work: list[SweepJob], **wishes: int) -> None:
-    backend = CudaBackend(warps=1, **{"columns": 2, "batch": 16, **wishes})
+def check_packed(work: list[SweepJob], **overrides: int) -> None:
+    backend = CudaBackend(warps=1, **{"columns": 2, "block_rows": 16, **overrides})
     assert {choice.config.numbers for choice in backend.choices(work)} == {"packed"}
     for job, got, want in zip(work, backend.sweep(work), ReferenceBackend().sweep(work), strict=True):
         assert_same_result(job, got, want)
 
 
-@pytest.mark.parametrize("wishes", [{}, {"band_rows": 14}])
-def test_ragged_strips_and_runs_of_ambiguous_letters(wishes: dict[str, int]):
+@pytest.mark.parametrize("overrides", [{}, {"band_rows": 14}])
+def test_ragged_strips_and_runs_of_ambiguous_letters(overrides: dict[str, int]):
     rng = np.random.default_rng(0)
     query = rng.integers(0, 4, 50, np.uint8)
     target = mutated(query, 139, 0.1, rng)
@@ -95,7 +96,7 @@ def test_ragged_strips_and_runs_of_ambiguous_letters(wishes: dict[str, int]):
         for scoring in (Scoring(), generous)
         for local in (True, False)
     ]
-    check_packed(work, **wishes)
+    check_packed(work, **overrides)
 
 
 @pytest.mark.parametrize("place", [14, 15])
@@ -108,22 +109,24 @@ def test_an_ambiguous_letter_at_the_end_of_a_batch_is_minded_in_the_next(place: 
     check_packed([whole_matrix(query, target, Scoring(), False)])
 
 
-@pytest.mark.parametrize(("batch", "rows"), [(6, 7), (32, 31), (40, 41), (64, 63)])
-def test_batches_of_all_kinds(batch: int, rows: int):
+@pytest.mark.parametrize(("block_rows", "rows"), [(6, 7), (32, 31), (40, 41), (64, 63)])
+def test_batches_of_all_kinds(block_rows: int, rows: int):
     """Of fewer rows than lanes, as many, more, and twice as many; in rectangles of a row less or more."""
-    rng = np.random.default_rng(batch)
+    rng = np.random.default_rng(block_rows)
     query = rng.integers(0, 4, rows, np.uint8)
     target = mutated(query, 66, 0.1, rng)
-    check_packed([replace(whole_matrix(query, target, Scoring(), True), rows=(1, 4))], columns=1, batch=batch)
+    check_packed(
+        [replace(whole_matrix(query, target, Scoring(), True), rows=(1, 4))], columns=1, block_rows=block_rows
+    )
 
 
-@pytest.mark.parametrize("wishes", [{"batch": 64}, {"batch": 40, "band_rows": 85}], ids=str)
-def test_batches_of_more_rows_than_lanes_are_repeated_from_all_of_their_left_edge(wishes: dict[str, int]):
+@pytest.mark.parametrize("overrides", [{"block_rows": 64}, {"block_rows": 40, "band_rows": 85}], ids=str)
+def test_batches_of_more_rows_than_lanes_are_repeated_from_all_of_their_left_edge(overrides: dict[str, int]):
     rng = np.random.default_rng(0)
     query = rng.integers(0, 4, 230, np.uint8)
     target = np.concatenate([rng.integers(0, 4, 70, np.uint8), mutated(query, 230, 0.1, rng)])
     query[100:103] = QUERY_N
-    check_packed([whole_matrix(query, target, Scoring(), True)], columns=1, **wishes)
+    check_packed([whole_matrix(query, target, Scoring(), True)], columns=1, **overrides)
 
 
 @pytest.mark.parametrize("rows", [17, 29, 30, 31, 32])
@@ -181,13 +184,13 @@ def test_rows_above_the_rectangle_are_not_looked_at(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("rank", [(0, 1), (0, -1), (1, -1), (-1, -1)], ids=str)
-@pytest.mark.parametrize(("batch", "rows"), [(64, 100), (40, 100), (40, 37), (6, 100)])
+@pytest.mark.parametrize(("block_rows", "rows"), [(64, 100), (40, 100), (40, 37), (6, 100)])
 def test_a_batch_waits_for_each_value_of_its_edge(
-    batch: int, rows: int, rank: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+    block_rows: int, rows: int, rank: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ):
     """They come one by one, whenever a lane that waits pauses: first to last or last to first, H and F in
     turns or all F last or first."""
-    config = KernelConfig(True, True, columns=1, batch=batch, numbers="packed")
+    config = KernelConfig(True, True, columns=1, block_rows=block_rows, numbers="packed")
     begin, receive = strip_edges.make_receive(config)
     column = cuda.to_device(np.full(2 * rows, 7, np.int64))
     words = iter(sorted(range(2 * rows), key=lambda word: (rank[0] * (word % 2), rank[1] * word)))
@@ -200,25 +203,27 @@ def test_a_batch_waits_for_each_value_of_its_edge(
 
     @cuda.jit
     def wait(query, column, stop, found):
-        lane, fields = np.int32(cuda.threadIdx.x), strip_edges.Fields(0, 0, 0, 0, 0, 0, 0)
-        coming = begin(query, column, fields, np.int32(rows), np.int32(0), lane)
-        one, other, _ = receive(coming, column, fields, np.int32(rows), np.int32(1), np.int32(0), lane, stop)
+        lane, fields = np.int32(cuda.threadIdx.x), strip_edges.JobParameters(0, 0, 0, 0, 0, 0, 0)
+        incoming = begin(query, column, fields, np.int32(rows), np.int32(0), lane)
+        one, other, _ = receive(
+            incoming, column, fields, np.int32(rows), np.int32(1), np.int32(0), lane, stop
+        )
         for slot, row in ((lane, one), (lane + LANES, other)):
             found[slot, 0], found[slot, 1] = row.edge.h, row.edge.gap
 
     found = np.zeros((2 * LANES, 2), np.int64)
     wait[1, LANES](np.zeros(rows, np.uint8), column, np.zeros(1, np.int32), found)
-    for slot in range(batch):
+    for slot in range(block_rows):
         row = min(slot, rows - 1)
         assert found[slot].tolist() == [2 * row, 2 * row + 1]
 
 
-@pytest.mark.parametrize("wishes", [{}, {"band_rows": 22}], ids=["whole", "in bands"])
+@pytest.mark.parametrize("overrides", [{}, {"band_rows": 22}], ids=["whole", "in bands"])
 def test_rows_are_published_after_their_edges_are_stored(
-    wishes: dict[str, int], monkeypatch: pytest.MonkeyPatch
+    overrides: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ):
     """Strips are swept one after the other here, so a count that comes too early would do no harm."""
-    batch, indices = 16, []
+    block_rows, indices = 16, []
     batches = SimpleNamespace(stored=0, published=0, before=0)
     make_store_edge, publish_rows = sweep_kernel.make_store_edge, sweep_kernel.publish_rows
 
@@ -236,46 +241,46 @@ def test_rows_are_published_after_their_edges_are_stored(
             if index not in indices:  # another strip or band
                 indices.append(int(index))
                 batches.before = batches.published
-            assert rows == (batches.stored - batches.before) * batch
+            assert rows == (batches.stored - batches.before) * block_rows
             batches.published = batches.stored
         publish_rows(flags, index, rows, lane)
 
     monkeypatch.setattr(sweep_kernel, "make_store_edge", make)
     monkeypatch.setattr(sweep_kernel, "publish_rows", publish)
-    monkeypatch.setattr(sweep_kernel, "TELL_EVERY", 1)
+    monkeypatch.setattr(sweep_kernel, "REPORT_EVERY", 1)
     monkeypatch.setattr(sweep_kernel, "REST_EVERY", 1)
     backend._kernel.cache_clear()
     rng = np.random.default_rng(8)
     query, target = rng.integers(0, 4, 50, np.uint8), rng.integers(0, 4, 300, np.uint8)
-    check_packed([whole_matrix(query, target, Scoring(), True)], batch=batch, **wishes)
+    check_packed([whole_matrix(query, target, Scoring(), True)], block_rows=block_rows, **overrides)
     backend._kernel.cache_clear()
     assert len(indices) >= 3
 
 
-@pytest.mark.parametrize("wishes", [{}, {"band_rows": 22}], ids=["whole", "in bands"])
-def test_batches_that_are_read_ahead(wishes: dict[str, int], monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setitem(kernel_shape.SHAPES, "packed", (kernel_shape.Shape(3, 16, ahead=True),))
+@pytest.mark.parametrize("overrides", [{}, {"band_rows": 22}], ids=["whole", "in bands"])
+def test_batches_that_are_read_ahead(overrides: dict[str, int], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(kernel_shape.SHAPES, "packed", (kernel_shape.Shape(3, 16, prefetch_edge=True),))
     rng = np.random.default_rng(4)
     query = rng.integers(0, 4, 60, np.uint8)
     target = mutated(query, 400, 0.1, rng)
     job = replace(whole_matrix(query, target, Scoring(), True), rows=(15, 50), cols=(192, 300))
-    assert CudaBackend(warps=1, columns=3).choices([job])[0].config.ahead
-    check_packed([job], columns=3, **wishes)
+    assert CudaBackend(warps=1, columns=3).choices([job])[0].config.prefetch_edge
+    check_packed([job], columns=3, **overrides)
 
 
 @pytest.mark.parametrize(
-    ("local", "wishes"),
+    ("local", "overrides"),
     [(True, {}), (True, {"band_rows": 60}), (False, {})],
     ids=["local", "bands", "global"],
 )
 def test_batches_that_only_meet_a_wanted_row(
-    local: bool, wishes: dict[str, int], monkeypatch: pytest.MonkeyPatch
+    local: bool, overrides: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ):
     """In the rectangle and at its end; in a strip of all parts, and in one of three."""
     meetings = []
 
     def make(config, kind):
-        sweep = make_sweep_eventful_batch(config, kind)
+        sweep = make_sweep_storing_block(config, kind)
 
         def counted(*arguments):
             meetings.append(kind)
@@ -283,47 +288,47 @@ def test_batches_that_only_meet_a_wanted_row(
 
         return counted
 
-    make_sweep_eventful_batch = sweep_kernel.make_sweep_eventful_batch
-    monkeypatch.setattr(sweep_kernel, "make_sweep_eventful_batch", make)
+    make_sweep_storing_block = sweep_kernel.make_sweep_storing_block
+    monkeypatch.setattr(sweep_kernel, "make_sweep_storing_block", make)
     backend._kernel.cache_clear()
     rng = np.random.default_rng(6)
     query = rng.integers(0, 4, 100, np.uint8)
     target = mutated(query, 603, 0.1, rng)
     job = replace(whole_matrix(query, target, Scoring(), local), rows=(40, 100), cols=(576,))
-    check_packed([job], columns=9, **wishes)
-    assert "meeting" in meetings
+    check_packed([job], columns=9, **overrides)
+    assert STORES_ROW in meetings
 
 
 @pytest.mark.parametrize(("words", "seed"), [(2, 0), (8, 0), (8, 1)])
-@pytest.mark.parametrize("wishes", [{}, {"band_rows": 22}], ids=["whole", "in bands"])
-def test_best_cells_of_one_score_here_and_there(wishes: dict[str, int], words: int, seed: int):
+@pytest.mark.parametrize("overrides", [{}, {"band_rows": 22}], ids=["whole", "in bands"])
+def test_best_cells_of_one_score_here_and_there(overrides: dict[str, int], words: int, seed: int):
     """The one on the lowest anti-diagonal is in the first batch of these, or in a later one of a strip."""
-    check_packed([whole_matrix(*scattered(120, 600, words, seed), Scoring(), True)], columns=8, **wishes)
+    check_packed([whole_matrix(*scattered(120, 600, words, seed), Scoring(), True)], columns=8, **overrides)
 
 
 @pytest.mark.parametrize(
-    ("seed", "wishes"),
+    ("seed", "overrides"),
     [
         *((seed, {}) for seed in (17, 28, 30, 44)),
         *((seed, {"band_rows": 22}) for seed in (52, 227, 322)),
     ],
 )
 def test_best_cells_where_every_second_row_is_watched(
-    seed: int, wishes: dict[str, int], monkeypatch: pytest.MonkeyPatch
+    seed: int, overrides: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ):
     """Many cells have almost the highest score; it is in a row that nobody watches, or in a batch before."""
     monkeypatch.setattr(replay, "_HIGH", 0)
-    monkeypatch.setattr(sweep_kernel, "WATCHED", np.int32(0))
+    monkeypatch.setattr(sweep_kernel, "WATCHED_BLOCKS", np.int32(0))
     rng = np.random.default_rng(seed)
     query, target = rng.integers(0, 2, 121, np.uint8), rng.integers(0, 2, 18, np.uint8)
     scoring = [Scoring(1, -1, 0, 1), Scoring(2, -3, 1, 1), Scoring(3, -2, 1, 1)][seed % 3]
-    work, narrow = [whole_matrix(query, target, scoring, True)], {"columns": 9, "batch": 8, **wishes}
-    assert CudaBackend(warps=1, **narrow).choices(work)[0].config.samples
+    work, narrow = [whole_matrix(query, target, scoring, True)], {"columns": 9, "block_rows": 8, **overrides}
+    assert CudaBackend(warps=1, **narrow).choices(work)[0].config.may_skip_rows
     check_packed(work, **narrow)
 
 
-@pytest.mark.parametrize("wishes", [{}, {"band_rows": 22}], ids=["whole", "in bands"])
-def test_progress_counts_every_cell_once(wishes: dict[str, int], monkeypatch: pytest.MonkeyPatch):
+@pytest.mark.parametrize("overrides", [{}, {"band_rows": 22}], ids=["whole", "in bands"])
+def test_progress_counts_every_cell_once(overrides: dict[str, int], monkeypatch: pytest.MonkeyPatch):
     """As the device does; strips tell how far they have come, and rest, every other batch."""
     counted = []
 
@@ -335,7 +340,7 @@ def test_progress_counts_every_cell_once(wishes: dict[str, int], monkeypatch: py
     launch_run = sweep_launch.run
     monkeypatch.setattr(sweep_launch, "run", run)
     monkeypatch.setattr(sweep_kernel, "REST_EVERY", 1)
-    monkeypatch.setattr(sweep_kernel, "TELL_EVERY", 2)
+    monkeypatch.setattr(sweep_kernel, "REPORT_EVERY", 2)
     rng = np.random.default_rng(3)
     work = [
         replace(
@@ -346,7 +351,7 @@ def test_progress_counts_every_cell_once(wishes: dict[str, int], monkeypatch: py
         )
         for rows, cols, lines in ((101, 140, ()), (1, 5, ()), (47, 70, (33,)))
     ]
-    check_packed(work, columns=1, **wishes)
+    check_packed(work, columns=1, **overrides)
     assert counted == [sum(job.cells for job in work)]
 
 
@@ -361,7 +366,7 @@ def test_values_far_beyond_16_bits(value: int):
 @pytest.mark.parametrize("local", [True, False])
 def test_steep_scores_at_the_limit_of_16_bits(local: bool):
     """A long match, then a long gap: values rise and fall as fast as they can, almost out of the window."""
-    config = KernelConfig(local, True, 8, batch=16, numbers="packed")
+    config = KernelConfig(local, True, 8, block_rows=16, numbers="packed")
     extend = max(k for k in range(100) if packed_range.wide_enough(Scoring(20, -20, 3, k), config))
     rng = np.random.default_rng(2)
     shared = rng.integers(0, 4, 60, np.uint8)
@@ -371,9 +376,11 @@ def test_steep_scores_at_the_limit_of_16_bits(local: bool):
 
 
 @pytest.mark.parametrize(
-    ("highest", "wishes"), [(122, {"band_rows": 14}), (20, {"columns": 12}), (20, {"columns": 16})], ids=str
+    ("highest", "overrides"),
+    [(122, {"band_rows": 14}), (20, {"columns": 12}), (20, {"columns": 16})],
+    ids=str,
 )
-def test_matrices_at_the_edge_of_8_bits(highest: int, wishes: dict[str, int]):
+def test_matrices_at_the_edge_of_8_bits(highest: int, overrides: dict[str, int]):
     """Of 3 and 32 letters in one launch, with wanted rows, in strips that end inside a part."""
     rng = np.random.default_rng(3)
     work = []
@@ -383,4 +390,4 @@ def test_matrices_at_the_edge_of_8_bits(highest: int, wishes: dict[str, int]):
         target = mutated(query, 133, 0.1, rng, letters)
         job = whole_matrix(query, target, Scoring(gap_open=3, gap_extend=2, matrix=matrix), local)
         work.append(replace(job, rows=(1, 12, 19), cols=(3, 128, 133)))
-    check_packed(work, **wishes)
+    check_packed(work, **overrides)

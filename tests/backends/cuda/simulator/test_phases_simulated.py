@@ -14,7 +14,7 @@ from longalign.testing.traces import FREE_GAPS, TIES
 
 @pytest.fixture(scope="module")
 def backend() -> CudaBackend:
-    return CudaBackend(columns=2, batch=16, warps=1)
+    return CudaBackend(columns=2, block_rows=16, warps=1)
 
 
 @pytest.mark.parametrize("crossing", CROSSINGS, ids=str)
