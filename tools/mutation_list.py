@@ -41,7 +41,7 @@ _RECURRENCE = (
     Fault(
         "gap opening not paid along an edge",
         "longalign/model/boundary.py",
-        "opening = 0 if goes_on else scoring.gap_open",
+        "opening = 0 if extends else scoring.gap_open",
         "opening = 0",
         ("tests/model/test_boundary.py::test_entry_edges_worked_out_by_hand",),
     ),

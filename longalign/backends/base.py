@@ -255,7 +255,7 @@ class Backend(Protocol):
 
     def tile_shape(self, rows: int, cols: int, devices: int = 1) -> tuple[int, int]:
         """The largest tile (rows, columns) worth one call: seconds of work, well inside device memory, as it
-        may be made a little larger (`geometry.roomy`).
+        may be made a little larger (`geometry.enlarged_tile_side`).
 
         Where several `devices` like this one share the matrix, that with which they are done soonest.
         """

@@ -1,4 +1,4 @@
-"""Which letters a sequence may have, and the codes that back ends see instead of them."""
+"""Alphabets: the letters a sequence may have, and the codes by which back ends compare them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-#: A sequence as back ends see it: the code of each letter, uint8 of shape (letters,).
+#: An encoded sequence: the code of each letter, uint8 of shape (letters,).
 Codes = NDArray[np.uint8]
 
-#: Codes of ambiguity letters: one that no target has, and one that no query has.
+#: Codes of ambiguity letters in a query and in a target. They differ, so that ambiguity letters never match.
 AMBIGUOUS_IN_QUERY, AMBIGUOUS_IN_TARGET = 4, 5
 
 _BASES = {"A": 0, "C": 1, "G": 2, "T": 3, "U": 3}
@@ -20,10 +20,11 @@ _AMBIGUITIES = "RYSWKMBDHVN"
 
 @dataclass(frozen=True, slots=True)
 class Alphabet:
-    """Letters, upper-case ASCII, of which either case is read; `name` says whose they are.
+    """The letters of sequences, in upper-case ASCII; sequences may have them in either case.
 
-    The rest are tables for `bytes.translate`: `upper` has the upper case of each letter and 0 for every
-    byte that is none; `query_codes` and `target_codes` what back ends compare, on either side.
+    `name` appears in messages and in stores. The other fields are tables for `bytes.translate`, 256 bytes
+    each: `query_codes` and `target_codes` give the code of each upper-case letter on either side; `upper`
+    gives the upper case of a letter in either case, and 0 for every other byte.
     """
 
     name: str
@@ -38,21 +39,21 @@ class Alphabet:
 
     @classmethod
     def of_letters(cls, name: str, letters: str) -> Alphabet:
-        """An alphabet in which a letter's code, on both sides, is its place in `letters`."""
+        """An alphabet in which the code of a letter, on both sides, is its index in `letters`."""
         codes = _table({letter: code for code, letter in enumerate(letters)})
         return cls(name, letters, codes, codes)
 
 
 def _table(values: Mapping[str, int]) -> bytes:
-    """A table for `bytes.translate`: the letters given, and 0 for every other byte."""
+    """A table for `bytes.translate` that maps each letter to its value, and every other byte to 0."""
     table = bytearray(256)
     for letter, value in values.items():
         table[ord(letter)] = value
     return bytes(table)
 
 
-#: A C G T U and the ambiguity letters R Y S W K M B D H V N of IUPAC (Nomenclature Committee,
-#: Eur. J. Biochem. 150:1, 1985). U equals T. An ambiguity letter equals nothing, not even itself.
+#: A C G T U and the IUPAC ambiguity letters R Y S W K M B D H V N (NC-IUB, Eur. J. Biochem. 150:1, 1985).
+#: U equals T. An ambiguity letter equals no letter, not even itself.
 DNA = Alphabet(
     "DNA",
     "".join(_BASES) + _AMBIGUITIES,

@@ -1,4 +1,4 @@
-"""Values on the edges of a rectangle, the best cell inside it, and the order among best cells."""
+"""Values and start states on the edges of a rectangle, its best cell, and the order among best cells."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ IntArray = NDArray[np.int32]
 
 
 class State(IntEnum):
-    """What a path is doing at a cell: see `longalign.model.recurrence`."""
+    """The state of a path at a cell: see `longalign.model.recurrence`."""
 
     H = recurrence.H
     E = recurrence.E
@@ -28,9 +28,9 @@ class State(IntEnum):
 class Edge(Protocol):
     """H and one gap state along a row (gap = E) or a column (gap = F) of a rectangle.
 
-    Both arrays are int32 of shape (length + 1,). Index k lies after the first k letters of the
-    rectangle's side; index 0 is the corner on the rectangle's own left or top edge. `gap[0]` belongs
-    to a cell outside the rectangle and is NEG_INF.
+    Both arrays are int32 of shape (length + 1,). Index k lies after the first k letters of the rectangle's
+    side. Index 0 is the corner, on the rectangle's left edge for a row and on its top edge for a column.
+    `gap[0]` belongs to a cell outside the rectangle and is NEG_INF.
     """
 
     @property
@@ -39,16 +39,16 @@ class Edge(Protocol):
     @property
     def gap(self) -> IntArray: ...
 
-    def h_at(self, places: Sequence[int]) -> IntArray:
+    def h_at(self, indices: Sequence[int]) -> IntArray:
         """H at these indices."""
         ...
 
     def cells(self, start: int, stop: int) -> tuple[IntArray, IntArray]:
-        """H and the gap state at the indices start..stop - 1, of which there is one at least."""
+        """H and the gap state at the indices start <= k < stop, where start < stop."""
         ...
 
     def part(self, start: int, stop: int) -> Edge:
-        """The edge of a sub-rectangle that spans letters start..stop of this side."""
+        """The edge of the sub-rectangle that has the letters start <= k < stop of this side."""
         ...
 
     def __len__(self) -> int: ...
@@ -56,14 +56,14 @@ class Edge(Protocol):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Boundary:
-    """An `Edge` of any values, which a sweep has found."""
+    """An `Edge` of arbitrary values, as a sweep computes them."""
 
     h: IntArray
     gap: IntArray
 
-    def h_at(self, places: Sequence[int]) -> IntArray:
+    def h_at(self, indices: Sequence[int]) -> IntArray:
         """See `Edge`."""
-        return self.h[list(places)]
+        return self.h[list(indices)]
 
     def cells(self, start: int, stop: int) -> tuple[IntArray, IntArray]:
         """See `Edge`."""
@@ -81,11 +81,10 @@ class Boundary:
 
 @dataclass(frozen=True, eq=False)
 class LinearEdge:
-    """An `Edge` on which paths begin, or along which they are one gap: known without a sweep.
+    """An `Edge` known without a sweep: paths start on it, or have only one gap along it.
 
-    H is `corner` at the corner, `first` after a letter, and then `step` >= 0 less with each letter, of which
-    there are `length`; the gap state is NEG_INF. The arrays are made when somebody asks for them, and are not
-    to be written to.
+    H is `corner` at index 0, `first` at index 1, and decreases by `step` >= 0 with each further index up to
+    `length`. The gap state is NEG_INF everywhere. The arrays are created at first use and are read-only.
     """
 
     length: int
@@ -110,9 +109,9 @@ class LinearEdge:
         gap.flags.writeable = False
         return gap
 
-    def h_at(self, places: Sequence[int]) -> IntArray:
+    def h_at(self, indices: Sequence[int]) -> IntArray:
         """See `Edge`."""
-        return np.array([self.value(place) for place in places], np.int32)
+        return np.array([self.value(index) for index in indices], np.int32)
 
     def cells(self, start: int, stop: int) -> tuple[IntArray, IntArray]:
         """See `Edge`."""
@@ -122,9 +121,9 @@ class LinearEdge:
         """See `Edge`."""
         return LinearEdge(stop - start, self.value(start), self.value(start + 1), self.step)
 
-    def value(self, place: int) -> int:
+    def value(self, index: int) -> int:
         """H at this index."""
-        return self.first - (place - 1) * self.step if place > 0 else self.corner
+        return self.first - (index - 1) * self.step if index > 0 else self.corner
 
     def __len__(self) -> int:
         return self.length
@@ -132,9 +131,9 @@ class LinearEdge:
 
 @dataclass(frozen=True, slots=True)
 class BestCell:
-    """A cell that may be where the best alignment ends: score, and row and column boundary index.
+    """A candidate for the end of the best alignment: its score, and its row and column boundary index.
 
-    BestCell() means no cell with a positive score.
+    BestCell() stands for the absence of a cell with a positive score.
     """
 
     score: int = 0
@@ -143,22 +142,23 @@ class BestCell:
 
     @property
     def rank(self) -> tuple[int, int, int]:
-        """The order: best score, then lowest anti-diagonal i + j, then rightmost (largest j).
+        """The sort key of end cells: highest score, then lowest anti-diagonal i + j, then largest column j.
 
-        The rule for ties is Aymone's; with it the end cell does not depend on how the matrix was cut.
+        The order is total, so the end cell does not depend on how the DP matrix was cut into tiles. The rule
+        for ties is that of Aymone's CUDA Smith-Waterman.
         """
         return (self.score, -(self.i + self.j), self.j)
 
     def shifted(self, rows: int, cols: int) -> BestCell:
-        """The same cell seen from a corner that lies `rows` up and `cols` to the left."""
+        """The same cell, with indices counted from a corner `rows` further up and `cols` further left."""
         return BestCell(self.score, self.i + rows, self.j + cols) if self.score > 0 else self
 
 
 @dataclass(frozen=True, slots=True)
 class Waypoint:
-    """A start state: where an optimal path passes from one rectangle into the next.
+    """A point of an optimal path on the boundary between two rectangles.
 
-    `i` and `j` are boundary indices of the whole matrix, `value` is that of `state` there.
+    `i` and `j` are boundary indices of the whole DP matrix. `value` is the value of `state` at that cell.
     """
 
     i: int
@@ -168,17 +168,17 @@ class Waypoint:
 
 
 # A start state as one number: the row and the column at which a path enters a rectangle, as boundary indices
-# counted from the rectangle's corner, and its state there.
+# counted from the rectangle's corner, and the state of the path there.
 START_ROW_SHIFT, START_COLUMN_SHIFT = 32, 2
 
 
 def start_code(row: Any, col: Any, state: Any) -> Any:
-    """Start states as int64; of numbers or arrays. 0 <= row < 2^31, 0 <= col < 2^30."""
+    """The int64 code of a start state, or of arrays of them. 0 <= row < 2^31 and 0 <= col < 2^30."""
     return (row << START_ROW_SHIFT) | (col << START_COLUMN_SHIFT) | state
 
 
 def start_parts(code: Any) -> tuple[Any, Any, Any]:
-    """Row, column and state of start states."""
+    """The row, the column and the state of a start state's code, or of an array of codes."""
     low = code & ((1 << START_ROW_SHIFT) - 1)
     return code >> START_ROW_SHIFT, low >> START_COLUMN_SHIFT, low & ((1 << START_COLUMN_SHIFT) - 1)
 
@@ -187,8 +187,9 @@ def start_parts(code: Any) -> tuple[Any, Any, Any]:
 class StartLine:
     """Start states of H and one gap state along a row (gap = E) or a column (gap = F).
 
-    Both arrays are int64 of shape (length,), made by `start_code`. Element k belongs to the cell after
-    k + 1 letters: the corner is computed elsewhere. Where a value is minus infinity its start says nothing.
+    Both arrays hold `start_code`s, int64 of shape (length,). Element k belongs to the cell after k + 1
+    letters: the corner is not included, because another rectangle computes it. Where a value is minus
+    infinity, its start state is undefined.
     """
 
     h: NDArray[np.int64]
@@ -196,9 +197,9 @@ class StartLine:
 
 
 def edge_starts(rows: int, cols: int) -> tuple[StartLine, StartLine]:
-    """The start states on a rectangle's own top and left edge, from the corner on: each cell is its own.
+    """The start states on a rectangle's top and left edge: each cell of these edges is its own start.
 
-    Unlike other `StartLine`s these have the corner: shapes (cols + 1,) and (rows + 1,).
+    Unlike other `StartLine`s these include the corner: the shapes are (cols + 1,) and (rows + 1,).
     """
     across, down = np.arange(cols + 1, dtype=np.int64), np.arange(rows + 1, dtype=np.int64)
     top = StartLine(start_code(0, across, int(State.H)), start_code(0, across, int(State.E)))
@@ -212,7 +213,7 @@ def best_of(cells: list[BestCell]) -> BestCell:
 
 
 def local_edges(rows: int, cols: int) -> tuple[LinearEdge, LinearEdge]:
-    """Top and left boundary of the matrix in local mode: an alignment may begin anywhere."""
+    """Top and left boundary of the DP matrix in local mode: H is 0, as an alignment may start anywhere."""
     return LinearEdge(cols, 0, 0, 0), LinearEdge(rows, 0, 0, 0)
 
 
@@ -221,32 +222,31 @@ def entry_edges(
 ) -> tuple[LinearEdge, LinearEdge]:
     """Top and left boundary of a rectangle that every path enters at its upper left corner.
 
-    `value` is what the path is worth on entry, in `state`: a path that enters in E can only go on
-    down, one that enters in F only go right, with its gap already opened; one that enters in H may do
-    anything. Global mode is the entry (H, value 0) of the whole matrix.
+    `value` is the value of the path in `state` on entry. A path that enters in E must extend its vertical gap
+    downwards, and one that enters in F its horizontal gap to the right; the gap is already open. A path that
+    enters in H may continue in any way. Global mode is the entry in H with value 0 into the whole DP matrix.
 
-    The gap states are those that a sweep reads there: E along the top, F along the left. The
-    other two gap states of the edge equal H there: E(k, 0) = H(k, 0) and F(0, k) = H(0, k) for k >= 1.
+    The edges hold the gap states that a sweep reads: E along the top, F along the left. The other gap states
+    equal H on the edge: E(k, 0) = H(k, 0) and F(0, k) = H(0, k) for k >= 1.
     """
     if state == State.H:
         return gap_edges(state, rows, cols, scoring, value)
-    run = value - scoring.gap_extend
-    blocked, open_ = (NEG_INF, 0), (run, scoring.gap_extend)
-    on_top, on_left = (blocked, open_) if state == State.E else (open_, blocked)
+    unreachable, open_gap = (NEG_INF, 0), (value - scoring.gap_extend, scoring.gap_extend)
+    on_top, on_left = (unreachable, open_gap) if state == State.E else (open_gap, unreachable)
     return LinearEdge(cols, NEG_INF, *on_top), LinearEdge(rows, NEG_INF, *on_left)
 
 
 def gap_edges(
     state: State, rows: int, cols: int, scoring: Scoring, value: int
 ) -> tuple[LinearEdge, LinearEdge]:
-    """Top and left boundary of a rectangle at whose upper left corner every path is in H, worth `value`.
+    """Top and left boundary of a rectangle that every path enters in H with `value` at its upper left corner.
 
-    If `state` is E it has just taken a letter of a vertical gap, if F of a horizontal one, and can go on with
-    that without opening it again.
+    If `state` is E or F, the path has just taken a letter of a vertical or horizontal gap, and may extend
+    that gap without opening it again.
     """
 
-    def edge(length: int, goes_on: bool) -> LinearEdge:
-        opening = 0 if goes_on else scoring.gap_open
+    def edge(length: int, extends: bool) -> LinearEdge:
+        opening = 0 if extends else scoring.gap_open
         return LinearEdge(length, value, value - opening - scoring.gap_extend, scoring.gap_extend)
 
     return edge(cols, state == State.F), edge(rows, state == State.E)

@@ -1,23 +1,37 @@
-"""The recurrence, stated once: the cell, the order among ties, where paths start, how two halves of one meet.
+"""The recurrence: the value of a cell, the order among ties, the step back, and the join of two half paths.
 
     E(i,j) = max(E(i-1,j) - beta, H(i-1,j) - alpha - beta)      vertical gap: a_i against a gap
     F(i,j) = max(F(i,j-1) - beta, H(i,j-1) - alpha - beta)      horizontal gap: b_j against a gap
-    H(i,j) = max(0, H(i-1,j-1) + c(a_i,b_j), E(i,j), F(i,j))    the 0 only in local mode
+    H(i,j) = max(0, H(i-1,j-1) + c(a_i,b_j), E(i,j), F(i,j))    the 0 in local mode only
 
-Query a_1..a_m runs down (rows i), target b_1..b_n runs right (columns j); a gap of length k costs
-alpha + k*beta. An insertion may stand next to a deletion (both gap states read H).
-O. Gotoh, J. Mol. Biol. 162:705 (1982); T. Smith and M. Waterman, J. Mol. Biol. 147:195 (1981).
+The query a_1..a_m runs down (rows i), the target b_1..b_n runs right (columns j). c is the substitution
+score.
 
-This module imports nothing and names no number type. A back end builds *its* cell by handing
-`make_cell` the arithmetic it computes with (plain integers, wrapping 8- or 16-bit lanes, packed
-halves), so that no back end can restate the recurrence and get it subtly wrong.
+Gaps. A gap of length k costs alpha + k*beta, where alpha = `gap_open` >= 0 and beta = `gap_extend` >= 0. The
+linear model has alpha = 0. A program that charges O for the first letter of a gap and X for each further one
+has alpha = O - X and beta = X. An insertion may follow a deletion and vice versa, because both gap states
+read H.
+
+Ties. Of equally good predecessors, H takes a letter pair before a vertical gap, and a vertical gap before a
+horizontal one. E and F open a gap rather than extend one. In local mode a path starts at H = 0 rather than
+continue backwards. So the path is a function of the input alone, whatever the back end or the tiling. The
+order among end cells is `BestCell.rank` in `longalign.model.boundary`.
+
+Sources. Affine gaps: O. Gotoh, J. Mol. Biol. 162:705-708 (1982). Local mode: T. F. Smith and M. S. Waterman,
+J. Mol. Biol. 147:195-197 (1981). Start states handed from cell to cell: J. Li, S. Ranka and S. Sahni,
+"Pairwise sequence alignment for very long sequences on GPUs", Int. J. Bioinform. Res. Appl. 10:345-368
+(2014).
+
+This module imports nothing and names no number type. A back end builds its cell by passing `make_cell` the
+arithmetic it computes with: plain integers, wrapping 8- or 16-bit lanes, packed halves. The recurrence is
+thus written once, and no back end can deviate from it.
 """
 
-# The three states of a path: at a letter pair or a closed gap (H), inside a vertical gap (E), inside
-# a horizontal gap (F).
+# The states of a path at a cell: after a letter pair or a closed gap (H), in a vertical gap (E), in a
+# horizontal gap (F).
 H, E, F = 0, 1, 2
 
-# A direction byte: where H came from (two bits), and whether E and F extended an open gap.
+# A direction byte: the source of H (two bits), and a bit each for E and F that extend a gap.
 STOP, DIAGONAL, FROM_E, FROM_F = 0, 1, 2, 3
 SOURCE_MASK = 3
 E_EXTENDS = 4
@@ -25,41 +39,43 @@ F_EXTENDS = 8
 
 
 def make_cell(maximum, subtract, local):
-    """The cell in a given arithmetic, for a back end to compile.
+    """The cell function in a given arithmetic, for a back end to compile.
 
-    `maximum(x, y)` and `subtract(x, y)` act on the back end's numbers; `local` is a compile-time
+    `maximum(x, y)` and `subtract(x, y)` operate on the back end's numbers. `local` is a compile-time
     constant. The cell takes
 
     - `diagonal` = H(i-1,j-1) + c(a_i,b_j)
     - `open_up` = H(i-1,j) - alpha - beta and `e_up` = E(i-1,j)
     - `open_left` = H(i,j-1) - alpha - beta and `f_left` = F(i,j-1)
-    - `beta`, and `zero`, the value that stands for 0 (values may be relative to a base)
+    - `beta`, and `zero`, the number that represents 0 (numbers may be relative to a base)
 
-    and returns (H, E, F) at (i,j), and max(diagonal, E): what H would be but for F. The opened values are
-    arguments because a kernel computes H - alpha - beta once and uses it twice, below and to the right.
+    and returns H, E and F at (i,j), and max(diagonal, E), which is H without the horizontal gap and the floor
+    of 0. The values H - alpha - beta are arguments because a kernel computes each once and uses it twice,
+    below and to the right.
 
-    F(i,j+1) may be opened from H but for F, which is known earlier: F - alpha - beta adds nothing to
-    F - beta, as alpha >= 0; nobody closes a gap to open it again. In local mode the gap that starts from 0 is
-    lost then, and with it an F that is not positive: H, which is never negative, stays the same.
+    A kernel may open F(i,j+1) from the fourth value, which is available earlier than H. This is exact: H
+    differs from it only if H is F(i,j) or 0. Opening from F(i,j) gives F(i,j) - alpha - beta, which does not
+    exceed the extension F(i,j) - beta, since alpha >= 0. Opening from 0 gives an F that is not positive; in
+    local mode such an F cannot change H, which is at least 0.
     """
 
     def cell(diagonal, open_up, e_up, open_left, f_left, beta, zero):
         e = maximum(subtract(e_up, beta), open_up)
         f = maximum(subtract(f_left, beta), open_left)
-        but_for_f = maximum(diagonal, e)
-        h = maximum(but_for_f, f)
+        h_without_f = maximum(diagonal, e)
+        h = maximum(h_without_f, f)
         if local:
             h = maximum(h, zero)
-        return h, e, f, but_for_f
+        return h, e, f, h_without_f
 
     return cell
 
 
 def direction(h, diagonal, e, f, open_up, open_left):
-    """The direction byte of a cell in global mode, and with it the order among ties.
+    """The direction byte of a cell in global mode, from the arguments and results of `make_cell`.
 
-    H prefers a letter pair, then a vertical gap, then a horizontal one; a gap prefers to have just
-    been opened. Only rectangles with a known entry are traced, so no STOP is ever needed.
+    The order of the comparisons is the order among ties. The result is never STOP: only rectangles with a
+    known entry are traced, and their paths do not start at a 0 inside.
     """
     if h == diagonal:
         bits = DIAGONAL
@@ -75,15 +91,15 @@ def direction(h, diagonal, e, f, open_up, open_left):
 
 
 def make_start_rule(local):
-    """Where the paths to a cell's three states start, for a back end to compile.
+    """The function that finds where the paths to a cell's H, E and F start, for a back end to compile.
 
-    A *start* is whatever a back end hands on from cell to cell to tell where a path began; nothing is
-    computed with it. `local` is a compile-time constant. The rule takes the values of the cell, (H, E, F) and
-    what they came from, and the starts of H(i-1,j-1), H(i-1,j), E(i-1,j), H(i,j-1) and F(i,j-1), and `here`,
-    the start of a path that begins at (i,j) itself. It returns the starts of H, E and F.
+    A *start* identifies the cell and state at which a path started, in any encoding: the rule only selects
+    starts. `local` is a compile-time constant. The rule takes H, E and F of the cell and the values that they
+    were computed from, the starts of H(i-1,j-1), H(i-1,j), E(i-1,j), H(i,j-1) and F(i,j-1), and `here`, the
+    start of a path that starts at (i,j) itself. It returns the starts of H, E and F at (i,j).
 
-    The order among ties is that of `direction`, so a start is where `step_back` leads in the end. In local
-    mode a path begins where H is `zero`, before anything else.
+    The order among ties is that of `direction`, so that repeated `step_back` ends at the same start. In local
+    mode a path starts wherever H equals `zero`.
     """
 
     def starts(
@@ -102,10 +118,10 @@ def make_start_rule(local):
 
 
 def step_back(state, bits):
-    """One step of a path backwards, from a cell in `state` with this direction byte.
+    """One step of a path backwards, from a cell in `state` with the direction byte `bits`.
 
-    Returns how many query letters and how many target letters it takes, each 0 or 1, and the state before
-    it. From H into a gap, the path changes its state without a step; that is part of the gap's step here.
+    Returns the numbers of query letters and of target letters in the step, each 0 or 1, and the state before
+    the step. Where H comes from E or F of the same cell, the change of state and the gap letter are one step.
     """
     source = bits & SOURCE_MASK
     if state == H and source == DIAGONAL:
@@ -116,9 +132,9 @@ def step_back(state, bits):
 
 
 def join(forward, backward, state, alpha):
-    """The score of the best path through a state that a forward and a backward sweep both reached.
+    """The score of the best path through a boundary cell in `state`, from a forward and a backward sweep.
 
-    Each half of a gap that runs through the state has paid for opening it, so one alpha is given
-    back.
+    `forward` and `backward` are the values of that state in the two sweeps. In state E or F both include the
+    cost alpha of opening the same gap, so one alpha is added back.
     """
     return forward + backward + (0 if state == H else alpha)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from longalign.model.boundary import Edge, State, Waypoint
-from longalign.model.geometry import Grid, Tile, owner
+from longalign.model.geometry import Grid, Tile, owning_interval
 from longalign.model.scoring import NEG_INF
 from longalign.phases.problem import Problem
 from longalign.store import Store
@@ -46,7 +46,7 @@ class StoreLattice:
     def corner(self, i: int, j: int) -> tuple[int, int]:
         """The upper left corner of the chunk that computes cell (i, j), both at least 1."""
         row_cuts, col_cuts = self.grid.row_cuts, self.grid.col_cuts
-        return row_cuts[owner(row_cuts, i)], col_cuts[owner(col_cuts, j)]
+        return row_cuts[owning_interval(row_cuts, i)], col_cuts[owning_interval(col_cuts, j)]
 
     def row(self, i: int, j0: int, j1: int) -> Edge:
         """The boundary at lattice row i for columns j0..j1 of one tile column."""

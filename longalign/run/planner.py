@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from math import ceil
@@ -22,12 +22,12 @@ from longalign.model.geometry import (
     LINE_STEP,
     Grid,
     Tile,
+    budget_error,
     default_budget,
+    enlarged_tile_side,
     plan_grid,
-    roomy,
     smallest_budget,
     stored_cells,
-    too_small,
 )
 from longalign.model.mode import LOCAL, Mode
 from longalign.model.scoring import Scoring
@@ -187,7 +187,7 @@ def _cut_or_name_budgets(request: Request, resources: Resources) -> Grid:
             others = _budgets(request, resources)
         except MemoryTooSmall:  # for any of them: more of it would not mend this one
             raise UsageError(str(refused)) from None
-        named = too_small(request.rows, request.cols, resources.store_budget, others[0].size)
+        named = budget_error(request.rows, request.cols, resources.store_budget, others[0].size)
         raise UsageError(f"{named}; {in_words(others)}") from None
 
 
@@ -247,31 +247,27 @@ def _plan(request: Request, resources: Resources) -> Grid:
     line_bytes = max(device.line_bytes for device in devices)
     max_boundary_cells = min(device.max_boundary_cells for device in devices)
     most_bytes = min(spare // _TILE_SHARE, _LARGEST_TILE)
-    # Nothing is swept any more while the last file is written: that had better be a small one.
-    last_is_waited_for = stored and workers is None and len(devices) == 1
     if max_boundary_cells < 2 * _SMALLEST_TILE:
         raise BackendError("too little device memory is free for the boundaries of even a small tile")
 
-    def grids(shape: tuple[int, int]) -> Iterator[Grid]:
-        """The grids of tiles of this shape at most, best first."""
-        largest = roomy(rows, shape[0], LINE_STEP), roomy(cols, shape[1], strip_width)
+    def grid_of(shape: tuple[int, int]) -> Grid:
+        """The grid of tiles of about this shape."""
+        largest = (
+            enlarged_tile_side(rows, shape[0], LINE_STEP),
+            enlarged_tile_side(cols, shape[1], strip_width),
+        )
         if request.edges_only:
-            yield plan_grid(rows, cols, largest, None, strip_width=strip_width)
-            return
+            return plan_grid(rows, cols, largest, None, strip_width=strip_width)
         if resources.store_budget is None:
             _check_room(request, smallest_budget(rows, cols, largest, cell_bytes), room)
-        for short_last in (True, False) if last_is_waited_for else (False,):
-            yield _cut(
-                rows, cols, largest, useful, room, resources.store_budget, cell_bytes, strip_width,
-                short_last=short_last,
-            )  # fmt: skip
+        return _cut(rows, cols, largest, useful, room, resources.store_budget, cell_bytes, strip_width)
 
     def fits(grid: Grid) -> bool:
         tile_bytes = _tile_bytes(grid, request, line_bytes)
         return _most_boundary_cells(grid) <= max_boundary_cells and tile_bytes <= most_bytes
 
     fewest_cells = 0 if most_bytes == _LARGEST_TILE else _FEWEST_CELLS  # else more memory is of no use
-    while (grid := next(filter(fits, grids(shape)), None)) is None:
+    while not fits(grid := grid_of(shape)):
         shape = _next_smaller(shape, fewest_cells, workers)
     check_memory(grid, request, resources)
     if stored:
@@ -372,14 +368,12 @@ def _cut(
     wanted: int | None,
     cell_bytes: float,
     strip_width: int,
-    *,
-    short_last: bool,
 ) -> Grid:
     """The grid for tiles of `shape`: in `wanted` bytes, else in as many `useful` ones as `room` has."""
     least = smallest_budget(rows, cols, shape, cell_bytes)
     default = min(room, max(useful, least))
     budget = default if wanted is None else wanted
-    return plan_grid(rows, cols, shape, budget, cell_bytes, strip_width, short_last=short_last)
+    return plan_grid(rows, cols, shape, budget, cell_bytes, strip_width)
 
 
 def _check_room(request: Request, least: int, room: int) -> None:

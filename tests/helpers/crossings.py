@@ -13,7 +13,7 @@ from runs import Pair, SmallTiles, using
 
 from longalign.backends.base import Backend
 from longalign.model.boundary import State, Waypoint
-from longalign.model.geometry import Grid, owner
+from longalign.model.geometry import Grid, owning_interval
 from longalign.model.scoring import Scoring
 from longalign.phases.lattice import StoreLattice
 from longalign.run import pipeline
@@ -76,7 +76,7 @@ def entries(grid: Grid, path: list[Waypoint]) -> set[tuple[str, State]]:
 
 
 def _place(grid: Grid, entry: Waypoint, exit_: Waypoint) -> str:
-    row, col = owner(grid.row_cuts, exit_.i), owner(grid.col_cuts, exit_.j)
+    row, col = owning_interval(grid.row_cuts, exit_.i), owning_interval(grid.col_cuts, exit_.j)
     (top, bottom), (left, right) = grid.row_cuts[row : row + 2], grid.col_cuts[col : col + 2]
     if entry.i == top:
         return {left: "upper left corner", right: "upper right corner"}.get(entry.j, "top")

@@ -31,7 +31,7 @@ from longalign.events import Advanced, Emit, Event, TileFinished, ignore
 from longalign.model import geometry
 from longalign.model.alignment import Alignment
 from longalign.model.boundary import BestCell
-from longalign.model.geometry import Grid, parts
+from longalign.model.geometry import Grid, part_count
 from longalign.model.mode import GLOBAL, LOCAL, Mode, as_mode
 from longalign.model.scoring import Scoring
 from longalign.model.sequence import Sequence as Letters
@@ -273,7 +273,7 @@ def swept_lattice(pair, chunk=10**6):
 
 def _even_cuts(length, largest):
     """Cuts into the fewest equal parts (up to one letter), none longer than `largest`."""
-    count = parts(length, largest)
+    count = part_count(length, largest)
     return tuple(length * k // count for k in range(count + 1))
 
 

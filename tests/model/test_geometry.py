@@ -15,11 +15,11 @@ from longalign.model.geometry import (
     LINE_STEP,
     SMALLEST_CHUNK,
     Grid,
+    enlarged_tile_side,
     line_steps,
-    owner,
+    owning_interval,
     plan_grid,
-    roomy,
-    share,
+    shared_tile_shape,
     smallest_budget,
     tile_rounds,
 )
@@ -50,7 +50,7 @@ def test_a_matrix_without_cells_has_no_tiles(rows, cols):
 @given(cuts, st.data())
 def test_the_owner_of_an_index_is_the_interval_that_ends_at_or_after_it(cuts, data):
     index = data.draw(st.integers(1, cuts[-1]))
-    k = owner(cuts, index)
+    k = owning_interval(cuts, index)
     assert cuts[k] < index <= cuts[k + 1]
 
 
@@ -106,37 +106,6 @@ def test_no_chunk_is_empty_however_small_chunks_are(rows, cols, shape, smallest,
     assert set(grid.tile_cols) <= set(grid.col_cuts)
 
 
-@given(
-    st.integers(10**4, 10**8), st.integers(10**4, 10**8), st.floats(0.1, 1.0), st.floats(0.1, 1.0),
-    st.floats(1.0, 100.0),
-)  # fmt: skip
-@example(rows=21_600_000, cols=21_600_000, height=0.3, width=0.3, room=40.0)
-@example(rows=128_655, cols=128_655, height=49_333.5 / 128_655, width=1.0, room=20.0)
-def test_a_short_last_tile_changes_neither_the_lattice_nor_the_number_of_tiles(
-    rows, cols, height, width, room
-):
-    shape = int(height * rows), int(width * cols)
-    budget = int(room * smallest_budget(rows, cols, shape))
-    even, grid = (plan_grid(rows, cols, shape, budget, short_last=short) for short in (False, True))
-    assert (grid.row_cuts, grid.col_cuts, grid.tile_cols) == (even.row_cuts, even.col_cuts, even.tile_cols)
-    assert grid.shape == even.shape
-    assert set(grid.tile_rows) <= set(grid.row_cuts)
-    *others, last = sizes(grid.tile_rows)
-    assert max(*others, last) <= shape[0] if others else last == rows
-    assert last <= sizes(even.tile_rows)[-1]
-    assert last >= max(others, default=0) / 3 - LINE_STEP
-    assert max(others, default=0) - min(others, default=0) <= LINE_STEP
-
-
-def test_the_last_tile_is_short_where_the_others_have_room():
-    size = 21_600_000
-    for height, part in ((6_500_000, 1 / 3), (5_500_000, 1), (size, 1)):
-        grid = plan_grid(size, size, (height, size), 16 << 30, short_last=True)
-        last = sizes(grid.tile_rows)[-1]
-        assert last / max(sizes(grid.tile_rows)) == pytest.approx(part, rel=0.1)
-        assert all(cut % LINE_STEP == 0 for cut in grid.row_cuts[:-1])
-
-
 @given(lengths, lengths, tile_shapes)
 def test_too_small_a_budget_is_refused_with_the_smallest_that_works(rows, cols, shape):
     smallest = smallest_budget(rows, cols, shape)
@@ -159,7 +128,7 @@ def test_strips_end_at_lines_that_are_far_enough_apart(budget):
 @given(st.integers(1, 10**8), st.integers(1, 40), st.sampled_from([LINE_STEP, 1536]))
 def test_tiles_without_a_letter_to_spare_can_be_cut_where_lines_are_best(length, count, step):
     tile = -(-length // count)
-    larger = roomy(length, tile, step)
+    larger = enlarged_tile_side(length, tile, step)
     assert tile <= larger <= tile + 2 * step
     assert -(-length // larger) == -(-length // tile)
     if larger > tile:
@@ -216,7 +185,7 @@ def seconds(rows: int, cols: int) -> float:
 @given(st.integers(10, 10**6), st.integers(10, 10**6), st.integers(1, 9), st.floats(0.05, 1.0))
 def test_shared_tiles_are_inside_the_largest_and_make_the_run_no_longer(rows, cols, devices, part):
     largest = max(1, int(rows * part)), max(1, int(cols * part))
-    shape = share(rows, cols, largest, devices, seconds)
+    shape = shared_tile_shape(rows, cols, largest, devices, seconds)
     assert 1 <= shape[0] <= largest[0]
     assert 1 <= shape[1] <= largest[1]
     before, after = (
@@ -228,7 +197,7 @@ def test_shared_tiles_are_inside_the_largest_and_make_the_run_no_longer(rows, co
 @pytest.mark.parametrize("devices", [2, 3, 4, 8])
 def test_all_devices_are_busy_most_of_the_time_where_there_is_much_to_do(devices):
     rows, cols = 1_000_000, 2_000_000
-    shape = share(rows, cols, (rows, cols), devices, seconds)
+    shape = shared_tile_shape(rows, cols, (rows, cols), devices, seconds)
     grid = plan_grid(rows, cols, shape, None)
     assert min(grid.shape) >= devices
     alone = seconds(rows, cols)
@@ -236,7 +205,7 @@ def test_all_devices_are_busy_most_of_the_time_where_there_is_much_to_do(devices
 
 
 def test_where_there_is_little_to_do_one_device_does_it():
-    assert share(10_000, 10_000, (10_000, 10_000), 4, seconds) == (10_000, 10_000)
+    assert shared_tile_shape(10_000, 10_000, (10_000, 10_000), 4, seconds) == (10_000, 10_000)
 
 
 def test_tiles_hold_whole_chunks_and_every_device_has_a_column():

@@ -106,27 +106,6 @@ def test_tiles_end_where_lines_are_best_even_if_they_are_as_large_as_may_be():
     assert all(cut % 1536 == 0 for cut in grid.tile_cols[:-1])
 
 
-@pytest.mark.parametrize(
-    ("devices", "stored", "cluster", "is_short"),
-    [
-        (1, True, False, True),
-        (1, False, False, False),
-        (2, True, False, False),
-        (1, True, True, False),  # it writes each file before it asks for its next tile
-    ],
-)
-def test_the_last_tile_is_short_where_its_file_alone_is_waited_for(
-    tmp_path, devices, stored, cluster, is_short
-):
-    device = SmallTiles((400_000, 10**6))
-    workers = Workers([DeviceFacts.of(device, 10**6, 10**6, 1)], 1 << 40) if cluster else None
-    using = Resources([device] * devices, 1 << 40)
-    grid = plan(Request(10**6, 10**6, "align", tmp_path if stored else None, workers), using)
-    first, _, last = (stop - start for start, stop in pairwise(grid.tile_rows))
-    assert (last < 0.6 * first) == is_short
-    assert last > 0.9 * first or is_short
-
-
 @given(lengths, lengths)
 def test_the_smallest_of_several_devices_decides_the_tile(rows, cols):
     devices = [SmallTiles((10**5, 10**8)), SmallTiles((10**8, 10**5))]

@@ -44,7 +44,7 @@ from longalign.backends.cpu.workspace import (
     make_lanes,
 )
 from longalign.errors import BackendError
-from longalign.model.geometry import LINE_STEP, share
+from longalign.model.geometry import LINE_STEP, shared_tile_shape
 from longalign.model.scoring import Scoring
 from longalign.system.threads import processors
 
@@ -146,7 +146,7 @@ class CpuBackend:
 
     def tile_shape(self, rows: int, cols: int, devices: int = 1) -> tuple[int, int]:
         """See `longalign.backends.base.Backend`: about three seconds of work, as square as may be."""
-        return share(rows, cols, self._largest_tile(rows, cols), devices, self._tile_seconds)
+        return shared_tile_shape(rows, cols, self._largest_tile(rows, cols), devices, self._tile_seconds)
 
     def strip_width(self, rows: int, cols: int) -> int:
         """See `longalign.backends.base.Backend`: any columns will do."""

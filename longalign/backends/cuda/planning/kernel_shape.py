@@ -19,7 +19,7 @@ from longalign.backends.cuda.device.letter_scores import (
 from longalign.backends.cuda.device.strip_profile import most_warps, profile_bytes, warp_bytes
 from longalign.backends.cuda.planning import packed_range
 from longalign.backends.cuda.planning.strips import ALL_ROWS, count_strips
-from longalign.model.geometry import share
+from longalign.model.geometry import shared_tile_shape
 from longalign.model.scoring import Scoring
 
 
@@ -391,7 +391,7 @@ def tile_shape(rows: int, cols: int, free_bytes: int, devices: int, hardware: Ha
     letters = max(2, free_bytes // (2 * _BYTES_A_LETTER))
     width = _even_part(cols, letters // 2)
     height = min(rows, max(1, min(letters - width, TILE_CELLS // width)))
-    return share(rows, cols, (height, width), devices, partial(_tile_seconds, hardware))
+    return shared_tile_shape(rows, cols, (height, width), devices, partial(_tile_seconds, hardware))
 
 
 def strip_width(rows: int, cols: int, hardware: Hardware) -> int:
