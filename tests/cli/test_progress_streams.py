@@ -8,7 +8,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from commands import align, start
+from small_tile_runs import align, start
 from processes import FORMS, PAIR, folder, longalign  # noqa: F401 - a fixture
 
 pytestmark = pytest.mark.usefixtures("folder")

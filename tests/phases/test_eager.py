@@ -13,7 +13,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from commands import align, finish, start
+from small_tile_runs import align, finish, start
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from runs import (

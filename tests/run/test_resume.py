@@ -16,7 +16,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from commands import align, command, finish, start
+from small_tile_runs import align, command, finish, start
 from runs import REPEATED, Interrupts, SmallTiles, result, small_geometry, swept, tiles_in, using
 
 from longalign.backends.cpu import CpuBackend
