@@ -1,13 +1,13 @@
-"""Attack longalign for as long as is asked for, and report every case that fails.
+"""Attack longalign for a given time, and report every case that fails.
 
     python tools/campaign.py --seconds 7200 --seed 1 --jobs 2 --out results.json
     python tools/campaign.py --repeat exactness:1:123456
 
-Each attack is a module of `tools/attacks`, whose docstring says what it asserts. A case depends on the name
-of its attack, the seed and its number alone, so that each line of a failure can be pasted to run that case
-again. (Where processes are killed at random instants, the instants are the same, but not what happens then.)
-A case that crashes its process or outlives its time limit is a failure. Exits with 0 if there is none, with 1
-otherwise, and with 2 for wrong options. LONGALIGN_DEBUG=1 shows what cases print on stderr.
+Each attack is a module of `tools/attacks`, and its docstring states what it asserts. A case is determined by
+the name of its attack, the seed and its number. Each failure is printed as a command that repeats its case.
+(Where processes are killed at random instants, the instants are repeated, but the state of the process may
+differ.) A case that crashes its process or exceeds its time limit is a failure. Exit codes: 0 without
+failures, 1 with failures, 2 for wrong options. LONGALIGN_DEBUG=1 shows what cases print on stderr.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from attacks.children import warm_up  # noqa: E402
 from attacks.pool import Failure, Slice, Tally, watch  # noqa: E402
 from hardware import save_report  # noqa: E402
 
-#: Cases that a slice may number.
+#: The largest number of cases in a slice, and the distance of the first case numbers of two slices.
 _BLOCK = 1_000_000
-#: Seconds of a slice, at least and at most.
+#: The least and the largest duration of a slice in seconds.
 _SHORTEST, _LONGEST = 2.0, 60.0
 _SLICES_AN_ATTACK = 3
 
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _campaign(options: argparse.Namespace, loaded: dict[str, type[Attack]]) -> int:
-    begun = time.monotonic()
+    started = time.monotonic()
     tallies = {
         name: Tally(attack.unit, skipped=attack.unavailable(options.backend))
         for name, attack in loaded.items()
@@ -59,18 +59,18 @@ def _campaign(options: argparse.Namespace, loaded: dict[str, type[Attack]]) -> i
             print(f"{name}: skipped: {tally.skipped}", flush=True)
     warm_up()
     usable = {name: attack for name, attack in loaded.items() if not tallies[name].skipped}
-    _run(options, usable, tallies, begun + options.seconds)
-    _table(tallies, time.monotonic() - begun)
+    _run(options, usable, tallies, started + options.seconds)
+    _table(tallies, time.monotonic() - started)
     report = {name: _report(tally) for name, tally in tallies.items()}
-    asked = {"seconds": options.seconds, "seed": options.seed, "jobs": options.jobs}
-    save_report(options.out, **asked, backend=options.backend, attacks=report)
+    settings = {"seconds": options.seconds, "seed": options.seed, "jobs": options.jobs}
+    save_report(options.out, **settings, backend=options.backend, attacks=report)
     return 1 if any(tally.failures for tally in tallies.values()) else 0
 
 
 def _run(
     options: argparse.Namespace, usable: dict[str, type[Attack]], tallies: dict[str, Tally], deadline: float
 ) -> None:
-    """Run slices until the deadline; each time of the attack that has had the least of its share."""
+    """Run slices until the deadline. The next slice is of the attack that is furthest behind its share."""
     length = options.seconds * options.jobs / (_SLICES_AN_ATTACK * max(1, len(usable)))
     length = min(max(length, _SHORTEST), _LONGEST)
     running: list[Slice] = []
@@ -79,7 +79,7 @@ def _run(
         while running or time.monotonic() < deadline:
             while usable and len(running) < options.jobs and (left := deadline - time.monotonic()) > 0:
                 name = min(usable, key=lambda name: _share(name, usable, tallies, running))
-                if running and (usable[name].alone or any(one.attack.alone for one in running)):
+                if running and (usable[name].exclusive or any(one.attack.exclusive for one in running)):
                     break
                 first = slices[name] * _BLOCK
                 slices[name] += 1
@@ -100,6 +100,7 @@ def _run(
 def _share(
     name: str, usable: dict[str, type[Attack]], tallies: dict[str, Tally], running: list[Slice]
 ) -> float:
+    """The seconds that an attack has had or is having, relative to its weight."""
     planned = sum(one.planned for one in running if one.name == name)
     return (tallies[name].seconds + planned) / usable[name].weight
 
@@ -151,9 +152,11 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--seconds", type=float, default=300, help="how long, about (default: 300)")
+    parser.add_argument("--seconds", type=float, default=300, help="approximate duration (default: 300)")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="cases at a time")
+    parser.add_argument(
+        "--jobs", type=int, default=os.cpu_count() or 1, help="processes at a time (default: all processors)"
+    )
     parser.add_argument("--backend", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--attacks", help=f"some of {','.join(attacks.NAMES)} (default: all that fit)")
     parser.add_argument("--out", type=Path, help="write the results here, as JSON")

@@ -1,7 +1,7 @@
-"""The faults that `mutations` puts into the code, and the tests that must notice them.
+"""The deliberate faults of `mutations.py`, and the tests that must notice them.
 
-The texts to be replaced are short, so that they survive changes around them.
-`tests/tools/test_mutations.py` checks that each is still there, exactly once, and that the tests exist.
+The replaced texts are short, which keeps them valid when the code around them changes.
+`tests/tools/test_mutations.py` checks that each occurs exactly once in its file, and that the tests exist.
 """
 
 from __future__ import annotations
@@ -11,7 +11,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Fault:
-    """One fault: `after` in the place of `before` in `file`; `tests` are arguments of pytest."""
+    """One fault replaces the text `before` in `file` by `after`.
+
+    `tests` are the arguments of pytest that select the tests which must notice it. `name` identifies the
+    fault in `experiments/results/mutations.json`.
+    """
 
     name: str
     file: str
@@ -21,7 +25,7 @@ class Fault:
 
     @property
     def in_simulator(self) -> bool:
-        """Whether its tests need Numba's CUDA simulator, which a process has for good or not at all."""
+        """Whether its tests need Numba's CUDA simulator, which is selected when a process imports Numba."""
         return self.tests[0].startswith("tests/backends/cuda/simulator/")
 
 
@@ -190,8 +194,8 @@ _STORE = (
     Fault(
         "CRC made of the buffer",
         "longalign/store/line_tables.py",
-        "begun[: at + count], crc)",
-        "begun[: at + count], checksum(begun[: at + count]))",
+        "values_so_far[: at + count], crc)",
+        "values_so_far[: at + count], checksum(values_so_far[: at + count]))",
         ("tests/store/test_tile_writer.py::test_a_buffer_that_is_changed_in_memory_is_noticed_on_reading",),
     ),
     Fault(

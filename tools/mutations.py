@@ -1,12 +1,13 @@
-"""Deliberate faults in the code, each of which the tests must notice.
+"""Put deliberate faults into copies of the code and check that the tests notice each of them.
 
     python tools/mutations.py [--only WORD ...] [--jobs 1] [--limit 120] [--out FILE] [--list] [--sound]
 
-Each fault replaces one piece of text in a copy of the tracked files. The tests named with it then run there,
-until the first one fails. A fault that no test notices shows a gap in the tests, and the exit code is 1. With
---sound the tests run on copies without faults and must pass, or what they notice says nothing.
+Each fault replaces one piece of text in a copy of the tracked files. The tests named with the fault then run
+on the copy until the first one fails. A fault that no test notices shows a gap in the tests, and the exit
+code is 1. With --sound the same tests run on copies without faults, where all must pass: otherwise their
+failures would prove nothing.
 
-Kernels whose sources have changed are compiled anew, into a folder that is removed at the end.
+Kernels whose sources have changed are compiled again, into a folder that is removed at the end.
 """
 
 from __future__ import annotations
@@ -34,12 +35,15 @@ _NO_TEST_FAILED, _A_TEST_FAILED = 0, 1  # exit codes of pytest
 
 
 class StaleFault(Exception):
-    """The text that a fault replaces is not where it was, or there more than once."""
+    """The text that a fault replaces does not occur exactly once in its file."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a run of tests ended: `verdict` is one of the words below, and `by` what says so."""
+    """How a run of tests ended: `verdict` is one of the words below.
+
+    `by` is the evidence: the test that failed first, or the last line of the output.
+    """
 
     name: str
     verdict: str
@@ -52,10 +56,10 @@ PASSED, FAILED = "passed", "FAILED"  # without faults
 
 
 def changed(fault: Fault, text: str) -> str:
-    """The text of a file with the fault in it. Raises StaleFault."""
+    """The text of a file with the fault in it. Raises StaleFault unless its text occurs exactly once."""
     count = text.count(fault.before)
     if count != 1:
-        raise StaleFault(f"{fault.name}: {fault.file} has {count} times the text {fault.before!r}")
+        raise StaleFault(f"{fault.name}: {fault.file} has the text {fault.before!r} {count} times, not once")
     return text.replace(fault.before, fault.after)
 
 
@@ -86,7 +90,7 @@ def _copy_tracked_files(copy: Path) -> None:
 
 
 def _pytest(fault: Fault, copy: Path, cache: Path, limit: float) -> tuple[int | None, str]:
-    """Exit code, None if time ran out, and what was printed."""
+    """The exit code, or None after the time limit, and the output."""
     environment = {
         **os.environ,
         "PYTHONPATH": str(copy),
@@ -102,7 +106,7 @@ def _pytest(fault: Fault, copy: Path, cache: Path, limit: float) -> tuple[int | 
         try:
             output, _ = process.communicate(timeout=limit)
         except BaseException as error:
-            os.killpg(process.pid, signal.SIGKILL)  # tests start processes of their own
+            os.killpg(process.pid, signal.SIGKILL)  # tests start child processes
             if isinstance(error, subprocess.TimeoutExpired):
                 return None, ""
             raise
@@ -110,7 +114,7 @@ def _pytest(fault: Fault, copy: Path, cache: Path, limit: float) -> tuple[int | 
 
 
 def _judged(code: int | None, output: str) -> tuple[str, str]:
-    """The verdict, and the test that failed first or the last line that was printed."""
+    """The verdict, and the test that failed first or the last line of the output."""
     lines = [line for line in output.splitlines() if line.strip()]
     last = lines[-1] if lines else "no output"
     if code is None:
@@ -126,7 +130,11 @@ def _judged(code: int | None, output: str) -> tuple[str, str]:
 
 
 def _share_compiled_kernels(cache: Path) -> None:
-    """Let kernels of unchanged sources be found; those of others, in folders of other names, stay here."""
+    """Link the compiled kernels of the user's cache into `cache`.
+
+    Kernels are looked up by a digest of their sources. Those of unchanged sources are thus found, and those
+    of changed sources are compiled into folders of other names inside `cache`.
+    """
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "longalign"
     (cache / "longalign").mkdir(parents=True)
     for kernels in home.iterdir() if home.is_dir() else ():
@@ -139,7 +147,7 @@ def main() -> int:
         for fault in wanted:
             print(f"{fault.name}\n    {fault.file}: {' '.join(fault.tests)}")
         return 0
-    for fault in wanted:  # before the first of them takes its time
+    for fault in wanted:  # report stale faults before the first test runs
         changed(fault, (ROOT / fault.file).read_text())
 
     def run_and_print(fault: Fault) -> Outcome:
@@ -153,7 +161,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="mutations-") as name:
         folder = Path(name)
         _share_compiled_kernels(folder / "cache")
-        if options.jobs == 1:  # here, where Ctrl-C strikes
+        if options.jobs == 1:  # in the main thread, which Ctrl-C interrupts
             outcomes = list(map(run_and_print, wanted))
         else:
             with ThreadPoolExecutor(options.jobs) as threads:
@@ -171,14 +179,16 @@ def _parse() -> tuple[argparse.Namespace, Sequence[Fault]]:
     )
     parser.add_argument("--only", nargs="+", metavar="WORD", help="faults whose names contain one of these")
     parser.add_argument("--jobs", type=int, default=1, help="faults at a time")
-    parser.add_argument("--limit", type=float, default=120, help="seconds for the tests of one fault")
+    parser.add_argument(
+        "--limit", type=float, default=120, help="seconds for the tests of one fault (default: 120)"
+    )
     parser.add_argument("--out", type=Path, help="write the outcomes as JSON")
     parser.add_argument("--list", action="store_true", help="show the faults and run nothing")
     parser.add_argument("--sound", action="store_true", help="run the tests without the faults")
     options = parser.parse_args()
     unknown = [word for word in options.only or () if not any(word in fault.name for fault in FAULTS)]
     if unknown:
-        parser.error(f"no fault has {' or '.join(map(repr, unknown))} in its name: see --list")
+        parser.error(f"no name of a fault contains {' or '.join(map(repr, unknown))}: see --list")
     if options.jobs < 1:
         parser.error("--jobs must be at least 1")
     return options, [f for f in FAULTS if not options.only or any(word in f.name for word in options.only)]

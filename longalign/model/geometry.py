@@ -150,8 +150,8 @@ class Grid:
     def rows_kept(self, tile: Tile, last_row: bool) -> tuple[int, ...]:
         """The lattice rows that a tile stores, counted from its top edge.
 
-        `last_row` says whether the last row of the DP matrix is stored. Without it, phase 2 sweeps the chunk in
-        which an alignment ends once more, up to the end cell.
+        `last_row` says whether the last row of the DP matrix is stored. Without it, phase 2 sweeps the chunk
+        in which an alignment ends once more, up to the end cell.
         """
         rows = self.rows_in(tile)
         return rows[:-1] if not last_row and tile.i1 == self.rows else rows

@@ -8,8 +8,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from commands import align, start
 from processes import FORMS, PAIR, folder, longalign  # noqa: F401 - a fixture
+from small_tile_runs import align, start
 
 pytestmark = pytest.mark.usefixtures("folder")
 

@@ -13,7 +13,6 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from commands import align, finish, start
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from runs import (
@@ -33,6 +32,7 @@ from runs import (
     tiles_in,
     using,
 )
+from small_tile_runs import align, finish, start
 
 from longalign.cli import main
 from longalign.errors import InputError, StoreError, UsageError

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import h5py
 import pytest
-from commands import MITOCHONDRIA
 from distributed import Client
 from inputs import DATA
+from small_tile_runs import MITOCHONDRIA
 
 from longalign import api
 from longalign.cli import main
@@ -69,7 +69,7 @@ class Processes:
         return process
 
     def start_workers(self, count: int) -> None:
-        preload = ("--preload", HERE / "small_worker.py", "--local-directory", self.folder)
+        preload = ("--preload", HERE / "small_tile_worker.py", "--local-directory", self.folder)
         shape = ("--nworkers", count, "--nthreads", 1, "--death-timeout", 60)
         self.start("worker", "--scheduler-file", self.address, *shape, *preload)
         self.wait_for_workers(count)

@@ -16,8 +16,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from commands import align, command, finish, start
 from runs import REPEATED, Interrupts, SmallTiles, result, small_geometry, swept, tiles_in, using
+from small_tile_runs import align, command, finish, start
 
 from longalign.backends.cpu import CpuBackend
 from longalign.errors import StoreError, UsageError

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-import faults
+import faulty_backends
 import numpy as np
 import pytest
 from hypothesis import given
@@ -73,7 +73,7 @@ class TakesTheLowestOfEqualCells(Faulty):
         return dataclasses.replace(result, best=BestCell(swept.best.score, swept.best.j, swept.best.i))
 
 
-class MatchesAmbiguousLetters(faults.MatchesAmbiguousLetters, Faulty):
+class MatchesAmbiguousLetters(faulty_backends.MatchesAmbiguousLetters, Faulty):
     pass
 
 

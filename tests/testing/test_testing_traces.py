@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
-import faults
+import faulty_backends
 import numpy as np
 import pytest
 from hypothesis import given
@@ -61,7 +61,7 @@ class ForgetsTheExit(Faulty):
         return dataclasses.replace(job, exit=State.H)
 
 
-class MatchesAmbiguousLetters(faults.MatchesAmbiguousLetters, Faulty):
+class MatchesAmbiguousLetters(faulty_backends.MatchesAmbiguousLetters, Faulty):
     pass
 
 

@@ -1,4 +1,4 @@
-"""The campaign of attacks: it notices planted faults, its lines repeat them, and it finds nothing else."""
+"""The campaign of attacks reports planted faults, repeats them by their lines, and finds nothing else."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ import pytest
 ROOT = Path(__file__).parents[2]
 SCRIPT = ROOT / "tools" / "campaign.py"
 
-#: How long the campaign in the tests is.
+#: The duration of the campaign in the slow test.
 SECONDS = float(os.environ.get("LONGALIGN_CAMPAIGN_SECONDS", "300"))
 
-#: An oracle that is off by one, and a run that ends by a signal or never.
+# Code that plants a fault: an oracle that is off by one, a crash, an aligner that refuses everything, a hang.
 WRONG_ORACLE = """
 from dataclasses import replace
 from attacks import exactness
@@ -46,7 +46,7 @@ PASSES = "from attacks import exactness; exactness.Exactness.run = lambda self, 
 
 
 def campaign(*options: object, plant: str = "") -> subprocess.CompletedProcess[str]:
-    """A campaign in a process of its own, after a fault has been planted there."""
+    """A campaign in a child process, which first runs the code `plant`."""
     start = f"import sys; sys.argv[0] = {str(SCRIPT)!r}; sys.path.insert(0, {str(SCRIPT.parent)!r})"
     code = f"{start}\nimport campaign\n{plant}\nsys.exit(campaign.main())"
     command = (
@@ -65,7 +65,7 @@ def short(plant: str) -> subprocess.CompletedProcess[str]:
     return campaign("--attacks", "exactness", "--seconds", 2, "--jobs", 1, "--seed", 7, plant=plant)
 
 
-def test_a_wrong_answer_is_noticed_and_its_line_repeats_it():
+def test_a_wrong_answer_is_reported_and_its_line_repeats_it():
     done = short(WRONG_ORACLE)
     assert done.returncode == 1, done.stderr
     lines = repeat_lines(done.stdout)
@@ -110,7 +110,7 @@ def test_no_failure_and_a_report(tmp_path):
 @pytest.mark.parametrize(
     "options", [("--attacks", "exactnes"), ("--repeat", "exactness:1"), ("--repeat", "none:1:1")]
 )
-def test_what_there_is_not_is_a_usage_error(options):
+def test_an_unknown_attack_or_a_malformed_case_is_a_usage_error(options):
     assert campaign(*options).returncode == 2
 
 

@@ -1,4 +1,4 @@
-"""What `tools/gpu_check.py` runs, on a machine that needs no GPU."""
+"""`tools/gpu_check.py`: its steps and its report. No GPU is needed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def check(out, *options):
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-def test_a_step_that_is_not_there_is_a_usage_error(tmp_path):
+def test_an_unknown_step_is_a_usage_error(tmp_path):
     done = check(tmp_path / "out", "--steps", "devcie", "tests")
     assert done.returncode == 2
     assert "error: no step is called devcie: there are device, first, " in done.stderr
@@ -23,7 +23,7 @@ def test_a_step_that_is_not_there_is_a_usage_error(tmp_path):
 
 
 def test_a_step_that_fails_is_in_the_report(tmp_path):
-    """No genome lies there, nor does the list of them."""
+    """The folder has neither genomes nor GOLDEN.tsv, so the step fails."""
     done = check(tmp_path, "--steps", "golden")
     assert done.returncode == 1
     report = json.loads((tmp_path / "steps.json").read_text())

@@ -1,4 +1,4 @@
-"""The faults of `tools/mutations.py` can still be put into the code, and what it says of them is right."""
+"""The faults of `tools/mutation_list.py` still apply to the code, and `tools/mutations.py` judges rightly."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ def test_names_are_unique():
 
 
 @pytest.mark.parametrize("before", ["no such text", "from"])
-def test_a_text_that_is_not_there_once_is_refused(before):
+def test_a_text_that_does_not_occur_exactly_once_is_refused(before):
     fault = Fault("stale", "x.py", before, "", ("tests/system/test_sizes.py",))
-    with pytest.raises(mutations.StaleFault, match=f"stale: x.py has [02] times the text '{before}'"):
+    with pytest.raises(mutations.StaleFault, match=f"stale: x.py has the text '{before}' [02] times"):
         mutations.changed(fault, "from a import b\nfrom c import d\n")
 
 
@@ -53,7 +53,7 @@ def test_of_one():
 
 @pytest.fixture
 def small(tmp_path, monkeypatch):
-    """A checkout of one module and its test in place of this one; returns a folder for copies."""
+    """Replaces this checkout by one of a single module and its test. Returns a folder for copies."""
     checkout = tmp_path / "checkout"
     checkout.mkdir()
     (checkout / "small.py").write_text(SMALL)
@@ -74,7 +74,7 @@ def small(tmp_path, monkeypatch):
         ("import os", "import no_such_module", "NOT RUN", "1 error"),
     ],
 )
-def test_what_is_said_of_a_fault(small, before, after, verdict, by):
+def test_the_verdict_on_a_fault(small, before, after, verdict, by):
     fault = Fault("small fault", "small.py", before, after, ("test_small.py",))
     limit = 3 if verdict == "timed out" else 60
     outcome = mutations.run(fault, small, limit, sound=False)

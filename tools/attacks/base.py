@@ -1,4 +1,4 @@
-"""What an attack is, and what identifies one of its cases."""
+"""The base class of attacks, and the identity of a case."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from pathlib import Path
 from shutil import rmtree
 from typing import ClassVar
 
-#: The file of an attack's folder that says what its case is about.
+#: The file in the folder of an attack that describes its current case.
 NOTE = "note"
 
 
-class Fault(Exception):
-    """Something that a case found wrong; the text is one line."""
+class CaseFailed(Exception):
+    """A case found an error in longalign; the text is one line."""
 
 
 def expect(condition: object, text: str) -> None:
-    """Raise Fault unless the condition holds."""
+    """Raise CaseFailed unless the condition holds."""
     if not condition:
-        raise Fault(text)
+        raise CaseFailed(text)
 
 
 @dataclass(frozen=True, slots=True)
 class CaseId:
-    """Everything that a case depends on."""
+    """The attack, seed and number that determine a case."""
 
     attack: str
     seed: int
@@ -32,7 +32,7 @@ class CaseId:
 
     @classmethod
     def parse(cls, text: str) -> CaseId:
-        """The inverse of `str`. Raises ValueError."""
+        """The inverse of `str`. Raises ValueError if the text is not ATTACK:SEED:NUMBER."""
         attack, seed, number = text.split(":")
         return cls(attack, int(seed), int(number))
 
@@ -40,23 +40,23 @@ class CaseId:
         return f"{self.attack}:{self.seed}:{self.number}"
 
     def rng(self) -> random.Random:
-        """The source of every choice that the case makes."""
+        """The generator of all random choices of the case."""
         return random.Random(str(self))
 
 
 class Attack:
-    """A kind of case. A process makes one instance and runs many cases with it.
+    """A kind of case. A process creates one instance and runs many cases with it.
 
-    What an instance keeps from case to case must not change what a case finds, only how fast.
+    State that an instance keeps between cases may only save time: it must not change the result of a case.
     """
 
-    #: The share of the time of a campaign, compared with other attacks.
+    #: The share of a campaign's time, relative to the other attacks.
     weight: ClassVar[float] = 1.0
-    #: A case that takes longer (seconds) is a failure.
+    #: The time limit of a case in seconds. A case that exceeds it has failed.
     limit: ClassVar[float] = 60.0
-    #: Whether a case must be the only one that is running, as it takes what others need.
-    alone: ClassVar[bool] = False
-    #: What `run` counts.
+    #: Whether a case must run alone, because it uses up a resource that other cases need.
+    exclusive: ClassVar[bool] = False
+    #: The unit of the count that `run` returns.
     unit: ClassVar[str] = "cases"
 
     def __init__(self, folder: Path, seed: int, backend: str) -> None:
@@ -64,19 +64,19 @@ class Attack:
 
     @classmethod
     def unavailable(cls, backend: str) -> str | None:
-        """Why this attack cannot be made on this machine; None if it can."""
+        """Why this attack cannot run on this machine; None if it can."""
         return None
 
     def run(self, rng: random.Random) -> int:
-        """Run one case; returns how many things it tried. Raises Fault."""
+        """Run one case and return the number of trials, in `unit`s. Raises CaseFailed."""
         raise NotImplementedError
 
     def note(self, text: str) -> None:
-        """What the case is about, for the report if it hangs or crashes."""
+        """Describe the case, for the report of a hang or a crash."""
         (self.folder / NOTE).write_text(text)
 
     def fresh(self, name: str = "case") -> Path:
-        """An empty folder for one case; that of the case before is removed."""
+        """An empty folder for one case. The folder of the previous case is removed."""
         path = self.folder / name
         rmtree(path, ignore_errors=True)
         path.mkdir(parents=True)

@@ -1,4 +1,8 @@
-"""Runs of the command line in processes of their own: forked ones, which start at once, and real ones."""
+"""Run the command line in child processes: forked ones, which start without delay, and real ones.
+
+A forked child (`Child`, `run_forked`) inherits the imported modules and compiled kernels of its parent. A
+real process (`run_real`) is started as a user starts it.
+"""
 
 from __future__ import annotations
 
@@ -18,13 +22,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from attacks.base import Fault, expect
-from attacks.small import Sizes
+from attacks.base import CaseFailed, expect
+from attacks.small_tiles import Sizes
 
 ROOT = Path(__file__).resolve().parents[2]
-SMALL = Path(__file__).parent / "small.py"
+SMALL = Path(__file__).parent / "small_tiles.py"
 
-#: Exit codes: of an input or a store, of usage, of a back end or a limit of the system.
+#: Exit codes of longalign: done; wrong input or store; wrong usage; failure of a back end or of the system.
 DONE, INPUT, USAGE, BACKEND = 0, 1, 2, 3
 INTERRUPTED = {signal.SIGINT: 130, signal.SIGTERM: 143}
 
@@ -32,7 +36,10 @@ _SECONDS = 30.0
 
 
 def warm_up() -> None:
-    """Compile kernels and import what runs need, so that forked processes have it. Starts no thread."""
+    """Compile kernels and import the modules of a run, so that forked children inherit them.
+
+    It leaves no thread running, as a process with threads must not be forked.
+    """
     import longalign
     import longalign.cli.align
     import longalign.cli.trace
@@ -44,15 +51,19 @@ def warm_up() -> None:
 
 
 @dataclass(frozen=True)
-class Ended:
-    """How a process ended; a negative code is the number of a signal."""
+class ProcessResult:
+    """The exit code and output of a process. A negative code is the number of the signal that ended it."""
 
     code: int
     out: str
     err: str
 
     def check(self, allowed: Collection[int], what: str = "run") -> None:
-        """Raise Fault unless it ended as it may: with such a code, and one line if it failed."""
+        """Raise CaseFailed unless the process ended properly.
+
+        Properly means: one of the allowed exit codes, no traceback, and exactly one line on stderr if it
+        failed.
+        """
         shown = self.err.strip().replace("\n", " | ")[-300:]
         expect("Traceback" not in self.err, f"{what}: traceback: {shown}")
         expect("internal error" not in self.err, f"{what}: {shown}")
@@ -64,8 +75,11 @@ class Ended:
             expect(lines[0].startswith("longalign: "), f"{what}: {shown}")
 
 
-class Hang(Fault):
-    """A run that does not end; the text says in which functions it is, `stacks` where all its threads are."""
+class Hang(CaseFailed):
+    """A run that did not end in time.
+
+    The text names the innermost functions of the main thread; `stacks` is the stack dump of all threads.
+    """
 
     def __init__(self, text: str, stacks: str) -> None:
         super().__init__(text)
@@ -73,7 +87,10 @@ class Hang(Fault):
 
 
 class Child:
-    """A forked process that runs the command line; its output goes to files in `folder`."""
+    """A forked process that runs the command line with its output in files in `folder`.
+
+    It calls `before` immediately before `main`; the constructor returns when that has been done.
+    """
 
     def __init__(
         self,
@@ -125,17 +142,17 @@ class Child:
             os.kill(self.pid, number)
 
     def ended_within(self, seconds: float) -> bool:
-        """Wait so long at most; whether it has ended."""
+        """Wait for the end of the process for at most `seconds`; return whether it has ended."""
         return bool(select.select([self._waiting], [], [], seconds)[0])
 
     def _where(self) -> str:
-        """The innermost functions of the main thread, which is the last that is told of."""
+        """The innermost functions of the main thread, which faulthandler dumps last."""
         stack = self._stacks.read_text().rpartition("hread 0x")[2]
         calls = re.findall(r'File "([^"]*)", line (\d+) in (\w+)', stack)
         return ", ".join(f"{Path(file).name}:{line} {function}" for file, line, function in calls[:6])
 
-    def wait(self, seconds: float = _SECONDS) -> Ended:
-        """How it ended. Raises Fault if it does not."""
+    def wait(self, seconds: float = _SECONDS) -> ProcessResult:
+        """Wait for the end. Raises Hang if the process has not ended after `seconds`; it is then killed."""
         in_time = self.ended_within(seconds)
         if not in_time:
             self.send(signal.SIGUSR1)
@@ -145,10 +162,10 @@ class Child:
         os.close(self._waiting)
         if not in_time:
             raise Hang(
-                f"hang: not over after {seconds:g} seconds, in {self._where()}", self._stacks.read_text()
+                f"hang: not finished after {seconds:g} seconds, in {self._where()}", self._stacks.read_text()
             )
         out, err = (path.read_text(errors="replace") for path in (self._out, self._err))
-        return Ended(os.waitstatus_to_exitcode(status), out, err)
+        return ProcessResult(os.waitstatus_to_exitcode(status), out, err)
 
 
 def run_forked(
@@ -157,16 +174,16 @@ def run_forked(
     sizes: Sizes | None = None,
     before: Callable[[], None] = lambda: None,
     seconds: float = _SECONDS,
-) -> Ended:
+) -> ProcessResult:
     return Child(arguments, folder, sizes, before).wait(seconds)
 
 
 def _catch_signals_around_main() -> list[int]:
-    """Handle signals that come before `main` installs its handlers, or after it has removed them.
+    """Handle signals that arrive before `main` installs its handlers, or after it has removed them.
 
-    Only a forked child has these moments; in a real process the handlers of `longalign.__main__` cover them.
-    Before `main`, a signal ends the child as `main` would. After it, the child ends with the exit code that
-    the caller appends to the returned list.
+    Only a forked child has such moments; in a real process the handlers of `longalign.__main__` cover them.
+    Before `main`, a signal ends the child as `main` would. Afterwards, it ends the child with the exit code
+    that the caller has appended to the returned list.
     """
     main_ended_with: list[int] = []
 
@@ -189,33 +206,35 @@ def _exit_code(run: Callable[[], int]) -> int:
 
 
 def environment(sizes: Sizes | None = None) -> dict[str, str]:
-    """That of a real process: without the shim, with this checkout."""
+    """The environment of a real process: with this checkout, without the library of `shim`."""
     variables = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
     return {**variables, "PYTHONPATH": path, **(sizes.environment() if sizes else {})}
 
 
 def real_command(arguments: Sequence[object], sizes: Sizes | None = None) -> list[str]:
-    """`longalign` as its user starts it, or over small tiles."""
+    """The command that runs `longalign` as users do or, with `sizes`, over small tiles."""
     program = ["-m", "longalign"] if sizes is None else [str(SMALL)]
     return [sys.executable, *program, *map(str, arguments)]
 
 
 def run_real(
     command: Sequence[str], folder: Path, sizes: Sizes | None = None, seconds: float = _SECONDS
-) -> Ended:
-    """Run a command to its end. Raises Fault if it has none."""
+) -> ProcessResult:
+    """Run a command to its end. Raises CaseFailed if it does not end in time."""
     try:
         done = subprocess.run(
             command, cwd=folder, env=environment(sizes), stdin=subprocess.DEVNULL, capture_output=True,
             timeout=seconds, check=False,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        raise Fault(f"hang: the run has not ended within {seconds:g} seconds") from None
-    return Ended(done.returncode, *(text.decode(errors="replace") for text in (done.stdout, done.stderr)))
+        raise CaseFailed(f"hang: the run has not ended within {seconds:g} seconds") from None
+    return ProcessResult(
+        done.returncode, *(text.decode(errors="replace") for text in (done.stdout, done.stderr))
+    )
 
 
 def sleep_until(instant: float) -> None:
-    """Until `time.monotonic()` is that."""
+    """Sleep until `time.monotonic()` reaches `instant`."""
     if (left := instant - time.monotonic()) > 0:
         time.sleep(left)

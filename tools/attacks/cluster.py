@@ -1,8 +1,8 @@
-"""A cluster that loses its parts: Dask workers, the scheduler and the client are killed, and the run goes on.
+"""Losses in a cluster: kill Dask workers, the scheduler or the client in the middle of a run.
 
-A scheduler and two workers of this machine sweep small tiles; at a random instant a worker, all workers, the
-scheduler or the client gets SIGKILL. Asserted: the client succeeds or exits with 3 and one line; the store
-can then be resumed without a cluster, and every result that is written is right.
+A scheduler and two workers on this machine sweep small tiles. At a random instant a worker, all workers, the
+scheduler or the client gets SIGKILL. Asserted: the client succeeds, or exits with 3 and one line; the store
+can then be resumed without a cluster; every result that is written is right.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from contextlib import suppress
 from importlib.util import find_spec
 from pathlib import Path
 
-from attacks.base import Attack, Fault, expect
-from attacks.children import Ended, environment, real_command, run_real
-from attacks.damage import essence
+from attacks.base import Attack, CaseFailed, expect
+from attacks.children import ProcessResult, environment, real_command, run_real
+from attacks.damage import path_independent_fields
 
 _SECONDS = 90.0
 _LOSSES = ("a worker", "every worker", "the scheduler", "the client", "nothing")
@@ -33,8 +33,8 @@ class ClusterLosses(Attack):
         return None if find_spec("distributed") else "Dask is not installed"
 
     def run(self, rng: random.Random) -> int:
-        from commands import MITOCHONDRIA
         from inputs import DATA
+        from small_tile_runs import MITOCHONDRIA
         from test_cluster import processes
 
         folder = self.fresh()
@@ -80,8 +80,8 @@ class ClusterLosses(Attack):
             again = ["resume", store, "-o", folder / "again", "-q", "--backend", "cpu"]
             run_real(real_command(again), folder, seconds=_SECONDS).check({0}, "resume")
             _check(folder / "again", True, wanted)
-        except Fault as fault:
-            raise Fault(f"{what}: {fault}") from fault
+        except CaseFailed as fault:
+            raise CaseFailed(f"{what}: {fault}") from fault
         return 1
 
     def _expected(self, files: list[Path]) -> list[bytes]:
@@ -89,39 +89,42 @@ class ClusterLosses(Attack):
         if not output.exists():
             arguments = ["align", *files, "-o", output, "-q", "--backend", "cpu"]
             run_real(real_command(arguments), self.folder, seconds=_SECONDS).check({0}, "without a cluster")
-        return essence(output.read_bytes())
+        return path_independent_fields(output.read_bytes())
 
 
 def _wait_for_sweep(orders: Path, client: subprocess.Popen[str]) -> None:
-    """Until a worker has a tile, or the run is over."""
+    """Wait until a worker has started a tile, or the client has ended."""
     deadline = time.monotonic() + _SECONDS
     while not list(orders.glob("swept-*")) and client.poll() is None:
-        expect(time.monotonic() < deadline, "no worker has got a tile")
+        expect(time.monotonic() < deadline, "no worker has started a tile")
         time.sleep(0.01)
 
 
-def _wait(client: subprocess.Popen[str], may_wait: bool) -> Ended:
-    """How the client ends; one that waits for new workers is ended by a Ctrl-C."""
+def _wait(client: subprocess.Popen[str], may_wait: bool) -> ProcessResult:
+    """The result of the client.
+
+    With `may_wait`, all workers are lost and the client may wait for new ones: SIGINT then ends it.
+    """
     try:
         out, err = client.communicate(timeout=15 if may_wait else _SECONDS)
     except subprocess.TimeoutExpired:
         if not may_wait:
             client.kill()
             client.communicate()
-            raise Fault("hang: the client has not ended") from None
+            raise CaseFailed("hang: the client has not ended") from None
         client.send_signal(signal.SIGINT)
         with suppress(subprocess.TimeoutExpired):
             out, err = client.communicate(timeout=30)
-            return Ended(client.returncode, out, err)
+            return ProcessResult(client.returncode, out, err)
         client.kill()
         client.communicate()
-        raise Fault("hang: the client has not ended after a Ctrl-C") from None
-    return Ended(client.returncode, out, err)
+        raise CaseFailed("hang: the client has not ended after a Ctrl-C") from None
+    return ProcessResult(client.returncode, out, err)
 
 
 def _check(output: Path, must_be_there: bool, wanted: list[bytes]) -> None:
     if must_be_there or output.exists():
-        found = essence(output.read_bytes())
+        found = path_independent_fields(output.read_bytes())
         expect(found == wanted, f"wrote {found}, not {wanted}")
 
 

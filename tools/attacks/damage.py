@@ -1,13 +1,13 @@
-"""Damage and forgery: whatever a store's files hold, a run over it is right, or refused.
+"""Damage and forgery: `resume` over a damaged store either gives the right result or refuses the store.
 
-A finished store is copied, one or two of its files are damaged (flipped bits, truncation, appended bytes,
-zeroed blocks, exchanged files, deleted ones, and FIFOs, links and folders in their place) or forged (see
-`forgery`: content that cannot be, under valid checksums), and then `resume` runs over the copy. Asserted:
+A finished store is copied. One or two of its files are damaged (flipped bits, truncation, appended bytes,
+zeroed blocks, exchanged or deleted files, FIFOs, links or folders under their names) or forged (impossible
+content under valid checksums, see `forgery`). Then `resume` runs over the copy. Asserted:
 
-- it succeeds and writes what an undisturbed run writes, byte by byte; or
+- it succeeds and writes the output of an undisturbed run, byte by byte; or
 - it exits with 1 and one line on stderr that names the store or the file;
-- never a traceback, an internal error or a signal, and never more than a few seconds;
-- what lies outside of the store is not touched.
+- it never shows a traceback or an internal error, never dies by a signal, and ends within seconds;
+- files outside the store are not touched.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 
 from attacks import forgery
-from attacks.base import Attack, Fault, expect
-from attacks.children import Ended
+from attacks.base import Attack, CaseFailed, expect
+from attacks.children import ProcessResult
 from attacks.problems import Problem
 
 _VARIANTS = 6
 _MEMORY = 16 << 30
-_BYSTANDER = b"not to be touched\n"
+_BYSTANDER = b"must not be touched\n"
 
 
 class Damage(Attack):
@@ -53,26 +53,28 @@ class Damage(Attack):
     def run(self, rng: random.Random) -> int:
         problem = self._problem(rng.randrange(_VARIANTS))
         folder = self.fresh()
-        os.chdir(folder)  # where a forged manifest may have its summary written
+        os.chdir(folder)  # a forged manifest may name a relative path for its summary
         store, output = folder / "store", folder / "out"
         shutil.copytree(problem.pristine, store)
         (folder / "bystander").write_bytes(_BYSTANDER)
-        if rng.random() < 0.3:  # a run that is not over
+        if rng.random() < 0.3:  # an unfinished run
             for unfinished in [*rng.sample(_files(store, "tiles/*"), 1), *_files(store, "pieces/*")[:1]]:
                 unfinished.unlink()
-        what, same_lattice = _harm(store, rng)
+        what, same_lattice = _corrupt(store, rng)
         self.note(what)
         problem.sizes.set()
-        ended = run_here(problem.resume(store, output))
+        ended = run_here(problem.resume_arguments(store, output))
         try:
-            _judge(problem, ended, output, store, same_lattice)
-        except Fault as fault:
-            raise Fault(f"{what}: {fault}") from fault
-        expect((folder / "bystander").read_bytes() == _BYSTANDER, f"{what}: a file outside was touched")
+            _check(problem, ended, output, store, same_lattice)
+        except CaseFailed as fault:
+            raise CaseFailed(f"{what}: {fault}") from fault
+        expect(
+            (folder / "bystander").read_bytes() == _BYSTANDER, f"{what}: a file outside the store was touched"
+        )
         return 1
 
 
-def run_here(arguments: list[object]) -> Ended:
+def run_here(arguments: list[object]) -> ProcessResult:
     """Run the command line in this process."""
     from longalign.cli import main
 
@@ -82,30 +84,35 @@ def run_here(arguments: list[object]) -> Ended:
             code = main([str(argument) for argument in arguments])
         except SystemExit as stop:
             code = stop.code if isinstance(stop.code, int) else 1
-    return Ended(code, out.getvalue(), err.getvalue())
+    return ProcessResult(code, out.getvalue(), err.getvalue())
 
 
-def _judge(problem: Problem, ended: Ended, output: Path, store: Path, same_lattice: bool) -> None:
+def _check(problem: Problem, ended: ProcessResult, output: Path, store: Path, same_lattice: bool) -> None:
     ended.check({0, 1}, "resume")
     if ended.code == 1:
-        expect(str(store) in ended.err, f"the line names no file: {ended.err.strip()}")
+        expect(str(store) in ended.err, f"the message does not name the store: {ended.err.strip()}")
         return
     found, wanted = output.read_bytes(), problem.expected
     if not same_lattice:
         if _question(store) != _question(problem.pristine):
-            return  # a manifest that is sound in itself asks for something else
-        found, wanted = (b" ".join(essence(line)) for line in (found, wanted))  # another path may be as good
+            return  # the forged manifest is valid and describes another problem
+        # On another lattice, another path of the same score may be found.
+        found, wanted = (b" ".join(path_independent_fields(line)) for line in (found, wanted))
     expect(found == wanted, f"wrote {found[:150]!r}, not {wanted[:150]!r}")
 
 
 def _question(store: Path) -> list[object]:
-    """The sequences, mode and scoring that a store is about."""
+    """The sequences, mode and scoring of a store."""
     manifest = json.loads((store / "manifest.json").read_bytes())
     return [manifest.get(name) for name in ("query", "target", "mode", "scoring")]
 
 
-def essence(line: bytes) -> list[bytes]:
-    """The columns of a result that do not depend on which of several equally good paths was taken."""
+def path_independent_fields(line: bytes) -> list[bytes]:
+    """The fields of a result that are equal for all optimal paths to the same end cell.
+
+    These are the names, the ends, the score and the scoring of a PAF line, and all fields of the output of
+    `score`.
+    """
     fields = line.split(b"\t")
     if len(fields) < 12:
         return fields
@@ -119,17 +126,20 @@ def essence(line: bytes) -> list[bytes]:
 
 
 def _files(store: Path, pattern: str = "**/*") -> list[Path]:
-    """Regular files: what is written to a link would reach another file."""
+    """The regular files: writing to a link would change another file."""
     return sorted(path for path in store.glob(pattern) if path.is_file() and not path.is_symlink())
 
 
-def _harm(store: Path, rng: random.Random) -> tuple[str, bool]:
-    """Change one file or two; says how, and whether the lattice is still that of the manifest."""
+def _corrupt(store: Path, rng: random.Random) -> tuple[str, bool]:
+    """Change one or two files. Returns a description, and whether the manifest is unchanged by forgery.
+
+    A forged manifest may describe another lattice, and then another path of the same score may be found.
+    """
     done, same_lattice = [], True
     for _ in range(rng.choice([1, 1, 1, 2])):
         if not (files := _files(store)):
             break
-        # Of the kinds of file, each as often as the others: there are many tiles.
+        # Choose a kind of file first, as most files are tiles.
         kinds = sorted({path.relative_to(store).parts[0] for path in files})
         kind = rng.choice(kinds)
         path = rng.choice([path for path in files if path.relative_to(store).parts[0] == kind])
@@ -162,7 +172,7 @@ def _damage(path: Path, store: Path, rng: random.Random) -> str:
         place = rng.randrange(len(data))
         data[place : place + 512] = bytes(len(data[place : place + 512]))
         path.write_bytes(data)
-        return f"zeros from byte {place} on"
+        return f"zeros from byte {place}"
     if kind == "exchange":
         other = rng.choice(_files(store))
         other_data = other.read_bytes()
@@ -182,7 +192,7 @@ def _damage(path: Path, store: Path, rng: random.Random) -> str:
 
 
 def _obstacle(path: Path, store: Path, rng: random.Random) -> str:
-    """Something else than a file under its name."""
+    """Put something that is not a regular file under the name of a file."""
     kind = rng.choice(["fifo", "folder", "full folder", "link outside", "dangling link", "loop", "device"])
     path.unlink()
     if kind == "fifo":

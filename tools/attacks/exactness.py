@@ -1,15 +1,14 @@
-"""Exactness: every result is the optimum, whatever way it is computed.
+"""Exactness: every result is the optimum, however it is computed.
 
-Asserted of random and structured pairs of 0 to 5,000 letters, of all kinds of scoring and of both modes:
+Asserted for random and structured pairs of 0 to 5,000 letters, all kinds of scoring and both modes:
 
-- score and end cell are those of an oracle (`truth`), and the score is parasail's; for short pairs both are
-  those of `longalign.testing.reference`, too;
-- the CIGAR, scored again letter by letter, is worth the score, and its path ends in the end cell; a global
-  path spans both sequences;
-- `align` and `score` agree; the PAF line is the same, byte by byte, with one, two or three threads;
-- all this holds in memory and in a store, with lazy and eager start states, with tiles, chunks and leaves of
-  a few letters, and with a memory and a budget of boundaries that may be too small: then the run is refused
-  in a line.
+- Score and end cell equal those of the oracle in `oracle`, and the score equals parasail's. For some short
+  pairs both also equal those of `longalign.testing.reference`.
+- The CIGAR, re-scored letter by letter, gives the score. Its path ends in the end cell, and a global path
+  spans both sequences.
+- `align` and `score` agree. The PAF line is the same, byte by byte, with one, two or three threads.
+- This holds in memory and in a store, with lazy and eager start states, and with tiles, chunks and leaves of
+  a few letters. Where the memory or the budget of boundaries is too small, the run is refused.
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ from runs import Geometry, SmallTiles, small_geometry, using
 from runs import Pair as TestPair
 
 import longalign
-from attacks import truth
-from attacks.base import Attack, Fault, expect
+from attacks import oracle
+from attacks.base import Attack, CaseFailed, expect
 from attacks.pairs import Pair, random_pair
 from longalign.backends.cpu import CpuBackend
 from longalign.errors import LongalignError, UsageError
@@ -33,7 +32,7 @@ from longalign.formats.paf import write_paf
 from longalign.model.alignment import Alignment
 from longalign.model.mode import GLOBAL, LOCAL, Mode
 
-#: Bytes of memory that a run may be given: around what it needs.
+#: The range of memory limits in bytes. It includes limits that are too small.
 _MEMORY = 600 << 20, 1200 << 20
 
 _SHORT = 60
@@ -43,25 +42,25 @@ _LARGEST_STORED = 60
 
 @dataclass(frozen=True)
 class Question:
-    """A pair, the mode, and the answer."""
+    """A pair, a mode, and the right end cell with its score."""
 
     pair: Pair
     mode: Mode
-    end: truth.End
+    end: oracle.End
 
     def check_end(self, score: int, i: int, j: int, how: str) -> None:
         if (score, i, j) != (self.end.score, self.end.i, self.end.j):
-            raise Fault(f"{how}: ends in ({i}, {j}) with {score}, not as {self.end}: {self}")
+            raise CaseFailed(f"{how}: ends in ({i}, {j}) with {score}, not as {self.end}: {self}")
 
     def check(self, alignment: Alignment, how: str) -> None:
         self.check_end(alignment.score, alignment.query_end, alignment.target_end, how)
         start = alignment.query_start, alignment.target_start
         try:
-            path = truth.follow(self.pair.query, self.pair.target, start, alignment.cigar, self.pair.scoring)
+            path = oracle.follow(self.pair.query, self.pair.target, start, alignment.cigar, self.pair.scoring)
         except ValueError as error:
-            raise Fault(f"{how}: {error}: {self}") from error
+            raise CaseFailed(f"{how}: {error}: {self}") from error
         if alignment.cigar or not self.mode.starts_anywhere:
-            expect(path == truth.Path(self.end.score, self.end.i, self.end.j), f"{how}: path {path}: {self}")
+            expect(path == oracle.Path(self.end.score, self.end.i, self.end.j), f"{how}: path {path}: {self}")
         if not self.mode.starts_anywhere:
             expect(start == (0, 0), f"{how}: a global path from {start}: {self}")
 
@@ -88,7 +87,7 @@ class Exactness(Attack):
         return min(checked, 1)
 
     def _plain(self, question: Question, rng: random.Random) -> int:
-        """`align` or `score` as users call them; returns how many results there were to check."""
+        """Call `align` or `score` as users do; return the number of results that were checked."""
         pair, threads = question.pair, rng.randint(1, 3)
         options: dict[str, Any] = {
             "scoring": pair.scoring, "mode": question.mode, "backend": self.backend, "threads": threads
@@ -102,7 +101,7 @@ class Exactness(Attack):
         refusals = () if budget is None and memory is None else (UsageError,)
         alignments = []
         for count in {threads, rng.randint(1, 3)}:
-            with suppress(*refusals):  # what is too small is refused
+            with suppress(*refusals):  # a limit that is too small is refused
                 options |= {"threads": count, "store_budget": budget, "memory": memory}
                 alignments.append(longalign.align(pair.query, pair.target, **options))
                 question.check(alignments[-1], f"align, {count} threads")
@@ -110,9 +109,9 @@ class Exactness(Attack):
         return len(alignments)
 
     def _small_tiles(self, question: Question, rng: random.Random) -> None:
-        """Tiles, chunks and leaves of a few letters; sometimes in a store."""
+        """Align with tiles, chunks and leaves of a few letters; sometimes in a store."""
         pair = question.pair
-        # Not too many tiles of a long pair.
+        # Sides grow with the pair, which bounds the number of tiles.
         least = 1 + pair.longest // 8
         sides = [rng.randint(least, least + rng.choice([3, 20, 60])) for _ in range(3)]
         geometry = Geometry(
@@ -142,12 +141,12 @@ class Exactness(Attack):
         return CudaBackend()
 
 
-#: The oracle; a name of its own, so that a test can plant a wrong one.
-find_end = truth.find_end
+#: The oracle. A test of the campaign replaces it by a wrong one.
+find_end = oracle.find_end
 
 
 def _compare_oracles(question: Question, rng: random.Random) -> None:
-    """Raise Fault if the oracles do not agree, in which case none can be trusted."""
+    """Raise CaseFailed if the oracles disagree, because then none can be trusted."""
     pair, local = question.pair, question.mode.starts_anywhere
     test_pair = TestPair(pair.query, pair.target, pair.scoring, question.mode)
     if pair.longest <= _SHORT and rng.random() < 0.5:

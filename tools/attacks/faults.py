@@ -1,14 +1,14 @@
-"""Faults of the system: calls that fail, at any call, end a run in a line, and what it stored is sound.
+"""Faults of the system: a failing system call ends a run with one line, and its store stays valid.
 
-A library loaded before the C library (`shim.c`) makes calls fail in a forked process, from its n-th call on,
-once, now and then or always: writes and reads below the store (no space, input/output error, fewer bytes than
-asked for), `fsync`, `rename`, opening of files, and anywhere the start of threads and mappings of memory.
-Asserted:
+A library that is loaded before the C library (`shim.c`) makes calls fail in a forked process: the n-th call,
+the n-th and every k-th after it, or all from the n-th on. The calls are writes and reads in the store (no
+space, input/output error, fewer bytes than requested), `fsync`, `rename` and the opening of files in the
+store, and anywhere the start of threads and the mapping of memory. Asserted:
 
-- the run succeeds and writes what an undisturbed run writes, or exits with 1 or 3 and one line;
-- never a traceback, an internal error, a signal or a hang, but for a hang that is CPython's own and an abort
-  that is LLVM's, both for want of memory;
-- without the fault, the same store can then be gone on with, and the result is that of an undisturbed run.
+- the run succeeds and writes the output of an undisturbed run, or exits with 1 or 3 and one line;
+- it never shows a traceback or an internal error, dies by a signal or hangs. Two exceptions, both without
+  memory, are not longalign's: CPython hangs when a thread cannot start, and LLVM aborts;
+- without the fault, the store can then be resumed, and the result is that of an undisturbed run.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from functools import cache, partial
 from pathlib import Path
 
 from attacks import shim
-from attacks.base import Attack, Fault, expect
-from attacks.children import BACKEND, DONE, INPUT, Ended, Hang, run_forked
+from attacks.base import Attack, CaseFailed, expect
+from attacks.children import BACKEND, DONE, INPUT, Hang, ProcessResult, run_forked
 from attacks.problems import Problem
 
 _VARIANTS = 8
@@ -65,31 +65,35 @@ class Faults(Attack):
         self.note(what)
         arm = partial(shim.arm, fault, first, every, store)
         try:
-            ended = run_forked(problem.begin(store, output), folder, problem.sizes, arm, _SECONDS)
-            if not (fault == "no memory" and _is_of_llvm(ended)):
+            ended = run_forked(problem.run_arguments(store, output), folder, problem.sizes, arm, _SECONDS)
+            if not (fault == "no memory" and _aborted_by_llvm(ended)):
                 ended.check({DONE, INPUT, BACKEND}, "the run with the fault")
             if ended.code == DONE:
                 _check(problem, output, "the run with the fault")
             output.unlink(missing_ok=True)
-            again = problem.resume(store, output) if _is_store(store) else problem.begin(store, output)
+            again = (
+                problem.resume_arguments(store, output)
+                if _is_store(store)
+                else problem.run_arguments(store, output)
+            )
             _finish(run_forked(again, folder, problem.sizes))
             _check(problem, output, "the run after the fault")
         except Hang as hang:
-            if fault == "no memory" and _is_of_python(hang):
+            if fault == "no memory" and _hangs_in_cpython(hang):
                 return 1
-            raise Fault(f"{what}: {hang}") from hang
-        except Fault as wrong:
-            raise Fault(f"{what}: {wrong}") from wrong
+            raise CaseFailed(f"{what}: {hang}") from hang
+        except CaseFailed as wrong:
+            raise CaseFailed(f"{what}: {wrong}") from wrong
         return 1
 
 
-def _is_of_python(hang: Hang) -> bool:
-    """Whether a thread is in `Thread.start`: CPython waits forever for a thread without memory to begin."""
+def _hangs_in_cpython(hang: Hang) -> bool:
+    """Whether a thread is in `Thread.start`, where CPython waits forever if the new thread has no memory."""
     return re.search(r'threading\.py", line \d+ in start\b', hang.stacks) is not None
 
 
-def _is_of_llvm(ended: Ended) -> bool:
-    """Whether LLVM has ended the process, as it does if it has no memory for machine code."""
+def _aborted_by_llvm(ended: ProcessResult) -> bool:
+    """Whether LLVM aborted the process, as it does without memory for machine code."""
     return ended.code == -signal.SIGABRT and "LLVM ERROR" in ended.err
 
 
@@ -97,7 +101,7 @@ def _is_store(path: Path) -> bool:
     return (path / "manifest.json").exists()
 
 
-def _finish(ended: Ended) -> None:
+def _finish(ended: ProcessResult) -> None:
     ended.check({DONE}, "the run after the fault")
 
 

@@ -1,6 +1,7 @@
-"""Files of a store that say what they must not, under valid checksums.
+"""Forged files of a store: impossible content under valid checksums.
 
-Each function changes one file and returns what it did, in words; None if the file has nothing to change so.
+Each function changes one file and returns a description of the change, or None if it does not apply to the
+file.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ def _datasets(file: h5py.File) -> list[str]:
 
 
 def _replace(file: h5py.File, name: str, values: Any) -> None:
-    """Write other numbers under a name, with checksums that fit, and with the attributes as they were."""
+    """Replace a dataset by other values, with matching checksums and the same attributes."""
     attributes = dict(file[name].attrs)
     del file[name]
     written = write_blocks(file, name, values)
@@ -77,11 +78,11 @@ def group_for_dataset(path: Path, rng: random.Random) -> str | None:
         return f"{name} is a group"
 
 
-def dataset_gone(path: Path, rng: random.Random) -> str | None:
+def dataset_deleted(path: Path, rng: random.Random) -> str | None:
     with h5py.File(path, "r+") as file:
         name = _chosen(file, rng)
         del file[name]
-        return f"{name} is gone"
+        return f"{name} is deleted"
 
 
 def odd_link(path: Path, rng: random.Random) -> str | None:
@@ -100,7 +101,7 @@ def odd_link(path: Path, rng: random.Random) -> str | None:
 
 
 def bare_dataset(path: Path, rng: random.Random) -> str | None:
-    """Without blocks: contiguous, compact or huge and never written."""
+    """A dataset without blocks: contiguous, or huge and never written."""
     with h5py.File(path, "r+") as file:
         name = _chosen(file, rng)
         values = file[name][()]
@@ -113,7 +114,7 @@ def bare_dataset(path: Path, rng: random.Random) -> str | None:
 
 
 def out_of_range(path: Path, rng: random.Random) -> str | None:
-    """A number that cannot be, where places, kinds, lengths and letters stand."""
+    """An impossible value in a dataset of indices, states, operations, lengths or letters."""
     with h5py.File(path, "r+") as file:
         known = [name for name in _datasets(file) if name.split("/")[-1] in _BOUNDED and file[name].size]
         if not known:
@@ -155,7 +156,7 @@ HDF5: tuple[Forge, ...] = (
     other_type,
     other_shape,
     group_for_dataset,
-    dataset_gone,
+    dataset_deleted,
     odd_link,
     bare_dataset,
     out_of_range,
@@ -183,7 +184,7 @@ _ODD_VALUES = (
 
 
 def manifest(path: Path, rng: random.Random) -> str | None:
-    """One value of the manifest is another, under a valid SHA-256."""
+    """Change one value of the manifest, under a valid SHA-256."""
     data = json.loads(path.read_text())
     data.pop("sha256")
     places = list(_places(data))
@@ -191,10 +192,10 @@ def manifest(path: Path, rng: random.Random) -> str | None:
     kind = rng.random()
     if kind < 0.2:
         del parent[key]
-        what = f"{key} is gone"
+        what = f"{key} is deleted"
     elif kind < 0.3 and isinstance(parent, dict):
         parent["unknown"] = rng.choice(_ODD_VALUES)
-        what = f"a field that nothing knows beside {key}"
+        what = f"an unknown field beside {key}"
     else:
         parent[key] = rng.choice([value for value in _ODD_VALUES if value != parent[key]])
         what = f"{key} is {parent[key]!r}"
@@ -204,13 +205,13 @@ def manifest(path: Path, rng: random.Random) -> str | None:
 
 
 def sign(data: dict[str, Any]) -> None:
-    """Give a manifest the SHA-256 that belongs to it."""
+    """Give a manifest its right SHA-256."""
     data.pop("sha256", None)
     data["sha256"] = hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
 
 
 def _places(data: Any) -> Any:
-    """Every value of nested dictionaries and lists, as its container and key."""
+    """The container and key of every value in nested dictionaries and lists."""
     items = data.items() if isinstance(data, dict) else enumerate(data) if isinstance(data, list) else ()
     for key, value in list(items):
         yield data, key

@@ -1,9 +1,9 @@
-"""Fuzzed input: whatever a file holds, it is read, or refused in one line.
+"""Fuzzed input: any file is either read correctly or refused with one line.
 
-FASTA files (also regions of them), matrices, PAF files to verify and manifests are made of pieces of their
-grammar and changed byte by byte. Asserted of each: it is accepted, or refused by a LongalignError whose text
-is one line that names the file. A plain FASTA file that is accepted has the letters that a reader of ten
-lines finds in it.
+FASTA files and regions of them, substitution matrices, PAF files for `verify` and manifests are assembled
+from pieces of their grammar and then changed byte by byte. Asserted for each: it is accepted, or refused by a
+LongalignError whose text is one line that names the file. If a plain FASTA file is accepted, its letters
+equal those that a reader of ten lines (`plain_letters`) finds in it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 
 import longalign
 from attacks import forgery
-from attacks.base import Attack, Fault, expect
+from attacks.base import Attack, CaseFailed, expect
 from longalign.errors import InternalError, LongalignError
 from longalign.fasta import read_sequence
 from longalign.formats.verify import verify_paf
@@ -26,7 +26,7 @@ from longalign.model.sequence import Sequence
 from longalign.model.substitution_matrix import SubstitutionMatrix
 from longalign.store.manifest import Manifest
 
-#: So many inputs are a case: one alone takes less time than to tell of it.
+#: Inputs per case. Reporting a case takes longer than reading one input.
 _INPUTS = 100
 _BYTES = [
     b"\x00",
@@ -64,8 +64,8 @@ class Fuzz(Attack):
         for number in range(_INPUTS):
             try:
                 rng.choice(kinds)(rng)
-            except Fault as fault:
-                raise Fault(f"input {number}: {fault}") from fault
+            except CaseFailed as fault:
+                raise CaseFailed(f"input {number}: {fault}") from fault
         return _INPUTS
 
     def _fasta(self, rng: random.Random) -> None:
@@ -99,8 +99,8 @@ class Fuzz(Attack):
                 _sign_again(path)
         try:
             _tried(lambda: Manifest.read(path), path)
-        except Fault as fault:
-            raise Fault(f"{done}: {fault}") from fault
+        except CaseFailed as fault:
+            raise CaseFailed(f"{done}: {fault}") from fault
 
     def _write(self, name: str, data: bytes) -> Path:
         path = self._files / name
@@ -109,7 +109,7 @@ class Fuzz(Attack):
 
 
 class _Seeds:
-    """Sound files, to be changed."""
+    """Valid files, from which the fuzzed ones are made."""
 
     def __init__(self, folder: Path) -> None:
         query, target = "ACGTTACGGATCAGGCATTACGNNGATTACAGG", "ACGTACGGATCCAGGATTACGTACGATACAGGCC"
@@ -131,17 +131,17 @@ def _paf_line(sequences: list[Sequence], mode: str) -> bytes:
 
 
 def _tried(read: Callable[[], object], path: Path) -> object:
-    """What is read, or None if it is refused as it should be."""
+    """The result of `read`, or None if the file is refused properly. Raises CaseFailed otherwise."""
     try:
         return read()
     except LongalignError as error:
         text = str(error)
         expect(not isinstance(error, InternalError), f"internal error: {text}: {_content(path)}")
-        expect("\n" not in text and "\r" not in text, f"more than a line: {text!r}: {_content(path)}")
-        expect(path.name in text, f"the line does not name {path.name}: {text!r}: {_content(path)}")
+        expect("\n" not in text and "\r" not in text, f"more than one line: {text!r}: {_content(path)}")
+        expect(path.name in text, f"the message does not name {path.name}: {text!r}: {_content(path)}")
         return None
     except Exception as error:
-        raise Fault(f"{path.name}: {type(error).__name__}: {error}: {_content(path)}") from error
+        raise CaseFailed(f"{path.name}: {type(error).__name__}: {error}: {_content(path)}") from error
 
 
 def _content(path: Path) -> str:
@@ -150,7 +150,7 @@ def _content(path: Path) -> str:
 
 
 def mutated(rng: random.Random, data: bytes) -> bytes:
-    """With a few bytes or stretches changed; sometimes not at all."""
+    """A copy of `data` with up to five changes of a few bytes each."""
     for _ in range(rng.choice([0, 0, 1, 1, 2, 5])):
         start = rng.randint(0, len(data))
         stop = min(len(data), start + rng.choice([0, 1, 1, 5, 40]))
@@ -189,7 +189,7 @@ def _compressed(rng: random.Random, data: bytes) -> bytes:
 
 
 def plain_letters(data: bytes, name: str) -> bytes:
-    """The letters of the one record, or of that of a name, as an accepted file must have them."""
+    """The letters of the only record, or of the record `name`, in an accepted FASTA file."""
     found: dict[bytes, bytearray] = {}
     body = bytearray()
     for line in data.split(b"\n"):
@@ -229,7 +229,7 @@ def _changed_paf(rng: random.Random, line: bytes) -> bytes:
 
 
 def _sign_again(path: Path) -> None:
-    """Give a manifest that is JSON the SHA-256 of what it says."""
+    """Give a manifest its right SHA-256, if it is JSON."""
     try:
         data = json.loads(path.read_bytes())
         if isinstance(data, dict):

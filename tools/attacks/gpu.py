@@ -1,13 +1,14 @@
 """A GPU that is shared or interrupted: only with `--backend cuda`.
 
-Real processes align over small tiles on the first GPU. One of these happens, and is asserted:
+Real processes align over small tiles on the first GPU. A case is one of these:
 
-- a signal at a random instant, also during a launch: exit code 130, 143 or 0 and one line; `resume` is right;
-- two processes on the GPU at once: both are right;
-- the time limit of a batch system, which sends SIGTERM and, a while later, SIGKILL: the run ends within that
-  while.
+- A signal at a random instant, which may be during a launch. Asserted: the exit code is 130, 143 or 0, with
+  one line on stderr, and a later run on the store gives the right result.
+- Two processes use the GPU at once. Asserted: both give the right result.
+- The time limit of a batch system, which sends SIGTERM and some seconds later SIGKILL. Asserted: the run ends
+  before the SIGKILL.
 
-Exactness on the GPU is the attack `exactness` with the same option.
+Exactness on the GPU is tested by the attack `exactness` with the same option.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ from pathlib import Path
 
 from processes import wait_for_handlers
 
-from attacks.base import Attack, Fault, expect
-from attacks.children import INTERRUPTED, Ended, environment, run_real
-from attacks.damage import essence
-from attacks.small import Sizes
+from attacks.base import Attack, CaseFailed, expect
+from attacks.children import INTERRUPTED, ProcessResult, environment, run_real
+from attacks.damage import path_independent_fields
+from attacks.small_tiles import Sizes
 
-_SMALL = Path(__file__).with_name("small.py")
+_SMALL = Path(__file__).with_name("small_tiles.py")
 SECONDS = 120.0
 _GRACE = 10.0
 SIZES = Sizes(2800, 700, 3600)
@@ -44,7 +45,7 @@ class Gpu(Attack):
         if backend != "cuda":
             return "only with --backend cuda"
         code = "from longalign.backends.cuda import why_unavailable; print(why_unavailable() or '')"
-        # In a process of its own: CUDA must not be initialised where processes are forked from.
+        # In another process, as a process that has initialised CUDA must not be forked.
         done = subprocess.run(
             [sys.executable, "-c", code], env=environment(), capture_output=True, text=True, check=False
         )
@@ -60,21 +61,21 @@ class Gpu(Attack):
         self.note(kind.__name__)
         try:
             return kind(rng, folder)
-        except Fault as fault:
-            raise Fault(f"{kind.__name__.strip('_')}: {fault}") from fault
+        except CaseFailed as fault:
+            raise CaseFailed(f"{kind.__name__.strip('_')}: {fault}") from fault
 
     def _kinds(self) -> list[Callable[[random.Random, Path], int]]:
-        """What may happen."""
+        """The kinds of cases, repeated by their weight."""
         return [self._signal, self._signal, self._signal, self._two, self._time_limit]
 
     def _make(self) -> list[bytes]:
         folder = self.fresh("expected")
         run_real(command(folder), folder, SIZES, SECONDS).check({0}, "undisturbed")
-        return essence((folder / "out").read_bytes())
+        return path_independent_fields((folder / "out").read_bytes())
 
     def check(self, folder: Path) -> None:
-        """Raise Fault unless the output is that of an undisturbed run."""
-        found = essence((folder / "out").read_bytes())
+        """Raise CaseFailed unless the output is that of an undisturbed run."""
+        found = path_independent_fields((folder / "out").read_bytes())
         expect(found == self._expected(), f"wrote {found}, not {self._expected()}")
 
     def _signal(self, rng: random.Random, folder: Path) -> int:
@@ -85,7 +86,7 @@ class Gpu(Attack):
             process.send_signal(number)
             ended = _wait(process, SECONDS)
             if number != signal.SIGKILL:
-                ended.check({0, INTERRUPTED[number]}, f"a run struck by {number.name}")
+                ended.check({0, INTERRUPTED[number]}, f"a run after {number.name}")
         run_real(command(folder), folder, SIZES, SECONDS).check({0}, "the last run")
         self.check(folder)
         return kills
@@ -109,7 +110,7 @@ class Gpu(Attack):
 
 
 def command(folder: Path) -> list[str]:
-    """Beginning and going on are one command."""
+    """The command of a run, which starts a store in `folder` or resumes it."""
     data = Path(__file__).resolve().parents[2] / "tests" / "data"
     pair = [str(data / name) for name in ("human_mito.NC_012920.1.fa.gz", "chimp_mito.NC_001643.1X.fa.gz")]
     options = ["--store", str(folder / "store"), "-o", str(folder / "out"), "-q", "--backend", "cuda"]
@@ -117,7 +118,7 @@ def command(folder: Path) -> list[str]:
 
 
 def _start(folder: Path) -> subprocess.Popen[str]:
-    """Begin a run, which handles signals when this returns."""
+    """Start a run. It handles signals when this returns."""
     process = subprocess.Popen(
         command(folder), cwd=folder, env=environment(SIZES), stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -126,14 +127,14 @@ def _start(folder: Path) -> subprocess.Popen[str]:
     return process
 
 
-def _wait(process: subprocess.Popen[str], seconds: float) -> Ended:
+def _wait(process: subprocess.Popen[str], seconds: float) -> ProcessResult:
     try:
         out, err = process.communicate(timeout=seconds)
     except subprocess.TimeoutExpired:
         os.kill(process.pid, signal.SIGKILL)
         process.communicate()
-        raise Fault(f"hang: the run has not ended within {seconds:g} seconds") from None
-    return Ended(process.returncode, out, err)
+        raise CaseFailed(f"hang: the run has not ended within {seconds:g} seconds") from None
+    return ProcessResult(process.returncode, out, err)
 
 
 ATTACK = Gpu

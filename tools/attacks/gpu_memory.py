@@ -1,6 +1,7 @@
-"""A GPU whose memory another process has taken: only with `--backend cuda`, and not beside other attacks.
+"""A GPU whose memory another process occupies: only with `--backend cuda`, and never beside other attacks.
 
-Asserted: the run is right, or exits with 1, 2 or 3 and one line; with all memory again it is right.
+Asserted: the run gives the right result, or exits with 1, 2 or 3 and one line. When the memory is free again,
+a run on the same store gives the right result.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from attacks.base import expect
 from attacks.children import environment, run_real
 from attacks.gpu import SECONDS, SIZES, Gpu, command
 
-#: Takes a GPU's memory but for some MiB, says so, and keeps it until its stdin is closed.
+#: Allocates a GPU's memory except for some MiB, prints "taken", and keeps it until its stdin is closed.
 _HOG = """
 import sys
 from numba import cuda
@@ -28,7 +29,7 @@ sys.stdin.read()
 
 class GpuMemory(Gpu):
     weight = 1.0
-    alone = True
+    exclusive = True
 
     def _kinds(self) -> list[Callable[[random.Random, Path], int]]:
         return [self._full]
@@ -48,7 +49,7 @@ class GpuMemory(Gpu):
         ended.check({0, 1, 2, 3}, f"with {left} MiB left")
         if ended.code == 0:
             self.check(folder)
-        run_real(command(folder), folder, SIZES, SECONDS).check({0}, "with all memory again")
+        run_real(command(folder), folder, SIZES, SECONDS).check({0}, "with all memory free")
         self.check(folder)
         return 1
 

@@ -1,15 +1,16 @@
-"""Kills: a run may be ended at any moment, in any way, and nothing finished is lost.
+"""Kills: a run that is ended at any moment loses no finished work.
 
-Runs of `align`, `score`, `resume` and `trace` over a store are struck by SIGKILL, SIGTERM and SIGINT at
-random instants, several times a store. Asserted:
+Runs of `align`, `score`, `resume` and `trace` over a store get SIGKILL, SIGTERM or SIGINT at random instants,
+several times per store. Asserted:
 
-- after SIGINT a run exits with 130, after SIGTERM with 143, or with 0 if it was done; with one line on
-  stderr;
-- a tile whose file has its final name is not computed again: it stays the same file;
-- in the end `resume` succeeds and writes, byte by byte, what an undisturbed run writes; no temporary is left.
+- After SIGINT a run exits with 130 and after SIGTERM with 143, each with one line on stderr, or with 0 if it
+  had finished.
+- A tile file with its final name is not computed again: it stays the same file.
+- In the end `resume` succeeds and writes the output of an undisturbed run, byte by byte. No temporary file is
+  left.
 
-One store in ten is attacked through real processes of `python -m longalign`, which are struck while they
-start and end, too: from the moment when the interpreter looks for the package `longalign`.
+One store in ten is attacked through real processes of `python -m longalign`. They may also get the signal
+while they start or end, once they handle signals.
 """
 
 from __future__ import annotations
@@ -29,12 +30,13 @@ from attacks.base import Attack, expect
 from attacks.children import (
     INTERRUPTED,
     Child,
-    Ended,
+    ProcessResult,
     environment,
     run_forked,
     run_real,
     sleep_until,
 )
+from attacks.damage import path_independent_fields
 from attacks.problems import Problem
 
 _SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
@@ -42,6 +44,7 @@ _VARIANTS = 12
 _REAL_SHARE = 0.1
 _LONGEST_REAL = 2.5
 
+#: By the name of a tile file: its inode and its time of modification in ns.
 Stamps = dict[str, tuple[int, int]]
 
 
@@ -61,17 +64,19 @@ class Kills(Attack):
             arguments = self._next_run(problem, store, output, rng)
             number = rng.choice(_SIGNALS)
             if is_real:
-                _strike_real(arguments, folder, number, rng.uniform(0, _LONGEST_REAL))
+                _signal_real_process(arguments, folder, number, rng.uniform(0, _LONGEST_REAL))
             else:
-                _strike(Child(arguments, folder, problem.sizes), arguments, number, rng.uniform(0, seconds))
+                _signal_child(
+                    Child(arguments, folder, problem.sizes), arguments, number, rng.uniform(0, seconds)
+                )
             kills += 1
-            stamps = _kept(stamps, store)
+            stamps = _unchanged_tiles(stamps, store)
         self._finish(problem, store, output, folder, is_real)
-        _kept(stamps, store)
+        _unchanged_tiles(stamps, store)
         return kills
 
     def _problem(self, variant: int) -> tuple[Problem, float]:
-        """The problem, and the seconds in which a run of it is over."""
+        """The problem, and the seconds that an undisturbed run of it takes."""
         return self._made(variant)
 
     def __init__(self, folder: Path, seed: int, backend: str) -> None:
@@ -83,52 +88,44 @@ class Kills(Attack):
         commands = "align", "align", "align", "eager", "score"
         problem = Problem.make(self.folder / str(variant), rng, rng.choice([600, 1500, 3000]), commands)
         assert problem.expected or problem.command == "align"
-        begun = time.monotonic()
+        started = time.monotonic()
         store = self.fresh("timed") / "store"
-        arguments = problem.begin(store, store.parent / "out")
+        arguments = problem.run_arguments(store, store.parent / "out")
         run_forked(arguments, store.parent, problem.sizes).check({0})
-        return problem, time.monotonic() - begun
+        return problem, time.monotonic() - started
 
     def _next_run(self, problem: Problem, store: Path, output: Path, rng: random.Random) -> list[object]:
         if not (store / "manifest.json").exists():
-            return problem.begin(store, output)
+            return problem.run_arguments(store, output)
         if problem.is_eager and rng.random() < 0.3:
             cell = ",".join(str(rng.randint(1, length)) for length in problem.lengths)
             return ["trace", store, "--end", cell, "-o", output.with_name("traced"), "--backend", "cpu", "-q"]
-        return rng.choice([problem.resume(store, output), problem.begin(store, output)])
+        return rng.choice([problem.resume_arguments(store, output), problem.run_arguments(store, output)])
 
     def _finish(self, problem: Problem, store: Path, output: Path, folder: Path, is_real: bool) -> None:
-        arguments = problem.resume(store, output)
+        arguments = problem.resume_arguments(store, output)
         if not (store / "manifest.json").exists():
-            arguments = problem.begin(store, output)
+            arguments = problem.run_arguments(store, output)
         if is_real:
             ended = run_real([sys.executable, "-m", "longalign", *map(str, arguments)], folder)
         else:
             ended = run_forked(arguments, folder, problem.sizes)
         ended.check({0}, "the last resume")
         found, wanted = output.read_bytes(), problem.expected
-        if is_real:  # its tiles are as large as they come, so that another path may be as good
-            found, wanted = (b"\t".join(_ends(line, problem.command)) for line in (found, wanted))
+        if is_real:  # real processes have larger tiles, and may find another path of the same score
+            found, wanted = (b"\t".join(path_independent_fields(line)) for line in (found, wanted))
         expect(found == wanted, f"wrote {found[:200]!r}, not {wanted[:200]!r}")
-        expect(not list(store.rglob(".tmp-*")), "a temporary is left in the store")
+        expect(not list(store.rglob(".tmp-*")), "a temporary file is left in the store")
 
 
-def _ends(line: bytes, command: str) -> list[bytes]:
-    """What does not depend on which of several equally good paths was taken."""
-    if command == "score":
-        return [line]
-    fields = line.split(b"\t")
-    return [field for number, field in enumerate(fields) if number in (0, 3, 5, 8) or field[:2] == b"AS"]
-
-
-def _strike(child: Child, arguments: Sequence[object], number: signal.Signals, after: float) -> None:
-    """Send a signal to a run after some seconds, and judge how it ends."""
+def _signal_child(child: Child, arguments: Sequence[object], number: signal.Signals, after: float) -> None:
+    """Send a signal to a run after some seconds, and check how it ends."""
     if not child.ended_within(after):
         child.send(number)
-    _judge(child.wait(), number, arguments)
+    _check(child.wait(), number, arguments)
 
 
-def _strike_real(arguments: list[object], folder: Path, number: signal.Signals, after: float) -> None:
+def _signal_real_process(arguments: list[object], folder: Path, number: signal.Signals, after: float) -> None:
     process = subprocess.Popen(
         [sys.executable, "-m", "longalign", *map(str, arguments)], cwd=folder, env=environment(),
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -137,20 +134,22 @@ def _strike_real(arguments: list[object], folder: Path, number: signal.Signals, 
     sleep_until(time.monotonic() + after)
     process.send_signal(number)
     out, err = process.communicate(timeout=60)
-    _judge(Ended(process.returncode, out, err), number, arguments, "a real process")
+    _check(ProcessResult(process.returncode, out, err), number, arguments, "a real process")
 
 
-def _judge(ended: Ended, number: signal.Signals, arguments: Sequence[object], what: str = "a run") -> None:
-    # `trace` of a cell that is not there, or not yet, is refused.
+def _check(
+    ended: ProcessResult, number: signal.Signals, arguments: Sequence[object], what: str = "a run"
+) -> None:
+    # `trace` refuses a cell without an alignment, and one whose tile is missing.
     done = {0, 1} if arguments[0] == "trace" else {0}
     if number != signal.SIGKILL:
-        ended.check({*done, INTERRUPTED[number]}, f"{what} struck by {number.name}")
+        ended.check({*done, INTERRUPTED[number]}, f"{what} after {number.name}")
     elif ended.code != -signal.SIGKILL:
-        ended.check(done, f"{what} that was over before {number.name}")
+        ended.check(done, f"{what} that had ended before {number.name}")
 
 
-def _kept(before: Stamps, store: Path) -> Stamps:
-    """The tiles that are there now. Raises Fault if one that was there is another file, or gone."""
+def _unchanged_tiles(before: Stamps, store: Path) -> Stamps:
+    """The present tiles. Raises CaseFailed if a tile of `before` is missing or is another file now."""
     now = {}
     for path in (store / "tiles").glob("r*.h5"):
         status = path.stat()

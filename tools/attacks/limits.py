@@ -1,10 +1,10 @@
-"""Limits of the system: real processes that may have little of something end well, or in a line.
+"""Limits of the system: real processes under tight limits succeed or fail with one line.
 
-`python -m longalign` runs under `ulimit` with few open files, processes and threads, little address space, or
-small files; and, where a control group can be made, with little memory. Asserted: it succeeds with the
-optimal score, or exits with 1, 2 or 3 and one line; never a traceback, and never a signal. (Where the
-interpreter itself cannot start, or the system kills what is over its control group's memory, the case says
-nothing.)
+`python -m longalign` runs under `ulimit` with few open files, few processes and threads, little address space
+or small files, or with little memory where a control group can be made. Asserted: it succeeds with the
+optimal score, or exits with 1, 2 or 3 and one line; it never shows a traceback and never dies by a signal. A
+case proves nothing, and passes, if the interpreter itself cannot start under the limit, or if the kernel
+kills the process for the memory of its control group.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from attacks.base import Attack, Fault, expect
-from attacks.children import ROOT, Ended, real_command, run_real
-from attacks.damage import essence
+from attacks.base import Attack, CaseFailed, expect
+from attacks.children import ROOT, ProcessResult, real_command, run_real
+from attacks.damage import path_independent_fields
 from attacks.problems import Problem
 
 _VARIANTS = 4
 _CGROUP = Path("/sys/fs/cgroup")
 _NOBODY = 65534
-#: Everything that is imported before the first line of longalign.
+#: Imports the modules that Python loads before the first line of longalign.
 _BARE = "import runpy, encodings.idna"
 
 
@@ -47,11 +47,11 @@ class Limits(Attack):
         problem = self._problem(rng.randrange(_VARIANTS))
         folder = self.fresh()
         output = folder / "out"
-        arguments = problem.begin(folder / "store" if rng.random() < 0.7 else None, output)
+        arguments = problem.run_arguments(folder / "store" if rng.random() < 0.7 else None, output)
         prefix, what = _limited(rng, folder)
         self.note(what)
         bare = run_real([*prefix, sys.executable, "-c", _BARE], folder, seconds=60)
-        if bare.code != 0:  # not even Python starts
+        if bare.code != 0:  # Python itself does not start
             return 1
         try:
             ended = run_real([*prefix, *real_command(arguments)], folder, seconds=60)
@@ -59,15 +59,17 @@ class Limits(Attack):
                 return 1
             ended.check({0, 1, 2, 3}, "the run")
             if ended.code == 0:
-                found, wanted = (essence(path) for path in (output.read_bytes(), problem.expected))
+                found, wanted = (
+                    path_independent_fields(path) for path in (output.read_bytes(), problem.expected)
+                )
                 expect(found == wanted, f"wrote {found}, not {wanted}")
-        except Fault as fault:
-            raise Fault(f"{what}: {fault}") from fault
+        except CaseFailed as fault:
+            raise CaseFailed(f"{what}: {fault}") from fault
         return 1
 
 
 def _limited(rng: random.Random, folder: Path) -> tuple[list[str], str]:
-    """What to put before a command, and what limits it."""
+    """A prefix for a command that sets a limit, and the description of the limit."""
     kinds = {
         "-n": rng.randint(4, 24),
         "-v": rng.choice([300, 500, 800, 1200, 2000, 4000]) << 10,
@@ -90,14 +92,17 @@ def _limited(rng: random.Random, folder: Path) -> tuple[list[str], str]:
     return limited, f"ulimit {kind} {kinds[kind]}"
 
 
-def _was_out_of_memory(prefix: list[str], ended: Ended) -> bool:
-    """Whether the kernel ended a process for the memory of its control group, as no program can help."""
+def _was_out_of_memory(prefix: list[str], ended: ProcessResult) -> bool:
+    """Whether the kernel killed the process for the memory of its control group: nothing can prevent that."""
     return "cgroup.procs" in " ".join(prefix) and ended.code == -9
 
 
 @cache
 def _unprivileged() -> list[str] | None:
-    """A prefix that makes an unprivileged user of root, for whom the number of processes has no limit."""
+    """A command prefix that drops the rights of root, whose number of processes has no limit.
+
+    It is empty for other users, and None if the rights cannot be dropped.
+    """
     if os.geteuid() != 0:
         return []
     if shutil.which("setpriv") is None:
@@ -110,7 +115,7 @@ def _unprivileged() -> list[str] | None:
 @cache
 def _can_make_groups() -> bool:
     if not (_CGROUP / "cgroup.controllers").exists():
-        print("limits: no control group of version 2: memory.max is left out")
+        print("limits: no cgroup v2: cases with memory.max are left out")
         return False
     group = _CGROUP / f"campaign-probe-{os.getpid()}"
     with suppress(OSError):

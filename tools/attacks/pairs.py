@@ -1,4 +1,4 @@
-"""Random and structured pairs of sequences, mostly short, and scorings of all kinds for them."""
+"""Random and structured pairs of sequences, mostly short, with scorings of all kinds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from longalign.testing.inputs import MATRIX_LETTERS, SCORINGS, largest_parameter
 
 _NAMED = ("BLOSUM62", "PAM250", "BLOSUM45")
 _AMBIGUOUS = "NRYSWKMBDHV"
-#: Strips of the CPU back end and chunks have sizes like these: lengths around them.
+#: Lengths around the usual sizes of strips and chunks, where errors at edges show.
 _EDGES = (1, 2, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 127, 128, 129)
 _LARGE_EDGES = (255, 256, 257, 511, 512, 513, 1023, 1024, 1025, 2047, 2048, 2049, 4095, 4096, 4097, 5000)
 
@@ -31,7 +31,7 @@ class Pair:
 
 
 def random_pair(rng: random.Random, largest: int = 5000) -> Pair:
-    """Most are below a hundred letters; one in a hundred is as long as it gets."""
+    """A pair: most have less than a hundred letters a side, one in a hundred up to `largest`."""
     rows, cols = _lengths(rng, largest)
     scoring = _scoring(rng, rows, cols)
     letters = "ACGT" if scoring.matrix is None else scoring.matrix.letters
@@ -61,7 +61,10 @@ def _lengths(rng: random.Random, largest: int) -> tuple[int, int]:
 
 
 def _sequence(rng: random.Random, length: int, letters: str, dna: bool) -> str:
-    """Unrelated letters, few different ones, repeats, or one letter; of DNA with runs of N here and there."""
+    """Random letters, two letters, a tandem repeat or a single letter.
+
+    DNA may also have runs of an ambiguous letter, and U in place of T.
+    """
     kind = rng.random()
     if kind < 0.4:
         text = "".join(rng.choices(letters, k=length))
@@ -80,7 +83,7 @@ def _sequence(rng: random.Random, length: int, letters: str, dna: bool) -> str:
 
 
 def _related(rng: random.Random, query: str, length: int, letters: str) -> str:
-    """A substring of the query, changed here and there, filled up or cut to a length."""
+    """A mutated substring of the query, extended or cut to `length`."""
     start = rng.randrange(len(query)) if rng.random() < 0.5 else 0
     rate = rng.choice([0.0, 0.03, 0.2])
     parts = list(query[start:])

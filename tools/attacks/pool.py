@@ -1,8 +1,8 @@
-"""Processes that run cases, so that a crash or a hang costs one case and is noticed.
+"""Run cases in child processes. A crash or a hang ends one process and is reported as a failure of its case.
 
 A slice is one process that runs cases of one attack, one after the other, until its time is over. It is
-forked from a parent that has no threads and has longalign imported. It leads a session of its own, so that
-whatever its cases started ends with it.
+forked from a parent that has imported longalign and has no threads. It leads a session of its own, which
+allows its parent to kill it together with all processes that its cases have started.
 """
 
 from __future__ import annotations
@@ -21,12 +21,15 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from shutil import rmtree
 
-from attacks.base import NOTE, Attack, CaseId, Fault
+from attacks.base import NOTE, Attack, CaseFailed, CaseId
 
-#: Seconds that an attack may take to make itself ready for its first case.
+#: Seconds that an attack may take to prepare for its first case.
 _READY_SECONDS = 180.0
-_LOOK_EVERY = 0.1
+_POLL_SECONDS = 0.1
+#: Positions in the array that a slice shares with its parent: the number of the present case, its start in
+#: monotonic seconds, the cases done, and the sum of their trials.
 _CASE, _SINCE, _CASES, _TRIED = range(4)
+#: The number of the present case while the attack prepares.
 _PREPARING = -1
 
 _FORK = multiprocessing.get_context("fork")
@@ -34,7 +37,7 @@ _FORK = multiprocessing.get_context("fork")
 
 @dataclass(frozen=True)
 class Failure:
-    """A case that failed, and why."""
+    """A case that failed, and the reason."""
 
     case: CaseId
     text: str
@@ -42,7 +45,7 @@ class Failure:
 
 @dataclass
 class Tally:
-    """What has come of the cases of one attack."""
+    """The sums over all cases of one attack."""
 
     unit: str
     cases: int = 0
@@ -53,7 +56,7 @@ class Tally:
 
 
 class Slice:
-    """A process that runs cases `first`, `first + 1`, ... of an attack."""
+    """Runs the cases `first`, `first + 1`, ... in one process: at most `most`, for about `seconds`."""
 
     def __init__(
         self, attack: type[Attack], name: str, seed: int, backend: str, first: int, seconds: float, most: int
@@ -71,7 +74,7 @@ class Slice:
 
     @property
     def handles(self) -> list[int | Connection]:
-        """What becomes ready when there is something to look at."""
+        """The handles that become ready when the process ends or reports a failure."""
         return [self._process.sentinel, self._receiver]
 
     @property
@@ -83,7 +86,7 @@ class Slice:
         return int(self._state[_TRIED])
 
     def poll(self) -> bool:
-        """Collect failures, end a case that takes too long; whether the process has ended."""
+        """Collect failures and end a case that exceeds its limit. Returns whether the process has ended."""
         self._receive()
         if self._process.is_alive():
             number, since = int(self._state[_CASE]), self._state[_SINCE]
@@ -94,7 +97,7 @@ class Slice:
             else:
                 return False
         elif code := self._process.exitcode:
-            self._fail(f"crash: {_how_it_ended(code)}")
+            self._fail(f"crash: {_described(code)}")
         self._end()
         self._receive()
         return True
@@ -115,7 +118,7 @@ class Slice:
                 self.failures.append(Failure(CaseId(self.name, self.seed, number), text))
 
     def _end(self) -> None:
-        """End the process and all that it has started."""
+        """Kill the process and all processes in its session."""
         with suppress(ProcessLookupError):
             os.killpg(self._process.pid, signal.SIGKILL)
         self._process.join()
@@ -127,8 +130,8 @@ class Slice:
 
 
 def watch(running: list[Slice]) -> list[Slice]:
-    """Wait a moment for slices; those that have ended."""
-    wait([handle for one in running for handle in one.handles], timeout=_LOOK_EVERY)
+    """Wait briefly for the slices, and return those that have ended."""
+    wait([handle for one in running for handle in one.handles], timeout=_POLL_SECONDS)
     return [one for one in running if one.poll()]
 
 
@@ -146,7 +149,7 @@ def _work(
 ) -> None:
     os.setsid()
     _quiet(folder / "log.txt")
-    begun = time.monotonic()
+    started = time.monotonic()
     instance = attack(folder, seed, backend)
     for number in range(first, first + most):
         state[_CASE], state[_SINCE] = number, time.monotonic()
@@ -155,14 +158,14 @@ def _work(
         if text is not None:
             sender.send((number, text))
         state[_CASES] += 1
-        if time.monotonic() - begun > seconds:
+        if time.monotonic() - started > seconds:
             break
 
 
 def _outcome(run: Callable[[], int], state: list[float]) -> str | None:
     try:
         state[_TRIED] += run()
-    except Fault as fault:
+    except CaseFailed as fault:
         return " ".join(str(fault).split())
     except BaseException as error:
         if os.environ.get("LONGALIGN_DEBUG"):
@@ -174,7 +177,7 @@ def _outcome(run: Callable[[], int], state: list[float]) -> str | None:
 
 
 def _quiet(log: Path) -> None:
-    """Send what cases print to a file, which goes with the folder of the slice."""
+    """Redirect the output of cases to a file, which is removed with the folder of the slice."""
     sys.stdout.flush()
     sys.stderr.flush()
     target = os.environ.get("LONGALIGN_DEBUG")
@@ -186,10 +189,10 @@ def _quiet(log: Path) -> None:
 
 
 def _fast_folder() -> str | None:
-    """A file system in memory, if there is one: cases write and flush many small files."""
+    """A folder in memory if there is one, as cases write and flush many small files."""
     shared = "/dev/shm"
     return shared if os.access(shared, os.W_OK) else None
 
 
-def _how_it_ended(code: int) -> str:
+def _described(code: int) -> str:
     return signal.Signals(-code).name if code < 0 else f"exit code {code}"

@@ -1,4 +1,4 @@
-"""Pairs of sequences in files, with options to align them by, for attacks on runs with a store."""
+"""Pairs of sequences in files, and the options of their alignment, for attacks on runs with a store."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import cached_property
 from pathlib import Path
 
 from attacks.children import run_forked
-from attacks.small import Sizes
+from attacks.small_tiles import Sizes
 
 _SCORINGS = (
     (),
@@ -24,7 +24,7 @@ def random_letters(rng: random.Random, length: int) -> str:
 
 
 def mutated_copy(rng: random.Random, letters: str, rate: float = 0.05) -> str:
-    """With substitutions, insertions and deletions at about this share of the letters."""
+    """A copy with substitutions, insertions and deletions in about the share `rate` of the letters."""
     parts = []
     for letter in letters:
         change = rng.random()
@@ -39,7 +39,7 @@ def mutated_copy(rng: random.Random, letters: str, rate: float = 0.05) -> str:
 
 @dataclass(frozen=True)
 class Problem:
-    """What a run is to do, and in `folder` the files that it is to do it with."""
+    """The command and options of a run. Its FASTA files are in `folder`."""
 
     folder: Path
     command: str
@@ -49,7 +49,7 @@ class Problem:
 
     @classmethod
     def make(cls, folder: Path, rng: random.Random, length: int, commands: Sequence[str]) -> Problem:
-        """A pair that is related, of about this length, under any mode and scoring."""
+        """A related pair of about `length` letters, with a random mode, scoring and command."""
         folder.mkdir(parents=True, exist_ok=True)
         query = random_letters(rng, rng.randint(length // 2, length))
         target = random_letters(rng, 40) + mutated_copy(rng, query)
@@ -70,36 +70,29 @@ class Problem:
     def files(self) -> tuple[Path, Path]:
         return self.folder / "query.fa", self.folder / "target.fa"
 
-    def begin(self, store: Path | None, output: Path, *extra: object) -> list[object]:
-        """The arguments of a run from the start."""
+    def run_arguments(self, store: Path | None, output: Path, *extra: object) -> list[object]:
+        """The arguments of a run from the start, with a store or in memory."""
         stored = [] if store is None else ["--store", store]
         return [self.command, *self.files(), *self.options, *stored, *_common(output), *extra]
 
-    def resume(self, store: Path, output: Path, *extra: object) -> list[object]:
+    def resume_arguments(self, store: Path, output: Path, *extra: object) -> list[object]:
+        """The arguments of a run that resumes a store."""
         return ["resume", store, *_common(output), *extra]
 
     @cached_property
     def pristine(self) -> Path:
-        """A finished store, made undisturbed; beside it lies the result."""
+        """The finished store of an undisturbed run, whose output is the file `expected` beside it."""
         store = self.folder / "pristine"
-        run_forked(self.begin(store, self.folder / "expected"), self.folder, self.sizes).check(
+        run_forked(self.run_arguments(store, self.folder / "expected"), self.folder, self.sizes).check(
             {0}, "undisturbed"
         )
         return store
 
     @cached_property
     def expected(self) -> bytes:
-        """What an undisturbed run writes."""
+        """The output of an undisturbed run."""
         assert self.pristine
         return (self.folder / "expected").read_bytes()
-
-    @property
-    def score(self) -> int:
-        """The optimal score, as an undisturbed run has it."""
-        fields = self.expected.decode().split("\t")
-        if self.command == "score":
-            return int(fields[3])
-        return next((int(tag[5:]) for tag in fields if tag.startswith("AS:i:")), 0)
 
 
 def _common(output: Path) -> list[object]:

@@ -1,9 +1,9 @@
-"""Rivals: several runs on one store at once, and a thief who moves its files about.
+"""Rivals: several runs on one store at once, and interference with its files.
 
-Two or three runs begin or go on with the same store within a moment, or a thief deletes, moves, copies or
-replaces the lock, tiles and other files while a run is on. Asserted: every run that succeeds writes what an
-undisturbed run writes; others exit with 1 or 3 and one line; a store that is left as it is can be gone on
-with, or is refused in a line.
+Two or three runs start or resume the same store at the same time, or the case itself deletes, moves, copies
+or replaces the lock, tiles and other files during a run. Asserted: every run that succeeds writes the output
+of an undisturbed run; the others exit with 1 or 3 and one line; afterwards the store can be resumed or, after
+interference, may be refused with one line.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from attacks.base import Attack, Fault, expect
+from attacks.base import Attack, CaseFailed, expect
 from attacks.children import Child, run_forked
 from attacks.problems import Problem
 
@@ -43,15 +43,15 @@ class Rivals(Attack):
         problem = self._problem(rng.randrange(_VARIANTS))
         folder = self.fresh()
         store = folder / "store"
-        thief = _Thief(store, rng) if rng.random() < 0.6 else None
+        vandal = _Vandal(store, rng) if rng.random() < 0.6 else None
         runs = [
             _start(problem, folder, number)
-            for number in range(1 if thief and rng.random() < 0.5 else rng.choice([2, 3]))
+            for number in range(1 if vandal and rng.random() < 0.5 else rng.choice([2, 3]))
         ]
         what = f"{len(runs)} runs"
-        if thief:
-            thief.work(runs)
-            what += f", a thief: {', '.join(thief.deeds)}"
+        if vandal:
+            vandal.work(runs)
+            what += f", interference: {', '.join(vandal.actions)}"
         self.note(what)
         try:
             ended = [child.wait() for child in runs]
@@ -59,22 +59,22 @@ class Rivals(Attack):
                 one.check({0, 1, 3}, "a run")
                 if one.code == 0:
                     _check(problem, folder / f"run{number}" / "out")
-            if not thief:
+            if not vandal:
                 expect(any(one.code == 0 for one in ended), "no run succeeded")
             output = folder / "out"
-            last = run_forked(problem.begin(store, output), folder, problem.sizes)
-            last.check({0, 1} if thief else {0}, "the last run")
+            last = run_forked(problem.run_arguments(store, output), folder, problem.sizes)
+            last.check({0, 1} if vandal else {0}, "the last run")
             if last.code == 0:
                 _check(problem, output)
-        except Fault as fault:
-            raise Fault(f"{what}: {fault}") from fault
+        except CaseFailed as fault:
+            raise CaseFailed(f"{what}: {fault}") from fault
         return 1
 
 
 def _start(problem: Problem, folder: Path, number: int) -> Child:
     own = folder / f"run{number}"
     own.mkdir()
-    return Child(problem.begin(folder / "store", own / "out"), own, problem.sizes)
+    return Child(problem.run_arguments(folder / "store", own / "out"), own, problem.sizes)
 
 
 def _check(problem: Problem, output: Path) -> None:
@@ -82,12 +82,12 @@ def _check(problem: Problem, output: Path) -> None:
     expect(found == problem.expected, f"wrote {found[:150]!r}, not {problem.expected[:150]!r}")
 
 
-class _Thief:
-    """Changes what lies in a store while runs are on."""
+class _Vandal:
+    """Changes the files of a store during runs."""
 
     def __init__(self, store: Path, rng: random.Random) -> None:
         self._store, self._rng = store, rng
-        self.deeds: list[str] = []
+        self.actions: list[str] = []
 
     def work(self, runs: list[Child]) -> None:
         for _ in range(self._rng.randint(1, 4)):
@@ -95,35 +95,35 @@ class _Thief:
             if all(run.ended_within(0) for run in runs):
                 break
             with suppress(OSError):
-                self._strike()
+                self._change()
 
-    def _strike(self) -> None:
+    def _change(self) -> None:
         rng = self._rng
         kind = rng.choice(["lock", "lock", "any", "any", "tiles", "store"])
         if kind == "store":
-            self._store.rename(self._store.with_name(f"stolen{len(self.deeds)}"))
-            self.deeds.append("the store moved away")
+            self._store.rename(self._store.with_name(f"moved{len(self.actions)}"))
+            self.actions.append("the store moved away")
             return
         if kind == "tiles":
             shutil.rmtree(self._store / "tiles")
-            self.deeds.append("tiles/ deleted")
+            self.actions.append("tiles/ deleted")
             return
         path = self._store / "lock" if kind == "lock" else rng.choice(self._files())
         name = str(path.relative_to(self._store))
-        deed = rng.choice(["delete", "replace", "copy", "truncate"])
-        if deed == "delete":
+        action = rng.choice(["delete", "replace", "copy", "truncate"])
+        if action == "delete":
             path.unlink()
-        elif deed == "replace":
-            other = path.with_name("of-a-thief")
+        elif action == "replace":
+            other = path.with_name("foreign")
             other.write_bytes(b"rubbish")
             other.replace(path)
-        elif deed == "copy":
-            other = path.with_name("of-a-thief")
+        elif action == "copy":
+            other = path.with_name("foreign")
             shutil.copy(path, other)
             other.replace(path)
         else:
             os.truncate(path, 0)
-        self.deeds.append(f"{deed} {name}")
+        self.actions.append(f"{action} {name}")
 
     def _files(self) -> list[Path]:
         found = sorted(path for path in self._store.rglob("*") if path.is_file())

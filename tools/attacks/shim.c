@@ -1,8 +1,9 @@
-/* Calls of the C library that fail when they are told to; see shim.py.
+/* Make chosen calls of the C library fail; see shim.py.
  *
- * `campaign_arm` says which fault, at which call for the first time and how often after it. Calls on files
- * count if the file lies below a prefix; threads and mappings count anywhere. Only calls through the dynamic
- * linker are seen, so those inside the C library (such as malloc's own mappings) never fail here.
+ * `campaign_arm` sets the kind of fault, the first call that fails and the distance of later ones. Calls on
+ * files count if the path begins with a prefix; thread starts and memory mappings always count. The library
+ * intercepts calls through the dynamic linker only, so calls inside the C library (such as malloc's own
+ * mappings) never fail.
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -33,7 +34,7 @@ void campaign_arm(int which, long first, long every, const char *below)
     fault = which;
 }
 
-static int strikes(void)
+static int must_fail(void)
 {
     long past = atomic_fetch_add(&calls, 1) - first_call;
     return past == 0 || (past > 0 && (every_call == 0 || past % every_call == 0));
@@ -62,7 +63,7 @@ static int is_ours(int descriptor)
 
 static int write_fails(int descriptor, size_t *count)
 {
-    if (fault < NO_SPACE || fault > SHORT_WRITE || !is_ours(descriptor) || !strikes())
+    if (fault < NO_SPACE || fault > SHORT_WRITE || !is_ours(descriptor) || !must_fail())
         return 0;
     if (fault == SHORT_WRITE) {
         if (*count > 1)
@@ -94,7 +95,7 @@ ssize_t pwrite64(int descriptor, const void *data, size_t count, off64_t offset)
 ssize_t read(int descriptor, void *data, size_t count)
 {
     REAL(read);
-    if (fault == IO_ERROR && is_ours(descriptor) && strikes()) {
+    if (fault == IO_ERROR && is_ours(descriptor) && must_fail()) {
         errno = EIO;
         return -1;
     }
@@ -104,7 +105,7 @@ ssize_t read(int descriptor, void *data, size_t count)
 int fsync(int descriptor)
 {
     REAL(fsync);
-    if (fault == NO_FSYNC && is_ours(descriptor) && strikes()) {
+    if (fault == NO_FSYNC && is_ours(descriptor) && must_fail()) {
         errno = EIO;
         return -1;
     }
@@ -114,7 +115,7 @@ int fsync(int descriptor)
 int rename(const char *from, const char *to)
 {
     REAL(rename);
-    if (fault == NO_RENAME && is_below(to) && strikes()) {
+    if (fault == NO_RENAME && is_below(to) && must_fail()) {
         errno = EIO;
         return -1;
     }
@@ -124,7 +125,7 @@ int rename(const char *from, const char *to)
 int renameat(int from_folder, const char *from, int to_folder, const char *to)
 {
     REAL(renameat);
-    if (fault == NO_RENAME && is_below(to) && strikes()) {
+    if (fault == NO_RENAME && is_below(to) && must_fail()) {
         errno = EIO;
         return -1;
     }
@@ -134,7 +135,7 @@ int renameat(int from_folder, const char *from, int to_folder, const char *to)
 int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*run)(void *), void *argument)
 {
     REAL(pthread_create);
-    if (fault == NO_THREAD && strikes())
+    if (fault == NO_THREAD && must_fail())
         return EAGAIN;
     return real(thread, attributes, run, argument);
 }
@@ -142,7 +143,7 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*
 void *mmap(void *address, size_t length, int protection, int flags, int descriptor, off_t offset)
 {
     REAL(mmap);
-    if (fault == NO_MEMORY && strikes()) {
+    if (fault == NO_MEMORY && must_fail()) {
         errno = ENOMEM;
         return MAP_FAILED;
     }
@@ -152,7 +153,7 @@ void *mmap(void *address, size_t length, int protection, int flags, int descript
 void *mmap64(void *address, size_t length, int protection, int flags, int descriptor, off64_t offset)
 {
     REAL(mmap64);
-    if (fault == NO_MEMORY && strikes()) {
+    if (fault == NO_MEMORY && must_fail()) {
         errno = ENOMEM;
         return MAP_FAILED;
     }
@@ -167,7 +168,7 @@ void *mmap64(void *address, size_t length, int protection, int flags, int descri
         va_start(rest, flags); \
         mode_t mode = va_arg(rest, mode_t); \
         va_end(rest); \
-        if (fault == NO_FILES && is_below(path) && strikes()) { \
+        if (fault == NO_FILES && is_below(path) && must_fail()) { \
             errno = EMFILE; \
             return -1; \
         } \

@@ -1,7 +1,7 @@
-"""A library that makes calls of the C library fail where it is told to; see `shim.c`.
+"""A library that makes chosen calls of the C library fail; see `shim.c`.
 
-It is compiled into a temporary folder. As the dynamic linker loads it with a process, or not at all, the
-campaign starts itself again with it. Until `arm` is called it does nothing.
+It is compiled into a temporary folder. The dynamic linker can load it only when a process starts, so the
+campaign restarts itself with it. The library does nothing until `arm` is called.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def compiler() -> str | None:
 
 
 def preload(arguments: Sequence[str]) -> None:
-    """Start this process again with the library, unless it has it or there is no compiler for it."""
+    """Restart this process with the library, unless it is loaded or there is no C compiler."""
     if os.environ.get(_VARIABLE) or not sys.platform.startswith("linux") or (cc := compiler()) is None:
         return
     library = Path(tempfile.mkdtemp(prefix="campaign-shim-")) / "shim.so"
@@ -49,15 +49,15 @@ def is_loaded() -> bool:
 
 
 def remove() -> None:
-    """Remove the folder of the library that this process has loaded."""
+    """Remove the temporary folder of the library, if it is loaded."""
     if library := os.environ.pop(_VARIABLE, None):
         shutil.rmtree(Path(library).parent, ignore_errors=True)
 
 
 def arm(fault: str, first: int, every: int, prefix: Path) -> None:
-    """From now on, call number `first` and each `every`-th one after it fail; 0: all after it.
+    """Make call number `first`, counted from 0 from now on, and every `every`-th call after it fail.
 
-    Calls on files count if their path begins with `prefix`.
+    With `every` 0 all later calls fail. Calls on files count if the path of the file begins with `prefix`.
     """
     library = ctypes.CDLL(os.environ[_VARIABLE])
     library.campaign_arm(FAULTS.index(fault), first, every, os.fsencode(prefix))

@@ -1,4 +1,4 @@
-"""Runs of the command line in processes of their own, over the small tiles of `small_cli.py`."""
+"""Runs of the command line in processes of their own, over the small tiles of `small_tile_cli.py`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MITOCHONDRIA = ["human_mito.NC_012920.1.fa.gz", "chimp_mito.NC_001643.1X.fa.gz"]
 
 
 def command(*arguments: object, backend: str = "cpu") -> list[str]:
-    return [sys.executable, str(HERE / "small_cli.py"), *map(str, arguments), "--backend", backend]
+    return [sys.executable, str(HERE / "small_tile_cli.py"), *map(str, arguments), "--backend", backend]
 
 
 def align(store: Path, backend: str = "cpu", extra: Sequence[str] = ()) -> list[str]:

@@ -1,6 +1,6 @@
 """The command line over small tiles, chunks and leaves, so that a short run takes many steps.
 
-`python small_cli.py align QUERY TARGET --store DIR`
+`python small_tile_cli.py align QUERY TARGET --store DIR`
 """
 
 from __future__ import annotations

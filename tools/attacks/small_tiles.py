@@ -1,8 +1,9 @@
-"""The command line over small tiles, chunks and leaves, so that a short run takes every step.
+"""The command line with small tiles, chunks and leaves: short sequences then run through every step.
 
-    python tools/attacks/small.py align QUERY TARGET --store DIR
+    python tools/attacks/small_tiles.py align QUERY TARGET --store DIR
 
-Sizes come from the environment: LONGALIGN_SMALL="TILE CHUNK LEAF", letters a side and cells.
+The environment variable LONGALIGN_SMALL="TILE CHUNK LEAF" gives the sizes: letters a side of a tile and of a
+chunk, and cells of a leaf.
 """
 
 from __future__ import annotations
@@ -16,18 +17,18 @@ _VARIABLE = "LONGALIGN_SMALL"
 
 @dataclass(frozen=True)
 class Sizes:
-    """Of tiles and chunks, letters a side; of what is traced at once, cells."""
+    """Letters a side of tiles and chunks, and cells of a leaf (a rectangle that is traced in one call)."""
 
     tile: int = 300
     chunk: int = 80
     leaf: int = 1600
 
     def environment(self) -> dict[str, str]:
-        """What a process of this script is to be started with."""
+        """The environment variable for a process of this script."""
         return {_VARIABLE: f"{self.tile} {self.chunk} {self.leaf}"}
 
     def set(self, backend: str = "cpu") -> None:
-        """From now on this process cuts everything so small."""
+        """Use these sizes in this process from now on."""
         from longalign.model import geometry
         from longalign.phases import recompute
 
@@ -43,7 +44,7 @@ class Sizes:
 
 
 def main() -> int:
-    """As `longalign.__main__`: signals are ours from the beginning."""
+    """As `longalign.__main__`, which handles signals before it imports anything slow."""
     from longalign.cli.interrupts import Interrupts
 
     interrupts = Interrupts()

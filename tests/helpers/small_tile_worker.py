@@ -1,6 +1,6 @@
 """A Dask preload: workers with small tiles, which do what the files in a directory say.
 
-`dask worker ... --preload small_worker.py`, with LONGALIGN_TEST_ORDERS naming the directory:
+`dask worker ... --preload small_tile_worker.py`, with LONGALIGN_TEST_ORDERS naming the directory:
 
     swept-PID       made by a worker at its first sweep
     kill            the next sweep removes it and kills its process, half done

@@ -1,6 +1,6 @@
-"""An oracle of its own: scores and end cells by NumPy along antidiagonals, and alignments re-scored.
+"""An independent oracle: scores and end cells by NumPy along anti-diagonals, and re-scored alignments.
 
-It shares no arithmetic with longalign. A cell H[i, j] ends in the i-th query and the j-th target letter.
+It shares no arithmetic with longalign. Paths to the cell H[i, j] use the first i query and j target letters.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _UNREACHABLE = -(1 << 60)
 
 @dataclass(frozen=True)
 class End:
-    """The optimal score and the cell where its alignment ends; all 0 where nothing aligns."""
+    """The optimal score and the end cell of its alignment; all 0 if nothing aligns."""
 
     score: int
     i: int
@@ -27,7 +27,7 @@ class End:
 
 
 def pair_score(a: str, b: str, scoring: Scoring) -> int:
-    """What two upper-case letters score; U is T, and ambiguous letters match nothing."""
+    """The score of two upper-case letters. U equals T, and ambiguous letters match nothing."""
     if scoring.matrix is not None:
         letters = scoring.matrix.letters
         return int(scoring.matrix.scores[letters.index(a)][letters.index(b)])
@@ -40,7 +40,7 @@ def gap_cost(length: int, scoring: Scoring) -> int:
 
 
 def find_end(query: str, target: str, scoring: Scoring, local: bool) -> End:
-    """Of all cells with the optimal score the one with the lowest i + j, then the largest j."""
+    """The end cell: of all cells with the optimal score, that with the lowest i + j, then the largest j."""
     m, n = len(query), len(target)
     if min(m, n) == 0:
         return End(0, 0, 0) if local else End(-gap_cost(m + n, scoring), m, n)
@@ -52,7 +52,8 @@ def find_end(query: str, target: str, scoring: Scoring, local: bool) -> End:
     def outer(length: int) -> int:
         return 0 if local or length == 0 else -int(costs[length])
 
-    # By row i, for the antidiagonals d - 1 and d - 2; E ends in a query letter, F in a target letter.
+    # Indexed by row i: H on the anti-diagonals d - 1 and d - 2, and E and F on d - 1. E is the vertical gap
+    # (a query letter against a gap), F the horizontal one.
     h1, h2, e, f = (np.full(m + 1, _UNREACHABLE, np.int64) for _ in range(4))
     h1[0] = 0
     for d in range(1, m + n + 1):
@@ -77,7 +78,7 @@ def find_end(query: str, target: str, scoring: Scoring, local: bool) -> End:
 
 
 class _Scores:
-    """What the pairs of letters along an antidiagonal score."""
+    """The scores of the letter pairs along an anti-diagonal."""
 
     def __init__(self, query: str, target: str, scoring: Scoring) -> None:
         letters = sorted({*query, *target})
@@ -99,7 +100,7 @@ def _places(text: str, letters: list[str]) -> NDArray[np.intp]:
 
 @dataclass(frozen=True)
 class Path:
-    """What an alignment is worth, and where it ends."""
+    """The score of an alignment, and its end cell."""
 
     score: int
     i: int
@@ -107,7 +108,7 @@ class Path:
 
 
 def follow(query: str, target: str, start: tuple[int, int], cigar: str, scoring: Scoring) -> Path:
-    """Walk a CIGAR of =, X, I and D letter by letter. Raises ValueError where the letters contradict it."""
+    """Re-score a CIGAR of =, X, I and D letter by letter. Raises ValueError if it contradicts the letters."""
     (i, j), score = start, 0
     columns = [(int(length), op) for length, op in re.findall(r"(\d+)(.)", cigar)]
     if "".join(f"{length}{op}" for length, op in columns) != cigar:
@@ -124,7 +125,7 @@ def follow(query: str, target: str, start: tuple[int, int], cigar: str, scoring:
                 raise ValueError(f"{op} for {a} and {b} before ({i}, {j})")
         i, j = i + length, j + length
     if i > len(query) or j > len(target):
-        raise ValueError(f"the alignment ends in ({i}, {j}), outside of the matrix")
+        raise ValueError(f"the alignment ends in ({i}, {j}), outside the DP matrix")
     return Path(score, i, j)
 
 
