@@ -39,6 +39,17 @@ def test_the_recurrence_imports_nothing():
     assert not list(imports(PACKAGE / "model/recurrence.py"))
 
 
+def test_no_code_compares_modes_by_their_words():
+    """It asks a mode for what it needs to know: `model/mode.py` says what a mode is."""
+    words = {"local", "global"}
+    for path in PACKAGE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Compare):
+                compared = (node.left, *node.comparators)
+                texts = {value.value for value in compared if isinstance(value, ast.Constant)}
+                assert not words & texts, f"{path}:{node.lineno}"
+
+
 def test_one_module_imports_the_cuda_package():
     assert importers("numba.cuda") == {"backends/cuda/numba_api.py"}
 

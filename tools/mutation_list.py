@@ -224,14 +224,14 @@ _STORE = (
     Fault(
         "another scoring accepted by a store",
         "longalign/store/manifest.py",
-        "*_scoring_pairs(self.scoring, scoring),",
+        "*_scoring_pairs(self.scoring, asked.scoring),",
         "",
         ("tests/store/test_store.py::test_another_run_is_refused_with_every_field_that_differs",),
     ),
     Fault(
         "changed sequence files accepted by a store",
         "longalign/store/manifest.py",
-        '("target sequence (SHA-256)", self.target.sha256, target.sha256),',
+        '("target sequence (SHA-256)", self.target.sha256, asked.target.sha256),',
         "",
         ("tests/run/test_resume.py::test_a_changed_file_is_refused_and_the_field_named",),
     ),

@@ -19,7 +19,7 @@ from longalign.cli.stdin import refuse_two_stdins
 from longalign.errors import UsageError
 from longalign.fasta import read_sequence
 from longalign.formats.output import STDOUT, open_output
-from longalign.model.mode import MODES
+from longalign.model.mode import LOCAL, MODES
 from longalign.model.scoring import COST_FIELDS, PAIR_FIELDS
 from longalign.phases.problem import Problem
 from longalign.run.cost_model import Cost, format_seconds, format_share
@@ -31,7 +31,7 @@ from longalign.system.threads import processors
 SCHEMA = "longalign.devices/1"
 
 #: Options that only a plan depends on, and what they are if nobody gives them.
-_OF_A_PLAN = {"mode": "local", **dict.fromkeys((*PAIR_FIELDS, *COST_FIELDS, "matrix"))}
+_OF_A_PLAN = {"mode": LOCAL, **dict.fromkeys((*PAIR_FIELDS, *COST_FIELDS, "matrix"))}
 _OF_A_PLAN |= dict.fromkeys(("mem", "store", "store_budget"))
 
 

@@ -13,6 +13,7 @@ from longalign.backends.select import CHOICES
 from longalign.cli.progress import STYLES
 from longalign.formats.output import STDOUT, open_output
 from longalign.formats.registry import describe_formats, format_names
+from longalign.model.mode import LOCAL, MODES
 from longalign.model.scoring import Scoring
 from longalign.system.sizes import parse_size
 
@@ -178,7 +179,7 @@ def _add_scoring(parser: argparse.ArgumentParser, mode: bool = True, defaults: b
     group = parser.add_argument_group("scoring" if defaults else "scoring (default: what the PAF says)")
     if mode:
         group.add_argument(
-            "--mode", choices=("local", "global"), default="local", help="default: local (Smith-Waterman)"
+            "--mode", choices=tuple(MODES), default=LOCAL, help="default: local (Smith-Waterman)"
         )
     usual = Scoring()
     for option, name, metavar, meaning in (

@@ -264,7 +264,7 @@ def _plan(request: Request, resources: Resources) -> Grid:
 
     def fits(grid: Grid) -> bool:
         tile_bytes = _tile_bytes(grid, request, line_bytes)
-        return _most_boundary_cells(grid) <= max_boundary_cells and tile_bytes <= most_bytes
+        return _most_boundary_cells(grid, request.mode) <= max_boundary_cells and tile_bytes <= most_bytes
 
     fewest_cells = 0 if most_bytes == _LARGEST_TILE else _FEWEST_CELLS  # else more memory is of no use
     while not fits(grid := grid_of(shape)):
@@ -408,20 +408,19 @@ def _tile_bytes(grid: Grid, request: Request, line_bytes: int) -> int:
     cell_bytes = line_bytes * request.scoring.difference_bytes
     if request.is_eager:
         cell_bytes = 2 * (BYTES_PER_CELL + BYTES_PER_START)
-    return cell_bytes * _most_boundary_cells(grid)
+    return cell_bytes * _most_boundary_cells(grid, request.mode)
 
 
-def _most_boundary_cells(grid: Grid) -> int:
-    """Boundary cells of a tile, at most."""
+def _most_boundary_cells(grid: Grid, mode: Mode) -> int:
+    """The boundary cells of the tile that has the most of them: the first one or the last one."""
     if grid.cells == 0:
         return 0
-    return max(
-        _lattice_cells(grid, tile) for tile in (grid.tile(0, 0), grid.tile(*(n - 1 for n in grid.shape)))
-    )
+    first, last = grid.tile(0, 0), grid.tile(*(n - 1 for n in grid.shape))
+    return max(_boundary_cells(grid, tile, mode) for tile in (first, last))
 
 
-def _lattice_cells(grid: Grid, tile: Tile) -> int:
-    lines = len(grid.rows_in(tile)), len(grid.cols_in(tile))
+def _boundary_cells(grid: Grid, tile: Tile, mode: Mode) -> int:
+    lines = len(grid.rows_in(tile)), len(grid.cols_kept(tile, mode.needs_last_column))
     return stored_cells(tile.i1 - tile.i0, tile.j1 - tile.j0, *lines)
 
 

@@ -78,6 +78,20 @@ def test_tiles_hold_every_cell_and_every_lattice_line_once(rows, cols):
     assert lattice_cols == list(col_cuts[1:-1])
 
 
+@given(lattices(), lattices())
+def test_the_far_edges_of_the_matrix_are_kept_where_they_are_needed(rows, cols):
+    grid = Grid(rows[0], cols[0], rows[1], cols[1])
+    for tile in grid.tiles():
+        height, width = tile.i1 - tile.i0, tile.j1 - tile.j0
+        for needed in (False, True):
+            row_kept = grid.rows_kept(tile, needed)[-1:] == (height,)
+            col_kept = grid.cols_kept(tile, needed)[-1:] == (width,)
+            assert row_kept == (needed or tile.i1 < grid.rows)
+            assert col_kept == (needed or tile.j1 < grid.cols)
+        assert grid.rows_kept(tile, True) == grid.rows_in(tile)
+        assert grid.cols_kept(tile, False) == grid.cols_in(tile)
+
+
 sides = st.integers(1, 60)
 tile_shapes = st.tuples(st.integers(500, 10**6), st.integers(500, 10**6))
 

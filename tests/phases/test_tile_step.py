@@ -12,8 +12,9 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -26,11 +27,13 @@ from longalign.backends.base import Backend, no_progress
 from longalign.errors import BackendError
 from longalign.events import TileFinished
 from longalign.model.geometry import Grid, Tile
+from longalign.model.mode import GLOBAL, LOCAL, FreeEnds, Mode
 from longalign.phases.lattice import StoreLattice
 from longalign.phases.problem import Problem
 from longalign.phases.tile_step import run_tiles, sweep_tile
 from longalign.run.engines.local import LocalEngine
 from longalign.run.engines.shared_store import SharedStoreEngine, sweep_stored_tile
+from longalign.run.spec import RunSpec
 from longalign.store import DirectoryStore, Manifest, MemoryStore, Store
 from longalign.store.base import DamagedTile, TileRecord
 from longalign.store.deflated import DeflatedArray
@@ -91,6 +94,41 @@ def want() -> list[object]:
     with LocalEngine(lattice, [ReferenceBackend()]) as engine:
         list(run_tiles(lattice, engine))
     return content(lattice.store)
+
+
+# --- far edges
+
+SEMIGLOBAL = Mode("semiglobal", FreeEnds(True, True, True, True))
+
+
+@pytest.mark.parametrize("mode", [LOCAL, GLOBAL, SEMIGLOBAL], ids=str)
+@pytest.mark.parametrize("stored", [False, True])
+def test_the_far_edges_that_a_mode_needs_are_kept(tmp_path, mode, stored):
+    """Also of modes that the program does not offer yet: they need no other lattice, sweep or store."""
+    spec = RunSpec(*PAIR.sequences(), PAIR.scoring, mode)
+    problem = Problem.of(spec.query, spec.target, spec.scoring, mode)
+    whole = problem.sweep_job((GRID.rows,), (GRID.cols,))
+    assert [edge.h.any() for edge in (whole.top, whole.left)] == [mode == GLOBAL] * 2
+    [want] = ReferenceBackend().sweep([whole])
+    with ExitStack() as stack:
+        store: Store = MemoryStore()
+        if stored:
+            new = DirectoryStore.create(tmp_path / "s", spec.manifest(GRID), spec.query, spec.target)
+            store = stack.enter_context(new)
+        lattice = StoreLattice(problem, GRID, store)
+        engine = stack.enter_context(LocalEngine(lattice, [ReferenceBackend()]))
+        assert run_all(lattice, engine) == ALL_TILES
+        if stored:
+            assert [store.check_tile(tile) for tile in GRID.tiles()]
+        last = store.get_tile(GRID.tile(2, 2))
+        assert (last.rows.index[-1:].tolist() == [8]) == mode.needs_last_row
+        assert (last.cols.index[-1:].tolist() == [14]) == mode.needs_last_column
+        if mode.needs_last_row:
+            kept = [lattice.row(GRID.rows, j0, j1).h[1:] for j0, j1 in pairwise(GRID.tile_cols)]
+            assert np.concatenate(kept).tolist() == want.rows[0].h[1:].tolist()
+        if mode.needs_last_column:
+            kept = [lattice.column(GRID.cols, i0, i1).h[1:] for i0, i1 in pairwise(GRID.tile_rows)]
+            assert np.concatenate(kept).tolist() == want.cols[0].h[1:].tolist()
 
 
 # --- threads

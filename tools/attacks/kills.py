@@ -20,8 +20,9 @@ import signal
 import subprocess
 import sys
 import time
+import traceback
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from processes import wait_for_handlers
@@ -44,6 +45,9 @@ _VARIANTS = 12
 _REAL_SHARE = 0.1
 _LONGEST_REAL = 2.5
 
+#: The file beside a store in which runs record why they drop a tile.
+DROPS = "drops"
+
 #: By the name of a tile file: its inode and its time of modification in ns.
 Stamps = dict[str, tuple[int, int]]
 
@@ -60,19 +64,20 @@ class Kills(Attack):
         is_real = rng.random() < _REAL_SHARE
         kills = 0
         stamps: Stamps = {}
+        history: list[str] = []
         for _ in range(rng.randint(1, 3 if is_real else 6)):
             arguments = self._next_run(problem, store, output, rng)
             number = rng.choice(_SIGNALS)
             if is_real:
                 _signal_real_process(arguments, folder, number, rng.uniform(0, _LONGEST_REAL))
             else:
-                _signal_child(
-                    Child(arguments, folder, problem.sizes), arguments, number, rng.uniform(0, seconds)
-                )
+                child = Child(arguments, folder, problem.sizes, partial(_record_drops, folder / DROPS))
+                _signal_child(child, arguments, number, rng.uniform(0, seconds))
             kills += 1
-            stamps = _unchanged_tiles(stamps, store)
+            history.append(f"{arguments[0]} {number.name}")
+            stamps = _unchanged_tiles(stamps, store, history)
         self._finish(problem, store, output, folder, is_real)
-        _unchanged_tiles(stamps, store)
+        _unchanged_tiles(stamps, store, [*history, "the last resume"])
         return kills
 
     def _problem(self, variant: int) -> tuple[Problem, float]:
@@ -148,14 +153,34 @@ def _check(
         ended.check(done, f"{what} that had ended before {number.name}")
 
 
-def _unchanged_tiles(before: Stamps, store: Path) -> Stamps:
+def _record_drops(file: Path) -> None:
+    """Make this process write to a file why it drops a tile."""
+    from longalign.run import damage
+
+    drop = damage._drop
+
+    def recorded(error: Exception, *arguments: object) -> None:
+        with file.open("a") as records:
+            traceback.print_exception(error, file=records)
+        drop(error, *arguments)
+
+    damage._drop = recorded
+
+
+def _unchanged_tiles(before: Stamps, store: Path, history: Sequence[str]) -> Stamps:
     """The present tiles. Raises CaseFailed if a tile of `before` is missing or is another file now."""
     now = {}
     for path in (store / "tiles").glob("r*.h5"):
         status = path.stat()
         now[path.name] = status.st_ino, status.st_mtime_ns
     lost = [name for name, stamp in before.items() if now.get(name) != stamp]
-    expect(not lost, f"finished tiles were lost or computed again: {', '.join(lost[:5])}")
+    records = store.parent / DROPS
+    reason = " | ".join(records.read_text().splitlines()[-4:]) if records.exists() else "no tile was dropped"
+    expect(
+        not lost,
+        f"finished tiles were lost or computed again: {', '.join(lost[:5])}, "
+        f"after {', '.join(history)}: {reason}",
+    )
     return now
 
 
