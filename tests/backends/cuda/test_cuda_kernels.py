@@ -47,7 +47,7 @@ def test_a_kernel_is_not_optimised_again_when_it_is_linked(build):
     "config",
     [
         KernelConfig(local=True, track_best=True, columns=2, block_rows=64, numbers="packed"),
-        KernelConfig(local=False, track_best=False, columns=2, letters="compare"),
+        KernelConfig(local=False, track_best=False, columns=2, letter_scoring="compare"),
     ],
     ids=["packed", "int32"],
 )
@@ -80,7 +80,7 @@ KERNELS = {
     ),
     "profile": (
         lambda: sweep_kernel.build_kernel(
-            KernelConfig(local=False, track_best=False, columns=2, letters="profile")
+            KernelConfig(local=False, track_best=False, columns=2, letter_scoring="profile")
         ),
         sweep_kernel.SIGNATURE,
     ),
