@@ -30,8 +30,9 @@ from longalign.backends.cuda.kernels.sweep import SIGNATURE, build_kernel
 from longalign.backends.cuda.launch import device_memory, start_states, sweep_launch, traceback, worklist
 from longalign.backends.cuda.launch.download import Download
 from longalign.backends.cuda.numba_api import cuda, is_cuda_error, package_version
-from longalign.backends.cuda.planning import kernel_shape
-from longalign.backends.cuda.planning.kernel_shape import Choice, Hardware, Overrides
+from longalign.backends.cuda.planning import cost_model, kernel_shape
+from longalign.backends.cuda.planning.cost_model import Hardware
+from longalign.backends.cuda.planning.kernel_shape import Choice, Overrides
 from longalign.backends.cuda.planning.strips import count_bands, count_strips
 from longalign.errors import BackendError
 from longalign.model.scoring import Scoring
@@ -182,7 +183,7 @@ class CudaBackend:
         config = choice.config
         strips = count_strips(job, config)
         with self._current():
-            resident = kernel_shape.resident_warps(config, self._hardware(), job.scoring.letters)
+            resident = cost_model.resident_warps(config, self._hardware(), job.scoring.letters)
         band_rows = kernel_shape.band_rows([job], config, resident, self._overrides)
         bands = count_bands(len(job.query), config, band_rows)
         return {

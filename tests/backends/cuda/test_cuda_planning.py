@@ -33,8 +33,9 @@ pytest.importorskip("numba_cuda")
 from longalign.backends.cuda.config import KernelConfig
 from longalign.backends.cuda.device.letter_scores import letter_scoring_for
 from longalign.backends.cuda.device.strip_profile import profile_bytes
-from longalign.backends.cuda.planning import edge_pieces, kernel_shape, packed_range
-from longalign.backends.cuda.planning.kernel_shape import Hardware, Overrides, choose
+from longalign.backends.cuda.planning import cost_model, edge_pieces, kernel_shape, packed_range
+from longalign.backends.cuda.planning.cost_model import Hardware
+from longalign.backends.cuda.planning.kernel_shape import Overrides, choose
 
 H200 = Hardware(132, (9, 0))
 AMPERE = Hardware(108, (8, 0))
@@ -115,10 +116,10 @@ def test_an_ambiguous_letter_of_both_sequences_is_found_wherever_it_is(of_target
 
 def test_shared_memory_bounds_the_warps_of_a_profile():
     config = config_of(protein(300, 200), overrides=Overrides(columns=16))
-    without, with_it = (kernel_shape.resident_warps(config, H200, letters) for letters in (0, 32))
+    without, with_it = (cost_model.resident_warps(config, H200, letters) for letters in (0, 32))
     assert with_it < without
-    assert kernel_shape.resident_warps(config, replace(H200, shared_bytes=64 << 10), 32) < with_it
-    assert kernel_shape.resident_warps(config, replace(H200, shared_bytes=1), 32) == config.warps * 132
+    assert cost_model.resident_warps(config, replace(H200, shared_bytes=64 << 10), 32) < with_it
+    assert cost_model.resident_warps(config, replace(H200, shared_bytes=1), 32) == config.warps * 132
 
 
 @pytest.mark.parametrize(("state", "numbers"), [(State.H, "packed"), (State.E, "int32"), (State.F, "int32")])

@@ -24,7 +24,7 @@ from longalign.backends.cuda.config import KernelConfig
 from longalign.backends.cuda.device import work_tables
 from longalign.backends.cuda.device.letter_scores import letter_scoring_for
 from longalign.backends.cuda.launch import device_memory, worklist
-from longalign.backends.cuda.planning import edge_pieces, kernel_shape
+from longalign.backends.cuda.planning import cost_model, edge_pieces, kernel_shape
 from longalign.backends.cuda.planning.strips import ALL_ROWS, count_bands, count_strips
 
 CONFIG = KernelConfig(True, True, columns=2)
@@ -272,7 +272,7 @@ def test_letters_are_scored_in_the_fastest_exact_way():
 @pytest.mark.parametrize("shape", [(1, 1), (10**8, 1), (1, 10**8), (4_600_000, 5_500_000), (10**8, 10**8)])
 @pytest.mark.parametrize("free", [0, 1 << 30, 140 << 30])
 def test_a_tile_is_inside_the_matrix_and_not_too_long(shape, free):
-    rows, cols = kernel_shape.tile_shape(*shape, free, 1, kernel_shape.Hardware(132, (9, 0)))
+    rows, cols = kernel_shape.tile_shape(*shape, free, 1, cost_model.Hardware(132, (9, 0)))
     assert 1 <= rows <= shape[0]
     assert 1 <= cols <= shape[1]
     assert rows * cols <= kernel_shape.TILE_CELLS or rows == 1

@@ -8,16 +8,16 @@ from functools import lru_cache, partial
 from itertools import product
 
 from longalign.backends.base import SweepJob
-from longalign.backends.cuda.config import LANES, KernelConfig, LetterScoring, NumberFormat
+from longalign.backends.cuda.config import KernelConfig, LetterScoring, NumberFormat
 from longalign.backends.cuda.device.letter_scores import (
     STRATEGIES,
     fits_bytes,
-    has_blank_rows,
     letter_scoring_for,
     usual_letter_scoring,
 )
-from longalign.backends.cuda.device.strip_profile import most_warps, profile_bytes, warp_bytes
+from longalign.backends.cuda.device.strip_profile import most_warps
 from longalign.backends.cuda.planning import packed_range
+from longalign.backends.cuda.planning.cost_model import Hardware, expected_seconds
 from longalign.backends.cuda.planning.strips import ALL_ROWS, count_strips
 from longalign.model.geometry import shared_tile_shape
 from longalign.model.scoring import Scoring
@@ -77,18 +77,6 @@ _USUAL = Scoring()
 #: What a tile takes on the device for a letter of either side: the letter, and the boundary beside it with
 #: its tags, or twice above it.
 _BYTES_A_LETTER = 1 + 16
-
-
-@dataclass(frozen=True, slots=True)
-class Hardware:
-    """What a choice depends on."""
-
-    multiprocessors: int
-    compute_capability: tuple[int, int]
-    #: Shared memory of a multiprocessor.
-    shared_bytes: int = 228 << 10
-    #: Cycles of a multiprocessor in a second.
-    clock: float = 1.98e9
 
 
 def shapes_of(numbers: NumberFormat, letter_scoring: LetterScoring, local: bool) -> tuple[Shape, ...]:
@@ -287,83 +275,6 @@ def _strips(
         )
         for config in whole or fitting
     }
-
-
-# The model behind the choice of columns, in cycles. A row of a lane takes so long however few warps there
-# are, and so much of the pipes that the warps of a multiprocessor's quarter share; so do batches. A strip
-# starts when its left neighbour is a `lag` ahead, mostly in partial batches if there are such. Measured on an
-# NVIDIA H200.
-_QUARTERS, _REGISTERS = 4, 65536
-_BLOCK_SHARED = 1 << 10  # shared memory that a block takes beside what it asks for
-_ROW_LATENCY, _COLUMN_LATENCY, _BATCH_LATENCY = 39, 12.2, 1_800
-_NARROW_LATENCY = 28  # by which a row takes less where strips are narrow
-_ROW_ISSUE, _COLUMN_ISSUE, _BATCH_ISSUE = 15, 13, 800
-_ROOMY, _CROWDED_ISSUE = 24, 2  # columns for which there are registers in plenty; more of them take longer
-_PARTIAL, _STRIP_LATENCY = 1.15, 3_800
-
-
-@lru_cache
-def resident_warps(config: KernelConfig, hardware: Hardware, alphabet: int = 0) -> int:
-    """How many warps the device runs at a time: by its registers, and by its shared memory for a matrix of so
-    many letters."""
-    threads = config.warps * LANES
-    blocks = _REGISTERS // (threads * (config.max_registers or _REGISTERS // threads))
-    shared = _BLOCK_SHARED + config.warps * warp_bytes(config) + profile_bytes(config, alphabet)
-    return max(1, min(blocks, hardware.shared_bytes // shared)) * config.warps * hardware.multiprocessors
-
-
-@dataclass(frozen=True, slots=True)
-class _SpeedModel:
-    """What the model says of a kernel on a device.
-
-    `latency` and `issue` are cycles of a row of a lane: by itself, and of the pipes that warps share. A strip
-    starts `lag` rows after its left neighbour, `resident` warps have room at a time.
-    """
-
-    latency: float
-    issue: float
-    lag: float
-    resident: int
-
-
-@lru_cache
-def _speed_model(config: KernelConfig, hardware: Hardware, alphabet: int) -> _SpeedModel:
-    columns, block_rows = config.columns, config.block_rows
-    latency = _ROW_LATENCY + _COLUMN_LATENCY * columns + _BATCH_LATENCY / block_rows
-    issue = _ROW_ISSUE + _COLUMN_ISSUE * columns + _BATCH_ISSUE / block_rows
-    return _SpeedModel(
-        latency - config.narrow * _NARROW_LATENCY,
-        issue + _CROWDED_ISSUE * max(0, columns - _ROOMY),
-        (1 if has_blank_rows(config) else _PARTIAL) * (config.lag + config.prefetch_edge * block_rows),
-        resident_warps(config, hardware, alphabet),
-    )
-
-
-def expected_seconds(
-    rectangles: Sequence[tuple[int, int]], config: KernelConfig, hardware: Hardware, alphabet: int = 0
-) -> float:
-    """How long the kernel will take for rectangles of so many rows and strips each, roughly.
-
-    Of a low rectangle, few strips are under way at a time: each ends soon after it has let the next one
-    start, and how soon it does so is what counts.
-    """
-    speed, lag = _speed_model(config, hardware, alphabet), config.lag
-    strips = [count for _, count in rectangles]
-    under_way = sum([min(count, 1 + rows // lag) for rows, count in rectangles])
-    warps = min(under_way, speed.resident)
-    row = max(speed.latency, -(-warps // (_QUARTERS * hardware.multiprocessors)) * speed.issue)
-    work = sum([rows * count for rows, count in rectangles])
-    start = speed.lag * row + _STRIP_LATENCY
-    busy = work / warps * row + min(max(strips), warps) * start
-    in_turn = [_in_turn(rows, count, config, speed) for rows, count in rectangles if count > warps]
-    return max([busy, *in_turn]) / hardware.clock
-
-
-def _in_turn(rows: int, strips: int, config: KernelConfig, speed: _SpeedModel) -> float:
-    """Cycles until the last strip has swept a rectangle, if each starts when its left neighbour is a lag
-    ahead, or at its end."""
-    lag = min(speed.lag, rows + config.span)  # a strip's last part ends a span after its first
-    return (strips * lag + rows) * speed.latency + strips * _STRIP_LATENCY
 
 
 def band_rows(

@@ -1,0 +1,106 @@
+"""The cost model: how many seconds a kernel is expected to take for rectangles of given sizes.
+
+The unit is a cycle of a multiprocessor. A row of a lane has a latency, which it takes however few warps run,
+and an issue cost, which occupies the pipes that the warps of a multiprocessor's quarter share. A row block
+adds to both. A strip starts when its left neighbour is a `lag` ahead; where parts may not sweep on outside
+the rectangle, most of these rows are in MASKED row blocks, which are slower. The constants were measured on
+an NVIDIA H200.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from longalign.backends.cuda.config import LANES, KernelConfig
+from longalign.backends.cuda.device.letter_scores import has_blank_rows
+from longalign.backends.cuda.device.strip_profile import profile_bytes, warp_bytes
+
+_QUARTERS, _REGISTERS = 4, 65536
+_BLOCK_SHARED = 1 << 10  # shared memory that a block takes beside what it asks for
+_ROW_LATENCY, _COLUMN_LATENCY, _BLOCK_LATENCY = 39, 12.2, 1_800
+_NARROW_LATENCY = 28  # by which a row takes less where strips are narrow
+_ROW_ISSUE, _COLUMN_ISSUE, _BLOCK_ISSUE = 15, 13, 800
+_ROOMY, _CROWDED_ISSUE = 24, 2  # columns for which there are registers in plenty; more of them take longer
+_MASKED_SLOWDOWN, _STRIP_LATENCY = 1.15, 3_800
+
+
+@dataclass(frozen=True, slots=True)
+class Hardware:
+    """The properties of a device that the choice of a kernel depends on."""
+
+    multiprocessors: int
+    compute_capability: tuple[int, int]
+    #: Shared memory of a multiprocessor, in bytes.
+    shared_bytes: int = 228 << 10
+    #: Clock of a multiprocessor, in Hz.
+    clock: float = 1.98e9
+
+
+@lru_cache
+def resident_warps(config: KernelConfig, hardware: Hardware, alphabet: int = 0) -> int:
+    """Warps that the device runs at a time.
+
+    Registers bound them, and so does shared memory for a substitution matrix of `alphabet` letters.
+    """
+    threads = config.warps * LANES
+    blocks = _REGISTERS // (threads * (config.max_registers or _REGISTERS // threads))
+    shared = _BLOCK_SHARED + config.warps * warp_bytes(config) + profile_bytes(config, alphabet)
+    return max(1, min(blocks, hardware.shared_bytes // shared)) * config.warps * hardware.multiprocessors
+
+
+@dataclass(frozen=True, slots=True)
+class _SpeedModel:
+    """A kernel's parameters of the model on one device.
+
+    `latency` is the cycles that a row of a lane takes by itself, `issue` the cycles that it occupies the
+    pipes which warps share. A strip starts `lag` rows after its left neighbour. `resident` warps run at a
+    time.
+    """
+
+    latency: float
+    issue: float
+    lag: float
+    resident: int
+
+
+@lru_cache
+def _speed_model(config: KernelConfig, hardware: Hardware, alphabet: int) -> _SpeedModel:
+    columns, block_rows = config.columns, config.block_rows
+    latency = _ROW_LATENCY + _COLUMN_LATENCY * columns + _BLOCK_LATENCY / block_rows
+    issue = _ROW_ISSUE + _COLUMN_ISSUE * columns + _BLOCK_ISSUE / block_rows
+    return _SpeedModel(
+        latency - config.narrow * _NARROW_LATENCY,
+        issue + _CROWDED_ISSUE * max(0, columns - _ROOMY),
+        (1 if has_blank_rows(config) else _MASKED_SLOWDOWN)
+        * (config.lag + config.prefetch_edge * block_rows),
+        resident_warps(config, hardware, alphabet),
+    )
+
+
+def expected_seconds(
+    rectangles: Sequence[tuple[int, int]], config: KernelConfig, hardware: Hardware, alphabet: int = 0
+) -> float:
+    """Seconds that the kernel is expected to take for `rectangles`, pairs (rows, strips).
+
+    In a low rectangle few strips run at a time: each ends soon after the next one could start. The time from
+    the start of one strip to the start of the next then decides.
+    """
+    speed, lag = _speed_model(config, hardware, alphabet), config.lag
+    strips = [count for _, count in rectangles]
+    under_way = sum([min(count, 1 + rows // lag) for rows, count in rectangles])
+    warps = min(under_way, speed.resident)
+    row = max(speed.latency, -(-warps // (_QUARTERS * hardware.multiprocessors)) * speed.issue)
+    work = sum([rows * count for rows, count in rectangles])
+    start = speed.lag * row + _STRIP_LATENCY
+    busy = work / warps * row + min(max(strips), warps) * start
+    in_turn = [_in_turn(rows, count, config, speed) for rows, count in rectangles if count > warps]
+    return max([busy, *in_turn]) / hardware.clock
+
+
+def _in_turn(rows: int, strips: int, config: KernelConfig, speed: _SpeedModel) -> float:
+    """Cycles until the last strip has swept a rectangle, if each starts when its left neighbour is a lag
+    ahead, or at its end."""
+    lag = min(speed.lag, rows + config.span)  # a strip's last part ends a span after its first
+    return (strips * lag + rows) * speed.latency + strips * _STRIP_LATENCY
