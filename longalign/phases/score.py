@@ -22,7 +22,6 @@ def score(lattice: StoreLattice, engine: Engine, emit: Emit) -> Waypoint:
     with closing(run_tiles(lattice, engine)) as events:
         for event in events:
             emit(event)
-    lattice.store.hurry()
     grid = lattice.grid
     if lattice.problem.mode.ends_anywhere:
         best = best_of([lattice.store.get_tile(tile).best for tile in grid.tiles()])

@@ -84,10 +84,6 @@ class Store(Protocol):
 
     def put_tile(self, tile: Tile, record: TileRecord) -> None: ...
 
-    def hurry(self) -> None:
-        """No more tiles are expected for a while: do not put off writing any. Nothing is waited for."""
-        ...
-
     def get_tile(self, tile: Tile) -> TileRecord:
         """The record; its lines may be read from disk only when a part of them is asked for."""
         ...

@@ -282,9 +282,6 @@ class DirectoryStore:
             for array in (lines.anchors, lines.steps, lines.gaps):
                 array.find()
 
-    def hurry(self) -> None:
-        """A tile is safe as soon as it is put."""
-
     def get_tile(self, tile: Tile) -> TileRecord:
         path = self.tile_path(tile.row, tile.col)
         damaged = partial(DamagedTile, tile.row, tile.col)

@@ -42,9 +42,6 @@ class MemoryStore:
             if self._edges_only and beside in self._tiles:
                 self._tiles[beside] = replace(self._tiles[beside], cols=NO_LINES)
 
-    def hurry(self) -> None:
-        """A tile is there as soon as it is put."""
-
     def get_tile(self, tile: Tile) -> TileRecord:
         return self._tiles[tile.row, tile.col]
 

@@ -1,17 +1,10 @@
-"""A store that writes a tile while the next one is swept, and the last one while phase 2 begins.
-
-What a sweep does before its kernel runs, and what a device waits for, takes turns with writing at Python's
-lock. So a write begins a little later than it could, unless somebody waits for it or hurries it.
-"""
+"""A store that writes a tile while the next one is swept, and the last one while phase 2 begins."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from concurrent.futures import Future
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
-from threading import Event, Lock
-from time import monotonic
+from threading import Condition
 from types import TracebackType
 
 from longalign.model.boundary import BestCell, Waypoint
@@ -20,34 +13,22 @@ from longalign.store.base import Piece, Store, TileRecord
 from longalign.store.tile_writer import TileWriter
 from longalign.system.threads import WorkerThreads
 
-#: Seconds by which a write is put off: with threads at work, a sweep begins in less.
-_HEAD_START = 0.3
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Write:
-    """A tile on its way; `hurry` is set when it is to be put off no longer."""
-
-    key: tuple[int, int]
-    future: Future[None]
-    hurry: Event
-
 
 class WriteBehind:
-    """Hands tiles to one thread, which writes them to `store`; reads them from memory until they are there.
+    """Passes tiles to one thread, which writes them to `store`.
 
-    At most one tile is on its way for each of `devices` that sweep. What writing raises is raised by whatever
-    waits for it next: whoever puts or drops something, or `flush`. Leaving the context waits for what is on
-    its way, and raises what that raises, unless something else has been raised.
+    Until a tile is written, it is read from memory. At most `devices` tiles wait to be written: one for each
+    device that sweeps. If a write fails, `flush` and every later call that stores, drops or reads a tile, or
+    stores a result of phase 2 or 3, raise its error. Leaving the context waits for all writes. It raises the
+    error of a failed write unless the block itself raised one.
     """
 
     def __init__(self, store: Store, devices: int) -> None:
         self._store, self._devices = store, devices
-        self._executor = WorkerThreads(1, "store")
-        self._lock, self._putting = Lock(), Lock()
+        self._thread = WorkerThreads(1, "store")
+        self._changed = Condition()  # guards the two below
+        self._unwritten: dict[tuple[int, int], TileRecord] = {}
         self._error: BaseException | None = None
-        self._writes: list[_Write] = []
-        self._records: dict[tuple[int, int], TileRecord] = {}  # of tiles that are not in `store` yet
 
     def __enter__(self) -> WriteBehind:
         return self
@@ -55,8 +36,7 @@ class WriteBehind:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.hurry()
-        self._executor.shutdown()
+        self._thread.shutdown()
         if error is None:
             self.flush()
 
@@ -64,58 +44,57 @@ class WriteBehind:
         return self._store.open_writer(tile)
 
     def put_tile(self, tile: Tile, record: TileRecord) -> None:
-        key, hurry = (tile.row, tile.col), Event()
-        with self._putting:
-            self._settle(self._devices - 1)
-            with self._lock:
-                self._records[key] = record
-            # Not under the lock, which the write takes: without a thread it is made here.
-            future = self._executor.submit(self._write, tile, record, monotonic() + _HEAD_START, hurry)
-            with self._lock:
-                self._writes.append(_Write(key, future, hurry))
+        key = tile.row, tile.col
+        with self._changed:
+            self._wait_for_room(self._devices - 1)
+            self._unwritten[key] = record
+        try:
+            # Outside of the lock: if the system grants no thread, `submit` itself writes the tile.
+            self._thread.submit(self._write, tile, record)
+        except BaseException:
+            self._forget(key)
+            raise
 
-    def _write(self, tile: Tile, record: TileRecord, begin: float, hurry: Event) -> None:
-        hurry.wait(max(0.0, begin - monotonic()))
-        self._store.put_tile(tile, record)
-        with self._lock:  # the same write: nobody puts a tile twice without dropping it, which waits
-            self._records.pop((tile.row, tile.col), None)
+    def _write(self, tile: Tile, record: TileRecord) -> None:
+        try:
+            self._store.put_tile(tile, record)
+        except BaseException as error:
+            with self._changed:
+                self._error = self._error or error
+            raise
+        finally:
+            self._forget((tile.row, tile.col))
 
-    def hurry(self) -> None:
-        """Put off no longer what is on its way."""
-        with self._lock:
-            for write in self._writes:
-                write.hurry.set()
+    def _forget(self, key: tuple[int, int]) -> None:
+        with self._changed:
+            self._unwritten.pop(key, None)
+            self._changed.notify_all()
 
     def flush(self) -> None:
-        """Wait until all tiles are written. Raises StoreError if one cannot be."""
-        self._settle(0)
+        """Wait until all tiles are written. Raises StoreError if one could not be."""
+        with self._changed:
+            self._wait_for_room(0)
 
-    def _settle(self, most: int) -> None:
-        """Wait until no more than `most` tiles are on their way, the first of them first."""
-        with self._lock:
-            writes = list(self._writes)
-        for number, write in enumerate(writes):
-            if write.future.done() or len(writes) - number > most:
-                write.hurry.set()
-                self._error = self._error or write.future.exception()
-                with self._lock:
-                    if write in self._writes:  # another thread may settle it, too
-                        self._writes.remove(write)
-                    self._records.pop(write.key, None)
-        self._raise_failure()
+    def _wait_for_room(self, most: int) -> None:
+        """Wait until at most `most` tiles are unwritten. The caller holds the lock.
 
-    def _raise_failure(self) -> None:
+        Raises the error of a failed write.
+        """
+        self._changed.wait_for(lambda: len(self._unwritten) <= most)
+        self._raise_error()
+
+    def _raise_error(self) -> None:
         if self._error is not None:
             raise self._error
 
     def has_tile(self, tile: Tile) -> bool:
-        return (tile.row, tile.col) in self._records or self._store.has_tile(tile)
+        return (tile.row, tile.col) in self._unwritten or self._store.has_tile(tile)
 
     def get_tile(self, tile: Tile) -> TileRecord:
-        self._raise_failure()  # rather than that a tile is missing
-        with self._lock:
-            on_its_way = self._records.get((tile.row, tile.col))
-        return self._store.get_tile(tile) if on_its_way is None else on_its_way
+        with self._changed:
+            self._raise_error()  # otherwise a tile that could not be written would seem damaged
+            unwritten = self._unwritten.get((tile.row, tile.col))
+        return self._store.get_tile(tile) if unwritten is None else unwritten
 
     def check_tile(self, tile: Tile) -> BestCell:
         self._raise_failure()
@@ -128,7 +107,7 @@ class WriteBehind:
         self._store.drop_tile(row, col)
 
     def put_path(self, waypoints: Iterable[Waypoint], complete: bool) -> None:
-        self.flush()  # a path leads through tiles that are there
+        self.flush()  # a stored path leads through stored tiles only
         self._store.put_path(waypoints, complete)
 
     def get_path(self) -> tuple[list[Waypoint], bool]:

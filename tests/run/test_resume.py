@@ -226,7 +226,6 @@ def test_phase_2_begins_while_the_last_tile_is_written(tmp_path, answer, monkeyp
         begun.set()
         return stitch(*arguments)
 
-    monkeypatch.setattr("longalign.store.write_behind._HEAD_START", 3600)
     monkeypatch.setattr(DirectoryStore, "put_tile", put_late)
     monkeypatch.setattr(pipeline, "stitch", begin)
     assert result(small_run(tmp_path)) == answer

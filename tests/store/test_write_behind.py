@@ -68,43 +68,28 @@ def test_leaving_waits_for_what_is_on_its_way_whatever_was_raised():
     assert all(store.has_tile(tile) for tile in TILES)
 
 
-def test_a_write_is_put_off_for_as_long_as_nobody_waits_for_it(monkeypatch):
-    monkeypatch.setattr("longalign.store.write_behind._HEAD_START", 3600)
-    store = willing()
-    with WriteBehind(store, devices=1) as behind:
-        behind.put_tile(TILES[0], record(TILES[0]))
-        assert not store.has_tile(TILES[0])
-        behind.put_tile(TILES[1], record(TILES[1]))
-        assert store.has_tile(TILES[0])
-        assert not store.has_tile(TILES[1])
-        behind.flush()
-        assert store.has_tile(TILES[1])
-        behind.put_tile(TILES[2], record(TILES[2]))
-    assert store.has_tile(TILES[2])
-
-
-@pytest.mark.parametrize("hurried", [False, True])
-def test_a_write_that_nobody_waits_for_begins_all_the_same(monkeypatch, hurried):
-    monkeypatch.setattr("longalign.store.write_behind._HEAD_START", 3600 if hurried else 0.01)
+def test_a_write_begins_at_once_and_then_nothing_is_kept_in_memory():
     store = Slow()
     with WriteBehind(store, devices=1) as behind:
         behind.put_tile(TILES[0], record(TILES[0]))
-        if hurried:
-            behind.hurry()
-        [write] = behind._writes
+        assert behind._unwritten
         store.may_write.set()
-        assert write.future.result(timeout=60) is None
+        behind.flush()
         assert store.has_tile(TILES[0])
-        assert not behind._records  # nothing is kept in memory any longer
+        assert not behind._unwritten
 
 
-def test_a_path_is_stored_when_the_tiles_are(monkeypatch):
-    monkeypatch.setattr("longalign.store.write_behind._HEAD_START", 3600)
-    store = willing()
-    with WriteBehind(store, devices=1) as behind:
+def test_a_path_is_stored_when_the_tiles_are():
+    store = Slow()
+    with WriteBehind(store, devices=1) as behind, ThreadPoolExecutor(1) as stitching:
         behind.put_tile(TILES[0], record(TILES[0]))
-        behind.put_path([Waypoint(1, 1, State.H, 0)], complete=True)
+        stored = stitching.submit(behind.put_path, [Waypoint(1, 1, State.H, 0)], complete=True)
+        wait([stored], 0.2)
+        assert store.get_path() == ([], False)
+        store.may_write.set()
+        assert stored.result(60) is None
         assert store.has_tile(TILES[0])
+        assert store.get_path()[1]
 
 
 def test_there_is_no_path_through_tiles_that_cannot_be_written():
@@ -114,26 +99,6 @@ def test_there_is_no_path_through_tiles_that_cannot_be_written():
     with pytest.raises(StoreError, match="disk full at 0"):
         behind.put_path([Waypoint(1, 1, State.H, 0)], complete=True)
     assert store.get_path() == ([], False)
-
-
-def test_head_starts_of_several_devices_do_not_add_up(monkeypatch):
-    waits, now = [], iter([100.0, 100.0, 100.0, 103.0, 112.0, 130.0])
-
-    class Hurry(Event):
-        def wait(self, timeout=None):
-            waits.append(timeout)
-
-    monkeypatch.setattr("longalign.store.write_behind._HEAD_START", 10)
-    monkeypatch.setattr("longalign.store.write_behind.monotonic", lambda: next(now))
-    monkeypatch.setattr("longalign.store.write_behind.Event", Hurry)
-    store, begin = Slow(), Event()
-    with WriteBehind(store, devices=3) as behind:
-        behind._executor.submit(begin.wait)  # what the writing thread is busy with
-        for tile in TILES:
-            behind.put_tile(tile, record(tile))
-        begin.set()
-        store.may_write.set()
-    assert waits == [7, 0, 0]
 
 
 def test_one_tile_a_device_is_on_its_way():
@@ -149,7 +114,7 @@ def test_several_devices_have_no_more_than_one_tile_each_on_its_way():
     with WriteBehind(store, devices=2) as behind, ThreadPoolExecutor(3) as sweeping:
         puts = [sweeping.submit(behind.put_tile, tile, record(tile)) for tile in TILES]
         done, _ = wait(puts, 0.2)
-        assert len(done) == len(behind._records) == 2
+        assert len(done) == len(behind._unwritten) == 2
         store.may_write.set()
 
 
