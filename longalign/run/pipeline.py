@@ -13,8 +13,19 @@ from typing import TYPE_CHECKING, Literal, TypeVar
 
 from longalign._version import __version__
 from longalign.backends.base import Backend, Workers
+from longalign.backends.compilation import compiles_reported
+from longalign.backends.compile_processes import path_kernels_compiled
 from longalign.errors import InternalError, StoreError, UsageError
-from longalign.events import Advanced, Emit, Event, Notice, PhaseFinished, PhaseStarted, ignore
+from longalign.events import (
+    Advanced,
+    CompileFinished,
+    Emit,
+    Event,
+    Notice,
+    PhaseFinished,
+    PhaseStarted,
+    ignore,
+)
 from longalign.model.alignment import Alignment, Mode
 from longalign.model.boundary import BestCell, Waypoint
 from longalign.model.geometry import Grid
@@ -51,7 +62,8 @@ _MOST_TIMES_MISSING = 10
 class Outcome:
     """What a run found: where the best alignment ends, the alignment if asked for, and what it took.
 
-    `end` is in boundary indices of query and target; `phases` are those that ran in this process.
+    `end` is in boundary indices of query and target; `phases` are those that ran in this process. The run
+    waited `compile_seconds` for the compiler; no phase counts them.
     """
 
     query: Sequence
@@ -62,6 +74,7 @@ class Outcome:
     alignment: Alignment | None
     phases: tuple[PhaseFinished, ...]
     backend: dict[str, str]
+    compile_seconds: float = 0.0
 
     @property
     def is_empty(self) -> bool:
@@ -268,11 +281,17 @@ def _run(
 ) -> Outcome:
     scoring, backend = lattice.problem.scoring, resources.backends[0]
     recorder = Recorder(emit)
-    with open_engine as engine:
+    expected = _phase_1_seconds(lattice, resources) if command == "align" else 0.0
+    with (
+        compiles_reported(recorder),
+        path_kernels_compiled(backend, scoring, mode == "local", expected) as wait_for_path_kernels,
+        open_engine as engine,
+    ):
         find_end = partial(_score, lattice, engine, recorder)
         end = _mending(find_end, lattice.store, recorder)
         alignment = None
         if command == "align":
+            wait_for_path_kernels()
             path = _mending(lambda: _stitch(lattice, find_end(), backend, recorder), lattice.store, recorder)
             piece = _recompute(lattice, path, resources, recorder)
             start = path[-1]
@@ -280,7 +299,21 @@ def _run(
                 query, target, scoring, mode, end.value, (start.i, start.j), piece.ops, piece.lengths
             )
             alignment.check()
-    return Outcome(query, target, scoring, mode, end, alignment, tuple(recorder.finished), backend.describe())
+    return Outcome(
+        query, target, scoring, mode, end, alignment, tuple(recorder.finished), backend.describe(),
+        recorder.compile_seconds,
+    )  # fmt: skip
+
+
+def _phase_1_seconds(lattice: StoreLattice, resources: Resources) -> float:
+    """About how long the devices take for the tiles that are missing."""
+    problem, grid, backend = lattice.problem, lattice.grid, resources.backends[0]
+    missing = sum(tile.cells for tile in grid.tiles() if not lattice.store.has_tile(tile))
+    if missing == 0:
+        return 0.0
+    size = len(problem.query), len(problem.target)
+    whole = backend.sweep_seconds(*size, problem.scoring, problem.is_local)
+    return whole * missing / grid.cells / len(resources.backends)
 
 
 def _score(lattice: StoreLattice, engine: Engine, recorder: Recorder) -> Waypoint:
@@ -352,12 +385,15 @@ class Recorder:
 
     def __init__(self, emit: Emit) -> None:
         self.finished: list[PhaseFinished] = []
+        self.compile_seconds = 0.0
         self._emit = emit
         self._cells = 0
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, Advanced):
             self._cells += event.cells
+        elif isinstance(event, CompileFinished):
+            self.compile_seconds += event.seconds
         self._emit(event)
 
     def advance(self, cells: int) -> None:
@@ -369,11 +405,15 @@ class Recorder:
 
     @contextmanager
     def phase(self, name: str, cells: int | None = None, done: int = 0) -> Iterator[None]:
-        """Time a phase of `cells` cells (None: not known before), `done` of which are there already."""
-        self._cells, started = 0, perf_counter()
+        """Time a phase of `cells` cells (None: not known before), `done` of which are there already.
+
+        Seconds for which the phase waits for the compiler are not counted.
+        """
+        self._cells, started, compiled_before = 0, perf_counter(), self.compile_seconds
         self._emit(PhaseStarted(name, cells, done))
         yield
-        event = PhaseFinished(name, self._cells, perf_counter() - started)
+        compiling = self.compile_seconds - compiled_before
+        event = PhaseFinished(name, self._cells, max(0.0, perf_counter() - started - compiling))
         self.finished.append(event)
         self._emit(event)
 
