@@ -97,10 +97,10 @@ class WriteBehind:
         return self._store.get_tile(tile) if unwritten is None else unwritten
 
     def check_tile(self, tile: Tile) -> BestCell:
-        self._raise_failure()
-        with self._lock:
-            waiting = self._records.get((tile.row, tile.col))
-        return self._store.check_tile(tile) if waiting is None else waiting.best
+        with self._changed:
+            self._raise_error()
+            unwritten = self._unwritten.get((tile.row, tile.col))
+        return self._store.check_tile(tile) if unwritten is None else unwritten.best
 
     def drop_tile(self, row: int, col: int) -> None:
         self.flush()
