@@ -1,15 +1,15 @@
-"""Speed of the CPU sweep, beside parasail on the same pairs, and what the first call costs.
+"""Time the CPU sweep, parasail on the same pairs, and the first call of a process.
 
 Sweeps whole matrices in local mode, with the end cell tracked and the bottom row and the right column
 returned, on pairs of random DNA and on pairs that differ in 3 % of their letters. Each repeat runs every
-contender once, so that a change in the machine's load meets all of them. parasail computes the score
-and the end cell, with 32-bit numbers, on one core.
+contender once: a change of the machine's load then affects all of them. parasail computes the score and the
+end cell with 32-bit numbers on one core.
 
     python experiments/cpu_sweep.py --lengths 20000          a quick look
     python experiments/cpu_sweep.py --cpu-name haswell       as compiled for a processor with AVX2 only
     python experiments/cpu_sweep.py --first-call             seconds until a 16 kbp pair is swept
     python experiments/cpu_sweep.py --out experiments/results/cpu_sweep.json
-                                                             all of it, on this processor, and kept
+                                                             everything, with a report
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from longalign.model.boundary import State, entry_edges, local_edges
 from longalign.model.scoring import Scoring
 
 SCORING = Scoring(match=1, mismatch=-3, gap_open=3, gap_extend=2)
-WIDTHS = (8, 16)  # the kernels that a back end uses once it has swept a few thousand million cells
+WIDTHS = (8, 16)  # the kernels that a back end uses after a few 10^9 cells
 MITOCHONDRION = 16_569
 
 
@@ -64,7 +64,7 @@ def whole_matrix(query: Codes, target: Codes) -> SweepJob:
 
 
 def parasail_sweep(query: Codes, target: Codes) -> Callable[[], int]:
-    """parasail charges a gap (first letter, each further letter); its score must equal ours."""
+    """A parasail sweep. parasail charges the first gap letter open + extend; the scores must be equal."""
     import parasail
 
     matrix = parasail.matrix_create("ACGT", SCORING.match, SCORING.mismatch)
@@ -79,7 +79,7 @@ def cpu_sweep(job: SweepJob, threads: int) -> Callable[[], int]:
 
 
 def small_jobs(length: int, local: bool, threads: int) -> tuple[int, Callable[[], object]]:
-    """Many squares in one call, as the later phases ask for them; returns their cells as well."""
+    """A call with many squares, as phases 2 and 3 make them, and the number of its cells."""
     rng = np.random.default_rng(length)
     jobs = []
     for _ in range(max(8, 30_000_000 // length**2)):
@@ -93,7 +93,7 @@ def small_jobs(length: int, local: bool, threads: int) -> tuple[int, Callable[[]
 
 
 def time_all(contenders: dict[str, Callable[[], object]], repeats: int) -> dict[str, list[float]]:
-    """Seconds of each contender in each repeat; the contenders take turns."""
+    """Seconds of each contender in each repeat; every repeat runs all contenders."""
     seconds: dict[str, list[float]] = {name: [] for name in contenders}
     for _ in range(repeats):
         for name, run in contenders.items():
@@ -171,7 +171,7 @@ def measure_first_call() -> dict[str, dict[str, float]]:
 
 
 def circumstances() -> dict[str, object]:
-    """What a reader needs to know about the numbers, beside the machine."""
+    """The circumstances of the measurement: load, scoring and back end."""
     return {
         "load": [round(load, 2) for load in os.getloadavg()],
         "scoring": f"match {SCORING.match}, mismatch {SCORING.mismatch}, {SCORING.convention}",

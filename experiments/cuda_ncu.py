@@ -1,11 +1,10 @@
-"""What limits the sweep on a GPU, by its own counters, as Nsight Compute reads them: pipes, issue, what warps
-wait for.
+"""Read the hardware counters of the GPU sweep with Nsight Compute: pipes, issue slots and causes of stalls.
 
     python experiments/cuda_ncu.py [--rows 1000000] [--columns 24] [--strips 1056] [--out FILE]
 
-Sweeps one rectangle of random letters, so many full strips wide (as many as an H200 has warps at a time), and
-lets `ncu` watch the kernel, which it runs several times to read all counters, at whatever clock the device
-has. Exits with 2 where there is no `ncu`.
+Sweeps one rectangle of random letters that is STRIPS full strips wide (by default one per resident warp of an
+H200) under `ncu`, which replays the kernel several times to read all counters. The clock is not fixed. Exits
+with 2 if `ncu` is not installed.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ def main() -> int:
         return 0
     profiler = shutil.which("ncu")
     if profiler is None:
-        print("there is no ncu here", file=sys.stderr)
+        print("ncu is not installed", file=sys.stderr)
         return NO_PROFILER
     command = [
         profiler, "--csv", "--page", "details", "--clock-control", "none", "--kernel-name", "regex:sweep",
@@ -72,7 +71,7 @@ def _parse() -> argparse.Namespace:
 
 
 def sweep(rows: int, columns: int, strips: int) -> None:
-    """The work to be watched, in a process of its own."""
+    """The profiled work, which runs in a child process."""
     backend = CudaBackend(columns=columns)
     rng = np.random.default_rng(0)
     query, few = rng.integers(0, 4, (2, rows), np.uint8)
@@ -82,7 +81,7 @@ def sweep(rows: int, columns: int, strips: int) -> None:
 
 
 def read(printed: str) -> dict[str, dict[str, str]]:
-    """Counters by section and name, with their units, from what `ncu --csv --page details` prints."""
+    """Counters with units, by section and name, from the output of `ncu --csv --page details`."""
     table = printed[max(printed.find('"ID"'), 0) :]
     counters: dict[str, dict[str, str]] = {}
     for row in csv.DictReader(io.StringIO(table)):

@@ -5,16 +5,17 @@
                                      [--registers 128]
                                      [--repeats 3] [--lattice-of chlamydia] [--starts] [--out FILE]
 
-DIR holds NAME.fa.gz files. A time is that of a whole `CudaBackend.sweep` call, transfers included, after
-the kernel has been compiled, and beside it that of the kernel alone; the median of the repeats counts.
-GCUPS are query x target letters by seconds. The time of a lattice is that until all of it is packed.
-`device_bytes` is what the process then holds of the device's memory: the most that any pair so far took.
-`--columns` lists columns of a part of a strip to try, 0 being what the back end chooses by itself; for the
-other ways to sweep see `longalign.backends.cuda.config`. With `--starts` comes what startup.py measures.
+DIR holds NAME.fa.gz files. Two times are reported, each the median of the repeats: that of a whole
+`CudaBackend.sweep` call after compilation, with its transfers, and that of the kernel alone. GCUPS are query
+times target letters per second / 10^9. The time of a sweep with a lattice ends when the whole lattice is
+packed. `device_bytes` is the device memory that the process then holds, which is the largest need of any pair
+so far. `--columns` lists the columns per lane to try; 0 leaves the choice to the back end. The other options
+of the kernel are described in `longalign.backends.cuda.config`. `--starts` adds the measurements of
+startup.py.
 
-The pair "ceiling" is one rectangle for every warp that fits on an H200, so that no strip waits for another:
-what the inner loop can do. The pair "protein" is scored by BLOSUM62, a gap of k letters costing 10 + k. What
-is right for the lopsided pairs, the CPU back end says.
+The pair "ceiling" is one rectangle per resident warp of an H200. No strip waits for another, which shows the
+speed of the inner loop. The pair "protein" is scored by BLOSUM62, with gap costs of 10 + k. The expected
+results of the lopsided pairs come from the CPU back end.
 """
 
 from __future__ import annotations
@@ -43,14 +44,14 @@ from longalign.model.substitution_matrix import SubstitutionMatrix
 from longalign.store.codec import Packer
 
 LATTICE_LINES = 64
-LONG_CELLS = 10**11  # a small part of them is swept first
+LONG_CELLS = 10**11  # above this, a small part is swept to load the kernel
 QUERY_N, TARGET_N = 4, 5
 LARGE_SCORES = Scoring(match=500, mismatch=-400, gap_open=1000, gap_extend=300)
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two FASTA files and the best local cell under the default scoring, from other programs."""
+    """Two FASTA files, and the end cell under the default scoring as other programs found it."""
 
     query: str
     target: str
@@ -95,7 +96,7 @@ def runs_of_n(_: Path) -> list[SweepJob]:
 
 
 def independent_strips(_: Path) -> list[SweepJob]:
-    """As many rectangles as warps fit on 132 multiprocessors, each a few full strips wide."""
+    """One rectangle per resident warp of 132 multiprocessors, each a few full strips wide."""
     rng = np.random.default_rng(2)
     query, target = rng.integers(0, 4, 50_000, np.uint8), rng.integers(0, 4, 6_144, np.uint8)
     return [whole(query, target)] * (132 * 16)
@@ -118,7 +119,7 @@ def proteins(_: Path) -> list[SweepJob]:
 
 
 def lopsided(rows: int, cols: int) -> Callable[[Path], list[SweepJob]]:
-    """So many query letters, found with errors in the middle of so many target letters."""
+    """A random query of `rows` letters, and a target of `cols` letters with a mutated copy in its middle."""
 
     def make(_: Path) -> list[SweepJob]:
         rng = np.random.default_rng(4)
@@ -131,7 +132,7 @@ def lopsided(rows: int, cols: int) -> Callable[[Path], list[SweepJob]]:
     return make
 
 
-#: Pairs for which the CPU back end says what is right.
+#: Pairs whose expected result comes from the CPU back end: rows and columns.
 LOPSIDED = {
     "one_row": (1, 10_000_000),
     "flat": (200, 50_000_000),
@@ -193,8 +194,8 @@ def measure(name: str, columns: int, options: argparse.Namespace, lattice: bool)
     choice = _chosen(options, columns).choices(jobs)[0]
     backend = _chosen(options, choice.config.columns)
     started = time.perf_counter()
-    # The first call compiles the kernel and loads it: where it would take long, small work will do, if that
-    # can be given the same one.
+    # The first call compiles and loads the kernel. For long sweeps a small job does that, if it uses the same
+    # kernel.
     small = _small(jobs[0]) if sum(job.cells for job in jobs) > LONG_CELLS else jobs
     backend.sweep(small if backend.choices(small)[0].config == choice.config else jobs)
     compilation = time.perf_counter() - started
@@ -202,7 +203,7 @@ def measure(name: str, columns: int, options: argparse.Namespace, lattice: bool)
     seconds, kernel_seconds, work = [], [], jobs
     for _ in range(options.repeats):
         kernel_before = backend.kernel_seconds
-        work = jobs  # gives back the memory of what was packed before, which takes its time
+        work = jobs  # frees the packed boundaries of the previous repeat before the clock starts
         started = time.perf_counter()
         work = [_packing(job) for job in jobs] if lattice else jobs
         swept = backend.sweep(work)[0]
@@ -227,7 +228,7 @@ def measure(name: str, columns: int, options: argparse.Namespace, lattice: bool)
 
 
 def _packing(job: SweepJob) -> SweepJob:
-    """The job with its boundaries packed while they come, as those of a tile that stays in memory."""
+    """The job with sinks that pack its boundaries as they arrive, as for a tile in memory."""
     rows = Packer(job.rows, job.left.h_at(job.rows), len(job.target))
     cols = Packer(job.cols, job.top.h_at(job.cols), len(job.query))
     return replace(job, sinks=Sinks(rows, cols))
@@ -241,7 +242,7 @@ def _small(job: SweepJob) -> list[SweepJob]:
 
 @cache
 def read_jobs(name: str, genomes: Path) -> list[SweepJob]:
-    """The rectangles to sweep for a pair: most often one, the whole matrix."""
+    """The rectangles to sweep for a pair: usually one, the whole DP matrix."""
     if name in MADE:
         return MADE[name](genomes)
     pair = PAIRS[name]
@@ -254,7 +255,7 @@ def read_jobs(name: str, genomes: Path) -> list[SweepJob]:
 
 
 def whole(query: np.ndarray, target: np.ndarray) -> SweepJob:
-    """The whole matrix in local mode: only the best cell is wanted."""
+    """The whole DP matrix in local mode, for its best cell only."""
     return SweepJob(query, target, Scoring(), *local_edges(len(query), len(target)), True)
 
 
@@ -269,7 +270,7 @@ def read_codes(file: Path, ambiguous: int) -> np.ndarray:
 
 
 def _with_lattice(job: SweepJob) -> SweepJob:
-    """The job with lines where a local run would plan them."""
+    """The job with the lattice lines that a local run would plan."""
     rows, cols = len(job.query), len(job.target)
     strip_width = CudaBackend().strip_width(rows, cols)
     return replace(job, rows=_lines(rows), cols=_lines(cols, strip_width))
@@ -281,7 +282,7 @@ def _lines(length: int, wide_step: int = LINE_STEP) -> tuple[int, ...]:
 
 
 def _chosen(options: argparse.Namespace, columns: int) -> CudaBackend:
-    """A back end with the choices of the command line; `columns` 0 leaves these to it."""
+    """A back end with the kernel options of the command line; `columns` 0 leaves them to the back end."""
     return _backend(
         numbers=options.numbers, columns=columns or None, block_rows=options.block_rows, warps=options.warps,
         max_registers=options.registers,

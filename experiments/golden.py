@@ -1,13 +1,13 @@
-"""Align pairs of known score with the command line, and check score, end cell and every alignment.
+"""Align pairs of known score with the command line; check scores, end cells and alignments.
 
     python experiments/golden.py --genomes DIR [--golden FILE] [--backend auto] [--threads N]
                                  [--shortest 0] [--longest 1200000] [--command align] [--out FILE]
 
 DIR holds NAME.fa.gz files; FILE (default: DIR/GOLDEN.tsv) has a row for each pair, mode and scoring, with
-the score and the 1-based end of query and target. The score of a row may be higher than what longalign finds
-where its `ambiguous_rule` says that letters were compared as bytes: N against N was a match there.
+the score and the 1-based end of query and target. If the `ambiguous_rule` of a row says that letters were
+compared as bytes, N against N was a match, and its score may be higher than that of longalign.
 
-Each pair is a whole `longalign` process, as a user runs it: wall time includes start and compilation.
+Each pair is aligned by a whole `longalign` process, so the wall time includes start-up and compilation.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from scripts import run_script
 
 from longalign import read_sequence
 
-#: In `ambiguous_rule`, where N against N was a match.
+#: The words of an `ambiguous_rule` under which N against N was a match.
 COMPARED_AS_BYTES = "compared as bytes"
 
-#: The letters N of a query that was compared so: no alignment has more columns of N against N.
+#: The number of letters N in such a query, which bounds the columns of N against N.
 QUERY_NS = {"human_chr22_epo_concat": 18}
 
 
@@ -49,7 +49,7 @@ def main() -> int:
         how = {"command": options.command, "backend": options.backend, "threads": options.threads}
         save_report(options.out, **how, pairs=results)
     wrong = [result for result in results if not result["ok"]]
-    print(f"{len(results) - len(wrong)} of {len(results)} pairs as they should be")
+    print(f"{len(results) - len(wrong)} of {len(results)} pairs have the known result")
     return 1 if wrong or not results else 0
 
 

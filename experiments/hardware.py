@@ -1,4 +1,4 @@
-"""What every result is measured on: hardware, versions, date, commit."""
+"""The circumstances that every report states: hardware, versions, date and commit."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def describe_machine() -> dict[str, object]:
     """JSON-ready facts about this machine and checkout."""
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d"),
-        # A copy of a checkout, without its history or with another one, is told which commit it is.
+        # LONGALIGN_COMMIT names the commit of a copy that lacks the history of its checkout.
         "commit": os.environ.get("LONGALIGN_COMMIT") or _commit(Path(__file__).parent),
         "cpu": _cpu(),
         "processors": processors(),
@@ -32,16 +32,17 @@ def describe_machine() -> dict[str, object]:
 
 
 def save_report(file: Path | None, **measured: object) -> None:
-    """Write what was measured as JSON, with the facts about this machine, if there is a file to write to."""
+    """Write measurements as JSON, with the facts about this machine, unless `file` is None."""
     if file is not None:
         file.parent.mkdir(parents=True, exist_ok=True)
         file.write_text(json.dumps({**describe_machine(), **measured}, indent=2) + "\n")
 
 
 class DeviceMemory:
-    """Watches how much memory of the first GPU is in use; without `nvidia-smi` it sees nothing.
+    """Samples the memory in use on the first GPU with `nvidia-smi`.
 
-    Use it as a context manager around a run; then `peak` is bytes above those in use before, or None.
+    Use it as a context manager around a run. `peak` is then the largest increase in bytes; it is None without
+    `nvidia-smi`.
     """
 
     def __init__(self, every_seconds: float = 0.1) -> None:
@@ -70,9 +71,9 @@ def device_memory_used() -> int | None:
 
 
 def _commit(experiments: Path) -> str | None:
-    """The commit of the checkout that a folder of experiments lies in, and whether files differ from it.
+    """The commit of the checkout that contains a folder of experiments; "-dirty" if tracked files differ.
 
-    Results do not count: a run that writes them where they are kept would make itself out to be dirty.
+    Changes in `results` are ignored, as scripts write their reports there.
     """
     git = ("git", "-C", str(experiments))
     commit = _output(*git, "describe", "--always", "--exclude=*")
@@ -96,7 +97,7 @@ def _version(name: str) -> str | None:
         return None
 
 
-#: By these git tells its hooks where their repository is, which may be another one.
+#: Variables by which git names a repository to its hooks; it may be another one than ours.
 _OF_HOOKS = {"GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE"}
 
 

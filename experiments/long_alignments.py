@@ -1,12 +1,12 @@
-"""How long an alignment of two chromosomes takes once its path is known: to make, check, write and verify it.
+"""Time what follows the search for a path of chromosome length: build, check, write and verify an alignment.
 
     python experiments/long_alignments.py [--columns 20000000] [--runs 1000000] [--repeats 3] [--out FILE]
 
-The alignment is made up: random letters with substitutions, insertions and deletions of a few letters each,
-so that it has about that many runs of =, X, I and D. In each repeat the runs of letter pairs are split by the
-letters into = and X (build), the alignment is scored again and its CIGAR held against the letters (check), it
-is written as PAF (write), and PAF and FASTA are read and compared as `longalign verify` does (verify).
-Seconds are the best of the repeats.
+The alignment is synthetic: random letters with substitutions, insertions and deletions of a few letters each,
+with about RUNS runs of =, X, I and D. The steps of a repeat are: split the runs of letter pairs into = and X
+(build), re-score the alignment and compare its CIGAR with the letters (check), write it as PAF (write), and
+read and compare PAF and FASTA as `longalign verify` does (verify). The least seconds of the repeats are
+reported.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _LETTERS = np.frombuffer(b"ACGT", np.uint8)
 
 def main() -> int:
     options = _parse()
-    codes, ops, lengths = _made_up(options.columns, options.runs)
+    codes, ops, lengths = _synthetic(options.columns, options.runs)
     pairs = np.isin(ops, (Op.MATCH, Op.MISMATCH))
     runs = np.where(pairs, Op.DIAGONAL, ops), lengths
     with tempfile.TemporaryDirectory() as folder:
@@ -61,7 +61,7 @@ def _parse() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _made_up(columns: int, runs: int) -> tuple[dict[str, Codes], np.ndarray, np.ndarray]:
+def _synthetic(columns: int, runs: int) -> tuple[dict[str, Codes], np.ndarray, np.ndarray]:
     query, target, ops, lengths = edited(columns, runs // 2, np.random.default_rng(0))
     return {"query": query, "target": target}, ops, lengths
 

@@ -1,16 +1,16 @@
-"""Time whole alignments, phase by phase, in a process that has aligned before, and see what they take.
+"""Time whole alignments, phase by phase, in a process that has loaded its kernels, and measure their memory.
 
     python experiments/phases.py --genomes DIR [--pairs chlamydia ecoli ...] [--backend auto] [--repeats 3]
                                  [--after PAIR] [--store-in DIR] [--with-score] [--out FILE]
 
-DIR holds NAME.fa.gz files. Each pair has a process of its own, which runs the `longalign align` command once
-to load its kernels, and then as often as asked; the median counts. Where that takes too long, another pair
-may be aligned first, and the first run counts: `--after ecoli --repeats 0`. `seconds` are those from the
-command to the PAF file, the reading of the FASTA files included, the start of Python not. With `--store-in`
-boundaries go to a store there. Beside the times: peak host memory of the process, peak device memory while it
-ran, and bytes a boundary cell of the store. Known scores are checked, and every alignment by
-`longalign verify`. `--with-score` runs `longalign score`, which keeps no lattice, in turn with `align`:
-`lattice_share` is what the lattice, and its file if there is a store, cost phase 1.
+DIR holds NAME.fa.gz files. Each pair has its own process, which runs `longalign align` once to load the
+kernels and then REPEATS times; medians are reported. For a pair that takes too long, align another pair first
+and count the first run: `--after ecoli --repeats 0`. `seconds` are those from the command to the PAF file;
+they include the reading of the FASTA files, but not the start of Python. With `--store-in` the boundaries go
+to a store in that folder. Also reported: the peak host memory of the process, the peak device memory, and the
+bytes per boundary cell of the store. Known scores are checked, and every alignment is checked by `longalign
+verify`. `--with-score` alternates with `longalign score`, which keeps no lattice: `lattice_share` is the
+share of time that the lattice, with its files if there is a store, adds to phase 1.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def _parse() -> argparse.Namespace:
 
 
 def measure(name: str, options: argparse.Namespace) -> dict[str, object]:
-    """What one pair takes; run in a process of its own."""
+    """Time and memory of one pair. Runs in a child process."""
     pair = PAIRS[name]
     with tempfile.TemporaryDirectory() as folder:
         paf, summary = Path(folder, "out.paf"), Path(folder, "summary.json")
@@ -107,7 +107,7 @@ def measure(name: str, options: argparse.Namespace) -> dict[str, object]:
 
 
 def _load_kernels(options: argparse.Namespace) -> None:
-    """Align the pair that is to come first."""
+    """Align the pair of `--after`, which loads the kernels."""
     pair = PAIRS[options.after]
     with tempfile.TemporaryDirectory() as folder:
         if longalign(_command(pair, options, Path(folder, "out.paf"))):
@@ -115,7 +115,7 @@ def _load_kernels(options: argparse.Namespace) -> None:
 
 
 def _score_seconds(pair: Pair, options: argparse.Namespace, summary: Path) -> float:
-    """What phase 1 takes where only the score is wanted."""
+    """The seconds of phase 1 of `longalign score`."""
     _, *rest = _command(pair, options, summary.with_suffix(".txt"))
     if longalign(["score", *rest, "--json", str(summary)]):
         sys.exit("not scored")
@@ -132,7 +132,7 @@ def _command(pair: Pair, options: argparse.Namespace, output: Path) -> list[str]
 
 
 def _median_phases(runs: list[list[dict[str, object]]]) -> dict[str, float]:
-    """Median seconds of each phase, and the share of phases 2 and 3 of phase 1."""
+    """Median seconds of each phase, and the ratio of phases 2 and 3 to phase 1."""
     phases = {
         phase["name"]: statistics.median(run[k]["seconds"] for run in runs) for k, phase in enumerate(runs[0])
     }
@@ -140,7 +140,7 @@ def _median_phases(runs: list[list[dict[str, object]]]) -> dict[str, float]:
 
 
 def _bytes_a_cell(path: Path) -> float:
-    """Bytes of the files of tiles, for each boundary cell that they hold."""
+    """Bytes of the tile files per boundary cell."""
     with DirectoryStore.open(path) as store:
         records = [store.get_tile(tile) for tile in store.manifest.grid.tiles()]
         cells = sum(lines.steps[:].size for record in records for lines in (record.rows, record.cols))

@@ -1,4 +1,4 @@
-"""What the scripts share: where genomes are found, and that what a user can cause ends them with a line."""
+"""Helpers of the scripts: find genomes, and end with one line on an error of the user."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from longalign.errors import LongalignError
 
 
 def genome(folder: Path, name: str) -> Path:
-    """The file of a genome; SystemExit if it is not there."""
+    """The file of a genome. Raises SystemExit if there is none."""
     file = folder / f"{name}.fa.gz"
     if not file.is_file():
         sys.exit(f"{folder}: no {file.name}")
@@ -19,7 +19,7 @@ def genome(folder: Path, name: str) -> Path:
 
 
 def run_script(main: Callable[[], int]) -> NoReturn:
-    """Run a script, and leave with its exit code."""
+    """Run a script and exit with its code, or with the message of a LongalignError."""
     try:
         sys.exit(main())
     except LongalignError as error:

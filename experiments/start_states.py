@@ -1,12 +1,13 @@
-"""What eager start states cost against lazy ones: seconds of each phase, bytes of the store.
+"""Compare eager with lazy start states: seconds of each phase, bytes of the store.
 
     python experiments/start_states.py --genomes DIR [--backend cpu] [--threads N] [--repeats 3]
                                        [--longest 1200000] [--out experiments/results/start_states_cpu.json]
 
-DIR holds NAME.fa.gz files. Each pair of PAIRS that is there, and no longer than `--longest`, is aligned with
-a store, lazily and eagerly by turns, each time by a whole `longalign` process; the median over the repeats is
-kept. Both kinds have the same lattice, and must agree on score and end cell. From the last eager store, the
-alignments that end in some cells are traced. Runs of the first pair, which compile the kernels, come before.
+DIR holds NAME.fa.gz files. Each pair of PAIRS whose files exist and have at most `--longest` letters is
+aligned with a store, alternately lazily and eagerly, by whole `longalign` processes. The medians over the
+repeats are reported. Both kinds have the same lattice and must agree on score and end cell. The alignments
+that end in some cells are traced from the last eager store. The first pair is aligned once before, to compile
+the kernels.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ PAIRS = (
 )
 KINDS = ("lazy", "eager")
 
-#: Where traced alignments end: in these parts of both lengths.
+#: The end cells of traced alignments, as fractions of both lengths.
 ENDS = (0.5, 0.75, 1.0)
 
 
@@ -74,7 +75,7 @@ def _parse() -> argparse.Namespace:
 
 
 def _pairs(options: argparse.Namespace) -> Iterator[tuple[list[Path], list[int]]]:
-    """The files of each pair that is to be aligned, and their lengths."""
+    """The files and lengths of each pair to align."""
     for pair in PAIRS:
         files = [options.genomes / f"{name}.fa.gz" for name in pair]
         if all(file.exists() for file in files):
@@ -121,7 +122,7 @@ def _align(
 def _trace(
     lengths: list[int], part: float, mode: str, store: Path, options: argparse.Namespace
 ) -> dict[str, object]:
-    """What it takes to trace the alignment that ends in a cell, if any does."""
+    """The seconds to trace the alignment that ends in a cell, if there is one."""
     cell = [max(1, int(length * part)) for length in lengths]
     summary = _run(
         ["trace", str(store), "--end", ",".join(map(str, cell))], store.parent, options, fails=True
@@ -145,7 +146,7 @@ def _run(
 
 
 def _summary(runs: list[dict[str, object]]) -> dict[str, object]:
-    """Medians over the repeats; bytes are the same each time."""
+    """Medians over the repeats; the bytes of all repeats are equal."""
     seconds = [{phase["name"]: phase["seconds"] for phase in run["phases"]} for run in runs]
     return {
         "seconds": {name: median(one[name] for one in seconds) for name in seconds[0]},

@@ -1,4 +1,4 @@
-"""How tests run: hypothesis profiles, GPU tests where there is no GPU, and commands in this process."""
+"""Hypothesis profiles, the rule for GPU tests on machines without a GPU, and fixtures that many tests use."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ pytest_plugins = ["pytester"]
 settings.register_profile("default", deadline=None, max_examples=100)
 settings.register_profile("ci", deadline=None, max_examples=100, derandomize=True, print_blob=True)
 settings.register_profile("thorough", deadline=None, max_examples=3000)
-# For `tools/mutations.py`: which test fails matters there, not on how small an example.
+# For `tools/mutations.py`, which needs to know which test fails, not the smallest example.
 settings.register_profile(
     "unshrunk",
     deadline=None,
@@ -31,7 +31,7 @@ settings.register_profile(
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
-# Shells have what they run in the background ignore Ctrl-C, and what that starts as well; tests send it.
+# A shell makes its background jobs ignore SIGINT, and their children inherit that; some tests send SIGINT.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
@@ -45,7 +45,7 @@ def missing_gpu() -> str | None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
-    """Skip a test marked gpu without a GPU; fail it where a GPU is promised, before its fixtures run."""
+    """Without a GPU skip a test marked `gpu`, or fail it if LONGALIGN_REQUIRE_GPU=1, before its fixtures."""
     if item.get_closest_marker("gpu") is None or (reason := missing_gpu()) is None:
         return
     if os.environ.get("LONGALIGN_REQUIRE_GPU") == "1":
@@ -55,7 +55,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 @pytest.fixture
 def run(capsys):
-    """Runs a command in this process: exit code, stdout, stderr. No traceback, ever."""
+    """Runs a longalign command in this process: exit code, stdout, stderr. Fails on a traceback."""
 
     def run(*arguments):
         try:
@@ -71,7 +71,7 @@ def run(capsys):
 
 @pytest.fixture
 def first_failure_only():
-    """Settings that stop at the first failure: to shrink it would take long, and nobody will read it."""
+    """Hypothesis settings for tests that expect a failure: stop at the first one and do not shrink it."""
     usual = settings.get_current_profile_name()
     settings.register_profile(
         "first failure",

@@ -228,6 +228,7 @@ def test_cuda_kernels_are_kept_for_one_kind_of_device():
     assert directories[0] != directories[1] == directories[2]
 
 
+@pytest.mark.slow
 @needs_compiler
 def test_a_cuda_kernel_is_the_same_from_disk(folder):
     from longalign.backends.cuda import kernel_library

@@ -1,4 +1,7 @@
-"""Faults that back ends of more than one suite have, to be mixed in before what reads jobs by `misread`."""
+"""Mixins that make a back end wrong, shared by the tests of several conformance suites.
+
+A test's back end passes each job through its method `misread`, which a mixin overrides.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,8 @@ import numpy as np
 
 
 class MatchesAmbiguousLetters:
+    """Reads every ambiguous letter as A."""
+
     def misread(self, job):
         query, target = (np.where(codes > 3, 0, codes) for codes in (job.query, job.target))
         return dataclasses.replace(job, query=query, target=target)

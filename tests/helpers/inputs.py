@@ -1,4 +1,4 @@
-"""What many tests align: files, letters, and a scoring of proteins."""
+"""Inputs that many tests share: the folder of sequences, some letters, and a scoring of proteins."""
 
 from __future__ import annotations
 

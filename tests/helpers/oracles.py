@@ -1,4 +1,4 @@
-"""Scores by other people's programs, to hold the recurrence itself against.
+"""Scores by independent programs (parasail, Biopython), with which the recurrence is compared.
 
 Both charge a gap of length k `open + (k - 1) * extend`, so open is gap_open + gap_extend here. Of
 parasail only the serial and the `scan` kernels are used: `striped` is wrong where open == extend.
@@ -38,7 +38,7 @@ def parasail_score(query: Codes, target: Codes, scoring: Scoring, local: bool, k
 
 @cache
 def _parasail_matrix(scoring: Scoring) -> parasail.Matrix:
-    """Its own copy of a matrix that comes with Biopython, or match and mismatch."""
+    """parasail's own copy of a named substitution matrix, or a matrix of match and mismatch."""
     if scoring.matrix is not None:
         return parasail.Matrix(scoring.matrix.name.lower())
     return parasail.matrix_create(LETTERS, scoring.match, scoring.mismatch)

@@ -1,4 +1,4 @@
-"""The command line as a process of its own, in the forms in which it is started."""
+"""Run the command line in a child process, through either of its entry points."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def longalign(
 
 
 def limited(limit: int, value: int) -> Callable[[], None]:
-    """Makes `preexec_fn`, which sets the soft limit of a resource."""
+    """A `preexec_fn` that sets the soft limit of a resource, such as RLIMIT_NOFILE."""
 
     def limit_process() -> None:
         resource.setrlimit(limit, (value, resource.getrlimit(limit)[1]))
@@ -52,9 +52,9 @@ def limited(limit: int, value: int) -> Callable[[], None]:
 
 
 def handles_signals(process: subprocess.Popen[Any]) -> bool:
-    """Whether a process of ours has installed its handlers, or has ended. Linux only.
+    """Whether a longalign process has installed its signal handlers, or has ended. Linux only.
 
-    Before, a signal strikes Python's interpreter, which handles SIGINT alone.
+    An earlier signal meets the bare interpreter, which handles SIGINT only.
     """
     with suppress(OSError):
         for line in Path(f"/proc/{process.pid}/status").read_text().splitlines():
@@ -64,6 +64,6 @@ def handles_signals(process: subprocess.Popen[Any]) -> bool:
 
 
 def wait_for_handlers(process: subprocess.Popen[Any]) -> None:
-    """Return when a process `handles_signals`."""
+    """Wait until a process `handles_signals`."""
     while not handles_signals(process):
         time.sleep(0.001)

@@ -1,4 +1,4 @@
-"""The command line over small tiles, chunks and leaves, so that a short run takes many steps.
+"""The command line with small tiles, chunks and leaves: a short run then takes many steps.
 
 `python small_tile_cli.py align QUERY TARGET --store DIR`
 """
@@ -14,7 +14,7 @@ from longalign.phases import recompute
 
 
 def backend_class() -> type:
-    """The one that the command line asks for, with --backend cuda or cpu."""
+    """The class of the back end that the arguments choose: --backend cuda or cpu."""
     if "cuda" not in sys.argv:
         return CpuBackend
     from longalign.backends.cuda.backend import CudaBackend
@@ -22,7 +22,7 @@ def backend_class() -> type:
     return CudaBackend
 
 
-#: Of two mitochondria of 16.5 kb: 6 x 6 tiles, 4 x 4 chunks in each.
+#: Two mitochondria of 16.5 kb then have 6 x 6 tiles, with 4 x 4 chunks in each.
 TILE, CHUNK, LEAF = 2800, 700, 60 * 60
 
 if __name__ == "__main__":

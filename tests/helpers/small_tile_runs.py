@@ -1,4 +1,4 @@
-"""Runs of the command line in processes of their own, over the small tiles of `small_tile_cli.py`."""
+"""Run the command line in child processes, with the small tiles of `small_tile_cli.py`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def command(*arguments: object, backend: str = "cpu") -> list[str]:
 
 
 def align(store: Path, backend: str = "cpu", extra: Sequence[str] = ()) -> list[str]:
-    """Beginning and going on are one command."""
+    """The command of `align` on two mitochondria, which starts a store or resumes it."""
     arguments = *MITOCHONDRIA, "--store", store, "--progress", "json", "--threads", 2, *extra
     return command("align", *arguments, backend=backend)
 
@@ -29,7 +29,7 @@ def start(arguments: list[str]) -> subprocess.Popen[str]:
 
 
 def finish(arguments: list[str]) -> tuple[str, list[dict[str, object]]]:
-    """Run to the end: the PAF line, and the events."""
+    """Run a command to its end. Returns its stdout and the JSON events of its stderr."""
     with start(arguments) as process:
         out, err = process.communicate()
     assert process.returncode == 0, err

@@ -1,13 +1,13 @@
-"""A Dask preload: workers with small tiles, which do what the files in a directory say.
+"""A Dask preload: workers with small tiles, which tests control by files in a directory.
 
 `dask worker ... --preload small_tile_worker.py`, with LONGALIGN_TEST_ORDERS naming the directory:
 
-    swept-PID       made by a worker at its first sweep
-    kill            the next sweep removes it and kills its process, half done
+    swept-PID       written by a worker at its first sweep
+    kill            the next sweep removes it, reports half of its cells and kills its process
     kill-all        every sweep kills its process
     fail            the next sweep removes it and raises an exception
-    hold            sweeps go on as long as it is there, and tell of a cell a turn
-    cancelled-PID   made by a worker whose sweep was cancelled
+    hold            sweeps wait while it exists, and report one cell every 10 ms
+    cancelled-PID   written by a worker whose sweep was cancelled
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from longalign.backends.cpu import CpuBackend
 
 ORDERS = Path(os.environ["LONGALIGN_TEST_ORDERS"])
 
-#: Of two mitochondria of 16.5 kb: 4 x 4 tiles.
+#: Two mitochondria of 16.5 kb then have 4 x 4 tiles.
 TILE = 4200
 
 
@@ -34,7 +34,7 @@ def dask_setup(worker: object) -> None:
         (ORDERS / f"swept-{os.getpid()}").touch()
         if (ORDERS / "kill-all").exists() or taken(ORDERS / "kill"):
             progress(jobs[0].cells // 2)
-            time.sleep(0.2)  # so that it is told
+            time.sleep(0.2)  # time for the report to be sent
             os.kill(os.getpid(), signal.SIGKILL)
         if taken(ORDERS / "fail"):
             fail()
@@ -52,12 +52,12 @@ def dask_setup(worker: object) -> None:
 
 
 def fail() -> None:
-    """With a traceback that is too long to be pickled."""
+    """Recurse without end: the traceback is too long to be pickled."""
     fail()
 
 
 def taken(order: Path) -> bool:
-    """Whether this process was the one to remove a file."""
+    """Remove a file; return whether this process did so before any other."""
     try:
         order.unlink()
     except FileNotFoundError:

@@ -54,6 +54,7 @@ def notices(events: list[Event]) -> list[str]:
 # --- in this process
 
 
+@pytest.mark.slow
 def test_an_interrupt_at_any_event_loses_nothing(tmp_path, answer):
     """Every second time, another back end goes on."""
     phases_interrupted = set()
