@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from runs import PAIR, REPEATED, SmallTiles, result, small_geometry, tiles_in, using
+from runs import PAIR, REPEATED, Pair, SmallTiles, result, small_geometry, tiles_in, using
 
 from longalign.errors import InputError, StoreError
 from longalign.events import Event, PhaseStarted
@@ -56,7 +56,7 @@ def test_no_pairs_have_no_outcomes():
 
 
 def test_a_spec_refuses_what_its_scoring_cannot_score():
-    query, target = PAIR.sequences()
+    query, target = Pair("A" * 200, "A" * 200).sequences()
     with pytest.raises(InputError, match="beyond the 32-bit limit"):
         RunSpec(query, target, Scoring(match=2**24))
 
