@@ -252,7 +252,7 @@ _STORE = (
     Fault(
         "a path stored before its tiles",
         "longalign/store/write_behind.py",
-        "self.flush()  # a path leads through tiles that are there",
+        "self.flush()  # a stored path leads through stored tiles only",
         "pass",
         ("tests/store/test_write_behind.py::test_a_path_is_stored_when_the_tiles_are",),
     ),
