@@ -1,4 +1,4 @@
-"""What a run reports while it goes on: plain values, for whoever draws or logs them."""
+"""What a run reports while it works: plain values, to be drawn or logged."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class PhaseStarted:
-    """A phase begins; `done` of its `cells` (None: not known before) are there already (a resumed run)."""
+    """A phase begins. `done` of its `cells` (None: not known in advance) were computed by an earlier run."""
 
     name: str
     cells: int | None
@@ -17,14 +17,14 @@ class PhaseStarted:
 
 @dataclass(frozen=True, slots=True)
 class Advanced:
-    """That many more cells of the phase in hand are finished."""
+    """That many more cells of the current phase are finished."""
 
     cells: int
 
 
 @dataclass(frozen=True, slots=True)
 class TileFinished:
-    """A tile is swept, and in the store or on its way there."""
+    """A tile is swept; it is in the store, or being written to it."""
 
     row: int
     col: int
@@ -34,7 +34,7 @@ class TileFinished:
 
 @dataclass(frozen=True, slots=True)
 class PhaseFinished:
-    """A phase is over: `cells` were computed in `seconds`, cells that a store already held not counted."""
+    """A phase is over: `cells` were computed in `seconds`. Cells that a store already held do not count."""
 
     name: str
     cells: int
@@ -42,8 +42,23 @@ class PhaseFinished:
 
     @property
     def gcups(self) -> float | None:
-        """10^9 cell updates a second; None where no time was measured."""
+        """10^9 cell updates per second; None where no time was measured."""
         return self.cells / self.seconds / 1e9 if self.seconds > 0 else None
+
+
+@dataclass(frozen=True, slots=True)
+class CompileStarted:
+    """The run waits until a kernel for a device, such as "cuda:0", is compiled; once per machine."""
+
+    device: str
+
+
+@dataclass(frozen=True, slots=True)
+class CompileFinished:
+    """The wait is over. Its `seconds` do not count as seconds of a phase."""
+
+    device: str
+    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +68,7 @@ class Notice:
     text: str
 
 
-Event = PhaseStarted | Advanced | TileFinished | PhaseFinished | Notice
+Event = PhaseStarted | Advanced | TileFinished | PhaseFinished | CompileStarted | CompileFinished | Notice
 Emit = Callable[[Event], None]
 
 

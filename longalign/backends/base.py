@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -197,6 +197,17 @@ class Workers:
     memory: int
 
 
+class Kernel(NamedTuple):
+    """Code that a back end compiles and runs; `name` is unique among the kernels of the back end.
+
+    `load` compiles it, or loads it from the cache on disk, for calls in this process. It raises BackendError
+    if it does not compile.
+    """
+
+    name: str
+    load: Callable[[], object]
+
+
 class Backend(Protocol):
     """A device that sweeps and traces. One instance may be used by one thread at a time."""
 
@@ -218,6 +229,18 @@ class Backend(Protocol):
 
     #: Bytes of host memory that a boundary cell takes from when it is swept until it is stored, packed.
     line_bytes: int
+
+    def kernels(self, scoring: Scoring | None = None, *, local: bool = True) -> list[Kernel]:
+        """Every kernel that it may choose by itself, those first that take longest to compile.
+
+        With a `scoring`: those that phases 2 and 3 need to trace a path, of a local or a global alignment. A
+        rare one may be missing.
+        """
+        ...
+
+    def most_compilers(self) -> int:
+        """How many processes may compile kernels for the device at a time: each may need memory of it."""
+        ...
 
     def max_boundary_cells(self) -> int:
         """How many boundary cells of one sweep there is room for on the device."""

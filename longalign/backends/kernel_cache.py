@@ -38,16 +38,30 @@ _SHARED = (
 _CHECKSUM_BYTES = sha256().digest_size
 
 
+def is_writable() -> bool:
+    """Whether compiled kernels can be kept on disk."""
+    try:
+        root = _root()
+        root.mkdir(parents=True, exist_ok=True)
+    except (OSError, RuntimeError):  # RuntimeError: this user has no home
+        return False
+    return os.access(root, os.W_OK | os.X_OK)
+
+
+def _root() -> Path:
+    home = os.environ.get("XDG_CACHE_HOME", "")
+    return (Path(home) if Path(home).is_absolute() else Path.home() / ".cache") / "longalign"
+
+
 @cache
 def cache_directory(target: str, compiler: str) -> Path:
-    """Where the kernels of a back end lie that `compiler`, in words, made of the sources as they are."""
-    home = os.environ.get("XDG_CACHE_HOME", "")
-    root = Path(home) if Path(home).is_absolute() else Path.home() / ".cache"
+    """The directory of the kernels that `compiler` (its versions and settings, in words) makes for a back end
+    of the sources as they are now."""
     digest = sha256(f"{compiler}, Python {platform.python_version()}".encode())
     for source in _sources(target):
         name = source.relative_to(_PACKAGE).as_posix()
         digest.update(b"\0" + name.encode() + b"\0" + source.read_bytes())
-    return root / "longalign" / f"{target}-{digest.hexdigest()[:16]}"
+    return _root() / f"{target}-{digest.hexdigest()[:16]}"
 
 
 def settings(config: Any, names: Iterable[str]) -> str:
@@ -82,13 +96,19 @@ class KernelCache(ABC):
     def unpack(self, packed: bytes, target_context: Any) -> Any:
         """What was packed, perhaps by another process."""
 
+    def holds(self, signature: Any) -> bool:
+        """Whether there is a sound file for a signature."""
+        try:
+            return self._read(signature) is not None
+        except (OSError, RuntimeError):  # RuntimeError: this user has no home
+            return False
+
     def load_overload(self, signature: Any, target_context: Any) -> Any:
         """Called by Numba; None makes it compile."""
         try:
-            content = self._path(signature).read_bytes()
-            checksum, packed = content[:_CHECKSUM_BYTES], content[_CHECKSUM_BYTES:]
-            return self.unpack(packed, target_context) if checksum == sha256(packed).digest() else None
-        except Exception:  # what damaged or foreign content raises, there is no telling
+            packed = self._read(signature)
+            return None if packed is None else self.unpack(packed, target_context)
+        except Exception:  # damaged or foreign content may raise anything
             return None
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
@@ -104,6 +124,12 @@ class KernelCache(ABC):
                 temporary.replace(path)
             finally:
                 temporary.unlink(missing_ok=True)
+
+    def _read(self, signature: Any) -> bytes | None:
+        """What was packed; None if it has changed since. Raises OSError if there is no file."""
+        content = self._path(signature).read_bytes()
+        checksum, packed = content[:_CHECKSUM_BYTES], content[_CHECKSUM_BYTES:]
+        return packed if checksum == sha256(packed).digest() else None
 
     def _path(self, signature: Any) -> Path:
         """The file for one signature; its name is free of what file systems may not like."""

@@ -161,6 +161,7 @@ def _summary(outcome: Outcome) -> dict[str, object]:
         alignment=outcome.alignment,
         backend=outcome.backend,
         phases=outcome.phases,
+        compile_seconds=outcome.compile_seconds,
     )
 
 
@@ -181,6 +182,8 @@ def _in_words(outcome: Outcome) -> str:
         identity = f"identity {alignment.identity:.2%} over {alignment.columns:,} columns"
         parts.append(identity if alignment.columns else "no columns")
     parts += [f"{phase.name} {phase.seconds:.2f} s" for phase in outcome.phases]
+    if outcome.compile_seconds:
+        parts.append(f"compiling {outcome.compile_seconds:.2f} s")
     parts += [
         f"{phase.gcups:,.1f} GCUPS" for phase in outcome.phases if phase.name == "score" and phase.cells
     ]

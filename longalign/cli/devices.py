@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+import sys
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from math import ceil
 from pathlib import Path
+from time import perf_counter
+
+from tqdm import tqdm
 
 from longalign.api import default_memory
 from longalign.backends import cuda
 from longalign.backends.base import Backend
+from longalign.backends.compile_processes import compile_all, kernels_to_compile
 from longalign.backends.cpu import CpuBackend
 from longalign.backends.select import open_backends
 from longalign.cli.scoring import scoring_of
@@ -30,7 +35,7 @@ from longalign.system.threads import processors
 
 SCHEMA = "longalign.devices/1"
 
-#: Options that only a plan depends on, and what they are if nobody gives them.
+#: Options that only a plan depends on, and their defaults.
 _OF_A_PLAN = {"mode": LOCAL, **dict.fromkeys((*PAIR_FIELDS, *COST_FIELDS, "matrix"))}
 _OF_A_PLAN |= dict.fromkeys(("mem", "store", "store_budget"))
 
@@ -44,6 +49,9 @@ def run_devices(options: Namespace) -> int:
     found = [device.index for device in cuda.available()]
     reason = cuda.why_unavailable()
     usable = [*(open_backends("cuda", devices=found) if found else []), CpuBackend(processors())]
+    if options.compile:
+        for backend in usable:
+            _compile(backend)
     backends = [backend.describe() for backend in usable]
     plans = _plans(usable, options) if options.plan else {}
     with open_output(STDOUT) as file:
@@ -53,6 +61,24 @@ def run_devices(options: Namespace) -> int:
         else:
             print(*_lines(backends, plans, reason), sep="\n", file=file)
     return 0
+
+
+def _compile(backend: Backend) -> None:
+    """Compile what is missing for a device, with a bar on stderr, and say there what was done.
+
+    Raises BackendError if a kernel does not compile.
+    """
+    started = perf_counter()
+    missing, there = kernels_to_compile(backend)
+    if missing:
+        shape = "{desc} {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} kernels [{elapsed}<{remaining}]"
+        tqdm.monitor_interval = 0  # no thread that redraws bars: the system may refuse another thread
+        with tqdm(
+            desc=backend.name, total=len(missing), bar_format=shape, file=sys.stderr, leave=False
+        ) as bar:
+            compile_all(backend, missing, bar.update)
+    done = f"{len(missing)} kernels compiled in {perf_counter() - started:.1f} s, " if missing else ""
+    print(f"longalign: {backend.name}: {done}{there} kernels already compiled", file=sys.stderr)
 
 
 def _lines(

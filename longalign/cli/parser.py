@@ -130,6 +130,12 @@ def build_parser() -> argparse.ArgumentParser:
     devices = _add(commands, "devices", _lazy("devices", "run_devices"), "which back ends work here")
     devices.add_argument("--json", action="store_true", help="as JSON")
     devices.add_argument(
+        "--compile",
+        action="store_true",
+        help="first compile, on all processors, every kernel that these devices may need and that is not in "
+        "the cache yet: no later run waits for the compiler",
+    )
+    devices.add_argument(
         "--plan",
         nargs=2,
         metavar=("QUERY", "TARGET"),

@@ -1,4 +1,4 @@
-"""Events drawn for people (a bar on a terminal) or written for programs (JSON lines)."""
+"""Events shown to people (a bar on a terminal) or to programs (JSON lines)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,18 @@ from dataclasses import asdict
 from time import monotonic
 from typing import TYPE_CHECKING, TextIO
 
-from longalign.events import Advanced, Emit, Event, Notice, PhaseFinished, PhaseStarted, TileFinished, ignore
+from longalign.events import (
+    Advanced,
+    CompileFinished,
+    CompileStarted,
+    Emit,
+    Event,
+    Notice,
+    PhaseFinished,
+    PhaseStarted,
+    TileFinished,
+    ignore,
+)
 
 if TYPE_CHECKING:  # imported only for a bar
     from tqdm import tqdm
@@ -37,7 +48,7 @@ def progress(style: str, stream: TextIO, quiet: bool) -> Iterator[Emit]:
 
 
 class Notices:
-    """Writes notices, a line each, and nothing else."""
+    """Writes each notice as a line, and nothing else."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -48,16 +59,17 @@ class Notices:
 
 
 class Bar:
-    """A bar a phase: cells done, GCUPS, time left."""
+    """A bar for each phase: cells done, GCUPS, time left."""
 
     def __init__(self, stream: TextIO) -> None:
         from tqdm import tqdm
 
-        tqdm.monitor_interval = 0  # no thread that redraws bars: a system may allow no more threads
+        tqdm.monitor_interval = 0  # no thread that redraws bars: the system may refuse another thread
         self._tqdm = tqdm
         self._stream = stream
         self._bar: tqdm[None] | None = None
         self._resumed = 0
+        self._compiled_for: set[str] = set()
 
     def __call__(self, event: Event) -> None:
         match event:
@@ -69,7 +81,10 @@ class Bar:
             case PhaseFinished():
                 self.close()
             case Notice():
-                self._tqdm.write(f"longalign: {event.text}", file=self._stream)
+                self._write(event.text)
+            case CompileStarted() if event.device not in self._compiled_for:
+                self._compiled_for.add(event.device)
+                self._write(f"compiling kernels for {event.device}, once per machine")
             case _:
                 pass
 
@@ -77,6 +92,9 @@ class Bar:
         if self._bar is not None:
             self._bar.close()
             self._bar = None
+
+    def _write(self, text: str) -> None:
+        self._tqdm.write(f"longalign: {text}", file=self._stream)
 
     def _start(self, event: PhaseStarted) -> None:
         self.close()
@@ -100,9 +118,9 @@ class Bar:
 
 
 class JsonLines:
-    """One JSON object a line: {"event": name, ...}, and "progress" lines within a phase.
+    """One JSON object per line: {"event": name, ...}, and "progress" lines within a phase.
 
-    progress: phase, cells_done, cells_total (null if not known before), gcups, seconds_left (or null).
+    progress: phase, cells_done, cells_total (null if not known in advance), gcups, seconds_left (or null).
     """
 
     def __init__(self, stream: TextIO) -> None:
@@ -125,6 +143,10 @@ class JsonLines:
                 self._write({"event": "phase_finished", **asdict(event), "gcups": event.gcups})
             case TileFinished():
                 self._write({"event": "tile_finished", **asdict(event)})
+            case CompileStarted():
+                self._write({"event": "compile_started", **asdict(event)})
+            case CompileFinished():
+                self._write({"event": "compile_finished", **asdict(event)})
             case Notice():
                 self._write({"event": "notice", **asdict(event)})
 

@@ -21,6 +21,7 @@ whole record, like those of the PAF output.
     backend     {word: description} of the hardware and software that swept
     phases      [{name, cells, seconds, gcups}]: cells computed, wall time, 10^9 cells a second, or null
                 where the time is 0
+    compile_seconds  for how long the run waited for the compiler; no phase counts this time
 
 In schema 1 there was no matrix. A later version may add keys; a change of meaning changes the number after
 the slash.
@@ -55,6 +56,7 @@ def summarize(
     alignment: Alignment | None = None,
     backend: Mapping[str, str],
     phases: Iterable[PhaseFinished] = (),
+    compile_seconds: float = 0.0,
 ) -> dict[str, object]:
     """A summary that `json.dumps` takes; the keys are those of the module's docstring.
 
@@ -73,6 +75,7 @@ def summarize(
         "alignment": _alignment(alignment) if alignment is not None and len(alignment.ops) else None,
         "backend": dict(backend),
         "phases": [{**asdict(phase), "gcups": phase.gcups} for phase in phases],
+        "compile_seconds": compile_seconds,
     }
 
 

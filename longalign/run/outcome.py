@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from time import perf_counter
 
-from longalign.events import Advanced, Emit, Event, PhaseFinished, PhaseStarted
+from longalign.events import Advanced, CompileFinished, Emit, Event, PhaseFinished, PhaseStarted
 from longalign.model.alignment import Alignment
 from longalign.model.boundary import BestCell, Waypoint
 from longalign.run.spec import RunSpec
@@ -18,6 +18,7 @@ class Outcome:
     """What a run found: the end of the best alignment, the alignment if it was asked for, and the cost.
 
     `end` is in boundary indices of query and target; `phases` are those that ran in this process.
+    The run waited `compile_seconds` for the compiler; no phase counts them.
     """
 
     spec: RunSpec
@@ -25,6 +26,7 @@ class Outcome:
     alignment: Alignment | None
     phases: tuple[PhaseFinished, ...]
     backend: dict[str, str]
+    compile_seconds: float = 0.0
 
     @property
     def is_empty(self) -> bool:
@@ -42,12 +44,15 @@ class Recorder:
 
     def __init__(self, emit: Emit) -> None:
         self.finished: list[PhaseFinished] = []
+        self.compile_seconds = 0.0
         self._emit = emit
         self._cells = 0
 
     def __call__(self, event: Event) -> None:
         if isinstance(event, Advanced):
             self._cells += event.cells
+        elif isinstance(event, CompileFinished):
+            self.compile_seconds += event.seconds
         self._emit(event)
 
     def advance(self, cells: int) -> None:
@@ -60,10 +65,14 @@ class Recorder:
 
     @contextmanager
     def phase(self, name: str, cells: int | None = None, done: int = 0) -> Iterator[None]:
-        """Time a phase of `cells` cells (None: not known in advance); `done` of them were done before."""
-        self._cells, started = 0, perf_counter()
+        """Time a phase of `cells` cells (None: not known in advance); `done` of them were done before.
+
+        Seconds for which the phase waits for the compiler do not count.
+        """
+        self._cells, started, compiled_before = 0, perf_counter(), self.compile_seconds
         self._emit(PhaseStarted(name, cells, done))
         yield
-        event = PhaseFinished(name, self._cells, perf_counter() - started)
+        compiling = self.compile_seconds - compiled_before
+        event = PhaseFinished(name, self._cells, max(0.0, perf_counter() - started - compiling))
         self.finished.append(event)
         self._emit(event)

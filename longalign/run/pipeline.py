@@ -11,6 +11,8 @@ from time import monotonic
 from typing import TYPE_CHECKING, Literal
 
 from longalign.backends.base import Backend
+from longalign.backends.compilation import compiles_reported
+from longalign.backends.compile_processes import path_kernels_compiled
 from longalign.errors import UsageError
 from longalign.events import Emit, Notice, ignore
 from longalign.fasta.specs import can_read_again, read_sequence
@@ -217,14 +219,33 @@ def _run_phases(
     resources: Resources,
     emit: Emit,
 ) -> Outcome:
-    recorder = Recorder(emit)
-    with open_engine as engine:
+    recorder, backend, problem = Recorder(emit), resources.backends[0], lattice.problem
+    expected = _phase_1_seconds(lattice, resources) if spec.command == "align" else 0.0
+    with (
+        compiles_reported(recorder),
+        path_kernels_compiled(backend, problem.scoring, problem.has_floor, expected) as wait_for_path_kernels,
+        open_engine as engine,
+    ):
         find_end = partial(_score, lattice, engine, recorder)
         end = mending(find_end, lattice, recorder)
         alignment = None
         if spec.command == "align":
-            alignment = _align(spec, lattice, find_end, end, resources.backends[0], recorder)
-    return Outcome(spec, end, alignment, tuple(recorder.finished), resources.backends[0].describe())
+            wait_for_path_kernels()
+            alignment = _align(spec, lattice, find_end, end, backend, recorder)
+    return Outcome(
+        spec, end, alignment, tuple(recorder.finished), backend.describe(), recorder.compile_seconds
+    )
+
+
+def _phase_1_seconds(lattice: StoreLattice, resources: Resources) -> float:
+    """About how long the devices take for the tiles that are missing."""
+    problem, grid, backend = lattice.problem, lattice.grid, resources.backends[0]
+    missing = sum(tile.cells for tile in grid.tiles() if not lattice.store.has_tile(tile))
+    if missing == 0:
+        return 0.0
+    size = len(problem.query), len(problem.target)
+    whole = backend.sweep_seconds(*size, problem.scoring, problem.has_floor)
+    return whole * missing / grid.cells / len(resources.backends)
 
 
 def _align(

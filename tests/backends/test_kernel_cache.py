@@ -230,15 +230,15 @@ def test_cuda_kernels_are_kept_for_one_kind_of_device():
 
 @needs_compiler
 def test_a_cuda_kernel_is_the_same_from_disk(folder):
-    from longalign.backends.cuda import backend
+    from longalign.backends.cuda import kernel_library
     from longalign.backends.cuda.config import KernelConfig
     from longalign.backends.cuda.kernels.sweep import SIGNATURE
 
+    spec = kernel_library.sweep_spec(KernelConfig(local=True, track_best=True))
+
     def build() -> object:
-        backend._kernel.cache_clear()
-        kernel = backend._kernel(KernelConfig(local=True, track_best=True))
-        kernel.compile(SIGNATURE)
-        return kernel.overloads[SIGNATURE]
+        kernel_library.dispatcher.cache_clear()
+        return kernel_library.compiled(spec, "cuda:0").overloads[SIGNATURE]
 
     with device_without_driver():
         compiled = build()
@@ -256,4 +256,4 @@ def test_a_cuda_kernel_is_the_same_from_disk(folder):
         for path in kept:
             path.write_bytes(b"rubbish")
         assert build().library.get_cubin().code
-    backend._kernel.cache_clear()
+    kernel_library.dispatcher.cache_clear()

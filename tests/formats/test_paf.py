@@ -261,6 +261,7 @@ def test_a_summary_of_an_alignment() -> None:
         alignment=alignment,
         backend={"name": "cpu", "hardware": "one core"},
         phases=[PhaseFinished("score", 2 * 10**9, 0.5), PhaseFinished("stitch", 0, 0.0)],
+        compile_seconds=1.5,
     )
     assert json.loads(json.dumps(summary)) == summary
     versions = summary.pop("versions")
@@ -311,6 +312,7 @@ def test_a_summary_of_an_alignment() -> None:
             {"name": "score", "cells": 2 * 10**9, "seconds": 0.5, "gcups": 4.0},
             {"name": "stitch", "cells": 0, "seconds": 0.0, "gcups": None},
         ],
+        "compile_seconds": 1.5,
     }
 
 

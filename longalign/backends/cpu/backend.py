@@ -8,6 +8,8 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
+from itertools import product
 from math import isqrt
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +22,7 @@ from llvmlite import binding
 from longalign.backends.base import (
     PROGRESS_SECONDS,
     EdgeStarts,
+    Kernel,
     Progress,
     Rectangle,
     Runs,
@@ -31,7 +34,8 @@ from longalign.backends.base import (
 from longalign.backends.cpu import start_states, traceback
 from longalign.backends.cpu.config import DEFAULT_GEOMETRY, KernelConfig, SweepGeometry
 from longalign.backends.cpu.speed import sweep_seconds
-from longalign.backends.cpu.start_states_kernel import START_GEOMETRY
+from longalign.backends.cpu.start_states_kernel import START_GEOMETRY, strip_starts
+from longalign.backends.cpu.traceback_kernel import leaf_tracer
 from longalign.backends.cpu.worker import Kernels, Status, kernel_address, strip_sweep
 from longalign.backends.cpu.worklist import Plan, cut_columns
 from longalign.backends.cpu.workspace import (
@@ -128,6 +132,24 @@ class CpuBackend:
             results.update(zip(places, plan.results(), strict=True))
         return [results[k].delivered(job) for k, job in enumerate(jobs)]
 
+    def kernels(self, scoring: Scoring | None = None, *, local: bool = True) -> list[Kernel]:
+        """See `longalign.backends.base.Backend`; for a path, after a phase 1 that was worth compiling for."""
+        if scoring is not None:
+            matrix = scoring.matrix is not None
+            return [self._block_kernel(16, False, local, matrix), _tracer(matrix)]
+        local_kinds = product((8, 16, 32), (True,), (True,), (True, False))
+        global_kinds = product((16, 32), (False,), (True, False), (True, False))
+        return [
+            Kernel("strips", strip_sweep),
+            *(self._block_kernel(*kind) for kind in (*local_kinds, *global_kinds)),
+            *(self._start_kernel(*kind) for kind in product((True, False), repeat=2)),
+            *map(_tracer, (True, False)),
+        ]
+
+    def most_compilers(self) -> int:
+        """See `longalign.backends.base.Backend`."""
+        return processors()
+
     def max_boundary_cells(self) -> int:
         """See `longalign.backends.base.Backend`: as many as there is host memory for."""
         return sys.maxsize
@@ -189,6 +211,14 @@ class CpuBackend:
             "numba": numba.__version__,
             "llvmlite": llvmlite.__version__,
         }
+
+    def _block_kernel(self, bits: int, local: bool, track: bool, matrix: bool) -> Kernel:
+        config = self._geometry.kernel(bits, local, track, matrix)
+        return Kernel(f"sweep {config}", partial(kernel_address, config))
+
+    def _start_kernel(self, local: bool, matrix: bool) -> Kernel:
+        load = partial(strip_starts, self._start_geometry, local, matrix)
+        return Kernel(f"start states {self._start_geometry} {local=} {matrix=}", load)
 
     def _family(self, job: SweepJob) -> _Family:
         matrix = job.scoring.matrix is not None
@@ -296,6 +326,10 @@ class _Worker:
             if status == Status.WAITING:
                 time.sleep(_NAP)
             report()
+
+
+def _tracer(matrix: bool) -> Kernel:
+    return Kernel(f"traceback {matrix=}", partial(leaf_tracer, matrix))
 
 
 def _tell_nobody() -> None:

@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import cache
+from functools import partial
 from typing import Any
+
+import numpy as np
 
 from longalign.backends import trace_table
 from longalign.backends.base import (
     EdgeStarts,
+    Kernel,
     Progress,
     Rectangle,
     Runs,
@@ -22,11 +25,18 @@ from longalign.backends.base import (
 from longalign.backends.cuda.config import LANES, KernelConfig, NumberFormat
 from longalign.backends.cuda.device.strip_profile import profile_bytes
 from longalign.backends.cuda.devices import available, one_line, why_unavailable
-from longalign.backends.cuda.kernel_cache import CudaCache
-from longalign.backends.cuda.kernels import fill_edges as edge_kernel
-from longalign.backends.cuda.kernels import start_states as start_kernel
-from longalign.backends.cuda.kernels import traceback as trace_kernel
-from longalign.backends.cuda.kernels.sweep import SIGNATURE, build_kernel
+from longalign.backends.cuda.kernel_library import (
+    KernelSpec,
+    compiled,
+    edge_spec,
+    every_spec,
+    path_specs,
+    start_spec,
+    sweep_spec,
+    trace_spec,
+)
+from longalign.backends.cuda.kernels.fill_edges import grid_for
+from longalign.backends.cuda.kernels.sweep import SIGNATURE
 from longalign.backends.cuda.launch import device_memory, start_states, sweep_launch, traceback, worklist
 from longalign.backends.cuda.launch.download import Download
 from longalign.backends.cuda.numba_api import cuda, is_cuda_error, package_version
@@ -35,51 +45,12 @@ from longalign.backends.cuda.planning.cost_model import Hardware
 from longalign.backends.cuda.planning.kernel_shape import Choice, Overrides
 from longalign.backends.cuda.planning.strips import count_bands, count_strips
 from longalign.errors import BackendError
+from longalign.model.boundary import State, entry_edges
 from longalign.model.scoring import Scoring
-from longalign.system.gc_pause import collector_at_rest
+from longalign.system.threads import processors
 
-
-@cache
-def _kernel(config: KernelConfig) -> Any:
-    """The kernel of a configuration, which is taken from disk, if it is there, instead of compiled."""
-    kernel = build_kernel(config)
-    kernel._cache = CudaCache(str(config))
-    return kernel
-
-
-@cache
-def _edge_filler() -> Any:
-    """The kernel that fills in linear edges, likewise."""
-    kernel = edge_kernel.build_kernel()
-    kernel._cache = CudaCache("edges")
-    return kernel
-
-
-@cache
-def _tracer(has_matrix: bool) -> Any:
-    """The kernel that traces, likewise."""
-    kernel = trace_kernel.build_kernel(has_matrix)
-    kernel._cache = CudaCache(f"trace {has_matrix=}")
-    return kernel
-
-
-@cache
-def _starter(local: bool, has_matrix: bool) -> Any:
-    """The kernel of start states, likewise."""
-    kernel = start_kernel.build_kernel(local, has_matrix)
-    kernel._cache = CudaCache(f"starts {local=} {has_matrix=}")
-    return kernel
-
-
-def _compiled(kernel: Any, signature: tuple[Any, ...]) -> Any:
-    if signature in kernel.overloads:
-        return kernel
-    try:
-        with collector_at_rest():
-            kernel.compile(signature)
-    except Exception as error:  # compiler, linker and driver each have their own kinds of error
-        raise BackendError(f"no kernel for this GPU and driver: {one_line(error)}") from error
-    return kernel
+#: Bytes of device memory that a process takes that compiles kernels: its CUDA context.
+_CONTEXT_BYTES = 1 << 30
 
 
 class CudaBackend:
@@ -132,6 +103,19 @@ class CudaBackend:
                 results.update(zip(members, swept, strict=True))
         return [results[k] for k in range(len(jobs))]
 
+    def kernels(self, scoring: Scoring | None = None, *, local: bool = True) -> list[Kernel]:
+        """See `longalign.backends.base.Backend`."""
+        if scoring is None:
+            specs = every_spec(self._device.compute_capability)
+        else:
+            specs = path_specs(self._path_config(scoring, local))
+        return [Kernel(spec.name, partial(self._load, spec)) for spec in specs]
+
+    def most_compilers(self) -> int:
+        """See `longalign.backends.base.Backend`: each has a CUDA context."""
+        with self._current():
+            return min(processors(), self._kept().free_bytes() // _CONTEXT_BYTES)
+
     def max_boundary_cells(self) -> int:
         """See `longalign.backends.base.Backend`."""
         with self._current():
@@ -145,8 +129,7 @@ class CudaBackend:
         """A few launches for all jobs, as memory allows; see `Backend.trace`."""
 
         def trace_kind(has_matrix: bool, jobs: list[TraceJob]) -> list[Runs]:
-            kernel = _compiled(_tracer(has_matrix), trace_kernel.SIGNATURE)
-            return traceback.trace(jobs, kernel, self._kept(), progress)
+            return traceback.trace(jobs, self._compiled(trace_spec(has_matrix)), self._kept(), progress)
 
         with self._current():
             return trace_table.trace_by_kind(jobs, trace_kind)
@@ -155,7 +138,7 @@ class CudaBackend:
         """A few launches for all jobs of a kind, as memory and time allow; see `Backend.starts`."""
 
         def kernel_of(local: bool, has_matrix: bool) -> Any:
-            return _compiled(_starter(local, has_matrix), start_kernel.SIGNATURE)
+            return self._compiled(start_spec(local, has_matrix))
 
         with self._current():
             return start_states.starts(
@@ -227,6 +210,20 @@ class CudaBackend:
         with self._current():
             return kernel_shape.choose(jobs, self._hardware(), self._overrides)
 
+    def _load(self, spec: KernelSpec) -> None:
+        with self._current():
+            self._compiled(spec)
+
+    def _compiled(self, spec: KernelSpec) -> Any:
+        return compiled(spec, self.name)
+
+    def _path_config(self, scoring: Scoring, local: bool) -> KernelConfig:
+        """A kernel that phases 2 and 3 run: they sweep rectangles that all paths enter at a corner."""
+        letters, edges = np.zeros(2, np.uint8), entry_edges(State.H, 2, 2, scoring)
+        job = SweepJob(letters, letters, scoring, *edges, local=False, track_best=local)
+        [choice] = self.choices([job])
+        return choice.config
+
     def _hardware(self) -> Hardware:
         """What planning needs to know; the device's context must be current when this is first asked."""
         if self._known is None:
@@ -248,14 +245,14 @@ class CudaBackend:
         block = workspace.block(device_memory.bytes_needed(jobs, config, band_rows), what)
         take = workspace.take_pinned(worklist.input_bytes(jobs))
         work = worklist.build(jobs, config, band_rows, take)
-        kernel = _kernel(config)
+        kernel = self._compiled(sweep_spec(config))
         blocks = max(sweep_launch.LEAST_BLOCKS, min(resident, -(-len(work.strips) // config.warps)))
         own = workspace.memory_of_warps(blocks * config.warps * config.warp_values)
         buffers = device_memory.DeviceBuffers(work, block, own, workspace)
         if len(work.linear_edges):
-            fill = _compiled(_edge_filler(), edge_kernel.SIGNATURE)
+            fill = self._compiled(edge_spec())
             threads = config.warps * LANES
-            grid = edge_kernel.grid_for(work.linear_edges, threads, sweep_launch.LEAST_BLOCKS)
+            grid = grid_for(work.linear_edges, threads, sweep_launch.LEAST_BLOCKS)
             fill[grid, threads, workspace.stream](*buffers.edges)
         with Download(jobs, work, buffers.lines, buffers.flags, workspace) as download:
             reported = sweep_launch.run(
@@ -276,7 +273,7 @@ class CudaBackend:
     def _resident_blocks(self, config: KernelConfig, shared_bytes: int) -> int:
         """How many blocks the device runs at a time; compiles the kernel if need be."""
         if (config, shared_bytes) not in self._blocks:
-            compiled = _compiled(_kernel(config), SIGNATURE).overloads[SIGNATURE]
-            blocks = compiled.max_cooperative_grid_blocks(config.warps * LANES, shared_bytes)
+            kernel = self._compiled(sweep_spec(config)).overloads[SIGNATURE]
+            blocks = kernel.max_cooperative_grid_blocks(config.warps * LANES, shared_bytes)
             self._blocks[config, shared_bytes] = int(blocks)
         return self._blocks[config, shared_bytes]

@@ -63,7 +63,7 @@ LETTER_SCORING_IN_WORDS: dict[LetterScoring, str] = {
 }
 
 #: What packed arithmetic needs: Hopper's instructions.
-_PACKED_CAPABILITY = (9, 0)
+PACKED_CAPABILITY = (9, 0)
 
 #: About half a minute at 4 TCUPS: long beside a launch and its transfers, short enough to lose.
 TILE_CELLS = 1 << 47
@@ -213,7 +213,7 @@ def _usual_numbers(
     """The fastest numbers that are exact where the edges are those of a matrix."""
     if overrides.numbers == "int32":
         return "int32", "32 bits were asked for"
-    if hardware.compute_capability < _PACKED_CAPABILITY:
+    if hardware.compute_capability < PACKED_CAPABILITY:
         return "int32", "packed arithmetic needs compute capability 9.0"
     if letter_scoring == "compare" or not fits_bytes(scoring):
         return "int32", "a score and the cost of a gap's first letter exceed 8 bits"

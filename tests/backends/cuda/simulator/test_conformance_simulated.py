@@ -11,7 +11,7 @@ from numba import cuda
 from numba.cuda.simulator import kernelapi
 
 from longalign.backends.base import SweepJob
-from longalign.backends.cuda import backend
+from longalign.backends.cuda import kernel_library
 from longalign.backends.cuda.backend import CudaBackend
 from longalign.backends.cuda.config import LANES, KernelConfig
 from longalign.backends.cuda.device import replay, strip_edges
@@ -249,11 +249,11 @@ def test_rows_are_published_after_their_edges_are_stored(
     monkeypatch.setattr(sweep_kernel, "publish_rows", publish)
     monkeypatch.setattr(sweep_kernel, "REPORT_EVERY", 1)
     monkeypatch.setattr(sweep_kernel, "REST_EVERY", 1)
-    backend._kernel.cache_clear()
+    kernel_library.dispatcher.cache_clear()
     rng = np.random.default_rng(8)
     query, target = rng.integers(0, 4, 50, np.uint8), rng.integers(0, 4, 300, np.uint8)
     check_packed([whole_matrix(query, target, Scoring(), True)], block_rows=block_rows, **overrides)
-    backend._kernel.cache_clear()
+    kernel_library.dispatcher.cache_clear()
     assert len(indices) >= 3
 
 
@@ -290,7 +290,7 @@ def test_batches_that_only_meet_a_wanted_row(
 
     make_sweep_storing_block = sweep_kernel.make_sweep_storing_block
     monkeypatch.setattr(sweep_kernel, "make_sweep_storing_block", make)
-    backend._kernel.cache_clear()
+    kernel_library.dispatcher.cache_clear()
     rng = np.random.default_rng(6)
     query = rng.integers(0, 4, 100, np.uint8)
     target = mutated(query, 603, 0.1, rng)

@@ -1,0 +1,190 @@
+"""Kernels compiled ahead of their use, in processes of their own, into the cache on disk.
+
+Numba compiles one function at a time in a process and holds the GIL meanwhile. Processes compile side by
+side, do not slow down a sweep that needs the GIL, and can be ended at any moment.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import Future, as_completed
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from queue import SimpleQueue
+
+from longalign.backends.base import Backend
+from longalign.backends.compilation import is_on_disk, waiting_for_compiler
+from longalign.backends.kernel_cache import is_writable
+from longalign.errors import BackendError
+from longalign.model.scoring import Scoring
+from longalign.system.memory_limits import free_memory
+from longalign.system.threads import WorkerThreads, processors
+
+#: Host memory that a compiling process takes, in bytes: measured, 300 MB for a CPU kernel and 500 MB for the
+#: largest CUDA kernel.
+_PROCESS_BYTES = 512 << 20
+
+#: Niceness of processes that compile beside a sweep.
+_LOW_PRIORITY = 10
+
+#: Seconds of phase 1 below which nothing is compiled beside it: a process needs two of them to begin.
+_WORTH_A_PROCESS = 3.0
+
+_ROOT = str(Path(__file__).parents[2])
+
+#: What a process runs: this package, wherever it was imported from, and not one in the working directory.
+_PROGRAM = (
+    f"import sys; {_ROOT!r} in sys.path or sys.path.insert(0, {_ROOT!r})\n"
+    "from longalign.backends.compile_processes import serve; serve(sys.argv[1], int(sys.argv[2]))"
+)
+
+#: A kernel's name, and why it could not be compiled.
+Outcome = tuple[str, str | None]
+
+
+def kernels_to_compile(backend: Backend) -> tuple[list[str], int]:
+    """Names of all kernels of a device that are not on disk, and the number of those that are."""
+    kernels = backend.kernels()
+    missing = [kernel.name for kernel in kernels if not is_on_disk(kernel)]
+    return missing, len(kernels) - len(missing)
+
+
+@contextmanager
+def compiled_in_processes(
+    backend: Backend, names: Sequence[str], most: int, niceness: int = 0
+) -> Iterator[list[Future[Outcome]]]:
+    """Compile these kernels in at most `most` processes, as memory allows; gives a future for each,
+    or none if no process can be started.
+
+    Leaving the context ends the processes, also those that still compile.
+    """
+    room = max(1, free_memory() // _PROCESS_BYTES)
+    count = max(1, min(len(names), most, room, backend.most_compilers()))
+    processes: list[subprocess.Popen[str]] = []
+    idle: SimpleQueue[subprocess.Popen[str]] = SimpleQueue()
+    threads = WorkerThreads(count, "compile")
+
+    def compile_one(name: str) -> Outcome:
+        process = idle.get()
+        try:
+            return name, _ask(process, name)
+        finally:
+            idle.put(process)
+
+    try:
+        with suppress(OSError):  # the system grants no more processes: fewer will do
+            for _ in range(count):
+                processes.append(_start(backend.name, niceness))
+        for process in processes:
+            idle.put(process)
+        yield [threads.submit(compile_one, name) for name in names] if processes else []
+    finally:
+        for process in processes:
+            process.kill()
+        threads.shutdown(cancel_futures=True)
+        for process in processes:
+            process.communicate()
+
+
+@contextmanager
+def path_kernels_compiled(
+    backend: Backend, scoring: Scoring, local: bool, phase_1_seconds: float
+) -> Iterator[Callable[[], None]]:
+    """Compile the kernels of phases 2 and 3 while the block runs phase 1, at low priority.
+
+    Gives a function that waits for them. Nothing is done where phase 1 is expected to be short, where the
+    kernels are on disk, and where the cache cannot be written. A kernel that fails here fails again, with a
+    message, where it is used.
+    """
+    missing: list[str] = []
+    if phase_1_seconds >= _WORTH_A_PROCESS and sys.executable and is_writable():
+        missing = [kernel.name for kernel in backend.kernels(scoring, local=local) if not is_on_disk(kernel)]
+    if not missing:
+        yield lambda: None
+        return
+    with compiled_in_processes(backend, missing, max(1, processors() // 2), _LOW_PRIORITY) as futures:
+
+        def wait() -> None:
+            if not all(future.done() for future in futures):
+                with waiting_for_compiler(backend.name):
+                    for future in futures:
+                        future.result()
+
+        yield wait
+
+
+def compile_all(backend: Backend, names: Sequence[str], advance: Callable[[], None]) -> None:
+    """Compile these kernels on all processors; `advance` is called after each.
+
+    Raises BackendError for the first one that does not compile, after all others were tried, and if the
+    cache cannot be written.
+    """
+    if not is_writable():
+        raise BackendError("the directory of compiled kernels cannot be written: set XDG_CACHE_HOME")
+    failures = []
+    with compiled_in_processes(backend, names, processors()) as futures:
+        if not futures:
+            raise BackendError("no process that compiles can be started")
+        for future in as_completed(futures):
+            name, error = future.result()
+            advance()
+            if error is not None:
+                failures.append(f"{backend.name}: kernel {name!r}: {error}")
+    if failures:
+        raise BackendError(min(failures))
+
+
+def serve(device: str, niceness: int) -> None:
+    """Compile the kernels whose names come in on stdin, a line each, and answer each with a line of JSON."""
+    with suppress(OSError):
+        os.nice(niceness)
+    kernels: dict[str, Callable[[], object]] | None = None
+    for line in sys.stdin:
+        error = None
+        try:
+            if kernels is None:
+                kernels = {kernel.name: kernel.load for kernel in _open(device).kernels()}
+            kernels[line.removesuffix("\n")]()
+        except Exception as failure:  # whatever it is, the other process says so
+            error = str(failure) if isinstance(failure, BackendError) else repr(failure)
+        print(json.dumps(error), flush=True)
+
+
+def _open(device: str) -> Backend:
+    from longalign.backends.select import open_backends
+
+    choice, _, index = device.partition(":")
+    [backend] = open_backends(choice, threads=1, devices=[int(index)] if index else [])
+    return backend
+
+
+def _start(device: str, niceness: int) -> subprocess.Popen[str]:
+    """Start a process that runs `serve`. It is in a session of its own: Ctrl-C is for the caller alone."""
+    return subprocess.Popen(
+        [sys.executable, "-P", "-c", _PROGRAM, device, str(niceness)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def _ask(process: subprocess.Popen[str], name: str) -> str | None:
+    """Have a process compile a kernel; returns what is wrong, if anything is."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        process.stdin.write(f"{name}\n")
+        process.stdin.flush()
+        answer = process.stdout.readline()
+    except (OSError, ValueError):  # ValueError: the pipe was closed
+        answer = ""
+    if not answer:
+        return "the process that compiled it has ended"
+    error: str | None = json.loads(answer)
+    return error

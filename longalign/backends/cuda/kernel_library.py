@@ -1,0 +1,107 @@
+"""The kernels that the CUDA back end launches, compiled for the current device or loaded from disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import product
+from typing import Any
+
+from longalign.backends.compilation import compiling
+from longalign.backends.cuda.config import KernelConfig
+from longalign.backends.cuda.devices import one_line
+from longalign.backends.cuda.kernel_cache import CudaCache
+from longalign.backends.cuda.kernels import fill_edges, start_states, sweep, traceback
+from longalign.backends.cuda.planning import kernel_shape
+from longalign.errors import BackendError
+from longalign.system.gc_pause import collector_at_rest
+
+
+@dataclass(frozen=True, slots=True)
+class KernelSpec:
+    """Which kernel: its name for people, the function that makes it, with which options, and the types of the
+    kernel's arguments. Kernels are told apart by their factory and its options."""
+
+    name: str = field(compare=False)
+    build: Callable[..., Any]
+    options: tuple[Any, ...]
+    signature: tuple[Any, ...] = field(compare=False)
+
+
+def sweep_spec(config: KernelConfig) -> KernelSpec:
+    """The sweep of a configuration."""
+    mode, best = ("local" if config.local else "global"), ("best " if config.track_best else "")
+    name = f"sweep {mode} {best}{config.numbers} {config.letter_scoring} {config.columns} columns"
+    return KernelSpec(name, sweep.build_kernel, (config,), sweep.SIGNATURE)
+
+
+def edge_spec() -> KernelSpec:
+    """The kernel that fills in linear edges."""
+    return KernelSpec("linear edges", fill_edges.build_kernel, (), fill_edges.SIGNATURE)
+
+
+def trace_spec(has_matrix: bool) -> KernelSpec:
+    """The kernel that traces rectangles."""
+    name = f"traceback{_with_matrix(has_matrix)}"
+    return KernelSpec(name, traceback.build_kernel, (has_matrix,), traceback.SIGNATURE)
+
+
+def start_spec(local: bool, has_matrix: bool) -> KernelSpec:
+    """The kernel that finds start states."""
+    name = f"start states {'local' if local else 'global'}{_with_matrix(has_matrix)}"
+    return KernelSpec(name, start_states.build_kernel, (local, has_matrix), start_states.SIGNATURE)
+
+
+def _with_matrix(has_matrix: bool) -> str:
+    return " with a matrix" if has_matrix else ""
+
+
+def every_spec(compute_capability: tuple[int, int]) -> Iterator[KernelSpec]:
+    """All kernels that a device may need, the widest sweeps first: they take longest to compile."""
+    has_packed = compute_capability >= kernel_shape.PACKED_CAPABILITY
+    configs = [
+        config for config in kernel_shape.every_configuration() if has_packed or config.numbers != "packed"
+    ]
+    yield from map(sweep_spec, sorted(configs, key=lambda config: config.strip_width, reverse=True))
+    yield from (start_spec(*kind) for kind in product((True, False), repeat=2))
+    yield from map(trace_spec, (False, True))
+    yield edge_spec()
+
+
+def path_specs(usual: KernelConfig) -> Iterator[KernelSpec]:
+    """The kernels that trace a path, whose sweeps score letters and compute numbers as `usual` does."""
+    kind = _kind(usual)
+    yield from (sweep_spec(config) for config in kernel_shape.every_configuration() if _kind(config) == kind)
+    yield trace_spec(usual.letter_scoring == "profile")
+    yield edge_spec()
+
+
+def _kind(config: KernelConfig) -> tuple[Any, ...]:
+    """Everything but the shape."""
+    return config.local, config.track_best, config.numbers, config.letter_scoring
+
+
+@cache
+def dispatcher(spec: KernelSpec) -> Any:
+    """Numba's dispatcher of a kernel, not compiled yet."""
+    kernel = spec.build(*spec.options)
+    kernel._cache = CudaCache(f"{spec.build.__module__} {spec.options}")
+    return kernel
+
+
+def compiled(spec: KernelSpec, device: str) -> Any:
+    """The dispatcher of a kernel that is compiled for the current device, which the user calls `device`.
+
+    Raises BackendError if it does not compile.
+    """
+    kernel = dispatcher(spec)
+    if spec.signature in kernel.overloads:
+        return kernel
+    with compiling(device, on_disk=kernel._cache.holds(spec.signature)):
+        try:
+            with collector_at_rest():
+                kernel.compile(spec.signature)
+        except Exception as error:  # compiler, linker and driver each have their own kinds of error
+            raise BackendError(f"no kernel for this GPU and driver: {one_line(error)}") from error
+    return kernel
