@@ -9,6 +9,7 @@ import numpy as np
 
 from longalign.backends.base import (
     EdgeStarts,
+    Kernel,
     Progress,
     Rectangle,
     Runs,
@@ -87,6 +88,12 @@ class ReferenceBackend:
             results.append(_sweep(job).delivered(job))
             progress(job.cells)
         return results
+
+    def kernels(self, scoring: Scoring | None = None, *, local: bool = True) -> list[Kernel]:
+        return []
+
+    def most_compilers(self) -> int:
+        return 1
 
     def max_boundary_cells(self) -> int:
         return sys.maxsize
