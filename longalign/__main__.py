@@ -1,7 +1,7 @@
-"""The process of the commands `longalign` and `python -m longalign`.
+"""Entry point of the commands `longalign` and `python -m longalign`.
 
-Signal handlers and standard streams come first; everything else is imported after them. From then on a
-signal, a stream that cannot be written and a lack of memory each end in one line and an exit code.
+Signal handlers and standard streams are set up first; everything else is imported after that. From then on a
+signal, a stream that cannot be written, or a lack of memory ends in one line and an exit code.
 """
 
 import sys
@@ -10,7 +10,7 @@ from longalign.cli.interrupts import Interrupts
 
 
 def main() -> int:
-    """Run the command of `sys.argv`; returns its exit code, after which the process is to end."""
+    """Run the command in `sys.argv`; returns its exit code. The process must end afterwards."""
     interrupts = Interrupts()
     interrupts.catch()
     interrupts.settle(code := _run(interrupts))
@@ -22,7 +22,7 @@ def _run(interrupts: Interrupts) -> int:
         from longalign.cli.process import run_process
 
         return run_process(interrupts)
-    except Exception as error:  # not even the modules of the command line could be imported
+    except Exception as error:  # the modules of the command line could not be imported
         print(f"longalign: cannot start: {error!r}", file=sys.stderr)
         return 3
 

@@ -1,30 +1,30 @@
-"""Every error that longalign raises on purpose, each with the exit code the command line gives it."""
+"""The errors that longalign raises on purpose, each with the exit code of the command line."""
 
 from __future__ import annotations
 
 
 class LongalignError(Exception):
-    """Base of all errors a user can cause or meet; its text is one line that says what is wrong."""
+    """Base class of the errors raised on purpose; the text is one line that states the fault."""
 
     exit_code = 1
 
 
 class InputError(LongalignError):
-    """A sequence, file or scoring that cannot be used; the text names file, record and position."""
+    """A sequence, file or scoring cannot be used. The text names file, record and position."""
 
 
 class StoreError(LongalignError):
-    """A store that is locked, full, of another version, or of other input or scoring."""
+    """A store is locked, full, damaged, of another version, or belongs to other input or another scoring."""
 
 
 class UsageError(LongalignError):
-    """Options that contradict each other."""
+    """Options or arguments contradict each other, or ask for what is not possible."""
 
     exit_code = 2
 
 
 class BudgetTooSmall(UsageError):
-    """A budget that holds not even the edges of tiles; with `needed` bytes it would."""
+    """A store budget is too small even for the edges of the tiles, which take `needed` bytes."""
 
     def __init__(self, text: str, needed: int) -> None:
         super().__init__(text)
@@ -32,16 +32,16 @@ class BudgetTooSmall(UsageError):
 
 
 class MemoryTooSmall(UsageError):
-    """Memory in which a run does not fit, however its matrix is cut."""
+    """The memory budget is too small for a run, however the matrix is tiled."""
 
 
 class BackendError(LongalignError):
-    """A back end that is missing, cannot run this input, or failed while running."""
+    """A back end is missing, cannot run this input, or failed while running."""
 
     exit_code = 3
 
 
 class InternalError(LongalignError):
-    """A broken invariant, such as an alignment that does not re-score to its score: never output."""
+    """An invariant is broken, such as an alignment that does not re-score to its score: never output."""
 
     exit_code = 3

@@ -1,11 +1,11 @@
 """The command line: `longalign COMMAND`. Every failure is one line on stderr and an exit code.
 
-Where options are wrong, argparse shows above this line how the command is used.
+For wrong options, argparse also prints the usage above this line.
 
-0 done; 1 input or store; 2 usage; 3 back end or internal; 130 interrupted by Ctrl-C (SIGINT); 143 ended by
-SIGTERM.
+Exit codes: 0 done; 1 input or store; 2 usage; 3 back end or internal; 130 interrupted by Ctrl-C (SIGINT);
+143 ended by SIGTERM.
 
-This module imports nothing but the handling of signals, so that it is in place before the rest is imported.
+This module imports only the handling of signals, which must be installed before other modules are imported.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command in this process; returns its exit code. argparse raises SystemExit(2) on bad usage.
 
-    Signal handlers are as before afterwards. `longalign.__main__` is for a process of its own.
+    The previous signal handlers are restored. `longalign.__main__` runs a command as a process of its own.
     """
     interrupts = Interrupts()
     interrupts.catch()

@@ -79,14 +79,14 @@ def run_resume(options: Namespace) -> int:
 
 
 def _noting(output: str, summary: str | None) -> pipeline.Note:
-    """Notes in a store's manifest where a resumed run is to write."""
-    output = _from_anywhere(output)
-    summary = None if summary is None else _from_anywhere(summary)
+    """Notes in the manifest of a store which files a resumed run writes."""
+    output = _absolute(output)
+    summary = None if summary is None else _absolute(summary)
     return lambda manifest: replace(manifest, output=output, summary=summary)
 
 
-def _from_anywhere(path: str) -> str:
-    """A name of an output that holds in every working directory."""
+def _absolute(path: str) -> str:
+    """The absolute path of an output file, valid in every working directory; stdout stays "-"."""
     try:
         return path if path == STDOUT else str(Path(path).absolute())
     except OSError as error:  # this directory is gone
@@ -94,16 +94,16 @@ def _from_anywhere(path: str) -> str:
 
 
 def sources_of(manifest: Manifest) -> list[str]:
-    """What the sequences of a store were read from, if they were."""
+    """The specifications of the sequences in a store, except for sequences that came from memory."""
     return [record.source for record in (manifest.query, manifest.target) if record.source != MEMORY]
 
 
 def check_outputs(
     command: Command, output: str, summary: str | None, inputs: Collection[str], store: str | None
 ) -> None:
-    """Raise UsageError or InputError now for what would go wrong after the run.
+    """Raise UsageError or InputError before the run for outputs that could not be written after it.
 
-    `inputs` are specifications of sequences, or files; `store` may be yet to be made.
+    `inputs` are specifications of sequences, or files; `store` need not exist yet.
     """
     if command == "align" and output == summary == STDOUT:
         raise UsageError("alignment and summary cannot both go to stdout: give -o FILE or --json FILE")
@@ -120,7 +120,7 @@ def check_outputs(
 
 
 def _belongs_to(store: str, path: str) -> bool:
-    """Whether making the store makes a directory of `path`, or `path` is a file of the store."""
+    """Whether `path` is a file of the store, or the store itself or one of its parent directories."""
     folder, file = Path(os.path.realpath(store)), Path(os.path.realpath(path))
     if file.is_relative_to(folder) and file != folder:
         return file.relative_to(folder).parts[0] in OWN_NAMES
@@ -134,7 +134,7 @@ def _refuse_overwriting(output: str, inputs: Collection[str]) -> None:
 
 
 def write_outcome(outcome: Outcome, output: str, summary: str | None, options: Namespace) -> None:
-    """Write the alignment, or the line of a score, and the summary; say on stderr what was found."""
+    """Write the alignment, or the score line, and the summary; report the result on stderr."""
     if outcome.alignment is not None:
         with open_output(output) as file:
             resolve_format(options.format, output).write_all([outcome.alignment], file)
@@ -166,7 +166,7 @@ def _summary(outcome: Outcome) -> dict[str, object]:
 
 
 def _score_line(outcome: Outcome) -> str:
-    """Tab-separated: query, target, mode, score, and the letters before the end in each record."""
+    """Query, target, mode, score, and the end in each record (letters before it), separated by tabs."""
     spec, end = outcome.spec, outcome.end
     query, target = spec.query, spec.target
     ends = ("*", "*") if outcome.is_empty else (query.offset + end.i, target.offset + end.j)

@@ -1,4 +1,4 @@
-"""One command from its options to its exit code, with a line for whatever goes wrong."""
+"""Runs one command: from its arguments to its exit code, with one line on stderr for every failure."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ from longalign.errors import InternalError, LongalignError
 
 
 def run(arguments: Sequence[str] | None, interrupts: Interrupts) -> int:
-    """Run one command; returns its exit code. argparse raises SystemExit."""
+    """Run one command; returns its exit code. argparse raises SystemExit on wrong usage and after help."""
     options = Namespace(interrupts=interrupts)
     try:
         return interrupts.during(lambda: _run(arguments, options))
     except KeyboardInterrupt:
         return _interrupted(options, interrupts)
     except Exception as error:
-        # An interrupt that strikes inside a library can come out of it as another error.
+        # A library that is interrupted may turn the KeyboardInterrupt into another error.
         return _interrupted(options, interrupts) if interrupts.struck else _failed(error)
 
 
 def fail(text: str, code: int) -> int:
-    """Print the one line that says what is wrong; returns the exit code."""
+    """Print an error message as one line; returns `code`."""
     print(f"longalign: {' '.join(text.split())}", file=sys.stderr)
     return code
 
 
 def _run(arguments: Sequence[str] | None, options: Namespace) -> int:
-    check_address_space()  # before a library is imported, which could end the process for want of memory
+    check_address_space()  # first: importing a library without enough memory could abort the process
     from longalign.cli.parser import build_parser
 
     build_parser().parse_args(arguments, options)
@@ -42,14 +42,14 @@ def _run(arguments: Sequence[str] | None, options: Namespace) -> int:
 
 
 def _failed(error: Exception) -> int:
-    """Say what is wrong; returns the exit code."""
+    """Report an error; returns the exit code."""
     match error:
         case InternalError():
             return fail(f"internal error: {error}", error.exit_code)
         case LongalignError() if not lacks_files(error):
             return fail(str(error), error.exit_code)
         case BrokenPipeError():
-            return 1  # the reader of our output has gone, and needs no message
+            return 1  # the reader of the output has closed the pipe
     if shortage := shortage_of(error):
         return fail(*shortage)
     if os.environ.get("LONGALIGN_DEBUG"):
@@ -63,13 +63,14 @@ def _interrupted(options: Namespace, interrupts: Interrupts) -> int:
 
 
 def _how_to_resume(options: Namespace) -> str:
+    """The message after an interrupt; for a run with a store it names the command that continues the run."""
     if not hasattr(options, "cluster"):  # not a run
         return "interrupted"
     if options.store is None:
         return "interrupted; with --store DIR a run can be resumed"
     if not (Path(options.store) / "manifest.json").is_file():
         return "interrupted; nothing was stored yet"
-    store = f"./{options.store}" if options.store.startswith("-") else options.store  # no option
+    store = f"./{options.store}" if options.store.startswith("-") else options.store  # not an option
     again = ["--cluster", options.cluster] if options.cluster else []
     if "query" not in options:  # the store notes the output files of `align`, not those of `resume`
         again += [f"--output={options.output}"] * (options.output is not None)

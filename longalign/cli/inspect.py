@@ -1,4 +1,4 @@
-"""`longalign inspect`: what a store belongs to and how far it is."""
+"""`longalign inspect`: which run a store belongs to, and how far that run has come."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SCHEMA = "longalign.store/2"
 
 
 def run_inspect(options: Namespace) -> int:
-    """Print the state of a store; nothing in it is changed, and it may be in use."""
+    """Print the state of a store. The store is only read; a run may be using it."""
     report = inspect(Path(options.store))
     with open_output(STDOUT) as file:
         print(json.dumps(report, indent=2) if options.json else _in_words(report), file=file)
@@ -64,7 +64,7 @@ def inspect(path: Path) -> dict[str, object]:
 
 
 def _size(path: Path) -> int:
-    """Bytes of a file; 0 for a folder, and for what cannot be looked at, such as a file renamed meanwhile."""
+    """Bytes of a file; 0 for a directory, and for a path that cannot be read, such as a file just renamed."""
     try:
         found = path.stat()
     except OSError:

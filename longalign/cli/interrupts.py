@@ -1,4 +1,4 @@
-"""Signals that ask a command to end: Ctrl-C (SIGINT) and SIGTERM."""
+"""Handling of the signals that end a command: SIGINT (Ctrl-C) and SIGTERM."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ if TYPE_CHECKING:
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
-#: Frames of Python's import system are of code in this file.
+#: The file name in the code objects of Python's import system.
 _IMPORT_SYSTEM = "<frozen importlib._bootstrap>"
 
-#: Seconds after which a signal that could not raise KeyboardInterrupt is tried again.
+#: Seconds until the next attempt, when a signal arrived where KeyboardInterrupt could not be raised.
 _RETRY = 0.02
 
 
 class Interrupts:
-    """Makes KeyboardInterrupt of signals, but only within a call of `during`.
+    """Turns signals into KeyboardInterrupt, but only within a call of `during`.
 
-    Outside of it a signal is noted, and nothing is raised: neither before the command begins nor while its
-    exit code is being reported is there anything to catch an exception. Within it, a signal that arrives
-    during an import waits for its end, as modules that are half imported may swallow the exception, print it,
-    or make another one of it.
+    Outside of `during` a signal is only recorded: before the command starts, and while its exit code is being
+    reported, no code would catch the exception. Within `during`, a signal that arrives during an import is
+    delivered after it, because a module interrupted halfway may swallow the exception, print it, or replace
+    it by another one.
 
-    Libraries may swallow it elsewhere, too. Before anything long begins, ask `check`.
+    Libraries may also swallow the exception elsewhere. Call `check` before each long step.
     """
 
     def __init__(self) -> None:
@@ -42,21 +42,24 @@ class Interrupts:
 
     @property
     def exit_code(self) -> int:
-        """What a shell reports for a process that the signal ended."""
+        """The exit code that a shell reports for a process ended by the signal: 128 plus its number."""
         return 128 + (self.struck or signal.SIGINT)
 
     def check(self) -> None:
-        """Raise KeyboardInterrupt if there was a signal."""
+        """Raise KeyboardInterrupt if a signal has arrived."""
         if self.struck:
             raise KeyboardInterrupt
 
     def during(self, call: Callable[[], T]) -> T:
-        """Make a call; within it, signals raise KeyboardInterrupt."""
+        """Return `call()`; a signal that arrives during the call raises KeyboardInterrupt in it."""
         self.check()
         return call()
 
     def catch(self) -> None:
-        """Install the handlers. Ignored signals, as those of a background job of a script, stay ignored."""
+        """Install the handlers.
+
+        A signal that is ignored, as SIGINT is in a background job of a shell script, stays ignored.
+        """
         for number in _SIGNALS:
             if (before := signal.getsignal(number)) not in (None, signal.SIG_IGN):
                 self._before[number] = before
@@ -65,20 +68,20 @@ class Interrupts:
         sys.unraisablehook = self._unraisable
 
     def release(self) -> None:
-        """Restore what was there before `catch`."""
+        """Restore the handlers that were installed before `catch`."""
         signal.setitimer(signal.ITIMER_REAL, 0)
         for number, handler in self._before.items():
             signal.signal(number, handler)
         sys.unraisablehook = self._hook_before
 
     def settle(self, code: int) -> None:
-        """The process will end with this exit code: from now on a signal only makes it end sooner."""
+        """Fix the exit code. From now on a signal ends the process at once, with this code."""
         import atexit
 
         self._settled = code
-        # CPython gives handled signals their default meaning, death, before it takes its modules down. It
-        # leaves ignored ones alone. Functions registered last run first, so this one is followed by others
-        # only if they were registered earlier.
+        # Before CPython finalises its modules, it resets handled signals to their default action, which ends
+        # the process. Ignored signals stay ignored. Exit functions run in reverse order of registration, so
+        # this one runs before all that were registered earlier.
         atexit.register(self._ignore)
 
     def _ignore(self) -> None:
@@ -103,9 +106,9 @@ class Interrupts:
         signal.setitimer(signal.ITIMER_REAL, _RETRY)
 
     def _unraisable(self, what: sys.UnraisableHookArgs) -> None:
-        """A KeyboardInterrupt raised in a finalizer or a callback is lost: raise it again elsewhere.
+        """Retry a KeyboardInterrupt that was raised, and lost, in a finalizer or a callback.
 
-        After a signal, other errors there come of objects that the interrupt left half made.
+        After a signal, other errors there are dropped: the interrupt has left objects half constructed.
         """
         if not self.struck:
             self._hook_before(what)

@@ -1,4 +1,4 @@
-"""A command as a process of its own: standard streams, settings of libraries, and the exit code."""
+"""Runs a command as a process of its own: sets up the standard streams and libraries, and ends cleanly."""
 
 from __future__ import annotations
 
@@ -15,23 +15,26 @@ if TYPE_CHECKING:
 
 
 def run_process(interrupts: Interrupts) -> int:
-    """Run the command of `sys.argv`; returns its exit code, with nothing left to be written."""
+    """Run the command in `sys.argv`; returns its exit code after stdout is flushed."""
     _open_standard_descriptors()
     sys.stderr = Unfailing(sys.stderr)
-    # longalign uses no BLAS, and the threads that one starts when NumPy is imported need memory each.
+    # Importing NumPy starts the threads of OpenBLAS, which take memory. longalign makes no BLAS calls.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         code = run(None, interrupts)
     except SystemExit as stop:  # argparse: 0 after --help, 2 for wrong options
         code = stop.code if isinstance(stop.code, int) else 0
-    # A KeyboardInterrupt that leaves `exec` or `eval` of a text makes CPython end itself by SIGINT, whatever
-    # the exit code. Evaluating any other text revokes that.
+    # A KeyboardInterrupt that propagates out of `exec` or `eval` of a string sets a flag in CPython, which
+    # then ends the process by SIGINT whatever the exit code is. Evaluating another string clears the flag.
     eval("0")
     return _flushed(code)
 
 
 def _flushed(code: int) -> int:
-    """Write what is left for stdout, and let the interpreter not try in vain at its end."""
+    """Flush stdout; returns `code`, or 1 if the flush fails.
+
+    After a failure, stdout is closed to the interpreter, which would otherwise flush again at exit.
+    """
     try:
         if sys.stdout is not None:
             sys.stdout.flush()
@@ -45,14 +48,17 @@ def _flushed(code: int) -> int:
 
 
 def _open_standard_descriptors() -> None:
-    """Have descriptors 0, 1 and 2 open, lest a file of ours gets such a number and messages go into it."""
+    """Open /dev/null on each of the descriptors 0, 1 and 2 that is closed.
+
+    Otherwise the next file opened would get that number, and messages for stderr would go into it.
+    """
     while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:
         pass
     os.close(descriptor)
 
 
 class Unfailing(io.TextIOBase):
-    """Writes to a stream until that fails once, and then nowhere: messages never end a run."""
+    """A stream that discards everything after its first failed write: a lost stderr never ends a run."""
 
     def __init__(self, stream: TextIO | None) -> None:
         self._stream = stream

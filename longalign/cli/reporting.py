@@ -1,4 +1,4 @@
-"""How a run's events are shown, as the options of a command ask."""
+"""Shows the events of a run as `--progress` and `--quiet` ask."""
 
 from __future__ import annotations
 
@@ -13,11 +13,14 @@ from longalign.events import Emit, Event, PhaseStarted
 
 @contextmanager
 def reporting(options: Namespace) -> Iterator[Emit]:
-    """An `Emit` that shows a run on stderr, and ends it where a phase begins after an interrupt."""
+    """An `Emit` that shows a run on stderr.
+
+    It also raises KeyboardInterrupt at the start of a phase if a library swallowed an earlier one.
+    """
     with progress(options.progress, sys.stderr, options.quiet) as show:
 
         def emit(event: Event) -> None:
-            if isinstance(event, PhaseStarted):  # by now, back ends and their packages are imported
+            if isinstance(event, PhaseStarted):  # the back ends are imported by now
                 options.interrupts.check()
             show(event)
 

@@ -1,4 +1,4 @@
-"""The scoring that the options of a command mean."""
+"""The scoring that the options of a command describe."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _FIELD = re.compile(rf"\b({'|'.join((*PAIR_FIELDS, *COST_FIELDS))})\b")
 
 
 def scoring_of(options: Namespace) -> Scoring:
-    """The scoring of a run: what is not given is as usual, but for a matrix there are no usual gap costs.
+    """The scoring of a run. Options that are not given take their defaults.
 
-    Raises UsageError for options that do not go together or numbers that make no sense, InputError for a
-    matrix that cannot be used.
+    With a substitution matrix there are no default gap costs. Raises UsageError for options that exclude each
+    other and for numbers out of range, InputError for a matrix that cannot be used.
     """
     given = _given(options)
     if options.matrix is None:
@@ -26,7 +26,10 @@ def scoring_of(options: Namespace) -> Scoring:
 
 
 def complete_scoring(options: Namespace) -> Scoring | None:
-    """The scoring that a PAF file is to be verified by: None if nothing of it is given. Raises the same."""
+    """The scoring to verify a PAF file with, or None if no scoring option is given.
+
+    Raises the same errors as `scoring_of`.
+    """
     given = _given(options)
     if options.matrix is not None:
         return _with_matrix(options.matrix, given)
@@ -47,18 +50,20 @@ def _given(options: Namespace) -> dict[str, Any]:
 
 def _with_matrix(name: str, given: dict[str, Any]) -> Scoring:
     if not given.keys().isdisjoint(PAIR_FIELDS):
-        raise UsageError("--matrix says what letters score: --match and --mismatch do not go with it")
+        raise UsageError(
+            "--matrix excludes --match and --mismatch: the matrix has the scores of all letter pairs"
+        )
     if len(given) < len(COST_FIELDS):
         raise UsageError(
-            "--matrix wants --gap-open and --gap-extend as well, on the matrix's scale "
-            "(for BLOSUM62, say, 10 and 1)"
+            "--matrix needs --gap-open and --gap-extend as well, on the scale of the matrix "
+            "(for example 10 and 1 for BLOSUM62)"
         )
-    _of_numbers(given)  # what is wrong with them is no fault of the matrix
+    _of_numbers(given)  # checked first, so that the message names the option and not the matrix
     return Scoring(**given, matrix=SubstitutionMatrix.load(name))
 
 
 def _of_numbers(given: dict[str, Any]) -> Scoring:
-    """A scoring without a matrix. Raises UsageError, naming the option, for numbers that make no sense."""
+    """A scoring without a matrix. Raises UsageError, naming the option, for a number out of range."""
     try:
         return Scoring(**given)
     except InputError as error:

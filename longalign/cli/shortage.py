@@ -1,4 +1,4 @@
-"""What the system refused to give this process more of, where that is why something failed."""
+"""Recognises errors that come from a lack of memory, threads or open files, and words them for the user."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from collections.abc import Iterator
 from longalign.errors import BackendError
 from longalign.system.sizes import format_size
 
-#: Bytes of address space that a command needs to start: importing the libraries takes most of them.
-#: With less, allocations fail anywhere, and some libraries then end the process, or never return.
+#: Bytes of address space that a command needs to start; importing the libraries takes most of them.
+#: With less, an allocation can fail anywhere, and some libraries then abort the process or hang.
 LEAST_ADDRESS_SPACE = 1 << 30
 
-#: In messages of the dynamic loader and of libraries that found no memory.
+#: Parts of the messages with which the dynamic loader and libraries report a failed allocation.
 _NO_MEMORY = ("failed to map segment", "cannot allocate memory", "cannot create shared object descriptor")
 
-_THREADS = "the system lets this process have no more threads (ulimit -u, or a batch system's limit)"
-_FILES = "the system lets this process have no more open files (ulimit -n)"
+_THREADS = "the system refuses this process more threads (ulimit -u, or the limit of a batch system)"
+_FILES = "the system refuses this process more open files (ulimit -n)"
 
 
 def check_address_space() -> None:
@@ -31,7 +31,10 @@ def check_address_space() -> None:
 
 
 def shortage_of(error: BaseException) -> tuple[str, int] | None:
-    """A message and an exit code if an error comes of a lack of memory, threads or open files."""
+    """A message and exit code if the cause of an error is a lack of memory, threads or files; else None.
+
+    The causes of the error, as far as Python chains them, are examined too.
+    """
     limit = _address_space()
     if lacks_files(error):
         return _FILES, 3
@@ -42,7 +45,8 @@ def shortage_of(error: BaseException) -> tuple[str, int] | None:
         if _is_memory(cause, text):
             advice = "a smaller --mem or --store-budget needs less"
             return f"out of memory: {f'ulimit -v allows {format_size(limit)}' if limit else advice}", 1
-    # With a limit, libraries fail in ways of their own; an OSError with a number says itself what it is.
+    # Under a limit (ulimit -v), libraries report a failed allocation as some unrelated error. An OSError with
+    # an error number is not such a case: it states its own cause.
     if limit and isinstance(error, ImportError | OSError | SystemError) and _number(error) is None:
         what = f"{type(error).__name__}: {error}"
         return f"probably out of memory, as ulimit -v allows {format_size(limit)}: {what}", 3
@@ -50,7 +54,7 @@ def shortage_of(error: BaseException) -> tuple[str, int] | None:
 
 
 def lacks_files(error: BaseException) -> bool:
-    """Whether an error, of ours or not, comes of a lack of open files."""
+    """Whether an error, a LongalignError included, was caused by the limit on open files."""
     return any(
         _number(cause) in (errno.EMFILE, errno.ENFILE) or "too many open files" in str(cause).lower()
         for cause in _chain(error)
@@ -67,7 +71,7 @@ def _number(error: BaseException) -> int | None:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """An error, and those that it came of."""
+    """An error, then its cause, the cause of that, and so on."""
     found: BaseException | None = error
     while found is not None:
         yield found

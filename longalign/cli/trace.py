@@ -13,7 +13,7 @@ from longalign.store import DirectoryStore
 
 
 def run_trace(options: Namespace) -> int:
-    """Write the alignment as PAF; the store is only read, and may be in use."""
+    """Write the alignment. The store is only read; a run may be using it."""
     store = Path(options.store)
     sources = sources_of(DirectoryStore.attach(store).manifest)
     check_outputs("align", options.output, options.json, sources, options.store)

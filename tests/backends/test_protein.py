@@ -250,8 +250,8 @@ def test_a_plan_says_how_letters_are_scored(run):
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
-        (("--matrix", "BLOSUM62"), 2, "--matrix wants --gap-open and --gap-extend as well"),
-        ((*BLOSUM, "--match", "2"), 2, "--match and --mismatch do not go with it"),
+        (("--matrix", "BLOSUM62"), 2, "--matrix needs --gap-open and --gap-extend as well"),
+        ((*BLOSUM, "--match", "2"), 2, "--matrix excludes --match and --mismatch"),
         (("--matrix", "BLOSUM63", *COSTS), 1, "BLOSUM63: there is no such file, and no such matrix"),
         ((), 1, "record 'P69905': letter 3 (counting from 1) is 'L', not one of ACGTURYSWKMBDHVN"),
         (("--matrix", "HOXD70", *COSTS), 1, "is 'M', not one of ACGT in either case, the letters of HOXD70"),

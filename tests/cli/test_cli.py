@@ -700,7 +700,7 @@ def test_a_system_without_more_threads_is_not_an_internal_error(refuse, pair, mo
 
     monkeypatch.setattr("longalign.run.pipeline.run", none_left)
     code, text = refuse("align", *pair)
-    assert (code, text[:47]) == (3, "the system lets this process have no more threa")
+    assert (code, text[:45]) == (3, "the system refuses this process more threads ")
 
 
 def test_an_internal_error_is_one_line(refuse, pair, monkeypatch):

@@ -55,7 +55,7 @@ def test_few_open_files(arguments):
 def test_too_few_open_files_for_a_sequence(most):
     done = longalign("align", *PAIR, "-q", preexec_fn=limited(resource.RLIMIT_NOFILE, most))
     assert done.returncode == 3
-    assert done.stderr == "longalign: the system lets this process have no more open files (ulimit -n)\n"
+    assert done.stderr == "longalign: the system refuses this process more open files (ulimit -n)\n"
 
 
 @pytest.mark.slow
