@@ -898,6 +898,34 @@ def test_without_stderr_an_error_goes_nowhere_else(pair):
 # --- help
 
 
+def test_devices_are_compiled_for_once(run, monkeypatch, tmp_path):
+    calls = []
+
+    def compile_all(backend, names, advance):
+        calls.append(names)
+        advance()
+
+    monkeypatch.setattr("longalign.cli.devices.cuda.available", list)
+    monkeypatch.setattr("longalign.cli.devices.kernels_to_compile", lambda backend: (["one", "two"], 3))
+    monkeypatch.setattr("longalign.cli.devices.compile_all", compile_all)
+    code, out, err = run("devices", "--compile")
+    assert (code, calls) == (0, [["one", "two"]])
+    assert out.startswith("cpu: ")
+    assert "/2 kernels [" in err
+    assert re.search(r"longalign: cpu: 2 kernels compiled in \d+\.\d s, 3 kernels already compiled\n$", err)
+    monkeypatch.setattr("longalign.cli.devices.kernels_to_compile", lambda backend: ([], 5))
+    assert run("devices", "--compile")[2] == "longalign: cpu: 5 kernels already compiled\n"
+
+
+def test_a_kernel_that_does_not_compile_is_one_line(refuse, monkeypatch):
+    monkeypatch.setattr("longalign.cli.devices.cuda.available", list)
+    monkeypatch.setattr("longalign.cli.devices.kernels_to_compile", lambda backend: (["no such"], 0))
+    code, text = refuse("devices", "--compile")
+    assert code == 3
+    assert text.endswith("cpu: kernel 'no such': KeyError('no such')")
+
+
+
 def test_devices(run):
     code, out, err = run("devices")
     assert (code, err) == (0, "")

@@ -483,3 +483,23 @@ def test_a_device_that_is_not_there():
 
     with pytest.raises(BackendError, match="cuda:99"):
         CudaBackend(99)
+
+
+@pytest.mark.slow
+def test_every_kernel_is_compiled_in_processes_and_then_on_disk(monkeypatch, tmp_path):
+    """`longalign devices --compile`, as far as the GPU is concerned."""
+    from longalign.backends import kernel_cache
+    from longalign.backends.compile_processes import compile_all, kernels_to_compile
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    kernel_cache.cache_directory.cache_clear()
+    backend = cuda_backend()
+    missing = [kernel.name for kernel in backend.kernels()]
+    assert len(set(missing)) == len(missing) > 20
+    compile_all(backend, missing, lambda: None)
+    assert kernels_to_compile(backend) == ([], len(missing))
+    for scoring in (DNA, LARGE_SCORES, PROTEIN, LARGE_PROTEIN):
+        path = [kernel.name for kernel in backend.kernels(scoring, local=True)]
+        assert len(path) > 2
+        assert set(path) <= set(missing)
+    kernel_cache.cache_directory.cache_clear()

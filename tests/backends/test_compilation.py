@@ -1,0 +1,209 @@
+"""Kernels compiled ahead, in processes, and what a run learns of the compiler."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from longalign.backends import compile_processes, kernel_cache
+from longalign.backends.base import Kernel
+from longalign.backends.compilation import compiles_reported, is_on_disk, waiting_for_compiler
+from longalign.backends.compile_processes import (
+    compile_all,
+    compiled_in_processes,
+    kernels_to_compile,
+    path_kernels_compiled,
+)
+from longalign.backends.cpu import CpuBackend
+from longalign.backends.cpu.jit import compile_entry
+from longalign.errors import BackendError
+from longalign.events import CompileFinished, CompileStarted
+from longalign.model.scoring import Scoring
+from longalign.testing.reference import ReferenceBackend
+
+DNA = Scoring()
+
+
+@pytest.fixture(autouse=True)
+def folder(monkeypatch, tmp_path) -> Path:
+    """Where kernels are kept during a test: a folder that does not exist yet."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    kernel_cache.cache_directory.cache_clear()
+    yield tmp_path / "cache"
+    kernel_cache.cache_directory.cache_clear()
+
+
+def add_one(key: str = "one") -> None:
+    """Compile a function, or load it, as a new process would."""
+
+    def body(x: int) -> int:
+        return x + 1
+
+    compile_entry(body, key, (1,))
+
+
+class OneKernel(ReferenceBackend):
+    """Has one kernel. A process that compiles takes it for the CPU back end's kernel of that name; in this
+    process it is `add_one`, which has a file of its own."""
+
+    name = "cpu"
+
+    def __init__(self, name: str | None = None) -> None:
+        self._kernel = Kernel(name or CpuBackend(1).kernels()[-1].name, partial(add_one, "another"))
+
+    def kernels(self, scoring=None, *, local=True):
+        return [self._kernel]
+
+
+# --- reports
+
+
+def test_a_kernel_that_is_compiled_is_reported_and_one_from_disk_is_not():
+    events = []
+    with compiles_reported(events.append):
+        add_one()
+        add_one()
+    assert [type(event) for event in events] == [CompileStarted, CompileFinished]
+    assert {event.device for event in events} == {"cpu"}
+    assert events[1].seconds > 0
+    add_one("unheard")
+    assert len(events) == 2
+
+
+def test_waits_that_overlap_are_one_interval():
+    events = []
+    inside, leave = threading.Event(), threading.Event()
+
+    def wait() -> None:
+        with waiting_for_compiler("cuda:0"):
+            inside.set()
+            leave.wait(10)
+
+    with compiles_reported(events.append):
+        thread = threading.Thread(target=wait)
+        thread.start()
+        inside.wait(10)
+        with waiting_for_compiler("cuda:0"):
+            time.sleep(0.01)
+        assert len(events) == 1
+        leave.set()
+        thread.join()
+    assert [type(event) for event in events] == [CompileStarted, CompileFinished]
+    assert events[1].seconds >= 0.01
+
+
+def test_asking_for_a_kernel_does_not_compile_it():
+    kernel = Kernel("one", add_one)
+    assert not is_on_disk(kernel)
+    assert not is_on_disk(kernel)
+    add_one()
+    assert is_on_disk(kernel)
+
+
+# --- which kernels
+
+
+def test_names_are_unique_and_those_of_a_path_are_among_all():
+    backend = CpuBackend(1)
+    names = [kernel.name for kernel in backend.kernels()]
+    assert len(set(names)) == len(names)
+    for local in (True, False):
+        path = [kernel.name for kernel in backend.kernels(DNA, local=local)]
+        assert path
+        assert set(path) <= set(names)
+
+
+# --- processes
+
+
+@pytest.mark.slow
+def test_a_kernel_compiled_in_a_process_is_on_disk(folder):
+    backend = OneKernel()
+    advanced = []
+    compile_all(backend, [backend.kernels()[0].name], lambda: advanced.append(1))
+    assert advanced == [1]
+    assert len([path for path in folder.rglob("*") if path.is_file()]) == 1
+
+
+@pytest.mark.slow
+def test_a_kernel_that_does_not_compile_is_one_error():
+    with pytest.raises(BackendError, match=r"^cpu: kernel 'no such kernel': KeyError\('no such kernel'\)$"):
+        compile_all(OneKernel(), ["no such kernel"], lambda: None)
+
+
+def test_a_process_that_ends_is_an_error(monkeypatch):
+    monkeypatch.setattr(compile_processes, "_PROGRAM", "import sys; sys.exit(1)")
+    with pytest.raises(BackendError, match=r"^cpu: kernel 'any': the process that compiled it has ended$"):
+        compile_all(OneKernel(), ["any"], lambda: None)
+
+
+def test_a_cache_that_cannot_be_written_is_said_before_anything_is_compiled(folder):
+    folder.write_text("a file is in the way")
+    with pytest.raises(BackendError, match="cannot be written"):
+        compile_all(OneKernel(), ["any"], lambda: None)
+
+
+def test_leaving_ends_processes_that_still_compile(monkeypatch):
+    monkeypatch.setattr(
+        compile_processes, "_PROGRAM", "import os, sys, time; print(os.getpid()); time.sleep(60)"
+    )
+    started = time.monotonic()
+    with compiled_in_processes(OneKernel(), ["any"], 1) as futures:
+        assert len(futures) == 1
+    assert time.monotonic() - started < 20
+
+
+# --- beside phase 1
+
+
+@pytest.mark.parametrize("seconds", [0.0, 2.0])
+def test_beside_a_short_phase_nothing_is_compiled(monkeypatch, seconds):
+    monkeypatch.setattr(compile_processes, "_start", lambda *_: pytest.fail("a process was started"))
+    with path_kernels_compiled(OneKernel(), DNA, True, seconds) as wait:
+        wait()
+
+
+def test_kernels_on_disk_are_not_compiled_beside_phase_1(monkeypatch):
+    monkeypatch.setattr(compile_processes, "_start", lambda *_: pytest.fail("a process was started"))
+    add_one("another")
+    with path_kernels_compiled(OneKernel(), DNA, True, 100.0) as wait:
+        wait()
+
+
+def test_nothing_is_compiled_beside_phase_1_where_it_cannot_be_kept(folder, monkeypatch):
+    monkeypatch.setattr(compile_processes, "_start", lambda *_: pytest.fail("a process was started"))
+    folder.write_text("a file is in the way")
+    with path_kernels_compiled(OneKernel(), DNA, True, 100.0) as wait:
+        wait()
+
+
+@pytest.mark.slow
+def test_what_phases_2_and_3_need_is_compiled_beside_phase_1(folder):
+    events = []
+    with compiles_reported(events.append), path_kernels_compiled(OneKernel(), DNA, True, 100.0) as wait:
+        wait()
+        wait()
+    assert [type(event) for event in events] == [CompileStarted, CompileFinished]
+    assert len([path for path in folder.rglob("*") if path.is_file()]) == 1
+
+
+def test_where_no_process_can_be_started_the_run_goes_on(monkeypatch):
+    def refuse(*_):
+        raise OSError(os.strerror(11))
+
+    monkeypatch.setattr(compile_processes, "_start", refuse)
+    with path_kernels_compiled(OneKernel(), DNA, True, 100.0) as wait:
+        wait()
+    with pytest.raises(BackendError, match="no process that compiles can be started"):
+        compile_all(OneKernel(), ["any"], lambda: None)
+
+
+def test_kernels_to_compile_are_counted():
+    assert kernels_to_compile(OneKernel())[1] == 0
+    add_one("another")
+    assert kernels_to_compile(OneKernel()) == ([], 1)
