@@ -1,8 +1,8 @@
-"""One record out of a FASTA file: plain, gzip or bgzip, from disk or a pipe, whole or a region of it.
+"""Reads one record, or a region of one, from a FASTA file: plain, gzip or bgzip, on disk or from a pipe.
 
-pysam parses. A file is read as a stream, so that damage is noticed anywhere in it and other records need
-no memory. Where a record is asked for by name and an index lies beside the file (`.fai`, and `.gzi` for
-bgzip), only that record is read. No index is ever written.
+pysam parses. A file is read to its end as a stream: damage anywhere in it is detected, and other records take
+no memory. If a record is named and an index lies beside the file (`.fai`, and `.gzi` for bgzip), only that
+record is read. No index is ever written.
 """
 
 from longalign.fasta.reader import read_record

@@ -12,7 +12,7 @@ from longalign.fasta.source import GZIP_MAGIC, STDIN
 
 
 def has_fresh_index(path: str) -> bool:
-    """Whether a usable index lies beside the file; one older than the file may belong to other data."""
+    """Whether an index lies beside the file; one older than the file is ignored."""
     if path == STDIN:
         return False
     file = Path(path)
@@ -23,7 +23,7 @@ def has_fresh_index(path: str) -> bool:
             suffixes = [".fai", ".gzi"] if stream.read(2) == GZIP_MAGIC else [".fai"]
         age = file.stat().st_mtime_ns
         return all(Path(path + suffix).stat().st_mtime_ns >= age for suffix in suffixes)
-    except OSError:  # no index, or no permission: reading the file itself tells
+    except OSError:  # no index, or no permission: reading the file reports that
         return False
 
 

@@ -1,4 +1,4 @@
-"""Reading the one record that is asked for: through an index, or out of a file read to its end."""
+"""Reads the selected record: through an index, or from a file that is read to its end."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from longalign.fasta.selection import Choice, Record, choose, readings
 from longalign.fasta.source import STDIN, DamagedGzip, open_chunks
 from longalign.fasta.stream import parse
 
-#: What ends a name. Python's own `split` knows more, such as control characters, at which names would be cut.
+#: The characters that end a name. `str.split` would also split names at some control characters.
 _WHITESPACE = re.compile(r"[ \t\v\f\r]+")
 
 
@@ -57,9 +57,9 @@ class _Body:
 
 
 class _Scan:
-    """The names of all records of a file, and the records that a choice may mean.
+    """The names of all records of a file, and the letters of those records that may be selected.
 
-    Only the end of the file tells that it is whole and that no second record has the same name.
+    The file must be read to its end: only then is it known to be intact, and the name to be unique.
     """
 
     def __init__(self, choices: list[Choice]) -> None:
@@ -70,7 +70,7 @@ class _Scan:
         self._wanted = {choice.name for choice in choices}
 
     def begin(self, line: int, header: str) -> bytearray | None:
-        """Note a record; returns what is to take its letters, if they are wanted."""
+        """Record a header; returns the buffer for the letters, or None if the record cannot be selected."""
         name, *description = re.split(_WHITESPACE, header.strip(" \t\v\f\r"), maxsplit=1)
         if not name:
             self.nameless = self.nameless or line

@@ -30,7 +30,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One reading of what the user asked for; no name means the only record of the file."""
+    """One possible meaning of a selector. Without a name it means the only record of the file."""
 
     name: str | None = None
     start: int = 0
@@ -48,7 +48,7 @@ class Choice:
 
 
 def readings(selector: str | None) -> list[Choice]:
-    """What a selector can mean, the likeliest first: names may contain ':' and '-'."""
+    """The possible meanings of a selector, a whole name first: names may contain ':' and '-'."""
     if selector is None:
         return [Choice()]
     choices = [Choice(selector)]
@@ -58,7 +58,7 @@ def readings(selector: str | None) -> list[Choice]:
 
 
 def choose(path: str, names: Collection[str], choices: list[Choice]) -> tuple[Choice, str]:
-    """The first reading that fits the names in the file, and the record's name."""
+    """The first choice that matches a record of the file, and the name of that record."""
     for choice in choices:
         if choice.name is None and len(names) == 1:
             return choice, next(iter(names))

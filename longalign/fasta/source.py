@@ -1,4 +1,4 @@
-"""The bytes of a file, a pipe or stdin, decompressed, and whole or an error."""
+"""The decompressed bytes of a file, a pipe or stdin; truncated or damaged data are an error."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ STDIN = "-"
 GZIP_MAGIC = b"\x1f\x8b"
 
 _BGZF_SUBFIELD = b"BC"  # bytes 12-13 of a gzip header that bgzip wrote
-#: bgzip ends every file with this empty block; a file cut between two blocks is else a valid gzip.
+#: bgzip ends every file with this empty block. Without it, a file cut between two blocks is valid gzip.
 _BGZF_END = bytes.fromhex("1f8b08040000000000ff0600424302001b0003000000000000000000")
 _CHUNK = 1 << 16
 
 
 class DamagedGzip(Exception):
-    """Gzip data that end too early or are not what was written; the text says which.
+    """Gzip data are truncated or damaged; the text says which.
 
-    `line` is the last line of the decompressed text that is known to be right, for who counts lines.
+    `line` is the last line of the decompressed text that is known to be intact. The parser sets it.
     """
 
     line = 1
@@ -69,16 +69,16 @@ def _decompressed(stream: BinaryIO) -> Iterator[bytes]:
 
 
 def _chunks(stream: io.BufferedIOBase) -> Iterator[bytes]:
-    # read1 gives what there is before it meets an error; read would lose it.
+    # read1 returns the data before an error; read would lose them.
     return iter(lambda: stream.read1(_CHUNK), b"")
 
 
 class _Source(io.RawIOBase):
-    """Bytes of a file or pipe, knowing its first bytes in advance and, at the end, its last ones."""
+    """Bytes of a file or pipe; `head` holds its first bytes from the start, `tail` the last ones read."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
-        self.head = stream.read(18)  # as much as tells bgzip from gzip from text
+        self.head = stream.read(18)  # enough to distinguish bgzip, gzip and text
         self._pending = self.head
         self.tail = b""
 

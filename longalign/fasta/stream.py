@@ -1,16 +1,17 @@
-"""FASTA out of a stream of bytes, by pysam's `FastxFile`.
+"""Parses FASTA from a stream of bytes with pysam's `FastxFile`.
 
-pysam reads files, of FASTA and FASTQ mixed, and gives each record as C strings of UTF-8. Some bytes it
-drops or takes for something else without a word, and it counts no lines. So it reads from a pipe, and what
-goes into the pipe is FASTA that pysam reads right:
+pysam reads files in which FASTA and FASTQ may be mixed, and returns each record as C strings of UTF-8. It
+drops or misreads some bytes silently, and it does not count lines. Therefore it reads from a pipe, and the
+bytes are rewritten on their way into the pipe:
 
-- Before each header goes the number of its line: for pysam that is the name, and the header a comment.
-- '@' or '+' at the start of a line would begin FASTQ: a space, which is no letter, goes before it.
-- A zero byte would end a string, and bytes that are not UTF-8 be an error: in chunks that are not plain
-  ASCII each byte travels as the character of that number, and zero as `_ZERO`.
-- A record would be held whole, and fail from 2**31 letters on: the letters of each chunk are a
-  record of their own, with line number 0, which goes on with the one before.
-- Text before the first '>' would be skipped: it is an InputError.
+- The line number is inserted before each header. pysam takes the number for the name and the header for a
+  comment.
+- '@' or '+' at the start of a line would start a FASTQ record: a space, which is not a letter, is inserted.
+- A zero byte would end a string, and bytes that are not UTF-8 would be an error: in chunks that are not plain
+  ASCII each byte is encoded as the character with that number, and zero as `_ZERO`.
+- pysam holds a record in memory as one string and fails from 2**31 letters on: the letters of each chunk
+  become a record of their own, with line number 0, which continues the record before it.
+- pysam would skip text before the first '>': here it raises InputError.
 """
 
 from __future__ import annotations
@@ -42,8 +43,9 @@ def parse(chunks: Iterable[bytes], begin: Begin) -> None:
     Raises InputError, without the file's name, if the bytes do not begin with a header, and what `begin`
     raises. DamagedGzip in `chunks` is raised, with its line, after all that went before it is parsed.
 
-    pysam runs in the thread, not the reading: waiting for input must be open to Ctrl-C, which htslib is
-    not. Neither side waits for ever: each closes its end of the pipe whatever happens to it.
+    pysam runs in a second thread. The caller's thread reads the input, because Ctrl-C must interrupt a wait
+    for input and cannot interrupt htslib. Neither side can wait forever: each closes its end of the pipe on
+    any error.
     """
     with ThreadPoolExecutor(1) as pool:
         read_end, write_end = os.pipe()
@@ -67,14 +69,15 @@ def _parse(reader: io.FileIO, begin: Begin) -> None:
 
 
 def _check_descriptors(reader: io.FileIO) -> None:
-    """Raise OSError if no more files can be opened: pysam would not look, and follow a null pointer."""
+    """Raise OSError if no more files can be opened: pysam does not check, and would follow a null pointer."""
     os.close(os.dup(reader.fileno()))
 
 
 def _rendered(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """FASTA as pysam is to read it."""
-    # A line end waits for the chunk after it, so that the first letter of each line is seen behind one;
-    # the first line has one, too. So the number of line ends gone by is the number of the line.
+    """The rewritten FASTA that pysam reads."""
+    # A line end at the end of a chunk is held back and put before the next chunk: every line then starts
+    # behind a line end in the same text. One is put before the first line, too, so the number of line ends
+    # passed is the number of the line.
     line, waiting, in_header, header_size = 0, b"\n", False, 0
     try:
         for chunk in _from_first_header(chunks):

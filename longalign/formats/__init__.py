@@ -1,1 +1,1 @@
-"""What alignments look like in files: written, read back, and verified."""
+"""File formats of alignments: a registry of writers, and reading and verifying PAF."""

@@ -1,4 +1,4 @@
-"""Output files that are either whole or not there."""
+"""Output files that appear under their name only when they are complete."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from longalign.errors import InputError
 
 STDOUT = "-"
 
-#: What a write can fail with while the program is right: the disk is full or broken, or may only be read.
+#: Errors of a write that are faults of the disk: it is full, broken or read-only.
 _DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.ESTALE}
 
 
 @contextmanager
 def open_output(path: str | os.PathLike[str]) -> Iterator[TextIO]:
-    """A text stream (UTF-8) into a file that takes its name only when the block ends without an error.
+    """A text stream (UTF-8) into a file that gets its name only when the block ends without an error.
 
-    Until then the text is in a temporary file in the same directory; after an error that file is
-    removed, and what was under the name before stays. Devices and pipes are written directly. "-" is
-    stdout, which is flushed and stays open; a closed pipe raises BrokenPipeError, for the caller.
+    Until then the text is in a temporary file in the same directory. After an error the temporary file is
+    removed, and a file that had the name before is unchanged. Devices and pipes are written directly. "-" is
+    stdout, which is flushed and stays open; a closed pipe raises BrokenPipeError.
 
-    Raises InputError, with the path, if the file cannot be made or the disk is full.
+    Raises InputError, with the path, if the file cannot be created or the disk is full.
     """
     if os.fspath(path) == STDOUT:
         with _stdout() as file:
@@ -72,7 +72,10 @@ def _stdout() -> Iterator[TextIO]:
 
 @contextmanager
 def _in_utf8(file: TextIO) -> Iterator[TextIO]:
-    """A stream that takes every text, names of files that are none as well, whatever the locale says."""
+    """A stream that can write every text, whatever the locale's encoding is.
+
+    Surrogates, which stand for undecodable bytes in file names, are written as escapes.
+    """
     if not isinstance(file, TextIOWrapper):
         yield file
         return
@@ -81,14 +84,14 @@ def _in_utf8(file: TextIO) -> Iterator[TextIO]:
     try:
         yield file
     finally:
-        with suppress(OSError, ValueError):  # what could not be written; or it is closed
+        with suppress(OSError, ValueError):  # pending text cannot be written, or the stream is closed
             file.reconfigure(encoding=encoding, errors=errors)
 
 
 def check_output(path: str | os.PathLike[str]) -> None:
-    """Raise the InputError that `open_output` would, before hours are spent on what is to be written."""
+    """Raise the InputError that `open_output` would raise; a check before a run of hours."""
     if os.fspath(path) == STDOUT:
-        if sys.stdout is None:  # closed by whoever started us
+        if sys.stdout is None:  # closed by the parent process
             raise InputError("stdout: cannot be written: it is closed")
         return
     target, temporary = _places(path)
@@ -101,7 +104,7 @@ def check_output(path: str | os.PathLike[str]) -> None:
 
 
 def _places(path: str | os.PathLike[str]) -> tuple[Path, Path]:
-    """The file itself (a symbolic link stays one), and a temporary file beside it."""
+    """The file itself, with symbolic links resolved, and a name for a temporary file beside it."""
     try:
         target = Path(os.path.realpath(path))
     except OSError as error:  # the working directory is gone
@@ -110,17 +113,17 @@ def _places(path: str | os.PathLike[str]) -> tuple[Path, Path]:
 
 
 def _is_device(target: Path) -> bool:
-    """Whether it is a device or a pipe, to be written directly."""
+    """Whether `target` is a device or a pipe, which is written directly."""
     return target.exists() and not (target.is_file() or target.is_dir())
 
 
 def _create_beside(target: Path, temporary: Path) -> TextIO:
-    """The temporary file, with the permissions of the file it will replace."""
+    """Create the temporary file, with the permissions of the file that it will replace."""
     if target.is_dir():
         raise OSError(errno.EISDIR, os.strerror(errno.EISDIR))
     if not target.exists():
         return _open_text(temporary, "x")
-    if not os.access(target, os.W_OK):  # renaming over it would need no such permission
+    if not os.access(target, os.W_OK):  # renaming over a read-only file would succeed
         raise OSError(errno.EACCES, os.strerror(errno.EACCES))
     file = _open_text(temporary, "x")
     shutil.copymode(target, temporary)

@@ -1,7 +1,8 @@
-"""PAF, the pairwise mapping format of minimap2: one line an alignment.
+"""PAF, the pairwise mapping format of minimap2: one line for each alignment.
 
-Twelve columns, then tags. Coordinates are 0-based and half-open and count from the start of the whole
-record, also where a region of it was aligned; the length columns give whole records. longalign writes
+A line has twelve columns, then tags. Coordinates are 0-based and half-open and count from the start of the
+whole record, even if a region of it was aligned; the length columns are those of whole records. longalign
+writes
 
 - `tp:A:P`  a primary alignment
 - `AS:i`    the score
@@ -9,12 +10,12 @@ record, also where a region of it was aligned; the length columns give whole rec
 - `cg:Z`    the CIGAR, of = X I D
 - `tg:Z`    what the score means: `local;match=1;mismatch=-3;gap(k)=3+2k`, where gap(k) is the cost of
             a gap of length k; or `local;matrix=BLOSUM62:086168af2b7a;gap(k)=10+1k`, where the matrix's name
-            is followed by the first 12 digits of the SHA-256 of its letters and scores. After the mode
-            stands `;end=given` if the end was asked for, as `longalign trace` does
+            is followed by the first 12 digits of the SHA-256 of its letters and scores. `;end=given` follows
+            the mode if the user chose the end cell (`longalign trace`)
 
-A `global` alignment spans both records, or the regions that were given, from end to end. With `end=given` it
-begins where these begin. Where one of them has no letters, it is one gap. An alignment without columns has no
-line. The mapping quality is 255, "not available": an exact alignment of two given sequences has none.
+A `global` alignment spans both records, or the given regions, from end to end. With `end=given` it starts at
+their starts. If one of them has no letters, it is one gap. An alignment without columns has no line. The
+mapping quality is 255, "not available": it has no meaning for an exact alignment of two given sequences.
 """
 
 from __future__ import annotations
@@ -48,8 +49,8 @@ _COLUMNS = 12
 #: Characters of a line that are read before its length is limited. The columns before the tags fit easily.
 _HEAD = 1 << 16
 
-#: Characters that a line may have for each letter of its two records. An operation of one letter takes two
-#: characters of a `cg` tag. A `cs` and an `MD` tag may take as many.
+#: The largest number of characters in a line for each letter of its two records. An operation of one letter
+#: takes two characters of a `cg` tag, and up to two each of a `cs` and an `MD` tag.
 _CHARACTERS_A_LETTER = 8
 
 _SHOWN = 40
@@ -60,7 +61,7 @@ _TAG = re.compile(r"([A-Za-z][A-Za-z0-9]):([AifZHB]):(.*)", re.DOTALL)
 
 _FLOAT = r"[-+]?\d*\.?\d+(?:[eE][-+]?\d+)?"
 
-#: The text of a tag of each type, as the SAM specification has it, and what a text that is not is called.
+#: For each tag type of the SAM specification (section 1.5): the pattern of its text, and words for messages.
 _VALUES = {
     kind: (re.compile(pattern, re.ASCII), wanted)
     for kind, pattern, wanted in (
@@ -113,7 +114,7 @@ def write_paf(alignment: Alignment, file: TextIO) -> None:
 
 
 class Meaning(NamedTuple):
-    """What a `tg` tag says: mode, scoring, and whether the end of the alignment was asked for."""
+    """The content of a `tg` tag: mode, scoring, and whether the user chose the end cell."""
 
     mode: Mode
     scoring: Scoring
@@ -134,12 +135,12 @@ def format_scoring(scoring: Scoring) -> str:
     return f"{pairs};gap(k)={scoring.gap_open}+{scoring.gap_extend}k"
 
 
-@lru_cache(maxsize=16)  # the lines of a file say much the same, and to find a matrix takes milliseconds
+@lru_cache(maxsize=16)  # lines of one file repeat it, and loading a matrix takes milliseconds
 def parse_meaning(text: str, known: Scoring | None = None) -> Meaning:
-    """What the text of a `tg` tag says, with the scoring `known` instead of the one that it names, if given.
+    """Parse the text of a `tg` tag. A scoring that is given as `known` replaces the one that the tag names.
 
-    Raises InputError for anything else than the text of such a tag, and, without a `known` scoring, if the
-    matrix does not come with Biopython.
+    Raises InputError if the text is not that of such a tag, and, without `known`, if the substitution matrix
+    is not one of Biopython's.
     """
     found = _MEANING.fullmatch(text)
     if not found:
@@ -167,10 +168,10 @@ def _scoring(found: re.Match[str]) -> Scoring:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PafRecord:
-    """A line of a PAF file, as it stands there: columns are checked for sense, not for truth.
+    """A line of a PAF file. The columns are well-formed, but not compared with the sequences.
 
-    `line` counts from 1. `tags` holds the text of each tag under its two letters, `cg` included; `ops`
-    and `lengths` are the runs of `cg`, and None where there is no such tag. Coordinates are 0-based,
+    `line` counts from 1. `tags` maps the two letters of each tag to its text, `cg` included. `ops` (uint8)
+    and `lengths` (int64) are the runs of `cg`, or None without such a tag. Coordinates are 0-based and
     half-open, on the forward strand of both records.
     """
 
@@ -209,7 +210,7 @@ class PafRecord:
 
     @property
     def meaning(self) -> Meaning:
-        """What tag `tg` says. Raises InputError if it is missing or not longalign's."""
+        """The content of tag `tg`. Raises InputError if it is missing or not longalign's."""
         return self.meaning_with(None)
 
     def meaning_with(self, known: Scoring | None) -> Meaning:
@@ -227,10 +228,11 @@ class PafRecord:
 
 
 def read_paf(path: str | os.PathLike[str]) -> Iterator[PafRecord]:
-    """The records of a PAF file, plain or gzip, or of stdin for "-", a line at a time, but for blank lines.
+    """The records of a PAF file, plain or gzip, or of stdin for "-", one line at a time; blank lines are
+    skipped.
 
-    CIGARs may hold M, as those of minimap2 do. Raises InputError with the number of the line. A line that is
-    longer than its records explain is refused before it is read to its end.
+    CIGARs may contain M, as those of minimap2 do. Raises InputError with the number of the line. A line
+    longer than its record lengths allow is refused before it is read to its end.
     """
     source = os.fspath(path)
     try:
@@ -268,7 +270,7 @@ def _opened(source: str) -> Iterator[TextIO]:
 
 
 def _read_line(file: TextIO) -> str:
-    """The next line, empty at the end of the file, without holding more of it than a true line may have."""
+    """The next line, empty at the end of the file. Reads no more than a well-formed line can have."""
     head = file.readline(_HEAD)
     if len(head) < _HEAD or head.endswith("\n"):
         return head

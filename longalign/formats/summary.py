@@ -1,4 +1,4 @@
-"""The summary of a run as JSON: what was aligned, how, and what came out.
+"""The summary of a run as JSON: the sequences, the scoring, the result and the time taken.
 
 Schema `longalign.summary/2`. Coordinates are 0-based and half-open and count from the start of the
 whole record, like those of the PAF output.
@@ -7,7 +7,8 @@ whole record, like those of the PAF output.
     versions    {program or library: version}
     query       {name, length, sha256, source, offset, record_length}: `length` letters were aligned,
                 from `offset` of a record of `record_length`; sha256 is that of the aligned letters in
-                upper case; source is what the user typed, with an absolute path once a run was resumed
+                upper case; source is the specification that the user gave, with an absolute path if the
+                run was resumed
     target      the same
     mode        "local" or "global"
     scoring     {match, mismatch, gap_open, gap_extend, convention}, or {matrix, gap_open, gap_extend,
@@ -18,13 +19,13 @@ whole record, like those of the PAF output.
     alignment   null if only the score was asked for or the alignment has no columns; else
                 {query_start, query_end, target_start, target_end, columns, matches, mismatches, gaps,
                 gap_letters, identity}: `gaps` counts runs, `identity` is matches per column, 0..1
-    backend     {word: description} of the hardware and software that swept
+    backend     {word: description} of the hardware and software that computed the sweeps
     phases      [{name, cells, seconds, gcups}]: cells computed, wall time, 10^9 cells a second, or null
                 where the time is 0
     compile_seconds  for how long the run waited for the compiler; no phase counts this time
 
-In schema 1 there was no matrix. A later version may add keys; a change of meaning changes the number after
-the slash.
+Schema 1 had no `matrix`. A later version may add keys; a change of meaning increases the number after the
+slash.
 """
 
 from __future__ import annotations

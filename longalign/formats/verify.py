@@ -1,13 +1,13 @@
-"""Whether a PAF file tells the truth about two FASTA files.
+"""Verification of a PAF file against two FASTA files.
 
-Each line is walked run by run along the letters of both records, with slices and plain counting. This
-module shares no arithmetic with the back ends or with `Alignment`, so that it can bear witness against
-them. It tells whether an alignment is what it claims to be, not whether it is optimal.
+Each line is followed run by run along the letters of both records, with slices and plain counting. This
+module is an independent check: it shares no arithmetic with the back ends or with `Alignment`. It tells
+whether an alignment is what it claims to be, not whether it is optimal.
 
-A `tg` tag claims a mode. A global alignment spans all letters that were given: whole records, or the regions
-that the specifications name. A PAF line does not tell which region was aligned, so a global alignment of
-regions is verified with the same regions. A local alignment has a positive score, and no part of it can be
-cut off at its beginning to make the score higher, or at its end without making it lower.
+A `tg` tag claims a mode. A global alignment spans all given letters: whole records, or the regions that the
+specifications name. A PAF line does not tell which region was aligned, so a global alignment of regions must
+be verified with the same regions. A local alignment has a positive score; removing columns from its start
+must not raise the score, and removing columns from its end must lower it.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ _TARGET_BASE = bytes.maketrans(b"URYSWKMBDHVN", b"T" + b"!" * 11)
 _COMPLEMENT = bytes.maketrans(b"ACGT", b"TGCA")
 _COMPLEMENT_SHOWN = bytes.maketrans(b"ACGTURYSWKMBDHVN", b"TGCAAYRSWMKVHDBN")
 
-#: Records of a file that are kept: lines come in any order.
+#: The number of records of a file that are cached, since lines may come in any order.
 _KEPT_RECORDS = 4
 
-#: Letter pairs whose scores are added up together, where each pair has a score of its own.
+#: The number of letter pairs whose scores are accumulated at a time, where each pair has its own score.
 _BLOCK = 1 << 14
 
 #: The tags whose claims are checked.
@@ -60,7 +60,7 @@ class FalseClaim:
 
 @dataclass(slots=True)
 class Verification:
-    """What a PAF file was found to be.
+    """The result of verifying a PAF file.
 
     `alignments` and `columns` count what was walked. `scores` counts the alignments whose score was
     checked: those with a scoring in their tg tag, or all if a scoring was given. `unchecked` are tags whose
@@ -127,7 +127,7 @@ class _NotFound(InputError):
 
 
 class _Records:
-    """What a specification chooses: a sequence, or all records of a file, of which it keeps the last few."""
+    """The sequence that a specification names, or all records of a file, of which the last few are cached."""
 
     def __init__(self, spec: str) -> None:
         self._spec, self._of_stdin = spec, ""
@@ -194,7 +194,7 @@ def _problems(
 
 
 def _broken_promises(record: PafRecord, meaning: Meaning) -> Iterator[str]:
-    """What longalign would have written otherwise, whatever the letters are."""
+    """Claims that contradict what longalign writes, independent of the letters."""
     yield from _differs("tag tg", record.tag("tg"), format_meaning(*meaning))
     yield from _differs("column 5 (strand)", record.strand, "+")
     yield from _differs("column 12 (mapping quality)", record.mapping_quality, NO_MAPPING_QUALITY)

@@ -1,7 +1,7 @@
-"""An alignment: two sequences, coordinates, and a CIGAR; its statistics, and its score from first principles.
+"""An alignment: two sequences, coordinates and a CIGAR; its statistics, and an independent re-scoring.
 
-Runs, not columns, are what is kept: an alignment of two chromosomes has 10^8 columns and 10^6 runs.
-What needs columns goes through `gapped_rows`, a bounded number of them at a time.
+Runs are stored, not columns: an alignment of two chromosomes has 10^8 columns but 10^6 runs. Functions that
+need columns take them from `gapped_rows`, a bounded number at a time.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _LINE = 60  # columns in a line of `str()`
 
 
 class Op(IntEnum):
-    """CIGAR operations under the numbers that SAM gives them."""
+    """CIGAR operations with their numbers in the SAM specification (section 4.2)."""
 
     DIAGONAL = 0  # M: a letter pair, not yet told apart into = and X
     INSERTION = 1  # I: query letters against a gap
@@ -47,7 +47,7 @@ _OP_OF_SYMBOL = bytes.maketrans(_SYMBOLS.encode(), bytes(range(len(_SYMBOLS))))
 _CIGAR = re.compile(r"(?:\d{1,18}[MID=X])+", re.ASCII)
 _CIGAR_SYMBOL = re.compile("[MID=X]")
 
-# Letters that fill a row where the other one has an unpaired letter; no code is as large.
+# Fills a row where the other row has an unpaired letter. All letter codes are smaller.
 _GAP = 255
 
 
@@ -130,9 +130,9 @@ def format_cigar(ops: Ops, lengths: Lengths) -> str:
 
 
 def parse_cigar(text: str) -> tuple[Ops, Lengths]:
-    """Runs of a CIGAR string of M I D = X, as they stand there.
+    """Operations and lengths of the runs in a CIGAR string of M I D = X; neighbours are not merged.
 
-    Raises InputError for anything else in it, and for a run of length 0.
+    Raises InputError for any other text, and for a run of length 0.
     """
     if not _CIGAR.fullmatch(text):
         shown = text if len(text) <= 40 else text[:40] + "..."
@@ -148,15 +148,20 @@ def parse_cigar(text: str) -> tuple[Ops, Lengths]:
 class Alignment:
     """An optimal alignment of `query` and `target`.
 
-    Coordinates are 0-based and half-open and count from the first letter of the two sequences (of the
-    region, where a sequence is one). `ops` (uint8, `Op`) and `lengths` (int64) have one element a run
-    of I, D, = or X; neighbours differ and no run is empty. A run of I or D is one gap, and an I run
-    next to a D run is two. The empty alignment, local with score 0 or global of two sequences without
-    letters, has no runs and no extent. `end_given` tells that the end was asked for: then other ends may
-    score higher, and a global alignment spans only the letters before its end.
+    - `query_start`, `query_end`, `target_start`, `target_end`: 0-based and half-open, counted from the first
+      letter of the sequence, which may be a region of a record.
+    - `ops` (uint8, values of `Op`), `lengths` (int64): arrays of shape (runs,), read-only, one element for
+      each run of I, D, = or X. Neighbouring runs differ and none is empty. A run of I or D is one gap; an I
+      run next to a D run is two gaps.
+    - `score`: in the units of `scoring`.
+    - `end_given`: the user chose the end cell, so other ends may score higher.
 
-    Make one with `from_runs`, of sequences in the alphabet of `scoring`. Raises InternalError if runs,
-    coordinates and sequences do not fit.
+    The empty alignment has no runs and no extent: a local one with score 0, or a global one of two sequences
+    without letters. `cigar`, `matches`, `identity` and others are derived; `check` scores the alignment
+    again.
+
+    `from_runs` makes one, from sequences in the alphabet of `scoring`. Raises InternalError if runs,
+    coordinates and sequences contradict each other.
     """
 
     query: Sequence
@@ -282,15 +287,15 @@ class Alignment:
         return int(self.lengths[self.ops == op].sum())
 
     def rescore(self) -> int:
-        """The score, from the letters, where the gaps are, and the scoring alone.
+        """The score, computed from the letters, the gaps and the scoring alone.
 
-        Whether a pair matches is decided by its letters, whatever the CIGAR says. Takes 6 to 24 ns a
-        column, the shorter the runs the more, and some tens of MB besides the codes of the aligned letters.
+        The letters decide whether a pair matches, not = or X in the CIGAR. Takes 6 to 24 ns for each column
+        (more for short runs), and some tens of MB besides the codes of the aligned letters.
         """
         return self._pairs_and_fault()[0] - self._gap_costs()
 
     def check(self) -> None:
-        """Raises InternalError unless score and CIGAR are what letters and scoring make them."""
+        """Raise InternalError unless score and CIGAR agree with the letters and the scoring."""
         pairs, wrong = self._pairs_and_fault()
         if wrong is not None:
             raise InternalError(f"CIGAR and letters disagree on = or X in column {wrong} of {self!r}")
@@ -302,7 +307,7 @@ class Alignment:
         return self.gaps * self.scoring.gap_open + self.gap_letters * self.scoring.gap_extend
 
     def _pairs_and_fault(self) -> tuple[int, int | None]:
-        """What the letter pairs score, and the first column (from 0) where = or X contradicts the letters."""
+        """The score of all letter pairs; the first column (from 0) where = or X contradicts the letters."""
         score, column = 0, 0
         wrong: int | None = None
         for ops, query_row, target_row in self._rows():

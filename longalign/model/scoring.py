@@ -1,4 +1,4 @@
-"""What an alignment is worth: letter scores, gap costs, and the range check that keeps 32 bits exact."""
+"""Letter scores, gap costs, and the range check that keeps 32-bit arithmetic exact."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from longalign.system.integers import as_whole
 #: value replaces it; `LARGEST_PARAMETER` keeps that, and every finite value, inside 32 bits.
 NEG_INF = -(1 << 31) + (1 << 27)
 
-#: A boundary value below this is minus infinity, lowered by a gap or two or raised by a match; no finite
-#: value lies here.
+#: Every boundary value below this stands for minus infinity, lowered by a gap or two or raised by a match. No
+#: finite value is as low.
 UNREACHABLE = NEG_INF + (1 << 26)
 
-#: Letter scores and gap costs are at most this in size.
+#: The largest absolute value of a letter score or gap cost.
 LARGEST_PARAMETER = 1 << 24
 
-#: So many letters of one sequence cannot be aligned: kernels count rows and columns in 32 bits, their sum
+#: Sequences must have fewer letters than this: kernels count rows and columns in 32 bits, their sum
 #: included, and start states in 30 (see `boundary.start_code`).
 TOO_MANY_LETTERS = 1 << 30
 
 _MATCH, _MISMATCH = 1, -3
 
-#: The parameters by name: what a matrix replaces, and what gaps cost.
+#: Names of the parameters: those that a substitution matrix replaces, and the gap costs.
 PAIR_FIELDS, COST_FIELDS = ("match", "mismatch"), ("gap_open", "gap_extend")
 
 _HIGHEST = (1 << 31) - (1 << 27)
@@ -37,16 +37,19 @@ _LOWEST = NEG_INF + (1 << 27)
 
 @dataclass(frozen=True, slots=True)
 class Scoring:
-    """Letter scores, and affine gaps: a gap of length k costs gap_open + k * gap_extend.
+    """Letter scores and affine gap costs (Gotoh, J. Mol. Biol. 162:705, 1982). All numbers are integers.
 
-    Tools that charge "first base O, each further base E" map to gap_open = O - E, gap_extend = E.
-    gap_open = 0 gives linear gaps.
+    A gap of length k costs `gap_open` + k * `gap_extend`; both are at least 0. Tools that charge O for the
+    first letter of a gap and E for each further one map to gap_open = O - E, gap_extend = E. gap_open = 0
+    gives linear gaps.
 
-    Without a `matrix`, sequences are DNA: equal letters score `match`, others `mismatch`, and so does an
-    ambiguous letter against every letter, itself included. With one, it says what letters there are and
-    what each pair scores; `match` and `mismatch` have no meaning then.
+    Without a `matrix`, sequences are DNA: equal letters score `match`, which is positive, and all other pairs
+    `mismatch`, which is lower. An ambiguous letter is a mismatch against every letter, itself included. A
+    substitution `matrix` defines the alphabet and the score of each pair; `match` and `mismatch` must then
+    keep their defaults.
 
-    Raises InputError if the numbers make no sense, or if there is a match or a mismatch besides a matrix.
+    Raises InputError if a number is not whole, out of these ranges, or larger than 2**24 in absolute value,
+    or if `match` or `mismatch` is given besides a matrix.
     """
 
     match: int = _MATCH
@@ -87,7 +90,7 @@ class Scoring:
     def _check_matrix(self, matrix: SubstitutionMatrix) -> None:
         if not isinstance(matrix, SubstitutionMatrix):
             raise InputError(f"scoring: matrix must be a SubstitutionMatrix, not {matrix!r}")
-        # Were they free, scorings that mean the same would differ.
+        # Otherwise scorings with the same meaning could compare as different.
         if (self.match, self.mismatch) != (_MATCH, _MISMATCH):
             raise InputError("scoring: match and mismatch have no meaning beside a matrix: leave them out")
         size = max(matrix.highest, -matrix.lowest)
@@ -98,54 +101,55 @@ class Scoring:
 
     @property
     def highest(self) -> int:
-        """The most that a pair of letters scores; it is positive."""
+        """The highest score of a pair of letters; it is positive."""
         return self.match if self.matrix is None else self.matrix.highest
 
     @property
     def lowest(self) -> int:
-        """The least that a pair of letters scores."""
+        """The lowest score of a pair of letters."""
         return self.mismatch if self.matrix is None else self.matrix.lowest
 
     @property
     def difference_bytes(self) -> int:
-        """Bytes of integers that hold how far apart H is at two neighbours of a row or column, and how far a
-        gap state is below H: 1, 2 or 4.
+        """Width in bytes (1, 2 or 4) of signed integers that hold two kinds of differences: between H in
+        neighbouring cells of a row or column, and between H and a gap state (E or F) of one cell.
 
-        H falls by no more than a gap of one letter costs. It rises by no more than that and the highest
-        score: a path to the right neighbour crosses the column before it in this row, or in the row above,
-        which is worth no more than H here and such a gap, and gains the score; or further up, and then it
-        pays for a gap as well. E is no lower than H above less such a gap, so two gaps and the score below H.
+        Let g be the cost of a gap of one letter and s the highest score. From a cell to its right neighbour,
+        H falls by at most g, since a gap leads there. It rises by at most g + s: a path to the neighbour
+        leaves the cell's column in the cell's row, or in the row above, where the value is at most H + g, and
+        gains at most s; or it leaves further up and pays for a vertical gap as well. E is at least H of the
+        cell above minus g, so it is at most 2g + s below H. The same holds for columns and for F.
         """
         furthest = 2 * (self.gap_open + self.gap_extend) + self.highest
         return next(size for size in (1, 2, 4) if furthest < 1 << (8 * size - 1))
 
     @property
     def alphabet(self) -> Alphabet:
-        """What sequences are made of."""
+        """The letters that sequences may have, with their codes."""
         return DNA if self.matrix is None else self.matrix.alphabet
 
     @property
     def letters(self) -> int:
-        """How many letters the matrix has; 0 where there is none."""
+        """Number of letters of the substitution matrix; 0 without one."""
         return 0 if self.matrix is None else len(self.matrix.letters)
 
     @property
     def letter_scores(self) -> str:
-        """What letter pairs score, in words."""
+        """The letter scores in words."""
         if self.matrix is None:
             return f"match {self.match}, mismatch {self.mismatch}"
         return f"matrix {self.matrix}"
 
     @property
     def convention(self) -> str:
-        """The gap convention in words, with its numbers: goes into every result and every store."""
+        """The gap costs as a sentence; every result and every store contains it."""
         return f"a gap of length k costs {self.gap_open} + k*{self.gap_extend}"
 
     def check_range(self, query_length: int, target_length: int) -> None:
-        """Refuse lengths at which a score, or a place, could leave the 32 bits that the kernels compute in.
+        """Raise InputError if a score or a coordinate could leave the 32-bit range of the kernels.
 
-        Raises InputError. Every value of the matrix lies between the cost of a path made of two gaps
-        and `highest` times the shorter length.
+        Every value of the DP matrix lies between minus the cost of a path of two gaps and `highest` times the
+        shorter length.
         """
         longest = max(query_length, target_length)
         if longest >= TOO_MANY_LETTERS:
@@ -170,7 +174,7 @@ class Scoring:
             )
 
     def to_json(self) -> dict[str, Any]:
-        """The numbers that have a meaning, as `from_json` takes them."""
+        """The parameters in use as JSON-ready values, the argument of `from_json`."""
         costs = {name: getattr(self, name) for name in COST_FIELDS}
         if self.matrix is None:
             return {**{name: getattr(self, name) for name in PAIR_FIELDS}, **costs}
@@ -179,10 +183,7 @@ class Scoring:
 
     @classmethod
     def from_json(cls, data: Any) -> Scoring:
-        """The scoring that `to_json` was made of, also after a way through a file.
-
-        Raises InputError, naming the field, for anything else.
-        """
+        """The inverse of `to_json`. Raises InputError, naming the field, for any other value."""
         fields = Fields(data, "scoring")
         has_matrix = fields.has("matrix")
         names = COST_FIELDS if has_matrix else (*PAIR_FIELDS, *COST_FIELDS)

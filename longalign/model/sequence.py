@@ -1,7 +1,7 @@
-"""A sequence: checked letters, where they came from, and the codes that back ends compare.
+"""A sequence: checked letters, their source, and the codes that back ends compare.
 
-Which letters there may be, its alphabet says: that of a scoring, see `longalign.model.alphabet`. Case is not
-kept.
+The alphabet of a scoring says which letters are allowed (`longalign.model.alphabet`). Letters are stored in
+upper case.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Letters = NDArray[np.uint8]
 #: The source of a sequence that was not read from a file.
 MEMORY = "memory"
 
-#: Letters of a record of which a sequence is a part, at most: what fits the integers of a PAF reader.
+#: The largest length of a whole record: PAF readers use signed 64-bit integers.
 LONGEST_RECORD = (1 << 63) - 1
 
 
@@ -31,12 +31,12 @@ class Sequence:
 
     - `name`: the first word of the FASTA header.
     - `letters`: upper-case ASCII, uint8 of shape (length,), read-only.
-    - `source`: what the user typed to get it.
+    - `source`: the specification that the user gave, or "memory".
     - `description`: the rest of the header; empty if the record came through an index.
     - `offset`, `record_length`: where `letters` begin in the whole record, and how long that is. They
       are 0 and `length` unless the sequence is a region. Coordinates inside longalign count from the
       first of `letters`; files that longalign writes count from the start of the record.
-    - `alphabet`: that which the letters were checked by.
+    - `alphabet`: the one that the letters were checked against.
     """
 
     name: str

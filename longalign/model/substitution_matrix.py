@@ -1,8 +1,8 @@
-"""A substitution matrix: what each pair of letters scores. By name from Biopython, or from a file.
+"""Substitution matrices: the score of each pair of letters, from Biopython by name or from a file.
 
-A file is in the format of NCBI's matrices: lines that begin with `#` are comments, the first other line
-names the letters of the columns, and each line after it has a letter and its scores against them. It is
-read here, because Biopython's reader takes a score that is missing for 0.
+A file has the format of NCBI's matrices (ftp.ncbi.nlm.nih.gov/blast/matrices): lines that begin with `#` are
+comments, the first other line lists the letters of the columns, and each line after it has the letter of a
+row and its scores. The file is parsed here because Biopython's reader takes a missing score for 0.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from longalign.model.json_fields import Fields
 from longalign.system.integers import as_whole
 from longalign.system.sizes import format_size
 
-#: A matrix has at most so many letters.
+#: The largest number of letters of a substitution matrix.
 LARGEST_ALPHABET = 32
 
-#: Bytes of a matrix file, comments included; one of 32 letters takes a few thousand.
+#: The largest size of a matrix file in bytes, comments included; 32 letters take a few thousand.
 _LARGEST_FILE = 1 << 20
 
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._+-]")
@@ -33,13 +33,15 @@ _SHOWN_DIGITS = 12
 
 @dataclass(frozen=True)
 class SubstitutionMatrix:
-    """Whole-number scores of letter pairs; make one with `load`.
+    """Whole-number scores of letter pairs; `load` makes one from a name or a file.
 
-    `letters` are 2 to 32 different upper-case ASCII letters or signs, such as `*`. `scores` has a row for
-    each query letter and in it a column for each target letter, both in the order of `letters`; it need
-    not be symmetric. `name` has letters, digits and `._+-` only.
+    - `name`: letters, digits and `._+-` only.
+    - `letters`: 2 to 32 different upper-case ASCII letters or signs, such as `*`.
+    - `scores`: a row for each query letter, in it a column for each target letter, both in the order of
+      `letters`; shape (len(letters), len(letters)). It need not be symmetric.
+    - `highest`, `lowest`: the extremes of `scores`.
 
-    Raises InputError if it is anything else, or if no score is positive.
+    Raises InputError for values that are not as described, or if no score is positive.
     """
 
     name: str
@@ -81,9 +83,9 @@ class SubstitutionMatrix:
 
     @classmethod
     def from_json(cls, data: Any) -> SubstitutionMatrix:
-        """A matrix from its fields `name`, `letters` and `scores`, after a way through a file.
+        """A substitution matrix from an object with the fields `name`, `letters` and `scores`.
 
-        Raises InputError, naming the field, for anything that is no matrix.
+        Raises InputError, naming the field, for any other value.
         """
         fields = Fields(data, "scoring.matrix")
         fields.only("name", "letters", "scores")
@@ -94,16 +96,18 @@ class SubstitutionMatrix:
 
     @classmethod
     def load(cls, name: str) -> SubstitutionMatrix:
-        """One that comes with Biopython, such as BLOSUM62 or PAM250, or else the one in the file `name`.
+        """The substitution matrix of Biopython called `name`, such as BLOSUM62 or PAM250, or else the file
+        `name`.
 
-        Raises InputError, with file and line, if there is none, or if it is not one to align with.
+        Raises InputError, with file and line, if neither exists, or if it cannot be used: it is damaged, or
+        has fractional scores, pairs of letters as letters, or no positive score.
         """
         return cls.known(name) or cls._read(Path(name))
 
     @classmethod
     def known(cls, name: str) -> SubstitutionMatrix | None:
-        """The one of this name that comes with Biopython, if there is one. Raises InputError as `load`."""
-        # Imported only when asked for: match and mismatch do without.
+        """The substitution matrix of Biopython with this name, or None. Raises InputError like `load`."""
+        # Imported here, since runs with match and mismatch do not need it.
         from Bio.Align import substitution_matrices
 
         if name not in substitution_matrices.load():
@@ -139,17 +143,17 @@ class SubstitutionMatrix:
 
     @cached_property
     def alphabet(self) -> Alphabet:
-        """What the sequences that it scores are made of."""
+        """The letters that sequences may have, with their codes."""
         return Alphabet.of_letters(self.name, self.letters)
 
     @cached_property
     def digest(self) -> str:
-        """The first 12 hexadecimal digits of the SHA-256 of letters and scores, whatever the name."""
+        """The first 12 hexadecimal digits of the SHA-256 of letters and scores; the name does not matter."""
         text = f"{self.letters}\n" + "\n".join(" ".join(map(str, row)) for row in self.scores)
         return hashlib.sha256(text.encode()).hexdigest()[:_SHOWN_DIGITS]
 
     def __hash__(self) -> int:
-        return hash((self.name, self.letters))  # quick, and all that a dictionary needs
+        return hash((self.name, self.letters))  # cheap; equality compares the scores
 
     def __str__(self) -> str:
         return f"{self.name} ({self.digest})"
