@@ -47,8 +47,8 @@ def opening(*arguments):
         from longalign.backends.cpu.backend import _Worker
         _Worker.run = marking(_Worker.run)
     else:
-        from longalign.backends.cuda import launch
-        launch.run = marking(launch.run)
+        from longalign.backends.cuda.launch import sweep_launch
+        sweep_launch.run = marking(sweep_launch.run)
     return backends
 
 def marking(run):
