@@ -9,9 +9,9 @@ DIR holds NAME.fa.gz files. Two times are reported, each the median of the repea
 `CudaBackend.sweep` call after compilation, with its transfers, and that of the kernel alone. GCUPS are query
 times target letters per second / 10^9. The time of a sweep with a lattice ends when the whole lattice is
 packed. `device_bytes` is the device memory that the process then holds, which is the largest need of any pair
-so far. `--columns` lists the columns per lane to try; 0 leaves the choice to the back end. The other options
-of the kernel are described in `longalign.backends.cuda.config`. `--starts` adds the measurements of
-startup.py.
+so far. `--columns` lists the columns per part of a strip to try; 0 leaves the choice to the back end. The
+other options of the kernel are described in `longalign.backends.cuda.config`. `--starts` adds the
+measurements of startup.py.
 
 The pair "ceiling" is one rectangle per resident warp of an H200. No strip waits for another, which shows the
 speed of the inner loop. The pair "protein" is scored by BLOSUM62, with gap costs of 10 + k. The expected
