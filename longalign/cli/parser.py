@@ -18,7 +18,11 @@ from longalign.model.scoring import Scoring
 from longalign.system.sizes import parse_size
 
 if TYPE_CHECKING:
+    from typing import TypeAlias
+
     from _typeshed import SupportsWrite
+
+    Commands: TypeAlias = argparse._SubParsersAction[argparse.ArgumentParser]
 
 _SEQUENCE_HELP = (
     "FASTA: FILE (plain, gzip, bgzip, or - for stdin), FILE:NAME or FILE:NAME:START-END (0-based, half-open)"
@@ -34,21 +38,20 @@ Exit codes: 0 done, 1 input or store, 2 usage, 3 back end or internal, 130 inter
 SIGTERM.
 """
 _CLUSTER_HELP = """\
-The workers of a Dask scheduler sweep the matrix (phase 1), one tile at a time each; phases 2 and 3 run
-in this process. All of them must see the store, under the same path. A worker opens a device as
---backend says; on a CPU it uses the threads that Dask gave it. --threads, --device and --mem are about
-this process alone.
+The workers of a Dask scheduler sweep the matrix (phase 1), each one tile at a time; phases 2 and 3 run in
+this process. All workers must see the store under the same path. --backend applies to the workers, too; on a
+CPU, a worker uses the threads that Dask gave it. --threads, --device and --mem apply to this process only.
 """
 
 
 class _Parser(argparse.ArgumentParser):
-    """Takes `-:NAME`, a record on stdin, for an argument, as argparse does with `-` alone."""
+    """Accepts `-:NAME`, a record on stdin, as an argument, as argparse does with `-`."""
 
     def _parse_optional(self, arg_string: str) -> Any:
         return None if arg_string.startswith("-:") else super()._parse_optional(arg_string)
 
     def _print_message(self, message: str, file: SupportsWrite[str] | None = None) -> None:
-        """As argparse, which ignores that stdout cannot be written."""
+        """Like argparse, which however ignores errors when stdout cannot be written."""
         if file is not None and file is sys.stderr:
             super()._print_message(message, file)
         else:  # help and version
@@ -65,41 +68,60 @@ def build_parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"longalign {__version__}")
-    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    commands: Commands = parser.add_subparsers(metavar="COMMAND", required=True)
+    for add_command in (
+        *(_add_align, _add_score, _add_resume, _add_trace),
+        *(_add_inspect, _add_verify, _add_devices),
+    ):
+        add_command(commands)
+    return parser
 
+
+def _add_align(commands: Commands) -> None:
     align = _add(commands, "align", _lazy("align", "run_align"), "the optimal alignment of two sequences")
-    score = _add(commands, "score", _lazy("align", "run_score"), "the optimal score and where it ends")
-    for command in (align, score):
-        command.add_argument("query", metavar="QUERY", help=_SEQUENCE_HELP)
-        command.add_argument("target", metavar="TARGET", help="the same")
-        _add_scoring(command)
-        command.add_argument(
-            "--store", type=_path, metavar="DIR", help="keep what is finished here, to resume from"
-        )
-        command.add_argument(
-            "--start-states",
-            choices=("lazy", "eager"),
-            default="lazy",
-            help="eager: also keep where the path to every boundary cell enters its chunk, for `longalign "
-            "trace`, which finds the alignment that ends in any cell; takes several times as long "
-            "(default: lazy)",
-        )
-        _add_resources(command)
-        _add_cluster(command)
-        _add_output(command, writes_alignment=command is align)
+    _add_run(align)
+    _add_output(align)
 
-    resume = _add(commands, "resume", _lazy("align", "run_resume"), "go on with a run that was stopped")
+
+def _add_score(commands: Commands) -> None:
+    score = _add(commands, "score", _lazy("align", "run_score"), "the optimal score and where it ends")
+    _add_run(score)
+    _add_output(score, writes_alignment=False)
+
+
+def _add_run(parser: argparse.ArgumentParser) -> None:
+    """The arguments of a new run."""
+    parser.add_argument("query", metavar="QUERY", help=_SEQUENCE_HELP)
+    parser.add_argument("target", metavar="TARGET", help="the same")
+    _add_scoring(parser)
+    parser.add_argument(
+        "--store",
+        type=_path,
+        metavar="DIR",
+        help="directory for finished work; a run can be resumed from it",
+    )
+    parser.add_argument(
+        "--start-states",
+        choices=("lazy", "eager"),
+        default="lazy",
+        help="eager: also store where the best path to each boundary cell enters its chunk; `longalign "
+        "trace` then finds the alignment that ends in any cell; takes several times as long (default: lazy)",
+    )
+    _add_resources(parser)
+    _add_cluster(parser)
+
+
+def _add_resume(commands: Commands) -> None:
+    resume = _add(commands, "resume", _lazy("align", "run_resume"), "continue a run that was stopped")
     resume.add_argument("store", type=_path, metavar="DIR", help="the --store of that run")
     _add_resources(resume, budget=False)
     _add_cluster(resume)
     _add_output(resume, default=None)
 
-    trace = _add(
-        commands,
-        "trace",
-        _lazy("trace", "run_trace"),
-        "the best alignment that ends in a given cell, from an eager store",
-    )
+
+def _add_trace(commands: Commands) -> None:
+    summary = "the best alignment that ends in a given cell, from an eager store"
+    trace = _add(commands, "trace", _lazy("trace", "run_trace"), summary)
     trace.add_argument(
         "store", type=_path, metavar="DIR", help="the --store of a run with --start-states eager"
     )
@@ -108,17 +130,21 @@ def build_parser() -> argparse.ArgumentParser:
         type=_cell,
         required=True,
         metavar="I,J",
-        help="boundary indices: the cell after the first I letters of the query and the first J of the "
-        "target (of the regions, if the run was of such), 1,1 the first. local: the best path from any "
-        "start; global: from the upper left corner, so these letters are aligned end to end",
+        help="the cell after the first I letters of the query and the first J letters of the target (of the "
+        "regions, if regions were aligned); the first cell is 1,1. local: the best alignment with any start; "
+        "global: the alignment of exactly these letters",
     )
     _add_resources(trace, budget=False)
     _add_output(trace)
 
-    inspect = _add(commands, "inspect", _lazy("inspect", "run_inspect"), "what a store holds")
+
+def _add_inspect(commands: Commands) -> None:
+    inspect = _add(commands, "inspect", _lazy("inspect", "run_inspect"), "the contents of a store")
     inspect.add_argument("store", type=_path, metavar="DIR")
     inspect.add_argument("--json", action="store_true", help="as JSON")
 
+
+def _add_verify(commands: Commands) -> None:
     verify = _add(commands, "verify", _lazy("verify", "run_verify"), "re-score a PAF file, independently")
     verify.add_argument("paf", type=_path, metavar="PAF", help="PAF with cg tags, plain or gzip; - for stdin")
     verify.add_argument(
@@ -127,6 +153,8 @@ def build_parser() -> argparse.ArgumentParser:
     verify.add_argument("target", metavar="TARGET", help="the same")
     _add_scoring(verify, mode=False, defaults=False)
 
+
+def _add_devices(commands: Commands) -> None:
     devices = _add(commands, "devices", _lazy("devices", "run_devices"), "which back ends work here")
     devices.add_argument("--json", action="store_true", help="as JSON")
     devices.add_argument(
@@ -139,20 +167,19 @@ def build_parser() -> argparse.ArgumentParser:
         "--plan",
         nargs=2,
         metavar=("QUERY", "TARGET"),
-        help="also how each would cut the matrix of these two and sweep it, and why",
+        help="also show how each back end would tile the matrix of these two sequences and sweep it, and why",
     )
     _add_scoring(devices)
     planned = devices.add_argument_group("resources of a plan")
     _add_memory(planned)
     planned.add_argument(
-        "--store", type=_path, metavar="DIR", help="plan for a new store here, not for memory"
+        "--store", type=_path, metavar="DIR", help="plan a run with a new store here, not one in memory"
     )
     _add_store_budget(planned)
-    return parser
 
 
 def _add(
-    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+    commands: Commands,
     name: str,
     run: Callable[[argparse.Namespace], int],
     summary: str,
@@ -200,8 +227,8 @@ def _add_scoring(parser: argparse.ArgumentParser, mode: bool = True, defaults: b
         "--matrix",
         type=_path,
         metavar="NAME|FILE",
-        help="score letter pairs by BLOSUM62, PAM250 ... or by a file in NCBI's format, and not by match and "
-        "mismatch; wants --gap-open and --gap-extend",
+        help="substitution matrix instead of match and mismatch: one of Biopython's (BLOSUM62, ...) or "
+        "a file in NCBI's format; needs --gap-open and --gap-extend",
     )
 
 
@@ -232,8 +259,8 @@ def _add_memory(group: argparse._ArgumentGroup) -> None:
         "--mem",
         type=_size,
         metavar="SIZE",
-        help="host memory to stay within, such as 8G (default: four fifths of what is free, for a container "
-        "or a batch job within its limit)",
+        help="limit on host memory, such as 8G (default: four fifths of the memory free on the machine, "
+        "or within the limit of a container or batch job)",
     )
 
 
@@ -242,9 +269,9 @@ def _add_store_budget(group: argparse._ArgumentGroup) -> None:
         "--store-budget",
         type=_size,
         metavar="SIZE",
-        help="bytes of boundaries to keep, on disk or in memory, such as 1.3G: the more, the less work are "
-        "phases 2 and 3 (of a new run; default: as many as make it little; `longalign devices --plan` shows "
-        "others)",
+        help="limit on the stored boundaries of a new run, on disk or in memory, such as 1.3G; a larger "
+        "budget makes phases 2 and 3 shorter (default: enough to make them short; `longalign devices --plan` "
+        "compares budgets)",
     )
 
 
@@ -270,18 +297,24 @@ def _add_output(
         type=_path,
         default=default,
         metavar="FILE",
-        help="default: " + ("stdout" if default else "as before"),
+        help="default: " + ("stdout" if default else "the file of the run"),
     )
     if writes_alignment:
         group.add_argument("--format", choices=format_names(), help=describe_formats())
     group.add_argument(
-        "--json", type=_path, metavar="FILE", help=also + ("" if default else " (default: as before)")
+        "--json",
+        type=_path,
+        metavar="FILE",
+        help=also + ("" if default else " (default: the file of the run)"),
     )
     group.add_argument(
         "--progress", choices=STYLES, default="auto", help="on stderr; auto: a bar on a terminal"
     )
     group.add_argument(
-        "-q", "--quiet", action="store_true", help="nothing on stderr but errors, and --progress if given"
+        "-q",
+        "--quiet",
+        action="store_true",
+        help="only errors on stderr, and the progress if --progress is given",
     )
 
 
