@@ -7,7 +7,7 @@ that save different entries at once can leave an index that points to the other'
 
 Here the directory is named after a digest of what decides the code: every source that goes into a
 kernel, the compiler's versions and settings, and the hardware it compiles for. In it, each kernel has
-one file, named after its configuration, so it does not matter who writes it.
+one file, named after its configuration, so two processes that write it write the same.
 
 The directory is `$XDG_CACHE_HOME/longalign` or `~/.cache/longalign`. Where it cannot be written or
 read, kernels are compiled anew; nothing else changes.
@@ -28,8 +28,8 @@ from uuid import uuid4
 
 _PACKAGE = Path(__file__).parents[1]
 
-#: What the kernels of every back end are compiled from, beside the modules of the back end itself: the
-#: cell, the walk, and the numbers that name states, operations and minus infinity.
+#: Sources of the kernels of every back end, in addition to the modules of the back end itself: the cell
+#: recurrence, the traceback walk, and the codes of states, operations and minus infinity.
 _SHARED = (
     *("model/recurrence", "model/scoring", "model/substitution_matrix", "model/boundary", "model/alignment"),
     *("backends/kernel_cache", "backends/trace_table", "backends/substitution_tables"),
@@ -65,7 +65,7 @@ def cache_directory(target: str, compiler: str) -> Path:
 
 
 def settings(config: Any, names: Iterable[str]) -> str:
-    """How a compiler is set, in words. (NUMBA_OPT=0, say, set once, must not slow down all later runs.)"""
+    """The settings of a compiler, in words. NUMBA_OPT=0 in one run must not slow down all later runs."""
     return ", ".join([f"{name} {getattr(config, name)}" for name in names])
 
 
@@ -75,10 +75,10 @@ def _sources(target: str) -> list[Path]:
 
 
 class KernelCache(ABC):
-    """What Numba asks for a function before it compiles it, and hands the result to after.
+    """A dispatcher's cache: Numba asks it before it compiles a function and gives it the result afterwards.
 
-    `key` tells the function from all others of this back end. A file that cannot be written is not kept,
-    and one that cannot be read, whatever is wrong with it, is compiled over.
+    `key` is unique among the functions of this back end. A file that cannot be written is skipped. One that
+    cannot be read, for any reason, is replaced.
     """
 
     def __init__(self, key: str) -> None:
@@ -112,7 +112,7 @@ class KernelCache(ABC):
             return None
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
-        """Called by Numba. Another process sees the whole file or none."""
+        """Called by Numba. Another process sees the complete file or none."""
         packed = self.pack(compiled)
         with suppress(OSError, RuntimeError):  # RuntimeError: this user has no home
             path = self._path(signature)

@@ -1,4 +1,4 @@
-"""From what the user asks for to back ends that work."""
+"""Back ends for the devices that the user asks for."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def open_backends(
     """One back end for each device to use: `auto` takes a CUDA device if there is a usable one.
 
     `threads` is for the CPU (default: all processors). `devices` are CUDA device numbers (default:
-    the first). Raises BackendError if the choice is not to be had, UsageError if there is no such choice.
+    the first). Raises BackendError if the choice is not available, UsageError if there is no such choice.
     """
     if choice not in CHOICES:
         raise UsageError(f"the back end must be one of {', '.join(CHOICES)}, not {choice!r}")

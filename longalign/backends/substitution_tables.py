@@ -10,15 +10,15 @@ from longalign.model.boundary import IntArray
 from longalign.model.scoring import Scoring
 from longalign.model.substitution_matrix import LARGEST_ALPHABET
 
-#: From the scores of a query letter to those of the next one; a matrix has as many rows.
+#: Distance between the scores of one query letter and of the next, and the number of rows of a table.
 PITCH = LARGEST_ALPHABET
 
-#: Where the matrix of a scoring without one begins.
+#: The offset for a scoring without a substitution matrix.
 NO_MATRIX = -1
 
 
 def lay_out(scorings: Iterable[Scoring]) -> tuple[IntArray, list[int]]:
-    """All matrices end to end, each of them once, and where that of each scoring begins.
+    """All substitution matrices end to end, each once, and the offset of each scoring's matrix.
 
     The first is int32 of shape (PITCH * PITCH * matrices,), never empty, and 0 where there are no letters.
     """

@@ -1,4 +1,4 @@
-"""Whole numbers of whatever type: Python's and NumPy's, but neither truth values nor text."""
+"""Whole numbers of any integer type, Python's or NumPy's; neither booleans nor text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What this process may take of the machine that it runs on."""
+"""The memory that this process may still allocate."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ import psutil
 #: Where the kernel says which control groups this process is in, and where these are.
 _OWN_GROUPS, _GROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
 
-#: Files of a group, and what is before the names of sums over all below it: of version 2, and of 1.
+#: The files of a control group, version 2 and version 1, and the prefix of fields that sum over subgroups.
 _NAMES = "memory.max", "memory.current", ""
 _OLD_NAMES = "memory.limit_in_bytes", "memory.usage_in_bytes", "total_"
 
-#: In memory.stat, copies of files, which count as used and are given back where memory is short.
+#: Fields of memory.stat for cached files: counted as used, but the kernel frees them when memory is short.
 _CACHED = "inactive_file", "active_file"
 
 
 def free_memory() -> int:
-    """Bytes of memory that are free, for a process with the limits of a container or of a batch system."""
+    """Bytes that are free, within the limits that a container or a batch system sets for this process."""
     return min([int(psutil.virtual_memory().available), *_free_in_groups(), *_free_address_space()])
 
 
@@ -43,7 +43,7 @@ def _free_in_groups() -> Iterator[int]:
                 top, names = _GROUPS / "memory", _OLD_NAMES
             else:
                 continue
-            own = top / path.lstrip("/")  # in a container, often not there: then `top` is the container's
+            own = top / path.lstrip("/")  # often missing in a container, where `top` is the container's group
             groups = [own, *own.parents]
             for group in groups[: groups.index(top) + 1]:
                 with suppress(OSError, ValueError):  # ValueError: the limit is "max"

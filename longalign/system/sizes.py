@@ -17,7 +17,7 @@ def parse_size(text: str) -> int:
 
 
 def format_size(size: int) -> str:
-    """The shortest text from which `parse_size` makes this very number again."""
+    """The shortest text that `parse_size` turns back into exactly this number."""
     for unit, factor in _UNITS.items():
         tenths = -(-size * 10 // factor)
         text = f"{tenths // 10}.{tenths % 10}".removesuffix(".0") + unit
@@ -27,7 +27,7 @@ def format_size(size: int) -> str:
 
 
 def round_size(size: int, *, up: bool = True) -> int:
-    """The next size, this one or one above (below if not `up`), that is two digits and a unit, or three."""
+    """Round up (down if not `up`) to a size that people write with two or three digits and a unit."""
     for factor in _UNITS.values():
         if size >= factor:
             step = 1 if size < 10 * factor else 10  # tenths of a unit

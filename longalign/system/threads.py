@@ -1,7 +1,7 @@
-"""Work on large arrays spread over threads: NumPy and compression release Python's lock.
+"""Work on large arrays, spread over threads: NumPy and compression release the GIL.
 
 All pools of this package are `WorkerThreads`: each call runs exactly once, also where the system refuses
-threads, because what the calls do need not be idempotent.
+threads, because calls need not be idempotent.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ def processors() -> int:
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
-#: More hardly pay: memory is busy then.
+#: More threads gain almost nothing: memory bandwidth is the limit.
 MOST_THREADS = min(8, processors())
 
-#: So many calls are handed to a thread at a time that each has a few turns.
+#: Batches of calls for each thread, so that all threads finish at about the same time.
 _BATCHES_A_THREAD = 4
 
-#: Calls of `streamed` that are in hand or done, for each thread: enough that none waits for the caller.
+#: Calls of `streamed` for each thread that are running or finished ahead of the caller.
 _AHEAD_A_THREAD = 4
 
 
@@ -118,10 +118,10 @@ class WorkerThreads(Executor):
     def _work(self) -> None:
         while (call := self._calls.get()) is not None:
             call.make()
-            del call  # its result may be large, and the next call may be long in coming
+            del call  # free the result, which may be large, before waiting for the next call
             with self._lock:
                 self._unfinished -= 1
-        # The end is for all threads, also for one that is not listed as an interrupt struck while it started.
+        # Pass the end on to the other threads, including one whose start an interrupt kept from being listed.
         self._calls.put(None)
 
     def _cancel_queued(self) -> None:
@@ -148,10 +148,10 @@ def in_threads(function: Callable[..., T], *arguments: Iterable[Any]) -> list[T]
 def calls_in_background(
     function: Callable[..., T], *arguments: Iterable[Any], most: int = MOST_THREADS
 ) -> Iterator[Callable[[], list[T]]]:
-    """The same, while the caller does something else: gives a function that waits for the results.
+    """Like `in_threads`, but in the background: gives a function that waits for the results.
 
-    `most` is how many threads there may be: each takes turns at Python's lock with the caller, too.
-    Leaving the context waits for the threads to finish what they have at hand; they take up no more.
+    At most `most` threads are used; each contends with the caller for the GIL. Leaving the context waits for
+    running calls and cancels the others.
     """
     calls = list(zip(*arguments, strict=True))
     most = min(most, MOST_THREADS)
@@ -167,9 +167,9 @@ def calls_in_background(
 
 @contextmanager
 def streamed(function: Callable[[A], T], arguments: Iterable[A]) -> Iterator[Iterator[T]]:
-    """What `map` gives, in order, as the caller takes it: calls are made a bounded number of results ahead.
+    """What `map` gives, in order. Calls run ahead of the caller by a bounded number of results.
 
-    Leaving the context waits for the calls in hand; no more are made. A single call is made here.
+    Leaving the context waits for running calls and cancels the others. A single call is made here.
     """
     calls = list(arguments)
     if len(calls) <= 1:

@@ -1,4 +1,4 @@
-"""Which GPUs are here, and if none can be used, why: never an exception, never an import at load time."""
+"""Which GPUs can be used, and the reason if none can. Importing this module imports no CUDA package."""
 
 from __future__ import annotations
 
@@ -26,11 +26,10 @@ class Device:
 
 
 def preload_driver(index: int) -> None:
-    """Begin to start the driver, if there is one, and a GPU.
+    """Start to initialise the driver, if there is one, and the context of a GPU.
 
-    Another thread does so, in a few tenths of a second, while this one imports the CUDA packages; whoever
-    uses the GPU meanwhile waits. The process does not end before that thread: a driver that is about to start
-    is not to be unloaded.
+    A thread does so, in a few tenths of a second, while this one imports the CUDA packages. A use of the GPU
+    in the meantime waits. The thread is not a daemon: the driver must not be unloaded while it starts.
     """
     if _finds_driver_by_name() and (driver := _driver()):
         with suppress(RuntimeError):  # without a thread, this one starts the driver later
@@ -38,7 +37,7 @@ def preload_driver(index: int) -> None:
 
 
 def available() -> list[Device]:
-    """The GPUs that can be used, none where no CUDA package or driver is (see `why_unavailable`)."""
+    """The GPUs that can be used; none without a CUDA package or a driver (see `why_unavailable`)."""
     return [device for device in _found()[0] if device.compute_capability >= LEAST_COMPUTE_CAPABILITY]
 
 
@@ -78,12 +77,12 @@ def _found() -> tuple[list[Device], str | None]:
 
 
 def _may_have_driver() -> bool:
-    """False where the CUDA packages would find no driver: importing them, only to ask, takes long."""
+    """False if the CUDA packages would find no driver. Importing them to ask would take long."""
     return not _finds_driver_by_name() or _driver() is not None
 
 
 def _finds_driver_by_name() -> bool:
-    """Whether the CUDA packages look for `_driver`: not where they simulate a GPU."""
+    """Whether the CUDA packages load `_driver`; they do not when they simulate a GPU."""
     return sys.platform == "linux" and "NUMBA_ENABLE_CUDASIM" not in os.environ
 
 
@@ -96,7 +95,7 @@ def _driver() -> ctypes.CDLL | None:
 
 
 def _make_context(driver: ctypes.CDLL, index: int) -> None:
-    """Make the context that the packages take, and keep it; what fails here will fail for them."""
+    """Create and keep the primary context, which the packages use. They report an error if this fails."""
     device, context = ctypes.c_int(), ctypes.c_void_p()
     if driver.cuInit(0) == 0 and driver.cuDeviceGet(ctypes.byref(device), ctypes.c_int(index)) == 0:
         driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), device)

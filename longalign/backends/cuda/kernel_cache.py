@@ -10,7 +10,7 @@ from longalign.backends.kernel_cache import KernelCache, cache_directory
 
 
 class CudaCache(KernelCache):
-    """The files of one kernel; used while the device is current that it is for."""
+    """The files of one kernel. The device that it is compiled for must be current."""
 
     def directory(self) -> Path:
         return cache_directory("cuda", compiler_versions())

@@ -30,10 +30,10 @@ _LARGEST_SLICE = 1 << 18
 #: Boundaries of fewer values in all are fetched in one go when the kernel has finished.
 _WORTH_STREAMING = 1 << 22
 
-#: Threads that feed sinks: with more of them, turns at Python's lock take longer than what they do in them.
+#: Threads that feed sinks. With more, contention for the GIL costs more than they gain.
 _FEEDERS = min(4, MOST_THREADS)
 
-#: Values that go to no sinks: fewer than these go directly where they are wanted.
+#: Without sinks, fewer values than these are copied directly, not by pinned memory.
 _WORTH_STAGING = 1 << 22
 
 

@@ -16,7 +16,7 @@ from longalign.backends.cuda.launch.device_memory import DeviceBuffers, Workspac
 from longalign.backends.cuda.launch.download import Download
 from longalign.backends.cuda.numba_api import cuda
 
-#: Numba warns of a launch of fewer blocks; those without a strip leave at once.
+#: Numba warns about launches of fewer blocks. Blocks without a strip end at once.
 LEAST_BLOCKS = 128
 
 #: Short kernels are watched without pause; then pauses grow with the time so far, of which each is one part
@@ -46,18 +46,20 @@ def run(
 
     `blocks` are LEAST_BLOCKS or more, `shared_bytes` is dynamic shared memory of each.
 
-    Lets pass what `progress` raises, and KeyboardInterrupt, after the kernel has left the device.
+    An exception from `progress`, and KeyboardInterrupt, stop the kernel and are raised again.
     """
     stream, finished = workspace.stream, workspace.finished
     workspace.started.record(stream)
     try:
         kernel[blocks, config.warps * LANES, stream, shared_bytes](*buffers.arguments)
         finished.record(stream)
-        buffers.fetch_best()  # nobody need wait for the host to ask
-        with cuda.defer_cleanup():  # giving memory back would wait for the kernel
+        buffers.fetch_best()  # queued now, so that the results arrive without a round trip
+        with cuda.defer_cleanup():  # freeing device memory would wait for the kernel
             return _watch(buffers, workspace, download, progress)
     except BaseException:
-        workspace.started.wait(workspace.talk)  # until then, a 0 may be on its way there
+        workspace.started.wait(
+            workspace.talk
+        )  # the upload that clears `stop` could otherwise overwrite the 1
         buffers.stop.copy_to_device(workspace.yes, stream=workspace.talk)
         stream.synchronize()
         raise
