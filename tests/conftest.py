@@ -12,7 +12,10 @@ from longalign.backends.cuda import why_unavailable
 from longalign.cli import main
 
 pytest.register_assert_rewrite(
-    "longalign.testing.sweeps", "longalign.testing.start_states", "longalign.testing.traces"
+    "longalign.testing.conformance",
+    "longalign.testing.sweeps",
+    "longalign.testing.start_states",
+    "longalign.testing.traces",
 )
 pytest_plugins = ["pytester"]
 

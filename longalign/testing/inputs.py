@@ -1,4 +1,4 @@
-"""Hard letters and scorings for property tests: what `testing` and `testing_traces` make jobs of."""
+"""Hypothesis strategies for letters and scorings at their limits, which the suites combine into jobs."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from longalign.model.boundary import Boundary, Edge, IntArray, LinearEdge
 from longalign.model.scoring import LARGEST_PARAMETER, NEG_INF, Scoring
 from longalign.model.substitution_matrix import LARGEST_ALPHABET, SubstitutionMatrix
 
-#: Letters for a matrix of any size.
+#: Letters for a substitution matrix of any size.
 MATRIX_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ*+&%$!"
 
 _USUAL = Scoring()
 
-#: The codes of an ambiguous letter: never equal, so that it never matches.
+#: The codes of an ambiguous letter in a query and in a target. They differ, so that it never matches.
 QUERY_N, TARGET_N = AMBIGUOUS_IN_QUERY, AMBIGUOUS_IN_TARGET
 
 #: `Scoring.check_range` keeps H between these two, and so E and F above LOWEST - alpha - beta.
@@ -31,18 +31,18 @@ LOWEST, HIGHEST = NEG_INF + (1 << 27), -NEG_INF
 
 
 def generators() -> st.SearchStrategy[np.random.Generator]:
-    """A seeded source of letters: long sequences drawn letter by letter would be too slow."""
+    """Seeded generators of letters, because drawing long sequences letter by letter would be too slow."""
     return st.integers(0, 2**32 - 1).map(np.random.default_rng)
 
 
 def letters_of(scoring: Scoring) -> int:
-    """How many letters there are, ambiguous ones aside."""
+    """The number of letters of a scoring's alphabet, without ambiguous ones."""
     return 4 if scoring.matrix is None else len(scoring.matrix.letters)
 
 
 @st.composite
 def sequences(draw: st.DrawFn, length: int, ambiguous: int = QUERY_N, letters: int = 4) -> Codes:
-    """Random, repetitive or low-complexity letters; of DNA's four, with runs of N here and there."""
+    """Random, repetitive or low-complexity codes; runs of `ambiguous` occur if it is not one of `letters`."""
     kind = draw(st.sampled_from(["spelled", "random", "tandem", "two letters"]))
     if kind == "spelled" and length <= 16:
         spelled = draw(st.lists(st.integers(0, letters - 1), min_size=length, max_size=length))
@@ -77,8 +77,8 @@ def pairs(draw: st.DrawFn, rows: int, cols: int, scoring: Scoring = _USUAL) -> t
 def mutated(query: Codes, length: int, rate: float, rng: np.random.Generator, letters_used: int = 4) -> Codes:
     """A target of `length` letters that copies the query with substitutions, insertions and deletions.
 
-    There are `letters_used` different ones. `rate` is the chance of a change at each letter; after the end of
-    the query come random letters.
+    It uses `letters_used` different letters. `rate` is the probability of a change at each letter. Random
+    letters follow the end of the query.
     """
     letters: list[int] = []
     position = 0
@@ -99,7 +99,7 @@ def mutated(query: Codes, length: int, rate: float, rng: np.random.Generator, le
 
 
 def scattered(rows: int, cols: int, count: int, seed: int) -> tuple[Codes, Codes]:
-    """A query and a target of letters that match nothing, but for some words in both, in any order."""
+    """A query and a target of ambiguous letters with `count` common words of 8 letters in random order."""
     rng = np.random.default_rng(seed)
     words = rng.integers(0, 4, (count, 8), np.uint8)
     query, target = np.full(rows, QUERY_N, np.uint8), np.full(cols, TARGET_N, np.uint8)
@@ -113,8 +113,8 @@ def scattered(rows: int, cols: int, count: int, seed: int) -> tuple[Codes, Codes
 def edited(columns: int, changes: int, rng: np.random.Generator) -> tuple[Codes, Codes, Ops, Lengths]:
     """A query, a target and the alignment by which one was made from the other, in runs of =, X, I and D.
 
-    It has exactly so many columns, which must be more than ten for each change: a few letters substituted,
-    inserted or deleted, with equal letters before and after. Takes a second for 10^7 columns.
+    The alignment has exactly `columns` columns, more than ten for each change. A change substitutes, inserts
+    or deletes a few letters, with equal letters before and after. Takes a second for 10^7 columns.
     """
     ops = np.full(2 * changes + 1, Op.MATCH, np.uint8)
     ops[1::2] = rng.choice([Op.MISMATCH, Op.INSERTION, Op.DELETION], changes)
@@ -146,7 +146,7 @@ SCORINGS = (
 
 @st.composite
 def scorings(draw: st.DrawFn, rows: int, cols: int) -> Scoring:
-    """A scoring that sequences of these lengths may use, up to the largest one."""
+    """A scoring without a substitution matrix that `Scoring.check_range` admits at these lengths."""
     limit = largest_parameter(rows, cols)
     presets = [scoring for scoring in SCORINGS if scoring.match <= limit]
     presets.append(Scoring(match=limit, mismatch=-limit, gap_open=limit, gap_extend=limit))
@@ -164,9 +164,9 @@ def scorings(draw: st.DrawFn, rows: int, cols: int) -> Scoring:
 
 @st.composite
 def matrix_scorings(draw: st.DrawFn, rows: int, cols: int) -> Scoring:
-    """A scoring with a matrix of any size that sequences of these lengths may use.
+    """A scoring with a substitution matrix of any size that `Scoring.check_range` admits at these lengths.
 
-    Also one whose scores just fit 8 bits with the cost of a gap's first letter added, or just do not.
+    Some have scores that, plus the cost of a gap's first letter, just fit or just exceed 8 bits.
     """
     limit = largest_parameter(rows, cols)
     if limit >= 128 and draw(st.booleans()):
@@ -187,18 +187,18 @@ def matrix_scorings(draw: st.DrawFn, rows: int, cols: int) -> Scoring:
 
 
 def matrix_of(scores: ArrayLike) -> SubstitutionMatrix:
-    """A matrix (letters, letters) with letters of no importance."""
+    """A substitution matrix of these scores, of shape (letters, letters), for arbitrary letters."""
     rows = np.asarray(scores).tolist()
     return SubstitutionMatrix("made", MATRIX_LETTERS[: len(rows)], tuple(map(tuple, rows)))
 
 
 def any_scorings(rows: int, cols: int) -> st.SearchStrategy[Scoring]:
-    """A scoring with a matrix or without, for sequences of these lengths."""
+    """A scoring with or without a substitution matrix, for sequences of these lengths."""
     return st.one_of(scorings(rows, cols), matrix_scorings(rows, cols))
 
 
 def largest_parameter(rows: int, cols: int) -> int:
-    """The largest power of two that may stand for all four numbers of a scoring at these lengths."""
+    """The largest power of two that all four parameters of a scoring may have at these lengths."""
     limit = LARGEST_PARAMETER
     while True:
         try:
@@ -210,7 +210,7 @@ def largest_parameter(rows: int, cols: int) -> int:
 
 
 def entry_range(scoring: Scoring, rows: int, cols: int) -> tuple[int, int]:
-    """The least and the largest value at the corner of a rectangle that keep all of H in range."""
+    """The lowest and the highest value at the corner of a rectangle that keep every H in range."""
     fall = 2 * scoring.gap_open + scoring.gap_extend * (rows + cols) - min(scoring.lowest, 0)
     return LOWEST + fall, HIGHEST - scoring.highest * min(rows, cols)
 
@@ -224,7 +224,7 @@ def edge_source(edge: Edge) -> str:
 
 
 def join_parts(parts: Sequence[Edge]) -> Boundary:
-    """Neighbouring boundaries of one row or column as one; the shared corners stand once."""
+    """Join neighbouring boundaries of a row or column into one; shared corners occur once."""
     first, *rest = parts
     return Boundary(
         np.concatenate([first.h, *(part.h[1:] for part in rest)]),
@@ -233,7 +233,7 @@ def join_parts(parts: Sequence[Edge]) -> Boundary:
 
 
 class CollectedLines:
-    """A `LineSink` that keeps copies of all it gets."""
+    """A `LineSink` that keeps copies of all pieces."""
 
     def __init__(self) -> None:
         self._pieces: dict[int, list[tuple[IntArray, IntArray]]] = {}
@@ -244,7 +244,7 @@ class CollectedLines:
         pieces.append((h.copy(), gap.copy()))
 
     def boundaries(self, corners: list[int]) -> tuple[Boundary, ...]:
-        """What has come, given H at the corner of each line."""
+        """The boundaries put so far, given H at the corner of each line."""
         lines = [zip(*self._pieces[line], strict=True) for line in sorted(self._pieces)]
         return tuple(
             Boundary(_joined(corner, h), _joined(NEG_INF, gap))

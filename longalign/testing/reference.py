@@ -1,4 +1,8 @@
-"""The oracle: plain Python over the one recurrence, for short sequences, to hold every back end against."""
+"""The oracle: a back end in plain Python, with which tests compare every other back end.
+
+It evaluates `longalign.model.recurrence` cell by cell and keeps whole DP matrices, so it is for short
+sequences. About a million cells take a second.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """The conformance suite for `Backend.starts`: of equally good paths, every back end follows the same one.
 
-Used as `longalign.testing.sweeps` is, with the same rectangles. What the oracle says is checked here as well:
-its start states are where a walk back through the whole matrices leaves them, letter by letter.
+See `longalign.testing.conformance` for its use. The jobs are those of `longalign.testing.sweeps`.
+`assert_walked` checks the oracle itself: a walk back through its DP matrices, letter by letter, ends at its
+start states.
 """
 
 from __future__ import annotations
@@ -18,13 +19,15 @@ from longalign.model.boundary import State, entry_edges, start_parts
 from longalign.model.recurrence import direction, step_back
 from longalign.model.scoring import UNREACHABLE, Scoring
 from longalign.model.substitution_matrix import LARGEST_ALPHABET
-from longalign.testing.inputs import SCORINGS, entry_range, largest_parameter, matrix_of, mutated
-from longalign.testing.reference import ReferenceBackend, letter_score, matrices
-from longalign.testing.sweeps import (
+from longalign.testing.conformance import (
     Conformance,
     StopTheWorkError,
     assert_progress_adds_up,
     edge_lengths,
+)
+from longalign.testing.inputs import SCORINGS, entry_range, largest_parameter, matrix_of, mutated
+from longalign.testing.reference import ReferenceBackend, letter_score, matrices
+from longalign.testing.sweeps import (
     job_source,
     jobs,
     whole_matrix,
@@ -33,7 +36,7 @@ from longalign.testing.traces import FREE_GAPS, TIES
 
 
 def assert_same_starts(job: SweepJob, got: EdgeStarts, want: EdgeStarts) -> None:
-    """Both are right if one is. Where a value is minus infinity, its start says nothing."""
+    """Check that both are equal, except where a value is minus infinity: its start is undefined."""
     [swept] = ReferenceBackend().sweep([_with_edges(job)])
     for side, values in (("bottom", swept.rows[0]), ("right", swept.cols[0])):
         for name in ("h", "gap"):
@@ -57,7 +60,7 @@ def _with_edges(job: SweepJob) -> SweepJob:
 def walked_start(
     job: SweepJob, values: tuple[list[list[int]], ...], i: int, j: int, state: int
 ) -> tuple[int, int, int]:
-    """Where a path to (i, j) in this state starts, one step back at a time; `values` are the `matrices`."""
+    """The start of the path to (i, j) in `state`, found step by step; `values` are those of `matrices`."""
     h, e, f = values
     opening = job.scoring.gap_open + job.scoring.gap_extend
     while i > 0 and j > 0 and not (job.local and state == State.H and h[i][j] == 0):
@@ -69,7 +72,7 @@ def walked_start(
 
 
 def assert_walked(job: SweepJob, starts: EdgeStarts) -> None:
-    """The start states are those of walks back from the edges."""
+    """Check that the start states are those of walks back from the edges."""
     values = matrices(job)
     rows, cols = len(job.query), len(job.target)
     ends = [
@@ -85,7 +88,7 @@ def assert_walked(job: SweepJob, starts: EdgeStarts) -> None:
 
 
 class StartConformance(Conformance):
-    """What every back end must pass. A subclass, named Test..., adds a fixture `backend`."""
+    """The suite for `Backend.starts`; for its use see `longalign.testing.conformance`."""
 
     def test_finds_the_starts_of_the_reference(self, backend: Backend) -> None:
         self.for_all(self.start_jobs(), lambda job: self.check(backend, [job]))
@@ -178,7 +181,7 @@ class StartConformance(Conformance):
 
     @property
     def usual_length(self) -> int:
-        """The largest interesting length of which a square is not too large."""
+        """The largest interesting length at which a square, or slightly more, is within `largest_job`."""
         return max(length for length in self.interesting_lengths if (length + 3) ** 2 <= self.largest_job)
 
     def start_jobs(self, cells: int | None = None) -> st.SearchStrategy[SweepJob]:
@@ -193,7 +196,7 @@ class StartConformance(Conformance):
         return [whole_matrix(query, target, Scoring(), True) for target in targets]
 
     def check(self, backend: Backend, work: Sequence[SweepJob]) -> None:
-        """One call for all the work gives, for each job, the start states of the oracle."""
+        """Check that one call for all of `work` finds the start states of the oracle for each job."""
         found = backend.starts(work)
         assert len(found) == len(work)
         for job, got, want in zip(work, found, ReferenceBackend().starts(work), strict=True):

@@ -1,26 +1,20 @@
-"""Hard sweep jobs for property tests, and the conformance suite that every back end passes.
+"""Sweep jobs for property tests, and the conformance suite for `Backend.sweep`.
 
-A back end's test subclasses `SweepConformance`, gives it a fixture called `backend` and names the
-lengths at which that back end changes its ways (the width of a strip, the rows between two
-re-basings). The oracle is `longalign.testing.reference`. A failure prints Python that rebuilds the job.
-
-Only the modules `testing*` import hypothesis or pytest; nothing else in the package imports them.
+See `longalign.testing.conformance` for the use of the suite. The oracle is `longalign.testing.reference`. The
+message of a failure contains Python code that builds the job.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import pairwise, product
-from typing import ClassVar, TypeVar
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from longalign.backends.base import Backend, Progress, Sinks, SweepJob, SweepResult
+from longalign.backends.base import Backend, Sinks, SweepJob, SweepResult
 from longalign.model.alphabet import Codes
 from longalign.model.boundary import (
     BestCell,
@@ -34,6 +28,12 @@ from longalign.model.boundary import (
 )
 from longalign.model.scoring import NEG_INF, UNREACHABLE, Scoring
 from longalign.model.substitution_matrix import LARGEST_ALPHABET
+from longalign.testing.conformance import (
+    Conformance,
+    StopTheWorkError,
+    assert_progress_adds_up,
+    edge_lengths,
+)
 from longalign.testing.inputs import (
     QUERY_N,
     TARGET_N,
@@ -49,9 +49,7 @@ from longalign.testing.inputs import (
 )
 from longalign.testing.reference import ReferenceBackend, encode
 
-T = TypeVar("T")
-
-#: The most letters that `cut_edges` puts before a rectangle on either side.
+#: The largest number of letters that `cut_edges` puts before a rectangle on either side.
 MARGIN = 9
 
 
@@ -59,10 +57,10 @@ MARGIN = 9
 
 
 def assert_same_result(job: SweepJob, got: SweepResult, want: SweepResult) -> None:
-    """Both results are right if one is: the same best cell, and the same boundaries.
+    """Check that two results have the same best cell and the same boundaries.
 
-    Minus infinity is a range: what is below UNREACHABLE in one result is so in the other, by how much
-    does not matter. `gap[0]`, outside the rectangle, is NEG_INF itself.
+    All values below UNREACHABLE stand for minus infinity, and are equal. `gap[0]`, which belongs to a cell
+    outside the rectangle, must be NEG_INF itself.
     """
     for problem in _differences(job, got, want):
         raise AssertionError(f"{problem} for\n{job_source(job)}")
@@ -119,12 +117,6 @@ def codes_source(codes: Codes) -> str:
 # --- rectangles --------------------------------------------------------------------------------------
 
 
-def edge_lengths(interesting: Sequence[int]) -> list[int]:
-    """The shortest lengths, and those around each interesting one."""
-    around = {size + step for size in interesting for step in (-1, 0, 1)}
-    return sorted(length for length in {1, 2} | around if length > 0)
-
-
 @st.composite
 def shapes(draw: st.DrawFn, interesting: Sequence[int], cells: int) -> tuple[int, int]:
     """Rows and columns, often an edge length, of at most `cells` cells."""
@@ -136,7 +128,7 @@ def shapes(draw: st.DrawFn, interesting: Sequence[int], cells: int) -> tuple[int
 
 
 def lattices(length: int) -> st.SearchStrategy[tuple[int, ...]]:
-    """Boundary indices to ask for: none, the last, a few, or all."""
+    """Boundary indices to request: none, the last, a few, or all."""
     few = st.sets(st.integers(1, length), min_size=1, max_size=6).map(lambda chosen: tuple(sorted(chosen)))
     return st.one_of(st.sampled_from([(), (length,), tuple(range(1, length + 1))]), few)
 
@@ -157,10 +149,10 @@ def edges(draw: st.DrawFn, query: Codes, target: Codes, scoring: Scoring, local:
 def cut_edges(
     draw: st.DrawFn, query: Codes, target: Codes, scoring: Scoring, local: bool
 ) -> tuple[Boundary, Boundary]:
-    """The edges a rectangle has inside a larger matrix, possibly one with much higher values.
+    """The edges of a rectangle inside a larger DP matrix, possibly one with much higher values.
 
-    Adding a number to every value of a matrix leaves a matrix that obeys the recurrence; in local mode
-    it must not be negative.
+    A number may be added to every value of a DP matrix, because the result obeys the recurrence, too. In
+    local mode the number must not be negative.
     """
     above, before = draw(pairs(draw(st.integers(1, MARGIN)), draw(st.integers(1, MARGIN)), scoring))
     whole_query, whole_target = np.concatenate([above, query]), np.concatenate([before, target])
@@ -198,7 +190,7 @@ def _offsets(lowest: int, highest: int) -> st.SearchStrategy[int]:
 
 @st.composite
 def jobs(draw: st.DrawFn, interesting: Sequence[int], cells: int) -> SweepJob:
-    """A rectangle of at most `cells` cells, with any letters, scoring, edges and wishes."""
+    """A rectangle of at most `cells` cells, with any letters, scoring, edges and requests."""
     rows, cols = draw(shapes(interesting, cells))
     local = draw(st.booleans())
     scoring = draw(any_scorings(rows + MARGIN, cols + MARGIN))
@@ -220,7 +212,7 @@ def jobs(draw: st.DrawFn, interesting: Sequence[int], cells: int) -> SweepJob:
 def whole_matrix(
     query: Codes, target: Codes, scoring: Scoring, local: bool, *, best: bool = True
 ) -> SweepJob:
-    """The job that aligns two sequences: the edges of the mode, and the last row and column wanted."""
+    """The job that aligns two sequences: the edges of the mode, and the last row and column requested."""
     rows, cols = len(query), len(target)
     top, left = local_edges(rows, cols) if local else entry_edges(State.H, rows, cols, scoring)
     return SweepJob(query, target, scoring, top, left, local, (rows,), (cols,), best)
@@ -232,9 +224,9 @@ def whole_matrix(
 def sweep_in_tiles(
     backend: Backend, job: SweepJob, row_cuts: Sequence[int], col_cuts: Sequence[int]
 ) -> SweepResult:
-    """The job's bottom and right boundary and best cell, by tiles that hand their edges on.
+    """The job's bottom and right boundary and best cell, swept tile by tile, in row order.
 
-    This is what the engine does, in its plainest form: one tile at a time, row by row.
+    Each tile's edges are boundaries of its neighbours, as in a run.
     """
     rows, cols = len(job.query), len(job.target)
     best = []
@@ -276,51 +268,8 @@ def transposed(job: SweepJob) -> SweepJob:
     )
 
 
-class StopTheWorkError(Exception):
-    """What a progress callback raises in these tests."""
-
-
-class Conformance:
-    """What suites share: the sizes at which a back end is tested, and how often."""
-
-    #: Lengths at which the back end changes its ways; the tests use them and their neighbours.
-    interesting_lengths: ClassVar[tuple[int, ...]] = (8, 32)
-
-    #: The most cells of one job: the oracle does about a million a second.
-    largest_job: ClassVar[int] = 4_000
-
-    #: Share of the hypothesis profile's examples to run, for a back end that is slow to test.
-    effort: ClassVar[float] = 1.0
-
-    def for_all(self, strategy: st.SearchStrategy[T], check: Callable[[T], None], share: float = 1.0) -> None:
-        """Run `check` on what `strategy` draws, with a share of the profile's number of examples.
-
-        The test is built here, not by a decorator, because the strategy depends on the subclass.
-        """
-        examples = max(1, round(settings().max_examples * self.effort * share))
-
-        def property_holds(drawn: T) -> None:
-            check(drawn)
-
-        settings(max_examples=examples, report_multiple_bugs=False)(given(strategy)(property_holds))()
-
-
-def assert_progress_adds_up(run: Callable[[Progress], object], cells: int) -> None:
-    """`run` reports so many cells in all, never less than none, and from the thread that called it."""
-    counts, threads = [], set()
-
-    def progress(cells: int) -> None:
-        counts.append(cells)
-        threads.add(threading.current_thread())
-
-    run(progress)
-    assert sum(counts) == cells
-    assert min(counts) >= 0
-    assert threads == {threading.current_thread()}
-
-
 class SweepConformance(Conformance):
-    """What every back end must pass. A subclass, named Test..., adds a fixture `backend`.
+    """The suite for `Backend.sweep`.
 
     >>> class TestMyBackend(SweepConformance):
     ...     interesting_lengths = (32, 100)
@@ -487,7 +436,7 @@ class SweepConformance(Conformance):
         return [whole_matrix(query, target, Scoring(), True) for target in targets]
 
     def check(self, backend: Backend, work: Sequence[SweepJob]) -> None:
-        """One call for all the work gives what the oracle gives for each job."""
+        """Check that one call for all of `work` gives the oracle's result for each job."""
         results = backend.sweep(work)
         assert len(results) == len(work)
         for job, got, want in zip(work, results, ReferenceBackend().sweep(work), strict=True):
@@ -495,7 +444,7 @@ class SweepConformance(Conformance):
 
 
 def _cuts(length: int) -> st.SearchStrategy[list[int]]:
-    """Up to three places to cut a side of this length."""
+    """Up to three cuts inside a side of this length."""
     if length == 1:
         return st.just([])
     return st.sets(st.integers(1, length - 1), max_size=3).map(sorted)

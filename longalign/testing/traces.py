@@ -1,8 +1,8 @@
 """The conformance suite for `Backend.trace`: of equally good paths, every back end finds the same one.
 
-Used as `longalign.testing.sweeps` is. The oracle, `longalign.testing.reference`, walks back through whole
-matrices; that its paths are valid and optimal is checked here as well, by what they are worth letter by
-letter.
+See `longalign.testing.conformance` for its use. The oracle, `longalign.testing.reference`, walks back through
+whole DP matrices. The suite also checks that the oracle's paths are valid and optimal, by scoring them letter
+by letter.
 """
 
 from __future__ import annotations
@@ -19,6 +19,12 @@ from longalign.backends.base import Backend, Runs, SweepJob, TraceJob
 from longalign.model.alignment import Op
 from longalign.model.boundary import State, entry_edges
 from longalign.model.scoring import Scoring
+from longalign.testing.conformance import (
+    Conformance,
+    StopTheWorkError,
+    assert_progress_adds_up,
+    edge_lengths,
+)
 from longalign.testing.inputs import (
     QUERY_N,
     TARGET_N,
@@ -29,11 +35,7 @@ from longalign.testing.inputs import (
 )
 from longalign.testing.reference import ReferenceBackend, encode, letter_score
 from longalign.testing.sweeps import (
-    Conformance,
-    StopTheWorkError,
-    assert_progress_adds_up,
     codes_source,
-    edge_lengths,
     shapes,
 )
 
@@ -42,7 +44,7 @@ TIES = Scoring(match=1, mismatch=-2, gap_open=0, gap_extend=1)
 FREE_GAPS = Scoring(match=1, mismatch=-1, gap_open=0, gap_extend=0)
 _USUAL = (Scoring(), TIES)
 
-#: The operation with which a path goes on, or has gone, in a gap state.
+#: The operation of the gap that is open in a gap state.
 _OP_OF_GAP = {State.E: Op.INSERTION, State.F: Op.DELETION}
 
 
@@ -60,9 +62,9 @@ def has_path(job: TraceJob) -> bool:
 
 
 def path_value(job: TraceJob, runs: Runs) -> int:
-    """What a path is worth, letter by letter; a gap that is open on entry is not opened again.
+    """The score of a path, letter by letter; a gap that is open on entry is not opened again.
 
-    Raises AssertionError if it is no path from the entry to the exit.
+    Raises AssertionError if it is not a path from the entry to the exit.
     """
     ops, lengths = (numbers.tolist() for numbers in runs)
     assert ops[0] == _OP_OF_GAP.get(job.entry, ops[0]), "it does not go on with the gap on entry"
@@ -81,7 +83,7 @@ def path_value(job: TraceJob, runs: Runs) -> int:
 
 
 def best_value(job: TraceJob) -> int:
-    """What the best path is worth, by the oracle's sweep."""
+    """The score of the best path, by the oracle's sweep."""
     rows, cols = len(job.query), len(job.target)
     edges = entry_edges(job.entry, rows, cols, job.scoring)
     sweep = SweepJob(job.query, job.target, job.scoring, *edges, local=False, rows=(rows,), cols=(cols,))
@@ -123,7 +125,7 @@ def trace_jobs(draw: st.DrawFn, interesting: Sequence[int], cells: int) -> Trace
 
 
 class TraceConformance(Conformance):
-    """What every back end must pass. A subclass, named Test..., adds a fixture `backend`."""
+    """The suite for `Backend.trace`; for its use see `longalign.testing.conformance`."""
 
     def test_finds_the_path_of_the_reference(self, backend: Backend) -> None:
         self.for_all(self.trace_jobs(), lambda job: self.check(backend, [job]))
@@ -231,7 +233,7 @@ class TraceConformance(Conformance):
 
     @property
     def usual_length(self) -> int:
-        """The largest interesting length of which a square is not too large."""
+        """The largest interesting length whose square is within `largest_job`."""
         return max(length for length in self.interesting_lengths if length**2 <= self.largest_job)
 
     def trace_jobs(self, cells: int | None = None) -> st.SearchStrategy[TraceJob]:
@@ -246,7 +248,7 @@ class TraceConformance(Conformance):
         return [TraceJob(query, target, Scoring(), State.H, State.H) for target in targets]
 
     def check(self, backend: Backend, work: Sequence[TraceJob]) -> None:
-        """One call for all the work gives, for each job, the path of the oracle, which is a best one."""
+        """Check that one call for all of `work` finds the oracle's path for each job, an optimal one."""
         paths = backend.trace(work)
         assert len(paths) == len(work)
         for job, got, want in zip(work, paths, ReferenceBackend().trace(work), strict=True):
