@@ -123,7 +123,7 @@ _CPU = (
         "CPU kernel: progress published before the column is written",
         "longalign/backends/cpu/worker.py",
         "    edges.top_h[0] = edges.left_h[rows]\n",
-        "    store_release(pointer(work.done), own.ticket, own.stop)\n"
+        "    store_release(pointer(work.rows_done), position.ticket, position.block_end)\n"
         "    edges.top_h[0] = edges.left_h[rows]\n",
         (
             "tests/backends/cpu/test_cpu_sweep.py::test_rows_are_published_after_all_that_belongs_to_them_is_written",

@@ -1,9 +1,9 @@
 """The CPU back end: SIMD lanes compiled by Numba, and threads that share strips of columns.
 
-Read in this order: `config.py` (words), `kernel.py` (one block), `widths.py` (in which numbers),
-`worker.py` (one thread), `workspace.py` and `plan.py` (its arrays), `backend.py` (all threads). Beside the
-sweep stand `trace_kernel.py` and `tracing.py` (paths), `start_kernel.py` and `starting.py` (start states);
-`pair_scores.py` is what these kernels share.
+Read the modules of the sweep in this order: `config` (terms), `sweep_kernel` (a block), `number_widths`
+(proof of the number formats), `worker` (a thread), `workspace` and `worklist` (the arrays), `backend` (all
+threads). Paths are found by `traceback_kernel` and `traceback`, start states by `start_states_kernel` and
+`start_states`; `pair_scores` is used by both of these kernels.
 """
 
 from longalign.backends.cpu.backend import CpuBackend

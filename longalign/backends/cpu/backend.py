@@ -1,4 +1,4 @@
-"""The CPU back end: threads that sweep the strips of many rectangles, or trace many leaves."""
+"""The CPU back end: threads that sweep the strips of rectangles, find start states, and trace leaves."""
 
 from __future__ import annotations
 
@@ -37,42 +37,42 @@ from longalign.backends.cpu.speed import sweep_seconds
 from longalign.backends.cpu.start_states_kernel import START_GEOMETRY, strip_starts
 from longalign.backends.cpu.traceback_kernel import leaf_tracer
 from longalign.backends.cpu.worker import Kernels, Status, kernel_address, strip_sweep
-from longalign.backends.cpu.worklist import Plan, cut_columns
+from longalign.backends.cpu.worklist import PreparedJobs, cut_columns
 from longalign.backends.cpu.workspace import (
     ABORT,
     CELLS,
     NOTHING,
     POSITION,
-    Work,
-    make_edges,
-    make_lanes,
+    WorkList,
+    make_block_edges,
+    make_lane_buffers,
 )
 from longalign.errors import BackendError
 from longalign.model.geometry import LINE_STEP, shared_tile_shape
 from longalign.model.scoring import Scoring
 from longalign.system.threads import processors
 
-#: Cells after which a thread comes back to Python, to look at the clock: about a hundredth of a second.
-_CELLS_A_CALL = 1 << 28
+#: Cells that a thread sweeps before it returns to Python to report progress: about a hundredth of a second.
+_CELLS_PER_CALL = 1 << 28
 
-#: Seconds a thread sleeps whose left neighbour is not there yet: about what a block takes.
-_NAP = 2e-4
+#: Seconds that a thread sleeps when it waits for its left neighbour: about the time of a block.
+_WAIT_SECONDS = 2e-4
 
-#: Cells of a tile for each thread, some three seconds of work, and the seconds that a tile takes beside: its
-#: edges, its file.
+#: Cells of a tile for each thread, about three seconds of work, and the overhead of a tile in seconds, for
+#: its edges and its file.
 _TILE_CELLS = 1 << 36
 _TILE_OVERHEAD = 0.05
 
-#: What tiles are cut for, whatever is to be swept.
-_USUAL = Scoring()
+#: Tile shapes are chosen for this scoring, whatever the scoring of the run.
+_DEFAULT_SCORING = Scoring()
 
-#: Cells after which a back end compiles kernels that are faster than the general one. It takes a machine's
-#: first run some seconds to compile them, and up to here they would save a second at the very most.
+#: Cells after which a back end compiles specialised kernels. Compiling takes some seconds on the first run of
+#: a machine; for fewer cells than this, the specialised kernels save a second at most.
 _CELLS_WORTH_COMPILING = 1 << 31
 
 
-class _Family(NamedTuple):
-    """Jobs that run the same kernels: with a floor of 0, a best cell, a matrix, numbers of so many bits."""
+class _KernelFamily(NamedTuple):
+    """What the kernels of a group of jobs must support, and the number widths in bits that they may use."""
 
     local: bool
     track: bool
@@ -80,17 +80,19 @@ class _Family(NamedTuple):
     widths: tuple[int, ...]
 
 
-#: One kernel for everything, and its 32-bit sibling if a block asks for it: a short run compiles no more.
-_GENERAL = _Family(local=True, track=True, matrix=False, widths=(16,))
+#: The general kernel, which sweeps any job. A short run compiles only this one, and its 32-bit variant if
+#: needed.
+_GENERAL_KERNELS = _KernelFamily(local=True, track=True, matrix=False, widths=(16,))
 
 
 class CpuBackend:
-    """Sweeps and traces on the CPU: `threads` threads (default: all processors), the calling one included.
+    """A back end that runs on `threads` threads (default: all processors), the calling thread included.
 
-    `geometry`, that of the sweep, `start_geometry`, that of start states, and `widths`, the number widths in
-    bits that may be used (32 always is), exist for tests and experiments; no result depends on them. By
-    default a back end begins with one kernel for everything, and compiles more when it has swept enough to
-    make that worth while.
+    The other arguments exist for tests and experiments, and no result depends on them: `geometry` of sweeps,
+    `start_geometry` of start states, and `widths`, the allowed number widths in bits (32 is always allowed).
+    By default a back end starts with one general kernel, and compiles specialised ones after enough cells.
+
+    Raises BackendError if `threads` is less than 1.
     """
 
     name = "cpu"
@@ -122,14 +124,14 @@ class CpuBackend:
         Raises BackendError if a thread fails, and whatever `progress` raises.
         """
         self._cells += sum(job.cells for job in jobs)
-        families: dict[_Family, list[int]] = {}
+        families: dict[_KernelFamily, list[int]] = {}
         for k, job in enumerate(jobs):
             families.setdefault(self._family(job), []).append(k)
         results: dict[int, SweepResult] = {}
-        for family, places in families.items():
-            plan = Plan([jobs[k] for k in places], self._geometry, self.threads)
-            self._run(plan.work, family, progress)
-            results.update(zip(places, plan.results(), strict=True))
+        for family, indices in families.items():
+            prepared = PreparedJobs([jobs[k] for k in indices], self._geometry, self.threads)
+            self._run(prepared.work, family, progress)
+            results.update(zip(indices, prepared.results(), strict=True))
         return [results[k].delivered(job) for k, job in enumerate(jobs)]
 
     def kernels(self, scoring: Scoring | None = None, *, local: bool = True) -> list[Kernel]:
@@ -151,7 +153,7 @@ class CpuBackend:
         return processors()
 
     def max_boundary_cells(self) -> int:
-        """See `longalign.backends.base.Backend`: as many as there is host memory for."""
+        """See `longalign.backends.base.Backend`: only host memory limits them."""
         return sys.maxsize
 
     def can_trace(self, rows: int, cols: int) -> bool:
@@ -167,11 +169,11 @@ class CpuBackend:
         return start_states.starts(jobs, self.threads, self._start_geometry, progress)
 
     def tile_shape(self, rows: int, cols: int, devices: int = 1) -> tuple[int, int]:
-        """See `longalign.backends.base.Backend`: about three seconds of work, as square as may be."""
+        """See `longalign.backends.base.Backend`: about three seconds of work, nearly square."""
         return shared_tile_shape(rows, cols, self._largest_tile(rows, cols), devices, self._tile_seconds)
 
     def strip_width(self, rows: int, cols: int) -> int:
-        """See `longalign.backends.base.Backend`: any columns will do."""
+        """See `longalign.backends.base.Backend`: no columns are preferred."""
         return LINE_STEP
 
     def _largest_tile(self, rows: int, cols: int) -> tuple[int, int]:
@@ -183,7 +185,7 @@ class CpuBackend:
         return height, min(cols, cells // height)
 
     def _tile_seconds(self, rows: int, cols: int) -> float:
-        return _TILE_OVERHEAD + self.sweep_seconds(rows, cols, _USUAL, local=True)
+        return _TILE_OVERHEAD + self.sweep_seconds(rows, cols, _DEFAULT_SCORING, local=True)
 
     def sweep_seconds(self, rows: int, cols: int, scoring: Scoring, local: bool) -> float:
         """See `longalign.backends.base.Backend`."""
@@ -220,111 +222,116 @@ class CpuBackend:
         load = partial(strip_starts, self._start_geometry, local, matrix)
         return Kernel(f"start states {self._start_geometry} {local=} {matrix=}", load)
 
-    def _family(self, job: SweepJob) -> _Family:
+    def _family(self, job: SweepJob) -> _KernelFamily:
         matrix = job.scoring.matrix is not None
         if not self._specialised and self._cells < _CELLS_WORTH_COMPILING:
-            return _GENERAL._replace(matrix=matrix)
+            return _GENERAL_KERNELS._replace(matrix=matrix)
         # Without the floor of 0 the values of a block spread too far for 8 bits.
         widths = tuple(bits for bits in self._widths if bits > 8 or job.local)
         # In local mode the best cell is always tracked: the 8-bit kernel needs it.
-        return _Family(job.local, job.local or job.track_best, matrix, widths)
+        return _KernelFamily(job.local, job.local or job.track_best, matrix, widths)
 
-    def _run(self, work: Work, family: _Family, progress: Progress) -> None:
-        """Sweep all strips: the calling thread is one of the workers, so one thread costs no more."""
+    def _run(self, work: WorkList, family: _KernelFamily, progress: Progress) -> None:
+        """Sweep all strips of a work list. The calling thread is one of the workers."""
         *kind, widths = family
         addresses = {f"block_{b}": kernel_address(self._geometry.kernel(b, *kind)) for b in widths}
         kernels = Kernels(self._geometry.columns, self._geometry.least_rows, **addresses)
-        wide = self._geometry.kernel(32, *kind)
+        config_32 = self._geometry.kernel(32, *kind)
         count = min(self.threads, len(work.strips))
         while len(self._workers) < count:
             self._workers.append(_Worker(self._geometry))
-        mine, *others = self._workers[:count]
+        own_worker, *others = self._workers[:count]
         failures: list[BaseException] = []
         helpers = [
-            threading.Thread(target=worker.help, args=(work, kernels, wide, failures), daemon=True)
+            threading.Thread(target=worker.help, args=(work, kernels, config_32, failures), daemon=True)
             for worker in others
         ]
-        report = _Report(work, progress)
+        report = _ProgressReport(work, progress)
         try:
-            with suppress(RuntimeError):  # the system lets this process have no more threads: fewer will do
+            with suppress(RuntimeError):  # the system limits the threads of this process: continue with fewer
                 for helper in helpers:
                     helper.start()
-            mine.run(work, kernels, wide, report)
+            own_worker.run(work, kernels, config_32, report)
             for helper in helpers:
                 while helper.is_alive():
                     helper.join(PROGRESS_SECONDS)
                     report()
         finally:
-            # Helpers still at work, because this thread was interrupted, stop at their next block.
-            work.shared[ABORT] = 1
+            # If this thread was interrupted, helpers that are still sweeping stop at their next block.
+            work.counters[ABORT] = 1
             for helper in helpers:
                 if helper.ident is not None:  # it was started
                     helper.join()
         for failure in failures:
             raise failure
-        report.rest()
+        report.flush()
 
 
-class _Report:
-    """Calls `progress` ten times a second with the cells that all threads have finished since."""
+class _ProgressReport:
+    """Reports the cells that all threads have finished since the last report, ten times a second."""
 
-    def __init__(self, work: Work, progress: Progress) -> None:
-        self._cells = work.shared[CELLS:]
+    def __init__(self, work: WorkList, progress: Progress) -> None:
+        self._cells = work.counters[CELLS:]
         self._progress = progress
-        self._told = 0
+        self._reported = 0
         self._due = time.monotonic() + PROGRESS_SECONDS
 
     def __call__(self) -> None:
         if time.monotonic() >= self._due:
             self._due = time.monotonic() + PROGRESS_SECONDS
-            self.rest()
+            self.flush()
 
-    def rest(self) -> None:
+    def flush(self) -> None:
+        """Report now."""
         cells = int(self._cells[0])
-        if cells > self._told:
-            news, self._told = cells - self._told, cells
-            self._progress(news)
+        if cells > self._reported:
+            new_cells, self._reported = cells - self._reported, cells
+            self._progress(new_cells)
 
 
 class _Worker:
-    """One thread's arrays, kept from sweep to sweep, and its loop around the compiled code."""
+    """The arrays of one thread, reused in later sweeps, and its loop around the compiled code."""
 
     def __init__(self, geometry: SweepGeometry) -> None:
-        self._edges = make_edges(geometry)
-        self._lanes = tuple(make_lanes(geometry, bits) for bits in (8, 16, 32))
+        self._edges = make_block_edges(geometry)
+        self._lanes = tuple(make_lane_buffers(geometry, bits) for bits in (8, 16, 32))
         self._position = np.zeros(1, POSITION)
         self._sweep = strip_sweep()
 
-    def help(self, work: Work, kernels: Kernels, wide: KernelConfig, failures: list[BaseException]) -> None:
-        """Run as a thread of its own: a failure is noted for the caller, and ends the other threads.
+    def help(
+        self, work: WorkList, kernels: Kernels, config_32: KernelConfig, failures: list[BaseException]
+    ) -> None:
+        """Run in a helper thread. Any failure is recorded for the calling thread, and ends the other threads.
 
-        That is any failure: the others would wait forever for a strip whose thread has ended.
+        Otherwise they would wait forever for a strip whose thread has ended.
         """
         try:
-            self.run(work, kernels, wide, _tell_nobody)
+            self.run(work, kernels, config_32, _report_nothing)
         except BaseException as failure:
             failures.append(failure)
-            work.shared[ABORT] = 1
+            work.counters[ABORT] = 1
 
-    def run(self, work: Work, kernels: Kernels, wide: KernelConfig, report: Callable[[], None]) -> None:
-        """Sweep strips until there are no more, or another thread has failed.
+    def run(
+        self, work: WorkList, kernels: Kernels, config_32: KernelConfig, report: Callable[[], None]
+    ) -> None:
+        """Sweep strips until none is left or another thread has failed.
 
         Raises BackendError if the compiled code fails, and whatever `report` raises.
         """
         self._position["ticket"] = self._position["job"] = NOTHING
         for lanes in self._lanes:
-            lanes.profiled[0] = NOTHING
+            lanes.profile_ticket[0] = NOTHING
         while True:
             try:
-                status = self._sweep(work, self._position, self._edges, self._lanes, kernels, _CELLS_A_CALL)
+                status = self._sweep(work, self._position, self._edges, self._lanes, kernels, _CELLS_PER_CALL)
             except Exception as failure:
                 raise BackendError(f"cpu: a sweep failed: {failure}") from failure
             if status in (Status.FINISHED, Status.ABORTED):
                 return
-            if status == Status.WIDE:
-                kernels = kernels._replace(block_32=kernel_address(wide))
+            if status == Status.NEEDS_32_BITS:
+                kernels = kernels._replace(block_32=kernel_address(config_32))
             if status == Status.WAITING:
-                time.sleep(_NAP)
+                time.sleep(_WAIT_SECONDS)
             report()
 
 
@@ -332,12 +339,12 @@ def _tracer(matrix: bool) -> Kernel:
     return Kernel(f"traceback {matrix=}", partial(leaf_tracer, matrix))
 
 
-def _tell_nobody() -> None:
-    """What a helper reports: the calling thread reports for all."""
+def _report_nothing() -> None:
+    """The report of a helper thread: only the calling thread reports progress."""
 
 
 def _processor() -> str:
-    """The processor's name; Python's own answer is empty or just the architecture on Linux."""
+    """The name of the processor. On Linux `platform.processor` is empty or names only the architecture."""
     with suppress(OSError):
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):

@@ -1,4 +1,4 @@
-"""What the CPU sweep is compiled for, told apart from what it is given at run time."""
+"""The parameters of the CPU sweep: its geometry, and the configuration that a kernel is compiled for."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class SweepGeometry:
-    """How a rectangle is cut for one core: lanes side by side in a strip, blocks of rows down it.
+    """How a rectangle is cut for a thread: into strips of lanes, and each strip into blocks of rows.
 
-    A SIMD *lane* owns `columns` neighbouring columns and works one row behind the lane to its left;
-    `lanes` of them make the widest strip. Lanes are switched on and off by the `group`, so that a
-    narrow strip, and the ramps at the top and the bottom of a block, cost only the groups they need.
-    `columns`, `lanes` and `group` are compiled into the kernel.
+    A SIMD *lane* owns `columns` neighbouring columns and is one row behind the lane to its left. The widest
+    strip has `lanes` lanes. Lanes are computed in groups of `group`: a narrow strip, and the first and last
+    steps of a block, compute only the groups that they need. `columns`, `lanes` and `group` are compiled into
+    the kernel.
 
-    A strip is swept in blocks of at most `block_rows` rows, each with its own base and number width.
-    Where a block must end earlier, to fit a width or to keep several threads busy, it is not made
-    shorter than `least_rows` if that can be helped.
+    A strip is swept in blocks of at most `block_rows` rows, each with its own base and number width. Blocks
+    with fewer rows, to fit a number width or to occupy several threads, have at least `least_rows` where
+    possible.
+
+    Raises ValueError if `lanes` is not a multiple of `group`.
     """
 
     columns: int = 8
@@ -35,22 +37,23 @@ class SweepGeometry:
         return self.columns * self.lanes
 
     def kernel(self, bits: int, local: bool, track: bool, matrix: bool = False) -> KernelConfig:
-        """The kernel of this geometry for numbers of so many bits, a mode, and with what else is asked."""
+        """The kernel configuration with this geometry; the arguments are fields of `KernelConfig`."""
         return KernelConfig(bits, local, track, matrix, self.columns, self.lanes, self.group)
 
 
-#: W = 256 lanes of K = 8 columns: four 64-byte vectors of 8-bit lanes hide the latency of a cell, and
-#: the state of the widest kernel (32 bit) still fits a first-level cache of 48 KiB.
+#: 256 lanes of 8 columns: four 64-byte vectors of 8-bit lanes hide the latency of a cell, and the state of
+#: the 32-bit kernel fits a first-level cache of 48 KiB.
 DEFAULT_GEOMETRY = SweepGeometry()
 
 
 @dataclass(frozen=True, slots=True)
 class KernelConfig:
-    """One specialisation of the kernel.
+    """One specialisation of the sweep kernel.
 
-    `bits` of the numbers in its lanes; `local` for the floor of 0, in the rectangles that have one;
-    `track` for the best cell; the rest as in `SweepGeometry`. So one with both sweeps any rectangle, but
-    others may be faster. `matrix` for letter pairs scored by a matrix, instead of by match and mismatch.
+    `bits` is the number width of its lanes. `local` supports the floor of 0, `track` the best cell: a kernel
+    with both can sweep any rectangle, but kernels without may be faster. `matrix` means that letter pairs are
+    scored by a substitution matrix instead of match and mismatch. The other fields are those of
+    `SweepGeometry`.
     """
 
     bits: int

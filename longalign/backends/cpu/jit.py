@@ -1,4 +1,4 @@
-"""The ways this package compiles a function, typed so that the type checker sees through them."""
+"""The ways in which this back end compiles functions, with types for the type checker."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 
-def fuse(body: Function) -> Function:
-    """Compile a function into its callers as machine code: a loop around a call is not vectorised."""
+def inline_by_llvm(body: Function) -> Function:
+    """Let LLVM inline a function into its callers: loops that contain a call are not vectorised."""
     compiled: Function = numba.njit(forceinline=True)(body)
     return compiled
 
 
-def inline(body: Function) -> Function:
-    """Paste a function into its callers before they are compiled, so that it is compiled only there."""
+def inline_by_numba(body: Function) -> Function:
+    """Let Numba inline a function into its callers, so that it is not compiled by itself."""
     compiled: Function = numba.njit(inline="always")(body)
     return compiled
 
@@ -46,8 +46,8 @@ def compile_entry(body: Function, key: str, examples: Sequence[Any]) -> Function
 def compile_callee(body: Callable[..., Any], key: str, examples: Sequence[Any]) -> int:
     """Like `compile_entry`, but for compiled functions to call: its address, for `call_address`.
 
-    Functions that meet at an address are compiled once each, where a plain call would optimise the
-    callee again inside every caller.
+    With calls by address each function is compiled once. With plain calls LLVM would optimise the callee
+    again inside every caller.
     """
     _, result = _compile(body, key, examples, no_cpython_wrapper=True)
     address: int = result.library.get_pointer_to_function(result.fndesc.llvm_func_name)
@@ -57,7 +57,8 @@ def compile_callee(body: Callable[..., Any], key: str, examples: Sequence[Any]) 
 def _compile(body: Any, key: str, examples: Sequence[Any], **options: bool) -> tuple[Any, Any]:
     """A dispatcher and its only overload.
 
-    Left out is what nothing uses and takes long to compile: reference counts, wrappers for other callers.
+    Reference counting and wrappers for other callers are left out: they are not used and take long to
+    compile.
     """
     compiled = numba.njit(nogil=True, _nrt=False, no_cfunc_wrapper=True, **options)(body)
     compiled._cache = CpuCache(key)
@@ -71,8 +72,8 @@ def _compile(body: Any, key: str, examples: Sequence[Any], **options: bool) -> t
     return compiled, compiled.overloads[signature]
 
 
-def once(make: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
-    """Like `functools.cache`, and threads that ask for the same thing wait for the one that makes it."""
+def compiled_once(make: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """Like `functools.cache`, but thread-safe: concurrent calls wait for the first one to finish."""
     kept, making = cache(make), threading.Lock()
 
     @wraps(make)
@@ -84,7 +85,7 @@ def once(make: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
 
 
 def intrinsic(function: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that emits LLVM code."""
+    """Declare a function that emits LLVM code."""
     emitter: Callable[..., Any] = numba_intrinsic(function)
     return emitter
 

@@ -1,4 +1,4 @@
-"""CPU kernels on disk, as machine code for this processor."""
+"""The on-disk cache of CPU kernels, as machine code for this processor."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from numba.core.serialize import dumps
 
 from longalign.backends.kernel_cache import KernelCache, cache_directory, settings
 
-#: Of Numba's settings, those that change machine code.
+#: Settings of Numba that change machine code.
 _SETTINGS = ("OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "DEBUGINFO_DEFAULT", "BOUNDSCHECK")
 
 
@@ -32,6 +32,6 @@ class CpuCache(KernelCache):
         return packed
 
     def unpack(self, packed: bytes, target_context: Any) -> Any:
-        # Numba's own cache makes the compiler ready here, which takes longer than all the rest. Machine code
-        # needs that only to count references, and ours counts none (see `jit`).
+        # Numba's own cache initialises the compiler here, which takes longer than all other steps. Machine
+        # code needs this only for reference counts, which these kernels do not have (see `jit`).
         return CompileResult._rebuild(target_context, *pickle.loads(packed))

@@ -1,40 +1,41 @@
-"""Which numbers a block may be swept in: the proof that 8 or 16 bits relative to a base are exact.
+"""Number widths: the proof that a block can be swept exactly in 8- or 16-bit numbers relative to a base.
 
-Let every H on the block's top and left edge, and every gap value there, lie in lo..hi, and let s be
-the smaller of its rows and columns. Any cell is reached from an edge by a path that is one gap of at
-most s letters, and no path gains more than the highest score of a letter pair for each of at most s
-diagonal steps, so inside the block
+Let lo and hi be the lowest H and the highest H or gap value on the top and left edges of the block, and let s
+be the smaller of its rows and columns. Every cell can be reached from an edge by a single gap of at most s
+letters, which gives the lower bound. A path has at most s diagonal steps, each of which gains at most the
+highest score of a letter pair, which gives the upper bound. So inside the block
 
     lo - alpha - s*beta  <=  H  <=  hi + s*highest         (from below also 0 <= H, in local mode)
 
-E and F are at most H, and at least alpha + beta below an H; E - beta is computed on the way, and so
-is H + lowest. (Gap values on the edges that lie further down are raised first, which changes
-nothing: see `begin_lane` in `kernel.py`.) One more number is kept free below all of these, as the
-kernel's "less than everything". That is `low`; the base puts it at the lowest number of the type.
+E and F are at most H, and at least H - alpha - beta of a neighbouring cell. (Lower gap values on the edges
+are first raised to H - alpha, which changes no result: see `load_lane` in `sweep_kernel.py`.) The kernel also
+computes the intermediate values E - beta, F - beta and H + lowest. One more number below all of these is
+reserved as a value less than every other. This number is `low`; the base maps it to the lowest number of the
+type.
 
-16 bits are used where the upper bound fits as well. For 8 bits that bound is hopeless, and instead
-the kernel watches the highest H: while it has not exceeded `limit`, the next row cannot exceed the
-type, so the first value that could is preceded by one that is seen, and the block is swept again in 16
-bits. 32 bits hold any values that `Scoring.check_range` admits and NEG_INF, without a base.
+16 bits are used if the upper bound fits, too. For 8 bits this bound is almost never met. Instead the kernel
+checks the highest H of each row against `limit`. While no H exceeds `limit`, the values of the next row fit
+the type. So a value above `limit` is detected before any value overflows, and the block is then swept again
+in 16 bits. 32 bits hold NEG_INF and all values that `Scoring.check_range` admits, without a base.
 
-The floor of 0 lies outside the type where the base is above it. Then every H of the block is above it
-too (`low` would have been lower otherwise), and the floor may be any number that is below them all: the
-lowest of the type, which serves as well where a kernel with a floor sweeps a rectangle without one.
+If the base is far above 0, the floor of 0 does not fit the type. Then every H of the block is above 0 as
+well: otherwise `low` would be lower. The floor may then be any number below all values, and the lowest of the
+type is used. The same floor is used when a kernel with a floor sweeps a rectangle without one.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
-from longalign.backends.cpu.jit import inline
+from longalign.backends.cpu.jit import inline_by_numba
 
 SMALLEST_8, LARGEST_8 = -(1 << 7), (1 << 7) - 1
 SMALLEST_16, LARGEST_16 = -(1 << 15), (1 << 15) - 1
 LARGEST_32 = (1 << 31) - 1
 
 
-@inline
-def extremes(edges: Any, rows: int, cols: int) -> tuple[int, int]:
+@inline_by_numba
+def edge_extremes(edges: Any, rows: int, cols: int) -> tuple[int, int]:
     """The lowest H, and the highest H or gap value, on the top and left edge of a block."""
     low, high = edges.top_h[0], edges.top_h[0]
     for k in range(1, cols + 1):
@@ -46,8 +47,8 @@ def extremes(edges: Any, rows: int, cols: int) -> tuple[int, int]:
     return low, high
 
 
-@inline
-def bounds(low: int, high: int, rows: int, cols: int, job: Any) -> tuple[int, int]:
+@inline_by_numba
+def value_bounds(low: int, high: int, rows: int, cols: int, job: Any) -> tuple[int, int]:
     """Lower and upper bound of every number computed in a block, given the extremes of its edges."""
     steps = min(rows, cols)
     least_h = low - job.gap_open - steps * job.gap_extend

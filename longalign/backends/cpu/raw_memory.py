@@ -1,11 +1,10 @@
-"""Raw loads and stores for the kernels, and the atomics that its threads meet through.
+"""Raw loads and stores for the kernels, and atomics for the threads that share a work list.
 
-Plain Numba indexing wraps negative indices, which costs a select an access and hides from LLVM that
-addresses advance by one; and an array handed to a callee is reference-counted, which no loop that is
-to be vectorised can contain. The kernels therefore index pointers, and owe for it that every index is
-inside the array.
+Numba's indexing wraps negative indices, which costs a select for each access and hides from LLVM that
+addresses are consecutive. An array passed to a callee is reference-counted, which prevents vectorisation. The
+kernels therefore use pointers, without bounds checks: every index must be inside its array.
 
-The atomics are those of LLVM, so they hold on any architecture. All of them are on int64.
+The atomics are those of LLVM, on int64, and are correct on every architecture.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ def pointer(typing: Any, array: Any) -> Emitted:
 
 
 def make_copy(count: int) -> Callable[..., None]:
-    """A function that copies `count` elements from one address to another, by loads and stores of all."""
+    """A function that copies `count` elements from one address to another as one vector."""
 
     @intrinsic
     def copy(typing: Any, target: Any, source: Any) -> Emitted:
@@ -50,7 +49,7 @@ def make_copy(count: int) -> Callable[..., None]:
 
 @intrinsic
 def advance(typing: Any, address: Any, count: Any) -> Emitted:
-    """The address `count` elements on."""
+    """The address `count` elements further on."""
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.gep(args[0], [args[1]], inbounds=True)
@@ -81,7 +80,7 @@ def store(typing: Any, address: Any, index: Any, value: Any) -> Emitted:
 
 @intrinsic
 def load_acquire(typing: Any, address: Any, index: Any) -> Emitted:
-    """Read a number another thread releases: what it wrote before the release is visible after this."""
+    """Load a number with acquire semantics: writes before the matching release are visible afterwards."""
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.load_atomic(builder.gep(args[0], [args[1]]), "acquire", 8)
@@ -91,7 +90,7 @@ def load_acquire(typing: Any, address: Any, index: Any) -> Emitted:
 
 @intrinsic
 def store_release(typing: Any, address: Any, index: Any, value: Any) -> Emitted:
-    """Publish a number: whoever acquires it sees everything written before."""
+    """Store a number with release semantics: a thread that acquires it sees all earlier writes."""
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         builder.store_atomic(args[2], builder.gep(args[0], [args[1]]), "release", 8)
@@ -102,7 +101,7 @@ def store_release(typing: Any, address: Any, index: Any, value: Any) -> Emitted:
 
 @intrinsic
 def fetch_add(typing: Any, address: Any, index: Any, value: Any) -> Emitted:
-    """Add to a number that all threads share; returns what it was before."""
+    """Add atomically to a shared number; returns its previous value."""
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         return builder.atomic_rmw("add", builder.gep(args[0], [args[1]]), args[2], "monotonic")

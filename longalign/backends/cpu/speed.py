@@ -1,4 +1,4 @@
-"""How fast a sweep is, roughly: processors differ by a factor of two or three, and so do sequences."""
+"""A rough model of the time of a sweep, right to a factor of two or three."""
 
 from __future__ import annotations
 
@@ -6,24 +6,27 @@ from longalign.backends.cpu.config import SweepGeometry
 from longalign.backends.cpu.number_widths import LARGEST_16
 from longalign.model.scoring import Scoring
 
-#: Cells that a thread sweeps in a second, by the bits of most numbers. 8 bits: less than the 28e9 and 27e9 of
-#: the longest sweeps of `cpu_sweep_100k.json` and of `golden_cpu.json` in `experiments/results`, as
-#: processors differ. The other numbers, and letter pairs scored by a matrix, are about in proportion.
-_RATES = {8: 22e9, 16: 12e9, 32: 6e9}
-_MATRIX_RATE = 3.5e9
+#: Cells per second of a thread, by the number width of most blocks. The rate for 8 bits is below the 28e9 and
+#: 27e9 measured in `cpu_sweep_100k.json` and `golden_cpu.json` (`experiments/results`), to allow for slower
+#: processors. The other rates, and the one with a substitution matrix, are in proportion.
+_CELLS_PER_SECOND = {8: 22e9, 16: 12e9, 32: 6e9}
+_CELLS_PER_SECOND_WITH_MATRIX = 3.5e9
 
 
 def sweep_seconds(
     rows: int, cols: int, scoring: Scoring, local: bool, geometry: SweepGeometry, threads: int
 ) -> float:
-    """About how long so many threads take for a rectangle."""
-    rate = _RATES[_bits(scoring, local, geometry)] if scoring.matrix is None else _MATRIX_RATE
+    """The approximate time of `threads` threads for a rectangle, in seconds."""
+    if scoring.matrix is None:
+        rate = _CELLS_PER_SECOND[_most_bits(scoring, local, geometry)]
+    else:
+        rate = _CELLS_PER_SECOND_WITH_MATRIX
     narrowest = geometry.columns * geometry.group
     return rows * cols / (rate * min(threads, max(1, cols // narrowest)))
 
 
-def _bits(scoring: Scoring, local: bool, geometry: SweepGeometry) -> int:
-    """The bits of the numbers in which most blocks are swept: `widths` proves what is exact for each."""
+def _most_bits(scoring: Scoring, local: bool, geometry: SweepGeometry) -> int:
+    """The number width in which most blocks are swept; see `number_widths`."""
     if (scoring.highest + scoring.gap_extend) * geometry.strip > LARGEST_16:
         return 32
     return 8 if local else 16

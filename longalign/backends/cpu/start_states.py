@@ -1,6 +1,6 @@
-"""Start states by a pool of threads: each takes a rectangle at a time, and sweeps it strip by strip.
+"""Start states by a pool of threads. Each thread takes one rectangle at a time and sweeps it strip by strip.
 
-Rectangles are chunks, of which a tile has many: threads are idle only where there are fewer than threads.
+The rectangles are chunks, of which a tile usually has more than there are threads.
 """
 
 from __future__ import annotations
@@ -14,7 +14,13 @@ import numpy as np
 
 from longalign.backends.base import PROGRESS_SECONDS, EdgeStarts, Progress, Rectangle
 from longalign.backends.cpu.config import SweepGeometry
-from longalign.backends.cpu.start_states_kernel import Costs, Line, Scratch, make_scratch, strip_starts
+from longalign.backends.cpu.start_states_kernel import (
+    Costs,
+    EdgeWithStarts,
+    Scratch,
+    make_scratch,
+    strip_starts,
+)
 from longalign.backends.substitution_tables import lay_out
 from longalign.model.boundary import Edge, StartLine, edge_starts
 from longalign.system.threads import WorkerThreads
@@ -42,9 +48,9 @@ def starts(
 
 
 class _Work:
-    """Rectangles that threads take one after the other, what they find, and the cells they have swept.
+    """The rectangles that threads take in turn, the start states found, and the number of cells swept.
 
-    When it is `stopped`, they leave after the strip in hand.
+    After `stopped` is set, threads end after their current strip.
     """
 
     def __init__(self, jobs: Sequence[Rectangle], geometry: SweepGeometry) -> None:
@@ -56,13 +62,13 @@ class _Work:
         self._lock = Lock()
 
     def news(self) -> int:
-        """The cells swept since this was last asked."""
+        """The cells swept since the last call."""
         with self._lock:
             cells, self._cells = self._cells, 0
         return cells
 
     def run(self) -> None:
-        """What each thread does."""
+        """The loop of a thread."""
         scratch = make_scratch(self._geometry)
         while (taken := self._take()) is not None:
             k, job = taken
@@ -76,15 +82,15 @@ class _Work:
         rows, cols, strip = len(job.query), len(job.target), self._geometry.strip
         kernel, costs = _kernel(job, self._geometry), Costs.of(job.scoring)
         matrix, _ = lay_out([job.scoring])
-        # Writable and contiguous, whatever they were.
+        # The kernel needs writable, contiguous arrays.
         query, target = np.array(job.query), np.array(job.target)
         top, left = edge_starts(rows, cols)
-        beside = _line(job.left, left, 0, rows)
+        beside = _part_of_edge(job.left, left, 0, rows)
         bottom = StartLine(np.empty(cols, np.int64), np.empty(cols, np.int64))
         for start, stop in pairwise([*range(0, cols, strip), cols]):
             if self.stopped:
                 break
-            line = _line(job.top, top, start, stop)  # a copy, because the next strip needs its last cell
+            line = _part_of_edge(job.top, top, start, stop)
             kernel(query, target, matrix, start, stop - start, line, beside, costs, scratch)
             bottom.h[start:stop], bottom.gap[start:stop] = line.start_h[1:], line.start_gap[1:]
             with self._lock:
@@ -96,9 +102,9 @@ def _kernel(job: Rectangle, geometry: SweepGeometry) -> Callable[..., None]:
     return strip_starts(geometry, job.local, job.scoring.matrix is not None)
 
 
-def _line(values: Edge, starts: StartLine, start: int, stop: int) -> Line:
-    """A copy of a part of an edge, its corner included."""
+def _part_of_edge(values: Edge, starts: StartLine, start: int, stop: int) -> EdgeWithStarts:
+    """A copy of a part of an edge, its corner included: the next strip needs the original's last cell."""
     part = slice(start, stop + 1)
-    return Line(
+    return EdgeWithStarts(
         values.h[part].copy(), values.gap[part].copy(), starts.h[part].copy(), starts.gap[part].copy()
     )

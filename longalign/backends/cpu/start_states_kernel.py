@@ -1,14 +1,13 @@
-"""The kernel of start states: a strip of a rectangle, swept by SIMD lanes that carry them along.
+"""The kernel of start states: SIMD lanes sweep a strip of a rectangle, values and start states together.
 
-Lanes, their staggering and the layout of state are those of `kernel`: a lane owns neighbouring columns, in
-step t lane l works on row t - l, lanes lie in reverse, and what idle lanes compute flows nowhere. All numbers
-are 32 bits wide, which needs no proof beyond `Scoring.check_range`. With a matrix, a step first looks up what
-each lane's letters score: that is apart from what vectors can do, as in `trace_kernel`.
+Lanes, their staggering and the layout of state are those of `sweep_kernel`: a lane owns neighbouring columns,
+in step t lane l works on row t - l, lanes lie in reverse, and what idle lanes compute flows nowhere. All
+numbers are 32 bits wide, which needs no proof beyond `Scoring.check_range`. With a matrix, a step first looks
+up what each lane's letters score: that is apart from what vectors can do, as in `traceback_kernel`.
 
-A strip is swept in blocks of rows. Inside a block a start is one 32-bit number: row, column and state counted
-from the block's corner, so that handing it on costs as little as a value. On the edges of blocks starts are
-those of the whole rectangle, 64 bits wide: what enters a block through its edge entered the rectangle where
-that edge's cell says.
+A strip is swept in blocks of rows. Inside a block a start is one 32-bit number, with row and column counted
+from the block's corner, so that it costs as little as a value. On the edges of blocks starts are 64 bits wide
+and refer to the whole rectangle: a path that enters a block at a cell of its edge has the start of that cell.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longalign.backends.cpu.config import SweepGeometry
-from longalign.backends.cpu.jit import compile_entry, fuse, inline, once
+from longalign.backends.cpu.jit import compile_entry, compiled_once, inline_by_llvm, inline_by_numba
 from longalign.backends.cpu.pair_scores import compared, looked_up
 from longalign.backends.cpu.raw_memory import advance, load, pointer, store
 from longalign.backends.cpu.sweep_kernel import maximum
@@ -30,8 +29,7 @@ from longalign.model.boundary import IntArray, start_code
 from longalign.model.recurrence import E, F, H, make_cell, make_start_rule
 from longalign.model.scoring import Scoring
 
-#: Rows and lanes are fewer than those of the sweep's blocks: a column has more state, which should stay in a
-#: first-level cache.
+#: Fewer lanes than in the sweep, because a column has more state, which should stay in a first-level cache.
 START_GEOMETRY = SweepGeometry(columns=8, lanes=128, group=32, block_rows=8192)
 
 # A start inside a block: state in the lowest bits, then column, then row.
@@ -56,7 +54,7 @@ class Costs(NamedTuple):
         return cls(scoring.match + opening, scoring.mismatch + opening, opening, scoring.gap_extend)
 
 
-class Line(NamedTuple):
+class EdgeWithStarts(NamedTuple):
     """Values and starts along the upper or the left edge of a strip, with its corner at index 0."""
 
     h: IntArray
@@ -66,8 +64,11 @@ class Line(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """What one thread works in: the state of the lanes; a block's letters and edges, int32, starts by its
-    own corner; and the starts on its lower edge by the rectangle's, int64."""
+    """The work arrays of one thread.
+
+    They are the state of the lanes; the letters and edges of a block, int32, with starts counted from the
+    block's corner; and the starts on its lower edge counted from the rectangle's corner, int64.
+    """
 
     state: NDArray[Any]
     letters: NDArray[Any]
@@ -86,10 +87,13 @@ class Scratch(NamedTuple):
 
 
 class _Layout:
-    """Where in a strip's state its rows lie, as in `kernel.Layout`: five for each column, then five more.
+    """Offsets of the rows in a strip's state, as in `sweep_kernel.StateLayout`.
 
-    With a matrix, `letter` has what the letters of a column score in the step in hand, and their codes are in
-    rows behind all others, where no other kernel leaves what is no letter.
+    Each column has five rows; further rows hold one number for each lane.
+
+    With a substitution matrix, `letter` holds the scores of the current step. The codes of the letters are
+    then in separate rows at the end, which no other kernel writes to: lanes outside the strip look them up,
+    too.
     """
 
     def __init__(self, geometry: SweepGeometry) -> None:
@@ -111,23 +115,23 @@ def make_scratch(geometry: SweepGeometry) -> Scratch:
     )
 
 
-@fuse
+@inline_by_llvm
 def _subtract(x: Any, y: Any) -> Any:
     return _number(x - y)
 
 
-_start_code: Any = fuse(start_code)
+_start_code: Any = inline_by_llvm(start_code)
 
 
-@fuse
+@inline_by_llvm
 def _in_block(row: Any, col: Any, state: Any) -> Any:
     """A start counted from the corner of the block."""
     return _number((row << _ROW_SHIFT) | (col << _COLUMN_SHIFT) | state)
 
 
-@inline
+@inline_by_numba
 def _in_rectangle(code: Any, above: Any, beside: Any, first_row: Any, first_col: Any) -> Any:
-    """The start in the rectangle of what starts there in a block with these edges, by the block's corner."""
+    """Convert a start counted from the block's corner to one of the rectangle, by the edges of the block."""
     row, col = code >> _ROW_SHIFT, (code >> _COLUMN_SHIFT) & _COLUMN_MASK
     in_gap = (code & _STATE_MASK) != H
     start = _start_code(numba.int64(first_row + row), numba.int64(first_col + col), H)
@@ -139,7 +143,7 @@ def _in_rectangle(code: Any, above: Any, beside: Any, first_row: Any, first_col:
 
 
 def make_strip_starts(geometry: SweepGeometry, local: bool, has_matrix: bool) -> Callable[..., None]:
-    """The kernel for one geometry, mode and way to score letters, not compiled yet: `strip_starts` below."""
+    """The kernel `strip_starts` for one geometry, mode and kind of scoring, not yet compiled."""
     columns, group, block_rows = geometry.columns, geometry.group, geometry.block_rows
     if geometry.strip > _COLUMN_MASK or block_rows >= 1 << (31 - _ROW_SHIFT):
         raise ValueError(f"a start in a block of {geometry} does not fit its 32 bits")
@@ -150,19 +154,19 @@ def make_strip_starts(geometry: SweepGeometry, local: bool, has_matrix: bool) ->
     codes_at, code_pitch = (at.codes, at.pitch) if has_matrix else (at.letter, at.column_pitch)
     last = (columns - 1) * column_pitch
     last_open_at, last_start_h_at = last + open_at, last + start_h_at
-    cell: Any = fuse(make_cell(maximum, _subtract, local))
-    rule: Any = fuse(make_start_rule(local))
+    cell: Any = inline_by_llvm(make_cell(maximum, _subtract, local))
+    rule: Any = inline_by_llvm(make_start_rule(local))
 
-    @fuse
+    @inline_by_llvm
     def pair_score(state: Any, p: int, letter: Any, costs: Any) -> Any:
-        """What the letter of a lane's row and of its first column after `state` score, plus alpha + beta."""
+        """The score, plus alpha + beta, of the row letter and the first column's letter from `state` on."""
         if has_matrix:
             return load(state, letter_at + p)
         return compared(letter, load(state, letter_at + p), costs)
 
-    @fuse
+    @inline_by_llvm
     def one_column(state: Any, p: int, letter: Any, here: Any, carried: Any, costs: Any) -> Any:
-        """The cell of a lane's first column after `state`; `carried` is what those left of it hand on."""
+        """Compute the cell in the first column from `state` on; `carried` comes from the column before."""
         _, _, opening, extend = costs
         diagonal_open, left, f_left, start_diagonal, start_left, start_f_left = carried
         up, start_up = load(state, open_at + p), load(state, start_h_at + p)
@@ -181,14 +185,14 @@ def make_strip_starts(geometry: SweepGeometry, local: bool, has_matrix: bool) ->
 
     @cache
     def make_columns(count: int) -> Callable[..., Any]:
-        """So many columns of a lane unrolled, as two halves: few functions to compile."""
+        """Unroll `count` columns of a lane as two halves, which makes few functions to compile."""
         if count == 1:
             return one_column
         half = count // 2
         left_half, right_half = make_columns(half), make_columns(count - half)
         offset, further = half * column_pitch, half << _COLUMN_SHIFT
 
-        @fuse
+        @inline_by_llvm
         def columns_of_lane(state: Any, p: int, letter: Any, here: Any, carried: Any, costs: Any) -> Any:
             carried = left_half(state, p, letter, here, carried, costs)
             right = advance(state, offset)
@@ -198,11 +202,11 @@ def make_strip_starts(geometry: SweepGeometry, local: bool, has_matrix: bool) ->
 
     all_columns = make_columns(columns)
 
-    @inline
-    def begin_lane(
+    @inline_by_numba
+    def load_lane(
         state: Any, lane: int, above: Any, target: Any, first_col: int, cols: int, costs: Any
     ) -> None:
-        """Load the columns of a lane, whose state this is; those beyond the strip repeat its last."""
+        """Load the columns of a lane; columns beyond the strip repeat its last one. `state` is the lane's."""
         for k in range(columns):
             column = min(lane * columns + k, cols - 1)
             at = k * column_pitch
@@ -215,16 +219,16 @@ def make_strip_starts(geometry: SweepGeometry, local: bool, has_matrix: bool) ->
         store(state, start_diagonal_at, _in_block(0, lane * columns, H))
         store(state, here_at, _in_block(1, lane * columns + 1, H))
 
-    @inline
+    @inline_by_numba
     def load_scores(state: Any, letters: Any, matrix: Any, costs: Any) -> None:
-        """What the letters of a group of lanes score in this step."""
+        """Load the scores of a group of lanes in this step."""
         for k in range(columns):
             for p in range(group):
                 code = load(state, codes_at + k * code_pitch + p)
                 score = looked_up(matrix, load(letters, p), code, costs)
                 store(state, letter_at + k * column_pitch + p, score)
 
-    @inline
+    @inline_by_numba
     def load_rows(
         scratch: Any, query: Any, beside: Any, first_row: int, rows: int, width: int, costs: Any
     ) -> None:
@@ -234,14 +238,14 @@ def make_strip_starts(geometry: SweepGeometry, local: bool, has_matrix: bool) ->
             scratch.left_open[r] = beside.h[first_row + r + 1] - costs[2]
             scratch.left_f[r] = beside.gap[first_row + r + 1]
 
-    @inline
-    def end_row(
+    @inline_by_numba
+    def store_row_end(
         scratch: Any, state: Any, row: int, right: int, right_columns: int, left: Any, costs: Any
     ) -> None:
-        """Take the right end of a row from the last lane, which lies at `right` and owns so many columns.
+        """Store the right end of a row from the last lane; `right_columns` of its columns are in the strip.
 
-        If those are not all, its F has left it beyond the strip: F is followed from what was `left` of the
-        lane's columns through these.
+        If not all its columns are, the F of the lane is beyond the strip. F at the strip's last column is
+        then computed from `left`, the values to the left of the lane.
         """
         opened, f, start_h, start_f = left
         if right_columns == columns:
@@ -261,9 +265,9 @@ def make_strip_starts(geometry: SweepGeometry, local: bool, has_matrix: bool) ->
         scratch.right_start_h[row] = load(state, start_h_at + last_column)
         scratch.right_f[row], scratch.right_start_f[row] = f, start_f
 
-    @inline
-    def end_lane(scratch: Any, state: Any, lane: int, cols: int) -> None:
-        """Take the last row of a lane, whose state this is."""
+    @inline_by_numba
+    def store_lane(scratch: Any, state: Any, lane: int, cols: int) -> None:
+        """Store the last row of a lane; `state` is the lane's."""
         for k in range(min(columns, cols - lane * columns)):
             column, at = lane * columns + k, k * column_pitch
             scratch.bottom_open[column] = load(state, open_at + at)
@@ -271,7 +275,7 @@ def make_strip_starts(geometry: SweepGeometry, local: bool, has_matrix: bool) ->
             scratch.bottom_start_h[column] = load(state, start_h_at + at)
             scratch.bottom_start_e[column] = load(state, start_e_at + at)
 
-    @inline
+    @inline_by_numba
     def sweep_rows(
         scratch: Any,
         above: Any,
@@ -282,7 +286,7 @@ def make_strip_starts(geometry: SweepGeometry, local: bool, has_matrix: bool) ->
         rows: int,
         costs: Any,
     ) -> None:
-        """Sweep a block: its right and lower edge come to lie in `scratch`."""
+        """Sweep a block; its right and lower edge are stored in `scratch`."""
         used = (cols + columns - 1) // columns
         width = (used + group - 1) // group * group
         right, right_columns = width - used, cols - (used - 1) * columns
@@ -296,7 +300,7 @@ def make_strip_starts(geometry: SweepGeometry, local: bool, has_matrix: bool) ->
                 store(state, last_start_h_at + width, _in_block(step + 1, 0, H))
                 store(state, start_f_at + width, _in_block(step + 1, 0, F))
             if step < used:
-                begin_lane(advance(state, width - 1 - step), step, above, target, first_col, cols, costs)
+                load_lane(advance(state, width - 1 - step), step, above, target, first_col, cols, costs)
             before_last = (
                 load(state, last_open_at + right + 1), load(state, f_at + right + 1),
                 load(state, last_start_h_at + right + 1), load(state, start_f_at + right + 1),
@@ -318,12 +322,12 @@ def make_strip_starts(geometry: SweepGeometry, local: bool, has_matrix: bool) ->
                     store(part, f_at + p, carried[2])
                     store(part, start_f_at + p, carried[5])
             if step >= used - 1:
-                end_row(scratch, state, step - used + 1, right, right_columns, before_last, costs)
+                store_row_end(scratch, state, step - used + 1, right, right_columns, before_last, costs)
             if step >= rows - 1:
-                end_lane(scratch, advance(state, width - 1 - first_lane), first_lane, cols)
+                store_lane(scratch, advance(state, width - 1 - first_lane), first_lane, cols)
 
-    @inline
-    def hand_on(
+    @inline_by_numba
+    def move_edges(
         scratch: Any,
         above: Any,
         beside: Any,
@@ -333,10 +337,11 @@ def make_strip_starts(geometry: SweepGeometry, local: bool, has_matrix: bool) ->
         cols: int,
         costs: Any,
     ) -> None:
-        """The block's lower and right edge replace its upper and left one.
+        """Replace the upper and left edge of the block by its lower and right edge.
 
-        What a start in the block is in the rectangle, the old edges tell. No path to a cell of the right edge
-        entered further down than that: from the last row up, nothing is overwritten that is yet to be read.
+        Starts are converted to those of the rectangle by the old edges. No path to a cell of the right edge
+        has entered the block below that cell, so rows are replaced from the last one up: every value is read
+        first.
         """
         opening = costs[2]
         for k in range(cols):
@@ -370,11 +375,11 @@ def make_strip_starts(geometry: SweepGeometry, local: bool, has_matrix: bool) ->
         costs: Any,
         scratch: Any,
     ) -> None:
-        """Sweep a strip of so many columns: its lower and right edge replace `above` and `beside`.
+        """Sweep a strip of `cols` columns; its lower and right edge replace `above` and `beside`.
 
-        `query` and `target` are those of the rectangle, and so are the starts on the edges; `matrix` is one
-        as `matrices` lays them out, which nobody reads where there is none. `beside` is as
-        long as the rectangle is high, and its corner is not read; `above` is as long as the strip is wide.
+        `query`, `target` and the starts on the edges are those of the rectangle. `matrix` is laid out as by
+        `substitution_tables`, and is not read without one. `beside` has a cell for each row of the rectangle
+        and a corner, which is not read; `above` has a cell for each column of the strip and its corner.
         """
         used = (cols + columns - 1) // columns
         width = (used + group - 1) // group * group
@@ -383,16 +388,16 @@ def make_strip_starts(geometry: SweepGeometry, local: bool, has_matrix: bool) ->
             rows = min(block_rows, len(query) - first_row)
             load_rows(scratch, query, beside, first_row, rows, width, costs)
             sweep_rows(scratch, above, target, pointer(matrix), first_col, cols, rows, numbers)
-            hand_on(scratch, above, beside, first_row, first_col, rows, cols, costs)
+            move_edges(scratch, above, beside, first_row, first_col, rows, cols, costs)
 
     return strip_starts
 
 
-@once
+@compiled_once
 def strip_starts(geometry: SweepGeometry, local: bool, has_matrix: bool) -> Callable[..., None]:
-    """Compile the kernel of `make_strip_starts`, or load it from disk. Any thread may ask."""
+    """The compiled kernel of `make_strip_starts`, from disk if it is there. Thread-safe."""
     letters, values, starts = np.zeros(1, np.uint8), np.zeros(2, np.int32), np.zeros(2, np.int64)
-    line = Line(values, values, starts, starts)
+    line = EdgeWithStarts(values, values, starts, starts)
     examples = letters, letters, values, 0, 0, line, line, Costs(0, 0, 0, 0), make_scratch(geometry)
     kernel = make_strip_starts(geometry, local, has_matrix)
     return compile_entry(kernel, f"starts {geometry} {local=} {has_matrix=}", examples)

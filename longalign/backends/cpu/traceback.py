@@ -1,4 +1,4 @@
-"""Leaves traced by a pool of threads, some at a time."""
+"""Tracebacks of leaves by a pool of threads, in batches."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from longalign.backends.base import Progress, Runs, TraceJob
 from longalign.backends.cpu.traceback_kernel import leaf_tracer, make_scratch
 from longalign.system.threads import WorkerThreads
 
-#: Cells of the largest leaf: a byte each, which should stay in a cache.
+#: Cells of the largest leaf. Its directions take a byte a cell, which should stay in a cache.
 _LEAF_CELLS = 1 << 20
 
-#: Cells of the leaves that a thread takes at a time: many beside the cost of a call, few for progress.
-_FEWEST_CELLS, _MOST_CELLS = 1 << 20, 1 << 26
+#: Cells of a batch of leaves: enough to hide the cost of a call, and few enough to report progress.
+_MIN_BATCH_CELLS, _MAX_BATCH_CELLS = 1 << 20, 1 << 26
 
-#: Batches for each thread, if there are enough leaves, so that all finish at about the same time.
-_BATCHES = 4
+#: Batches for each thread, if there are enough leaves, so that all threads finish at about the same time.
+_BATCHES_PER_THREAD = 4
 
 
 def can_trace(rows: int, cols: int) -> bool:
@@ -37,7 +37,7 @@ def trace(jobs: Sequence[TraceJob], threads: int, progress: Progress) -> list[Ru
 
 
 def _trace_kind(has_matrix: bool, jobs: Sequence[TraceJob], threads: int, progress: Progress) -> list[Runs]:
-    """The paths of jobs that all have a matrix, or all have none."""
+    """The paths of jobs that all have a substitution matrix, or all have none."""
     tracer = leaf_tracer(has_matrix)  # compiled before there are threads to wait for it
     paths: list[Runs] = []
     with WorkerThreads(threads) as executor:
@@ -55,9 +55,9 @@ def _trace_kind(has_matrix: bool, jobs: Sequence[TraceJob], threads: int, progre
 
 
 def _batches(jobs: Sequence[TraceJob], threads: int) -> Iterator[list[TraceJob]]:
-    """Consecutive jobs, about as many cells at a time."""
-    share = sum(job.cells for job in jobs) // (_BATCHES * threads)
-    share = min(max(share, _FEWEST_CELLS), _MOST_CELLS)
+    """Consecutive jobs in batches of about equally many cells."""
+    share = sum(job.cells for job in jobs) // (_BATCHES_PER_THREAD * threads)
+    share = min(max(share, _MIN_BATCH_CELLS), _MAX_BATCH_CELLS)
     batch: list[TraceJob] = []
     cells = 0
     for job in jobs:

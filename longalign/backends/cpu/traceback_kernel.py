@@ -1,16 +1,17 @@
-"""The kernel that traces leaves: directions by SIMD lanes, then the walk back.
+"""The kernel that traces leaves: SIMD lanes compute direction bytes, then a walk follows them back.
 
-A *band* is up to `LANES` rows of a leaf. A lane owns one row, and lanes are staggered: in step t, lane l is
-at column t - l. As in `kernel`, lanes lie in reverse, so that an ascending loop reads what is above a cell
-before it overwrites it; state is one allocation with constant offsets; and H - alpha - beta is held instead
-of H. Lane l of a band W lanes wide lies at p = W - 1 - l, and what is above the band at p = W.
+A *band* has up to `LANES` rows of a leaf. A lane owns one row. Lanes are staggered: in step t, lane l is at
+column t - l. As in `sweep_kernel`, lanes are laid out in reverse, so that an ascending loop reads the cell
+above before it overwrites it; the state is one allocation with constant offsets; and it holds H - alpha -
+beta instead of H. Lane l of a band W lanes wide is at p = W - 1 - l, and the row above the band is at p = W.
 
-Only groups of lanes that hold a cell of the leaf are computed, and lanes in them that have not begun, or have
-finished, compute garbage. It flows only down and to the right, never into a cell of the leaf: a lane is
-overwritten with the left edge in the step in which it begins, and the last cell of a lane is read by the lane
-below in the very step in which garbage overwrites it, and before that.
+Only groups with a lane on a cell of the leaf are computed. Other lanes of such a group, which have not
+started or have finished, compute meaningless values. These propagate only down and to the right, and never
+into a cell of the leaf: a lane is overwritten with the left edge in the step in which it starts, and the lane
+below reads the last cell of a lane in the same step in which a meaningless value replaces it, but before the
+replacement.
 
-All numbers are 32 bits wide, which needs no proof beyond `Scoring.check_range`. A direction byte lies at
+All numbers are 32 bits wide, which `Scoring.check_range` proves sufficient. The direction bytes are stored at
 [band, step, p], so that a step stores whole vectors.
 """
 
@@ -24,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longalign.backends import trace_table
-from longalign.backends.cpu.jit import compile_entry, fuse, inline, once
+from longalign.backends.cpu.jit import compile_entry, compiled_once, inline_by_llvm, inline_by_numba
 from longalign.backends.cpu.pair_scores import compared, looked_up
 from longalign.backends.cpu.raw_memory import advance, load, pointer, store
 from longalign.backends.cpu.sweep_kernel import maximum
@@ -32,10 +33,10 @@ from longalign.model import recurrence
 from longalign.model.boundary import IntArray
 from longalign.model.scoring import NEG_INF
 
-#: Rows of a full band; lanes are switched on by the group, which the compiler unrolls into whole vectors.
+#: Rows of a full band, and lanes of a group. Lanes are computed by groups, which are whole vectors.
 LANES, GROUP = 256, 32
 
-# Where the rows of a band's state begin; each has room for what is above the band.
+# Offsets of the rows of a band's state; each row has room for the cell above the band.
 _PITCH = LANES + GROUP
 _OPEN, _E, _F, _DIAGONAL, _LETTER, _SCORE = (k * _PITCH for k in range(6))
 
@@ -45,8 +46,11 @@ _LOWEST = np.int32(NEG_INF)
 
 
 class Scratch(NamedTuple):
-    """What one thread works in: a band's state; the target's letters as 32-bit numbers, with room on both
-    sides for lanes outside the leaf; opened H and E on the upper edge of the band; and direction bytes."""
+    """The work arrays of one thread.
+
+    They are the state of a band; the target's letters as 32-bit numbers, with room on both sides for lanes
+    outside the leaf; H - alpha - beta and E on the upper edge of the band; and the direction bytes.
+    """
 
     state: IntArray
     letters: IntArray
@@ -56,7 +60,7 @@ class Scratch(NamedTuple):
 
 
 def make_scratch(table: NDArray[np.int64]) -> Scratch:
-    """Scratch for any leaf of a table."""
+    """Work arrays for the largest leaf of a table."""
     cols = int(table[:, trace_table.COLS].max())
     size = max(_direction_bytes(*shape) for shape in table[:, [trace_table.ROWS, trace_table.COLS]].tolist())
     return Scratch(
@@ -69,7 +73,7 @@ def make_scratch(table: NDArray[np.int64]) -> Scratch:
 
 
 def _lanes(rows: int, cols: int) -> int:
-    """Lanes of a leaf's bands: few for thin leaves, where most would idle and their bytes be wasted."""
+    """Lanes of a leaf's bands: fewer for a thin leaf, where most lanes would be idle."""
     return min(LANES, -(-rows // GROUP) * GROUP, -(-cols // GROUP) * GROUP)
 
 
@@ -78,21 +82,21 @@ def _direction_bytes(rows: int, cols: int) -> int:
     return -(-rows // lanes) * lanes * (cols + lanes - 1)
 
 
-_lanes_of = fuse(_lanes)
+_lanes_of = inline_by_llvm(_lanes)
 
 
-@fuse
+@inline_by_llvm
 def _subtract(x: Any, y: Any) -> Any:
     return _number(x - y)
 
 
-_cell: Any = fuse(recurrence.make_cell(maximum, _subtract, local=False))
-_direction: Any = fuse(recurrence.direction)
+_cell: Any = inline_by_llvm(recurrence.make_cell(maximum, _subtract, local=False))
+_direction: Any = inline_by_llvm(recurrence.direction)
 
 
-@fuse
+@inline_by_llvm
 def _advance_lane(state: Any, p: int, score: Any, directions: Any, costs: Any) -> None:
-    """The next cell of the lane at p, where the letters score so much."""
+    """Compute the next cell of the lane at p, whose letter pair has this `score`."""
     _, _, opening, extend = costs
     up, left = load(state, _OPEN + p + 1), load(state, _OPEN + p)
     diagonal = _number(load(state, _DIAGONAL + p) + score)
@@ -105,31 +109,31 @@ def _advance_lane(state: Any, p: int, score: Any, directions: Any, costs: Any) -
     store(state, _F + p, f)
 
 
-@fuse
+@inline_by_llvm
 def _advance_by_letters(state: Any, letters: Any, matrix: Any, directions: Any, costs: Any) -> None:
-    """The next cell of each lane of a group: letters match or not."""
+    """Compute the next cell of each lane of a group, scored by match and mismatch."""
     for p in range(GROUP):
         score = compared(load(state, _LETTER + p), load(letters, p), costs)
         _advance_lane(state, p, score, directions, costs)
 
 
-@fuse
+@inline_by_llvm
 def _advance_by_matrix(state: Any, letters: Any, matrix: Any, directions: Any, costs: Any) -> None:
-    """The same with a matrix: its scores are looked up one by one, apart from what vectors can do."""
+    """The same with a substitution matrix. Its scores are loaded first, in a loop that is not vectorised."""
     for p in range(GROUP):
         store(state, _SCORE + p, looked_up(matrix, load(state, _LETTER + p), load(letters, p), costs))
     for p in range(GROUP):
         _advance_lane(state, p, load(state, _SCORE + p), directions, costs)
 
 
-@inline
+@inline_by_numba
 def _opened_edge(leaf: Any, first: int, step: int, k: int) -> Any:
     """H - alpha - beta on an edge of the leaf, k letters from its corner."""
     h = leaf[first] - (k - 1) * leaf[step] if k > 0 else leaf[trace_table.CORNER]
     return _number(h - leaf[trace_table.OPENING])
 
 
-@inline
+@inline_by_numba
 def _load_target(target: Any, leaf: Any, scratch: Any) -> None:
     """The target's letters and the upper edge of the leaf."""
     for j in range(leaf[trace_table.COLS]):
@@ -140,14 +144,14 @@ def _load_target(target: Any, leaf: Any, scratch: Any) -> None:
 
 
 def _make_fill(has_matrix: bool) -> Callable[..., None]:
-    """What fills the directions of a leaf, with a matrix or without."""
+    """The function that fills in the directions of a leaf, with a substitution matrix or without."""
     advance_group = _advance_by_matrix if has_matrix else _advance_by_letters
 
-    @inline
+    @inline_by_numba
     def fill_band(
         query: Any, matrix: Any, leaf: Any, scratch: Any, first: int, lanes: int, costs: Any
     ) -> None:
-        """Directions of the band that begins after `first` rows; its lower edge replaces the upper one."""
+        """Compute directions of the band after `first` rows; its lower edge replaces its upper edge."""
         cols, rows = leaf[trace_table.COLS], min(lanes, leaf[trace_table.ROWS] - first)
         state, above_open, above_e = (
             pointer(scratch.state),
@@ -182,7 +186,7 @@ def _make_fill(has_matrix: bool) -> Callable[..., None]:
                 store(above_e, step - rows + 2, load(state, _E + lanes - rows))
         store(above_open, 0, corner)
 
-    @inline
+    @inline_by_numba
     def fill(query: Any, target: Any, matrices: Any, leaf: Any, scratch: Any) -> None:
         opening = leaf[trace_table.OPENING]
         costs = (
@@ -200,7 +204,7 @@ def _make_fill(has_matrix: bool) -> Callable[..., None]:
     return fill
 
 
-@fuse
+@inline_by_llvm
 def _direction_at(filled: Any, i: int, j: int) -> Any:
     """The direction byte of cell (i, j); `filled` holds the bytes, the columns and the lanes of a band."""
     directions, cols, lanes = filled
@@ -208,7 +212,7 @@ def _direction_at(filled: Any, i: int, j: int) -> Any:
     return directions[(band * (cols + lanes - 1) + j - 1 + lane) * lanes + lanes - 1 - lane]
 
 
-_walk: Any = inline(trace_table.make_walk(fuse(recurrence.step_back), _direction_at))
+_walk: Any = inline_by_numba(trace_table.make_walk(inline_by_llvm(recurrence.step_back), _direction_at))
 
 
 def _make_trace_leaves(has_matrix: bool) -> Callable[..., None]:
@@ -217,7 +221,7 @@ def _make_trace_leaves(has_matrix: bool) -> Callable[..., None]:
     def trace_leaves(
         query: Any, target: Any, matrices: Any, table: Any, scratch: Any, runs: Any, counts: Any
     ) -> None:
-        """Trace the leaves of a table one after the other; `counts` becomes how many runs each has."""
+        """Trace the leaves of a table in order; `counts` receives the number of runs of each path."""
         for k in range(len(table)):
             leaf = table[k]
             rows, cols = leaf[trace_table.ROWS], leaf[trace_table.COLS]
@@ -228,9 +232,9 @@ def _make_trace_leaves(has_matrix: bool) -> Callable[..., None]:
     return trace_leaves
 
 
-@once
+@compiled_once
 def leaf_tracer(has_matrix: bool) -> Callable[..., None]:
-    """Compile what traces leaves, or load it from disk. Any thread may ask."""
+    """The compiled tracer of leaves, from disk if it is there. Thread-safe."""
     letters, table = np.zeros(1, np.uint8), np.zeros((1, trace_table.LEAF_FIELDS), np.int64)
     runs, counts = np.zeros(1, np.int32), np.zeros(1, np.int64)
     examples = [letters, letters, runs, table, make_scratch(table + 1), runs, counts]

@@ -1,4 +1,4 @@
-"""From jobs to the flat arrays that the threads work on, and from those back to results."""
+"""The work list of a sweep: jobs cut into strips in flat arrays, and the results read from these."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ import numpy as np
 
 from longalign.backends.base import SweepJob, SweepResult
 from longalign.backends.cpu.config import SweepGeometry
-from longalign.backends.cpu.workspace import JOB, NOTHING, STRIP, Records, Work
+from longalign.backends.cpu.workspace import JOB, NOTHING, STRIP, Records, WorkList
 from longalign.backends.substitution_tables import lay_out
 from longalign.model.boundary import BestCell, Boundary, IntArray, best_of
 from longalign.model.scoring import NEG_INF
 
 
-class Plan:
+class PreparedJobs:
     """Jobs laid out for one sweep: `work` for the threads, and the results once they are done."""
 
     def __init__(self, jobs: Sequence[SweepJob], geometry: SweepGeometry, threads: int) -> None:
-        # With fewer jobs than threads, threads meet in one job, and its cuts must suit them.
+        # With fewer jobs than threads, several threads share a job, and its strips must occupy all of them.
         share = threads if len(jobs) < threads else 1
         cuts = [cut_columns(len(job.target), job.cols, geometry, share) for job in jobs]
         self._jobs = jobs
@@ -27,7 +27,7 @@ class Plan:
         self._col_outputs = _starts(len(job.cols) * (len(job.query) + 1) for job in jobs)
         strips = _strips(jobs, cuts, self._col_outputs)
         matrices, begins = lay_out(job.scoring for job in jobs)
-        self.work = Work(
+        self.work = WorkList(
             jobs=_job_records(jobs, cuts, begins, self._row_outputs, geometry, share),
             strips=strips,
             query=np.concatenate([job.query for job in jobs]),
@@ -37,18 +37,18 @@ class Plan:
             top_e=np.concatenate([job.top.gap for job in jobs]),
             column_h=np.concatenate([job.left.h for job in jobs]),
             column_f=np.concatenate([job.left.gap for job in jobs]),
-            wanted=np.array([row for job in jobs for row in job.rows], np.int64),
+            requested_rows=np.array([row for job in jobs for row in job.rows], np.int64),
             row_h=np.empty(self._row_outputs[-1], np.int32),
             row_e=np.empty(self._row_outputs[-1], np.int32),
             col_h=np.empty(self._col_outputs[-1], np.int32),
             col_f=np.empty(self._col_outputs[-1], np.int32),
             best=np.zeros((len(strips), 3), np.int64),
-            done=np.zeros(len(strips), np.int64),
-            shared=np.zeros(3, np.int64),
+            rows_done=np.zeros(len(strips), np.int64),
+            counters=np.zeros(3, np.int64),
         )
 
     def results(self) -> list[SweepResult]:
-        """What every job asked for, out of the arrays that the threads have filled."""
+        """The result of every job, from the arrays that the threads have filled."""
         work, best = self.work, self._best_cells()
         results = []
         for k, job in enumerate(self._jobs):
@@ -62,7 +62,7 @@ class Plan:
         return results
 
     def _best_cells(self) -> list[BestCell]:
-        """The best cell of every job: each strip left the best that its thread had seen in the job."""
+        """The best cell of every job: the best of those that its strips have recorded."""
         cells: list[list[BestCell]] = [[BestCell()] for _ in self._jobs]
         for job, (score, i, j) in zip(self.work.strips["job"].tolist(), self.work.best.tolist(), strict=True):
             if score > 0:
@@ -70,15 +70,16 @@ class Plan:
         return [best_of(candidates) for candidates in cells]
 
 
-def cut_columns(cols: int, wanted: Sequence[int], geometry: SweepGeometry, share: int) -> list[int]:
-    """Where strips end: at every wanted column, and so often that none is wider than the geometry's.
+def cut_columns(cols: int, requested: Sequence[int], geometry: SweepGeometry, share: int) -> list[int]:
+    """The columns at which strips end: every requested column, and more where a strip would be too wide.
 
-    Strips between two wanted columns are equally wide, up to a lane. If `share` threads meet in them,
-    their number is a multiple of that, unless they would be narrower than a group of lanes.
+    Strips between two requested columns are equally wide, up to the columns of a lane. If `share` threads
+    work on the same job, the number of these strips is a multiple of `share`, unless that made them narrower
+    than a group of lanes.
     """
     stops: list[int] = []
     start = 0
-    for stop in sorted({*wanted, cols}):
+    for stop in sorted({*requested, cols}):
         width = stop - start
         parts = -(-width // geometry.strip)
         shared = -(-parts // share) * share
@@ -91,12 +92,15 @@ def cut_columns(cols: int, wanted: Sequence[int], geometry: SweepGeometry, share
 
 
 def _starts(lengths: Iterable[int]) -> list[int]:
-    """Where pieces of these lengths begin if they lie end to end, and where the last one ends."""
+    """The starts of pieces of these lengths that lie end to end, and the end of the last one."""
     return list(accumulate(lengths, initial=0))
 
 
 def _strips(jobs: Sequence[SweepJob], cuts: list[list[int]], col_outputs: list[int]) -> Records:
-    """All strips, first the first of every job, then the second...: a thread rarely has to wait."""
+    """All strips in ticket order: the first of every job, then the second of every job, and so on.
+
+    In this order a thread rarely has to wait for the left neighbour of its strip.
+    """
     order = sorted((k, job) for job, stops in enumerate(cuts) for k in range(len(stops)))
     outputs = [
         {stop: start + k * (len(job.query) + 1) for k, stop in enumerate(job.cols)}
@@ -120,27 +124,28 @@ def _job_records(
     share: int,
 ) -> Records:
     queries, targets = _starts(len(job.query) for job in jobs), _starts(len(job.target) for job in jobs)
-    wanted = _starts(len(job.rows) for job in jobs)
+    requests = _starts(len(job.rows) for job in jobs)
     records = []
     for k, job in enumerate(jobs):
         rows, scoring = len(job.query), job.scoring
         block_rows = geometry.block_rows
         if share > 1 and len(cuts[k]) > 1:
-            # A strip starts a block behind its left neighbour: blocks few, and threads stand idle.
+            # A strip starts a block after its left neighbour, so tall blocks would leave threads idle.
             block_rows = min(block_rows, max(geometry.least_rows, rows // (4 * share)))
         size = rows, len(job.target), int(job.local)
         costs = scoring.highest, scoring.lowest, scoring.gap_open, scoring.gap_extend
         pairs = scoring.letters, matrices[k]
         # Boundaries are one longer than the letters, hence the + k.
-        places = queries[k], targets[k], targets[k] + k, queries[k] + k
-        records.append((*size, *costs, *pairs, *places, block_rows, wanted[k], wanted[k + 1], row_outputs[k]))
+        indices = queries[k], targets[k], targets[k] + k, queries[k] + k
+        rows_out = requests[k], requests[k + 1], row_outputs[k]
+        records.append((*size, *costs, *pairs, *indices, block_rows, *rows_out))
     return np.array(records, JOB)
 
 
 def _boundaries(
     h: IntArray, gap: IntArray, start: int, length: int, places: Sequence[int], corners: IntArray
 ) -> tuple[Boundary, ...]:
-    """The wanted boundaries of one job; their corners lie on its left or top boundary."""
+    """The requested boundaries of one job; their corners lie on its left or top boundary."""
     boundaries = []
     for place in places:
         stop = start + length + 1

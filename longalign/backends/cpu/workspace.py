@@ -1,4 +1,4 @@
-"""What one thread works in, and what all threads share: plain arrays, bundled and named."""
+"""The arrays that all threads share, and those of each thread, as named tuples for the kernels."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longalign.backends.cpu.config import SweepGeometry
-from longalign.backends.cpu.sweep_kernel import Layout
+from longalign.backends.cpu.sweep_kernel import StateLayout
 from longalign.model.alphabet import Codes
 from longalign.model.boundary import IntArray
 from longalign.model.substitution_matrix import LARGEST_ALPHABET
@@ -16,43 +16,45 @@ from longalign.model.substitution_matrix import LARGEST_ALPHABET
 LongArray = NDArray[np.int64]
 Records = NDArray[Any]
 
-#: A job as the kernels see it: its size, mode and scoring, and where its letters and edges lie in `Work`.
-#: The highest and the lowest score of a letter pair are match and mismatch where there is no matrix; a matrix
-#: has so many letters, and begins at that place of `Work.matrices`.
+#: A job as the kernels read it: its size, mode and scoring. A field ending in _at is an index into the arrays
+#: of `WorkList`. `highest` and `lowest` are the scores of letter pairs: match and mismatch without a
+#: substitution matrix. `letters` is the number of letters of a substitution matrix.
 JOB = np.dtype(
     [
         *[(name, np.int64) for name in ("rows", "cols", "local")],
         *[(name, np.int64) for name in ("highest", "lowest", "gap_open", "gap_extend")],
-        *[(name, np.int64) for name in ("letters", "matrix")],
-        *[(name, np.int64) for name in ("query", "target", "top", "left")],
-        # The most rows a block may have; rows wanted: place of the first in `wanted` and in the output.
-        *[(name, np.int64) for name in ("block_rows", "wanted", "wanted_stop", "row_output")],
+        *[(name, np.int64) for name in ("letters", "matrix_at")],
+        *[(name, np.int64) for name in ("query_at", "target_at", "top_at", "left_at")],
+        # The most rows of a block; the range of the job's `requested_rows`; where the first is output.
+        *[(name, np.int64) for name in ("block_rows", "requests_at", "requests_end", "row_out_at")],
     ]
 )
 
-#: A strip: its job, its columns `start`..`stop`, the ticket of the strip to its left, and where its
-#: right edge goes in the output if that is wanted; NOTHING where there is none.
-STRIP = np.dtype([(name, np.int64) for name in ("job", "start", "stop", "left", "output")])
+#: A strip: its job, its columns start <= column < stop, the ticket of its left neighbour, and where its right
+#: edge is output if that was requested. NOTHING stands for no neighbour and no output.
+STRIP = np.dtype([(name, np.int64) for name in ("job", "start", "stop", "left_ticket", "col_out_at")])
 
-#: How far a thread is: its ticket, the rows of that strip done, where the block in hand ends, the next
-#: row wanted back, and the best cell it has seen in `job`.
+#: The position of a thread: the ticket of its strip, the rows of the strip that are done, the row at which
+#: the current block ends, the index of the next requested row, and the best cell that it has found in `job`.
 POSITION = np.dtype(
-    [(name, np.int64) for name in ("ticket", "job", "row", "stop", "wanted", "score", "i", "j")]
+    [(name, np.int64) for name in ("ticket", "job", "row", "block_end", "next_request", "score", "i", "j")]
 )
 
 NOTHING = -1
 
-# Places in `Work.shared`.
+# Indices into `WorkList.counters`.
 TICKETS, ABORT, CELLS = 0, 1, 2
 
 
-class Work(NamedTuple):
-    """Everything the threads share; letters and boundaries of all jobs lie end to end.
+class WorkList(NamedTuple):
+    """Everything that the threads share. Letters and boundaries of all jobs lie end to end.
 
-    `column_h` and `column_f` begin as the jobs' left boundaries. A strip reads its left edge there
-    and overwrites it, block by block, with its right edge, which is all that its right neighbour
-    needs. `done[ticket]` is how many rows of it are valid: released by the strip, acquired by its
-    neighbour. `best[ticket]` holds score, i, j.
+    `column_h` and `column_f` hold the left boundaries of the jobs at first. A strip reads its left edge there
+    and overwrites it, block by block, with its right edge, which its right neighbour reads.
+    `rows_done[ticket]` is the number of rows that are valid: the strip stores it with release semantics, and
+    its neighbour loads it with acquire semantics. `row_h`, `row_e`, `col_h` and `col_f` are the requested
+    boundaries. `best[ticket]` holds the score, i and j of the best cell that the thread of this strip had
+    found in the job.
     """
 
     jobs: Records
@@ -64,20 +66,20 @@ class Work(NamedTuple):
     top_e: IntArray
     column_h: IntArray
     column_f: IntArray
-    wanted: LongArray
+    requested_rows: LongArray
     row_h: IntArray
     row_e: IntArray
     col_h: IntArray
     col_f: IntArray
     best: LongArray
-    done: LongArray
-    shared: LongArray
+    rows_done: LongArray
+    counters: LongArray
 
 
-def empty_work() -> Work:
-    """No work: arrays of the right types, to compile for."""
+def empty_work_list() -> WorkList:
+    """A work list without jobs, whose types the compiler needs."""
     letters, values, numbers = np.zeros(0, np.uint8), np.zeros(0, np.int32), np.zeros(0, np.int64)
-    return Work(
+    return WorkList(
         jobs=np.zeros(0, JOB),
         strips=np.zeros(0, STRIP),
         query=letters,
@@ -87,19 +89,19 @@ def empty_work() -> Work:
         top_e=values,
         column_h=values,
         column_f=values,
-        wanted=numbers,
+        requested_rows=numbers,
         row_h=values,
         row_e=values,
         col_h=values,
         col_f=values,
         best=np.zeros((0, 3), np.int64),
-        done=numbers,
-        shared=numbers,
+        rows_done=numbers,
+        counters=numbers,
     )
 
 
-class Edges(NamedTuple):
-    """The four edges of the block in hand, int32, each with its corner at index 0."""
+class BlockEdges(NamedTuple):
+    """The four edges of the current block, int32, each with its corner at index 0."""
 
     top_h: IntArray
     top_e: IntArray
@@ -111,11 +113,12 @@ class Edges(NamedTuple):
     right_f: IntArray
 
 
-class Lanes(NamedTuple):
-    """The arrays of a kernel, all in its own numbers: state of the lanes, letters and edges by row.
+class LaneBuffers(NamedTuple):
+    """The arrays of a kernel in its number type: the state of the lanes, and letters and edges by row.
 
-    For a matrix also `profile`, what each letter scores against the columns of a strip, as `kernel` has it;
-    `profiled`, whose ticket that strip has; and the `scores` of a step on their way into the state.
+    With a substitution matrix also `profile`, the scores of each letter against the columns of a strip (see
+    `sweep_kernel`), `profile_ticket`, the ticket of that strip, and `scores`, a buffer for the scores of a
+    step.
     """
 
     state: NDArray[Any]
@@ -126,40 +129,40 @@ class Lanes(NamedTuple):
     right_f: NDArray[Any]
     profile: NDArray[Any]
     scores: NDArray[Any]
-    profiled: LongArray
+    profile_ticket: LongArray
 
 
-class Frame(NamedTuple):
-    """A block: how many rows and columns lie before it in its rectangle, its size, where its letters
-    begin in `Work`, and the numbers it is swept in (base; no value may rise above limit + highest score)."""
+class Block(NamedTuple):
+    """A block: its first row and column in the rectangle, its size, the indices of its letters in `WorkList`,
+    and its numbers: the base, and the limit that no H may exceed (see `number_widths`)."""
 
     row: int
     col: int
     rows: int
     cols: int
-    query: int
-    target: int
+    query_at: int
+    target_at: int
     base: int
     limit: int
 
 
-def make_edges(geometry: SweepGeometry) -> Edges:
+def make_block_edges(geometry: SweepGeometry) -> BlockEdges:
     across, down = geometry.strip + 1, geometry.block_rows + 1
     lengths = (across, across, down, down, across, across, down, down)
-    return Edges(*(_aligned(length, np.dtype(np.int32)) for length in lengths))
+    return BlockEdges(*(_aligned(length, np.dtype(np.int32)) for length in lengths))
 
 
-def make_lanes(geometry: SweepGeometry, bits: int) -> Lanes:
-    layout = Layout(geometry.columns, geometry.lanes, geometry.group)
+def make_lane_buffers(geometry: SweepGeometry, bits: int) -> LaneBuffers:
+    layout = StateLayout(geometry.columns, geometry.lanes, geometry.group)
     rows = geometry.block_rows
     profile = LARGEST_ALPHABET * geometry.strip
     lengths = layout.size, rows + 2 * geometry.lanes, rows, rows, rows, rows, profile, geometry.strip
     numbers = [_aligned(length, np.dtype(f"int{bits}")) for length in lengths]
-    return Lanes._make([*numbers, np.array([NOTHING])])
+    return LaneBuffers._make([*numbers, np.array([NOTHING])])
 
 
 def _aligned(length: int, dtype: np.dtype[Any]) -> NDArray[Any]:
-    """Zeros that begin on a cache line, so that no vector of a state lies across two."""
+    """Zeros aligned to a cache line, so that no vector of the state straddles two lines."""
     line = 64
     raw = np.zeros(length * dtype.itemsize + line, np.uint8)
     start = -raw.ctypes.data % line

@@ -24,17 +24,17 @@ from longalign.backends.base import SweepJob
 from longalign.backends.cpu import CpuBackend, SweepGeometry, backend, worker, workspace
 from longalign.backends.cpu.config import KernelConfig
 from longalign.backends.cpu.jit import compile_callee
-from longalign.backends.cpu.number_widths import bounds, extremes
+from longalign.backends.cpu.number_widths import edge_extremes, value_bounds
 from longalign.backends.cpu.worker import kernel_address
 from longalign.backends.cpu.worklist import cut_columns
 from longalign.errors import BackendError
 from longalign.model.boundary import BestCell, State, entry_edges, local_edges
 from longalign.model.scoring import UNREACHABLE, Scoring
+from longalign.testing.conformance import edge_lengths
 from longalign.testing.inputs import matrix_of, mutated
 from longalign.testing.reference import ReferenceBackend, matrices
 from longalign.testing.sweeps import (
     assert_same_result,
-    edge_lengths,
     jobs,
     whole_matrix,
 )
@@ -206,7 +206,7 @@ def test_nothing_outside_the_working_arrays_is_touched(monkeypatch):
 
 @given(job=jobs((3, 12), 200))
 def test_every_number_of_a_block_lies_within_the_bounds(job):
-    """The proof in `widths.py`, tried on the oracle's matrices."""
+    """The proof in `number_widths.py`, tried on the oracle's matrices."""
     rows, cols = len(job.query), len(job.target)
     record = np.zeros(1, workspace.JOB)[0]
     for name in ("highest", "lowest", "gap_open", "gap_extend"):
@@ -217,9 +217,9 @@ def test_every_number_of_a_block_lies_within_the_bounds(job):
     edge_values = np.concatenate([job.top.h, job.left.h])
     if edge_values.min() < UNREACHABLE:
         return  # A cliff: such a block is swept in 32 bits.
-    edges = workspace.Edges(job.top.h, job.top.gap, job.left.h, job.left.gap, *[job.top.h] * 4)
-    lowest, highest = (int(value) for value in extremes.py_func(edges, rows, cols))
-    low, high = bounds.py_func(
+    edges = workspace.BlockEdges(job.top.h, job.top.gap, job.left.h, job.left.gap, *[job.top.h] * 4)
+    lowest, highest = (int(value) for value in edge_extremes.py_func(edges, rows, cols))
+    low, high = value_bounds.py_func(
         lowest,
         highest,
         rows,
@@ -291,25 +291,28 @@ def test_rows_are_published_after_all_that_belongs_to_them_is_written(monkeypatc
     down, across = (np.zeros((2, length + 1), np.int32) for length in (rows, cols))
     outputs = {"column_h": down[0], "column_f": down[1], "row_h": across[0], "row_e": across[1]}
     outputs |= {"col_h": down[0].copy(), "col_f": down[1].copy()}
-    work = workspace.empty_work()._replace(
-        **outputs, wanted=np.array([rows]), best=np.zeros((1, 3), np.int64), done=np.zeros(1, np.int64)
+    work = workspace.empty_work_list()._replace(
+        **outputs,
+        requested_rows=np.array([rows]),
+        best=np.zeros((1, 3), np.int64),
+        rows_done=np.zeros(1, np.int64),
     )
-    edges = workspace.make_edges(TINY)
+    edges = workspace.make_block_edges(TINY)
     for name in ("right_h", "right_f", "bottom_h", "bottom_e"):
         getattr(edges, name)[:] = 7
-    own = SimpleNamespace(ticket=0, row=0, stop=rows, wanted=0, score=0, i=0, j=0)
-    job = SimpleNamespace(left=0, rows=9, cols=cols, wanted=0, wanted_stop=1, row_output=0)
-    strip = SimpleNamespace(start=0, stop=cols, output=0)
+    position = SimpleNamespace(ticket=0, row=0, block_end=rows, next_request=0, score=0, i=0, j=0)
+    job = SimpleNamespace(left_at=0, rows=9, cols=cols, requests_at=0, requests_end=1, row_out_at=0)
+    strip = SimpleNamespace(start=0, stop=cols, col_out_at=0)
     published = []
 
     def release(array, index, value):
-        assert array is work.done
+        assert array is work.rows_done
         published.append((index, value, {name: array[1:].tolist() for name, array in outputs.items()}))
 
     monkeypatch.setattr(worker, "pointer", lambda array: array)
     monkeypatch.setattr(worker, "fetch_add", lambda array, index, value: 0)
     monkeypatch.setattr(worker, "store_release", release)
-    worker._finish_block.py_func(work, own, edges, job, strip)
+    worker._finish_block.py_func(work, position, edges, job, strip)
     written = {name: [7] * (cols if name.startswith("row") else rows) for name in outputs}
     assert published == [(0, rows, written)]
 
@@ -317,7 +320,7 @@ def test_rows_are_published_after_all_that_belongs_to_them_is_written(monkeypatc
 @pytest.mark.parametrize("failure", [KeyboardInterrupt, RuntimeError("enough")])
 def test_progress_that_raises_stops_all_threads_in_mid_sweep(monkeypatch, failure):
     monkeypatch.setattr(backend, "PROGRESS_SECONDS", 0)
-    monkeypatch.setattr(backend, "_CELLS_A_CALL", 1)
+    monkeypatch.setattr(backend, "_CELLS_PER_CALL", 1)
     job = whole_matrix(*(np.zeros(200_000, np.uint8),) * 2, Scoring(), False)
     told = []
 

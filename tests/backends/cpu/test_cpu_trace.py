@@ -25,7 +25,7 @@ def leaf(rows: int, cols: int, scoring: Scoring = TIES) -> TraceJob:
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_many_batches_come_back_in_order(monkeypatch, threads):
-    monkeypatch.setattr(traceback, "_FEWEST_CELLS", 1)
+    monkeypatch.setattr(traceback, "_MIN_BATCH_CELLS", 1)
     work = [leaf(1 + k % 37, 40 - k % 39) for k in range(100)]
     counts = []
     paths = CpuBackend(threads).trace(work, counts.append)
@@ -38,8 +38,8 @@ def test_many_batches_come_back_in_order(monkeypatch, threads):
 def test_progress_that_raises_stops_the_batches_that_have_not_begun(monkeypatch):
     begun = []
     trace_batch = traceback._trace_batch
-    monkeypatch.setattr(traceback, "_FEWEST_CELLS", 1)
-    monkeypatch.setattr(traceback, "_BATCHES", 1 << 30)
+    monkeypatch.setattr(traceback, "_MIN_BATCH_CELLS", 1)
+    monkeypatch.setattr(traceback, "_BATCHES_PER_THREAD", 1 << 30)
 
     def note(tracer, jobs):
         begun.append(jobs)
