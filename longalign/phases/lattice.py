@@ -1,4 +1,4 @@
-"""The stored edges of chunks."""
+"""Phase 1's lattice: the stored boundaries that are the edges of chunks."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from longalign.store.base import DamagedTile
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chunk:
-    """The chunk whose upper left corner is (i0, j0), up to a cell (i, j) in it; its edges as stored.
+    """The part of a chunk between its upper left corner (i0, j0) and a cell (i, j) in it, with its edges.
 
-    `top` spans columns j0..j (H, E), `left` rows i0..i (H, F).
+    `top` holds H and E at row i0 for columns j0..j, `left` holds H and F at column j0 for rows i0..i.
     """
 
     i0: int
@@ -28,9 +28,9 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class StoreLattice:
-    """The lattice of phase 1: a problem, how it is cut, and the store that fills up with its boundaries.
+    """A problem, the grid that cuts it into tiles and chunks, and the store that holds the boundaries.
 
-    `eager`: whether it also fills up with the start states on them.
+    With `eager`, phase 1 also stores the start state of each boundary cell.
     """
 
     problem: Problem
@@ -39,7 +39,7 @@ class StoreLattice:
     eager: bool = False
 
     def chunk(self, i: int, j: int) -> Chunk:
-        """The chunk that computes cell (i, j), both at least 1, cut off at that cell."""
+        """The chunk that computes cell (i, j), both at least 1, up to that cell."""
         i0, j0 = self.corner(i, j)
         return Chunk(i0, j0, self.row(i0, j0, j), self.column(j0, i0, i))
 
@@ -49,21 +49,21 @@ class StoreLattice:
         return row_cuts[owning_interval(row_cuts, i)], col_cuts[owning_interval(col_cuts, j)]
 
     def row(self, i: int, j0: int, j1: int) -> Edge:
-        """The boundary at lattice row i for columns j0..j1 of one tile column."""
+        """H and E at lattice row i for columns j0..j1, which lie in one tile column."""
         if i == 0:
             return self.problem.top.part(j0, j1)
         tile = self.grid.tile_owning(i, j1)
         return self.store.get_tile(tile).rows.part(i - tile.i0, j0 - tile.j0, j1 - tile.j0)
 
     def column(self, j: int, i0: int, i1: int) -> Edge:
-        """The boundary at lattice column j for rows i0..i1 of one tile row."""
+        """H and F at lattice column j for rows i0..i1, which lie in one tile row."""
         if j == 0:
             return self.problem.left.part(i0, i1)
         tile = self.grid.tile_owning(i1, j)
         return self.store.get_tile(tile).cols.part(j - tile.j0, i0 - tile.i0, i1 - tile.i0)
 
     def last_value(self) -> int:
-        """H in the lower right corner of the matrix. Without cells, that corner lies on a known edge."""
+        """H in the lower right corner of the matrix. Without cells, that corner lies on a given edge."""
         rows, cols = self.grid.rows, self.grid.cols
         if rows == 0:
             return int(self.problem.top.h_at([cols])[0])
@@ -72,17 +72,18 @@ class StoreLattice:
         return int(self.row(rows, cols - 1, cols).h[-1])
 
     def rows_in(self, tile: Tile) -> tuple[int, ...]:
-        """The lattice rows that a tile keeps, counted from its top edge."""
+        """The lattice rows that a tile stores, counted from its top edge."""
         return self.grid.rows_kept(tile, self.problem.mode.needs_last_row)
 
     def cols_in(self, tile: Tile) -> tuple[int, ...]:
-        """The lattice columns that a tile keeps, counted from its left edge."""
+        """The lattice columns that a tile stores, counted from its left edge."""
         return self.grid.cols_kept(tile, self.problem.mode.needs_last_column)
 
     def start(self, point: Waypoint) -> tuple[int, int, State] | None:
-        """Where the path to a cell of the lattice enters the chunk that computes it: i, j, state, as stored.
+        """The stored start state of a lattice cell: row, column and state where its path enters its chunk.
 
-        None if the point lies inside a chunk, or on a line for which its state is not kept.
+        None if the point lies inside a chunk, or if its line stores no start for the point's state: rows
+        store H and E, columns H and F. Raises DamagedTile for a start that no path can have.
         """
         tile = self.grid.tile_owning(point.i, point.j)
         record = self.store.get_tile(tile)
@@ -105,28 +106,31 @@ class StoreLattice:
         return *start, state
 
     def _may_start(self, point: Waypoint, i: int, j: int) -> bool:
-        """Whether a path to a point may enter the chunk that computes the point, or begin in it, there."""
+        """Whether the path to `point` may start at (i, j): on its chunk's edge, or, in local mode, inside."""
         i0, j0 = self.corner(point.i, point.j)
-        before = i0 <= i <= point.i and j0 <= j <= point.j and (i, j) != (point.i, point.j)
-        return before and (self.problem.has_floor or i == i0 or j == j0)
+        precedes = i0 <= i <= point.i and j0 <= j <= point.j and (i, j) != (point.i, point.j)
+        return precedes and (self.problem.has_floor or i == i0 or j == j0)
 
     def entry(self, corner: tuple[int, int], i: int, j: int, state: State) -> Waypoint:
-        """The start state (i, j, `state`) in the chunk with this upper left corner, with its value.
+        """The start state (i, j, `state`) in the chunk with this upper left corner, as a waypoint.
 
-        On the chunk's upper or left edge that is the stored one. A path that begins inside has none yet.
+        On the chunk's upper or left edge its value is the stored one. Inside, a local path begins with 0.
         """
         i0, j0 = corner
         if i > i0 and j > j0:
             return Waypoint(i, j, state, 0)
         if i == i0:
-            before = max(j0, j - 1)
-            line, cell = self.row(i0, before, before + 1), j - before
+            first = max(j0, j - 1)
+            line, cell = self.row(i0, first, first + 1), j - first
         else:
             line, cell = self.column(j0, i - 1, i), 1
         return Waypoint(i, j, state, int((line.h if state == State.H else line.gap)[cell]))
 
     def peak(self, i: int, stop: int) -> Waypoint:
-        """Where H is high on lattice row i >= 1, up to column `stop`: a guess where an alignment passes."""
+        """The cell with the highest H on lattice row i >= 1, left of column `stop`.
+
+        The optimal path is likely to cross the row there, but need not.
+        """
         best = Waypoint(i, 0, State.H, NEG_INF)
         for start, end in pairwise(self.grid.tile_cols):
             if start < stop:

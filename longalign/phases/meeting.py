@@ -1,7 +1,7 @@
-"""Where a forward sweep to a line and a backward sweep from beyond it meet: there an optimal path passes.
+"""Where an optimal path crosses a line, from a forward sweep to the line and a backward sweep to it.
 
-The two halves of a path are swept towards each other; where forward + backward is what the whole path is
-worth, it passes. D. Hirschberg, Comm. ACM 18:341 (1975); E. Myers and W. Miller, CABIOS 4:11 (1988).
+An optimal path crosses where the forward value plus the backward value equals the value of the path.
+D. Hirschberg, Comm. ACM 18:341 (1975); E. Myers and W. Miller, CABIOS 4:11 (1988).
 """
 
 from __future__ import annotations
@@ -20,31 +20,34 @@ from longalign.model.scoring import Scoring
 from longalign.phases.problem import Segment, reachable
 from longalign.store.codec import PackedEdge
 
-#: What a sweep takes on the host for each letter of a rectangle: its place on the edges and the last lines,
-#: in a back end's copies as well.
+#: Host bytes for each letter of a swept rectangle: its cells on the edges and on the last row and column,
+#: and a back end's copies of them.
 _BYTES_PER_LETTER = 40
 
-#: Cells of a line that are looked at together: their values stay in a cache.
+#: Cells of a line that are compared in one NumPy operation. Their values stay in a cache.
 _BLOCK = 1 << 14
 
 
 def bytes_needed(rows: int, cols: int) -> int:
-    """Bytes that a rectangle takes while a path through it is looked for."""
+    """Host bytes that one rectangle needs while it is swept."""
     return _BYTES_PER_LETTER * (rows + cols)
 
 
 def jobs_at_once(rows: int, cols: int, host_bytes_per_call: int) -> int:
-    """How many such rectangles one call may have, at least one."""
+    """How many rectangles of this size one call may hold within `host_bytes_per_call`; at least one."""
     return max(1, host_bytes_per_call // max(1, bytes_needed(rows, cols)))
 
 
-def calls_of(segments: Sequence[Segment], host_bytes_per_call: int, most: int) -> list[list[Segment]]:
-    """Consecutive segments that take at most so many bytes together, and are at most so many."""
+def calls_of(segments: Sequence[Segment], host_bytes_per_call: int, max_segments: int) -> list[list[Segment]]:
+    """Groups of consecutive segments, each within the bytes and the number of segments given.
+
+    A segment that is too large for `host_bytes_per_call` forms a group of its own.
+    """
     calls: list[list[Segment]] = []
     room = 0
     for segment in segments:
         needed = bytes_needed(segment.rows, segment.cols)
-        if not calls or needed > room or len(calls[-1]) == most:
+        if not calls or needed > room or len(calls[-1]) == max_segments:
             calls.append([])
             room = host_bytes_per_call
         calls[-1].append(segment)
@@ -54,9 +57,9 @@ def calls_of(segments: Sequence[Segment], host_bytes_per_call: int, most: int) -
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Half:
-    """A sweep from where every path begins to the last row or the last column, or both.
+    """A sweep of one half of a path: from the corner where every path begins to the last row, column or both.
 
-    `skipped` is how many rows and columns of the rectangle were left out before the sweep.
+    `skipped` is the number of rows and of columns at the corner that the sweep leaves out.
     """
 
     job: SweepJob
@@ -74,11 +77,11 @@ def forward_half(
     last_col: bool,
     track_best: bool = False,
 ) -> Half:
-    """A rectangle that every path enters at its upper left corner in the state `entry`, worth `value`.
+    """The sweep of a rectangle whose paths all enter at its upper left corner, in state `entry` with `value`.
 
-    A path that enters in a gap takes a letter of it at once, so the sweep begins there, if anything is left.
-    The edges of what is left hold no minus infinity, and a GPU sweeps that faster. Lines lack a cell then, at
-    their beginning, that no path comes to.
+    A path that enters in a gap state first takes one letter of the gap. The sweep skips that row or column,
+    unless it is the only one. The edges of the rest hold no minus infinity, which a GPU sweeps faster. The
+    returned lines that cross the skipped row or column then lack their first cell, which no path reaches.
     """
     skipped = int(entry == State.E and len(query) > 1), int(entry == State.F and len(target) > 1)
     query, target = query[skipped[0] :], target[skipped[1] :]
@@ -104,10 +107,10 @@ def backward_half(
     last_col: bool,
     track_best: bool = False,
 ) -> Half:
-    """A rectangle from its lower right corner backwards, where every path leaves it in the state `exit_`.
+    """The backward sweep of a rectangle whose paths all leave at its lower right corner, in state `exit_`.
 
-    Both sequences come reversed (see `Problem.letters_backwards`), and rows and columns count from that
-    corner. A gap state pays for its opening on this side as well; see `recurrence.join`.
+    The caller reverses both sequences (see `Problem.letters_backwards`). Rows and columns count from the
+    lower right corner. A gap state pays for its opening in both halves; see `recurrence.join`.
     """
     return forward_half(
         query,
@@ -122,16 +125,17 @@ def backward_half(
 
 
 def closed(line: Boundary) -> Boundary:
-    """A line that the sweep of a segment has returned, written to: at its corner the gap state equals H.
+    """Set the gap state to H at the first cell of a line that the sweep of a segment has returned; in place.
 
-    The corner lies on the edge that the sweep was given; see `entry_edges`.
+    That cell lies on the edge that the sweep was given, on which this gap state is defined to equal H; see
+    `entry_edges`.
     """
     line.gap[0] = line.h[0]
     return line
 
 
 def reversed_line(line: Boundary) -> Boundary:
-    """A line that a backward sweep has returned, `closed`, in the order of the sequences: corner last."""
+    """A line that a backward sweep has returned, `closed`, in the order of the sequences."""
     line = closed(line)
     return Boundary(line.h[::-1], line.gap[::-1])
 
@@ -139,22 +143,26 @@ def reversed_line(line: Boundary) -> Boundary:
 def meet(
     forward: Edge, backward: Boundary, gap: State, total: int, alpha: int, start: int = 0
 ) -> tuple[int, State, int] | None:
-    """The last cell of a line at which a path of value `total` passes: its index, state and value.
+    """The last cell of a line where a path of value `total` passes: its index, state and forward value.
 
-    `gap` is the state of the gap that crosses the line. Of the two states at one cell, H comes first. No path
-    across the line is worth more than `total`, and no gap state more than H.
-    Forward values begin at the index `start`, and go on at least as far as the backward ones.
+    `gap` is the state of a gap that crosses the line. H is preferred where both states of a cell qualify.
+    Requires that no path across the line has a value above `total`, and no gap state one above H.
+    `forward` begins at the index `start`, and ends where `backward` does or later. Returns None if there is
+    no such cell.
     """
     least = total - alpha
     for first, stop in _blocks(forward, backward, least, start):
-        h, in_gap = forward.cells(first - start, stop - start)
-        facing_h, facing_gap = backward.cells(first, stop)
-        # Sums of 32 bits may wrap, but not where a path passes: those that look right are made once more.
-        places = np.flatnonzero(h + facing_h >= least)
+        forward_h, forward_gap = forward.cells(first - start, stop - start)
+        backward_h, backward_gap = backward.cells(first, stop)
+        # These 32-bit sums may wrap around, but not where a path passes. Candidates are checked with 64 bits.
+        candidates = np.flatnonzero(forward_h + backward_h >= least)
         meetings = [
-            (place, -state, state, int(ahead[place]))
-            for state, ahead, behind in ((State.H, h, facing_h), (gap, in_gap, facing_gap))
-            for place in _last_meeting(places, ahead, behind, state, total, alpha)
+            (place, -state, state, int(before[place]))
+            for state, before, after in (
+                (State.H, forward_h, backward_h),
+                (gap, forward_gap, backward_gap),
+            )
+            for place in _last_meeting(candidates, before, after, state, total, alpha)
         ]
         if meetings:
             place, _, state, value = max(meetings)
@@ -163,28 +171,33 @@ def meet(
 
 
 def _last_meeting(
-    places: NDArray[np.int64], ahead: IntArray, behind: IntArray, state: State, total: int, alpha: int
+    candidates: NDArray[np.int64],
+    forward: IntArray,
+    backward: IntArray,
+    state: State,
+    total: int,
+    alpha: int,
 ) -> list[int]:
-    """The last of some places at which two halves of a path are worth `total` together, if there is one."""
-    before, after = ahead[places].astype(np.int64), behind[places].astype(np.int64)
+    """The last candidate at which both halves of a path add up to `total`, as a list of one or no index."""
+    before, after = forward[candidates].astype(np.int64), backward[candidates].astype(np.int64)
     meets = (join(before, after, state, alpha) == total) & reachable(before) & reachable(after)
-    last: list[int] = places[meets][-1:].tolist()
+    last: list[int] = candidates[meets][-1:].tolist()
     return last
 
 
 def _blocks(forward: Edge, backward: Boundary, least: int, start: int) -> Iterator[tuple[int, int]]:
-    """Blocks of a line, from its end, in which the two H may be worth `least` together.
+    """Spans of a line, the last one first, in which forward H plus backward H may reach `least`.
 
-    Of a packed line these are few: a path passes where both are high, and away from there both fall.
+    A packed line has few of them, since both values are high near a path and fall with the distance from it.
     """
     end = len(backward) + 1
     if not isinstance(forward, PackedEdge):
         yield from ((max(start, stop - _BLOCK), stop) for stop in range(end, start, -_BLOCK))
         return
-    begins, highest = forward.stretches()
-    begins += start
-    begins = begins[: np.searchsorted(begins, end)]
-    together = highest[: len(begins)] + np.maximum.reduceat(backward.h, begins)
-    stops = np.append(begins[1:], end)
-    for k in np.flatnonzero(together >= least)[::-1]:
-        yield int(begins[k]), int(stops[k])
+    firsts, highest = forward.stretches()
+    firsts += start
+    firsts = firsts[: np.searchsorted(firsts, end)]
+    upper_bounds = highest[: len(firsts)] + np.maximum.reduceat(backward.h, firsts)
+    stops = np.append(firsts[1:], end)
+    for k in np.flatnonzero(upper_bounds >= least)[::-1]:
+        yield int(firsts[k]), int(stops[k])

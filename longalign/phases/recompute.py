@@ -1,8 +1,8 @@
-"""Phase 3: the path between waypoints, all segments independent of one another.
+"""Phase 3: compute the path between waypoints. The segments are independent of one another.
 
-Segments that are too large to be traced are cut in two, all of them at once, until none is left; then all are
-traced at once. A cut halves the cells of a segment, so few rounds do, and they cost about as much as two
-sweeps of the segments.
+Each round cuts all segments in two that are too large to be traced. When none is left, one call traces all
+segments. A cut halves the number of cells of a segment, so the number of rounds is logarithmic in that
+number, and all rounds together cost about as much as two sweeps of the segments.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from longalign.phases.problem import Problem, Segment
 from longalign.store import Piece
 from longalign.system.gc_pause import collector_at_rest
 
-#: Segments in a group, at most, and bytes that they would take in one call; a group is what one step of phase
-#: 3 computes and stores.
+#: The largest number of segments in a group, and the most host bytes that sweeping them may take. One
+#: step of phase 3 computes and stores one group.
 GROUP_SEGMENTS, GROUP_BYTES = 256, 1 << 30
 
 
 def segments_of(path: Sequence[Waypoint]) -> list[Segment]:
-    """The segments between waypoints given from the end backwards, in the order of the sequences."""
+    """The segments between `path`, waypoints from the end backwards, in the order of the sequences."""
     forward = list(path)[::-1]
     return [Segment(entry, exit_) for entry, exit_ in pairwise(forward)]
 
 
 def groups_of(segments: Sequence[Segment]) -> list[list[Segment]]:
-    """Consecutive segments whose piece is computed and stored in one step.
+    """Groups of consecutive segments. The piece of a group is computed and stored in one step.
 
-    Depends on the segments alone, so a resumed run finds the same groups.
+    The groups depend on the segments alone, so a resumed run forms the same groups.
     """
     return meeting.calls_of(segments, GROUP_BYTES, GROUP_SEGMENTS)
 
 
 def spans(piece: Piece, segments: Sequence[Segment]) -> bool:
-    """Whether a piece has as many query and target letters as consecutive segments."""
+    """Whether a piece covers exactly as many query and target letters as consecutive segments do."""
     letters = (
         int(piece.lengths[uses_query(piece.ops)].sum()),
         int(piece.lengths[uses_target(piece.ops)].sum()),
@@ -58,7 +58,7 @@ def recompute(
 ) -> Piece:
     """The alignment of consecutive segments as one piece."""
     pieces = list(segments)
-    with collector_at_rest():  # some ten objects for each of thousands of rectangles, and no cycles
+    with collector_at_rest():  # thousands of rectangles have about ten objects each, none in a cycle
         while any(_is_large(segment, backend) for segment in pieces):
             pieces = _cut_large(problem, pieces, backend, progress)
         return merge(_trace(problem, pieces, backend, progress))
@@ -71,6 +71,7 @@ def _is_large(segment: Segment, backend: Backend) -> bool:
 def _cut_large(
     problem: Problem, segments: Sequence[Segment], backend: Backend, progress: Progress
 ) -> list[Segment]:
+    """The segments in their order, each large one replaced by its two halves."""
     large = [segment for segment in segments if _is_large(segment, backend)]
     halves = {
         segment: segment.cut(middle)
@@ -83,6 +84,7 @@ def _cut_large(
 def _trace(
     problem: Problem, segments: Sequence[Segment], backend: Backend, progress: Progress
 ) -> list[Piece]:
+    """The path through each segment. A segment without cells is a single gap and needs no back end."""
     jobs = [segment.trace_job(problem) for segment in segments if segment.cells > 0]
     paths = iter(backend.trace(jobs, progress))
     return [Piece(*next(paths)) if segment.cells > 0 else _gap(segment) for segment in segments]
@@ -94,7 +96,7 @@ def _gap(segment: Segment) -> Piece:
 
 
 def merge(pieces: Sequence[Piece]) -> Piece:
-    """Pieces end to end as one; runs of one operation that meet become one run."""
+    """Concatenate pieces. Adjacent runs of the same operation become one run."""
     ops = [piece.ops for piece in pieces] or [np.empty(0, np.uint8)]
     lengths = [piece.lengths for piece in pieces] or [np.empty(0, np.int64)]
     return Piece(*merge_runs(np.concatenate(ops), np.concatenate(lengths)))

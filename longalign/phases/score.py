@@ -1,6 +1,6 @@
-"""Phase 1: sweep the whole matrix, keep the lattice in the store, find the end cell.
+"""Phase 1: sweep the whole matrix, store the lattice, and find the end cell.
 
-What the last tile leaves may still be on its way to the disk when phase 2 begins.
+The store may still be writing the last tile to disk when phase 2 begins.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from longalign.phases.tile_step import Engine, run_tiles
 
 
 def score(lattice: StoreLattice, engine: Engine, emit: Emit) -> Waypoint:
-    """Sweep every tile that the store lacks; returns the end of the best alignment.
+    """Sweep every tile that the store lacks, and return the end cell of the best alignment with its value.
 
-    In local mode the end is the best cell by `BestCell.rank`, with value 0 if nothing aligns; in global
-    mode it is the lower right corner.
+    If the mode lets alignments end anywhere, that is the best cell by `BestCell.rank`, with value 0 if
+    nothing aligns. Otherwise it is the lower right corner of the matrix.
     """
     with closing(run_tiles(lattice, engine)) as events:
         for event in events:

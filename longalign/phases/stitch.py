@@ -1,12 +1,14 @@
-"""Phase 2, lazy: from the end cell back, find the state in which the path enters each chunk on its way.
+"""Phase 2, lazy: from the end cell back, find the cell and state in which the path enters each of its chunks.
 
-A chunk is swept in reverse from its known exit; where a stored edge holds forward + backward = value of
-the exit, an optimal path enters. The choice by chunks is that of Li, Ranka and Sahni's ChunkedAlignment.
+A chunk is swept in reverse from the known exit of the path. An optimal path enters at a cell of a stored
+edge where the forward value plus the backward value equals the value of the exit. Finding the path chunk by
+chunk is the method of ChunkedAlignment by Li, Ranka and Sahni.
 
-One chunk after the other leaves most of a GPU idle. So the search begins not only at the end cell, but at
-guesses too, where the path may well cross rows of the lattice: all of them go back at once, a chunk in each
-round. What precedes a waypoint depends on that waypoint alone, so whatever was found behind a guess holds if
-the path comes there, and the path is the same as without guesses.
+Sweeping one chunk at a time leaves most of a GPU idle. The search therefore starts not only at the end cell
+but also at guesses, cells where the path is likely to cross rows of the lattice. Each round sweeps one chunk
+for the path and one for each guess, in one call. The predecessor of a waypoint depends on that waypoint
+alone. What was found from a guess is therefore valid if the path reaches the guess, and guesses never change
+the path.
 """
 
 from __future__ import annotations
@@ -22,7 +24,7 @@ from longalign.phases.lattice import Chunk, StoreLattice
 from longalign.phases.problem import Problem
 from longalign.system.threads import calls_in_background, in_threads
 
-#: Threads that read edges while chunks are swept. More read no faster, but keep the sweep from beginning.
+#: Threads that read edges while chunks are swept. More threads read no faster, but delay the sweep's start.
 _READERS = 4
 
 
@@ -35,13 +37,13 @@ def stitch(
 ) -> list[Waypoint]:
     """Extend `found`, waypoints from the end cell backwards, to the start of the path.
 
-    Returns the waypoints from the end cell to the start; calls `report` with those found so far after each
-    round. Consecutive waypoints lie in one chunk, or on one edge of the matrix, where the path is a single
-    gap.
+    Returns the waypoints from the end cell to the start, and calls `report` with those found so far after
+    each round. Consecutive waypoints lie in one chunk, or on one edge of the matrix, where the path is a
+    single gap.
 
-    Among equally good paths it takes, in each chunk: a start inside (the nearest to the exit), else an
+    Among equally good paths it chooses, in each chunk: a start inside (the nearest to the exit), else an
     entry through the top edge (rightmost first, H before E), else through the left edge (lowest first,
-    H before F). So the path among equals depends on where the chunks lie.
+    H before F). The choice therefore depends on where the chunks lie.
     """
     problem, path = lattice.problem, list(found)
     guesses = _guesses(lattice, path[-1], backend)
@@ -59,7 +61,10 @@ def stitch(
 
 
 def _guesses(lattice: StoreLattice, end: Waypoint, backend: Backend) -> list[Waypoint]:
-    """Where the path may cross the rows of the lattice, the one nearest to its end last."""
+    """The likeliest crossing of each lattice row above the end cell, the one nearest to the end last.
+
+    There are none if a single chunk is large enough to keep the device busy.
+    """
     if max(lattice.grid.chunk_shape) >= backend.saturating_side:
         return []
     return in_threads(lambda i: lattice.peak(i, end.j), [i for i in lattice.grid.row_cuts if 0 < i < end.i])
@@ -73,10 +78,11 @@ def _front(
     known: Collection[Waypoint],
     room: int,
 ) -> list[Waypoint]:
-    """The waypoints to go back from in the next round: the tip of the path, what others have reached, and as
-    many guesses, taken from the end of their list, as there is room for.
+    """The waypoints whose predecessors the next round finds.
 
-    Left out are those that the path can no longer come to, and those from which the way is known.
+    These are the tip of the path, the waypoints `reached` from earlier guesses, and new guesses, taken from
+    the end of their list until there are `room` waypoints. Left out are waypoints that the path can no longer
+    reach, and those whose predecessor is `known`.
     """
     front = {tip: None}
 
@@ -94,21 +100,21 @@ def _front(
 def _go_back(
     lattice: StoreLattice, points: Sequence[Waypoint], backend: Backend, progress: Progress
 ) -> list[Waypoint]:
-    """The waypoint before each of some others, by one call of the back end."""
+    """The waypoint before each of `points`, by one call of the back end."""
     problem = lattice.problem
     inside = [point for point in points if point.i > 0 and point.j > 0]
     corners = [lattice.corner(point.i, point.j) for point in inside]
-    # It takes as long to read the edges of many chunks from a disk as a GPU needs to sweep them.
+    # Reading the edges of many chunks from a disk takes as long as sweeping them on a GPU, so both overlap.
     with calls_in_background(lambda point: lattice.chunk(point.i, point.j), inside, most=_READERS) as chunks:
         halves = [*map(partial(_from_exit, problem), corners, inside)]
         swept = backend.sweep([half.job for half in halves], progress)
         entries = [*map(partial(_entry, problem), chunks(), inside, halves, swept)]
-    before = dict(zip(inside, entries, strict=True))
-    return [before.get(point, problem.corner) for point in points]
+    preceding = dict(zip(inside, entries, strict=True))
+    return [preceding.get(point, problem.corner) for point in points]
 
 
 def _from_exit(problem: Problem, corner: tuple[int, int], exit_: Waypoint) -> meeting.Half:
-    """The chunk with this upper left corner from its exit backwards."""
+    """The backward sweep from `exit_` over the chunk with this upper left corner."""
     i0, j0 = corner
     return meeting.backward_half(
         *problem.letters_backwards(i0, exit_.i, j0, exit_.j),
@@ -123,6 +129,7 @@ def _from_exit(problem: Problem, corner: tuple[int, int], exit_: Waypoint) -> me
 def _entry(
     problem: Problem, chunk: Chunk, exit_: Waypoint, half: meeting.Half, swept: SweepResult
 ) -> Waypoint:
+    """Where an optimal path to `exit_` starts in the chunk or enters it, given the chunk's backward sweep."""
     best, alpha = swept.best.shifted(*half.skipped), problem.scoring.gap_open
     if problem.has_floor and best.score == exit_.value:
         return Waypoint(exit_.i - best.i, exit_.j - best.j, State.H, 0)

@@ -1,4 +1,8 @@
-"""The start states of a tile: once it is swept, all edges of its chunks are known, and each is on its own."""
+"""The start states of a tile.
+
+Once the tile is swept, the edges of all its chunks are known. The start states of each chunk can then be
+computed independently of the other chunks.
+"""
 
 from __future__ import annotations
 
@@ -13,46 +17,54 @@ from longalign.model.boundary import StartLine, start_code
 def tile_starts(
     job: SweepJob, result: SweepResult, backend: Backend, progress: Progress
 ) -> tuple[list[StartLine], list[StartLine]]:
-    """Start states along the rows and the columns of a swept tile's lattice, counted from the tile's corner.
+    """The start states along the lattice rows and the lattice columns of a swept tile.
 
-    `job.rows` and `job.cols` are the lattice, with or without the tile's bottom and right edge. A path to a
-    cell of it starts where it enters the chunk that computes the cell.
+    The start state of a cell is where its optimal path enters the chunk that computes the cell. Coordinates
+    count from the tile's upper left corner. `job.rows` and `job.cols` are the lattice, with or without the
+    tile's bottom and right edge.
     """
-    across, down = _spans(job.cols, len(job.target)), _spans(job.rows, len(job.query))
+    row_spans, col_spans = _spans(job.rows, len(job.query)), _spans(job.cols, len(job.target))
     tops, lefts = (job.top, *result.rows), (job.left, *result.cols)
-    rows_of, cols_of = range(len(job.rows)), range(len(job.cols))  # spans that end at a line of the lattice
-    places = list(product(range(len(down)), range(len(across))))
+    places = list(product(range(len(row_spans)), range(len(col_spans))))
     chunks = [
         Rectangle(
-            job.query[slice(*down[row])],
-            job.target[slice(*across[col])],
+            job.query[slice(*row_spans[row])],
+            job.target[slice(*col_spans[col])],
             job.scoring,
-            tops[row].part(*across[col]),
-            lefts[col].part(*down[row]),
+            tops[row].part(*col_spans[col]),
+            lefts[col].part(*row_spans[row]),
             job.local,
         )
         for row, col in places
     ]
-    found = dict(zip(places, backend.starts(chunks, progress), strict=True))
+    starts = dict(zip(places, backend.starts(chunks, progress), strict=True))
 
-    def shifted(row: int, col: int, line: StartLine) -> StartLine:
-        return _shifted(line, down[row][0], across[col][0])
+    def in_tile(row: int, col: int, line: StartLine) -> StartLine:
+        return _shifted(line, row_spans[row][0], col_spans[col][0])
 
-    rows = [_joined([shifted(r, c, found[r, c].bottom) for c in range(len(across))]) for r in rows_of]
-    cols = [_joined([shifted(r, c, found[r, c].right) for r in range(len(down))]) for c in cols_of]
+    # The last span ends at no lattice line where the lattice lacks the tile's bottom or right edge.
+    rows = [
+        _joined([in_tile(row, col, starts[row, col].bottom) for col in range(len(col_spans))])
+        for row in range(len(job.rows))
+    ]
+    cols = [
+        _joined([in_tile(row, col, starts[row, col].right) for row in range(len(row_spans))])
+        for col in range(len(job.cols))
+    ]
     return rows, cols
 
 
 def _spans(lines: tuple[int, ...], length: int) -> list[tuple[int, int]]:
-    """What lies between lines, and after the last one."""
+    """The half-open spans into which lattice lines cut `length` letters."""
     return list(pairwise((0, *lines) if lines and lines[-1] == length else (0, *lines, length)))
 
 
 def _shifted(line: StartLine, i0: int, j0: int) -> StartLine:
-    """The same start states from a corner so many rows up and columns to the left."""
-    by = start_code(i0, j0, 0)
-    return StartLine(line.h + by, line.gap + by)
+    """Start states of a chunk with its corner at (i0, j0) of a tile, as coordinates in the tile."""
+    shift = start_code(i0, j0, 0)
+    return StartLine(line.h + shift, line.gap + shift)
 
 
 def _joined(lines: list[StartLine]) -> StartLine:
+    """The lines of adjacent chunks as one line."""
     return StartLine(np.concatenate([line.h for line in lines]), np.concatenate([line.gap for line in lines]))

@@ -1,7 +1,7 @@
-"""Phase 1's tile step, and the loop that runs such steps in dependency order on any executor.
+"""Phase 1's tile step, and the loop that runs such steps in dependency order on any engine.
 
-A step reads two stored boundaries, sweeps, and stores what it found. It is idempotent, so resuming a
-run, repeating a tile whose file is damaged and handing tiles to other machines are one mechanism.
+A step reads two stored boundaries, sweeps the tile, and stores the result. It is idempotent. Resuming a run,
+repeating a tile whose file is damaged, and sending tiles to other machines are therefore one mechanism.
 """
 
 from __future__ import annotations
@@ -28,37 +28,36 @@ _POLL_SECONDS = 0.1
 
 
 class Engine(Protocol):
-    """Runs tile steps: here, in other processes, or on other machines."""
+    """Runs tile steps in this process, in other processes, or on other machines."""
 
     @property
     def capacity(self) -> int:
-        """How many steps may be in hand at once, as far as is known now."""
+        """How many steps may be submitted and unfinished at once. It may change during a run."""
         ...
 
     def submit(self, tile: Tile) -> Future[TileFinished]:
-        """Start the step of a tile whose neighbours are done.
+        """Start the step of a tile whose upper and left neighbours are done.
 
-        An engine that loses the worker of a step cancels its future: the tile is to be submitted again.
+        An engine that loses the worker of a step cancels its future. The caller then submits the tile again.
         """
         ...
 
     def progress(self) -> int:
-        """Cells finished since this was last asked."""
+        """Cells swept since the last call of this method."""
         ...
 
     def cancel(self) -> None:
-        """Ask the steps in hand to stop soon; their tiles are simply not stored."""
+        """Ask the unfinished steps to stop soon. Their tiles are not stored."""
         ...
 
 
 def sweep_tile(
     lattice: StoreLattice, backend: Backend, tile: Tile, progress: Progress = no_progress
 ) -> TileFinished:
-    """The tile step: sweep a tile between its stored upper and left edge, and store its lattice, with start
-    states where it is eager.
+    """The tile step: sweep a tile from its stored upper and left edges, and store its lattice and best cell.
 
-    Raises DamagedTile if a neighbour cannot be read, StoreError if the result cannot be written, or that of a
-    tile before.
+    An eager lattice also gets the start states. Raises DamagedTile if a neighbour cannot be read, and
+    StoreError if this result, or that of an earlier tile, cannot be written.
     """
     started = perf_counter()
     problem = lattice.problem
@@ -84,8 +83,10 @@ def sweep_tile(
 
 
 def _swept(job: SweepJob, backend: Backend, progress: Progress, file: TileWriter | None) -> TileRecord:
-    """A tile's record, its lines packed while they come, and written if there is a file for them; `best`
-    counts from the tile's corner."""
+    """A tile's record, whose `best` counts from the tile's corner.
+
+    The lines are packed while the sweep produces them, and written to `file`, if there is one.
+    """
     packer = partial(Packer, width=job.scoring.difference_bytes, deflates=file is not None)
     rows = packer(job.rows, job.left.h_at(job.rows), len(job.target))
     cols = packer(job.cols, job.top.h_at(job.cols), len(job.query))
@@ -98,7 +99,7 @@ def _swept(job: SweepJob, backend: Backend, progress: Progress, file: TileWriter
 
 
 def _swept_with_starts(job: SweepJob, backend: Backend, progress: Progress, deflates: bool) -> TileRecord:
-    """The same with start states. They take most of the time, and so they are what progress counts."""
+    """The same with start states. They take most of the time, so `progress` counts their cells alone."""
     [result] = backend.sweep([job], lambda _: progress(0))
     rows, cols = tile_starts(job, result, backend, progress)
     record = TileRecord(
@@ -114,8 +115,8 @@ def _swept_with_starts(job: SweepJob, backend: Backend, progress: Progress, defl
 def run_tiles(lattice: StoreLattice, engine: Engine) -> Generator[Event, None, None]:
     """Run the steps of all tiles that the store lacks; yields TileFinished and Advanced.
 
-    If a step fails, or the caller stops, the steps in hand are cancelled and waited for; tiles that
-    were finished stay in the store.
+    If a step fails, or the caller closes the generator, the unfinished steps are cancelled and waited for.
+    Finished tiles stay in the store.
     """
     grid = lattice.grid
     done = [(tile.row, tile.col) for tile in grid.tiles() if lattice.store.has_tile(tile)]

@@ -1,7 +1,7 @@
-"""Phase 2, eager: from the end cell back, by what phase 1 has stored.
+"""Phase 2, eager: follow the path from the end cell back by the start states that phase 1 has stored.
 
-Only the chunk in which the path ends, where it ends inside, is swept for where the path enters it; its part
-below and to the right of the end is left out.
+A path may end inside a chunk, where no start state is stored. Only then is that chunk swept, from its upper
+left corner to the end cell, to find where the path enters it.
 """
 
 from __future__ import annotations
@@ -23,16 +23,17 @@ def walk(
 ) -> list[Waypoint]:
     """Extend `found`, waypoints from the end cell backwards, to the start of the path, as `stitch` does.
 
-    Among equally good paths it is the one by `recurrence.direction`, wherever the chunks lie.
+    Among equally good paths, `recurrence.direction` decides, and where the chunks lie makes no difference.
     """
     path = list(found)
     while not lattice.problem.is_start(path[-1]):
-        path.append(_before(lattice, path[-1], backend, progress))
+        path.append(_preceding(lattice, path[-1], backend, progress))
         report(path)
     return path
 
 
-def _before(lattice: StoreLattice, point: Waypoint, backend: Backend, progress: Progress) -> Waypoint:
+def _preceding(lattice: StoreLattice, point: Waypoint, backend: Backend, progress: Progress) -> Waypoint:
+    """The waypoint where the path to `point` enters the chunk that computes it."""
     if point.i == 0 or point.j == 0:
         return lattice.problem.corner
     start = lattice.start(point) or _start_within(lattice, point, backend, progress)
@@ -42,7 +43,7 @@ def _before(lattice: StoreLattice, point: Waypoint, backend: Backend, progress: 
 def _start_within(
     lattice: StoreLattice, point: Waypoint, backend: Backend, progress: Progress
 ) -> tuple[int, int, State]:
-    """Where the path to a cell inside a chunk, in H as every end of a path is, enters the chunk."""
+    """Where the path to an end cell inside a chunk enters the chunk. A path ends in H, never in a gap."""
     if point.state != State.H:
         raise InternalError(f"a path ends in cell ({point.i}, {point.j}) in a gap")
     problem, chunk = lattice.problem, lattice.chunk(point.i, point.j)

@@ -1,4 +1,4 @@
-"""Which tiles may run: a tile needs its upper and its left neighbour. Geometry only."""
+"""Which tiles may run. A tile needs its upper and its left neighbour, and nothing else is considered here."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from heapq import heappop, heappush
 
 
 class Wavefront:
-    """Tiles of a grid in dependency order, those nearest the upper left corner first.
+    """The tiles of a grid in dependency order, those nearest the upper left corner first.
 
-    `done` are tiles that need not run; a tile whose neighbours are missing is simply not ready yet, so
-    any set of finished tiles is a valid start, whatever holes a crash or a damaged file left in it.
+    The tiles in `done` need not run. Any set of finished tiles is a valid start, even one with the holes that
+    a crash or a damaged file leaves: a tile becomes ready only when its neighbours are done.
     """
 
     def __init__(self, shape: tuple[int, int], done: Iterable[tuple[int, int]] = ()) -> None:
@@ -28,7 +28,7 @@ class Wavefront:
         return len(self._done) == self._rows * self._cols
 
     def take(self) -> tuple[int, int] | None:
-        """A tile that may run now, or None until another one is done."""
+        """Remove and return a tile that may run now; None if no tile is ready until another one is done."""
         if not self._ready:
             return None
         _, row, col = heappop(self._ready)
@@ -41,7 +41,7 @@ class Wavefront:
         self._offer(row, col + 1)
 
     def give_back(self, row: int, col: int) -> None:
-        """Return a tile that was taken and is not done: it may run again."""
+        """Make a tile ready again that was taken but not completed."""
         heappush(self._ready, (row + col, row, col))
 
     def _offer(self, row: int, col: int) -> None:
