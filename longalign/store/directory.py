@@ -101,6 +101,8 @@ class DirectoryStore:
             path.mkdir(parents=True, exist_ok=True)
             refuse_foreign(path)
             store = cls(path, manifest, Lock(path))
+        except FileExistsError as error:
+            raise StoreError(f"{path}: a file, not a directory: it cannot hold a store") from error
         except OSError as error:
             raise StoreError(f"{path}: {error.strerror or error}") from error
         with store._closed_on_failure():

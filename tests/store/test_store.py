@@ -453,7 +453,7 @@ def test_a_directory_with_something_else_in_it_is_refused_and_left_alone(tmp_pat
 
 def test_a_file_cannot_be_a_store(tmp_path):
     (tmp_path / "s").write_text("")
-    with pytest.raises(StoreError, match="File exists"):
+    with pytest.raises(StoreError, match="a file, not a directory: it cannot hold a store"):
         new_store(tmp_path / "s")
     with pytest.raises(StoreError, match="not a store"):
         DirectoryStore.open(tmp_path / "s")
