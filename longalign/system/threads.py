@@ -55,7 +55,7 @@ class _Call:
 
 
 class WorkerThreads(Executor):
-    """An executor of at most `most` threads that makes do with the threads the system grants.
+    """An executor of at most `most` threads, or fewer if the system refuses more.
 
     `ThreadPoolExecutor.submit` queues a call before it starts a thread for it. If that start fails it raises,
     but a thread that is already there still makes the call, so a caller who falls back makes it twice. Here a

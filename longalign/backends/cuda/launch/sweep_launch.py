@@ -57,9 +57,8 @@ def run(
         with cuda.defer_cleanup():  # freeing device memory would wait for the kernel
             return _watch(buffers, workspace, download, progress)
     except BaseException:
-        workspace.started.wait(
-            workspace.talk
-        )  # the upload that clears `stop` could otherwise overwrite the 1
+        # Without this wait, the upload that clears `stop` could overwrite the 1.
+        workspace.started.wait(workspace.talk)
         buffers.stop.copy_to_device(workspace.yes, stream=workspace.talk)
         stream.synchronize()
         raise
