@@ -151,7 +151,7 @@ _CUDA_DEVICE = (
     ),
     Fault(
         "CUDA: rows published a batch too early",
-        f"{_CUDA}/kernels/sweep.py",
+        f"{_CUDA}/device/publish.py",
         "np.int32(start - begin), lane)",
         "np.int32(start - begin + block_rows), lane)",
         (f"{_SIMULATED}::test_rows_are_published_after_their_edges_are_stored",),

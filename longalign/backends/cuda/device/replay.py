@@ -21,16 +21,18 @@ What is repeated writes the same values to the same places once more, or none.
 # Device functions have the types that numba infers.
 from __future__ import annotations
 
+from collections import namedtuple
 from typing import Any
 
 import numpy as np
 
 from longalign.backends.cuda.config import LANES, KernelConfig
-from longalign.backends.cuda.device.best_cell import Best
+from longalign.backends.cuda.device import work_tables
+from longalign.backends.cuda.device.best_cell import Best, best_of_warp, no_best
 from longalign.backends.cuda.device.number_formats import ARITHMETIC
-from longalign.backends.cuda.device.ptx import load_shared, store_shared
+from longalign.backends.cuda.device.ptx import load_relaxed, load_shared, store_shared
 from longalign.backends.cuda.device.strip_state import make_state_store
-from longalign.backends.cuda.device.sync import ALL_LANES
+from longalign.backends.cuda.device.sync import ALL_LANES, load_for_all
 from longalign.backends.cuda.numba_api import cuda
 
 #: Batches that watch all rows after one that has come near what is known.
@@ -45,6 +47,12 @@ NO_BLOCK = np.int32(-1)
 
 #: What a strip is to repeat before it goes on.
 REPLAY_NOTHING, REPLAY_NEWEST, REPLAY_CANDIDATE, REPLAY_BOTH = map(np.int32, range(4))
+
+#: The state of a strip's search for its best cell: the best cell so far; which of the two snapshot buffers is
+#: free; the first row of the candidate block, or NO_BLOCK; what is to be replayed; by how much the candidate
+#: may be higher than its score says; the row from which blocks may again watch every second row only; and the
+#: highest score that any strip of the rectangle has reported.
+BestSearch = namedtuple("BestSearch", "best buffer candidate to_replay slack watch_until best_elsewhere")
 
 
 def make_replay(config: KernelConfig) -> tuple[Any, Any, Any, Any]:
@@ -131,5 +139,76 @@ def is_high(score, costs):
 
 @cuda.jit(device=True)
 def best_in_block(score, start, first_of_strip, block_rows, strip_width):
-    """A best cell of which only the batch is known."""
+    """A best cell of which only the row block is known."""
     return Best(score, np.int32(start + block_rows + 1), np.int32(first_of_strip + strip_width + 1))
+
+
+def make_begin_search(config: KernelConfig) -> Any:
+    """A device function for the search at the beginning of a strip."""
+    track_best = config.track_best
+
+    @cuda.jit(device=True)
+    def begin_search(best_scores, job):
+        zero = np.int32(0)
+        best_elsewhere = load_relaxed(best_scores, job) if track_best else zero
+        return BestSearch(no_best(), zero, NO_BLOCK, REPLAY_NOTHING, zero, zero, best_elsewhere)
+
+    return begin_search
+
+
+@cuda.jit(device=True)
+def with_best_elsewhere(search, score):
+    """The search, given the highest score that any strip of the rectangle has reported."""
+    return BestSearch(
+        search.best, search.buffer, search.candidate, search.to_replay, search.slack, search.watch_until,
+        score,
+    )  # fmt: skip
+
+
+@cuda.jit(device=True)
+def after_replay(search, best):
+    """The search after a replay, in which lanes have found `best`."""
+    to_replay = REPLAY_NEWEST if search.to_replay == REPLAY_BOTH else REPLAY_NOTHING
+    return BestSearch(
+        best_of_warp(best), search.buffer, NO_BLOCK, to_replay, np.int32(0), search.watch_until,
+        search.best_elsewhere,
+    )  # fmt: skip
+
+
+def make_after_high_block(config: KernelConfig) -> Any:
+    """A device function for the search after a row block that has exceeded its threshold.
+
+    If the block is higher than all before it, it becomes the candidate; otherwise it is to be replayed.
+    """
+    block_rows, strip_width = config.block_rows, config.strip_width
+
+    @cuda.jit(device=True)
+    def after_high_block(search, score, slack_of_block, start, strips, strip, best_scores, job, lane):
+        best, buffer, candidate = search.best, search.buffer, search.candidate
+        to_replay, slack = search.to_replay, search.slack
+        watch_until = np.int32(start + block_rows + WATCHED_BLOCKS * block_rows)
+        if score > best.score + slack:
+            first_of_strip = strips[strip, work_tables.FIRST_COLUMN]
+            best = best_in_block(score, start, first_of_strip, block_rows, strip_width)
+            candidate, buffer, slack = start, np.int32(1 - buffer), slack_of_block
+            if lane == 0:
+                cuda.atomic.max(best_scores, job, score)
+        else:
+            to_replay = REPLAY_BOTH if candidate != NO_BLOCK else REPLAY_NEWEST
+        return BestSearch(best, buffer, candidate, to_replay, slack, watch_until, search.best_elsewhere)
+
+    return after_high_block
+
+
+@cuda.jit(device=True)
+def after_strip(search, best_scores, job):
+    """The search at the end of a strip that has a candidate, which is replayed unless it has been beaten."""
+    best, to_replay = search.best, search.to_replay
+    if best.score + search.slack >= load_for_all(best_scores, job):
+        to_replay = REPLAY_CANDIDATE
+    else:
+        best = no_best()
+    return BestSearch(
+        best, search.buffer, search.candidate, to_replay, search.slack, search.watch_until,
+        search.best_elsewhere,
+    )  # fmt: skip

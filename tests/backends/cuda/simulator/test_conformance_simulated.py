@@ -14,7 +14,8 @@ from longalign.backends.base import SweepJob
 from longalign.backends.cuda import backend
 from longalign.backends.cuda.backend import CudaBackend
 from longalign.backends.cuda.config import LANES, KernelConfig
-from longalign.backends.cuda.device import replay, strip_edges
+from longalign.backends.cuda.device import publish as publish_module
+from longalign.backends.cuda.device import replay, strip_edges, sweep_block
 from longalign.backends.cuda.device.block_kinds import STORES_ROW
 from longalign.backends.cuda.kernels import sweep as sweep_kernel
 from longalign.backends.cuda.launch import sweep_launch
@@ -171,13 +172,13 @@ def test_gaps_from_nothing_at_the_end_of_parts():
 
 
 def test_rows_above_the_rectangle_are_not_looked_at(monkeypatch: pytest.MonkeyPatch):
-    looks, best_of_warp = [], sweep_kernel.best_of_warp
+    looks, best_of_warp = [], replay.best_of_warp
 
     def look(best):
         looks.append(best)
         return best_of_warp(best)
 
-    monkeypatch.setattr(sweep_kernel, "best_of_warp", look)
+    monkeypatch.setattr(replay, "best_of_warp", look)
     job = whole_matrix(np.full(40, QUERY_N, np.uint8), np.full(20, TARGET_N, np.uint8), Scoring(), True)
     check_packed([replace(job, rows=(), cols=())])
     assert not looks
@@ -225,7 +226,7 @@ def test_rows_are_published_after_their_edges_are_stored(
     """Strips are swept one after the other here, so a count that comes too early would do no harm."""
     block_rows, indices = 16, []
     batches = SimpleNamespace(stored=0, published=0, before=0)
-    make_store_edge, publish_rows = sweep_kernel.make_store_edge, sweep_kernel.publish_rows
+    make_store_edge, publish_rows = sweep_kernel.make_store_edge, publish_module.publish_rows
 
     def make(config):
         store_edge = make_store_edge(config)
@@ -246,8 +247,8 @@ def test_rows_are_published_after_their_edges_are_stored(
         publish_rows(flags, index, rows, lane)
 
     monkeypatch.setattr(sweep_kernel, "make_store_edge", make)
-    monkeypatch.setattr(sweep_kernel, "publish_rows", publish)
-    monkeypatch.setattr(sweep_kernel, "REPORT_EVERY", 1)
+    monkeypatch.setattr(publish_module, "publish_rows", publish)
+    monkeypatch.setattr(publish_module, "REPORT_EVERY", 1)
     monkeypatch.setattr(sweep_kernel, "REST_EVERY", 1)
     backend._kernel.cache_clear()
     rng = np.random.default_rng(8)
@@ -288,8 +289,8 @@ def test_batches_that_only_meet_a_wanted_row(
 
         return counted
 
-    make_sweep_storing_block = sweep_kernel.make_sweep_storing_block
-    monkeypatch.setattr(sweep_kernel, "make_sweep_storing_block", make)
+    make_sweep_storing_block = sweep_block.make_sweep_storing_block
+    monkeypatch.setattr(sweep_block, "make_sweep_storing_block", make)
     backend._kernel.cache_clear()
     rng = np.random.default_rng(6)
     query = rng.integers(0, 4, 100, np.uint8)
@@ -318,7 +319,7 @@ def test_best_cells_where_every_second_row_is_watched(
 ):
     """Many cells have almost the highest score; it is in a row that nobody watches, or in a batch before."""
     monkeypatch.setattr(replay, "_HIGH", 0)
-    monkeypatch.setattr(sweep_kernel, "WATCHED_BLOCKS", np.int32(0))
+    monkeypatch.setattr(replay, "WATCHED_BLOCKS", np.int32(0))
     rng = np.random.default_rng(seed)
     query, target = rng.integers(0, 2, 121, np.uint8), rng.integers(0, 2, 18, np.uint8)
     scoring = [Scoring(1, -1, 0, 1), Scoring(2, -3, 1, 1), Scoring(3, -2, 1, 1)][seed % 3]
@@ -340,7 +341,7 @@ def test_progress_counts_every_cell_once(overrides: dict[str, int], monkeypatch:
     launch_run = sweep_launch.run
     monkeypatch.setattr(sweep_launch, "run", run)
     monkeypatch.setattr(sweep_kernel, "REST_EVERY", 1)
-    monkeypatch.setattr(sweep_kernel, "REPORT_EVERY", 2)
+    monkeypatch.setattr(publish_module, "REPORT_EVERY", 2)
     rng = np.random.default_rng(3)
     work = [
         replace(
