@@ -48,7 +48,7 @@ def resources(
     store_budget: int | None = None,
     cluster: str | PathLike[str] | None = None,
 ) -> Resources:
-    """What a run may use; by default a CUDA device if there is one, all processors, and most free memory.
+    """What a run may use; by default a CUDA device if there is one, all processors, most free memory.
 
     Raises BackendError if the back end or, for a cluster, Dask is not available; UsageError for an unknown
     back end, or for an invalid number of threads or bytes or an invalid device number.
@@ -65,14 +65,14 @@ def resources(
     return Resources(backends, memory, store_budget, connect_cluster)
 
 
-def _whole_number(name: str, value: object, least: int = 0) -> int:
-    """`value` as an int. Raises UsageError unless it is a whole number of any type, and at least `least`."""
+def _whole_number(name: str, value: object, minimum: int = 0) -> int:
+    """`value` as an int. Raises UsageError unless it is a whole number, of any type, >= `minimum`."""
     try:
         number = as_whole(value)
     except TypeError:
         raise UsageError(f"{name} must be a whole number, not {value!r}") from None
-    if number < least:
-        raise UsageError(f"{name} must be at least {least}, not {number}")
+    if number < minimum:
+        raise UsageError(f"{name} must be at least {minimum}, not {number}")
     return number
 
 

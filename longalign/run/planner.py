@@ -62,7 +62,7 @@ _MIN_TILE_SIDE, _MIN_TILE_CELLS = 1024, 1 << 30
 _BEYOND_ANY_MEMORY = 1 << 50
 
 #: A tile that is more than this many times as wide as it is high is halved in width, any other in height.
-#: Each tile in a row of tiles has to fill its pipeline of strips anew, so wide tiles cost less.
+#: Each tile in a row of tiles has to fill its pipeline of strips again, so wide tiles cost less.
 _MAX_ASPECT = 8
 
 #: The part of a disk's free space that a plan may fill with boundaries.

@@ -133,7 +133,7 @@ def test_tiles_are_few_where_there_is_no_room_for_the_edges_of_many(tmp_path, co
 
     def tiles(room):
         budget = room if command == "align" else None
-        monkeypatch.setattr("longalign.run.planner._room", lambda *_: room)
+        monkeypatch.setattr("longalign.run.planner._lattice_room", lambda *_: room)
         return plan(Request(10**6, 10**6, command, tmp_path, workers), resources(None, budget=budget)).shape
 
     assert tiles(all_of_them) == (10, 10)

@@ -163,9 +163,7 @@ class DaskEngine(SharedStoreEngine):
         if not self._workers:
             if before:
                 self._emit(Notice("no worker is left; waiting for one"))
-            sleep(
-                _WAIT_SECONDS
-            )  # the caller has no unfinished step to wait for, and would poll without a pause
+            sleep(_WAIT_SECONDS)  # without an unfinished step to wait for, the caller polls without a pause
 
     def _abandon(self, future: Future[TileFinished]) -> None:
         """Cancel the step of a lost worker. Raises BackendError if its tile has lost too many workers."""
@@ -173,7 +171,8 @@ class DaskEngine(SharedStoreEngine):
         self._losses[tile] += 1
         if self._losses[tile] == _MAX_LOSSES:
             raise BackendError(
-                f"tile ({tile.row}, {tile.col}): {_MAX_LOSSES} workers were lost that had it: see their logs"
+                f"tile ({tile.row}, {tile.col}): {_MAX_LOSSES} workers were lost while they had it; "
+                "see their logs"
             )
         future.cancel()
 
@@ -263,7 +262,7 @@ def _describe_device(
 
 
 def _check_store(path: Path, mark: str) -> None:
-    """Raise StoreError if this worker does not see the store, or another one at its path."""
+    """Raise StoreError if this worker sees no store at this path, or another one."""
     DirectoryStore.attach(path, mark)
 
 

@@ -39,7 +39,8 @@ class LocalEngine:
         return cells
 
     def cancel(self) -> None:
-        # The unfinished steps hold this event. A run that goes on after a damaged tile gets a new one.
+        # The unfinished steps hold this event. Steps submitted later, after a damaged tile was dropped, get a
+        # new one.
         self._stop.set()
         self._stop = Event()
 
