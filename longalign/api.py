@@ -30,13 +30,13 @@ from longalign.store.manifest import Command, StartStates
 from longalign.system.integers import as_whole
 from longalign.system.memory_limits import free_memory
 
-if TYPE_CHECKING:  # it brings Dask along
+if TYPE_CHECKING:  # importing it imports Dask
     from longalign.run.engines.dask import Cluster
 
-#: Of the free memory, the part that a run takes if nobody says how much.
+#: The part of the free memory that a run may take if `memory` is not given.
 _MEMORY_SHARE = 0.8
 
-#: What may be given as a sequence.
+#: The types that the public functions accept as a sequence.
 Text = Sequence | str | bytes | bytearray | Letters
 
 
@@ -48,42 +48,43 @@ def resources(
     store_budget: int | None = None,
     cluster: str | PathLike[str] | None = None,
 ) -> Resources:
-    """What a run may use; by default a CUDA device if there is one, all processors, free memory.
+    """What a run may use; by default a CUDA device if there is one, all processors, most free memory.
 
-    Raises BackendError if the back end or, for a cluster, Dask is not to be had; UsageError for an unknown
-    back end or for what is no number of threads, devices or bytes.
+    Raises BackendError if the back end or, for a cluster, Dask is not available; UsageError for an unknown
+    back end, or for an invalid number of threads or bytes or an invalid device number.
     """
-    threads = None if threads is None else _whole("threads", threads, 1)
-    store_budget = None if store_budget is None else _whole("store_budget", store_budget)
-    memory = default_memory() if memory is None else _whole("memory", memory)
+    threads = None if threads is None else _whole_number("threads", threads, 1)
+    store_budget = None if store_budget is None else _whole_number("store_budget", store_budget)
+    memory = default_memory() if memory is None else _whole_number("memory", memory)
     if not isinstance(devices, Iterable):
         raise UsageError(f"devices must be a list of whole numbers, not {devices!r}")
     if not isinstance(cluster, str | PathLike | None):
         raise UsageError(f"cluster must be an address or the path of a file, not {cluster!r}")
-    backends = open_backends(backend, threads, [_whole("devices", device) for device in devices])
-    workers = None if cluster is None else _workers_at(cluster, backend)
-    return Resources(backends, memory, store_budget, workers)
+    backends = open_backends(backend, threads, [_whole_number("devices", device) for device in devices])
+    connect_cluster = None if cluster is None else _cluster_connector(cluster, backend)
+    return Resources(backends, memory, store_budget, connect_cluster)
 
 
-def _whole(name: str, value: object, least: int = 0) -> int:
-    """A whole number of whatever type. Raises UsageError for anything else, and for a smaller one."""
+def _whole_number(name: str, value: object, minimum: int = 0) -> int:
+    """`value` as an int. Raises UsageError unless it is a whole number, of any type, >= `minimum`."""
     try:
         number = as_whole(value)
     except TypeError:
         raise UsageError(f"{name} must be a whole number, not {value!r}") from None
-    if number < least:
-        raise UsageError(f"{name} must be at least {least}, not {number}")
+    if number < minimum:
+        raise UsageError(f"{name} must be at least {minimum}, not {number}")
     return number
 
 
 def default_memory() -> int:
-    """Bytes of memory that a run may take if nobody says how many."""
+    """Bytes of memory that a run may take if `memory` is not given."""
     return int(free_memory() * _MEMORY_SHARE)
 
 
-def _workers_at(
+def _cluster_connector(
     address: str | PathLike[str], backend: str
 ) -> Callable[[int, int], AbstractContextManager[Cluster]]:
+    """The function that connects to the workers for a matrix of given rows and columns."""
     try:
         from longalign.run.engines.dask import connect
     except ImportError as error:
@@ -109,13 +110,15 @@ def align(
 ) -> Alignment:
     """The optimal alignment of two sequences, local (Smith-Waterman) or global (Gotoh).
 
-    Sequences are text, bytes, uint8 arrays of ASCII letters, or `read_sequence("file.fa")`: DNA, or with a
-    matrix in `scoring` its letters, which `read_sequence("file.fa", scoring.alphabet)` reads. `backend` is
-    "auto", "cpu" or "cuda"; `devices` are CUDA device numbers; `memory` and `store_budget` are bytes.
-    With `store`, a directory, a run that was stopped is gone on with; with `start_states` "eager" it also
-    holds what `trace` needs. `cluster`, a Dask scheduler's address or file, has phase 1 done by its workers,
-    which must see `store`. `emit` gets `longalign.events`. Where nothing aligns, which is in local mode only,
-    the alignment has score 0 and no operations.
+    Sequences are text, bytes, uint8 arrays of ASCII letters, or `read_sequence("file.fa")`. They are DNA, or,
+    with a substitution matrix in `scoring`, in the letters of that matrix, which
+    `read_sequence("file.fa", scoring.alphabet)` reads. `backend` is "auto", "cpu" or "cuda"; `devices` are
+    CUDA device numbers; `memory` and `store_budget` are bytes.
+
+    `store` is a directory: a run whose store holds unfinished work continues from there. With `start_states`
+    "eager", the store also holds what `trace` needs. `cluster` is a Dask scheduler's address or file; its
+    workers, which must see `store`, then perform phase 1. `emit` is called with each of `longalign.events`.
+    If nothing aligns, which occurs in local mode only, the alignment has score 0 and no operations.
 
     Raises InputError, UsageError, StoreError or BackendError.
     """
@@ -141,10 +144,11 @@ def score(
     cluster: str | PathLike[str] | None = None,
     emit: Emit = ignore,
 ) -> BestCell:
-    """The optimal score and where an alignment with it ends, in O(m + n) memory. See `align`.
+    """The optimal score and the cell where an alignment with that score ends, in O(m + n) memory.
 
-    The end is given as the number of letters before it, of what was given as query and target; in local mode
-    it is `BestCell()`, with score 0, if nothing aligns. `store_budget` is for "eager" start states.
+    Parameters are those of `align`; `store_budget` only matters with "eager" start states. The end cell is
+    given as the numbers of letters before it in `query` and `target`. If nothing aligns in local mode, the
+    result is `BestCell()`, with score 0.
     """
     using = resources(backend, threads, devices, memory, store_budget, cluster)
     return _run("score", query, target, scoring, mode, using, start_states, store, emit).best
@@ -160,10 +164,11 @@ def resume(
     cluster: str | PathLike[str] | None = None,
     emit: Emit = ignore,
 ) -> Alignment | BestCell:
-    """Go on with the run that a store belongs to, on any back end; returns what it would have returned.
+    """Continue the run of a store, on any back end. Returns what `align` or `score` would have returned.
 
-    Raises StoreError if there is no such store, if it is in use, or if a sequence file has changed,
-    InputError if such a file cannot be read, UsageError if there is too little memory or disk, BackendError.
+    Raises StoreError if there is no such store, if it is in use, or if a sequence file has changed;
+    InputError if a sequence file cannot be read; UsageError if there is too little memory or disk;
+    BackendError if a device or a cluster fails.
     """
     using = resources(backend, threads, devices, memory, cluster=cluster)
     outcome = pipeline.resume(Path(store), using, emit)
@@ -183,13 +188,13 @@ def trace(
 ) -> Alignment:
     """The best alignment that ends after `i` query and `j` target letters, from a store with start states.
 
-    Phase 1 is not swept again; the tile of that cell must be finished. In global mode it is the alignment of
-    the first `i` and the first `j` letters. Raises UsageError for a cell outside the matrix, StoreError if
-    the store was made without `start_states="eager"` or lacks the tile, InputError if no local alignment ends
-    there, BackendError.
+    Phase 1 is not repeated, and the tile of that cell must be finished. In global mode, the first `i` query
+    letters are aligned with the first `j` target letters. Raises UsageError for a cell outside the matrix;
+    StoreError if the store was made without `start_states="eager"` or lacks the tile; InputError if no local
+    alignment ends there; BackendError if a device fails.
     """
     using = resources(backend, threads, devices, memory)
-    cell = _whole("i", i), _whole("j", j)
+    cell = _whole_number("i", i), _whole_number("j", j)
     alignment = trace_cell(Path(store), cell, using, emit=emit).alignment
     assert alignment is not None
     return alignment

@@ -150,12 +150,12 @@ def meet(
     `forward` begins at the index `start`, and ends where `backward` does or later. Returns None if there is
     no such cell.
     """
-    least = total - alpha
-    for first, stop in _blocks(forward, backward, least, start):
+    threshold = total - alpha
+    for first, stop in _blocks(forward, backward, threshold, start):
         forward_h, forward_gap = forward.cells(first - start, stop - start)
         backward_h, backward_gap = backward.cells(first, stop)
         # These 32-bit sums may wrap around, but not where a path passes. Candidates are checked with 64 bits.
-        candidates = np.flatnonzero(forward_h + backward_h >= least)
+        candidates = np.flatnonzero(forward_h + backward_h >= threshold)
         meetings = [
             (place, -state, state, int(before[place]))
             for state, before, after in (
@@ -185,8 +185,8 @@ def _last_meeting(
     return last
 
 
-def _blocks(forward: Edge, backward: Boundary, least: int, start: int) -> Iterator[tuple[int, int]]:
-    """Spans of a line, the last one first, in which forward H plus backward H may reach `least`.
+def _blocks(forward: Edge, backward: Boundary, threshold: int, start: int) -> Iterator[tuple[int, int]]:
+    """Spans of a line, the last one first, in which forward H plus backward H may reach `threshold`.
 
     A packed line has few of them, since both values are high near a path and fall with the distance from it.
     """
@@ -199,5 +199,5 @@ def _blocks(forward: Edge, backward: Boundary, least: int, start: int) -> Iterat
     firsts = firsts[: np.searchsorted(firsts, end)]
     upper_bounds = highest[: len(firsts)] + np.maximum.reduceat(backward.h, firsts)
     stops = np.append(firsts[1:], end)
-    for k in np.flatnonzero(upper_bounds >= least)[::-1]:
+    for k in np.flatnonzero(upper_bounds >= threshold)[::-1]:
         yield int(firsts[k]), int(stops[k])

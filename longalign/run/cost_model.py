@@ -1,4 +1,4 @@
-"""What bytes of boundaries buy: the finer the lattice, the less phases 2 and 3 sweep."""
+"""Predict how long a run takes with a store budget. The finer the lattice, the less phases 2 and 3 sweep."""
 
 from __future__ import annotations
 
@@ -14,21 +14,24 @@ from longalign.model.mode import Mode
 from longalign.model.scoring import Scoring
 from longalign.system.sizes import format_size, round_size
 
-#: The grid for so many bytes of boundaries, or, for None, for as many as are useful.
-#: Raises UsageError, BudgetTooSmall where fewer bytes are given than any lattice takes.
+#: Returns the grid for a number of bytes of boundaries, or, for None, the default grid. Raises UsageError,
+#: namely BudgetTooSmall for fewer bytes than any lattice takes.
 Cut = Callable[[int | None], Grid]
 
-#: The default is far from the smallest budget that works if it is so many times as much.
-_FAR = 4
+#: If the default budget exceeds the smallest one by more than this factor, one between them is shown as well.
+_SHOW_MIDDLE_FROM = 4
 
-#: Units of time, longest first: from how many seconds on a time is said in one, and how many seconds it has.
+#: Units of time, longest first: the fewest seconds that are given in the unit, and the seconds in one unit.
 _UNITS = {"days": (48 * 3600, 24 * 3600), "h": (7200, 3600), "min": (120, 60), "s": (0.1, 1), "ms": (0, 1e-3)}
 
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """About what a run takes: seconds of phase 1, None if they are not known, seconds of phases 2 and 3
-    together, and what these sweep (see `path_share`)."""
+    """The predicted cost of a run.
+
+    `phase_1` is in seconds, or None if unknown. `path` is the seconds of phases 2 and 3 together, and `share`
+    the share of cells that these sweep (see `path_share`).
+    """
 
     phase_1: float | None
     path: float
@@ -37,7 +40,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """So many bytes of boundaries, and what a run takes with them."""
+    """A number of bytes of boundaries, and what a run costs with it."""
 
     size: int
     cost: Cost
@@ -50,10 +53,10 @@ class Budget:
 
 @dataclass(frozen=True, slots=True)
 class SpeedModel:
-    """How fast a run is: its devices, the first of which alone does phases 2 and 3, and what they sweep.
+    """Predicts the cost of a run. All `backends` share phase 1, and the first one alone does phases 2 and 3.
 
-    `known` is False if something else does phase 1, or more in it than `Backend.sweep_seconds` speaks of.
-    With `eager` start states phase 2 sweeps nothing.
+    `known` is False if `Backend.sweep_seconds` does not predict phase 1, because workers of a cluster sweep
+    it or start states are computed as well. With `eager` start states, phase 2 sweeps nothing.
     """
 
     backends: Sequence[Backend]
@@ -63,7 +66,7 @@ class SpeedModel:
     eager: bool = False
 
     def cost(self, grid: Grid) -> Cost:
-        """About what a run over a lattice takes."""
+        """The predicted cost of a run with this grid."""
         if grid.cells == 0:
             return Cost(0.0 if self.known else None, 0.0, 0.0)
         phase_1 = self._phase_1(grid) if self.known else None
@@ -77,11 +80,11 @@ class SpeedModel:
         return tile_rounds(*grid.shape, len(self.backends)) * slowest
 
     def _path(self, grid: Grid) -> float:
-        """Phase 2 sweeps one chunk after the other, which may be too small to keep a device busy; phase 3 all
-        it has to at once. Their paths have known ends, as in global mode.
+        """Seconds of phases 2 and 3, to within a factor of two.
 
-        Where chunks are small, phase 2 sweeps several at once, too, but phase 3 has more to do beside its
-        sweeps: together these come out right to a factor of two.
+        Phase 2 is taken to sweep one chunk after the other, which may be too small to keep a device busy, and
+        phase 3 to sweep all its rectangles at once. Their paths have known ends, as in global mode. If chunks
+        are small, phase 2 in fact sweeps several at once, but phase 3 spends more time outside its sweeps.
         """
         stitched, recomputed = _chunks_swept(grid, self.eager)
         chunk, matrix = (
@@ -92,22 +95,23 @@ class SpeedModel:
 
 
 def path_share(grid: Grid, eager: bool = False) -> float:
-    """The cells that phases 2 and 3 sweep, as a share of those of phase 1, if the path spans the matrix.
+    """The cells that phases 2 and 3 sweep, as a share of the cells of phase 1, to within a factor of two.
 
-    Real paths are not straight, local ones may be shorter, and phase 3 stops halving at what it can trace:
-    right to a factor of two.
+    The path is taken to be straight and to span the matrix. Real paths are not straight, local ones may be
+    shorter, and phase 3 stops halving segments as soon as they can be traced.
     """
     return sum(_chunks_swept(grid, eager)) / _chunk_count(grid)
 
 
 def _chunks_swept(grid: Grid, eager: bool) -> tuple[float, float]:
-    """Of how many chunks phases 2 and 3 sweep the cells.
+    """The cells that phase 2 and phase 3 sweep, each as a number of chunks.
 
-    Through r x c chunks the path crosses r + c lines, and each time phase 2 sweeps the chunk before the line,
-    back from where the path leaves it. A straight path does so anywhere on the edge: half a chunk on average,
-    so (r + c) / 2 chunks, or none with `eager` start states. Between two lines the path runs through a
-    rectangle from corner to corner. With s the smaller of r and c, and l the larger, these rectangles are
-    together s (1 - s / 3l) chunks; phase 3 sweeps them about twice, since it halves what it sweeps each time.
+    Through r x c chunks the path crosses r + c lines. At each crossing, phase 2 sweeps the part of the chunk
+    before the line that lies above and to the left of the crossing. A straight path crosses an edge anywhere,
+    so that is half a chunk on average, and (r + c) / 2 chunks in all, or none with `eager` start states.
+    Between two crossings the path runs through a rectangle from corner to corner. With s the smaller of r and
+    c, and l the larger, these rectangles have s (1 - s / 3l) chunks in all. Phase 3 sweeps them about twice,
+    since each of its rounds sweeps half as many cells as the one before.
     """
     rows, cols = len(grid.row_cuts) - 1, len(grid.col_cuts) - 1
     short, long = sorted((rows, cols))
@@ -123,15 +127,15 @@ def format_share(share: float) -> str:
 
 
 def format_seconds(seconds: float) -> str:
-    """A rough time, to a digit."""
+    """A time, rounded to one significant digit."""
     unit, (_, factor) = next(item for item in _UNITS.items() if seconds >= item[1][0])
     return f"{float(f'{max(seconds, 1e-3) / factor:.1g}'):,g} {unit}"
 
 
-def budgets_worth_knowing(cut: Cut, cell_bytes: float, speed: SpeedModel) -> list[Budget]:
-    """The smallest budget that works, the default, and one between if these are far apart; smallest first.
+def example_budgets(cut: Cut, cell_bytes: float, speed: SpeedModel) -> list[Budget]:
+    """The smallest sufficient budget, the default, and one between if these are far apart; smallest first.
 
-    `cell_bytes` is what a stored cell takes. Raises UsageError if none works.
+    `cell_bytes` is what a stored cell takes. Raises UsageError if no budget is sufficient.
     """
     smallest, grid = _smallest(cut)
     grids, default = {smallest: grid}, None
@@ -139,14 +143,14 @@ def budgets_worth_knowing(cut: Cut, cell_bytes: float, speed: SpeedModel) -> lis
         grid = cut(None)
         default = max(smallest, round_size(ceil(grid.stored_cells * cell_bytes)))
         grids[default] = grid
-        if default > _FAR * smallest:
-            between = round_size(isqrt(smallest * default))
-            grids[between] = cut(between)
+        if default > _SHOW_MIDDLE_FROM * smallest:
+            middle = round_size(isqrt(smallest * default))
+            grids[middle] = cut(middle)
     return [Budget(size, speed.cost(grids[size]), size == default) for size in sorted(grids)]
 
 
 def _smallest(cut: Cut) -> tuple[int, Grid]:
-    """The smallest budget that works, rounded up, and its grid."""
+    """The smallest sufficient budget, rounded up, and its grid."""
     size = 1
     while True:
         try:
@@ -155,18 +159,18 @@ def _smallest(cut: Cut) -> tuple[int, Grid]:
             size = round_size(refused.needed)
 
 
-def in_words(budgets: Sequence[Budget]) -> str:
-    """What some budgets cost, for a message that has named the first one."""
+def describe_budgets(budgets: Sequence[Budget]) -> str:
+    """What each budget costs, for a message that has already named the first one."""
     first, *others = budgets
     phase_1, path = _phase_1(first), format_seconds(first.cost.path)
     words = f"phase 1 then takes about {phase_1}, phases 2 and 3 another {path}"
     if phase_1 is None:
         words = f"phases 2 and 3 then take about {path}"
-    # Where several devices share phase 1, few boundaries leave some of them idle.
-    both = any(_phase_1(budget) != phase_1 for budget in others)
+    # Phase 1 takes longer with a small budget if several devices share it: few boundaries leave some idle.
+    phase_1_differs = any(_phase_1(budget) != phase_1 for budget in others)
     for budget in others:
         path = format_seconds(budget.cost.path)
-        words += f"; with {budget.name} {f'{_phase_1(budget)} and {path}' if both else path}"
+        words += f"; with {budget.name} {f'{_phase_1(budget)} and {path}' if phase_1_differs else path}"
     return words
 
 

@@ -1,4 +1,4 @@
-"""Before a run: how the matrix is cut, so that host and device memory stay inside their budgets."""
+"""Choose, before a run, how the matrix is cut, such that host and device memory stay inside their budgets."""
 
 from __future__ import annotations
 
@@ -31,51 +31,53 @@ from longalign.model.geometry import (
 )
 from longalign.model.mode import LOCAL, Mode
 from longalign.model.scoring import Scoring
-from longalign.run.cost_model import Budget, SpeedModel, budgets_worth_knowing, in_words
+from longalign.run.cost_model import Budget, SpeedModel, describe_budgets, example_budgets
 from longalign.run.spec import RunSpec
 from longalign.store.manifest import Command, StartStates
 from longalign.system.sizes import format_size, round_size
 
-if TYPE_CHECKING:  # it brings Dask along
+if TYPE_CHECKING:  # importing it imports Dask
     from longalign.run.engines.dask import Cluster
 
-#: What Python, Numba and the libraries take before the first letter is read.
+#: Bytes that Python, Numba and the libraries take before the first letter is read.
 _PROGRAM_BYTES = 400 << 20
 
-#: Letters, codes, these backwards, the edges of the matrix and of a tile, and a back end's buffers.
+#: Bytes for each letter of both sequences: the letter, its code, the code in reverse order, the edges of the
+#: matrix and of a tile, and a back end's buffers.
 _BYTES_PER_LETTER = 48
 
-#: Of the memory that is left, the part that boundaries kept there may take, and that a tile's may.
+#: Boundaries kept in memory may take one part in `_LATTICE_SHARE` of the memory that is left, and the
+#: boundaries of one tile one part in `_TILE_SHARE`.
 _LATTICE_SHARE = 4
 _TILE_SHARE = 4
 
-#: Bytes of boundaries that one tile returns, at most: what a crash may cost, and a file may hold.
-_LARGEST_TILE = 6 << 30
+#: The most bytes of boundaries that one tile may have. It limits what a crash costs and what a file holds.
+_MAX_TILE_BYTES = 6 << 30
 
-#: Tiles are not made smaller than this many letters a side, nor, for want of memory, than this many cells:
-#: each has a file, which takes its time.
-_SMALLEST_TILE, _FEWEST_CELLS = 1024, 1 << 30
+#: The smallest side of a tile in letters, and the fewest cells of a tile that is made smaller for lack of
+#: memory. Every tile has a file, and writing a file takes time.
+_MIN_TILE_SIDE, _MIN_TILE_CELLS = 1024, 1 << 30
 
-#: Bytes of memory that no machine has.
-_NO_MACHINE = 1 << 50
+#: More bytes of memory than any machine has.
+_BEYOND_ANY_MEMORY = 1 << 50
 
-#: Tiles of fewer rows than columns are cut in width, not in height, from this ratio on: the fewer tiles stand
-#: side by side, the fewer pipelines of strips are filled.
-_FLATTEST = 8
+#: A tile that is more than this many times as wide as it is high is halved in width, any other in height.
+#: Each tile in a row of tiles has to fill its pipeline of strips again, so wide tiles cost less.
+_MAX_ASPECT = 8
 
-#: Of the free space of a disk, the part that a store plans to fill.
+#: The part of a disk's free space that a plan may fill with boundaries.
 _DISK_SHARE = 0.8
 
-_USUAL_SCORING = Scoring()
+_DEFAULT_SCORING = Scoring()
 
 
 @dataclass(frozen=True, slots=True)
 class Resources:
     """What a run may use: devices, bytes of host memory, and bytes of boundaries.
 
-    `store_budget` None means as many bytes as make phases 2 and 3 cheap, if memory or disk has them.
-    `cluster`, where there is one, connects for a matrix of so many rows and columns to workers that sweep its
-    tiles instead of `backends`.
+    With `store_budget` None, the planner chooses a number of bytes that makes phases 2 and 3 cheap, limited
+    by the free memory or disk. `cluster`, if given, is called with the numbers of rows and columns of the
+    matrix, and connects to workers that sweep the tiles instead of `backends`.
     """
 
     backends: Sequence[Backend]
@@ -86,11 +88,10 @@ class Resources:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is to be run, as far as the way to cut its matrix of `rows` x `cols` letters depends on it.
+    """The properties of a run on which the cut of its matrix, `rows` x `cols` letters, depends.
 
-    `command` "score" keeps no lattice beyond the edges of tiles, unless it is to hold eager start states.
-    Without `store_path`, boundaries are kept in memory. `workers`, if there are any, sweep the tiles instead
-    of the devices of the resources.
+    With `command` "score" and lazy start states, only the edges of tiles are stored. Without `store_path`,
+    boundaries are kept in memory. `workers`, if given, sweep the tiles instead of `Resources.backends`.
     """
 
     rows: int
@@ -99,12 +100,12 @@ class Request:
     store_path: Path | None = None
     workers: Workers | None = None
     start_states: StartStates = "lazy"
-    scoring: Scoring = _USUAL_SCORING
+    scoring: Scoring = _DEFAULT_SCORING
     mode: Mode = LOCAL
 
     @classmethod
     def of(cls, spec: RunSpec, workers: Workers | None = None) -> Request:
-        """What the plan for a run depends on."""
+        """The request for a run."""
         return cls(
             spec.query.length,
             spec.target.length,
@@ -118,22 +119,22 @@ class Request:
 
     @property
     def in_memory(self) -> bool:
-        """Whether the lattice is kept there."""
+        """Whether the boundaries are kept in memory."""
         return self.store_path is None
 
     @property
     def is_eager(self) -> bool:
-        """Whether it holds start states as well."""
+        """Whether phase 1 stores start states as well."""
         return self.start_states == "eager"
 
     @property
     def edges_only(self) -> bool:
-        """Whether there is no lattice beyond the edges of tiles."""
+        """Whether only the edges of tiles are stored, and no boundaries inside them."""
         return self.command == "score" and not self.is_eager
 
     @property
     def cell_bytes(self) -> float:
-        """Bytes that are planned for a boundary cell, with its start states where they are eager."""
+        """Bytes to plan for a stored boundary cell, with its start states where they are eager."""
         cell_bytes = BYTES_PER_STORED_CELL * self.scoring.difference_bytes
         if not self.is_eager:
             return cell_bytes
@@ -141,7 +142,7 @@ class Request:
 
     @property
     def fixed_bytes(self) -> int:
-        """Bytes of memory that every process which sweeps tiles needs beside them."""
+        """Bytes of memory that a process which sweeps tiles needs besides the tiles."""
         return _PROGRAM_BYTES + _BYTES_PER_LETTER * (self.rows + self.cols)
 
     def __str__(self) -> str:
@@ -149,10 +150,10 @@ class Request:
 
 
 def plan(request: Request, resources: Resources) -> Grid:
-    """Cut a matrix so that a run stays inside `resources`.
+    """Cut the matrix of a run into a grid with which the run stays inside `resources`.
 
-    Raises UsageError, with figures, if a budget is too small, or memory, or the space on the store's disk;
-    how long runs with other budgets would take also depends on the scoring and the mode.
+    Raises UsageError, with figures, if the store budget, the memory or the space on the store's disk is too
+    small. For a store budget, the message names larger ones and about how long a run would take with each.
     """
 
     def fits(memory: int) -> bool:
@@ -178,24 +179,24 @@ def plan(request: Request, resources: Resources) -> Grid:
 
 
 def _cut_or_name_budgets(request: Request, resources: Resources) -> Grid:
-    """The grid for a budget; if that is too small, UsageError says which ones would do."""
+    """The grid for the store budget. If that is too small, UsageError names budgets that are large enough."""
     try:
         return _plan(request, resources)
     except BudgetTooSmall as refused:
         assert resources.store_budget is not None
         try:
             others = _budgets(request, resources)
-        except MemoryTooSmall:  # for any of them: more of it would not mend this one
+        except MemoryTooSmall:  # for every budget. More memory would not make this one large enough.
             raise UsageError(str(refused)) from None
         named = budget_error(request.rows, request.cols, resources.store_budget, others[0].size)
-        raise UsageError(f"{named}; {in_words(others)}") from None
+        raise UsageError(f"{named}; {describe_budgets(others)}") from None
 
 
 def _least_memory(fits: Callable[[int], bool], too_little: int) -> int:
-    """About the fewest bytes of memory that do, a hundredth more at most."""
+    """The fewest bytes of memory for which `fits` is true, or up to a hundredth more."""
     low, high = too_little, 2 * max(too_little, _PROGRAM_BYTES)
     while not fits(high):
-        if high > _NO_MACHINE:
+        if high > _BEYOND_ANY_MEMORY:
             raise BackendError(
                 "too little device memory is free for the boundaries of tiles: a smaller --store-budget, or "
                 "smaller sequences, would do"
@@ -208,9 +209,9 @@ def _least_memory(fits: Callable[[int], bool], too_little: int) -> int:
 
 
 def store_budgets(request: Request, resources: Resources) -> list[Budget]:
-    """Some store budgets for an alignment, from the smallest that works on, and what each costs.
+    """A few store budgets for an alignment, from the smallest sufficient one upwards, and what each costs.
 
-    Raises UsageError, with figures, if there is too little memory or disk for any.
+    Raises UsageError, with figures, if memory or disk is too small for all of them.
     """
     return _budgets(replace(request, command="align"), resources)
 
@@ -219,35 +220,35 @@ def _budgets(request: Request, resources: Resources) -> list[Budget]:
     def cut(budget: int | None) -> Grid:
         return _plan(request, replace(resources, store_budget=budget))
 
-    return budgets_worth_knowing(cut, request.cell_bytes, speed_model_of(request, resources))
+    return example_budgets(cut, request.cell_bytes, speed_model_of(request, resources))
 
 
 def speed_model_of(request: Request, resources: Resources) -> SpeedModel:
-    """How fast a run is."""
+    """The model that predicts how long a run takes."""
     known = not (request.workers or request.is_eager)
     return SpeedModel(resources.backends, request.scoring, request.mode, known, request.is_eager)
 
 
 def _plan(request: Request, resources: Resources) -> Grid:
-    """The grid for a budget. Raises BudgetTooSmall and MemoryTooSmall, too."""
+    """The grid for the store budget. Raises UsageError, in particular BudgetTooSmall and MemoryTooSmall."""
     rows, cols, workers, cell_bytes = request.rows, request.cols, request.workers, request.cell_bytes
     if rows * cols == 0:
         return _plan_without_cells(request, resources)
-    spare, room = _spare_bytes(request, resources), _room(request, resources)
-    devices = workers.devices if workers else _devices_here(rows, cols, resources)
+    spare, room = _spare_bytes(request, resources), _lattice_room(request, resources)
+    devices = workers.devices if workers else _local_devices(rows, cols, resources)
     budget = room if request.edges_only or resources.store_budget is None else resources.store_budget
     shape = _tile_shape(rows, cols, devices, budget, cell_bytes)
     strip_width = max(device.strip_width for device in devices)
     least_chunk = max(device.least_chunk for device in devices)
     stored = not request.in_memory
-    # Eager start states take more of everything; and with little memory, a fine lattice means small tiles.
-    fine = stored and not request.is_eager and spare // _TILE_SHARE >= _LARGEST_TILE
+    # A fine lattice costs too much with eager start states. With little memory, it would need small tiles.
+    fine = stored and not request.is_eager and spare // _TILE_SHARE >= _MAX_TILE_BYTES
     path_share = max(device.path_share for device in devices)
     useful = default_budget(rows, cols, least_chunk, path_share, cell_bytes, fine=fine)
     line_bytes = max(device.line_bytes for device in devices)
     max_boundary_cells = min(device.max_boundary_cells for device in devices)
-    most_bytes = min(spare // _TILE_SHARE, _LARGEST_TILE)
-    if max_boundary_cells < 2 * _SMALLEST_TILE:
+    max_tile_bytes = min(spare // _TILE_SHARE, _MAX_TILE_BYTES)
+    if max_boundary_cells < 2 * _MIN_TILE_SIDE:
         raise BackendError("too little device memory is free for the boundaries of even a small tile")
 
     def grid_of(shape: tuple[int, int]) -> Grid:
@@ -264,11 +265,12 @@ def _plan(request: Request, resources: Resources) -> Grid:
 
     def fits(grid: Grid) -> bool:
         tile_bytes = _tile_bytes(grid, request, line_bytes)
-        return _most_boundary_cells(grid, request.mode) <= max_boundary_cells and tile_bytes <= most_bytes
+        return _most_boundary_cells(grid, request.mode) <= max_boundary_cells and tile_bytes <= max_tile_bytes
 
-    fewest_cells = 0 if most_bytes == _LARGEST_TILE else _FEWEST_CELLS  # else more memory is of no use
+    # Where memory is plentiful, refusing small tiles would ask for more memory in vain.
+    min_cells = 0 if max_tile_bytes == _MAX_TILE_BYTES else _MIN_TILE_CELLS
     while not fits(grid := grid_of(shape)):
-        shape = _next_smaller(shape, fewest_cells, workers)
+        shape = _next_smaller(shape, min_cells, workers)
     check_memory(grid, request, resources)
     if stored:
         check_disk(grid, request)
@@ -276,26 +278,29 @@ def _plan(request: Request, resources: Resources) -> Grid:
 
 
 def _plan_without_cells(request: Request, resources: Resources) -> Grid:
-    """The grid where a sequence has no letters: back ends are not asked, and any budget will do."""
+    """The grid if a sequence has no letters. No back end is involved, and any store budget is enough."""
     grid = Grid.without_cells(request.rows, request.cols)
     check_memory(grid, request, resources)
     return grid
 
 
-def _next_smaller(shape: tuple[int, int], fewest_cells: int, workers: Workers | None) -> tuple[int, int]:
-    """The shape of tiles to try next, where these have boundaries for which there is no memory."""
+def _next_smaller(shape: tuple[int, int], min_cells: int, workers: Workers | None) -> tuple[int, int]:
+    """The shape of tiles to try after `shape`, whose boundaries do not fit in memory.
+
+    Raises MemoryTooSmall (on a cluster, UsageError) if smaller tiles are not allowed.
+    """
     height, width = shape
-    tall = width <= _SMALLEST_TILE or (height > _SMALLEST_TILE and height * _FLATTEST >= width)
-    if max(shape) <= _SMALLEST_TILE or height * width < 2 * fewest_cells:
+    halve_height = width <= _MIN_TILE_SIDE or (height > _MIN_TILE_SIDE and height * _MAX_ASPECT >= width)
+    if max(shape) <= _MIN_TILE_SIDE or height * width < 2 * min_cells:
         refused = f"the boundaries of a tile of {height:,} x {width:,} letters do not fit"
         if workers is not None:
             raise UsageError(f"{refused} in the memory of the workers: more of that would do")
         raise MemoryTooSmall(refused)
-    return (ceil(height / 2), width) if tall else (height, ceil(width / 2))
+    return (ceil(height / 2), width) if halve_height else (height, ceil(width / 2))
 
 
 def check_memory(grid: Grid, request: Request, resources: Resources) -> None:
-    """Raise UsageError, with figures, if a run over `grid` needs more memory than it may use."""
+    """Raise UsageError, with figures, if a run over `grid` needs more host memory than it may use."""
     workers = request.workers
     line_bytes = max(device.line_bytes for device in (workers.devices if workers else resources.backends))
     tile = _tile_bytes(grid, request, line_bytes)
@@ -309,14 +314,14 @@ def check_memory(grid: Grid, request: Request, resources: Resources) -> None:
 
 
 def check_memory_of_paths(request: Request, resources: Resources) -> None:
-    """Raise UsageError, with figures, if phases 2 and 3 alone, over a store, need more memory."""
+    """Raise UsageError, with figures, if phases 2 and 3 alone need more host memory than they may use."""
     _check_memory(request, request.fixed_bytes + _host_bytes_per_call(resources), resources.memory)
 
 
 def check_disk(grid: Grid, request: Request, missing: float = 1.0) -> None:
     """Raise UsageError, with figures, if a disk has too little space for the boundaries of a store.
 
-    `missing` is the share of the matrix of which it does not hold them yet.
+    `missing` is the share of the matrix whose boundaries the store does not hold yet.
     """
     assert request.store_path is not None
     needed = ceil(missing * grid.stored_cells * request.cell_bytes)
@@ -325,13 +330,13 @@ def check_disk(grid: Grid, request: Request, missing: float = 1.0) -> None:
         coarser = (grid.row_cuts, grid.col_cuts) != (grid.tile_rows, grid.tile_cols)
         raise UsageError(
             f"{request.store_path}: the boundaries of {request} take about {_about(needed)}, and "
-            f"{_no_more_than(free)} of the disk are free: make room, or begin a store "
+            f"{_at_most(free)} of the disk are free: make room, or begin a store "
             f"{'with a smaller --store-budget, or ' * coarser}on another disk"
         )
 
 
 def _spare_bytes(request: Request, resources: Resources) -> int:
-    """Bytes of memory that a device has for its tile. Raises UsageError if not even the letters fit."""
+    """Bytes of host memory for the tile of one device. Raises UsageError if not even the letters fit."""
     fixed = request.fixed_bytes
     _check_memory(request, fixed + _host_bytes_per_call(resources), resources.memory)
     if request.workers is None:
@@ -340,7 +345,7 @@ def _spare_bytes(request: Request, resources: Resources) -> int:
     return request.workers.memory - fixed
 
 
-def _devices_here(rows: int, cols: int, resources: Resources) -> list[DeviceFacts]:
+def _local_devices(rows: int, cols: int, resources: Resources) -> list[DeviceFacts]:
     count = len(resources.backends)
     return [DeviceFacts.of(backend, rows, cols, count) for backend in resources.backends]
 
@@ -348,14 +353,18 @@ def _devices_here(rows: int, cols: int, resources: Resources) -> list[DeviceFact
 def _tile_shape(
     rows: int, cols: int, devices: Sequence[DeviceFacts], budget: int, cell_bytes: float
 ) -> tuple[int, int]:
-    """Tiles for all devices; as few as may be where their edges would take more than `budget` bytes."""
-    shape = _smallest(rows, cols, [device.shared for device in devices])
+    """The shape of tiles that occupies all devices, or the largest shape that every device can sweep.
+
+    The latter is chosen if the edges of tiles of the former shape would take more than `budget` bytes.
+    """
+    shape = _common_shape(rows, cols, [device.shared for device in devices])
     if smallest_budget(rows, cols, shape, cell_bytes) > budget:
-        shape = _smallest(rows, cols, [device.largest for device in devices])
+        shape = _common_shape(rows, cols, [device.largest for device in devices])
     return shape
 
 
-def _smallest(rows: int, cols: int, shapes: Sequence[tuple[int, int]]) -> tuple[int, int]:
+def _common_shape(rows: int, cols: int, shapes: Sequence[tuple[int, int]]) -> tuple[int, int]:
+    """The largest shape inside the matrix and inside all of `shapes`."""
     return min(rows, *(shape[0] for shape in shapes)), min(cols, *(shape[1] for shape in shapes))
 
 
@@ -365,29 +374,29 @@ def _cut(
     shape: tuple[int, int],
     useful: int,
     room: int,
-    wanted: int | None,
+    store_budget: int | None,
     cell_bytes: float,
     strip_width: int,
 ) -> Grid:
-    """The grid for tiles of `shape`: in `wanted` bytes, else in as many `useful` ones as `room` has."""
-    least = smallest_budget(rows, cols, shape, cell_bytes)
-    default = min(room, max(useful, least))
-    budget = default if wanted is None else wanted
+    """The grid for tiles of `shape` in `store_budget` bytes; by default in `useful`, limited to `room`."""
+    smallest = smallest_budget(rows, cols, shape, cell_bytes)
+    default = min(room, max(useful, smallest))
+    budget = default if store_budget is None else store_budget
     return plan_grid(rows, cols, shape, budget, cell_bytes, strip_width)
 
 
-def _check_room(request: Request, least: int, room: int) -> None:
-    """Raise UsageError, with figures, if there is no room for the edges of tiles."""
-    if least > room:
-        refused = f"the boundaries of {request} take at least {_about(least)}"
-        refused += f", and there is room for {_no_more_than(room)}"
+def _check_room(request: Request, needed: int, room: int) -> None:
+    """Raise UsageError, with figures, if the edges of tiles, `needed` bytes, exceed `room`."""
+    if needed > room:
+        refused = f"the boundaries of {request} take at least {_about(needed)}"
+        refused += f", and there is room for {_at_most(room)}"
         if request.in_memory:
             raise MemoryTooSmall(refused)
         raise UsageError(f"{refused}: make room, or begin a store on another disk")
 
 
-def _room(request: Request, resources: Resources) -> int:
-    """Bytes of memory or disk that a lattice may take if nobody says how many."""
+def _lattice_room(request: Request, resources: Resources) -> int:
+    """The bytes of memory or disk that a lattice may take if no store budget is given."""
     if request.store_path is None:
         spare = resources.memory - request.fixed_bytes - _host_bytes_per_call(resources)
         return spare // _LATTICE_SHARE
@@ -395,7 +404,7 @@ def _room(request: Request, resources: Resources) -> int:
 
 
 def _existing(path: Path) -> Path:
-    """The path, or the folder above it in which it would be made."""
+    """The path, or, if it does not exist, the nearest parent folder that does."""
     folders = (path, *path.absolute().parents)
     return next(folder for folder in folders if os.path.exists(folder))  # noqa: PTH110 - Path.exists raises EACCES
 
@@ -403,7 +412,7 @@ def _existing(path: Path) -> Path:
 def _tile_bytes(grid: Grid, request: Request, line_bytes: int) -> int:
     """Bytes of host memory for one tile's lattice, from its sweep to its file.
 
-    Where it is eager, the lattice is there as a whole before it is packed, start states as well.
+    With eager start states, the whole lattice and all start states are in memory unpacked, and then packed.
     """
     cell_bytes = line_bytes * request.scoring.difference_bytes
     if request.is_eager:
@@ -412,7 +421,7 @@ def _tile_bytes(grid: Grid, request: Request, line_bytes: int) -> int:
 
 
 def _most_boundary_cells(grid: Grid, mode: Mode) -> int:
-    """The boundary cells of the tile that has the most of them: the first one or the last one."""
+    """The largest number of boundary cells in any tile. The first or the last tile has it."""
     if grid.cells == 0:
         return 0
     first, last = grid.tile(0, 0), grid.tile(*(n - 1 for n in grid.shape))
@@ -425,7 +434,7 @@ def _boundary_cells(grid: Grid, tile: Tile, mode: Mode) -> int:
 
 
 def _host_bytes_per_call(resources: Resources) -> int:
-    """Bytes of memory that phases 2 and 3 need beside the lattice; they run on the first device."""
+    """Bytes of memory that phases 2 and 3 need besides the lattice. They run on the first device."""
     return resources.backends[0].host_bytes_per_call
 
 
@@ -435,22 +444,22 @@ def _check_memory(request: Request, needed: int, memory: int) -> None:
 
 
 def _too_little(request: Request, needed: int, memory: int) -> str:
-    return (
-        f"{request} need about {_about(needed)} of memory, and the budget is {_no_more_than(memory)} (--mem)"
-    )
+    return f"{request} need about {_about(needed)} of memory, and the budget is {_at_most(memory)} (--mem)"
 
 
 def _check_worker(request: Request, needed: int, workers: Workers) -> None:
     if needed > workers.memory:
         raise UsageError(
             f"{request} need about {_about(needed)} of memory on every worker, "
-            f"and one can spare {_no_more_than(workers.memory)}"
+            f"and one can spare {_at_most(workers.memory)}"
         )
 
 
 def _about(needed: int) -> str:
+    """A size, rounded up, for a message."""
     return format_size(round_size(needed))
 
 
-def _no_more_than(size: int) -> str:
+def _at_most(size: int) -> str:
+    """A size, rounded down, for a message."""
     return format_size(round_size(size, up=False))

@@ -1,4 +1,4 @@
-"""The best alignment that ends in any cell of a matrix that was swept with eager start states."""
+"""The best alignment that ends in a given cell, from a store with eager start states."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from longalign.store.base import DamagedTile
 
 
 def trace_cell(path: Path, end: tuple[int, int], resources: Resources, *, emit: Emit = ignore) -> Outcome:
-    """The best alignment that ends in the cell `end`: after i query and j target letters, both at least 1.
+    """The best alignment that ends in the cell `end`, after i >= 1 query and j >= 1 target letters.
 
-    In local mode it starts anywhere; in global mode it is that of these letters, end to end, and the
-    outcome's sequences are those. The store at `path` is only read. Raises UsageError for a cell outside the
-    matrix; StoreError if the store has no start states, or not those of the cell's tile, or a tile on the
-    way is damaged; InputError if no local alignment ends in the cell.
+    In local mode it may start anywhere. In global mode it aligns the first i query letters with the first j
+    target letters, end to end, and the outcome's sequences are these prefixes. The store at `path` is only
+    read. Raises UsageError for a cell outside the matrix; StoreError if the store has no start states, lacks
+    the cell's tile, or a tile on the path is damaged; InputError if no local alignment ends in the cell.
     """
     store = DirectoryStore.attach(path)
     spec = RunSpec.of_store(path, store.manifest, *store.sequences())
@@ -65,7 +65,7 @@ def _trace(
 
 
 def _up_to(spec: RunSpec, i: int, j: int) -> RunSpec:
-    """The same run, where its mode leaves out no letters after the end, over those before the end alone."""
+    """The run, with each sequence that the mode aligns to its end cut after i or j letters."""
     ends = spec.mode.ends
     query = spec.query if ends.query_end else _first(spec.query, i)
     target = spec.target if ends.target_end else _first(spec.target, j)
@@ -73,7 +73,7 @@ def _up_to(spec: RunSpec, i: int, j: int) -> RunSpec:
 
 
 def _open_lattice(store: DirectoryStore, spec: RunSpec, i: int, j: int) -> StoreLattice:
-    """The lattice in a store. Raises UsageError or StoreError if the cell's path cannot be read from it."""
+    """The lattice in a store. Raises UsageError or StoreError if it cannot give the path to cell (i, j)."""
     manifest, path = store.manifest, store.path
     query, target = spec.query, spec.target
     if not manifest.is_eager:
@@ -88,7 +88,7 @@ def _open_lattice(store: DirectoryStore, spec: RunSpec, i: int, j: int) -> Store
         )
     problem = Problem.of(query, target, spec.scoring, spec.mode)
     tile = manifest.grid.tile_owning(i, j)
-    # Whatever a finished tile depends on was finished before it.
+    # All tiles on which a finished tile depends were finished before it.
     if not store.has_tile(tile):
         raise StoreError(
             f"{path}: tile ({tile.row}, {tile.col}), which holds cell ({i}, {j}), is not finished: "
@@ -98,7 +98,7 @@ def _open_lattice(store: DirectoryStore, spec: RunSpec, i: int, j: int) -> Store
 
 
 def _value(lattice: StoreLattice, i: int, j: int, backend: Backend) -> int:
-    """H of a cell: its chunk is swept up to there."""
+    """H of cell (i, j), computed by sweeping its chunk up to the cell."""
     problem, chunk = lattice.problem, lattice.chunk(i, j)
     job = SweepJob(
         problem.query[chunk.i0 : i],
@@ -115,5 +115,5 @@ def _value(lattice: StoreLattice, i: int, j: int, backend: Backend) -> int:
 
 
 def _first(sequence: Sequence, letters: int) -> Sequence:
-    """The beginning of a sequence, as a region of its record."""
+    """The first `letters` letters of a sequence, as a region of its record."""
     return replace(sequence, letters=sequence.letters[:letters])

@@ -1,4 +1,4 @@
-"""What a store belongs to: input, scoring, mode and geometry, and how to name what differs."""
+"""The manifest of a store: it identifies a run by its input, scoring, mode and geometry."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from longalign.store.files import atomic_path, no_check, open_regular
 
 Command = Literal["align", "score"]
 
-#: Whether phase 1 stores start states, or phase 2 finds those on the path.
+#: Eager: phase 1 stores the start states of all boundary cells. Lazy: phase 2 finds those on the path.
 StartStates = Literal["lazy", "eager"]
 
 FORMAT = "longalign-store"
-#: Stores of other versions are refused: up to version 2, no block had a checksum of its own.
+#: Stores of other versions are refused. Up to version 2, blocks had no checksums of their own.
 VERSION = 3
 
-#: Bytes of a manifest, at most. The longest sequences, in the smallest chunks, take a quarter of that.
+#: The most bytes that a manifest may have. The longest sequences in the smallest chunks take a quarter.
 _LARGEST_MANIFEST = 1 << 26
 
 _SHA256 = re.compile("[0-9a-f]{64}")
 
-#: What a manifest says for people, in words that follow from its other fields.
+#: Fields for human readers. Their values follow from the other fields.
 _DERIVED = ("alphabet", "gap_convention", "coordinates")
 
 _DNA = "DNA with IUPAC codes; an ambiguous letter never matches"
@@ -42,7 +42,10 @@ _DNA = "DNA with IUPAC codes; an ambiguous letter never matches"
 
 @dataclass(frozen=True, slots=True)
 class SequenceRecord:
-    """Which sequence: see `longalign.model.sequence.Sequence`. As `source`, a file has its absolute path."""
+    """The identity of a sequence; the fields are those of `longalign.model.sequence.Sequence`.
+
+    The `source` of a sequence from a file holds the absolute path of the file.
+    """
 
     name: str
     length: int
@@ -53,7 +56,7 @@ class SequenceRecord:
 
     @classmethod
     def from_json(cls, fields: Fields) -> SequenceRecord:
-        """The record out of a manifest. Raises InputError, naming the field, for anything else."""
+        """The record in `fields` of a manifest. Raises InputError, naming the field, if one is invalid."""
         fields.only("name", "length", "sha256", "source", "offset", "record_length")
         sha256 = fields.text("sha256")
         if not _SHA256.fullmatch(sha256):
@@ -73,11 +76,11 @@ class SequenceRecord:
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """The identity of a run, with the geometry that its tiles follow.
+    """The identity of a run, and the grid by which its matrix is cut.
 
-    `start_states` says whether tiles hold those as well; `command` ("align" or "score"), `output` and
-    `summary` (a file, or none) tell a resumed run what was asked for; `program` is the version that made the
-    store.
+    `start_states` says whether tiles hold start states as well. `command` ("align" or "score"), `output` and
+    `summary` (a file, or None) tell a resumed run what was requested. `program` is the version of longalign
+    that made the store.
     """
 
     query: SequenceRecord
@@ -93,8 +96,10 @@ class Manifest:
 
     @property
     def run(self) -> str:
-        """Names the results that belong here: the same for equal input, scoring, mode, start states and
-        geometry."""
+        """The digest that all files of this run carry.
+
+        It is the same for equal input, scoring, mode, start states and geometry.
+        """
         fields = self._fields()
         names = ("query", "target", "mode", "scoring", "start_states", "grid")
         return _digest({name: fields[name] for name in names})
@@ -105,7 +110,7 @@ class Manifest:
         return self.start_states == "eager"
 
     def to_json(self) -> dict[str, Any]:
-        """The manifest as it stands in its file, `sha256` (of everything else) last."""
+        """The content of the manifest's file. The last field, `sha256`, is the digest of all others."""
         data = self._fields()
         return {**data, "sha256": _digest(data)}
 
@@ -131,12 +136,14 @@ class Manifest:
 
     @classmethod
     def from_json(cls, data: Any) -> Manifest:
-        """The manifest that `to_json` was made of. Raises InputError, naming the field, for anything else."""
+        """The manifest that `to_json` wrote. Raises InputError, naming the field, if one is invalid."""
         fields = Fields(data)
         query, target = (SequenceRecord.from_json(fields.object(name)) for name in ("query", "target"))
         scoring = Scoring.from_json(fields.any("scoring"))
         scoring.check_range(query.length, target.length)
-        has_summary = fields.has("summary") and fields.any("summary") is not None  # older programs: no field
+        has_summary = (
+            fields.has("summary") and fields.any("summary") is not None
+        )  # stores of older programs lack it
         manifest = cls(
             query=query,
             target=target,
@@ -155,13 +162,13 @@ class Manifest:
         return manifest
 
     def write(self, path: Path, check: Callable[[], None] = no_check) -> None:
-        """Write the file; `check` is called before it takes its name. Raises StoreError."""
+        """Write the file under a temporary name, call `check`, and rename it. Raises StoreError."""
         with atomic_path(path, check) as temporary, temporary.open("x") as file:
             file.write(json.dumps(self.to_json(), indent=2) + "\n")
 
     @classmethod
     def read(cls, path: Path) -> Manifest:
-        """Raises StoreError if the file is missing, damaged, or of another format or version."""
+        """Read the file. Raises StoreError if it is missing, damaged, or of another format or version."""
         try:
             data = json.loads(_content(path))
             if not isinstance(data, dict) or data.get("format") != FORMAT:
@@ -173,7 +180,7 @@ class Manifest:
                 )
             digest = data.pop("sha256", None)
             if digest != _digest(data):
-                raise StoreError(f"{path}: damaged manifest: it has another SHA-256 than it says")
+                raise StoreError(f"{path}: damaged manifest: its SHA-256 differs from the one in it")
             return cls.from_json(data)
         except OSError as error:
             raise StoreError(f"{path.parent}: not a store: {path.name}: {error.strerror}") from error
@@ -181,7 +188,7 @@ class Manifest:
             raise StoreError(f"{path}: damaged manifest: {error}") from error
 
     def refuse_other(self, store: Path, asked: Manifest) -> None:
-        """Raise StoreError, naming every field that differs, if the store is for another run than `asked`."""
+        """Raise StoreError, naming every field that differs, if the run `asked` is not this one."""
         pairs = [
             ("query sequence (SHA-256)", self.query.sha256, asked.query.sha256),
             ("query length", self.query.length, asked.query.length),
@@ -201,7 +208,7 @@ class Manifest:
 
 
 def _scoring_pairs(stored: Scoring, given: Scoring) -> list[tuple[str, object, object]]:
-    """What is to agree of two scorings: each name, with both values."""
+    """The parameters in which two scorings must agree: each name, with both values."""
     names = ["gap_open", "gap_extend"]
     if stored.matrix is None and given.matrix is None:
         names = ["match", "mismatch", *names]
@@ -210,7 +217,7 @@ def _scoring_pairs(stored: Scoring, given: Scoring) -> list[tuple[str, object, o
 
 
 def _content(path: Path) -> bytes:
-    """What a manifest's file holds. Raises StoreError if it is larger than any manifest."""
+    """The bytes of a manifest's file. Raises StoreError if it is larger than any manifest."""
     with open_regular(path) as file:
         content: bytes = file.read(_LARGEST_MANIFEST + 1)
     if len(content) > _LARGEST_MANIFEST:
@@ -219,5 +226,5 @@ def _content(path: Path) -> bytes:
 
 
 def _digest(data: dict[str, Any]) -> str:
-    """SHA-256 of a manifest's fields, however they are laid out in the file."""
+    """SHA-256 of a manifest's fields. It does not depend on their order or on white space in the file."""
     return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()

@@ -230,9 +230,9 @@ def test_a_killed_worker_costs_its_tile(cluster, tmp_path, check):
 
 @pytest.mark.cluster
 def test_a_tile_that_kills_workers_ends_the_run_and_another_goes_on(cluster, tmp_path, check, monkeypatch):
-    monkeypatch.setattr(dask, "_LOSSES", 2)
+    monkeypatch.setattr(dask, "_MAX_LOSSES", 2)
     (cluster.orders / "kill-all").touch()
-    with pytest.raises(BackendError, match=r"tile \(0, 0\): 2 workers were lost that had it"):
+    with pytest.raises(BackendError, match=r"tile \(0, 0\): 2 workers were lost while they had it"):
         run(cluster, tmp_path, Events().append)
     (cluster.orders / "kill-all").unlink()
     check(run(cluster, tmp_path, Events().append), tmp_path)

@@ -133,7 +133,7 @@ def test_tiles_are_few_where_there_is_no_room_for_the_edges_of_many(tmp_path, co
 
     def tiles(room):
         budget = room if command == "align" else None
-        monkeypatch.setattr("longalign.run.planner._room", lambda *_: room)
+        monkeypatch.setattr("longalign.run.planner._lattice_room", lambda *_: room)
         return plan(Request(10**6, 10**6, command, tmp_path, workers), resources(None, budget=budget)).shape
 
     assert tiles(all_of_them) == (10, 10)
@@ -330,7 +330,7 @@ def test_no_room_on_the_disk_for_any_lattice_is_refused(tmp_path, free):
 
 def test_the_smallest_budget_that_is_named_works_even_where_tiles_must_shrink(monkeypatch):
     """The boundaries of a tile as wide as the matrix are too large to be returned at once."""
-    monkeypatch.setattr("longalign.run.planner._LARGEST_TILE", 1 << 30)
+    monkeypatch.setattr("longalign.run.planner._MAX_TILE_BYTES", 1 << 30)
     using = resources((10**8, 10**8), 1 << 40, budget=1)
     with pytest.raises(UsageError, match="is too small for 100,000,000 x 100,000,000") as caught:
         plan(Request(10**8, 10**8, "align", None), using)
@@ -341,7 +341,7 @@ def test_the_smallest_budget_that_is_named_works_even_where_tiles_must_shrink(mo
 
 
 @given(lengths, lengths, tiles)
-def test_budgets_worth_knowing_work_and_the_larger_they_are_the_less_there_is_to_do(rows, cols, tile):
+def test_example_budgets_work_and_the_larger_they_are_the_less_there_is_to_do(rows, cols, tile):
     using = resources(tile, 1 << 50)
     budgets = store_budgets(Request(rows, cols), using)
     sizes, shares = [budget.size for budget in budgets], [budget.cost.share for budget in budgets]

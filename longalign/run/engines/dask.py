@@ -1,12 +1,13 @@
-"""Phase 1 on a Dask cluster: every worker is one device, and has one tile at a time.
+"""Phase 1 on a Dask cluster. Every worker is one device and sweeps one tile at a time.
 
-A worker that is lost costs the tile that it had: another one begins it anew. The run goes on with the workers
-that are left and those that come; without any it waits. A tile that has lost too many workers ends the run,
-and so does the loss of the scheduler. If this process ends, in whatever way, the workers drop what they have
-in hand. All that is finished is in the store.
+If a worker is lost, another worker sweeps its tile again from the start. The run continues with the
+remaining workers and with new ones; without any worker, it waits. The run fails if the scheduler is lost, or
+if too many workers are lost while they have the same tile. If this process ends for any reason, the workers
+drop their unfinished tiles. Finished tiles are in the store.
 
-Tiles are bound to their workers, and it is our wavefront that submits them again: Dask would put two tiles on
-a worker of several threads, and keep a tile that had been meant for a lost worker waiting for that one.
+Each tile is bound to one worker, and the wavefront in this process submits it again if the worker is lost.
+Left to itself, Dask would put two tiles on a worker with several threads, and a tile bound to a lost worker
+would wait for that worker for ever.
 """
 
 from __future__ import annotations
@@ -41,20 +42,20 @@ from longalign.system.memory_limits import free_memory
 
 T = TypeVar("T")
 
-#: Seconds until a scheduler must have answered, and until it must have a worker.
+#: The time limits for a scheduler to answer, and to have a worker, in seconds.
 _ANSWER_SECONDS = 5
 _WORKER_SECONDS = 10
 
-#: Of a worker's memory limit, what is planned with: from 80 % on, Dask gives a worker nothing to do.
+#: The part of a worker's memory limit that a plan uses. Above 80 % of the limit, Dask pauses a worker.
 _MEMORY_SHARE = 0.7
 
-#: The loss of so many workers that had the same tile ends the run.
-_LOSSES = 4
+#: The run fails when this many workers have been lost while they had the same tile.
+_MAX_LOSSES = 4
 
-#: Seconds between two looks for a worker where none is left.
+#: Seconds between two queries for a new worker when none is left.
 _WAIT_SECONDS = 0.5
 
-#: The Dask topic under which workers tell how far they are.
+#: The Dask topic under which workers report their progress.
 _TOPIC = "longalign"
 
 
@@ -62,22 +63,22 @@ _TOPIC = "longalign"
 def connect(address: str, backend: str, rows: int, cols: int) -> Iterator[Cluster]:
     """The cluster of a Dask scheduler, given by its address (tcp://host:8786) or its scheduler file.
 
-    It is to sweep a matrix of `rows` x `cols` letters. `backend` says what device a worker opens, as for
-    `longalign.backends.select.open_backends`; on a CPU it sweeps with as many threads as Dask gave it.
-    Raises BackendError if there is no scheduler or no worker, and, naming it, if a worker has no such device
+    The matrix to sweep has `rows` x `cols` letters. `backend` selects the device that a worker opens, as in
+    `longalign.backends.select.open_backends`; a worker on a CPU uses its number of Dask threads. Raises
+    BackendError if there is no scheduler or no worker, and, naming the worker, if a worker has no such device
     or another version of longalign.
     """
-    with _quiet(), _client(address) as client:
+    with _silenced_loggers(), _client(address) as client:
         yield Cluster(client, address, backend, rows, cols)
 
 
 class Cluster:
-    """Workers of a scheduler: `workers` is what they can do, `description` how many of them are where."""
+    """The workers of a scheduler. `workers` holds their devices and memory; `description` is for messages."""
 
     def __init__(self, client: Client, address: str, backend: str, rows: int, cols: int) -> None:
         self._client, self._address, self._backend = client, address, backend
         count = len(client.nthreads())
-        answers = self._ask(_look_at_device, backend, rows, cols, count)
+        answers = self._ask(_describe_device, backend, rows, cols, count)
         for worker, (version, _, _) in answers.items():
             if version != __version__:
                 raise BackendError(f"worker {worker} has longalign {version}, and this is {__version__}")
@@ -91,23 +92,23 @@ class Cluster:
         path = store.path.absolute()
         with store.marked() as mark:
             try:
-                self._ask(_look_at_store, path, mark)
+                self._ask(_check_store, path, mark)
             except StoreError as error:
                 raise StoreError(f"{error} (all workers must see the store under its path)") from error
             step = partial(_sweep, path, mark, self._backend)
             yield DaskEngine(store, self._client, self._address, step, mark, emit)
 
     def _ask(self, question: Callable[..., Any], *arguments: object) -> dict[str, Any]:
-        """The answer of every worker, by its address. Raises the first that is an exception."""
+        """Run `question` on every worker; returns the answers by address. Raises the first exception."""
         answers = self._client.run(question, *arguments, on_error="return")
         for worker, answer in answers.items():
             if isinstance(answer, BaseException):
-                raise _said_by(worker, answer) from answer
+                raise _from_worker(worker, answer) from answer
         return dict(answers)
 
 
 class DaskEngine(SharedStoreEngine):
-    """Has as many tiles in hand as there are workers, one on each; `emit` hears of workers that are lost."""
+    """Runs one tile step on each worker. Sends a `Notice` to `emit` for every lost worker."""
 
     def __init__(
         self,
@@ -124,52 +125,54 @@ class DaskEngine(SharedStoreEngine):
         super().__init__(store, self._tasks, len(self._workers), step)
         self._latest: dict[str, Future[TileFinished]] = {}
         self._losses: Counter[Tile] = Counter()
-        self._told: dict[tuple[int, int], int] = {}
+        self._reported_cells: dict[tuple[int, int], int] = {}
         self._finished = self._reported = 0
-        client.subscribe_topic(_TOPIC, self._hear)
+        client.subscribe_topic(_TOPIC, self._receive)
 
     def submit(self, tile: Tile) -> Future[TileFinished]:
-        """Start a tile on a worker that has none: Dask may queue it at one that is busy."""
+        """Start a tile on an idle worker. The worker is named because Dask might choose a busy one."""
         self._check_connection()
-        self._told.pop((tile.row, tile.col), None)
+        self._reported_cells.pop((tile.row, tile.col), None)
         worker = min(worker for worker in self._workers if not self._is_busy(worker))
         self._latest[worker] = self._watched(tile, self._tasks.submit(self._step, tile, workers=[worker]))
         return self._latest[worker]
 
     def progress(self) -> int:
-        """Cells of finished tiles, and those that workers have told of since this was last asked."""
-        self._notice_workers()
+        """Cells swept since the last call: those of finished tiles, and those that workers have reported."""
+        self._update_workers()
         self._finished += super().progress()
-        in_hand = sum(self._told.get((tile.row, tile.col), 0) for tile in self._running.values())
-        # A tile that begins anew on another worker is behind what was reported of it.
-        news = max(0, self._finished + in_hand - self._reported)
-        self._reported += news
-        return news
+        unfinished = sum(self._reported_cells.get((tile.row, tile.col), 0) for tile in self._running.values())
+        # A tile that starts again on another worker has fewer cells than were reported before.
+        new_cells = max(0, self._finished + unfinished - self._reported)
+        self._reported += new_cells
+        return new_cells
 
     def _is_busy(self, worker: str) -> bool:
         return worker in self._latest and not self._latest[worker].done()
 
-    def _notice_workers(self) -> None:
-        """Count them, and have the tiles of lost ones submitted again."""
+    def _update_workers(self) -> None:
+        """Update the set of workers, and cancel the steps of lost ones, so that the caller repeats them."""
         before, self._workers = self._workers, self._workers_now()
         self.capacity = len(self._workers)
         for worker in sorted(before - self._workers):
             if self._is_busy(worker):
                 self._emit(Notice(f"worker {worker} is lost; its tile is computed again"))
-                self._lose(self._latest[worker])
+                self._abandon(self._latest[worker])
             else:
                 self._emit(Notice(f"worker {worker} is lost"))
         if not self._workers:
             if before:
                 self._emit(Notice("no worker is left; waiting for one"))
-            sleep(_WAIT_SECONDS)  # nothing is in hand that the caller could wait for
+            sleep(_WAIT_SECONDS)  # without an unfinished step to wait for, the caller polls without a pause
 
-    def _lose(self, future: Future[TileFinished]) -> None:
+    def _abandon(self, future: Future[TileFinished]) -> None:
+        """Cancel the step of a lost worker. Raises BackendError if its tile has lost too many workers."""
         tile = self._running[future]
         self._losses[tile] += 1
-        if self._losses[tile] == _LOSSES:
+        if self._losses[tile] == _MAX_LOSSES:
             raise BackendError(
-                f"tile ({tile.row}, {tile.col}): {_LOSSES} workers were lost that had it: see their logs"
+                f"tile ({tile.row}, {tile.col}): {_MAX_LOSSES} workers were lost while they had it; "
+                "see their logs"
             )
         future.cancel()
 
@@ -188,18 +191,18 @@ class DaskEngine(SharedStoreEngine):
     def _scheduler_is_gone(self) -> BackendError:
         return BackendError(f"{self._address}: the Dask scheduler is gone")
 
-    def _hear(self, event: tuple[float, dict[str, Any]]) -> None:
-        """Called in Dask's thread with what a worker has told, perhaps of another run."""
+    def _receive(self, event: tuple[float, dict[str, Any]]) -> None:
+        """Record a progress report. Dask calls this in its own thread, also for reports of other runs."""
         _, message = event
         if message["run"] == self._mark:
-            self._told[message["row"], message["col"]] = message["cells"]
+            self._reported_cells[message["row"], message["col"]] = message["cells"]
 
 
 class _Tasks(Executor):
     """Tasks of a Dask client as futures of the standard library.
 
-    Unlike those of `Client.get_executor` they end in any case: there, one whose result was on its way when
-    the scheduler died stays pending for ever.
+    Unlike those of `Client.get_executor`, these futures always end. There, a future stays pending for ever if
+    the scheduler dies while the result is being transferred.
     """
 
     def __init__(self, client: Client) -> None:
@@ -215,8 +218,8 @@ class _Tasks(Executor):
 
 
 def _settle(future: Future[T], task: Task) -> None:
-    """Pass on how a task has ended. Called in a thread of Dask's."""
-    with suppress(InvalidStateError):  # cancelled meanwhile
+    """Copy the outcome of a finished task to `future`. Dask calls this in a thread of its own."""
+    with suppress(InvalidStateError):  # `future` was cancelled in the meantime
         if task.cancelled():
             future.cancel()
             return
@@ -230,17 +233,17 @@ def _settle(future: Future[T], task: Task) -> None:
 
 def _drop_if_cancelled(task: Task, future: Future[T]) -> None:
     if future.cancelled():
-        future.set_running_or_notify_cancel()  # without this, `concurrent.futures.wait` goes on waiting
-        with suppress(Exception):  # the scheduler may be gone, and the task with it
+        future.set_running_or_notify_cancel()  # or `concurrent.futures.wait` would keep waiting
+        with suppress(Exception):  # the scheduler may be lost, and the task with it
             task.cancel()
 
 
-# --- what runs in a worker
+# --- functions that run in a worker
 
 
 @dataclass(frozen=True, slots=True)
 class _DeviceOf:
-    """How a worker opens its device."""
+    """Opens the device of a worker."""
 
     backend: str
     threads: int
@@ -249,16 +252,17 @@ class _DeviceOf:
         return open_backends(self.backend, self.threads)[0]
 
 
-def _look_at_device(
+def _describe_device(
     backend: str, rows: int, cols: int, devices: int, *, dask_worker: Worker
 ) -> tuple[str, DeviceFacts, int]:
-    """The version of longalign, the facts about the device, and bytes of memory to plan with."""
+    """The worker's version of longalign, the facts about its device, and its bytes of memory to plan with."""
     device = open_device(_DeviceOf(backend, dask_worker.state.nthreads))
     limit = dask_worker.memory_manager.memory_limit or free_memory()
     return __version__, DeviceFacts.of(device, rows, cols, devices), int(limit * _MEMORY_SHARE)
 
 
-def _look_at_store(path: Path, mark: str) -> None:
+def _check_store(path: Path, mark: str) -> None:
+    """Raise StoreError if this worker sees no store at this path, or another one."""
     DirectoryStore.attach(path, mark)
 
 
@@ -271,14 +275,14 @@ def _sweep(path: Path, mark: str, backend: str, tile: Tile) -> TileFinished:
     except (DamagedTile, CancelledError):
         raise
     except Exception as error:
-        failure = _said_by(worker.address, error)
-    # Raised from here it does not bring the other one along: if that could not be pickled, the client would
-    # never hear of it.
+        failure = _from_worker(worker.address, error)
+    # Raised outside the handler, `failure` does not carry the original error as its context. If the latter
+    # could not be pickled, the client would never get an answer.
     raise failure
 
 
 class _Report:
-    """The `Progress` of a tile on a worker: tells the client, and ends a sweep that nobody waits for."""
+    """The `Progress` of a tile on a worker: reports to the client, and stops a sweep that was cancelled."""
 
     def __init__(self, worker: Worker, mark: str, tile: Tile) -> None:
         self._worker, self._task = worker, worker.get_current_task()
@@ -286,7 +290,7 @@ class _Report:
         self._cells = 0
 
     def __call__(self, cells: int) -> None:
-        # Cancelled by the client, or because the client is gone, or given to another worker.
+        # The client has cancelled the task, or is gone, or the task was moved to another worker.
         task = self._worker.state.tasks.get(self._task)
         if task is None or task.state == "cancelled":
             raise CancelledError
@@ -294,18 +298,19 @@ class _Report:
         self._worker.log_event(_TOPIC, {**self._message, "cells": self._cells})
 
 
-def _said_by(worker: str, error: BaseException) -> LongalignError:
+def _from_worker(worker: str, error: BaseException) -> LongalignError:
+    """An error that names the worker on which `error` was raised."""
     if isinstance(error, LongalignError):
         return type(error)(f"worker {worker}: {error}")
     return BackendError(f"worker {worker}: {type(error).__name__}: {error}")
 
 
-# --- getting there
+# --- connecting
 
 
 @contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep Dask from logging what is raised here, once and in one line, a second time and at length."""
+def _silenced_loggers() -> Iterator[None]:
+    """Silence Dask's loggers: this module raises the same errors, each as a single line."""
     loggers = [logging.getLogger(name) for name in ("distributed", "distributed.client")]
     levels = [logger.level for logger in loggers]
     try:
@@ -319,17 +324,17 @@ def _quiet() -> Iterator[None]:
 
 @contextmanager
 def _client(address: str) -> Iterator[Client]:
-    """A client of the scheduler. Raises BackendError if there is none, or if it has no workers."""
+    """A client of the scheduler. Raises BackendError if no scheduler answers, or if it has no workers."""
     contact = _contact(address)
     try:
-        # A client that meets something else than a scheduler hangs and complains; so ask first who is there.
-        # A thread of its own, because this one may have an event loop already.
+        # A client that connects to anything but a scheduler hangs and logs errors, so the type of the server
+        # is checked first, in a thread of its own, because this one may already run an event loop.
         with ThreadPoolExecutor(1) as thread:
-            who = thread.submit(asyncio.run, _who_answers(contact)).result()
-        if who != "Scheduler":
-            raise ValueError(f"it is the address of a {who}")
+            server_type = thread.submit(asyncio.run, _server_type(contact)).result()
+        if server_type != "Scheduler":
+            raise ValueError(f"it is the address of a {server_type}")
         client = Client(contact, timeout=_ANSWER_SECONDS, set_as_default=False)
-    except Exception as error:  # whatever listens at a wrong address may make Dask raise anything
+    except Exception as error:  # a server of another kind can make Dask raise anything
         reason = " ".join(str(error).split()) or f"nothing within {_ANSWER_SECONDS} s"
         raise BackendError(f"{address}: no Dask scheduler answers: {reason}") from error
     with client:
@@ -341,7 +346,7 @@ def _client(address: str) -> Iterator[Client]:
 
 
 def _contact(address: str) -> str:
-    """An address, or the one in a scheduler file."""
+    """The address itself, or the one in a scheduler file."""
     if "://" in address or re.fullmatch(r"[^/]+:\d+", address):
         return address
     try:
@@ -353,7 +358,8 @@ def _contact(address: str) -> str:
         ) from error
 
 
-async def _who_answers(contact: str) -> str:
+async def _server_type(contact: str) -> str:
+    """What kind of Dask server listens at an address: "Scheduler", "Worker" or another."""
     arguments = Security().get_connection_args("client")
     async with rpc(contact, timeout=_ANSWER_SECONDS, connection_args=arguments) as server:
         return str((await asyncio.wait_for(server.identity(), _ANSWER_SECONDS))["type"])

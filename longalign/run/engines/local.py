@@ -1,4 +1,4 @@
-"""Tile steps on threads of this process, one a device; a device's sweep has its own parallelism."""
+"""Tile steps on threads of this process, one for each device. The sweep on a device is itself parallel."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from longalign.system.threads import WorkerThreads
 
 
 class LocalEngine:
-    """One worker thread for each of `backends`; use as a context manager."""
+    """Runs tile steps on one worker thread for each of `backends`; use it as a context manager."""
 
     def __init__(self, lattice: StoreLattice, backends: Sequence[Backend]) -> None:
         self.capacity = len(backends)
@@ -39,7 +39,8 @@ class LocalEngine:
         return cells
 
     def cancel(self) -> None:
-        # The steps in hand hold this event; later ones, after a damaged tile was dropped, get a new one.
+        # The unfinished steps hold this event. Steps submitted later, after a damaged tile was dropped, get a
+        # new one.
         self._stop.set()
         self._stop = Event()
 

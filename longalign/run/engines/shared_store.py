@@ -1,6 +1,6 @@
-"""Tile steps on any `concurrent.futures.Executor` whose workers share nothing with us but the store.
+"""Tile steps on any `concurrent.futures.Executor` whose workers share only the store with this process.
 
-The step is one module-level function of plain arguments, so a process pool runs it and so does every
+The step is one module-level function with picklable arguments. A process pool can run it, and so can every
 cluster library that offers an executor.
 """
 
@@ -20,13 +20,13 @@ from longalign.phases.problem import Problem
 from longalign.phases.tile_step import sweep_tile
 from longalign.store import DirectoryStore
 
-#: A back end sweeps for one thread at a time, and a worker may have several.
-_device = Lock()
+#: Held while a tile is swept: a back end serves one thread at a time, and a worker may have several threads.
+_device_lock = Lock()
 
 
 @lru_cache(maxsize=1)
 def _lattice(path: Path, mark: str) -> StoreLattice:
-    """What a worker knows of a run. Every run has a mark of its own, so that none is taken for another."""
+    """The lattice of a run, kept in a worker from tile to tile. The mark is unique to the run."""
     store = DirectoryStore.attach(path, mark)
     manifest = store.manifest
     problem = Problem.of(*store.sequences(), manifest.scoring, manifest.mode)
@@ -35,7 +35,7 @@ def _lattice(path: Path, mark: str) -> StoreLattice:
 
 @lru_cache(maxsize=1)
 def open_device(make_backend: Callable[[], Backend]) -> Backend:
-    """The one device of a worker, kept from tile to tile."""
+    """The one device of a worker, opened once and kept from tile to tile."""
     return make_backend()
 
 
@@ -48,17 +48,18 @@ def sweep_stored_tile(
 ) -> TileFinished:
     """The tile step in a worker: `path` is the store and `mark` that of this run (`DirectoryStore.marked`).
 
-    `make_backend` is a way to get a device, picklable, and equal wherever the device is the same. Raises
-    what `sweep_tile` does, and StoreError if this process does not see the store.
+    `make_backend` opens the device. It must be picklable, and two of them must be equal if they open the same
+    device. Raises what `sweep_tile` raises, and StoreError if this process does not see the store.
     """
-    with _device:
+    with _device_lock:
         return sweep_tile(_lattice(path, mark), open_device(make_backend), tile, progress)
 
 
 class SharedStoreEngine:
-    """Submits a tile step to `executor`, `capacity` of them at a time; the caller owns both and `store`.
+    """Submits tile steps to `executor`, of which up to `capacity` run at a time.
 
-    `step` is `sweep_stored_tile`, all arguments but the tile given.
+    The caller owns `executor` and `store`. `step` is `sweep_stored_tile` with all arguments bound except the
+    tile.
     """
 
     def __init__(
