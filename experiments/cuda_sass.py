@@ -3,7 +3,7 @@
     python experiments/cuda_sass.py [--kernels 'local_best_*' ...] [--out FILE]
 
 Compiles the sweep kernels that the back end picks by itself on sm_90, disassembles them, and finds the loop
-in which nothing special happens (`make_sweep_batch` in `longalign.backends.cuda.device.row_block`); of a
+in which nothing special happens (`make_sweep_row_block` in `longalign.backends.cuda.device.row_block`); of a
 kernel that may watch every second row only, the loop that does, as it is the shorter one. Counts its
 instructions by opcode, by pipe and by purpose, for a cell, or for two where numbers are packed; `loop_mix`
 says on what grounds. From

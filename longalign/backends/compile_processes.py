@@ -24,8 +24,7 @@ from longalign.model.scoring import Scoring
 from longalign.system.memory_limits import free_memory
 from longalign.system.threads import WorkerThreads, processors
 
-#: Host memory that a compiling process takes, in bytes: measured, 300 MB for a CPU kernel and 500 MB for the
-#: largest CUDA kernel.
+#: Host memory that a compiling process may take, in bytes: an estimate for the largest CUDA kernel.
 _PROCESS_BYTES = 512 << 20
 
 #: Niceness of processes that compile beside a sweep.

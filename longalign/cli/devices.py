@@ -74,7 +74,12 @@ def _compile(backend: Backend) -> None:
         shape = "{desc} {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} kernels [{elapsed}<{remaining}]"
         tqdm.monitor_interval = 0  # no thread that redraws bars: the system may refuse another thread
         with tqdm(
-            desc=backend.name, total=len(missing), bar_format=shape, file=sys.stderr, leave=False
+            desc=backend.name,
+            total=len(missing),
+            bar_format=shape,
+            file=sys.stderr,
+            leave=False,
+            disable=None,  # no bar where stderr is not a terminal
         ) as bar:
             compile_all(backend, missing, bar.update)
     done = f"{len(missing)} kernels compiled in {perf_counter() - started:.1f} s, " if missing else ""

@@ -31,8 +31,8 @@ class KernelConfig:
 
     `ahead`: the edge of a batch is read a whole batch before it is needed, and nobody waits for memory then;
     but a strip falls that far behind its left neighbour, as it cannot read what is not yet there. Else the
-    edge is read at the end of the batch before, or shortly before that (`receives_early`), and strips follow
-    closely: better where few warps share the pipes, and have nothing to do but wait for one another.
+    edge is read at the end of the batch before, or shortly before that (`receive_edge_early`), and strips
+    follow closely: better where few warps share the pipes, and have nothing to do but wait for one another.
     """
 
     local: bool
@@ -77,7 +77,7 @@ class KernelConfig:
 
     @property
     def separate_store_row_code(self) -> bool:
-        """Whether batches in which parts only meet a wanted row have code of their own (see `eventful`).
+        """Whether batches in which parts only meet a wanted row have code of their own (see `masked_blocks`).
 
         In narrow strips that gains less than it takes to compile.
         """
@@ -166,8 +166,8 @@ class KernelConfig:
 
     @property
     def row_buffer_at(self) -> int:
-        """Where in a warp's own memory it puts a wanted row aside (see `events`): after what it keeps of two
-        batches, if any is swept again."""
+        """Where in a warp's own memory it puts a wanted row aside (see `requested_rows`): after what it keeps
+        of two batches, if any is swept again."""
         return 2 * self.snapshot_values * self.track_best
 
     @property

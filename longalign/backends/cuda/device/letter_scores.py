@@ -20,8 +20,8 @@ With a matrix a lane keeps nothing of target letters: `fill` writes a profile of
 shared memory, and of that a row is read. There are no ambiguous letters then.
 
 A target goes on with the code NO_LETTER beyond its end, which scores 0 with any other. As the kernel adds
-alpha + beta to every score, a letter pair there is worth no more than opening a gap: see `kernel` for why
-that keeps such columns from being best.
+alpha + beta to every score, a letter pair there is worth no more than opening a gap: see `kernels.sweep` for
+why that keeps such columns from being best.
 """
 
 # mypy: allow-untyped-defs
@@ -218,7 +218,8 @@ def letter_scores(config: KernelConfig) -> LetterScores:
 
 
 def has_blank_rows(config: KernelConfig) -> bool:
-    """Whether parts may sweep on above and below their rectangle, through rows without letters; see `kernel`.
+    """Whether parts may sweep on above and below their rectangle, through rows without letters; see
+    `kernels.sweep`.
 
     Only in local mode does no such row come to anything.
     """

@@ -45,7 +45,8 @@ from longalign.backends.cuda.numba_api import cuda
 
 
 def make_sweep_storing_block(config: KernelConfig, kind: np.int32) -> Any:
-    """A device function that sweeps a batch, meeting or eventful, step by step; see `batch.make_sweep_batch`.
+    """A device function that sweeps a batch, meeting or eventful, step by step; see
+    `row_block.make_sweep_row_block`.
 
     `wanted` is the only wanted row that a part may meet, after the second row of a step. In `memory` each
     warp has its own.

@@ -3,9 +3,9 @@
 `INT32` holds one cell in a 32-bit number, and there is nothing to prove: all finite values and NEG_INF fit.
 
 `PACKED` holds two cells in the halves of a 32-bit number, as unsigned 16-bit numbers relative to an *origin*,
-a 32-bit number that all lanes of a warp share and that follows the sweep from batch to batch. `window.py`
-proves for which scores and strips every value of a batch lies above the origin, and less than 2^16 above.
-So no sum of a value and a score or a cost ever leaves 16 bits, and therefore
+a 32-bit number that all lanes of a warp share and that follows the sweep from batch to batch.
+`packed_range.py` proves for which scores and strips every value of a batch lies above the origin, and less
+than 2^16 above. So no sum of a value and a score or a cost ever leaves 16 bits, and therefore
 
 - costs are kept negated, modulo 2^16: there is an instruction that adds and takes a maximum;
 - a pair of costs can be subtracted as one 32-bit number, on another pipe than the maxima keep busy: the low

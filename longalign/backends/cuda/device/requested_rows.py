@@ -1,14 +1,15 @@
 """What happens beside the recurrence: a part begins, it is at work, it meets a wanted row.
 
 The first and the last steps of a strip find most of its parts idle. They compute all the same: a branch would
-take longer. Where parts may not sweep on without letters (see `kernel`), that is garbage, and nobody looks at
-it: a half keeps its columns until it *begins*, and what it ends with has been stored before it goes on.
+take longer. Where parts may not sweep on without letters (see `kernels.sweep`), that is garbage, and nobody
+looks at it: a half keeps its columns until it *begins*, and what it ends with has been stored before it goes
+on.
 
 Lanes meet a wanted row one after the other. While one stores its columns, the others wait, and so does the
 strip to the right, which then takes as long itself: what that takes adds up over all strips. Where rows are
-swept two at a time (see `eventful`), a lane therefore only puts its numbers aside as they are, in the warp's
-own memory, and all lanes make values of them at the end of the batch. Nor is there a branch for the lane that
-meets the row: instructions that store something, or nothing, stand between others in each step.
+swept two at a time (see `masked_blocks`), a lane therefore only puts its numbers aside as they are, in the
+warp's own memory, and all lanes make values of them at the end of the batch. Nor is there a branch for the
+lane that meets the row: instructions that store something, or nothing, stand between others in each step.
 """
 
 # mypy: allow-untyped-defs

@@ -22,7 +22,7 @@ LaneCosts = namedtuple("LaneCosts", "match mismatch opening opening_number exten
 #: H - alpha - beta and the gap state beside it.
 LaneEdge = namedtuple("LaneEdge", "open gap")
 
-#: Where a lane puts a row aside if it `meets` a wanted one: in `memory` from `at` on (see `events`).
+#: Where a lane puts a row aside if it `meets` a wanted one: in `memory` from `at` on (see `requested_rows`).
 RowBuffer = namedtuple("RowBuffer", "memory at stores")
 
 

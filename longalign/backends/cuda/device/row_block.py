@@ -271,7 +271,7 @@ def make_advance_cursor(config: KernelConfig) -> Any:
 
 
 def rows_of_turn(config: KernelConfig, kind: np.int32 = FAST) -> int:
-    """Rows that one turn of the loop over a batch sweeps; see `make_sweep_batch`."""
+    """Rows that one turn of the loop over a batch sweeps; see `make_sweep_row_block`."""
     steps = _UNROLLED if config.block_rows % (_UNROLLED * STEP_ROWS) == 0 and kind != AMBIGUOUS else 1
     return steps * STEP_ROWS
 
@@ -335,7 +335,7 @@ def _make_turns(config: KernelConfig, kind: np.int32) -> Any:
 
 def make_sweep_row_block(config: KernelConfig, kind: np.int32 = FAST) -> Any:
     """A device function that sweeps the rows of a batch in which nothing happens but that parts begin or end
-    (see `eventful` for others).
+    (see `masked_blocks` for others).
 
     It takes left edge and letters from shared memory, and leaves the right edge there: `desk` says where.
     Returns what it carries on, and `threshold` or what opened value of the watched cells is higher.
@@ -373,7 +373,7 @@ def make_sweep_row_block(config: KernelConfig, kind: np.int32 = FAST) -> Any:
 
 def make_sweep_and_receive(config: KernelConfig, begin_receive: Any) -> Any:
     """The same for usual batches, where the next batch's edge is asked for some rows before the end, so that
-    memory has answered when it is needed. Returns it as well, as `begin_to_receive` does (see `edges`)."""
+    memory has answered when it is needed. Returns it as well, as `begin_receive` does (see `edges`)."""
     turns, fetch_row = _make_turns(config, FAST), make_fetch_row(config)
     maximum = ARITHMETIC[config.numbers].maximum
     last = np.int32(min(config.block_rows, _LAST_TURNS * rows_of_turn(config)))

@@ -25,8 +25,8 @@ that it has seen, the other lanes' stores included. The host fetches what it wan
 batch that is swept again (see `replay`) stores the same values once more, which nobody can tell. In the next
 band the strip waits with *acquire* until it is done in this one, which has an earlier ticket.
 
-**Aside.** What a warp puts aside of a wanted row (see `events`), its lanes read of one another: written, then
-a `syncwarp`, then read; and before any lane writes there again, the `syncwarp` after the batch.
+**Aside.** What a warp puts aside of a wanted row (see `requested_rows`), its lanes read of one another:
+written, then a `syncwarp`, then read; and before any lane writes there again, the `syncwarp` after the batch.
 
 **Rows.** In the kernel of start states, strips have flags as well, and no tags: before each batch a strip
 waits, with *acquire*, for the rows of its left neighbour that it is about to read. All go through one buffer.
@@ -35,12 +35,12 @@ good; its right neighbour reads it after it has been published.
 
 **Rests.** A multiprocessor favours some of its warps. A strip that runs far ahead of its right neighbour
 takes time from strips that others wait for, and gains nothing: the last strip decides. So now and then it
-rests while its neighbour, if a warp has taken that, is more than `LEAD` batches behind what it could be.
+rests while its neighbour, if a warp has taken that, is more than `MAX_LEAD` batches behind what it could be.
 Rests are bounded: neither the result nor progress depends on them.
 
 **Stop.** The host sets `stop` from another stream; every warp reads it when it waits, at the end of a strip
-and every `TELL_EVERY` batches, and leaves. A warp that leaves stores nothing more, so nobody reads unfinished
-values.
+and every `REPORT_EVERY` batches, and leaves. A warp that leaves stores nothing more, so nobody reads
+unfinished values.
 """
 
 # mypy: allow-untyped-defs

@@ -36,9 +36,9 @@ class WorkList:
 
     `jobs` (rectangles, JOB_FIELDS) int64; `strips` (strips, STRIP_FIELDS) int32, each after its left
     neighbour and after itself in the band above; `query` and `target` uint8; `matrices` int32, as in
-    `backends.matrices`, of at most `letters` letters; `wanted_rows` int32, each rectangle's list ended by -1;
-    `flags` (strips,) int32, for the kernel to say how far each strip has come. `line_values` is the size of
-    the output for wanted rows and columns, `state_values` of what interrupted strips keep.
+    `backends.substitution_tables`, of at most `letters` letters; `wanted_rows` int32, each rectangle's list
+    ended by -1; `flags` (strips,) int32, for the kernel to say how far each strip has come. `line_values` is
+    the size of the output for wanted rows and columns, `state_values` of what interrupted strips keep.
 
     Top edges are int64, H and E as pairs, `top_values` in all; left edges int64, H and F of each row with
     their tags, overwritten by each strip in turn, `column_values` in all. Either array begins with `top` and

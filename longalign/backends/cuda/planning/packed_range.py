@@ -23,17 +23,17 @@ strip's left edge and one across the strip, differ from h by no more than
 Columns beyond a strip's end count too: the top value goes on there, and a pair is worth no more than opening
 a gap, so H(i, end) - alpha - k*beta <= H(i, end+k) <= H(i, end), by induction with E(i, end+k) <= E(i, end).
 
-Rows beyond the rectangle that a strip sweeps on through (see `kernel`) are those of a longer query, whose
-letters score -alpha - beta with all others, or `least` if that is even lower, and whose left edge is smooth
-as well: above it is 0, and below its last value goes on.
+Rows beyond the rectangle that a strip sweeps on through (see `kernels.sweep`) are those of a longer query,
+whose letters score -alpha - beta with all others, or `least` if that is even lower, and whose left edge is
+smooth as well: above it is 0, and below its last value goes on.
 
 Sums that are computed on the way lie at most 2*alpha + 3*beta or -least below an H, or `top` above: H but
 for F is no lower than E, nor E than opened H above; F opened from it, less beta, is the lowest. A half that
 has swept its part of a rectangle may go on for up to two rows while the other is at work, with any left edge
-(see `events`). There E is at least opened H of the row above it, so opened H, and what F is opened from, fall
-by alpha + beta at most in the first of these rows, and by beta more in the second: 2*alpha + 3*beta below an
-H. So the low half never borrows from the high one while that is at work; before the low half begins, the high
-one is idle too.
+(see `requested_rows`). There E is at least opened H of the row above it, so opened H, and what F is opened
+from, fall by alpha + beta at most in the first of these rows, and by beta more in the second: 2*alpha +
+3*beta below an H. So the low half never borrows from the high one while that is at work; before the low half
+begins, the high one is idle too.
 """
 
 from __future__ import annotations
