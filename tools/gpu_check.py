@@ -57,6 +57,10 @@ def steps(genomes: Path, out: Path, columns: Sequence[int]) -> list[Step]:
         "-m",
         "gpu",
         "-x",
+        "-n",
+        "8",
+        "-p",
+        "no:benchmark",  # that plugin warns if tests run in parallel, and warnings are errors
         "--durations=15",
         "tests/backends/cuda/test_cuda_gpu.py",
     )
