@@ -11,8 +11,8 @@ LANES = 32
 #: a warp hides half of the latency by itself.
 STEP_ROWS = 2
 
-#: What a lane computes in. "packed": two cells at a time, each 16 bits relative to a 32-bit origin that
-#: follows the sweep; "int32": one cell at a time.
+#: What a lane computes in. "packed": two cells at a time, each 16 bits relative to a 32-bit base that follows
+#: the sweep; "int32": one cell at a time.
 NumberFormat = Literal["packed", "int32"]
 
 #: How letter pairs are scored. "bytes": from a target letter's four 8-bit scores against A C G T.
@@ -25,14 +25,16 @@ LetterScoring = Literal["bytes", "compare", "profile"]
 class KernelConfig:
     """Compile-time choices of one kernel; everything else is a run-time argument.
 
-    A warp sweeps a strip and exchanges boundary values every `batch` rows. A block is `warps` independent
-    warps. A strip has `parts`, each `columns` wide, one for a lane of the warp, or two where numbers are
-    packed. `max_registers` of a thread make room for more warps.
+    A warp sweeps a strip and exchanges boundary values every `block_rows` rows: a row block. A thread block
+    is `warps` independent warps. A strip has `parts`, each `columns` wide: one for each lane of the warp, or
+    two where numbers are packed. `max_registers` bounds the registers of a thread, to make room for more
+    warps.
 
-    `ahead`: the edge of a batch is read a whole batch before it is needed, and nobody waits for memory then;
-    but a strip falls that far behind its left neighbour, as it cannot read what is not yet there. Else the
-    edge is read at the end of the batch before, or shortly before that (`receive_edge_early`), and strips
-    follow closely: better where few warps share the pipes, and have nothing to do but wait for one another.
+    `prefetch_edge`: the edge of a row block is read a whole row block before it is needed. No lane then waits
+    for memory, but a strip falls that much further behind its left neighbour, as it cannot read what has not
+    been published. Otherwise the edge is read at the end of the preceding row block, or shortly before that
+    (`receive_edge_early`), and strips follow one another closely. That is better where few warps share the
+    pipes and would only wait for one another.
     """
 
     local: bool
@@ -56,7 +58,7 @@ class KernelConfig:
 
     @property
     def reload_parameters(self) -> bool:
-        """Whether columns leave too few registers to keep what can be read again in each batch."""
+        """Whether columns leave too few registers to keep what can be read again in each row block."""
         return self.columns > 8
 
     @property
@@ -69,15 +71,17 @@ class KernelConfig:
 
     @property
     def snapshot_in_registers(self) -> bool:
-        """Whether there are registers to hold what a batch begins with until it has come high (see `replay`).
+        """Whether there are registers to hold what a row block begins with until it has come high (see
+        `replay`).
 
-        That spares stores, which narrow strips feel: few columns make short batches.
+        That spares stores, which narrow strips feel: few columns make short row blocks.
         """
         return self.track_best and self.narrow
 
     @property
     def separate_store_row_code(self) -> bool:
-        """Whether batches in which parts only meet a wanted row have code of their own (see `masked_blocks`).
+        """Whether row blocks in which parts only meet a requested row have code of their own (see
+        `masked_blocks`).
 
         In narrow strips that gains less than it takes to compile.
         """
@@ -93,7 +97,7 @@ class KernelConfig:
 
     @property
     def receive_edge_early(self) -> bool:
-        """Whether the edge of a batch is read while the last rows of a usual one before are swept.
+        """Whether the edge of a row block is read while the last rows of a FAST block before are swept.
 
         What is read waits in registers: there are enough in the narrowest strips.
         """
@@ -101,7 +105,7 @@ class KernelConfig:
 
     @property
     def may_skip_rows(self) -> bool:
-        """Whether batches may watch every second row only, where scores are high (see `replay`).
+        """Whether row blocks may watch every second row only, where scores are high (see `replay`).
 
         In narrow strips, a row takes so long whatever is done with its cells; and letters that are compared
         leave no registers for what must be known then.
@@ -132,7 +136,7 @@ class KernelConfig:
     def lag(self) -> int:
         """Rows by which a strip follows its left neighbour.
 
-        The neighbour has swept a batch, and its last part has come as far only almost a `span` later.
+        The neighbour has swept a row block, and its last part has come as far only almost a `span` later.
         """
         return -(-(self.block_rows + self.span - STEP_ROWS) // self.block_rows) * self.block_rows
 
@@ -146,7 +150,7 @@ class KernelConfig:
 
     @property
     def state_words(self) -> int:
-        """What a lane keeps while its strip is interrupted (see `interrupt`)."""
+        """What a lane keeps while its strip is interrupted (see `strip_state`)."""
         return 2 * self.columns + 9
 
     @property
@@ -161,13 +165,13 @@ class KernelConfig:
 
     @property
     def snapshot_values(self) -> int:
-        """int32 that a warp keeps of a batch, to sweep it again (see `replay`)."""
+        """int32 that a warp keeps of a row block, to sweep it again (see `replay`)."""
         return self.state_words * LANES + self.link_words * self.block_rows
 
     @property
     def row_buffer_at(self) -> int:
-        """Where in a warp's own memory it puts a wanted row aside (see `requested_rows`): after what it keeps
-        of two batches, if any is swept again."""
+        """Where in a warp's own memory it puts a requested row aside (see `requested_rows`): after what it
+        keeps of two row blocks, if any is swept again."""
         return 2 * self.snapshot_values * self.track_best
 
     @property
@@ -177,10 +181,10 @@ class KernelConfig:
 
     @property
     def mailbox_bytes(self) -> int:
-        """Shared memory of a warp: two slots for every row of a batch, and row letters, each twice."""
+        """Shared memory of a warp: two slots for every row of a row block, and row letters, each twice."""
         return 2 * self.slot_bytes * self.block_rows + 2 * 4 * self.ring_slots
 
     @property
     def ring_slots(self) -> int:
-        """Row letters that the parts of a strip work on in one batch, rounded up to a power of two."""
+        """Row letters that the parts of a strip work on in one row block, rounded up to a power of two."""
         return 1 << (self.block_rows + self.span - 1).bit_length()

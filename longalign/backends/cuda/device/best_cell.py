@@ -16,8 +16,8 @@ from longalign.backends.cuda.device.sync import ALL_LANES
 from longalign.backends.cuda.numba_api import cuda
 
 #: A score and where it is, by boundary indices; all 0 for no cell with a positive score. While it is known
-#: only in which batch the cell is (see `replay`), i and j are those of one below and right of all there, and
-#: the score may be too low by the slack.
+#: only in which row block the cell is (see `replay`), i and j are those of one below and right of all there,
+#: and the score may be too low by the slack.
 Best = namedtuple("Best", "score i j")
 
 

@@ -33,8 +33,8 @@ COLUMNS = 8
 STRIP_WIDTH = COLUMNS * LANES
 _BITS = 4
 
-# Columns of the table of leaves after those of `leaves`: where the leaf's parts begin in the buffer between
-# strips and among the words.
+# Columns of the table of leaves after those of `trace_table`: where the leaf's parts begin in the buffer
+# between strips and among the words.
 COLUMN_AT, WORDS_AT = trace_table.LEAF_FIELDS, trace_table.LEAF_FIELDS + 1
 TABLE_FIELDS = trace_table.LEAF_FIELDS + 2
 

@@ -16,8 +16,8 @@
 Letters come with four scores, against A C G T, and an ambiguous query letter has none of its own. It is worth
 the lower of those against A and against C: a target letter equals one of these at most.
 
-With a matrix a lane keeps nothing of target letters: `fill` writes a profile of the strip (see `profile`) to
-shared memory, and of that a row is read. There are no ambiguous letters then.
+With a matrix a lane keeps nothing of target letters: `fill` writes a profile of the strip (see
+`strip_profile`) to shared memory, and of that a row is read. There are no ambiguous letters then.
 
 A target goes on with the code NO_LETTER beyond its end, which scores 0 with any other. As the kernel adds
 alpha + beta to every score, a letter pair there is worth no more than opening a gap: see `kernels.sweep` for

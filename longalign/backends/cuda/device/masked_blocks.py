@@ -1,12 +1,12 @@
-"""Batches in which more happens than that parts begin or end: step by step where that can be, row by row
+"""Row blocks in which more happens than that parts begin or end: step by step where that can be, row by row
 otherwise.
 
-Step by step, two rows overlap as in other batches. A lane puts its second row aside if it is a wanted one.
-Otherwise "meeting" batches are like usual ones. In "eventful" ones parts may have to be kept from what is
-outside, too, as in partial ones, and strips may be ragged. Where a wanted row is the first of a step, where
-several are near one another, and where something happens among ambiguous letters, there is the way row by
-row. It is also the one that looks at each cell, where a batch is swept again to find the best one (see
-`replay`).
+Step by step, two rows overlap as in other row blocks. A lane puts its second row aside if it is a requested
+one. Otherwise STORES_ROW blocks are like FAST ones. In MASKED_STORES_ROW blocks parts may have to be kept
+from what is outside, too, as in MASKED blocks, and strips may be ragged. Where a requested row is the first
+of a step, where several are near one another, and where something happens among ambiguous letters, there is
+the way row by row. It is also the one that looks at each cell, where a row block is swept again to find the
+best one (see `replay`).
 """
 
 # mypy: allow-untyped-defs
@@ -45,11 +45,11 @@ from longalign.backends.cuda.numba_api import cuda
 
 
 def make_sweep_storing_block(config: KernelConfig, kind: np.int32) -> Any:
-    """A device function that sweeps a batch, meeting or eventful, step by step; see
+    """A device function that sweeps a row block, STORES_ROW or MASKED_STORES_ROW, step by step; see
     `row_block.make_sweep_row_block`.
 
-    `wanted` is the only wanted row that a part may meet, after the second row of a step. In `memory` each
-    warp has its own.
+    `requested` is the only requested row that a part may meet, after the second row of a step. In `memory`
+    each warp has its own.
     """
     block_rows, maximum = config.block_rows, ARITHMETIC[config.numbers].maximum
     step, fetch_row, advance_cursor = (
@@ -96,10 +96,10 @@ def make_sweep_storing_block(config: KernelConfig, kind: np.int32) -> Any:
 
 
 def make_sweep_row_by_row(config: KernelConfig) -> Any:
-    """A device function that sweeps a batch row by row, whatever happens; wanted rows from number `wanted`
-    on may be met.
+    """A device function that sweeps a row block row by row, whatever happens; requested rows from number
+    `requested` on may be met.
 
-    If it is `looking`, it notes the best cell, and else how high the batch has come, as the others do.
+    If it is `replaying`, it notes the best cell, and else how high the row block has come, as the others do.
     """
     block_rows, columns, halves, track_best = (
         config.block_rows,

@@ -2,9 +2,9 @@
 
 `INT32` holds one cell in a 32-bit number, and there is nothing to prove: all finite values and NEG_INF fit.
 
-`PACKED` holds two cells in the halves of a 32-bit number, as unsigned 16-bit numbers relative to an *origin*,
-a 32-bit number that all lanes of a warp share and that follows the sweep from batch to batch.
-`packed_range.py` proves for which scores and strips every value of a batch lies above the origin, and less
+`PACKED` holds two cells in the halves of a 32-bit number, as unsigned 16-bit numbers relative to a *base*, a
+32-bit number that all lanes of a warp share and that follows the sweep from row block to row block.
+`packed_range.py` proves for which scores and strips every value of a row block lies above the base, and less
 than 2^16 above. So no sum of a value and a score or a cost ever leaves 16 bits, and therefore
 
 - costs are kept negated, modulo 2^16: there is an instruction that adds and takes a maximum;
@@ -13,7 +13,7 @@ than 2^16 above. So no sum of a value and a score or a cost ever leaves 16 bits,
 - minus infinity has no number, and needs none: E below H - alpha is raised to H - alpha, which changes no
   value computed from it, the next E being max(E - beta, H - alpha - beta) either way. So is F. Rectangles
   with minus infinity among the H of their edges are swept in 32 bits;
-- the floor of local mode, if it lies below the origin, lies below all values too (none is negative), and any
+- the floor of local mode, if it lies below the base, lies below all values too (none is negative), and any
   number not above them stands for it: 0 does.
 """
 
@@ -43,11 +43,11 @@ class Arithmetic:
     - `highest`: no number is above, in both halves;
     - `maximum(x, y)`, `subtract(x, cost)`: arithmetic, in each half on its own;
     - `lower(x, amount)`: the same as `subtract`, where no low half is less: `amount` is `number(amount, 0)`;
-    - `cost(amount)`: a cost or the difference of two origins, as `subtract` takes it;
-    - `origin(value, below)`: the origin that lies `below` a value;
-    - `number(value, origin)`: the number of a value not below the origin, in both halves;
+    - `cost(amount)`: a cost or the difference of two bases, as `subtract` takes it;
+    - `base(value, below)`: the base that lies `offset` below a value;
+    - `number(value, base)`: the number of a value not below the base, in both halves;
     - `raised(gap, h, gap_open)`: a gap state for which there is a number;
-    - `value(x, half, origin)`: back again;
+    - `value(x, half, base)`: back again;
     - `join(low, high)`: the low half of one and the high half of the other;
     - `halves(low, high)`: all bits of the low half if `low`, of the high half if `high`;
     - `select(mask, x, y)`: x where the mask has bits, else y;
@@ -55,7 +55,7 @@ class Arithmetic:
       part of the lane, as `first_part` or `second_part` says, if it has two;
     - `from_link(link, open, gap)`: what stands left of the parts of a lane: of the first one the edge in
       `link`, of the second one that of the first, which is in `open` and `gap`;
-    - `unlink(link, origin)`: the two values of a link;
+    - `unlink(link, base)`: the two values of a link;
     - `store_link(words, at, link)`, `load_link(words, at)`: a link in an array of int32, which takes
       `KernelConfig.link_words` of these;
     - `part(x, half)`: one half as an integer, in the order of the values.

@@ -1,18 +1,18 @@
-"""Where the best cell is: a warp sweeps without looking, and repeats the one batch in which it must be.
+"""Where the best cell is: a warp sweeps without looking, and repeats the one row block in which it must be.
 
-A look at every row would be a branch that nothing can overlap. So a batch says only how high it has come.
-What a warp needs to sweep it again is kept on one of two *sides* of the warp's memory: before, or, where
-there are registers to hold it meanwhile, when the batch has come high. If the batch is higher than all before
-it, it becomes the strip's *suspect*, and the other side is used from then on: along an alignment each batch
-supersedes the one before. If it comes as high as what is known, or could tie with it and come first, suspect
-and batch are repeated at once, row by row, with a look at each cell. At the end of the strip the suspect is
-repeated, unless another strip has come higher.
+A look at every row would be a branch that nothing can overlap. So a row block says only how high it has come.
+What a warp needs to sweep it again is kept on one of two *buffers* of the warp's memory: before, or, where
+there are registers to hold it meanwhile, when the row block has come high. If the row block is higher than
+all before it, it becomes the strip's *candidate*, and the other buffer is used from then on: along an
+alignment each row block supersedes the one before. If it comes as high as what is known, or could tie with it
+and come first, candidate and row block are repeated at once, row by row, with a look at each cell. At the end
+of the strip the candidate is repeated, unless another strip has come higher.
 
-Where scores are high, a batch watches every second row only. A gap leads from any cell of the others to the
-one below, which is lower by no more than the *slack*, alpha + beta; so a batch may be higher by that than it
-says. It is superseded only by one that is higher than that can be, and noticed as soon as it comes within the
-slack of what is known. Then the batches that follow watch all rows, as many batches along an alignment come
-near to the one before; and so do all where scores are low.
+Where scores are high, a row block watches every second row only. A gap leads from any cell of the others to
+the one below, which is lower by no more than the *slack*, alpha + beta; so a row block may be higher by that
+than it says. It is superseded only by one that is higher than that can be, and noticed as soon as it comes
+within the slack of what is known. Then the row blocks that follow watch all rows, as many row blocks along an
+alignment come near to the one before; and so do all where scores are low.
 
 What is repeated writes the same values to the same places once more, or none.
 """
@@ -35,14 +35,14 @@ from longalign.backends.cuda.device.strip_state import make_state_store
 from longalign.backends.cuda.device.sync import ALL_LANES, load_for_all
 from longalign.backends.cuda.numba_api import cuda
 
-#: Batches that watch all rows after one that has come near what is known.
+#: Row blocks that watch all rows after one that has come near what is known.
 WATCHED_BLOCKS = np.int32(64)
 
-#: In units of the slack: where no letters are alike but by chance, scores stay below, and batches come near
-#: the best of them all the time.
+#: In units of the slack: where no letters are alike but by chance, scores stay below, and row blocks come
+#: near the best of them all the time.
 _HIGH = 32
 
-#: In place of a suspect's first row: there is no suspect.
+#: In place of a candidate's first row: there is no candidate.
 NO_BLOCK = np.int32(-1)
 
 #: What a strip is to repeat before it goes on.
@@ -56,7 +56,7 @@ BestSearch = namedtuple("BestSearch", "best buffer candidate to_replay slack wat
 
 
 def make_replay(config: KernelConfig) -> tuple[Any, Any, Any, Any]:
-    """Device functions that keep what a lane needs to sweep a batch again, its left edge included, in
+    """Device functions that keep what a lane needs to sweep a row block again, its left edge included, in
     `memory`, from `at` on; that hold it in registers, and keep what has been held; and that recall it."""
     block_rows, loads, words = config.block_rows, -(-config.block_rows // LANES), config.state_words * LANES
     (store, load), arithmetic = make_state_store(config), ARITHMETIC[config.numbers]
@@ -75,7 +75,7 @@ def make_replay(config: KernelConfig) -> tuple[Any, Any, Any, Any]:
 
     @cuda.jit(device=True)
     def read_link(inbox, inbox_at, slot):
-        """Beyond the batch, that of its last row."""
+        """Beyond the row block, that of its last row."""
         nearest = slot if full else min(slot, np.int32(block_rows - 1))
         return load_shared(inbox, np.int32(inbox_at + slot_bytes * nearest))
 
@@ -109,8 +109,8 @@ def make_replay(config: KernelConfig) -> tuple[Any, Any, Any, Any]:
 
 
 def make_score(config: KernelConfig) -> Any:
-    """A device function that says whether a batch exceeds its threshold, and the highest score of its watched
-    cells if so (0 if none is positive), the same in all lanes."""
+    """A device function that says whether a row block exceeds its threshold, and the highest score of its
+    watched cells if so (0 if none is positive), the same in all lanes."""
     arithmetic, halves = ARITHMETIC[config.numbers], np.int32(config.halves)
     part, value = arithmetic.part, arithmetic.value
 
@@ -133,7 +133,7 @@ def make_score(config: KernelConfig) -> Any:
 
 @cuda.jit(device=True)
 def is_high(score, costs):
-    """Whether few batches come within the slack of a score that has been seen; the same in all lanes."""
+    """Whether few row blocks come within the slack of a score that has been seen; the same in all lanes."""
     return cuda.any_sync(ALL_LANES, score > _HIGH * costs.opening)
 
 

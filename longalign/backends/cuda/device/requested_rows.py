@@ -1,15 +1,14 @@
-"""What happens beside the recurrence: a part begins, it is at work, it meets a wanted row.
+"""What happens beside the recurrence: a part begins, it is at work, it meets a requested row.
 
 The first and the last steps of a strip find most of its parts idle. They compute all the same: a branch would
-take longer. Where parts may not sweep on without letters (see `kernels.sweep`), that is garbage, and nobody
-looks at it: a half keeps its columns until it *begins*, and what it ends with has been stored before it goes
-on.
+take longer. Where parts may not sweep on without letters (see `kernels.sweep`), that is garbage, and it is
+not used: a half keeps its columns until it *begins*, and what it ends with has been stored before it goes on.
 
-Lanes meet a wanted row one after the other. While one stores its columns, the others wait, and so does the
+Lanes meet a requested row one after the other. While one stores its columns, the others wait, and so does the
 strip to the right, which then takes as long itself: what that takes adds up over all strips. Where rows are
 swept two at a time (see `masked_blocks`), a lane therefore only puts its numbers aside as they are, in the
-warp's own memory, and all lanes make values of them at the end of the batch. Nor is there a branch for the
-lane that meets the row: instructions that store something, or nothing, stand between others in each step.
+warp's own memory, and all lanes make values of them at the end of the row block. Nor is there a branch for
+the lane that meets the row: instructions that store something, or nothing, stand between others in each step.
 """
 
 # mypy: allow-untyped-defs
@@ -31,10 +30,10 @@ from longalign.backends.cuda.device.row import RowBuffer
 from longalign.backends.cuda.device.sync import ALL_LANES
 from longalign.backends.cuda.numba_api import cuda
 
-#: A wanted row: its index, not positive if there is none, and its number from 0.
+#: A requested row: its index, not positive if there is none, and its number from 0.
 RequestedRow = namedtuple("RequestedRow", "row number")
 
-#: What a batch meets: the next wanted row, whether it is met, and whether that must be row by row.
+#: What a row block meets: the next requested row, whether it is met, and whether that must be row by row.
 Lookahead = namedtuple("Lookahead", "requested stores_row row_by_row")
 
 
@@ -66,13 +65,13 @@ def make_inside(config: KernelConfig) -> Any:
 
 @cuda.jit(device=True)
 def requested_row(number, requested_rows, jobs, job):
-    """The wanted row of this number; there is none after the last."""
+    """The requested row of this number; there is none after the last."""
     return RequestedRow(np.int32(requested_rows[jobs[job, work_tables.REQUESTED_AT] + number]), number)
 
 
 @cuda.jit(device=True)
 def first_requested_below(row, number, requested_rows, jobs, job):
-    """The number of the first wanted row below `row`, given one that is not below it."""
+    """The number of the first requested row below `row`, given one that is not below it."""
     wanted_at = jobs[job, work_tables.REQUESTED_AT]
     while 0 < requested_rows[wanted_at + number] <= row:
         number = np.int32(number + 1)
@@ -81,14 +80,14 @@ def first_requested_below(row, number, requested_rows, jobs, job):
 
 @cuda.jit(device=True)
 def next_event(requested, rows):
-    """The row at which something is next to happen: a wanted one, or the last."""
+    """The row at which something is next to happen: a requested one, or the last."""
     return requested.row if requested.row > 0 else rows
 
 
 @cuda.jit(device=True)
 def look_ahead(requested, start, end, last_part_lag, requested_rows, jobs, job):
-    """What parts of a strip meet while the first is at rows `start` to `end`; `wanted` is what some part had
-    yet to pass before."""
+    """What parts of a strip meet while the first is at rows `start` to `end`; `requested` is what some part
+    had yet to pass before."""
     if 0 < requested.row <= start - last_part_lag:
         number = first_requested_below(
             np.int32(start - last_part_lag), requested.number, requested_rows, jobs, job
@@ -102,7 +101,7 @@ def look_ahead(requested, start, end, last_part_lag, requested_rows, jobs, job):
 
 @cache
 def make_store_requested(config: KernelConfig) -> Any:
-    """A device function that writes one half of a lane's row as a wanted row."""
+    """A device function that writes one half of a lane's row as a requested row."""
     columns = config.columns
     value_of = ARITHMETIC[config.numbers].value
 
@@ -145,7 +144,7 @@ def make_row_buffer(config: KernelConfig) -> Any:
 
     @cuda.jit(device=True)
     def row_buffer(memory, lane, beyond):
-        """`beyond`: rows by which the row of the lane's first part is below the wanted one."""
+        """`beyond`: rows by which the row of the lane's first part is below the requested one."""
         second_meets = halves == 2 and beyond == STEP_ROWS
         part = opaque(np.int32(halves * lane + second_meets))
         return RowBuffer(memory, row_buffer_at() + part * columns, beyond == 0 or second_meets)
@@ -155,7 +154,7 @@ def make_row_buffer(config: KernelConfig) -> Any:
 
 @cache
 def make_store_row_buffer(config: KernelConfig) -> Any:
-    """A device function that writes as a wanted row what parts have put aside in a batch."""
+    """A device function that writes as a requested row what parts have put aside in a row block."""
     block_rows, columns, parts, halves = config.block_rows, config.columns, config.parts, config.halves
     strip_width, value_of = config.strip_width, ARITHMETIC[config.numbers].value
     row_buffer_at = _make_row_buffer_at(config)
@@ -164,15 +163,15 @@ def make_store_row_buffer(config: KernelConfig) -> Any:
 
     @cuda.jit(device=True)
     def store_row_buffer(memory, lines, requested, row, jobs, position, costs, base):
-        """`row` is that of the lane's first part after the batch."""
+        """`row` is that of the lane's first part after the row block."""
         h = cuda.local.array(together, int32)
         e = cuda.local.array(together, int32)
-        # Part p has just swept the rows from above - 2p, exclusive, to above - 2p + batch, counted from the
-        # wanted one.
+        # Part p has just swept the rows from above - 2p, exclusive, to above - 2p + block_rows, counted from
+        # the requested one.
         lane_part = np.int32(halves * position.lane)
         above = np.int32(row + STEP_ROWS * lane_part - block_rows - requested.row)
         first = max(np.int32(0), np.int32(above // STEP_ROWS + 1))
-        # A wanted row far below makes this so low that columns up to there could not be counted.
+        # A requested row far below makes this so low that columns up to there could not be counted.
         last = min(np.int32(parts - 1), max(np.int32(-1), np.int32((above + block_rows) // STEP_ROWS)))
         first_of_strip = np.int32(position.first - lane_part * columns)
         strip_end = cuda.shfl_sync(ALL_LANES, np.int32(position.first + position.width), position.last_lane)

@@ -22,7 +22,8 @@ LaneCosts = namedtuple("LaneCosts", "match mismatch opening opening_number exten
 #: H - alpha - beta and the gap state beside it.
 LaneEdge = namedtuple("LaneEdge", "open gap")
 
-#: Where a lane puts a row aside if it `meets` a wanted one: in `memory` from `at` on (see `requested_rows`).
+#: Where a lane puts a row aside if it `stores` a requested one: in `memory` from `at` on (see
+#: `requested_rows`).
 RowBuffer = namedtuple("RowBuffer", "memory at stores")
 
 
@@ -40,10 +41,10 @@ def make_row(
     E in `e_above`.
 
     Those of the row go to `here` and `e_here`, which may be the same arrays; where `guarded`, only in halves
-    with bits in `begun`. It returns the right edge, and `highest` or, where `watched`, what opened value of
-    the row is higher. `any_letters`: not only A C G T in the query. `meeting`: the row is put aside
-    where `aside` says, if it `meets`, number by number, as stores that come all at once wait for one another.
-    Without `meeting`, `aside` is None.
+    with bits in `started`. It returns the right edge, and `highest` or, where `watched`, what opened value of
+    the row is higher. `any_letters`: not only A C G T in the query. `stores_row`: the row is put aside where
+    `row_buffer` says, if it `stores`, number by number, as stores that come all at once wait for one another.
+    Without `stores_row`, `row_buffer` is None.
 
     Narrow strips spare F the way through H, which makes a column's part of the chain a single instruction.
     The last column's F is handed on and stored, and must be right where it is negative, too.

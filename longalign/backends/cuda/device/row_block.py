@@ -1,8 +1,8 @@
-"""The rows of one batch, swept by the lanes of a warp in step: two rows of every part a step.
+"""One row block, swept by the lanes of a warp in step: two rows of every part a step.
 
 The second of the two needs the first one only column by column, so the two chains of dependent instructions
 run side by side. Nothing here looks at what is found: without a branch between them, the end of one step and
-the beginning of the next overlap as well. How high a batch has come is all that it says; see `replay`.
+the beginning of the next overlap as well. How high a row block has come is all that it says; see `replay`.
 """
 
 # mypy: allow-untyped-defs
@@ -33,8 +33,8 @@ from longalign.backends.cuda.device.row import LaneEdge, make_inner_edge, make_r
 from longalign.backends.cuda.device.sync import ALL_LANES
 from longalign.backends.cuda.numba_api import cuda
 
-#: What a lane hands from batch to batch: the right edges of its parts' last two rows, and opened above and
-#: left of their next cells.
+#: What a lane hands from row block to row block: the right edges of its parts' last two rows, and opened
+#: above and left of their next cells.
 LaneCarry = namedtuple("LaneCarry", "upper lower diagonal")
 
 #: Where a lane stands: its rectangle, its number, its first column and how many columns it has; which of its
@@ -42,8 +42,9 @@ LaneCarry = namedtuple("LaneCarry", "upper lower diagonal")
 #: last column; and whether the strip ends inside that part and its right edge counts.
 StripPosition = namedtuple("StripPosition", "job lane first width which last_lane final last_column ragged")
 
-#: Where a warp's batch stands in shared memory: addresses of the next slot to read, the next to write, and of
-#: a lane's next row letter; and the strip's profile, if there is one, with the address of the lane's part.
+#: Where a warp's row block stands in shared memory: addresses of the next slot to read, the next to write,
+#: and of a lane's next row letter; and the strip's profile, if there is one, with the address of the lane's
+#: part.
 SharedCursor = namedtuple("SharedCursor", "inbox outbox letter profile lane_at")
 
 #: What stands left of a row's next cells, and what a lane has read of the row's letter.
@@ -52,16 +53,16 @@ RowInput = namedtuple("RowInput", "left letter")
 #: What goes from step to step; of the two rows of a step, what has been highest.
 StepState = namedtuple("StepState", "carry upper lower high higher")
 
-#: Steps of one turn of the loop over a batch: spares copies between registers.
+#: Steps of one turn of the loop over a row block: spares copies between registers.
 _UNROLLED = 2
 
-#: Turns of a batch that are left when the next one's edge is asked for: as long as memory takes to answer.
-#: With more, strips would follow one another less closely.
+#: Turns of a row block that are left when the next one's edge is asked for: as long as memory takes to
+#: answer. With more, strips would follow one another less closely.
 _LAST_TURNS = 2
 
 LETTER_BYTES = 4
 
-#: How many rows after where the desk is: the two of this step, and the first of the next. Numba compiles
+#: How many rows after where the cursor is: the two of this step, and the first of the next. Numba compiles
 #: device functions for each type of their arguments, and each literal is a type of its own: these all have
 #: the same.
 UPPER, LOWER, NEXT_UPPER = map(np.int32, range(3))
@@ -165,7 +166,8 @@ def make_fetch_row(config: KernelConfig) -> Any:
 
     @cuda.jit(device=True)
     def fetch_row(inbox, row_letters, cursor, offset, right, position):
-        """For the row `offset` rows after where the desk is; `right` is the edge that the parts handed on."""
+        """For the row `offset` rows after where the cursor is; `right` is the edge that the parts handed
+        on."""
         letter = look_up(_load_letter(row_letters, cursor, offset), cursor)
         from_strip = load_shared(inbox, np.int32(cursor.inbox + slot_bytes * offset))
         shuffled = shuffle_to_next_lane(link_of(right.open, right.gap, position.which))
@@ -189,11 +191,11 @@ def make_send_right(config: KernelConfig) -> Any:
 
 @cache
 def make_step(config: KernelConfig, kind: np.int32 = FAST) -> Any:
-    """A device function that sweeps two rows, from where the desk is. In meeting and eventful batches it puts
-    the second one `aside` if it is wanted; in others `aside` is None.
+    """A device function that sweeps two rows, from where the cursor is. In STORES_ROW and MASKED_STORES_ROW
+    blocks it puts the second one into `row_buffer` if it is requested; in others `row_buffer` is None.
 
-    In partial and eventful batches a half keeps its columns until it begins, and what it finds outside does
-    not count.
+    In MASKED and MASKED_STORES_ROW blocks a half keeps its columns until it begins, and what it finds outside
+    does not count.
     """
     columns, select = config.columns, ARITHMETIC[config.numbers].select
     any_letters, masked = bool(kind == AMBIGUOUS), kind in (MASKED, MASKED_STORES_ROW)
@@ -257,7 +259,7 @@ def make_step(config: KernelConfig, kind: np.int32 = FAST) -> Any:
 
 @cache
 def make_advance_cursor(config: KernelConfig) -> Any:
-    """A device function for the desk so many rows further on."""
+    """A device function for the cursor so many rows further on."""
     slot_bytes = config.slot_bytes
 
     @cuda.jit(device=True)
@@ -271,7 +273,7 @@ def make_advance_cursor(config: KernelConfig) -> Any:
 
 
 def rows_of_turn(config: KernelConfig, kind: np.int32 = FAST) -> int:
-    """Rows that one turn of the loop over a batch sweeps; see `make_sweep_row_block`."""
+    """Rows that one turn of the loop over a row block sweeps; see `make_sweep_row_block`."""
     steps = _UNROLLED if config.block_rows % (_UNROLLED * STEP_ROWS) == 0 and kind != AMBIGUOUS else 1
     return steps * STEP_ROWS
 
@@ -334,10 +336,10 @@ def _make_turns(config: KernelConfig, kind: np.int32) -> Any:
 
 
 def make_sweep_row_block(config: KernelConfig, kind: np.int32 = FAST) -> Any:
-    """A device function that sweeps the rows of a batch in which nothing happens but that parts begin or end
-    (see `masked_blocks` for others).
+    """A device function that sweeps the rows of a row block in which nothing happens but that parts begin or
+    end (see `masked_blocks` for others).
 
-    It takes left edge and letters from shared memory, and leaves the right edge there: `desk` says where.
+    It takes left edge and letters from shared memory, and leaves the right edge there: `cursor` says where.
     Returns what it carries on, and `threshold` or what opened value of the watched cells is higher.
     """
     block_rows, maximum = np.int32(config.block_rows), ARITHMETIC[config.numbers].maximum
@@ -372,8 +374,9 @@ def make_sweep_row_block(config: KernelConfig, kind: np.int32 = FAST) -> Any:
 
 
 def make_sweep_and_receive(config: KernelConfig, begin_receive: Any) -> Any:
-    """The same for usual batches, where the next batch's edge is asked for some rows before the end, so that
-    memory has answered when it is needed. Returns it as well, as `begin_receive` does (see `edges`)."""
+    """The same for FAST row blocks, where the next row block's edge is asked for some rows before the end, so
+    that memory has answered when it is needed. Returns it as well, as `begin_receive` does (see
+    `strip_edges`)."""
     turns, fetch_row = _make_turns(config, FAST), make_fetch_row(config)
     maximum = ARITHMETIC[config.numbers].maximum
     last = np.int32(min(config.block_rows, _LAST_TURNS * rows_of_turn(config)))

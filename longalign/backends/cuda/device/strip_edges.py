@@ -30,7 +30,7 @@ from longalign.backends.cuda.device.sync import (
 from longalign.backends.cuda.device.work_tables import high_of, low_of
 from longalign.backends.cuda.numba_api import cuda
 
-#: What a batch needs to know of its rectangle; the words are those of `layout`.
+#: What a row block needs to know of its rectangle; the words are those of `work_tables`.
 JobParameters = namedtuple("JobParameters", "match mismatch opening extend base_offset query_at column_at")
 
 #: What a lane reads of a row: its left edge, its letter, and that of the row on which the other half of a
@@ -50,7 +50,7 @@ def read_parameters(jobs, job):
 
 
 def make_costs(config: KernelConfig) -> Any:
-    """A device function for the scores of a rectangle, in numbers above an origin."""
+    """A device function for the scores of a rectangle, in numbers above a base."""
     arithmetic = ARITHMETIC[config.numbers]
     number, cost = arithmetic.number, arithmetic.cost
 
@@ -75,7 +75,7 @@ def make_load_columns(config: KernelConfig) -> Any:
     def load_columns(opened, e, first, end, top, top_at, extend, costs, base):
         """Returns opened above and left of the first cells.
 
-        Beyond the strip's end, the last value goes on: `kernel` says why that does no harm.
+        Beyond the strip's end, the last value goes on: `kernels.sweep` says why that does no harm.
         """
         opening, gap_open = costs.opening, np.int32(costs.opening - extend)
         diagonal = np.int32(0)
@@ -117,10 +117,10 @@ def make_load_letters(config: KernelConfig) -> Any:
 
 @cache
 def _make_nearest(config: KernelConfig) -> Any:
-    """A device function for the row of a batch from `start` on whose left edge stands in a slot.
+    """A device function for the row of a row block from `start` on whose left edge stands in a slot.
 
-    Beyond the last row of the batch or of the rectangle, it is that row: so there is always one to read, and
-    waited for (see `sync`).
+    Beyond the last row of the row block or of the rectangle, it is that row: so there is always one to read,
+    and waited for (see `sync`).
     """
     block_rows, full = config.block_rows, config.block_rows % LANES == 0
 
@@ -151,10 +151,10 @@ def _make_read_letters(config: KernelConfig) -> Any:
 
 
 def make_receive(config: KernelConfig) -> tuple[Any, Any]:
-    """A device function that reads a batch's left edge, as it happens to be, and its letters; and one that
-    waits until the edge is complete.
+    """A device function that reads a row block's left edge, as it happens to be, and its letters; and one
+    that waits until the edge is complete.
 
-    The first is called a batch before the second, or just long enough before for other things to be done
+    The first is called a row block before the second, or just long enough before for other things to be done
     while memory answers; see `KernelConfig.ahead`.
     """
     loads, nearest = -(-config.block_rows // LANES), _make_nearest(config)
@@ -201,8 +201,8 @@ def make_receive(config: KernelConfig) -> tuple[Any, Any]:
 
 
 def make_load_rows(config: KernelConfig) -> tuple[Any, Any]:
-    """A device function that puts a batch's left edge and row letters into shared memory, and one that puts
-    earlier letters there."""
+    """A device function that puts a row block's left edge and row letters into shared memory, and one that
+    puts earlier letters there."""
     block_rows, ring_slots, loads = config.block_rows, config.ring_slots, -(-config.block_rows // LANES)
     arithmetic, scores, slot_bytes = ARITHMETIC[config.numbers], letter_scores(config), config.slot_bytes
     number, raised, link_of, first_part = (
@@ -264,8 +264,8 @@ def make_load_rows(config: KernelConfig) -> tuple[Any, Any]:
         outside,
         base,
     ):
-        """Returns H on the edge of the batch's last row, and whether the kernel must mind ambiguous letters
-        in it, or in the two rows above. `outside`: some part is above the rectangle or below it."""
+        """Returns H on the edge of the row block's last row, and whether the kernel must mind ambiguous
+        letters in it, or in the two rows above. `outside`: some part is above the rectangle or below it."""
         # No letter of these is ambiguous if none has a bit from UNAMBIGUOUS, a power of two, on.
         codes = first.code | first.above | second.code | second.above
         ambiguous = tracks_ambiguous and cuda.any_sync(ALL_LANES, codes >= UNAMBIGUOUS)
@@ -293,7 +293,7 @@ def make_load_rows(config: KernelConfig) -> tuple[Any, Any]:
 
 
 def make_store_edge(config: KernelConfig) -> Any:
-    """A device function that moves a batch's right edge from shared memory to where others read it."""
+    """A device function that moves a row block's right edge from shared memory to where others read it."""
     block_rows, loads, full = (
         config.block_rows,
         -(-config.block_rows // LANES),
@@ -303,7 +303,7 @@ def make_store_edge(config: KernelConfig) -> Any:
 
     @cuda.jit(device=True)
     def read(outbox, outbox_at, slot, parameters, base):
-        """What is in a slot; beyond the batch, in its last one."""
+        """What is in a slot; beyond the row block, in its last one."""
         nearest = slot if full else min(slot, np.int32(block_rows - 1))
         opened, gap = unlink(load_shared(outbox, np.int32(outbox_at + slot_bytes * nearest)), base)
         return Values(np.int32(opened + parameters.opening), gap)
@@ -349,7 +349,7 @@ def make_store_edge(config: KernelConfig) -> Any:
 
 
 def make_rebase(config: KernelConfig) -> Any:
-    """A device function that moves all numbers of a lane to another origin."""
+    """A device function that moves all numbers of a lane to another base."""
     columns = config.columns
     subtract = ARITHMETIC[config.numbers].subtract
 

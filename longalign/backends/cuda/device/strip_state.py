@@ -1,4 +1,4 @@
-"""What a strip keeps from band to band, or to sweep a batch again: all that its lanes hold, as it is.
+"""What a strip keeps from band to band, or to sweep a row block again: all that its lanes hold, as it is.
 
 Whichever warp takes the strip in the next band goes on with it, as if nothing had been between. The flag that
 says that a band is done is published after this has been stored, and waited for before it is loaded.
@@ -19,8 +19,8 @@ from longalign.backends.cuda.device.row import LaneEdge
 from longalign.backends.cuda.device.row_block import LaneCarry
 from longalign.backends.cuda.numba_api import cuda
 
-#: Beside its columns: what a lane carries; H on the left edge above the next row; the origin; up to where
-#: ambiguous letters are at work; and the number of the next wanted row.
+#: Beside its columns: what a lane carries; H on the left edge above the next row; the base; up to where
+#: ambiguous letters are at work; and the number of the next requested row.
 StripState = namedtuple("StripState", "carry edge base ambiguous_until next_requested")
 
 

@@ -13,33 +13,35 @@ written it. Strip number s (from 0) waits until it reads the tag s. No fence is 
 2. nothing else is read on the strength of a tag;
 3. a word that strip s has read is overwritten by strip s itself and later, with a `syncwarp` between the read
    and the write; so no one reads a value that is too new, and tags only rise. Where there are no more rows,
-   the last one is read again, until the strip's last batch, which alone writes it, after all reads that
-   count: what the strip begins to read for a batch after its last, or of its next band, is dropped;
+   the last one is read again, until the strip's last row block, which alone writes it, after all reads that
+   count: what the strip begins to read for a row block after its last, or of its next band, is dropped;
 4. every tag met before is smaller than s, and nobody but strip s writes a greater one.
 
 **Flags.** A strip's flag in a band counts the rows that its first part has done there; its right edge, and so
-all that its lanes have stored of wanted rows and columns, is behind by as many rows as the last part is. The
-lanes of the warp store these, and what the strip goes on with in the next band, plainly; `syncwarp` orders
-that before lane 0's next step, and lane 0 stores the count with *release*, which covers by cumulativity all
-that it has seen, the other lanes' stores included. The host fetches what it wants while the kernel runs; a
-batch that is swept again (see `replay`) stores the same values once more, which nobody can tell. In the next
-band the strip waits with *acquire* until it is done in this one, which has an earlier ticket.
+all that its lanes have stored of requested rows and columns, is behind by as many rows as the last part is.
+The lanes of the warp store these, and what the strip goes on with in the next band, plainly; `syncwarp`
+orders that before lane 0's next step, and lane 0 stores the count with *release*, which covers by
+cumulativity all that it has seen, the other lanes' stores included. The host fetches what it wants while the
+kernel runs; a row block that is swept again (see `replay`) stores the same values once more, which nobody can
+tell. In the next band the strip waits with *acquire* until it is done in this one, which has an earlier
+ticket.
 
-**Aside.** What a warp puts aside of a wanted row (see `requested_rows`), its lanes read of one another:
-written, then a `syncwarp`, then read; and before any lane writes there again, the `syncwarp` after the batch.
+**Aside.** What a warp puts aside of a requested row (see `requested_rows`), its lanes read of one another:
+written, then a `syncwarp`, then read; and before any lane writes there again, the `syncwarp` after the row
+block.
 
-**Rows.** In the kernel of start states, strips have flags as well, and no tags: before each batch a strip
+**Rows.** In the kernel of start states, strips have flags as well, and no tags: before each row block a strip
 waits, with *acquire*, for the rows of its left neighbour that it is about to read. All go through one buffer.
 A strip overwrites a row of it after it has read the row, and so after its left neighbour has done with it for
 good; its right neighbour reads it after it has been published.
 
 **Rests.** A multiprocessor favours some of its warps. A strip that runs far ahead of its right neighbour
 takes time from strips that others wait for, and gains nothing: the last strip decides. So now and then it
-rests while its neighbour, if a warp has taken that, is more than `MAX_LEAD` batches behind what it could be.
-Rests are bounded: neither the result nor progress depends on them.
+rests while its neighbour, if a warp has taken that, is more than `MAX_LEAD` row blocks behind what it could
+be. Rests are bounded: neither the result nor progress depends on them.
 
 **Stop.** The host sets `stop` from another stream; every warp reads it when it waits, at the end of a strip
-and every `REPORT_EVERY` batches, and leaves. A warp that leaves stores nothing more, so nobody reads
+and every `REPORT_EVERY` row blocks, and leaves. A warp that leaves stores nothing more, so nobody reads
 unfinished values.
 """
 
@@ -62,10 +64,10 @@ from longalign.backends.cuda.device.work_tables import high_of, low_of, pack
 from longalign.backends.cuda.numba_api import cuda
 
 ALL_LANES = 0xFFFFFFFF
-#: Batches between two looks at the right neighbour, and how many it may be behind.
+#: Row blocks between two looks at the right neighbour, and how many it may be behind.
 REST_EVERY, MAX_LEAD = 16, 16
-#: Batches after which a warp tells the host how far it has come, and looks at what the host says, whether it
-#: waits or not. A multiple of the others, so that most batches end with one look at their number.
+#: Row blocks after which a warp tells the host how far it has come, and looks at what the host says, whether
+#: it waits or not. A multiple of the others, so that most row blocks end with one look at their number.
 REPORT_EVERY = 4 * REST_EVERY
 
 _REST_NANOSECONDS, _MOST_RESTS = np.uint32(1_000), 256

@@ -20,7 +20,7 @@ FREE_TOP = 17  # whether paths begin all along its top edge, with H = 0
 JOB_FIELDS = 18
 
 # One row a strip of a band, int32: its rectangle, first column and width; its number from the left; which of
-# the wanted columns its right edge is, or -1; the flag that says how far it has come; its band; the row at
+# the requested columns its right edge is, or -1; the flag that says how far it has come; its band; the row at
 # which its first part begins in the band, and that at which it ends there; by how many rows its last part is
 # behind; of the same strip in the band above the flag, and what that says in the end; and the ticket of its
 # right neighbour, or NO_TICKET.
@@ -40,12 +40,12 @@ TOP, LEFT = 0, 1
 BEST_SCORE, BEST_I, BEST_J = 0, 1, 2
 BEST_FIELDS = 3
 
-# A wanted row or column of n letters is 2n + 2 int32, as in a `Boundary`: H with its corner, then the gap
+# A requested row or column of n letters is 2n + 2 int32, as in a `Boundary`: H with its corner, then the gap
 # state.
 
 
 def line_size(letters: int) -> int:
-    """Values of a wanted row or column."""
+    """Values of a requested row or column."""
     return 2 * (letters + 1)
 
 

@@ -9,13 +9,13 @@ nothing or lost, and was left out:
 - 4 or 6 columns a part for short matrices;
 - passing a row's edge on before the next row is swept, where parts have more than 5 columns;
 - opening F from H without F in wide parts, or reading edges late there;
-- rebasing only where the origin moves;
+- rebasing only where the base moves;
 - fewer registers, to have more warps resident;
 - votes and hints that make branches uniform;
 - storing requested rows from each lane when it meets them, behind a branch, or all at once at the end of a
-step;
+  step;
 - storing the edge for the next strip before the next block's edge is requested, and requesting that edge 4,
-12 or 16 rows before it is needed instead of 8;
+  12 or 16 rows before it is needed instead of 8;
 - searching for the best cell in every row;
 - more than four threads that pack boundaries on the host: they wait for one another.
 """

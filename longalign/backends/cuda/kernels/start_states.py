@@ -2,8 +2,8 @@
 
 As in the sweep's kernel, a lane owns neighbouring columns and works a row behind the lane to its left, from
 which it gets opened H (H - alpha - beta), F and their starts by a shuffle; warps take strips in the order of
-their tickets. Strips of a rectangle hand their right edges on through one buffer, which each of them reads,
-a batch of rows at a time, and overwrites row by row; `sync` says what keeps them in step. After the last
+their tickets. Strips of a rectangle hand their right edges on through one buffer, which each of them reads, a
+row block of rows at a time, and overwrites row by row; `sync` says what keeps them in step. After the last
 strip, that buffer is the right edge of the rectangle.
 
 All values are 32 bits wide, and a start is one of `boundary.start_code`. In the last strip of a rectangle,
@@ -204,7 +204,7 @@ def _make_sweep(local: bool, has_matrix: bool, ragged: bool) -> Any:
 
 @cache
 def build_kernel(local: bool, has_matrix: bool) -> Any:
-    """The kernel of a mode, compiled at its first launch: in blocks of one warp, any number of them.
+    """The kernel of a mode, compiled at its first launch: in thread blocks of one warp, any number of them.
 
     Either all rectangles have a matrix or none has. Its arguments are the tables (rectangles, JOB_FIELDS) and
     (strips, STRIP_FIELDS), each strip after its left neighbour; query and target letters; matrices; along the

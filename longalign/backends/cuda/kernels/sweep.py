@@ -24,23 +24,7 @@ equivalent ones. Otherwise a part keeps its columns until it starts: such row bl
 Where only the first blocks of some rectangles need this, they share the code of MASKED_STORES_ROW. `replay`
 finds out where the best cell is.
 
-**Measured and left out**, as each gained nothing or lost:
-
-- an extra row block above a strip's first one, to load the code before the neighbour's edge arrives;
-- a second warp that carries edges from strip to strip;
-- row blocks of 32 or 128 rows; loop turns of 2 or 8 rows;
-- 4 or 6 columns a part for short matrices;
-- passing on a row's edge before the next row where parts have more than 5 columns;
-- opening F from H without F in wide parts, and reading edges late in those;
-- rebasing only where the base changes;
-- fewer registers for more warps;
-- votes and hints that make branches uniform;
-- requested rows stored by each lane as it meets them, or buffered behind a branch, or stored together at the
-  end of a step;
-- storing the edge for the next strip before requesting that of the next block;
-- requesting that edge 4, 12 or 16 rows before it is needed instead of 8;
-- searching every row for the best cell;
-- more than four threads that pack boundaries, as they wait for one another.
+The docstring of the package `kernels` lists what was tried in this kernel and left out.
 """
 
 # mypy: allow-untyped-defs

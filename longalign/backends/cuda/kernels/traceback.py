@@ -39,7 +39,7 @@ _steps: Any = cuda.jit(device=True)(strip_steps)
 
 @cache
 def build_kernel(has_matrix: bool) -> Any:
-    """The kernel, compiled at its first launch: in blocks of one warp, a block for each leaf.
+    """The kernel, compiled at its first launch: in thread blocks of one warp, a block for each leaf.
 
     Either all leaves have a matrix or none has. Its arguments are the table (leaves, TABLE_FIELDS), query and
     target letters, matrices, room for the edges between strips, for words and for each leaf's runs; and what

@@ -121,7 +121,7 @@ class Overrides:
 @dataclass(frozen=True, slots=True, eq=False)
 class Choice:
     """A kernel, and why this one: a sentence for its numbers, and the seconds that shapes are expected to
-    take; `only_whole` if only those with whole parts between wanted columns were looked at."""
+    take; `only_whole` if only those with whole parts between requested columns were looked at."""
 
     config: KernelConfig
     why_numbers: str
@@ -259,9 +259,10 @@ def _strips(
     overrides: Overrides,
 ) -> tuple[bool, dict[KernelConfig, float]]:
     """How many seconds each shape takes, and whether these are fewer shapes than there are: if some will do,
-    only those with whole parts between wanted columns.
+    only those with whole parts between requested columns.
 
-    Where a wanted column lies inside a part, its strip is swept more slowly, and all that follow wait for it.
+    Where a requested column lies inside a part, its strip is swept more slowly, and all that follow wait for
+    it.
     """
     alphabet = max(job.scoring.letters for job in jobs)
     fitting, cols = (
@@ -319,7 +320,7 @@ def sweep_seconds(
     local: bool,
     overrides: Overrides = Overrides(),
 ) -> float:
-    """How long a rectangle takes with the kernel that suits it best, if letters and edges are usual ones."""
+    """How long a rectangle takes with the kernel that suits it best, if letters and edges are FAST ones."""
     return min(seconds for seconds, _ in _kernels(rows, cols, hardware, scoring, local, overrides))
 
 

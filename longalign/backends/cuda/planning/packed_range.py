@@ -1,8 +1,8 @@
-"""Which rectangles can be swept in packed numbers: the proof that 16 bits above an origin are enough.
+"""Which rectangles can be swept in packed numbers: the proof that 16 bits above a base are enough.
 
-While a warp sweeps a batch, it computes and keeps cells of its strip, none above row boundary start - S and
-none below start + B: B rows of a batch, S = the span of the strip's parts, each a step behind its left
-neighbour. (The last part is a step less than S behind, so that even the row above its first one, which E
+While a warp sweeps a row block, it computes and keeps cells of its strip, none above row boundary start - S
+and none below start + B: B rows of a row block, S = the span of the strip's parts, each a step behind its
+left neighbour. (The last part is a step less than S behind, so that even the row above its first one, which E
 comes from, is among them.) Let W be the strip's width, and h the value of H on the strip's left edge at row
 boundary `start`. For any cells of the matrix,
 
@@ -55,7 +55,7 @@ _SIZE = 1 << 16
 
 
 def below(scoring: Scoring, config: KernelConfig) -> int:
-    """How far the origin of a batch must lie below the H on its upper left corner."""
+    """How far the base of a row block must lie below the H on its upper left corner."""
     alpha, beta = scoring.gap_open, scoring.gap_extend
     legs = 8 * alpha + config.strip_width * beta
     legs += max(config.block_rows * beta, config.span * (beta + scoring.highest))
@@ -63,14 +63,14 @@ def below(scoring: Scoring, config: KernelConfig) -> int:
 
 
 def above(scoring: Scoring, config: KernelConfig) -> int:
-    """How far above that H a value of the batch can lie, sums on the way included."""
+    """How far above that H a value of the row block can lie, sums on the way included."""
     alpha, beta, gain = scoring.gap_open, scoring.gap_extend, scoring.gap_extend + scoring.highest
     legs = 8 * alpha + config.strip_width * gain + max(config.span * beta, config.block_rows * gain)
     return legs + scoring.highest
 
 
 def wide_enough(scoring: Scoring, config: KernelConfig) -> bool:
-    """Whether 16 bits hold every value of a batch."""
+    """Whether 16 bits hold every value of a row block."""
     return below(scoring, config) + above(scoring, config) < _SIZE
 
 

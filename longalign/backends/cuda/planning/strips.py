@@ -25,9 +25,9 @@ def count_strips(job: SweepJob, config: KernelConfig) -> int:
 
 
 def cut_strips(jobs: Sequence[SweepJob], config: KernelConfig) -> IntArray:
-    """The strips of each rectangle from left to right: every wanted column is the right edge of a strip.
+    """The strips of each rectangle from left to right: every requested column is the right edge of a strip.
 
-    Between two wanted columns the strips are full and one, the last, is narrower.
+    Between two requested columns the strips are full and one, the last, is narrower.
     """
     spans = [
         (k, start, end, number if number < len(job.cols) else -1)
@@ -145,5 +145,5 @@ def count_bands(rows: int, config: KernelConfig, band_rows: int) -> int:
 
 
 def _height(config: KernelConfig, band_rows: int) -> int:
-    """Rows of a band: whole batches."""
+    """Rows of a band: whole row blocks."""
     return max(config.block_rows, band_rows // config.block_rows * config.block_rows)
