@@ -39,7 +39,7 @@ Lookahead = namedtuple("Lookahead", "requested stores_row row_by_row")
 
 @cache
 def make_started(config: KernelConfig) -> Any:
-    """A device function for bits of the halves that have begun by a row, that of the first part."""
+    """A device function: bits of the halves whose part has started by a given row of the first part."""
     halves_if = ARITHMETIC[config.numbers].halves
 
     @cuda.jit(device=True)

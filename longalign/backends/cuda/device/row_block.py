@@ -259,7 +259,7 @@ def make_step(config: KernelConfig, kind: np.int32 = FAST) -> Any:
 
 @cache
 def make_advance_cursor(config: KernelConfig) -> Any:
-    """A device function for the cursor so many rows further on."""
+    """A device function that moves the cursor down by a number of rows."""
     slot_bytes = config.slot_bytes
 
     @cuda.jit(device=True)

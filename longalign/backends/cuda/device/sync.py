@@ -22,8 +22,8 @@ all that its lanes have stored of requested rows and columns, is behind by as ma
 The lanes of the warp store these, and what the strip goes on with in the next band, plainly; `syncwarp`
 orders that before lane 0's next step, and lane 0 stores the count with *release*, which covers by
 cumulativity all that it has seen, the other lanes' stores included. The host fetches what it wants while the
-kernel runs; a row block that is swept again (see `replay`) stores the same values once more, which nobody can
-tell. In the next band the strip waits with *acquire* until it is done in this one, which has an earlier
+kernel runs; a row block that is swept again (see `replay`) stores the same values once more, without
+effect. In the next band the strip waits with *acquire* until it is done in this one, which has an earlier
 ticket.
 
 **Aside.** What a warp puts aside of a requested row (see `requested_rows`), its lanes read of one another:
@@ -41,8 +41,8 @@ rests while its neighbour, if a warp has taken that, is more than `MAX_LEAD` row
 be. Rests are bounded: neither the result nor progress depends on them.
 
 **Stop.** The host sets `stop` from another stream; every warp reads it when it waits, at the end of a strip
-and every `REPORT_EVERY` row blocks, and leaves. A warp that leaves stores nothing more, so nobody reads
-unfinished values.
+and every `REPORT_EVERY` row blocks, and leaves. A warp that leaves stores nothing more, so no
+unfinished value is read.
 """
 
 # mypy: allow-untyped-defs

@@ -51,7 +51,7 @@ def build_kernel() -> Any:
 
 
 def grid_for(edges: Any, threads: int, least_blocks: int) -> tuple[int, int]:
-    """The blocks of so many threads, along x and y, for a table of linear edges."""
+    """The numbers of blocks along x and y for a table of linear edges."""
     down = min(len(edges), _MOST_BLOCKS)
     longest = int(edges[:, work_tables.LENGTH].max()) + 1
     return max(-(-longest // (threads * _VALUES_A_THREAD)), -(-least_blocks // down)), down
