@@ -194,7 +194,7 @@ def _cuts(fields: Fields, cuts: str, tiles: str, length: int) -> tuple[tuple[int
 
 
 def stored_cells(rows: int, cols: int, lattice_rows: int, lattice_cols: int) -> int:
-    """Boundary cells of so many lattice rows and columns of a `rows` x `cols` DP matrix."""
+    """The number of boundary cells on the given lattice rows and columns of a `rows` x `cols` DP matrix."""
     return lattice_rows * cols + lattice_cols * rows
 
 

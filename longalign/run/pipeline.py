@@ -103,7 +103,9 @@ def _refuse_contradictions(spec: RunSpec, resources: Resources) -> None:
         if resources.cluster is not None:
             raise UsageError("a cluster's workers share nothing but the store: --cluster needs --store DIR")
         if spec.command == "score" and spec.is_eager:
-            raise UsageError("start states that nobody keeps are of no use to a score: give --store DIR")
+            raise UsageError(
+                "a score keeps start states only in a store: --start-states eager needs --store DIR"
+            )
 
 
 def _run_in_memory(spec: RunSpec, resources: Resources, emit: Emit) -> Outcome:

@@ -84,9 +84,11 @@ def right_edges(work, number, flags):
         of_rectangle[of_rectangle[:, work_tables.NUMBER] == k]
         for k in set(of_rectangle[:, work_tables.NUMBER])
     ]
-    begun = np.array([flags[strip[:, work_tables.FLAG]].sum() for strip in strips])
+    swept_rows = np.array([flags[strip[:, work_tables.FLAG]].sum() for strip in strips])
     once = np.array([strip[0] for strip in strips])
-    return once, np.clip(begun - once[:, work_tables.LAST_PART_LAG], 0, work.jobs[number, work_tables.ROWS])
+    return once, np.clip(
+        swept_rows - once[:, work_tables.LAST_PART_LAG], 0, work.jobs[number, work_tables.ROWS]
+    )
 
 
 def finished_lines(work, jobs, flags):

@@ -91,8 +91,9 @@ def _rounded(array):
 def build_kernel(config: KernelConfig) -> Any:
     """The kernel of a configuration, compiled at its first launch.
 
-    Launch it with blocks of 32 x `config.warps` threads, as many as are resident, with `profile_bytes` of
-    dynamic shared memory, and the arguments of `worklist.WorkList` and `device_memory.DeviceBuffers`.
+    Launch it with blocks of 32 x `config.warps` threads. Launch only blocks that are resident together, with
+    `profile_bytes` of dynamic shared memory, and the arguments of `worklist.WorkList` and
+    `device_memory.DeviceBuffers`.
     """
     columns, halves, span, block_rows = config.columns, config.halves, config.span, config.block_rows
     track_best, warps, ring_slots = config.track_best, config.warps, config.ring_slots

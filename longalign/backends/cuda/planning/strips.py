@@ -139,7 +139,7 @@ def _band_turns(entries: IntArray, config: KernelConfig, band_rows: int) -> NDAr
 
 
 def count_bands(rows: int, config: KernelConfig, band_rows: int) -> int:
-    """In how many bands a strip of so many rows is swept, at most: it may begin anywhere in its first one."""
+    """The most bands that a strip of `rows` rows can span: it may start anywhere in its first band."""
     height = _height(config, band_rows)
     return 1 if height == _height(config, ALL_ROWS) else -(-(rows + config.span) // height) + 1
 
