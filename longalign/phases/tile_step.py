@@ -93,7 +93,7 @@ def _swept(job: SweepJob, backend: Backend, progress: Progress, file: TileWriter
     if file is not None:
         for side, lines in (("rows", rows), ("cols", cols)):
             for name, array in lines.deflated().items():
-                file.follow(f"{side}/{name}", array)
+                file.stream(f"{side}/{name}", array)
     [result] = backend.sweep([replace(job, sinks=Sinks(rows, cols))], progress)
     return TileRecord(rows.packed(), cols.packed(), result.best)
 

@@ -144,7 +144,7 @@ def _note(spec: RunSpec, store: DirectoryStore, note: Note, emit: Emit) -> None:
     """Note in a store what is asked for now, if it can be written to."""
     asked = note(replace(store.manifest, command=spec.command))
     try:
-        store.continue_as(asked.command, asked.output, asked.summary)
+        store.note_request(asked.command, asked.output, asked.summary)
     except NotWritten as error:
         emit(Notice(f"{error}; a later resume asks for what was noted there before"))
 
@@ -193,7 +193,7 @@ def _run_stored(
     when_accepted()
     drop_damaged(store, manifest.grid, emit)
     check_disk(manifest.grid, request, _missing_share(store))  # now with the tiles that were dropped
-    refused = contradictions_refused(store.path) if store.holds_results() else nullcontext()
+    refused = contradictions_refused(store.path) if store.has_results() else nullcontext()
     lattice = StoreLattice(_problem_of(spec), manifest.grid, store, spec.is_eager)
     if cluster is None:
         with refused, WriteBehind(store, len(resources.backends)) as writing:

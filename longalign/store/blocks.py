@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from longalign.store import hdf5_filters
 from longalign.store.deflated import DeflatedArray
-from longalign.store.hdf5_filters import Place, blocks_along, inflate, part, stretch
+from longalign.store.hdf5_filters import BlockIndex, block_of, blocks_along, inflate, part
 from longalign.system.threads import streamed
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ _DEFLATE, _SHUFFLE = 1, 2
 #: What a deflate stream may be longer than twice the block that it holds.
 _STREAM_BYTES = 1 << 10
 
-#: Blocks that a thread takes at a time.
+#: BlockTable that a thread takes at a time.
 _RUN = 8
 
 
@@ -46,25 +46,25 @@ def write_blocks(group: h5py.Group, name: str, values: NDArray[Any] | DeflatedAr
         return group.create_dataset(name, values.shape, values.dtype)
     if not isinstance(values, DeflatedArray):
         values = DeflatedArray.of(values)
-    dataset = begin_blocks(group, name, values)
+    dataset = create_dataset_of(group, name, values)
     for place in np.ndindex(*values.streams.shape):
         write_block(dataset, values, place)
-    end_blocks(dataset, values)
+    write_checksums(dataset, values)
     return dataset
 
 
-def begin_blocks(group: h5py.Group, name: str, values: DeflatedArray) -> h5py.Dataset:
+def create_dataset_of(group: h5py.Group, name: str, values: DeflatedArray) -> h5py.Dataset:
     """A new dataset for what will be in an array."""
     return _new_dataset(group, name, values.shape, values.dtype, values.length)
 
 
-def write_block(dataset: h5py.Dataset, values: DeflatedArray, place: Place) -> None:
+def write_block(dataset: h5py.Dataset, values: DeflatedArray, place: BlockIndex) -> None:
     """One block of an array."""
     begin = (*place[:-1], place[-1] * values.length)
     dataset.id.write_direct_chunk(begin, values.streams[place])
 
 
-def end_blocks(dataset: h5py.Dataset, values: DeflatedArray) -> None:
+def write_checksums(dataset: h5py.Dataset, values: DeflatedArray) -> None:
     """Of an array whose blocks have all been written, what else is to be known."""
     dataset.attrs["crc32"] = values.crcs
 
@@ -79,12 +79,12 @@ def _new_dataset(
         chunks=(*(1 for _ in shape[:-1]), length),
         shuffle=dtype.itemsize > 1,
         compression="gzip",
-        compression_opts=hdf5_filters.LEVEL,
+        compression_opts=hdf5_filters.DEFLATE_LEVEL,
     )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Blocks:
+class BlockTable:
     """Where the blocks of a dataset lie in its file, and their checksums: all that reading them takes.
 
     `length` is that of a block but for the last one of a line. `offsets` (int64) and `sizes` (int32), in
@@ -100,7 +100,7 @@ class Blocks:
     crcs: NDArray[np.uint32]
 
     @classmethod
-    def of(cls, dataset: h5py.Dataset) -> Blocks:
+    def of(cls, dataset: h5py.Dataset) -> BlockTable:
         """Look a dataset up.
 
         Raises ValueError if it is not stored as `write_blocks` stores one, or if a block is missing; KeyError
@@ -138,9 +138,9 @@ class Blocks:
         """
         values = np.empty(self.shape, self.dtype)
 
-        def read(run: list[Place]) -> None:
+        def read(run: list[BlockIndex]) -> None:
             for place in run:
-                stretch(values, place, self.length)[:] = self._block(descriptor, place)
+                block_of(values, place, self.length)[:] = self._block(descriptor, place)
 
         with streamed(read, _runs(np.ndindex(*self.offsets.shape))) as results:
             for _ in results:
@@ -154,7 +154,7 @@ class Blocks:
         """
         return part(self.shape, self.dtype, self.length, partial(self._block, descriptor), key)
 
-    def _block(self, descriptor: int, place: Place) -> NDArray[Any]:
+    def _block(self, descriptor: int, place: BlockIndex) -> NDArray[Any]:
         stored = os.pread(descriptor, int(self.sizes[place]), int(self.offsets[place]))
         count = min(self.length, self.shape[-1] - place[-1] * self.length)
         return inflate(stored, self.dtype, self.length, count, int(self.crcs[place]))
@@ -166,7 +166,7 @@ def _block_length(dataset: h5py.Dataset) -> int:
     if chunks is None:
         raise ValueError(f"{name} is not stored in blocks")
     *lines, length = chunks
-    if any(size != 1 for size in lines) or not 1 <= length <= min(hdf5_filters.LENGTH, shape[-1]):
+    if any(size != 1 for size in lines) or not 1 <= length <= min(hdf5_filters.BLOCK_LENGTH, shape[-1]):
         raise ValueError(f"{name} has blocks of shape {chunks}, which none has")
     plan = dataset.id.get_create_plist()
     used = [plan.get_filter(number)[0] for number in range(plan.get_nfilters())]
@@ -184,6 +184,6 @@ def _checksums(dataset: h5py.Dataset, count: tuple[int, ...]) -> NDArray[np.uint
     return checksums
 
 
-def _runs(places: Iterable[Place]) -> list[list[Place]]:
+def _runs(places: Iterable[BlockIndex]) -> list[list[BlockIndex]]:
     places = list(places)
     return [places[start : start + _RUN] for start in range(0, len(places), _RUN)]

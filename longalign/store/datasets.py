@@ -52,10 +52,10 @@ def write(
 
 
 def describe(dataset: h5py.Dataset, description: str, units: str) -> None:
-    say(dataset, "description", description)
-    say(dataset, "units", units)
+    set_text(dataset, "description", description)
+    set_text(dataset, "units", units)
 
 
-def say(item: h5py.HLObject, name: str, text: str) -> None:
+def set_text(item: h5py.HLObject, name: str, text: str) -> None:
     """A text as an attribute, of fixed length: HDF5 keeps other texts where no checksum covers them."""
     item.attrs[name] = np.bytes_(text)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longalign.store import hdf5_filters
-from longalign.store.hdf5_filters import Place, blocks_along, checksum, deflate, inflate, part, stretch
+from longalign.store.hdf5_filters import BlockIndex, block_of, blocks_along, checksum, deflate, inflate, part
 from longalign.system.threads import in_threads
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ class DeflatedArray:
     """Indexed like a dataset: by integers and by slices without a step.
 
     `length` is that of a block but for the last one of a line. `streams` (bytes) and `crcs` (uint32), those
-    of the numbers of each block, have an element for each block, in the shape of these. `followers` are told
+    of the numbers of each block, have an element for each block, in the shape of these. `listeners` are told
     of each block that is put.
     """
 
@@ -33,7 +33,7 @@ class DeflatedArray:
     length: int
     streams: NDArray[np.object_]
     crcs: NDArray[np.uint32]
-    followers: list[Callable[[Place], None]] = field(default_factory=list)
+    listeners: list[Callable[[BlockIndex], None]] = field(default_factory=list)
 
     @classmethod
     def empty(cls, shape: tuple[int, ...], dtype: Any, length: int) -> DeflatedArray:
@@ -44,26 +44,26 @@ class DeflatedArray:
     @classmethod
     def of(cls, values: NDArray[Any]) -> DeflatedArray:
         """An array, deflated by threads; its checksums are those of the numbers that it has now."""
-        values, length = np.ascontiguousarray(values), min(values.shape[-1], hdf5_filters.LENGTH)
+        values, length = np.ascontiguousarray(values), min(values.shape[-1], hdf5_filters.BLOCK_LENGTH)
         array = cls.empty(values.shape, values.dtype, length)
 
-        def put(place: Place) -> None:
-            numbers = stretch(values, place, length)
+        def put(place: BlockIndex) -> None:
+            numbers = block_of(values, place, length)
             array.put(place, numbers, checksum(numbers))
 
         in_threads(put, np.ndindex(*array.streams.shape))
         return array
 
-    def put(self, place: Place, numbers: NDArray[Any], crc: int) -> None:
+    def put(self, place: BlockIndex, numbers: NDArray[Any], crc: int) -> None:
         """The numbers of a block, and their `checksum`, from where they were made."""
         self.streams[place], self.crcs[place] = deflate(numbers, self.length), crc
-        for follow in self.followers:
-            follow(place)
+        for listener in self.listeners:
+            listener(place)
 
     def __getitem__(self, key: Any) -> Any:
         return part(self.shape, self.dtype, self.length, self._block, key)
 
-    def _block(self, place: Place) -> NDArray[Any]:
+    def _block(self, place: BlockIndex) -> NDArray[Any]:
         count = min(self.length, self.shape[-1] - place[-1] * self.length)
         return inflate(self.streams[place], self.dtype, self.length, count, int(self.crcs[place]))
 

@@ -46,7 +46,7 @@ from longalign.model.geometry import Tile
 from longalign.model.sequence import Sequence
 from longalign.store import schema
 from longalign.store.base import DamagedFile, DamagedTile, Piece, TileRecord
-from longalign.store.blocks import Blocks
+from longalign.store.blocks import BlockTable
 from longalign.store.codec import NO_LINES, PackedLines
 from longalign.store.datasets import (
     LINE_DATASETS,
@@ -55,14 +55,14 @@ from longalign.store.datasets import (
     START_DATASETS,
     STARTS,
     describe,
-    say,
+    set_text,
     write,
 )
-from longalign.store.files import new_hdf5, open_hdf5, open_regular, temporary_name
+from longalign.store.files import new_hdf5, open_hdf5, open_regular_file, temporary_name
 from longalign.store.layout import make_folders, piece_name, refuse_foreign, remove_temporaries, tile_name
 from longalign.store.lock import Lock
 from longalign.store.manifest import Command, Manifest, SequenceRecord
-from longalign.store.refusals import is_there, refused_as
+from longalign.store.read_errors import file_exists, read_errors_as
 from longalign.store.start_tables import PackedStarts
 from longalign.store.tile_writer import TileWriter
 
@@ -213,7 +213,7 @@ class DirectoryStore:
         record: SequenceRecord = getattr(self.manifest, name)
         table = schema.letters_table(record)
         letters = self._read(path, lambda file: schema.read(file, name, table), DamagedFile)
-        with refused_as(DamagedFile, path):
+        with read_errors_as(DamagedFile, path):
             sequence = Sequence.from_letters(
                 record.name,
                 letters,
@@ -232,11 +232,11 @@ class DirectoryStore:
         return self.path / tile_name(row, col)
 
     def has_tile(self, tile: Tile) -> bool:
-        return is_there(self.tile_path(tile.row, tile.col))
+        return file_exists(self.tile_path(tile.row, tile.col))
 
-    def holds_results(self) -> bool:
+    def has_results(self) -> bool:
         """Whether there is a path or a tile, which may be those of an earlier process."""
-        return is_there(self.path / "path.h5") or any(map(self.has_tile, self.manifest.grid.tiles()))
+        return file_exists(self.path / "path.h5") or any(map(self.has_tile, self.manifest.grid.tiles()))
 
     @contextmanager
     def open_writer(self, tile: Tile) -> Iterator[TileWriter]:
@@ -248,7 +248,7 @@ class DirectoryStore:
         except BaseException:
             if self._writers.get(key) is writer:
                 del self._writers[key]
-            writer.abandon()
+            writer.discard()
             raise
 
     def put_tile(self, tile: Tile, record: TileRecord) -> None:
@@ -261,23 +261,23 @@ class DirectoryStore:
             for name, words in known.items()
         }
         writer = self._writers.pop((tile.row, tile.col), None) or TileWriter(partial(self._new, path))
-        if not writer.is_of({name: values for name, (values, *_) in datasets.items()}):
-            writer.abandon()
+        if not writer.agrees_with({name: values for name, (values, *_) in datasets.items()}):
+            writer.discard()
             writer = TileWriter(partial(self._new, path))
-        with writer.finished() as file:
-            say(file, "description", "boundaries of one tile: cells i0 < i <= i1, j0 < j <= j1")
-            say(file, "units", "letters")
+        with writer.completed() as file:
+            set_text(file, "description", "boundaries of one tile: cells i0 < i <= i1, j0 < j <= j1")
+            set_text(file, "units", "letters")
             for name in ("i0", "i1", "j0", "j1"):
                 file.attrs[name] = getattr(tile, name)
             for name in ("score", "i", "j"):
                 file.attrs[f"best_{name}"] = getattr(record.best, name)
             for name, (values, description, units) in datasets.items():
-                describe(writer.finish(name, values), description, units)
+                describe(writer.complete_dataset(name, values), description, units)
         self._found.pop(path, None)
         with suppress(StoreError):  # whoever reads it notices, and mends it
-            self._find_lines(tile)
+            self._locate_blocks(tile)
 
-    def _find_lines(self, tile: Tile) -> None:
+    def _locate_blocks(self, tile: Tile) -> None:
         """Look up now where a tile's blocks lie: whoever reads it next is in more of a hurry."""
         record = self.get_tile(tile)
         for lines in (record.rows, record.cols):
@@ -289,7 +289,7 @@ class DirectoryStore:
         damaged = partial(DamagedTile, tile.row, tile.col)
 
         def find(file: h5py.File) -> BestCell:
-            schema.check_place(file, self.manifest, tile)
+            schema.check_tile(file, self.manifest, tile)
             return schema.best_cell(file, self.manifest, tile)
 
         best = self._look(path, "best", find, lambda best, _: best, damaged)
@@ -300,7 +300,7 @@ class DirectoryStore:
             return {name: _LazyDataset(self, path, key, tables[key], damaged) for name, key in keys.items()}
 
         # Which lines there are the grid says; that the file says the same has been seen to.
-        lines = schema.lines_of(self.manifest, tile)
+        lines = schema.kept_lines(self.manifest, tile)
         indices = [np.array(line, np.int64) if line else NO_LINES.index for line in lines]
         rows, cols = (
             PackedLines(index=index, **datasets(side, LINE_DATASETS))
@@ -349,8 +349,8 @@ class DirectoryStore:
     def put_path(self, waypoints: Iterable[Waypoint], complete: bool) -> None:
         points = list(waypoints)
         with self._new(self.path / "path.h5") as file:
-            say(file, "description", "start states from the end cell backwards")
-            say(file, "units", "letters")
+            set_text(file, "description", "start states from the end cell backwards")
+            set_text(file, "units", "letters")
             file.attrs["complete"] = complete
             for name, (description, units) in PATH_DATASETS.items():
                 values = np.array([getattr(point, name) for point in points], np.int64)
@@ -358,7 +358,7 @@ class DirectoryStore:
 
     def get_path(self) -> tuple[list[Waypoint], bool]:
         path = self.path / "path.h5"
-        if not is_there(path):
+        if not file_exists(path):
             return [], False
 
         def read(file: h5py.File) -> tuple[list[Waypoint], bool]:
@@ -370,7 +370,7 @@ class DirectoryStore:
             points = [
                 Waypoint(i, j, State(state), value) for i, j, state, value in zip(*columns, strict=True)
             ]
-            return points, schema.flag(file, "complete")
+            return points, schema.boolean_attribute(file, "complete")
 
         return self._read(path, read, DamagedFile)
 
@@ -390,12 +390,12 @@ class DirectoryStore:
 
     def get_piece(self, number: int) -> Piece | None:
         path = self.piece_path(number)
-        if not is_there(path):
+        if not file_exists(path):
             return None
         tables = schema.piece_tables(self.manifest)
         return self._read(path, lambda file: Piece(*schema.read_all(file, tables)), DamagedFile)
 
-    def continue_as(self, command: Command, output: str, summary: str | None) -> None:
+    def note_request(self, command: Command, output: str, summary: str | None) -> None:
         """Note what is asked for now, so that `resume` asks for the same."""
         changed = replace(self.manifest, command=command, output=output, summary=summary)
         if changed != self.manifest:
@@ -411,7 +411,7 @@ class DirectoryStore:
             yield file
 
     def _read(self, path: Path, read: Callable[[h5py.File], T], failure: Callable[[str], StoreError]) -> T:
-        with refused_as(failure, path), open_hdf5(path) as file:
+        with read_errors_as(failure, path), open_hdf5(path) as file:
             schema.check_file(file, self._run)
             return read(file)
 
@@ -436,7 +436,7 @@ class DirectoryStore:
                     found[name] = find(file)
             return use(found[name], descriptor)
 
-        with refused_as(failure, path), open_regular(path) as file:
+        with read_errors_as(failure, path), open_regular_file(path) as file:
             found = self._found_in(path, file.fileno())
             if name in found:
                 return use(found[name], file.fileno())
@@ -468,7 +468,7 @@ class _LazyDataset:
         store: DirectoryStore,
         path: Path,
         name: str,
-        table: schema.Table,
+        table: schema.DatasetSpec,
         failure: Callable[[str], StoreError],
     ) -> None:
         self._store, self._path, self._name = store, path, name
@@ -481,8 +481,8 @@ class _LazyDataset:
         """Look up where its blocks lie."""
         self._look(lambda blocks, descriptor: None)
 
-    def _look(self, use: Callable[[Blocks, int], U]) -> U:
-        def find(file: h5py.File) -> Blocks:
-            return schema.look_up(file, self._name, self._table)
+    def _look(self, use: Callable[[BlockTable, int], U]) -> U:
+        def find(file: h5py.File) -> BlockTable:
+            return schema.locate(file, self._name, self._table)
 
         return self._store._look(self._path, self._name, find, use, self._failure)

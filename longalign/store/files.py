@@ -29,7 +29,7 @@ _TEMPORARY_PREFIX = ".tmp-"
 _TEMPORARY = re.compile(r"\.tmp-[0-9a-f]{32}(?:-(.+))?", re.DOTALL)
 
 #: Bytes of a file that begin their way to the disk together, while more are written.
-_FLUSHED = 1 << 25
+_FLUSH_BYTES = 1 << 25
 
 
 def temporary_name(name: str = "") -> str:
@@ -40,7 +40,7 @@ def temporary_name(name: str = "") -> str:
     return f"{_TEMPORARY_PREFIX}{uuid4().hex}{'-' * bool(name)}{name}"
 
 
-def name_when_whole(temporary: str) -> str | None:
+def final_name(temporary: str) -> str | None:
     """The `name` of which `temporary_name` has made a name; None if it has not made it."""
     match = _TEMPORARY.fullmatch(temporary)
     return None if match is None else match[1] or ""
@@ -89,32 +89,32 @@ def new_hdf5(path: Path, check: Callable[[], None] = no_check) -> Iterator[h5py.
     """
     import h5py
 
-    with atomic_path(path, check) as temporary, _Forgiving(temporary, "x+") as content:
+    with atomic_path(path, check) as temporary, _DeferredErrorFile(temporary, "x+") as content:
         try:
             with h5py.File(content, "w", libver="latest") as file:
                 yield file
         except Exception:
-            if content.refusal is None:  # otherwise HDF5 may not have found again what it has written
+            if content.write_error is None:  # otherwise HDF5 may not have found again what it has written
                 raise
-        content.settle()
-        if content.refusal is not None:
-            raise content.refusal
+        content.wait_for_flush()
+        if content.write_error is not None:
+            raise content.write_error
 
 
-class _Forgiving(FileIO):
-    """A file that takes all that HDF5 writes, as that may crash the process where a disk is full.
+class _DeferredErrorFile(FileIO):
+    """A file that reports no write error to HDF5, which may crash the process on a full disk.
 
-    `refusal` is what the disk said first; nothing is written from then on. What has been written goes to the
-    disk meanwhile, so the final flush has little left to wait for. Nothing is written after the file has been
-    closed, either: if an interrupt strikes within h5py, HDF5 closes its file only later.
+    `write_error` is the first error; nothing is written after it. Written data are flushed to the disk in the
+    background, so the final flush takes little time. Nothing is written once the file is closed: if an
+    interrupt strikes within h5py, HDF5 closes its own handle only later.
     """
 
-    refusal: OSError | None = None
-    _unflushed = 0
+    write_error: OSError | None = None
+    _unflushed_bytes = 0
 
     def __init__(self, path: Path, mode: str) -> None:
         super().__init__(path, mode)
-        self._at_rest = Mutex()
+        self._flush_lock = Mutex()
 
     def write(self, data: Buffer) -> int:
         left = memoryview(data).cast("B")
@@ -122,36 +122,40 @@ class _Forgiving(FileIO):
         if self.closed:
             return size
         try:
-            while len(left) and self.refusal is None:
+            while len(left) and self.write_error is None:
                 left = left[super().write(left) :]
         except OSError as error:
-            self.refusal = self.refusal or error
-        self._unflushed += size
-        if self._unflushed >= _FLUSHED and self.refusal is None and self._at_rest.acquire(blocking=False):
-            self._unflushed = 0
+            self.write_error = self.write_error or error
+        self._unflushed_bytes += size
+        if (
+            self._unflushed_bytes >= _FLUSH_BYTES
+            and self.write_error is None
+            and self._flush_lock.acquire(blocking=False)
+        ):
+            self._unflushed_bytes = 0
             try:
                 # This is called under h5py's lock, which a new thread may want before it has begun, as
                 # garbage may be collected there: it is not waited for, as `threading` would.
-                _thread.start_new_thread(self._flush_meanwhile, ())
+                _thread.start_new_thread(self._flush_in_background, ())
             except (RuntimeError, MemoryError):  # there may be no more threads; nothing is lost
-                self._at_rest.release()
+                self._flush_lock.release()
         return size
 
-    def _flush_meanwhile(self) -> None:
+    def _flush_in_background(self) -> None:
         try:
             os.fsync(self.fileno())
         except OSError as error:  # which the system may tell once only
-            self.refusal = self.refusal or error
+            self.write_error = self.write_error or error
         finally:
-            self._at_rest.release()
+            self._flush_lock.release()
 
-    def settle(self) -> None:
+    def wait_for_flush(self) -> None:
         """Wait for what is on its way to the disk."""
-        with self._at_rest:
+        with self._flush_lock:
             pass
 
     def close(self) -> None:
-        self.settle()
+        self.wait_for_flush()
         super().close()
 
     def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
@@ -167,22 +171,22 @@ class _Forgiving(FileIO):
         try:
             return super().truncate(size)
         except OSError as error:
-            self.refusal = self.refusal or error
+            self.write_error = self.write_error or error
             return size or 0
 
 
 def open_hdf5(path: Path) -> h5py.File:
-    """An HDF5 file, to be read. Raises OSError if it is not one; StoreError as `open_regular` does.
+    """An HDF5 file, to be read. Raises OSError if it is not one; StoreError as `open_regular_file` does.
 
     Files are never changed, so HDF5 need not lock them, which some network file systems refuse.
     """
     import h5py
 
-    open_regular(path).close()  # HDF5 would wait for the other end of a pipe
+    open_regular_file(path).close()  # HDF5 would wait for the other end of a pipe
     return h5py.File(path, "r", locking=False)
 
 
-def open_regular(path: Path) -> FileIO:
+def open_regular_file(path: Path) -> FileIO:
     """A regular file, or a link to one, to be read.
 
     Raises OSError as `open` does, and StoreError if it is of another kind. A pipe whose other end nobody has

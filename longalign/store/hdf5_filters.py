@@ -1,6 +1,6 @@
 """Arrays cut into blocks, and blocks as HDF5's own filters leave them in a file, applied outside of HDF5.
 
-A block is a chunk in HDF5's sense, a stretch of one line of an array; its filters are shuffle, where numbers
+A block is a chunk in HDF5's sense, a block_of of one line of an array; its filters are shuffle, where numbers
 are wider than a byte, and deflate.
 """
 
@@ -17,16 +17,16 @@ from longalign.system.threads import in_threads
 
 #: Numbers in a block, at most: reading a part of a line inflates no more than twice this many more than the
 #: part has. Each block takes Python and HDF5 some time, whatever is in it.
-LENGTH = 1 << 18
+BLOCK_LENGTH = 1 << 18
 
 #: Of deflate. ISA-L's higher levels are no denser on boundaries, and level 0 is no faster.
-LEVEL = 1
+DEFLATE_LEVEL = 1
 
 #: A part of more blocks is inflated by threads.
-_FEW = 32
+_MOST_WITHOUT_THREADS = 32
 
 #: The index of a line in all dimensions but the last, and the number of a block in it.
-Place = tuple[int, ...]
+BlockIndex = tuple[int, ...]
 
 
 def blocks_along(shape: tuple[int, ...], length: int) -> tuple[int, ...]:
@@ -34,7 +34,7 @@ def blocks_along(shape: tuple[int, ...], length: int) -> tuple[int, ...]:
     return *shape[:-1], -(-shape[-1] // length)
 
 
-def stretch(values: NDArray[Any], place: Place, length: int) -> NDArray[Any]:
+def block_of(values: NDArray[Any], place: BlockIndex, length: int) -> NDArray[Any]:
     """The numbers of a block."""
     numbers: NDArray[Any] = values[place[:-1]][place[-1] * length : (place[-1] + 1) * length]
     return numbers
@@ -54,7 +54,7 @@ def deflate(numbers: NDArray[Any], length: int) -> bytes:
         numbers = filled
     if numbers.itemsize > 1:
         numbers = np.ascontiguousarray(numbers.view(np.uint8).reshape(length, -1).T)
-    return isal_zlib.compress(numbers, LEVEL)
+    return isal_zlib.compress(numbers, DEFLATE_LEVEL)
 
 
 def inflate(stored: bytes, dtype: np.dtype[Any], length: int, count: int, crc: int) -> NDArray[Any]:
@@ -82,7 +82,7 @@ def part(
     shape: tuple[int, ...],
     dtype: np.dtype[Any],
     length: int,
-    block: Callable[[Place], NDArray[Any]],
+    block: Callable[[BlockIndex], NDArray[Any]],
     key: Any,
 ) -> Any:
     """What NumPy gives for a key of integers and of slices without a step, of an array whose blocks `block`
@@ -95,7 +95,7 @@ def part(
     start, stop = along.start, max(along.start, along.stop)
     numbers = range(start // length, -(-stop // length))
 
-    def copy(at: Place, number: int) -> None:
+    def copy(at: BlockIndex, number: int) -> None:
         line = [places[k] for places, k in zip(lines, at, strict=True)]
         begin = number * length
         found = block((*line, number))[max(0, start - begin) : stop - begin]
@@ -103,7 +103,7 @@ def part(
         values[at][to : to + len(found)] = found
 
     calls = [(at, number) for at in np.ndindex(*map(len, lines)) for number in numbers]
-    if len(calls) > _FEW:
+    if len(calls) > _MOST_WITHOUT_THREADS:
         in_threads(copy, *zip(*calls, strict=True))
     else:
         for call in calls:

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from longalign.errors import StoreError
-from longalign.store.files import kind_of, name_when_whole
+from longalign.store.files import final_name, kind_of
 
 _FOLDERS = ("tiles", "pieces")
 #: What a store that was never finished being made may hold.
@@ -72,5 +72,5 @@ def remove_temporaries(path: Path) -> None:
 
 
 def _is_temporary(entry: os.DirEntry[str], folder: str) -> bool:
-    name = name_when_whole(entry.name)
+    name = final_name(entry.name)
     return name is not None and _TEMPORARIES[folder].fullmatch(name) is not None

@@ -17,8 +17,8 @@ from longalign.store.deflated import DeflatedArray
 from longalign.store.hdf5_filters import checksum
 
 #: Blocks of a line, at least, so that what has begun of one takes little memory; but no block is shorter than
-#: `_LEAST` for that.
-_BLOCKS_A_LINE, _LEAST = 8, 1 << 12
+#: `_MIN_BLOCK_LENGTH` for that.
+_BLOCKS_PER_LINE, _MIN_BLOCK_LENGTH = 8, 1 << 12
 
 
 def narrowest(values: NDArray[np.int32]) -> np.dtype[np.signedinteger[Any]]:
@@ -95,7 +95,9 @@ class DeflatingTable(NarrowTable):
 
     def __init__(self, lines: int, length: int, dtype: np.dtype[np.signedinteger[Any]]) -> None:
         super().__init__(lines, length, dtype)
-        block = min(length, max(_LEAST, min(hdf5_filters.LENGTH, -(-length // _BLOCKS_A_LINE))))
+        block = min(
+            length, max(_MIN_BLOCK_LENGTH, min(hdf5_filters.BLOCK_LENGTH, -(-length // _BLOCKS_PER_LINE)))
+        )
         self.deflated = DeflatedArray.empty((lines, length), dtype, block)
         self._open_blocks = np.empty((lines, block), dtype)
         self._crcs = [0] * lines

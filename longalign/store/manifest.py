@@ -18,7 +18,7 @@ from longalign.model.json_fields import Fields, shown
 from longalign.model.mode import MODES, Mode
 from longalign.model.scoring import TOO_MANY_LETTERS, Scoring
 from longalign.model.sequence import LONGEST_RECORD, Sequence, is_name
-from longalign.store.files import atomic_path, no_check, open_regular
+from longalign.store.files import atomic_path, no_check, open_regular_file
 
 Command = Literal["align", "score"]
 
@@ -218,7 +218,7 @@ def _scoring_pairs(stored: Scoring, given: Scoring) -> list[tuple[str, object, o
 
 def _content(path: Path) -> bytes:
     """The bytes of a manifest's file. Raises StoreError if it is larger than any manifest."""
-    with open_regular(path) as file:
+    with open_regular_file(path) as file:
         content: bytes = file.read(_LARGEST_MANIFEST + 1)
     if len(content) > _LARGEST_MANIFEST:
         raise StoreError(f"{path}: larger than any manifest, which has at most {_LARGEST_MANIFEST:,} bytes")

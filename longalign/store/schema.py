@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from longalign.model.boundary import BestCell, State
 from longalign.model.geometry import Tile
-from longalign.store.blocks import Blocks
+from longalign.store.blocks import BlockTable
 from longalign.store.codec import ANCHOR_STRIDE
 from longalign.store.datasets import LINES, STARTS
 from longalign.store.manifest import Manifest, SequenceRecord
@@ -36,11 +36,11 @@ _VERSION_AT, _LENGTH_AT, _SUPERBLOCK_BYTES = 8, 28, 48
 _SIGNATURE, _VERSIONS = b"\x89HDF\r\n\x1a\n", (2, 3)
 
 #: Bytes of the attribute that says which run a file belongs to, at most.
-_LONGEST_MARK = 256
+_MAX_RUN_ID_BYTES = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class DatasetSpec:
     """A dataset: the sizes that each dimension may have, its types, and the least and the largest number."""
 
     sizes: tuple[range, ...]
@@ -48,12 +48,12 @@ class Table:
     numbers: tuple[int, int] | None = None
 
     @classmethod
-    def of(cls, *shape: int, dtypes: Sequence[str], numbers: tuple[int, int] | None = None) -> Table:
+    def of(cls, *shape: int, dtypes: Sequence[str], numbers: tuple[int, int] | None = None) -> DatasetSpec:
         """One of this very shape."""
         return cls(tuple(range(size, size + 1) for size in shape), tuple(dtypes), numbers)
 
     @classmethod
-    def up_to(cls, longest: int, dtype: str, numbers: tuple[int, int]) -> Table:
+    def up_to(cls, longest: int, dtype: str, numbers: tuple[int, int]) -> DatasetSpec:
         """A column of at most `longest` numbers."""
         return cls((range(longest + 1),), (dtype,), numbers)
 
@@ -61,70 +61,70 @@ class Table:
 # --- what the files have
 
 
-def tile_tables(manifest: Manifest, tile: Tile) -> dict[str, Table]:
+def tile_tables(manifest: Manifest, tile: Tile) -> dict[str, DatasetSpec]:
     """The datasets of a tile's file."""
     lengths = tile.j1 - tile.j0, tile.i1 - tile.i0
-    tables: dict[str, Table] = {}
-    for side, starts, index, length in zip(LINES, STARTS, lines_of(manifest, tile), lengths, strict=True):
+    tables: dict[str, DatasetSpec] = {}
+    for side, starts, index, length in zip(LINES, STARTS, kept_lines(manifest, tile), lengths, strict=True):
         tables |= _named(side, _line_tables(len(index), length))
         if manifest.is_eager:
             tables |= _named(starts, _start_tables(len(index), length))
     return tables
 
 
-def lines_of(manifest: Manifest, tile: Tile) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def kept_lines(manifest: Manifest, tile: Tile) -> tuple[tuple[int, ...], tuple[int, ...]]:
     """The rows and the columns that a tile keeps, counted from its corner."""
     grid, mode = manifest.grid, manifest.mode
     return grid.rows_kept(tile, mode.needs_last_row), grid.cols_kept(tile, mode.needs_last_column)
 
 
-def _named(group: str, tables: Mapping[str, Table]) -> dict[str, Table]:
+def _named(group: str, tables: Mapping[str, DatasetSpec]) -> dict[str, DatasetSpec]:
     return {f"{group}/{name}": table for name, table in tables.items()}
 
 
-def _line_tables(lines: int, length: int) -> dict[str, Table]:
+def _line_tables(lines: int, length: int) -> dict[str, DatasetSpec]:
     """See `longalign.store.codec.PackedLines`, and `NO_LINES` there."""
     if not lines:
-        return dict.fromkeys(("index", "anchors", "steps", "gaps"), Table.of(0, 0, dtypes=["<i1"]))
+        return dict.fromkeys(("index", "anchors", "steps", "gaps"), DatasetSpec.of(0, 0, dtypes=["<i1"]))
     return {
-        "index": Table.of(lines, dtypes=["<i8"]),
-        "anchors": Table.of(lines, length // ANCHOR_STRIDE + 1, dtypes=["<i4"]),
-        "steps": Table.of(lines, length, dtypes=_NARROW),
-        "gaps": Table.of(lines, length, dtypes=_NARROW),
+        "index": DatasetSpec.of(lines, dtypes=["<i8"]),
+        "anchors": DatasetSpec.of(lines, length // ANCHOR_STRIDE + 1, dtypes=["<i4"]),
+        "steps": DatasetSpec.of(lines, length, dtypes=_NARROW),
+        "gaps": DatasetSpec.of(lines, length, dtypes=_NARROW),
     }
 
 
-def _start_tables(lines: int, length: int) -> dict[str, Table]:
+def _start_tables(lines: int, length: int) -> dict[str, DatasetSpec]:
     """See `longalign.store.start_tables.PackedStarts`, and `NO_STARTS` there."""
     if not lines:
-        return dict.fromkeys(("index", "anchors", "steps", "states"), Table.of(0, 0, dtypes=["<i1"]))
+        return dict.fromkeys(("index", "anchors", "steps", "states"), DatasetSpec.of(0, 0, dtypes=["<i1"]))
     return {
-        "index": Table.of(lines, dtypes=["<i8"]),
-        "anchors": Table.of(lines, 4, (length - 1) // ANCHOR_STRIDE + 1, dtypes=["<i4"]),
-        "steps": Table.of(lines, 4, length - 1, dtypes=_NARROW),
-        "states": Table.of(lines, 2, length, dtypes=["|u1"], numbers=_STATES),
+        "index": DatasetSpec.of(lines, dtypes=["<i8"]),
+        "anchors": DatasetSpec.of(lines, 4, (length - 1) // ANCHOR_STRIDE + 1, dtypes=["<i4"]),
+        "steps": DatasetSpec.of(lines, 4, length - 1, dtypes=_NARROW),
+        "states": DatasetSpec.of(lines, 2, length, dtypes=["|u1"], numbers=_STATES),
     }
 
 
-def path_tables(manifest: Manifest) -> dict[str, Table]:
+def path_tables(manifest: Manifest) -> dict[str, DatasetSpec]:
     """The datasets of the path: each waypoint is above or to the left of the one before it."""
     rows, cols = manifest.query.length, manifest.target.length
     numbers = {"i": (0, rows), "j": (0, cols), "state": _STATES, "value": _INT32}
-    return {name: Table.up_to(rows + cols + 1, "<i8", limits) for name, limits in numbers.items()}
+    return {name: DatasetSpec.up_to(rows + cols + 1, "<i8", limits) for name, limits in numbers.items()}
 
 
-def piece_tables(manifest: Manifest) -> dict[str, Table]:
+def piece_tables(manifest: Manifest) -> dict[str, DatasetSpec]:
     """The datasets of a piece: each run takes a letter at least."""
     letters = manifest.query.length + manifest.target.length
     return {
-        "ops": Table.up_to(letters, "|u1", (0, 2)),
-        "lengths": Table.up_to(letters, "<i8", (1, letters)),
+        "ops": DatasetSpec.up_to(letters, "|u1", (0, 2)),
+        "lengths": DatasetSpec.up_to(letters, "<i8", (1, letters)),
     }
 
 
-def letters_table(record: SequenceRecord) -> Table:
+def letters_table(record: SequenceRecord) -> DatasetSpec:
     """The letters of a sequence."""
-    return Table.of(record.length, dtypes=["|u1"])
+    return DatasetSpec.of(record.length, dtypes=["|u1"])
 
 
 # --- reading
@@ -138,23 +138,23 @@ def check_file(file: h5py.File, run: bytes) -> None:
         raise ValueError("it does not begin as a file of this program does")
     if int.from_bytes(head[_LENGTH_AT : _LENGTH_AT + 8], "little") != os.fstat(descriptor).st_size:
         raise ValueError("it has another length than when it was written")
-    if _mark(file) != run:
+    if _run_id(file) != run:
         raise ValueError("it belongs to another run")
 
 
-def look_up(file: h5py.File, name: str, table: Table) -> Blocks:
+def locate(file: h5py.File, name: str, table: DatasetSpec) -> BlockTable:
     """Where the blocks of a dataset lie. Raises ValueError or KeyError unless it is as the table says."""
     dataset = _dataset(file, name)
     if not _has_type(dataset, table.dtypes):
         raise ValueError(f"{name} has another type than when it was written")
     if not _fits(dataset.shape, table.sizes):
         raise ValueError(f"{name} has the shape {dataset.shape}, which it cannot have here")
-    return Blocks.of(dataset)
+    return BlockTable.of(dataset)
 
 
-def read(file: h5py.File, name: str, table: Table) -> NDArray[Any]:
+def read(file: h5py.File, name: str, table: DatasetSpec) -> NDArray[Any]:
     """All of a dataset. Raises ValueError or KeyError unless it is as the table says."""
-    values = look_up(file, name, table).all(file.id.get_vfd_handle())
+    values = locate(file, name, table).all(file.id.get_vfd_handle())
     if table.numbers is not None and values.size:
         least, most = table.numbers
         if not least <= values.min() <= values.max() <= most:
@@ -162,7 +162,7 @@ def read(file: h5py.File, name: str, table: Table) -> NDArray[Any]:
     return values
 
 
-def read_all(file: h5py.File, tables: Mapping[str, Table]) -> list[NDArray[Any]]:
+def read_all(file: h5py.File, tables: Mapping[str, DatasetSpec]) -> list[NDArray[Any]]:
     """Columns of equal length. Raises ValueError or KeyError unless they are as the tables say."""
     columns = [read(file, name, table) for name, table in tables.items()]
     if len({len(column) for column in columns}) != 1:
@@ -170,13 +170,13 @@ def read_all(file: h5py.File, tables: Mapping[str, Table]) -> list[NDArray[Any]]
     return columns
 
 
-def check_place(file: h5py.File, manifest: Manifest, tile: Tile) -> None:
+def check_tile(file: h5py.File, manifest: Manifest, tile: Tile) -> None:
     """Raise ValueError unless a file is that of a tile, with the lines that the tile keeps."""
-    if any(number(file, name) != getattr(tile, name) for name in ("i0", "i1", "j0", "j1")):
+    if any(integer_attribute(file, name) != getattr(tile, name) for name in ("i0", "i1", "j0", "j1")):
         raise ValueError("it belongs to another tile")
     tables = tile_tables(manifest, tile)
     for sides in (LINES, STARTS) if manifest.is_eager else (LINES,):
-        for side, lines in zip(sides, lines_of(manifest, tile), strict=True):
+        for side, lines in zip(sides, kept_lines(manifest, tile), strict=True):
             name = f"{side}/index"
             if read(file, name, tables[name]).ravel().tolist() != [*lines]:
                 raise ValueError(f"{name} names other lines than the tile keeps")
@@ -184,7 +184,7 @@ def check_place(file: h5py.File, manifest: Manifest, tile: Tile) -> None:
 
 def best_cell(file: h5py.File, manifest: Manifest, tile: Tile) -> BestCell:
     """The best cell of a tile. Raises ValueError if the tile cannot have it."""
-    best = BestCell(*(number(file, f"best_{name}") for name in ("score", "i", "j")))
+    best = BestCell(*(integer_attribute(file, f"best_{name}") for name in ("score", "i", "j")))
     if best == BestCell():
         return best
     inside = tile.i0 < best.i <= tile.i1 and tile.j0 < best.j <= tile.j1
@@ -195,21 +195,21 @@ def best_cell(file: h5py.File, manifest: Manifest, tile: Tile) -> BestCell:
     return best
 
 
-def number(file: h5py.File, name: str) -> int:
+def integer_attribute(file: h5py.File, name: str) -> int:
     """An attribute that is a whole number. Raises ValueError or TypeError if it is anything else."""
     import h5py
 
     return int(_attribute(file, name, h5py.h5t.INTEGER))
 
 
-def flag(file: h5py.File, name: str) -> bool:
+def boolean_attribute(file: h5py.File, name: str) -> bool:
     """An attribute that is true or false. Raises ValueError or TypeError if it is anything else."""
     import h5py
 
     return bool(_attribute(file, name, h5py.h5t.ENUM))
 
 
-def _mark(file: h5py.File) -> Any:
+def _run_id(file: h5py.File) -> Any:
     """The attribute `run`.
 
     A text of variable length is refused unread: HDF5 keeps it where no checksum covers it, and may hang.
@@ -217,7 +217,9 @@ def _mark(file: h5py.File) -> Any:
     import h5py
 
     kind = file.attrs.get_id("run").get_type()
-    if kind.get_class() == h5py.h5t.STRING and (kind.is_variable_str() or kind.get_size() > _LONGEST_MARK):
+    if kind.get_class() == h5py.h5t.STRING and (
+        kind.is_variable_str() or kind.get_size() > _MAX_RUN_ID_BYTES
+    ):
         raise ValueError("attribute run is not of a fixed length")
     return _attribute(file, "run", h5py.h5t.STRING)
 

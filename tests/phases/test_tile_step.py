@@ -144,13 +144,13 @@ def test_any_number_of_workers_makes_the_same_tiles(want, workers):
 
 def test_blocks_go_to_the_file_of_a_tile_while_it_is_swept(tmp_path, monkeypatch):
     followed: list[tuple[str, int]] = []
-    follow = TileWriter.follow
+    follow = TileWriter.stream
 
     def note(self, name, array):
         follow(self, name, array)
-        array.followers.append(lambda place: followed.append((name, place[0])))
+        array.listeners.append(lambda place: followed.append((name, place[0])))
 
-    monkeypatch.setattr(TileWriter, "follow", note)
+    monkeypatch.setattr(TileWriter, "stream", note)
     with new_store(tmp_path / "s") as store:
         lattice = lattice_in(store)
         sweep_tile(lattice, ReferenceBackend(), GRID.tile(0, 0))

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from longalign.store import hdf5_filters
-from longalign.store.blocks import Blocks, write_blocks
+from longalign.store.blocks import BlockTable, write_blocks
 from longalign.store.deflated import DeflatedArray
 
 shapes = st.lists(st.integers(1, 4), max_size=2).flatmap(
@@ -33,7 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @contextmanager
 def blocks_of(length: int) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(hdf5_filters, "LENGTH", length)
+        patch.setattr(hdf5_filters, "BLOCK_LENGTH", length)
         yield
 
 
@@ -44,9 +44,9 @@ def written(folder: Path, values: NDArray[Any]) -> Path:
     return path
 
 
-def found(path: Path) -> Blocks:
+def found(path: Path) -> BlockTable:
     with h5py.File(path) as file:
-        return Blocks.of(file["x"])
+        return BlockTable.of(file["x"])
 
 
 def everything(path: Path) -> NDArray[Any]:
@@ -71,7 +71,7 @@ def keys(draw: st.DrawFn, shape: tuple[int, ...]) -> tuple[int | slice, ...]:
 def in_deflated_memory(values: NDArray[Any], length: int) -> DeflatedArray:
     array = DeflatedArray.empty(values.shape, values.dtype, length)
     for place in np.ndindex(*array.streams.shape):
-        block = hdf5_filters.stretch(values, place, length)
+        block = hdf5_filters.block_of(values, place, length)
         array.put(place, block, hdf5_filters.checksum(block))
     return array
 
@@ -90,7 +90,7 @@ def test_all_readers_and_every_part_give_what_was_written(folder, shape, dtype, 
     key = data.draw(keys(shape))
     key = key if len(key) > 1 else key[0]
     with pytest.MonkeyPatch.context() as patch, path.open("rb") as file:
-        patch.setattr(hdf5_filters, "_FEW", few)
+        patch.setattr(hdf5_filters, "_MOST_WITHOUT_THREADS", few)
         parts = found(path).part(file.fileno(), key), array[key]
     for part in parts:
         assert np.array_equal(part, values[key])

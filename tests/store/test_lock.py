@@ -164,7 +164,7 @@ WRITES: dict[str, Callable[[DirectoryStore], object]] = {
     "put_path": lambda store: store.put_path([], complete=False),
     "put_piece": lambda store: store.put_piece(0, Piece(np.zeros(1, np.uint8), np.ones(1, np.int64))),
     "put_sequences": lambda store: store.put_sequences(*PAIR.sequences()),
-    "continue_as": lambda store: store.continue_as("align", "elsewhere", None),
+    "note_request": lambda store: store.note_request("align", "elsewhere", None),
     "drop_tile": lambda store: store.drop_tile(0, 0),
     "refresh": lambda store: store.refresh(),
     "marked": lambda store: store.marked().__enter__(),

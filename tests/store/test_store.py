@@ -148,8 +148,8 @@ def test_lines_that_come_in_pieces_are_packed_as_whole_ones(length, stride, bloc
     cuts = [sorted({0, length, *data.draw(st.lists(st.integers(1, length), max_size=5))}) for _ in lines]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(codec, "ANCHOR_STRIDE", stride)
-        patch.setattr(hdf5_filters, "LENGTH", block)
-        patch.setattr(line_tables, "_LEAST", 1)
+        patch.setattr(hdf5_filters, "BLOCK_LENGTH", block)
+        patch.setattr(line_tables, "_MIN_BLOCK_LENGTH", 1)
         corners = np.array([line.h[0] for line in lines], np.int32)
         packer = Packer(index, corners, length, width=width, deflates=deflates)
         for number, line in enumerate(lines):
@@ -397,7 +397,7 @@ def test_a_tile_is_stored_though_no_more_files_can_be_opened_to_look_at_it(tmp_p
     record, _ = tile_record(np.random.default_rng(0), tile)
     with new_store(tmp_path / "s") as store:
         with monkeypatch.context() as patch:
-            patch.setattr("longalign.store.directory.open_regular", refuse)
+            patch.setattr("longalign.store.directory.open_regular_file", refuse)
             store.put_tile(tile, record)
             with pytest.raises(StoreError, match="cannot be read: too many open files"):
                 store.get_tile(tile)
@@ -549,7 +549,7 @@ def put():
             write_blocks(file, f"group/{name}", values)
 
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-path, hdf5_filters.LENGTH = Path(sys.argv[1]) / "x.h5", 32
+path, hdf5_filters.BLOCK_LENGTH = Path(sys.argv[1]) / "x.h5", 32
 values = np.random.default_rng(0).integers(-99, 99, (4, 8_000)).astype(np.int8)
 put()
 size = path.stat().st_size
@@ -672,7 +672,7 @@ def test_a_manifest_of_before_summaries_were_noted_is_read(tmp_path):
     write_manifest(tmp_path, data)
     with DirectoryStore.open(tmp_path) as store:
         assert store.manifest.summary is None
-        store.continue_as("align", "-", "x.json")
+        store.note_request("align", "-", "x.json")
     assert DirectoryStore.attach(tmp_path).manifest.summary == "x.json"
 
 
@@ -961,7 +961,7 @@ def test_a_tile_of_another_run_is_damage(tmp_path, finished):
 
 def test_what_hdf5_still_writes_after_its_file_was_closed_is_dropped(tmp_path):
     """As when an interrupt strikes within h5py: HDF5 lets go of the file only later."""
-    with store_files._Forgiving(tmp_path / "f.h5", "x+") as content:
+    with store_files._DeferredErrorFile(tmp_path / "f.h5", "x+") as content:
         file = h5py.File(content, "w", libver="latest")
         file["values"] = np.arange(1000)
     size = (tmp_path / "f.h5").stat().st_size

@@ -55,7 +55,7 @@ def packer(lines: list[Boundary], *, deflates: bool) -> Packer:
 
 def follow(writer: TileWriter, rows: Packer) -> None:
     for name, array in rows.deflated().items():
-        writer.follow(f"rows/{name}", array)
+        writer.stream(f"rows/{name}", array)
 
 
 def record(packed) -> TileRecord:
@@ -123,10 +123,10 @@ def test_nothing_is_left_of_the_file_of_a_sweep_that_fails(store, error):
     def sweep():
         with store.open_writer(TILE) as writer:
             follow(writer, rows)
-            writer.follow("cols/steps", late.deflated()["steps"])
+            writer.stream("cols/steps", late.deflated()["steps"])
             rows.put(0, 0, lines[0].h[1:], lines[0].gap[1:])
             assert unfinished(store)
-            write.extend(late.deflated()["steps"].followers)
+            write.extend(late.deflated()["steps"].listeners)
             raise error
 
     with pytest.raises(error):
@@ -143,10 +143,10 @@ def test_nothing_is_left_of_the_file_of_a_sweep_that_fails(store, error):
 
 def test_a_disk_that_is_full_meanwhile_is_heard_of_at_the_end(store, monkeypatch):
     def refuse(self, data):
-        self.refusal = OSError(errno.ENOSPC, "No space left on device")
+        self.write_error = OSError(errno.ENOSPC, "No space left on device")
         return memoryview(data).nbytes
 
-    monkeypatch.setattr(store_files._Forgiving, "write", refuse)
+    monkeypatch.setattr(store_files._DeferredErrorFile, "write", refuse)
     rows = packer([line(0)], deflates=True)
     with store.open_writer(TILE) as writer:
         follow(writer, rows)
@@ -159,14 +159,14 @@ def test_a_disk_that_is_full_meanwhile_is_heard_of_at_the_end(store, monkeypatch
 def test_a_disk_that_refuses_room_alone_is_heard_of_at_the_end_too(tmp_path):
     """HDF5 also asks for room that it has not written to."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    with store_files._Forgiving(tmp_path / "x", "w+") as file:
+    with store_files._DeferredErrorFile(tmp_path / "x", "w+") as file:
         resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
         try:
             file.truncate(10_000)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-        assert file.refusal is not None
-        assert file.refusal.errno == errno.EFBIG
+        assert file.write_error is not None
+        assert file.write_error.errno == errno.EFBIG
 
 
 def write_in_pieces(path: Path) -> None:
@@ -183,7 +183,7 @@ def test_what_is_written_goes_to_the_disk_meanwhile(tmp_path, monkeypatch):
         sync(descriptor)
         flushed.set()
 
-    monkeypatch.setattr(store_files, "_FLUSHED", 200_000)
+    monkeypatch.setattr(store_files, "_FLUSH_BYTES", 200_000)
     monkeypatch.setattr(os, "fsync", watched)
     with store_files.new_hdf5(tmp_path / "x") as file:
         file["first"] = np.arange(50_000)
@@ -204,7 +204,7 @@ def test_a_disk_that_fails_meanwhile_is_heard_of_at_the_end(tmp_path, monkeypatc
         at_work.pop()
         raise OSError(errno.EIO, os.strerror(errno.EIO))
 
-    monkeypatch.setattr(store_files, "_FLUSHED", 200_000)
+    monkeypatch.setattr(store_files, "_FLUSH_BYTES", 200_000)
     monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(StoreError, match="x: cannot be written: Input/output error"):
         write_in_pieces(tmp_path / "x")
@@ -215,7 +215,7 @@ def test_a_disk_that_fails_meanwhile_is_heard_of_at_the_end(tmp_path, monkeypatc
 
 def test_a_file_is_not_flushed_for_every_write(tmp_path, monkeypatch):
     flushes = []
-    monkeypatch.setattr(store_files, "_FLUSHED", 500_000)
+    monkeypatch.setattr(store_files, "_FLUSH_BYTES", 500_000)
     monkeypatch.setattr(os, "fsync", flushes.append)
     write_in_pieces(tmp_path / "x")
     meanwhile = len(flushes) - 2  # the file and its directory, in the end
@@ -227,7 +227,7 @@ def test_a_system_without_another_thread_writes_all_the_same(tmp_path, monkeypat
     def refuse(function, arguments):
         raise error
 
-    monkeypatch.setattr(store_files, "_FLUSHED", 200_000)
+    monkeypatch.setattr(store_files, "_FLUSH_BYTES", 200_000)
     monkeypatch.setattr("_thread.start_new_thread", refuse)
     write_in_pieces(tmp_path / "x")
     with store_files.open_hdf5(tmp_path / "x") as file:

@@ -13,14 +13,14 @@ from longalign.errors import InputError, StoreError
 from longalign.store.files import kind_of
 
 #: What says nothing about a file's content, which is not thrown away for these.
-_NO_DAMAGE = {
+_NOT_DAMAGE = {
     *(errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOLCK, errno.EINTR),
     *(errno.ESTALE, errno.ETIMEDOUT, errno.ENOTCONN, errno.EHOSTDOWN),
 }
 
 
 @contextmanager
-def refused_as(failure: Callable[[str], StoreError], path: Path) -> Iterator[None]:
+def read_errors_as(failure: Callable[[str], StoreError], path: Path) -> Iterator[None]:
     """Raise `failure` for what a file that is missing or damaged makes HDF5 and others raise.
 
     Raises StoreError where the file may well be sound, but cannot be read now.
@@ -28,14 +28,14 @@ def refused_as(failure: Callable[[str], StoreError], path: Path) -> Iterator[Non
     try:
         yield
     except OSError as error:
-        if error.errno in _NO_DAMAGE:
+        if error.errno in _NOT_DAMAGE:
             raise _cannot_read(path, error) from error
         raise failure(f"{path}: damaged: {_first_line(error)}") from error
     except (LookupError, RuntimeError, ValueError, TypeError, ArithmeticError, InputError) as error:
         raise failure(f"{path}: damaged: {_first_line(error)}") from error
 
 
-def is_there(path: Path) -> bool:
+def file_exists(path: Path) -> bool:
     """Whether a file exists. Raises StoreError where that is not to be known, and for what is no file."""
     try:
         status = path.stat()
