@@ -1,4 +1,4 @@
-"""What the phases ask of a store. Everything in it is the result of an idempotent step."""
+"""The interface between the phases and a store. Each item of a store is the result of an idempotent step."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from longalign.store.tile_writer import TileWriter
 
 
 class DamagedFile(StoreError):
-    """A file of the store cannot be read back; the text names it. Its step is to be done again."""
+    """A file of the store, which the text names, cannot be read back; its step must run again."""
 
 
 class DamagedTile(DamagedFile):
-    """The file of a tile cannot be read back; the tile is to be swept again."""
+    """The file of a tile cannot be read back; the tile must be swept again."""
 
     def __init__(self, row: int, col: int, text: str) -> None:
         super().__init__(text)
@@ -32,17 +32,17 @@ class DamagedTile(DamagedFile):
         self.col = col
 
     def __reduce__(self) -> tuple[type[DamagedTile], tuple[int, int, str]]:
-        """How it travels between processes: an exception is otherwise rebuilt from its text alone."""
+        """For pickling: by default an exception is rebuilt from its text alone."""
         return DamagedTile, (self.row, self.col, str(self))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TileRecord:
-    """What phase 1 keeps of a tile: its lattice rows and columns, its best cell, and where it is eager, the
+    """What phase 1 keeps of a tile: its lattice rows and columns, its best cell and, in an eager run, the
     start states on those rows and columns.
 
-    Indices of lines count from the tile's own corner, and the last ones are its bottom and right edges, but
-    for those of the whole matrix that nobody asks for; `best` is in whole-matrix indices.
+    Indices of lines count from the tile's own corner. The last ones are its bottom and right edges, unless
+    these lie on the edge of the matrix and are not needed. `best` is in whole-matrix indices.
     """
 
     rows: PackedLines
@@ -52,7 +52,7 @@ class TileRecord:
     col_starts: PackedStarts | None = None
 
     def deflated(self) -> TileRecord:
-        """The same with its arrays deflated, so that their checksums are made now and not by a writer."""
+        """The record with deflated arrays. Their checksums are computed now, not when they are written."""
         sides = "rows", "cols", "row_starts", "col_starts"
         packed = {side: getattr(self, side) for side in sides}
         return replace(self, **{side: deflated(lines) for side, lines in packed.items() if lines is not None})
@@ -60,23 +60,24 @@ class TileRecord:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Piece:
-    """A stretch of the alignment: `ops` (k,) uint8 and `lengths` (k,) int64, in order."""
+    """A part of the alignment as runs, in order: `ops` (k,) uint8 and `lengths` (k,) int64."""
 
     ops: NDArray[np.uint8]
     lengths: NDArray[np.int64]
 
 
 class Store(Protocol):
-    """Keeps what the three phases have finished.
+    """Keeps the results of the three phases.
 
-    Reading may raise DamagedFile (of a tile: DamagedTile); dropping or writing that item mends it.
+    Reading may raise DamagedFile (for a tile: DamagedTile). Writing the item again, or dropping a tile, mends
+    that.
     """
 
     def open_writer(self, tile: Tile) -> AbstractContextManager[TileWriter | None]:
-        """The file that the tile will have, while it is swept; None where tiles stay in memory.
+        """The writer of a tile's file, for use during the sweep; None if tiles stay in memory.
 
-        Lines that go to a file had best come deflated, and it had best follow them. The tile is to be put in
-        the block; if that ends badly before, nothing is left of the file.
+        It writes deflated lines block by block (`TileWriter.stream`). `put_tile` must be called within the
+        block. If the block raises before, the file is removed.
         """
         ...
 
@@ -85,7 +86,7 @@ class Store(Protocol):
     def put_tile(self, tile: Tile, record: TileRecord) -> None: ...
 
     def get_tile(self, tile: Tile) -> TileRecord:
-        """The record; its lines may be read from disk only when a part of them is asked for."""
+        """The record. Its lines may be read from disk only when a part of them is accessed."""
         ...
 
     def check_tile(self, tile: Tile) -> BestCell:
@@ -95,18 +96,18 @@ class Store(Protocol):
     def drop_tile(self, row: int, col: int) -> None: ...
 
     def put_path(self, waypoints: Iterable[Waypoint], complete: bool) -> None:
-        """Replace the start states found so far, from the end cell backwards; all tiles are safe then.
+        """Replace the start states found so far, in order from the end cell backwards.
 
-        Raises StoreError if one cannot be written.
+        Waits until all tiles are written. Raises StoreError if a tile or the path cannot be written.
         """
         ...
 
     def get_path(self) -> tuple[list[Waypoint], bool]:
-        """The start states found so far and whether the path is complete; empty if there are none."""
+        """The start states found so far (maybe none), and whether the path is complete."""
         ...
 
     def put_piece(self, number: int, piece: Piece) -> None:
-        """Keep a piece; all tiles are safe then. Raises StoreError if one cannot be written."""
+        """Keep a piece. Waits until all tiles are written. Raises StoreError if a write fails."""
         ...
 
     def get_piece(self, number: int) -> Piece | None: ...

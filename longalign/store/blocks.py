@@ -1,12 +1,12 @@
-"""Arrays in blocks that threads deflate and inflate side by side: HDF5 itself does one thing at a time.
+"""HDF5 datasets in deflated blocks that threads compress and read in parallel; HDF5 itself is serial.
 
-A block goes through HDF5's own filters (see `filters`), so any HDF5 reader reads the array. Once HDF5 has
-said where the blocks of a file lie, it is not needed to read them.
+Each block is an HDF5 chunk and passes HDF5's own filters (see `hdf5_filters`), so any HDF5 reader reads the
+dataset. Once HDF5 has located the blocks in the file, this module reads them without it.
 
-The attribute `crc32` of an array holds the CRC-32 of the numbers of each block, so damage is noticed on
-reading any of them here. Other readers have the Adler-32 of the deflate stream, which sees less: one flipped
-bit may exchange three small numbers for others with the same sums. A block that was never written, which HDF5
-would read as zeros, is noticed when the array is looked up.
+The attribute `crc32` of a dataset holds the CRC-32 of the values in each block. It is checked on every read
+here. Other readers have only the Adler-32 of the deflate stream, which is weaker: one flipped bit may replace
+three small values by others with the same sums. HDF5 would read a block that was never written as zeros;
+`BlockTable.of` refuses such a dataset.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from longalign.system.threads import streamed
 if TYPE_CHECKING:
     import h5py
 
-#: HDF5's numbers of the filters.
+#: Filter numbers of HDF5.
 _DEFLATE, _SHUFFLE = 1, 2
 
-#: What a deflate stream may be longer than twice the block that it holds.
+#: A stored block has at most twice the bytes of its values, plus this many.
 _STREAM_BYTES = 1 << 10
 
-#: BlockTable that a thread takes at a time.
+#: Blocks that one call of a thread reads.
 _RUN = 8
 
 
 def write_blocks(group: h5py.Group, name: str, values: NDArray[Any] | DeflatedArray) -> h5py.Dataset:
-    """A new dataset with these values."""
+    """Create a dataset with these values."""
     if 0 in values.shape:
         return group.create_dataset(name, values.shape, values.dtype)
     if not isinstance(values, DeflatedArray):
@@ -54,18 +54,18 @@ def write_blocks(group: h5py.Group, name: str, values: NDArray[Any] | DeflatedAr
 
 
 def create_dataset_of(group: h5py.Group, name: str, values: DeflatedArray) -> h5py.Dataset:
-    """A new dataset for what will be in an array."""
+    """Create an empty dataset for the blocks of an array."""
     return _new_dataset(group, name, values.shape, values.dtype, values.length)
 
 
 def write_block(dataset: h5py.Dataset, values: DeflatedArray, place: BlockIndex) -> None:
-    """One block of an array."""
+    """Write one block of an array."""
     begin = (*place[:-1], place[-1] * values.length)
     dataset.id.write_direct_chunk(begin, values.streams[place])
 
 
 def write_checksums(dataset: h5py.Dataset, values: DeflatedArray) -> None:
-    """Of an array whose blocks have all been written, what else is to be known."""
+    """Write the block checksums of an array; all of its blocks must be complete."""
     dataset.attrs["crc32"] = values.crcs
 
 
@@ -85,11 +85,11 @@ def _new_dataset(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BlockTable:
-    """Where the blocks of a dataset lie in its file, and their checksums: all that reading them takes.
+    """Offsets, sizes and checksums of the blocks of a dataset: all that reading them needs.
 
-    `length` is that of a block but for the last one of a line. `offsets` (int64) and `sizes` (int32), in
-    bytes of the file, and `crcs` (uint32) have an element for each block, in the shape of those blocks:
-    (*shape[:-1], blocks in a line).
+    `length` is the number of values in a block; the last block of a line may have fewer. `offsets` (int64)
+    and `sizes` (int32), in bytes of the file, and `crcs` (uint32) have one element per block, in the shape
+    (*shape[:-1], blocks per line).
     """
 
     shape: tuple[int, ...]
@@ -101,12 +101,11 @@ class BlockTable:
 
     @classmethod
     def of(cls, dataset: h5py.Dataset) -> BlockTable:
-        """Look a dataset up.
+        """The table of a dataset.
 
         Raises ValueError if it is not stored as `write_blocks` stores one, or if a block is missing; KeyError
-        if its checksums are missing.
-
-        Nothing is allocated that the file itself does not hold as many of.
+        if its checksums are missing. Memory is allocated only in proportion to what the file really holds,
+        however large a shape it claims.
         """
         shape, name = dataset.shape, dataset.name
         if 0 in shape:
@@ -122,7 +121,7 @@ class BlockTable:
             raise ValueError(f"{name} lacks a block")
         end, largest = dataset.file.id.get_filesize(), 2 * length * dataset.dtype.itemsize + _STREAM_BYTES
         if any(info.size > largest or info.byte_offset + info.size > end for info in found):
-            raise ValueError(f"{name} has a block of a size, or at a place, that none has")
+            raise ValueError(f"{name} has a block with an impossible size or offset")
         offsets, sizes = np.zeros(count, np.int64), np.zeros(count, np.int32)
         begins = np.fromiter(chain.from_iterable(info.chunk_offset for info in found), np.int64)
         chunks = np.array((*(1 for _ in shape[:-1]), length))
@@ -132,7 +131,7 @@ class BlockTable:
         return cls(shape, dataset.dtype, length, offsets, sizes, _checksums(dataset, count))
 
     def all(self, descriptor: int) -> NDArray[Any]:
-        """All numbers, read by threads; `descriptor` is that of the file.
+        """All values, read by threads from the file open as `descriptor`.
 
         Raises ValueError if a block is damaged.
         """
@@ -148,9 +147,9 @@ class BlockTable:
         return values
 
     def part(self, descriptor: int, key: Any) -> Any:
-        """What NumPy gives for a key of integers and of slices without a step.
+        """The result of NumPy indexing by `key`, which has integers and slices without a step.
 
-        Raises ValueError if a block is damaged.
+        `descriptor` is that of the open file. Raises ValueError if a block is damaged.
         """
         return part(self.shape, self.dtype, self.length, partial(self._block, descriptor), key)
 
@@ -161,7 +160,7 @@ class BlockTable:
 
 
 def _block_length(dataset: h5py.Dataset) -> int:
-    """Numbers in a block. Raises ValueError if a dataset is not stored in blocks of ours."""
+    """Values in a block. Raises ValueError if a dataset is not stored as `write_blocks` stores one."""
     name, chunks, shape = dataset.name, dataset.chunks, dataset.shape
     if chunks is None:
         raise ValueError(f"{name} is not stored in blocks")
@@ -176,7 +175,7 @@ def _block_length(dataset: h5py.Dataset) -> int:
 
 
 def _checksums(dataset: h5py.Dataset, count: tuple[int, ...]) -> NDArray[np.uint32]:
-    """The attribute `crc32`. Raises KeyError if it is missing, ValueError if it is another one than ours."""
+    """The attribute `crc32`. Raises KeyError if it is missing, ValueError if its shape or type is wrong."""
     attribute = dataset.attrs.get_id("crc32")
     if attribute.shape != count or attribute.dtype != np.dtype("<u4"):
         raise ValueError(f"{dataset.name} has an attribute crc32 of another shape or type than its blocks")

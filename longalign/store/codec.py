@@ -1,9 +1,9 @@
-"""Boundaries as narrow differences: neighbouring values of a boundary differ by little.
+"""Boundaries packed as narrow differences: neighbouring values of a boundary differ by little.
 
-Along a line, H is kept as the steps between neighbours and the gap state as its distance below H, in
-the narrowest integers that hold them (8 bits for usual scorings), with the absolute H at every
-ANCHOR_STRIDE-th cell so that a part of a line is read without the rest. All arithmetic wraps modulo
-2^32, so even the step from minus infinity to a large score comes back exactly.
+H is stored as the steps between neighbours, and the gap state as its distance below H, in the narrowest
+integers that hold them (8 bits for usual scorings). The absolute H at every ANCHOR_STRIDE-th cell allows a
+part of a line to be read without the rest. All arithmetic wraps modulo 2^32, so even the step from minus
+infinity to a large score is restored exactly.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ from longalign.store.line_tables import DeflatingTable, PlainTable, narrowest
 
 ANCHOR_STRIDE = 4096
 
-#: Bytes of steps that are what they seem; wider ones may have wrapped.
+#: Steps of at most this many bytes are true differences; wider ones may have wrapped modulo 2^32.
 _LARGEST_BOUNDED = 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PackedLines:
-    """Several boundaries of equal length, packed. The arrays may be NumPy's, deflated ones or HDF5 datasets.
+    """Several boundaries of equal length, packed. The arrays may be NumPy, deflated or lazily read ones.
 
     - `index` (k,) int64: boundary index of each line within its tile
     - `anchors` (k, length // ANCHOR_STRIDE + 1) int32: H at cells 0, ANCHOR_STRIDE, ...
@@ -71,13 +71,13 @@ class PackedLines:
 
 @dataclass(frozen=True, eq=False)
 class PackedEdge:
-    """A part of a packed line: an `Edge` that is unpacked only where somebody looks at it.
+    """A part of a packed line: an `Edge` that unpacks only the cells that are accessed.
 
     - `anchors` (k,) int32: H at every ANCHOR_STRIDE-th cell, the first of them at the edge's corner or before
     - `steps` (letters from the first anchor on,): H[x+1] - H[x]
     - `gaps` (length,): H[x+1] - gap[x+1], from the corner on
 
-    The arrays `h` and `gap` are made when somebody asks for them.
+    The arrays `h` and `gap` are unpacked on first access.
     """
 
     anchors: IntArray
@@ -114,10 +114,7 @@ class PackedEdge:
         )
 
     def stretches(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Where stretches of the edge begin, and of each a value that no H in it exceeds.
-
-        That takes the anchors and the largest steps, and unpacks nothing.
-        """
+        """See `Edge`. The bounds follow from the anchors and the extreme steps; nothing is unpacked."""
         begins = np.arange(len(self.anchors)) * ANCHOR_STRIDE - self._skipped
         begins[0] = 0
         if self.steps.itemsize > _LARGEST_BOUNDED:
@@ -143,7 +140,7 @@ class PackedEdge:
         return _summed(self.anchors[anchor], self.steps[first : stop - 1])[start - first :]
 
     def _gap(self, start: int, h: IntArray) -> IntArray:
-        """The gap state at cells from `start` on, where H is `h`."""
+        """The gap state at the cells from `start` on; `h` is H at these cells."""
         gap = np.empty_like(h)
         corner = int(start == 0)
         gap[:corner] = NEG_INF
@@ -153,7 +150,7 @@ class PackedEdge:
 
 
 def _summed(start: np.int32, steps: NDArray[np.signedinteger[Any]]) -> IntArray:
-    """H at a cell where it is `start` and at those after it, from the steps between them."""
+    """H at a cell, which is `start`, and at the cells after it, from the steps between them."""
     h = np.empty(len(steps) + 1, np.int32)
     h[0] = start
     np.cumsum(steps, dtype=np.int32, out=h[1:])
@@ -161,17 +158,17 @@ def _summed(start: np.int32, steps: NDArray[np.signedinteger[Any]]) -> IntArray:
     return h
 
 
-#: No boundary at all.
+#: An empty set of boundaries.
 NO_LINES = PackedLines(*(np.empty((0, 0), np.int8) for _ in range(4)))
 
 
 class Packer:
-    """Packs boundaries of equal length that come piece by piece, each from its beginning on.
+    """Packs boundaries of equal length that arrive piece by piece, each in order from its first cell.
 
     `index` is that of `PackedLines`, increasing; `corners` (k,) holds H at index 0 of each line. Different
-    lines may come from different threads. What is to go to a file is best deflated on the way: `deflates`.
-    Differences are expected to take `width` bytes (see `Scoring.difference_bytes`); where they take more, so
-    does packing.
+    lines may come from different threads. With `deflates`, complete blocks are deflated at once, which suits
+    lines that go to a file. Differences are expected to fit `width` bytes (see `Scoring.difference_bytes`);
+    wider ones are packed correctly, but take more time and memory.
     """
 
     def __init__(
@@ -188,7 +185,7 @@ class Packer:
             self._anchors.put(line, 0, self._last[line : line + 1])
 
     def deflated(self) -> dict[str, DeflatedArray]:
-        """What is deflated on the way, by the names it has in `PackedLines`."""
+        """The arrays that are deflated while lines arrive, by their names in `PackedLines`."""
         tables = {"steps": self._steps, "gaps": self._gaps}
         return {name: table.deflated for name, table in tables.items() if isinstance(table, DeflatingTable)}
 
@@ -197,8 +194,8 @@ class Packer:
         if start != self._filled[line]:
             raise InternalError(f"line {line}: cells from {start} on came after {self._filled[line]} cells")
         stop = start + len(h)
-        # Both are looked at together: whatever NumPy does to an array, threads take turns at Python's lock
-        # before and after, which takes longer than the work.
+        # Both are checked by one call: each NumPy call takes the GIL before and after its work, and threads
+        # wait longer for the GIL than the work takes.
         both = np.empty((2, len(h)), np.int32)
         steps, gaps = both
         np.subtract(h[:1], self._last[line : line + 1], out=steps[:1])
@@ -229,5 +226,5 @@ def pack(index: Sequence[int], lines: Sequence[Boundary]) -> PackedLines:
 
 
 def narrow(values: NDArray[np.int32]) -> NDArray[np.signedinteger[Any]]:
-    """The same in the narrowest integers that hold them."""
+    """The same values in the narrowest integers that hold them."""
     return values.astype(narrowest(values))

@@ -1,4 +1,4 @@
-"""What the datasets of a store are, as each of them says of itself, and how one is written."""
+"""The names, descriptions and units of a store's datasets, and how a dataset is written with them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from longalign.store.deflated import DeflatedArray
 if TYPE_CHECKING:
     import h5py
 
-#: The groups of a tile's file: boundaries, and the start states on them.
+#: The groups of a tile's file: boundaries, and start states on boundaries.
 LINES, STARTS = ("rows", "cols"), ("row_starts", "col_starts")
 
 LINE_DATASETS = {
@@ -57,5 +57,5 @@ def describe(dataset: h5py.Dataset, description: str, units: str) -> None:
 
 
 def set_text(item: h5py.HLObject, name: str, text: str) -> None:
-    """A text as an attribute, of fixed length: HDF5 keeps other texts where no checksum covers them."""
+    """Set a text attribute of fixed length: HDF5 stores variable-length texts without a checksum."""
     item.attrs[name] = np.bytes_(text)

@@ -1,4 +1,4 @@
-"""Arrays that are deflated in memory, block by block, as they are in a file."""
+"""Arrays that are deflated in memory, block by block, in the form in which a file stores them."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ Packed = TypeVar("Packed", bound="DataclassInstance")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DeflatedArray:
-    """Indexed like a dataset: by integers and by slices without a step.
+    """An array in deflated blocks, indexed like a dataset: by integers and slices without a step.
 
-    `length` is that of a block but for the last one of a line. `streams` (bytes) and `crcs` (uint32), those
-    of the numbers of each block, have an element for each block, in the shape of these. `listeners` are told
-    of each block that is put.
+    `length` is the number of values in a block; the last block of a line may have fewer. `streams` (bytes)
+    and `crcs` (uint32, of the values) have one element per block, in the shape (*shape[:-1], blocks per
+    line). `listeners` are called with the index of each block that is put.
     """
 
     shape: tuple[int, ...]
@@ -37,13 +37,13 @@ class DeflatedArray:
 
     @classmethod
     def empty(cls, shape: tuple[int, ...], dtype: Any, length: int) -> DeflatedArray:
-        """One whose blocks are yet to be put."""
+        """An array without blocks; `put` adds them."""
         count = blocks_along(shape, length)
         return cls(shape, np.dtype(dtype), length, np.empty(count, object), np.empty(count, np.uint32))
 
     @classmethod
     def of(cls, values: NDArray[Any]) -> DeflatedArray:
-        """An array, deflated by threads; its checksums are those of the numbers that it has now."""
+        """Deflate an array in threads. The checksums are those of its values now."""
         values, length = np.ascontiguousarray(values), min(values.shape[-1], hdf5_filters.BLOCK_LENGTH)
         array = cls.empty(values.shape, values.dtype, length)
 
@@ -55,7 +55,7 @@ class DeflatedArray:
         return array
 
     def put(self, place: BlockIndex, numbers: NDArray[Any], crc: int) -> None:
-        """The numbers of a block, and their `checksum`, from where they were made."""
+        """Add a block; `crc` is the `checksum` of its values, computed where they were made."""
         self.streams[place], self.crcs[place] = deflate(numbers, self.length), crc
         for listener in self.listeners:
             listener(place)
@@ -69,6 +69,6 @@ class DeflatedArray:
 
 
 def deflated(packed: Packed) -> Packed:
-    """Packed lines or start states with their arrays deflated, so that their checksums are made now."""
+    """Packed lines or start states with deflated arrays. Their checksums are computed now."""
     arrays = {field.name: getattr(packed, field.name) for field in fields(packed)}
     return replace(packed, **{name: DeflatedArray.of(array) for name, array in arrays.items() if array.size})

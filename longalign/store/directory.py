@@ -1,29 +1,29 @@
-"""The store on disk: a manifest, the two sequences, one HDF5 file a tile, start states, pieces.
+"""The store on disk: a manifest, the two sequences, one HDF5 file per tile, start states, pieces.
 
-    manifest.json            what the run is; written last, so a directory with it is a whole store
-    sequences.h5             the letters, so that a worker needs nothing but the store
-    tiles/r00000c00000.h5    lattice rows and columns, best cell; where eager, start states on the lattice
+    manifest.json            the identity of the run; written last, so a directory with it is a complete store
+    sequences.h5             the letters: a worker needs nothing but the store
+    tiles/r00000c00000.h5    lattice rows and columns, best cell; in an eager run, start states on the lattice
     path.h5                  start states found by phase 2
-    pieces/p000000.h5        stretches of the alignment from phase 3
+    pieces/p000000.h5        parts of the alignment from phase 3
     lock                     held by the one process that runs: see `longalign.store.lock`
 
-Every file is written under a temporary name, flushed and renamed, and says by its attribute `run` which
-run it belongs to. What is read is checked against `longalign.store.schema` first.
+Every file is written under a temporary name, flushed and renamed. Its attribute `run` identifies the run that
+it belongs to. Everything that is read is checked against `longalign.store.schema` first.
 
-Damage is noticed on reading any part. The checksums of `longalign.store.blocks` cover the data. Those of
-HDF5's latest format cover the superblock, object headers, attributes and the indices of blocks. The attribute
-`crc32` has none where it is long, but a wrong one disagrees with its data. The superblock says how long the
-file is, so nothing can be appended. What is left are gaps between these. Nothing in the file refers to them,
-so no reader looks at them.
+Reading any part detects damage to it. The checksums of `longalign.store.blocks` cover the data. Those of
+HDF5's latest format cover the superblock, object headers, attributes and the indices of blocks. A long
+attribute `crc32` has none, but a damaged one disagrees with its data. The superblock records the length of
+the file, so nothing can be appended. Only gaps between these parts remain; nothing in the file refers to
+them, so no reader reads them.
 
-Nothing is opened that is not a regular file, or a link to one: a link is read, and replaced when the file is
-written anew. The directory itself, and `tiles` and `pieces` in it, may be links as well.
+Only regular files, or links to them, are opened. A link is read, and replaced when the file is written anew.
+The directory itself, and `tiles` and `pieces` in it, may be links as well.
 
-A store to which nothing can be written, as on a full disk or a read-only one, can be read: a finished run
-needs no more. What would have to write to it ends with one line.
+A store that cannot be written, as on a full or read-only disk, can still be read: a finished run needs no
+more. Any attempt to write to it raises StoreError.
 
-No file stays open between reads. What is remembered of a tile's file holds for that very file: another one
-in its place, which any process may have put there, is looked into anew.
+No file stays open between reads. The cached block tables of a tile's file hold for that file only: if any
+process has replaced it, the new file is examined afresh.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ class DirectoryStore:
         self.path = path
         self.manifest = manifest
         self._lock = lock
-        # Of fixed length: HDF5 keeps other strings where no checksum covers them, and may hang on damage.
+        # Of fixed length: HDF5 stores other strings without a checksum, and may hang on damage.
         self._run = np.bytes_(manifest.run)
         self._found: dict[Path, tuple[_Stamp, dict[str, Any]]] = {}
         self._finding = ThreadLock()
@@ -107,7 +107,7 @@ class DirectoryStore:
             raise StoreError(f"{path}: {error.strerror or error}") from error
         with store._closed_on_failure():
             store._check_writing()
-            refuse_foreign(path)  # another process may have been here before the lock was ours
+            refuse_foreign(path)  # another process may have written here before the lock was taken
             remove_temporaries(path)
             make_folders(path)
             store.put_sequences(query, target)
@@ -116,9 +116,9 @@ class DirectoryStore:
 
     @classmethod
     def open(cls, path: Path) -> DirectoryStore:
-        """Open a store to go on with it. Raises StoreError if it is none, or in use.
+        """Open a store to continue its run. Raises StoreError if it is not a store, or in use.
 
-        Where nothing can be written, it is opened for reading: what writes raises StoreError then.
+        If it cannot be written, it is opened for reading, and every write raises StoreError.
         """
         manifest = Manifest.read(path / "manifest.json")
         try:
@@ -129,23 +129,26 @@ class DirectoryStore:
             if store.is_writable:
                 remove_temporaries(path)
                 with suppress(OSError):  # on a full disk; a later write reports it
-                    make_folders(path)  # a copy may lack them: some tools copy nothing but files
+                    make_folders(path)  # a copy may lack them: some tools copy only files
         return store
 
     @classmethod
     def attach(cls, path: Path, mark: str | None = None) -> DirectoryStore:
-        """Use a store whose lock another process holds: for its workers, and for looking at it.
+        """Use a store without its lock: for the workers of the process that holds it, and for inspection.
 
-        Raises StoreError if there is none, or if it is not the one that was given this `mark`.
+        Raises StoreError if there is none, or if it has no file `mark`: see `marked`.
         """
         store = cls(path, Manifest.read(path / "manifest.json"), None)
         if mark is not None and not (path / mark).exists():
-            raise StoreError(f"{path}: another directory than the one of this name where the run was begun")
+            raise StoreError(f"{path}: another directory than the one of this name where the run started")
         return store
 
     @contextmanager
     def marked(self) -> Iterator[str]:
-        """The name of a file that lies in the store meanwhile: whoever sees it sees this very store."""
+        """Make a file in the store for the duration of the block; returns its name.
+
+        A worker that sees the file sees the same store.
+        """
         mark = self.path / temporary_name()
         self._check_writing()
         try:
@@ -160,11 +163,11 @@ class DirectoryStore:
 
     @property
     def is_writable(self) -> bool:
-        """Whether anything can be written, as far as is known."""
+        """Whether the store can be written, as far as is known."""
         return self._lock is None or self._lock.refusal is None
 
     def _check_writing(self) -> None:
-        """Raise StoreError if nothing can be written, or if the lock is no longer ours."""
+        """Raise StoreError if the store cannot be written, or if this process no longer holds the lock."""
         if self._lock is not None:
             self._lock.check()
 
@@ -180,12 +183,12 @@ class DirectoryStore:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is None and self._lock is not None and self.is_writable:
-            remove_temporaries(self.path)  # workers that were killed may have left some
+            remove_temporaries(self.path)  # killed workers may have left some
         self.close()
 
     @contextmanager
     def _closed_on_failure(self) -> Iterator[None]:
-        """Let go of the lock if the store cannot be made ready after all."""
+        """Release the lock if opening the store fails."""
         try:
             yield
         except OSError as error:
@@ -198,17 +201,17 @@ class DirectoryStore:
     # --- sequences
 
     def put_sequences(self, query: Sequence, target: Sequence) -> None:
-        """Keep the letters of the sequences that the manifest tells of."""
+        """Store the letters of the two sequences."""
         with self._new(self.path / "sequences.h5") as file:
             for name, sequence in (("query", query), ("target", target)):
                 write(file, name, sequence.letters, f"letters of the {name}, upper-case ASCII", "letter")
 
     def sequences(self) -> tuple[Sequence, Sequence]:
-        """Query and target as they were when the store was made. Raises DamagedFile."""
+        """Query and target as stored. Raises DamagedFile."""
         return self.sequence("query"), self.sequence("target")
 
     def sequence(self, name: Literal["query", "target"]) -> Sequence:
-        """One of the two. Raises DamagedFile."""
+        """The query or the target as stored. Raises DamagedFile."""
         path = self.path / "sequences.h5"
         record: SequenceRecord = getattr(self.manifest, name)
         table = schema.letters_table(record)
@@ -235,7 +238,7 @@ class DirectoryStore:
         return file_exists(self.tile_path(tile.row, tile.col))
 
     def has_results(self) -> bool:
-        """Whether there is a path or a tile, which may be those of an earlier process."""
+        """Whether the store holds a path or a tile, perhaps of an earlier process."""
         return file_exists(self.path / "path.h5") or any(map(self.has_tile, self.manifest.grid.tiles()))
 
     @contextmanager
@@ -274,11 +277,11 @@ class DirectoryStore:
             for name, (values, description, units) in datasets.items():
                 describe(writer.complete_dataset(name, values), description, units)
         self._found.pop(path, None)
-        with suppress(StoreError):  # whoever reads it notices, and mends it
+        with suppress(StoreError):  # the next read reports it, and the tile is mended
             self._locate_blocks(tile)
 
     def _locate_blocks(self, tile: Tile) -> None:
-        """Look up now where a tile's blocks lie: whoever reads it next is in more of a hurry."""
+        """Cache a tile's block tables now, in the background, rather than on the next read."""
         record = self.get_tile(tile)
         for lines in (record.rows, record.cols):
             for array in (lines.anchors, lines.steps, lines.gaps):
@@ -315,7 +318,7 @@ class DirectoryStore:
         return TileRecord(rows, cols, best, row_starts, col_starts)
 
     def check_tile(self, tile: Tile) -> BestCell:
-        """Read a tile's file from end to end; its best cell. Raises DamagedTile, naming the file."""
+        """Read a whole tile's file; returns its best cell. Raises DamagedTile, naming the file."""
         best = self.get_tile(tile).best
 
         def read(file: h5py.File) -> None:
@@ -326,10 +329,10 @@ class DirectoryStore:
         return best
 
     def refresh(self) -> None:
-        """Notice at once which tiles other machines have stored.
+        """Make tiles that other machines have stored visible at once.
 
-        A network file system may remember for a minute that a file was missing. It looks again when the
-        directory is opened. Raises StoreError if the lock on the store is no longer ours.
+        A network file system may cache for a minute that a file is missing; opening the directory renews the
+        cache. Raises StoreError if this process no longer holds the lock.
         """
         self._check_writing()
         with os.scandir(self.path / "tiles"):
@@ -363,7 +366,7 @@ class DirectoryStore:
 
         def read(file: h5py.File) -> tuple[list[Waypoint], bool]:
             rows, cols, states, values = schema.read_all(file, schema.path_tables(self.manifest))
-            # Each is before the one found before it.
+            # Each waypoint lies above or to the left of the one before it.
             if any((np.diff(places) > 0).any() for places in (rows, cols)) or not np.diff(rows + cols).all():
                 raise ValueError("i, j are not those of a path from its end backwards")
             columns = (column.tolist() for column in (rows, cols, states, values))
@@ -396,7 +399,7 @@ class DirectoryStore:
         return self._read(path, lambda file: Piece(*schema.read_all(file, tables)), DamagedFile)
 
     def note_request(self, command: Command, output: str, summary: str | None) -> None:
-        """Note what is asked for now, so that `resume` asks for the same."""
+        """Record the current request in the manifest; `resume` repeats it."""
         changed = replace(self.manifest, command=command, output=output, summary=summary)
         if changed != self.manifest:
             changed.write(self.path / "manifest.json", self._check_writing)
@@ -404,7 +407,7 @@ class DirectoryStore:
 
     @contextmanager
     def _new(self, path: Path) -> Iterator[h5py.File]:
-        """A new file of this run. It takes its name only while the lock is ours."""
+        """A new file of this run. It is renamed only while this process holds the lock."""
         self._check_writing()
         with new_hdf5(path, self._check_writing) as file:
             file.attrs["run"] = self._run
@@ -423,9 +426,9 @@ class DirectoryStore:
         use: Callable[[T, int], U],
         failure: Callable[[str], StoreError],
     ) -> U:
-        """What `use` makes of what `find` finds in a file and calls `name`, and of the file's descriptor.
+        """`use(found, descriptor)`, where `found` is `find(file)`, cached as `name` for this very file.
 
-        Only the first look at a file takes HDF5. About 16 bytes are remembered for each block.
+        HDF5 opens the file only if nothing is cached. A block table takes about 16 bytes per block.
         """
 
         def first_look(file: h5py.File) -> U:
@@ -443,7 +446,7 @@ class DirectoryStore:
         return self._read(path, first_look, failure)
 
     def _found_in(self, path: Path, descriptor: int) -> dict[str, Any]:
-        """What has been found in a file that is now open: nothing, if what was known was another file."""
+        """The cache of the file open as `descriptor`: empty if another file was cached for this path."""
         stamp = _stamp_of(descriptor)
         known = self._found.get(path)
         if known is None or known[0] != stamp:
@@ -451,7 +454,7 @@ class DirectoryStore:
         return known[1]
 
 
-#: Device, inode, size and time: files are never changed, but replaced by others.
+#: Device, inode, size and time of modification. Files are never changed in place, only replaced.
 _Stamp = tuple[int, int, int, int]
 
 
@@ -461,7 +464,7 @@ def _stamp_of(descriptor: int) -> _Stamp:
 
 
 class _LazyDataset:
-    """A dataset of a tile; its file is opened for each read."""
+    """A dataset of a tile whose file is opened for each read."""
 
     def __init__(
         self,
@@ -478,7 +481,7 @@ class _LazyDataset:
         return self._look(lambda blocks, descriptor: blocks.part(descriptor, key))
 
     def find(self) -> None:
-        """Look up where its blocks lie."""
+        """Cache its block table."""
         self._look(lambda blocks, descriptor: None)
 
     def _look(self, use: Callable[[BlockTable, int], U]) -> U:

@@ -1,4 +1,4 @@
-"""Files that are whole or absent, and regular ones that are opened without waiting for anybody."""
+"""Files that are written atomically, and regular files that are opened without blocking."""
 
 from __future__ import annotations
 
@@ -22,42 +22,41 @@ if TYPE_CHECKING:  # imported only to open a file: most runs keep their boundari
 
 
 class NotWritten(StoreError):
-    """The system does not let us write there: a full disk, no permission."""
+    """The system refuses to write: a full disk, or no permission."""
 
 
 _TEMPORARY_PREFIX = ".tmp-"
 _TEMPORARY = re.compile(r"\.tmp-[0-9a-f]{32}(?:-(.+))?", re.DOTALL)
 
-#: Bytes of a file that begin their way to the disk together, while more are written.
+#: After this many new bytes of a file, they are flushed to the disk in the background.
 _FLUSH_BYTES = 1 << 25
 
 
 def temporary_name(name: str = "") -> str:
-    """A name for a file that is to be called `name` when it is whole, or for one that is to be no other.
+    """A temporary name for a file whose final name is `name`; without `name`, the file is never renamed.
 
-    It does not consist of the number of the process: two machines that share a directory may use the same.
+    It is random: two machines that share a directory may have processes of the same number.
     """
     return f"{_TEMPORARY_PREFIX}{uuid4().hex}{'-' * bool(name)}{name}"
 
 
 def final_name(temporary: str) -> str | None:
-    """The `name` of which `temporary_name` has made a name; None if it has not made it."""
+    """The `name` that was given to `temporary_name`; None if it did not make this name."""
     match = _TEMPORARY.fullmatch(temporary)
     return None if match is None else match[1] or ""
 
 
 def no_check() -> None:
-    """Nothing speaks against a new file."""
+    """Allow every new file."""
 
 
 @contextmanager
 def atomic_path(path: Path, check: Callable[[], None] = no_check) -> Iterator[Path]:
-    """A temporary path beside `path` that becomes `path` if the block ends well.
+    """A temporary path beside `path` that is renamed to `path` if the block ends well.
 
-    Contents and name are both flushed to the disk, so after a power loss a file with its final name
-    is whole. Nothing is at the temporary path in the beginning. `check` is called right before the file takes
-    its final name, and raises what speaks against that. Raises StoreError if the file system refuses (full
-    disk, no permission): NotWritten.
+    Contents and name are both flushed to the disk, so after a power loss a file with its final name is
+    complete. No file exists at the temporary path at first. `check` is called right before the file is
+    renamed; it raises an exception to prevent that. Raises NotWritten if the file system refuses.
     """
     temporary = path.with_name(temporary_name(path.name))
     try:
@@ -83,7 +82,7 @@ def _flush(path: Path) -> None:
 
 @contextmanager
 def new_hdf5(path: Path, check: Callable[[], None] = no_check) -> Iterator[h5py.File]:
-    """A new HDF5 file, atomically; the latest format, whose metadata carry checksums.
+    """A new HDF5 file, written atomically, in the latest format, whose metadata carry checksums.
 
     Raises StoreError as `atomic_path` does.
     """
@@ -94,7 +93,7 @@ def new_hdf5(path: Path, check: Callable[[], None] = no_check) -> Iterator[h5py.
             with h5py.File(content, "w", libver="latest") as file:
                 yield file
         except Exception:
-            if content.write_error is None:  # otherwise HDF5 may not have found again what it has written
+            if content.write_error is None:  # otherwise this is a consequence of the write error
                 raise
         content.wait_for_flush()
         if content.write_error is not None:
@@ -134,23 +133,23 @@ class _DeferredErrorFile(FileIO):
         ):
             self._unflushed_bytes = 0
             try:
-                # This is called under h5py's lock, which a new thread may want before it has begun, as
-                # garbage may be collected there: it is not waited for, as `threading` would.
+                # This runs under h5py's lock. A new thread may need that lock before it counts as started, if
+                # it collects garbage. `threading` would wait for its start, and both would hang.
                 _thread.start_new_thread(self._flush_in_background, ())
-            except (RuntimeError, MemoryError):  # there may be no more threads; nothing is lost
+            except (RuntimeError, MemoryError):  # no thread can be started: the final flush does it
                 self._flush_lock.release()
         return size
 
     def _flush_in_background(self) -> None:
         try:
             os.fsync(self.fileno())
-        except OSError as error:  # which the system may tell once only
+        except OSError as error:  # the system may report it only once
             self.write_error = self.write_error or error
         finally:
             self._flush_lock.release()
 
     def wait_for_flush(self) -> None:
-        """Wait for what is on its way to the disk."""
+        """Wait for a background flush, if one runs."""
         with self._flush_lock:
             pass
 
@@ -176,21 +175,21 @@ class _DeferredErrorFile(FileIO):
 
 
 def open_hdf5(path: Path) -> h5py.File:
-    """An HDF5 file, to be read. Raises OSError if it is not one; StoreError as `open_regular_file` does.
+    """Open an HDF5 file to read it. Raises OSError if it is not one; StoreError as `open_regular_file` does.
 
-    Files are never changed, so HDF5 need not lock them, which some network file systems refuse.
+    Files never change, so HDF5 need not lock them; some network file systems refuse locks.
     """
     import h5py
 
-    open_regular_file(path).close()  # HDF5 would wait for the other end of a pipe
+    open_regular_file(path).close()  # HDF5 would block on a pipe
     return h5py.File(path, "r", locking=False)
 
 
 def open_regular_file(path: Path) -> FileIO:
-    """A regular file, or a link to one, to be read.
+    """Open a regular file, or a link to one, to read it.
 
-    Raises OSError as `open` does, and StoreError if it is of another kind. A pipe whose other end nobody has
-    opened is not waited for.
+    Raises OSError as `open` does, and StoreError if it is of another kind. Never blocks, even on a pipe
+    without a writer.
     """
     try:
         file = FileIO(path, "r", opener=_open_at_once)
@@ -221,5 +220,5 @@ _KINDS = {
 
 
 def kind_of(status: os.stat_result) -> str:
-    """What something in the file system is, in words."""
+    """The kind of a file in words."""
     return _KINDS.get(stat.S_IFMT(status.st_mode), "a regular file")

@@ -1,7 +1,7 @@
-"""Arrays cut into blocks, and blocks as HDF5's own filters leave them in a file, applied outside of HDF5.
+"""HDF5's shuffle and deflate filters, applied outside of HDF5 to the blocks of an array.
 
-A block is a chunk in HDF5's sense, a block_of of one line of an array; its filters are shuffle, where numbers
-are wider than a byte, and deflate.
+A block is an HDF5 chunk: consecutive values of one line of an array, where a line runs along the last
+dimension. It is shuffled if its values are wider than a byte, and then deflated.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from numpy.typing import NDArray
 
 from longalign.system.threads import in_threads
 
-#: Numbers in a block, at most: reading a part of a line inflates no more than twice this many more than the
-#: part has. Each block takes Python and HDF5 some time, whatever is in it.
+#: The most values in a block. Reading a part of a line inflates at most two blocks more than the part needs;
+#: smaller blocks would cost more time per value in Python and HDF5.
 BLOCK_LENGTH = 1 << 18
 
-#: Of deflate. ISA-L's higher levels are no denser on boundaries, and level 0 is no faster.
+#: ISA-L's higher levels compress boundaries no better, and level 0 is no faster.
 DEFLATE_LEVEL = 1
 
-#: A part of more blocks is inflated by threads.
+#: If a part takes more blocks than this, threads inflate them.
 _MOST_WITHOUT_THREADS = 32
 
-#: The index of a line in all dimensions but the last, and the number of a block in it.
+#: The index of a line in all dimensions but the last, followed by the number of the block in that line.
 BlockIndex = tuple[int, ...]
 
 
@@ -35,19 +35,19 @@ def blocks_along(shape: tuple[int, ...], length: int) -> tuple[int, ...]:
 
 
 def block_of(values: NDArray[Any], place: BlockIndex, length: int) -> NDArray[Any]:
-    """The numbers of a block."""
+    """The values of one block."""
     numbers: NDArray[Any] = values[place[:-1]][place[-1] * length : (place[-1] + 1) * length]
     return numbers
 
 
 def checksum(numbers: NDArray[Any], before: int = 0) -> int:
-    """The CRC-32 of contiguous numbers, or of those that go on after numbers whose CRC-32 is `before`."""
+    """The CRC-32 of contiguous values; `before` is the CRC-32 of the values that precede them."""
     crc: int = isal_zlib.crc32(numbers, before)
     return crc
 
 
 def deflate(numbers: NDArray[Any], length: int) -> bytes:
-    """A block as HDF5 stores it, which fills up the last one of a line."""
+    """A block as HDF5 stores it: the last block of a line is padded with zeros to `length`."""
     if len(numbers) < length:
         filled = np.zeros(length, numbers.dtype)
         filled[: len(numbers)] = numbers
@@ -58,9 +58,9 @@ def deflate(numbers: NDArray[Any], length: int) -> bytes:
 
 
 def inflate(stored: bytes, dtype: np.dtype[Any], length: int, count: int, crc: int) -> NDArray[Any]:
-    """The first `count` numbers of what `deflate` has made. Raises ValueError if it is damaged.
+    """The first `count` values of a stored block. Raises ValueError if it is damaged.
 
-    However long a forged block would become, no more than a block is made of it.
+    At most one block and a byte is inflated, however large a forged stream would become.
     """
     size, stream = length * dtype.itemsize, isal_zlib.decompressobj()
     try:
@@ -85,8 +85,10 @@ def part(
     block: Callable[[BlockIndex], NDArray[Any]],
     key: Any,
 ) -> Any:
-    """What NumPy gives for a key of integers and of slices without a step, of an array whose blocks `block`
-    gives."""
+    """The result of NumPy indexing by `key`, which has integers and slices without a step.
+
+    `block` returns the values of each block of the array.
+    """
     keys = key if isinstance(key, tuple) else (key,)
     keys = (*keys, *(slice(None) for _ in shape[len(keys) :]))
     picked = [range(size)[at] for size, at in zip(shape, keys, strict=True)]

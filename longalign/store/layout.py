@@ -1,7 +1,7 @@
-"""Where the files of a store lie, and what else is in its directory: what is ours, and what is not.
+"""The names of the files in a store's directory, and the rules for other files in it.
 
-Nothing but temporaries of this program is ever removed that was not asked for, and they are looked for only
-where this program makes them: in the directory itself, in `tiles` and in `pieces`. Links are not followed.
+Only temporary files of this program are removed unasked, and only where this program makes them: in the
+directory itself, in `tiles` and in `pieces`. Links are not followed.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from longalign.errors import StoreError
 from longalign.store.files import final_name, kind_of
 
 _FOLDERS = ("tiles", "pieces")
-#: What a store that was never finished being made may hold.
+#: Names in a store whose creation was interrupted.
 _BEGINNINGS = {"lock", *_FOLDERS, "sequences.h5"}
-#: What a store may hold.
+#: Names in a complete store.
 OWN_NAMES = frozenset({*_BEGINNINGS, "manifest.json", "path.h5"})
 
-#: What temporaries are to become, by the folder that they are in. One that is to become nothing is a mark.
+#: Final names of temporary files, by folder. The empty name is that of a mark (`DirectoryStore.marked`).
 _TEMPORARIES = {
     ".": re.compile(r"|manifest\.json|sequences\.h5|path\.h5"),
     "tiles": re.compile(r"r\d{5,}c\d{5,}\.h5"),
@@ -38,7 +38,7 @@ def piece_name(number: int) -> str:
 
 
 def refuse_foreign(path: Path) -> None:
-    """Raise StoreError if a directory without a manifest holds what `create` does not leave there."""
+    """Raise StoreError if a directory without a manifest holds what no interrupted `create` leaves."""
     with os.scandir(path) as entries:
         for entry in sorted(entries, key=lambda entry: entry.name):
             if entry.name in _FOLDERS:
@@ -51,7 +51,7 @@ def refuse_foreign(path: Path) -> None:
 
 
 def make_folders(path: Path) -> None:
-    """Make the folders that are missing. Raises StoreError if something else is in the place of one."""
+    """Make the missing folders. Raises StoreError if the name of one is taken by something else."""
     for folder in (path / name for name in _FOLDERS):
         try:
             folder.mkdir(exist_ok=True)
@@ -60,7 +60,7 @@ def make_folders(path: Path) -> None:
 
 
 def remove_temporaries(path: Path) -> None:
-    """Remove what writes that never ended have left, as far as the system lets us."""
+    """Remove the temporary files of interrupted writes, as far as the system permits."""
     for folder in _TEMPORARIES:
         with suppress(OSError), os.scandir(path / folder) as entries:
             if stat.S_ISLNK((path / folder).lstat().st_mode) and folder != ".":

@@ -1,6 +1,6 @@
-"""Lines of small integers that come piece by piece, kept as they are or deflated at once.
+"""Tables of small integers whose lines arrive piece by piece; they are kept plain or deflated at once.
 
-They are as wide as those who make the table expect; lines that turn out to be wider are kept aside.
+A table has the integer width that its maker expects. Lines with wider values are kept apart as int32.
 """
 
 from __future__ import annotations
@@ -16,28 +16,30 @@ from longalign.store import hdf5_filters
 from longalign.store.deflated import DeflatedArray
 from longalign.store.hdf5_filters import checksum
 
-#: Blocks of a line, at least, so that what has begun of one takes little memory; but no block is shorter than
-#: `_MIN_BLOCK_LENGTH` for that.
+#: A line has at least this many blocks, which bounds the memory of incomplete blocks; but no block is made
+#: shorter than `_MIN_BLOCK_LENGTH` for that.
 _BLOCKS_PER_LINE, _MIN_BLOCK_LENGTH = 8, 1 << 12
 
 
 def narrowest(values: NDArray[np.int32]) -> np.dtype[np.signedinteger[Any]]:
-    """The narrowest integers that hold these."""
+    """The narrowest signed integer type that holds these values."""
     low, high = (int(values.min()), int(values.max())) if values.size else (0, 0)
     types = (np.int8, np.int16, np.int32)
     return np.dtype(next(t for t in types if np.iinfo(t).min <= low and high <= np.iinfo(t).max))
 
 
 class NarrowTable(ABC):
-    """Lines of equal length, expected to fit integers of the type `dtype`. Different lines may come from
-    different threads."""
+    """Lines of equal length whose values are expected to fit `dtype`.
+
+    Different lines may come from different threads.
+    """
 
     def __init__(self, lines: int, length: int, dtype: np.dtype[np.signedinteger[Any]]) -> None:
         self._shape, self._dtype = (lines, length), dtype
         self._wide: dict[int, IntArray] = {}
 
     def put(self, line: int, start: int, values: IntArray, narrow: bool = False) -> None:
-        """The next values of a line, from place `start` on; `narrow` if they are known to fit."""
+        """Append values to a line, from position `start` on; `narrow` says that they are known to fit."""
         if line not in self._wide:
             if narrow or narrowest(values).itemsize <= self._dtype.itemsize:
                 self._keep(line, start, values)
@@ -48,8 +50,8 @@ class NarrowTable(ABC):
         self._wide[line][start : start + len(values)] = values
 
     def values(self) -> Any:
-        """All lines, once they are complete, in integers of one type that hold them: an array or what is read
-        like one."""
+        """All lines, which must be complete, in one integer type that holds them: an array, or an object that
+        is indexed like one."""
         if not self._wide:
             return self._all()
         table = np.empty(self._shape, np.result_type(*map(narrowest, self._wide.values())))
@@ -62,7 +64,7 @@ class NarrowTable(ABC):
 
     @abstractmethod
     def _kept(self, line: int, stop: int) -> NDArray[np.signedinteger[Any]]:
-        """The values of a line before the place `stop`, which are all that have come."""
+        """The values of a line up to position `stop`; no more have arrived."""
         ...
 
     @abstractmethod
@@ -70,7 +72,7 @@ class NarrowTable(ABC):
 
 
 class PlainTable(NarrowTable):
-    """Keeps values as they are."""
+    """Keeps values in a plain array."""
 
     def __init__(self, lines: int, length: int, dtype: np.dtype[np.signedinteger[Any]]) -> None:
         super().__init__(lines, length, dtype)
@@ -87,10 +89,10 @@ class PlainTable(NarrowTable):
 
 
 class DeflatingTable(NarrowTable):
-    """Deflates values as soon as a block of them is complete; `deflated` is where they go.
+    """Deflates each block of values into `deflated` as soon as it is complete.
 
-    The checksum of a block is that of the values as they came, not of the buffer that collects them. If the
-    buffer changes before it is deflated, reading the block fails.
+    The checksum of a block is computed from the values as they arrive, not from the buffer that collects
+    them. If the buffer is corrupted before it is deflated, reading the block fails.
     """
 
     def __init__(self, lines: int, length: int, dtype: np.dtype[np.signedinteger[Any]]) -> None:

@@ -1,9 +1,9 @@
-"""The lock of a store: one process at a time writes to it.
+"""The lock of a store: at most one process writes to it.
 
-Two locks are taken. That of the directory cannot be taken away from under its holder, as deleting it deletes
-the store; some network file systems have no locks of directories. That of the file `lock` says who holds it.
-Both end with the process, however it ends. A run whose lock file was deleted or replaced notices that before
-it gives a file its name, and ends: another run may take the store for free.
+Two locks are taken. The lock on the directory holds as long as the store exists, since removing the directory
+removes the store; but some network file systems cannot lock directories. The file `lock` is locked as well
+and names the holder. The system releases both when the process ends. A run checks that its lock file is still
+in place before it renames a file. If it is not, the run ends: another run may already hold a new lock.
 """
 
 from __future__ import annotations
@@ -19,31 +19,33 @@ from pathlib import Path
 from longalign.errors import StoreError
 from longalign.store.files import NotWritten, kind_of
 
-#: The beginning of what a lock file says.
+#: The first bytes of a lock file.
 _OURS = b"process "
 
-#: How often the lock file may be replaced by another one while it is being locked.
+#: The lock file may be replaced while it is being locked; give up after this many attempts.
 _TRIES = 10
 
-#: What a system says where nothing can be written.
+#: Errors of a system that refuses to write.
 _NO_WRITING = {errno.EROFS, errno.EACCES, errno.EPERM, errno.ENOSPC, errno.EDQUOT}
 
-#: How to open the lock file: neither through a link, nor waiting for the other end of a pipe.
+#: Flags to open the lock file: do not follow a link, do not block on a pipe.
 _SAFELY = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class Lock:
     """A lock on the store in the directory `folder`.
 
-    It is exclusive, unless nothing may be written there: then it is shared with other readers, and
-    `refusal` is what the system said. Raises StoreError if another process holds it, or if something else
-    than our lock file is in its place; OSError if the directory cannot be opened.
+    It is exclusive if the store can be written. Otherwise it is shared with other readers, and `refusal` is
+    the system's error.
+
+    Raises StoreError if another process holds it, or if `lock` is not a lock file; OSError if the directory
+    cannot be opened.
     """
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "lock"
         self.refusal: OSError | None = None
-        self._file: int | None = None  # where there is no lock file, and none can be made
+        self._file: int | None = None  # None if there is no lock file and none can be made
         self._folder = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             for _ in range(_TRIES):
@@ -53,13 +55,13 @@ class Lock:
                     self._sign()
                     return
                 self._close_file()
-            raise StoreError(f"{self._path}: is replaced again and again")
+            raise StoreError(f"{self._path}: is being replaced again and again")
         except BaseException:
             self.release()
             raise
 
     def check(self) -> None:
-        """Raise StoreError unless the store is still ours to write to."""
+        """Raise StoreError unless this lock still permits writing."""
         if self.refusal is not None:
             raise NotWritten(f"{self._path.parent}: cannot be written: {self.refusal.strerror}")
         if not self._is_in_place():
@@ -133,9 +135,9 @@ class Lock:
         return (held.st_dev, held.st_ino) == (found.st_dev, found.st_ino)
 
     def _sign(self) -> None:
-        """Say who holds the lock. A full disk is no hindrance: others then read less, or nothing.
+        """Write the holder into the lock file. A full disk is ignored: the text is only informative.
 
-        A file with several names, as in a backup by hard links, may be another store's: it is not written.
+        A file with several hard links, as in a backup, may belong to another store too; it is left unchanged.
         """
         if self.refusal is None and self._file is not None and os.fstat(self._file).st_nlink == 1:
             text = f"process {os.getpid()} on {socket.gethostname()}\n".encode()

@@ -1,4 +1,4 @@
-"""A store for runs that leave nothing behind."""
+"""A store in memory, for runs without a store directory."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from longalign.store.codec import NO_LINES
 
 
 class MemoryStore:
-    """Packed boundaries in memory: about as many bytes as the planned lattice budget.
+    """Keeps packed boundaries in memory; their bytes are about those of the planned lattice.
 
-    With `edges_only` it forgets a boundary once the tile that begins there is done, which leaves O(m + n):
-    enough for the score, if every tile is stored after those above and to the left of it.
+    With `edges_only` it drops a boundary as soon as the tile that reads it is stored. That leaves O(m + n)
+    cells, enough for the score, provided that each tile is stored after those above and to the left of it.
     """
 
     def __init__(self, edges_only: bool = False) -> None:
@@ -34,7 +34,7 @@ class MemoryStore:
         return (tile.row, tile.col) in self._tiles
 
     def put_tile(self, tile: Tile, record: TileRecord) -> None:
-        with self._lock:  # two devices may each drop a line of one tile
+        with self._lock:  # two devices may each drop a boundary of the same tile
             self._tiles[tile.row, tile.col] = record
             above, beside = (tile.row - 1, tile.col), (tile.row, tile.col - 1)
             if self._edges_only and above in self._tiles:

@@ -1,4 +1,4 @@
-"""What reading a file of a store raises: damage, which is mended, or a reason to keep what is there."""
+"""Errors on reading a file of a store: damage, which is mended, or a failure that leaves the file alone."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pathlib import Path
 from longalign.errors import InputError, StoreError
 from longalign.store.files import kind_of
 
-#: What says nothing about a file's content, which is not thrown away for these.
+#: Errors that say nothing about a file's content: the file is kept.
 _NOT_DAMAGE = {
     *(errno.EACCES, errno.EPERM, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOLCK, errno.EINTR),
     *(errno.ESTALE, errno.ETIMEDOUT, errno.ENOTCONN, errno.EHOSTDOWN),
@@ -21,9 +21,10 @@ _NOT_DAMAGE = {
 
 @contextmanager
 def read_errors_as(failure: Callable[[str], StoreError], path: Path) -> Iterator[None]:
-    """Raise `failure` for what a file that is missing or damaged makes HDF5 and others raise.
+    """Turn the errors that HDF5 and others raise on a missing or damaged file into `failure`.
 
-    Raises StoreError where the file may well be sound, but cannot be read now.
+    Raises StoreError if the file cannot be read now, but may be sound. A failure to allocate memory is not
+    damage: MemoryError passes unchanged.
     """
     try:
         yield
@@ -36,7 +37,7 @@ def read_errors_as(failure: Callable[[str], StoreError], path: Path) -> Iterator
 
 
 def file_exists(path: Path) -> bool:
-    """Whether a file exists. Raises StoreError where that is not to be known, and for what is no file."""
+    """Whether a file exists. Raises StoreError if that is unknown, or if it is not a regular file."""
     try:
         status = path.stat()
     except (FileNotFoundError, NotADirectoryError):

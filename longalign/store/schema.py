@@ -1,9 +1,9 @@
-"""What the HDF5 files of a store must be. Everything that is read is checked against this before it is used.
+"""The schema of a store's HDF5 files. Everything that is read is checked against it before use.
 
-A file is that of a run, and a tile's is that of a tile. It ends where HDF5 says, so nothing was appended. A
-dataset is reached through hard links only, so it lies in this very file. Its type, shape, blocks, filters and
-checksums are those that this program writes, and its numbers are in range. Shapes are compared, and so
-bounded, before any memory is allocated.
+A file must belong to the run, and a tile's file to that tile. It must have the length that HDF5 recorded, so
+nothing was appended. A dataset must be reached through hard links only, so it lies in the same file. Its
+type, shape, blocks, filters and checksums must be those that this program writes, and its values must be in
+range. Shapes are checked, and thereby bounded, before any memory is allocated.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ _NARROW = ("<i1", "<i2", "<i4")
 _INT32 = (-(1 << 31), (1 << 31) - 1)
 _STATES = (min(State), max(State))
 
-#: Where HDF5's superblock has the number of its version, and the length of the file; and where it ends.
+#: Offsets in HDF5's superblock of its version and of the file's length, and its size in bytes.
 _VERSION_AT, _LENGTH_AT, _SUPERBLOCK_BYTES = 8, 28, 48
 _SIGNATURE, _VERSIONS = b"\x89HDF\r\n\x1a\n", (2, 3)
 
-#: Bytes of the attribute that says which run a file belongs to, at most.
+#: The most bytes of the attribute `run`.
 _MAX_RUN_ID_BYTES = 256
 
 
 @dataclass(frozen=True, slots=True)
 class DatasetSpec:
-    """A dataset: the sizes that each dimension may have, its types, and the least and the largest number."""
+    """What a dataset may be: the sizes of each dimension, the types, the least and the largest value."""
 
     sizes: tuple[range, ...]
     dtypes: tuple[str, ...]
@@ -49,16 +49,16 @@ class DatasetSpec:
 
     @classmethod
     def of(cls, *shape: int, dtypes: Sequence[str], numbers: tuple[int, int] | None = None) -> DatasetSpec:
-        """One of this very shape."""
+        """A dataset of exactly this shape."""
         return cls(tuple(range(size, size + 1) for size in shape), tuple(dtypes), numbers)
 
     @classmethod
     def up_to(cls, longest: int, dtype: str, numbers: tuple[int, int]) -> DatasetSpec:
-        """A column of at most `longest` numbers."""
+        """A one-dimensional dataset of at most `longest` values."""
         return cls((range(longest + 1),), (dtype,), numbers)
 
 
-# --- what the files have
+# --- the datasets of each file
 
 
 def tile_tables(manifest: Manifest, tile: Tile) -> dict[str, DatasetSpec]:
@@ -107,14 +107,14 @@ def _start_tables(lines: int, length: int) -> dict[str, DatasetSpec]:
 
 
 def path_tables(manifest: Manifest) -> dict[str, DatasetSpec]:
-    """The datasets of the path: each waypoint is above or to the left of the one before it."""
+    """The datasets of the path. Waypoints go up or to the left, which bounds their number."""
     rows, cols = manifest.query.length, manifest.target.length
     numbers = {"i": (0, rows), "j": (0, cols), "state": _STATES, "value": _INT32}
     return {name: DatasetSpec.up_to(rows + cols + 1, "<i8", limits) for name, limits in numbers.items()}
 
 
 def piece_tables(manifest: Manifest) -> dict[str, DatasetSpec]:
-    """The datasets of a piece: each run takes a letter at least."""
+    """The datasets of a piece. Each run takes at least one letter."""
     letters = manifest.query.length + manifest.target.length
     return {
         "ops": DatasetSpec.up_to(letters, "|u1", (0, 2)),
@@ -131,7 +131,7 @@ def letters_table(record: SequenceRecord) -> DatasetSpec:
 
 
 def check_file(file: h5py.File, run: bytes) -> None:
-    """Raise ValueError unless a file belongs to a run and is as long as HDF5 has made it."""
+    """Raise ValueError unless a file belongs to a run and has the length that HDF5 recorded."""
     descriptor = file.id.get_vfd_handle()
     head = os.pread(descriptor, _SUPERBLOCK_BYTES, 0)
     if not head.startswith(_SIGNATURE) or head[_VERSION_AT] not in _VERSIONS:
@@ -143,7 +143,7 @@ def check_file(file: h5py.File, run: bytes) -> None:
 
 
 def locate(file: h5py.File, name: str, table: DatasetSpec) -> BlockTable:
-    """Where the blocks of a dataset lie. Raises ValueError or KeyError unless it is as the table says."""
+    """The block table of a dataset. Raises ValueError or KeyError unless it is as `table` says."""
     dataset = _dataset(file, name)
     if not _has_type(dataset, table.dtypes):
         raise ValueError(f"{name} has another type than when it was written")
@@ -153,7 +153,7 @@ def locate(file: h5py.File, name: str, table: DatasetSpec) -> BlockTable:
 
 
 def read(file: h5py.File, name: str, table: DatasetSpec) -> NDArray[Any]:
-    """All of a dataset. Raises ValueError or KeyError unless it is as the table says."""
+    """All values of a dataset. Raises ValueError or KeyError unless it is as `table` says."""
     values = locate(file, name, table).all(file.id.get_vfd_handle())
     if table.numbers is not None and values.size:
         least, most = table.numbers
@@ -163,7 +163,7 @@ def read(file: h5py.File, name: str, table: DatasetSpec) -> NDArray[Any]:
 
 
 def read_all(file: h5py.File, tables: Mapping[str, DatasetSpec]) -> list[NDArray[Any]]:
-    """Columns of equal length. Raises ValueError or KeyError unless they are as the tables say."""
+    """Datasets of equal length. Raises ValueError or KeyError unless they are as `tables` says."""
     columns = [read(file, name, table) for name, table in tables.items()]
     if len({len(column) for column in columns}) != 1:
         raise ValueError(f"{', '.join(tables)} have different lengths")
@@ -171,7 +171,7 @@ def read_all(file: h5py.File, tables: Mapping[str, DatasetSpec]) -> list[NDArray
 
 
 def check_tile(file: h5py.File, manifest: Manifest, tile: Tile) -> None:
-    """Raise ValueError unless a file is that of a tile, with the lines that the tile keeps."""
+    """Raise ValueError unless a file is that of this tile, with the lines that the tile keeps."""
     if any(integer_attribute(file, name) != getattr(tile, name) for name in ("i0", "i1", "j0", "j1")):
         raise ValueError("it belongs to another tile")
     tables = tile_tables(manifest, tile)
@@ -196,14 +196,14 @@ def best_cell(file: h5py.File, manifest: Manifest, tile: Tile) -> BestCell:
 
 
 def integer_attribute(file: h5py.File, name: str) -> int:
-    """An attribute that is a whole number. Raises ValueError or TypeError if it is anything else."""
+    """An integer attribute. Raises ValueError or TypeError if it is of another type."""
     import h5py
 
     return int(_attribute(file, name, h5py.h5t.INTEGER))
 
 
 def boolean_attribute(file: h5py.File, name: str) -> bool:
-    """An attribute that is true or false. Raises ValueError or TypeError if it is anything else."""
+    """A boolean attribute. Raises ValueError or TypeError if it is of another type."""
     import h5py
 
     return bool(_attribute(file, name, h5py.h5t.ENUM))
@@ -212,7 +212,7 @@ def boolean_attribute(file: h5py.File, name: str) -> bool:
 def _run_id(file: h5py.File) -> Any:
     """The attribute `run`.
 
-    A text of variable length is refused unread: HDF5 keeps it where no checksum covers it, and may hang.
+    A text of variable length is refused unread: HDF5 stores it without a checksum, and may hang on damage.
     """
     import h5py
 
@@ -225,7 +225,7 @@ def _run_id(file: h5py.File) -> Any:
 
 
 def _attribute(file: h5py.File, name: str, kind: int) -> Any:
-    """A single value of the root group. Raises ValueError if it is of another kind, KeyError if missing."""
+    """A scalar attribute of the file. Raises ValueError if it is of another kind, KeyError if missing."""
     attribute = file.attrs.get_id(name)
     if attribute.shape != () or attribute.get_type().get_class() != kind:
         raise ValueError(f"attribute {name} has another type or shape than when it was written")
@@ -233,7 +233,7 @@ def _attribute(file: h5py.File, name: str, kind: int) -> Any:
 
 
 def _dataset(file: h5py.File, name: str) -> h5py.Dataset:
-    """A dataset in this very file. Raises ValueError if there is none of this name."""
+    """A dataset that lies in this file. Raises ValueError if there is none of this name."""
     import h5py
 
     found: Any = file
@@ -249,7 +249,7 @@ def _dataset(file: h5py.File, name: str) -> h5py.Dataset:
 
 
 def _has_type(dataset: h5py.Dataset, dtypes: Sequence[str]) -> bool:
-    """Whether its numbers are of one of these types: h5py itself takes enumerations for integers."""
+    """Whether its type is one of these. HDF5 types are compared, as h5py maps enumerations to integers."""
     import h5py
 
     stored = dataset.id.get_type()

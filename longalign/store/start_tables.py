@@ -1,8 +1,8 @@
-"""Start states along the lines of a tile, as narrow differences: most cells start where their neighbour does.
+"""Start states along the lines of a tile, packed as narrow differences: neighbouring cells mostly share one.
 
 A start state is a row and a column, counted from the tile's corner, and a state. Along a line, rows and
-columns are kept as steps from cell to cell, in the narrowest integers that hold them, with the numbers
-themselves at every ANCHOR_STRIDE-th cell, so that one start is read without the rest.
+columns are stored as steps from cell to cell, in the narrowest integers that hold them. Their absolute values
+at every ANCHOR_STRIDE-th cell allow one start state to be read without the rest.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from longalign.system.threads import in_threads
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PackedStarts:
-    """The start states on several lines of equal length, packed. Arrays may be NumPy's or HDF5 datasets.
+    """The start states on several lines of equal length, packed. The arrays may be NumPy or lazily read ones.
 
     - `index` (k,) int64: boundary index of each line within its tile
     - `anchors` (k, 4, (length - 1) // ANCHOR_STRIDE + 1) int32: row and column of the start of H, then of the
@@ -45,12 +45,12 @@ class PackedStarts:
         return row, col, State(int(self.states[line, int(gap), cell - 1]))
 
 
-#: No line at all.
+#: An empty set of lines.
 NO_STARTS = PackedStarts(*(np.empty((0, 0), np.int8) for _ in range(4)))
 
 
 def pack_starts(index: Sequence[int], lines: Sequence[StartLine]) -> PackedStarts:
-    """Pack start states by the tile's corner, on lines of equal length in increasing order of index."""
+    """Pack start states, counted from the tile's corner, on lines of equal length, by increasing index."""
     if not lines:
         return NO_STARTS
     anchors, steps, states = zip(*in_threads(_packed, lines), strict=True)

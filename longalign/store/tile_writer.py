@@ -1,7 +1,7 @@
-"""The file of a tile, which blocks enter as soon as they are deflated: while the tile is being swept.
+"""Writes a tile's file while the tile is swept: each block is written as soon as it is deflated.
 
-When the sweep has ended, little is left to be written, unless lines are wider than those who began expected:
-then all is written anew. The file has its name only when it is whole.
+Little is left to write after the sweep, unless values are wider than expected: then the file is written anew.
+The file takes its final name only when it is complete.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
 
 
 class _Discarded(Exception):
-    """Ends a file that is not wanted."""
+    """Raised within the context of a new file to discard it."""
 
 
 class TileWriter:
-    """A file that `new` gives when there is something to write. Blocks may come from several threads.
+    """Writes a file that `new` opens when the first block arrives. Blocks may come from several threads.
 
-    An error before the end is raised at the end, by `completed`.
+    An error on writing a block does not disturb the sweep; `completed` raises it.
     """
 
     def __init__(self, new: Callable[[], AbstractContextManager[h5py.File]]) -> None:
@@ -41,7 +41,7 @@ class TileWriter:
         self._ended = False
 
     def stream(self, name: str, array: DeflatedArray) -> None:
-        """From now on, write the blocks of an array to the dataset of this name as they are put there."""
+        """From now on, write each block that is put into `array` to the dataset of this name."""
         self._streamed[name] = array
         array.listeners.append(partial(self._write, name))
 
@@ -55,7 +55,7 @@ class TileWriter:
                 dataset, written = self._started[name]
                 write_block(dataset, self._streamed[name], place)
                 written.add(place)
-            except Exception as error:  # not a matter of the sweep
+            except Exception as error:  # raised by `completed`, not in the sweep
                 self._error = error
 
     def _opened(self) -> h5py.File:
@@ -64,19 +64,19 @@ class TileWriter:
         return self._file
 
     def agrees_with(self, values: Mapping[str, Any]) -> bool:
-        """Whether the datasets that have been begun are those of arrays among these, by their names."""
+        """Whether each dataset started so far holds the array of that name in `values`."""
         return all(values.get(name) is self._streamed[name] for name in self._started)
 
     @contextmanager
     def completed(self) -> Iterator[h5py.File]:
-        """The file, for the rest; it is whole when the block ends well. Raises what has gone wrong so far."""
+        """The file, to write what it lacks. It is renamed if the block ends well. Raises earlier errors."""
         with self._ending():
             if self._error is not None:
                 raise self._error
             yield self._opened()
 
     def complete_dataset(self, name: str, values: Any) -> h5py.Dataset:
-        """A whole dataset in the file: a new one, or one that has been begun, with what it lacks."""
+        """Write a dataset; of one that was streamed, only the missing blocks. Returns it."""
         if name not in self._started:
             return write_blocks(self._opened(), name, values)
         array, (dataset, written) = self._streamed[name], self._started[name]
@@ -87,14 +87,16 @@ class TileWriter:
         return dataset
 
     def discard(self) -> None:
-        """Leave nothing of the file, whatever has gone wrong with it."""
+        """Remove the file; errors are ignored."""
         with suppress(Exception), self._ending():
             raise _Discarded
 
     @contextmanager
     def _ending(self) -> Iterator[None]:
-        """Nothing is written of its own accord from here on. In the end the file is closed; and arrays let go
-        of it, as they would keep one another in memory."""
+        """End streaming; on leaving, close the file and detach from the arrays.
+
+        Without that, arrays and writer would keep each other in memory until the next garbage collection.
+        """
         with self._lock, ExitStack() as ending:
             self._ended = True
             ending.callback(self._release)
