@@ -21,22 +21,18 @@ The directory itself, and `tiles` and `pieces` in it, may be links as well.
 
 A store that cannot be written, as on a full or read-only disk, can still be read: a finished run needs no
 more. Any attempt to write to it raises StoreError.
-
-No file stays open between reads. The cached block tables of a tile's file hold for that file only: if any
-process has replaced it, the new file is examined afresh.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from threading import Lock as ThreadLock
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -46,7 +42,6 @@ from longalign.model.geometry import Tile
 from longalign.model.sequence import Sequence
 from longalign.store import schema
 from longalign.store.base import DamagedFile, DamagedTile, Piece, TileRecord
-from longalign.store.blocks import BlockTable
 from longalign.store.codec import NO_LINES, PackedLines
 from longalign.store.datasets import (
     LINE_DATASETS,
@@ -58,7 +53,8 @@ from longalign.store.datasets import (
     set_text,
     write,
 )
-from longalign.store.files import new_hdf5, open_hdf5, open_regular_file, temporary_name
+from longalign.store.file_reader import FileReader, LazyDataset
+from longalign.store.files import new_hdf5, temporary_name
 from longalign.store.layout import make_folders, piece_name, refuse_foreign, remove_temporaries, tile_name
 from longalign.store.lock import Lock
 from longalign.store.manifest import Command, Manifest, SequenceRecord
@@ -68,9 +64,6 @@ from longalign.store.tile_writer import TileWriter
 
 if TYPE_CHECKING:
     import h5py
-
-T = TypeVar("T")
-U = TypeVar("U")
 
 
 class DirectoryStore:
@@ -82,8 +75,7 @@ class DirectoryStore:
         self._lock = lock
         # Of fixed length: HDF5 stores other strings without a checksum, and may hang on damage.
         self._run = np.bytes_(manifest.run)
-        self._found: dict[Path, tuple[_Stamp, dict[str, Any]]] = {}
-        self._finding = ThreadLock()
+        self._reader = FileReader(self._run)
         self._writers: dict[tuple[int, int], TileWriter] = {}
 
     @classmethod
@@ -215,7 +207,7 @@ class DirectoryStore:
         path = self.path / "sequences.h5"
         record: SequenceRecord = getattr(self.manifest, name)
         table = schema.letters_table(record)
-        letters = self._read(path, lambda file: schema.read(file, name, table), DamagedFile)
+        letters = self._reader.read(path, lambda file: schema.read(file, name, table), DamagedFile)
         with read_errors_as(DamagedFile, path):
             sequence = Sequence.from_letters(
                 record.name,
@@ -276,7 +268,7 @@ class DirectoryStore:
                 file.attrs[f"best_{name}"] = getattr(record.best, name)
             for name, (values, description, units) in datasets.items():
                 describe(writer.complete_dataset(name, values), description, units)
-        self._found.pop(path, None)
+        self._reader.forget(path)
         with suppress(StoreError):  # the next read reports it, and the tile is mended
             self._locate_blocks(tile)
 
@@ -285,24 +277,26 @@ class DirectoryStore:
         record = self.get_tile(tile)
         for lines in (record.rows, record.cols):
             for array in (lines.anchors, lines.steps, lines.gaps):
-                array.find()
+                array.locate()
 
     def get_tile(self, tile: Tile) -> TileRecord:
         path = self.tile_path(tile.row, tile.col)
         damaged = partial(DamagedTile, tile.row, tile.col)
 
-        def find(file: h5py.File) -> BestCell:
+        def locate(file: h5py.File) -> BestCell:
             schema.check_tile(file, self.manifest, tile)
             return schema.best_cell(file, self.manifest, tile)
 
-        best = self._look(path, "best", find, lambda best, _: best, damaged)
+        best = self._reader.read_located(path, "best", locate, lambda best, _: best, damaged)
         tables = schema.tile_tables(self.manifest, tile)
 
-        def datasets(side: str, names: Iterable[str]) -> dict[str, _LazyDataset]:
+        def datasets(side: str, names: Iterable[str]) -> dict[str, LazyDataset]:
             keys = {name: f"{side}/{name}" for name in names if name != "index"}
-            return {name: _LazyDataset(self, path, key, tables[key], damaged) for name, key in keys.items()}
+            return {
+                name: LazyDataset(self._reader, path, key, tables[key], damaged) for name, key in keys.items()
+            }
 
-        # Which lines there are the grid says; that the file says the same has been seen to.
+        # `check_tile` has compared the indices in the file with these of the grid.
         lines = schema.kept_lines(self.manifest, tile)
         indices = [np.array(line, np.int64) if line else NO_LINES.index for line in lines]
         rows, cols = (
@@ -318,14 +312,19 @@ class DirectoryStore:
         return TileRecord(rows, cols, best, row_starts, col_starts)
 
     def check_tile(self, tile: Tile) -> BestCell:
-        """Read a whole tile's file; returns its best cell. Raises DamagedTile, naming the file."""
+        """Read a whole tile's file, without what is cached of it; returns its best cell.
+
+        Raises DamagedTile, naming the file.
+        """
+        path = self.tile_path(tile.row, tile.col)
+        self._reader.forget(path)  # a second read after damage must be independent of the first
         best = self.get_tile(tile).best
 
         def read(file: h5py.File) -> None:
             for name, table in schema.tile_tables(self.manifest, tile).items():
                 schema.read(file, name, table)
 
-        self._read(self.tile_path(tile.row, tile.col), read, partial(DamagedTile, tile.row, tile.col))
+        self._reader.read(path, read, partial(DamagedTile, tile.row, tile.col))
         return best
 
     def refresh(self) -> None:
@@ -345,7 +344,7 @@ class DirectoryStore:
             path.unlink(missing_ok=True)
         except OSError as error:
             raise StoreError(f"{path}: cannot be removed: {error.strerror or error}") from error
-        self._found.pop(path, None)
+        self._reader.forget(path)
 
     # --- start states and pieces
 
@@ -375,7 +374,7 @@ class DirectoryStore:
             ]
             return points, schema.boolean_attribute(file, "complete")
 
-        return self._read(path, read, DamagedFile)
+        return self._reader.read(path, read, DamagedFile)
 
     def piece_path(self, number: int) -> Path:
         return self.path / piece_name(number)
@@ -396,7 +395,7 @@ class DirectoryStore:
         if not file_exists(path):
             return None
         tables = schema.piece_tables(self.manifest)
-        return self._read(path, lambda file: Piece(*schema.read_all(file, tables)), DamagedFile)
+        return self._reader.read(path, lambda file: Piece(*schema.read_all(file, tables)), DamagedFile)
 
     def note_request(self, command: Command, output: str, summary: str | None) -> None:
         """Record the current request in the manifest; `resume` repeats it."""
@@ -412,80 +411,3 @@ class DirectoryStore:
         with new_hdf5(path, self._check_writing) as file:
             file.attrs["run"] = self._run
             yield file
-
-    def _read(self, path: Path, read: Callable[[h5py.File], T], failure: Callable[[str], StoreError]) -> T:
-        with read_errors_as(failure, path), open_hdf5(path) as file:
-            schema.check_file(file, self._run)
-            return read(file)
-
-    def _look(
-        self,
-        path: Path,
-        name: str,
-        find: Callable[[h5py.File], T],
-        use: Callable[[T, int], U],
-        failure: Callable[[str], StoreError],
-    ) -> U:
-        """`use(found, descriptor)`, where `found` is `find(file)`, cached as `name` for this very file.
-
-        HDF5 opens the file only if nothing is cached. A block table takes about 16 bytes per block.
-        """
-
-        def first_look(file: h5py.File) -> U:
-            descriptor = file.id.get_vfd_handle()
-            with self._finding:
-                found = self._found_in(path, descriptor)
-                if name not in found:
-                    found[name] = find(file)
-            return use(found[name], descriptor)
-
-        with read_errors_as(failure, path), open_regular_file(path) as file:
-            found = self._found_in(path, file.fileno())
-            if name in found:
-                return use(found[name], file.fileno())
-        return self._read(path, first_look, failure)
-
-    def _found_in(self, path: Path, descriptor: int) -> dict[str, Any]:
-        """The cache of the file open as `descriptor`: empty if another file was cached for this path."""
-        stamp = _stamp_of(descriptor)
-        known = self._found.get(path)
-        if known is None or known[0] != stamp:
-            known = self._found[path] = stamp, {}
-        return known[1]
-
-
-#: Device, inode, size and time of modification. Files are never changed in place, only replaced.
-_Stamp = tuple[int, int, int, int]
-
-
-def _stamp_of(descriptor: int) -> _Stamp:
-    status = os.fstat(descriptor)
-    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
-
-
-class _LazyDataset:
-    """A dataset of a tile whose file is opened for each read."""
-
-    def __init__(
-        self,
-        store: DirectoryStore,
-        path: Path,
-        name: str,
-        table: schema.DatasetSpec,
-        failure: Callable[[str], StoreError],
-    ) -> None:
-        self._store, self._path, self._name = store, path, name
-        self._table, self._failure = table, failure
-
-    def __getitem__(self, key: Any) -> Any:
-        return self._look(lambda blocks, descriptor: blocks.part(descriptor, key))
-
-    def find(self) -> None:
-        """Cache its block table."""
-        self._look(lambda blocks, descriptor: None)
-
-    def _look(self, use: Callable[[BlockTable, int], U]) -> U:
-        def find(file: h5py.File) -> BlockTable:
-            return schema.locate(file, self._name, self._table)
-
-        return self._store._look(self._path, self._name, find, use, self._failure)

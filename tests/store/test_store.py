@@ -397,7 +397,7 @@ def test_a_tile_is_stored_though_no_more_files_can_be_opened_to_look_at_it(tmp_p
     record, _ = tile_record(np.random.default_rng(0), tile)
     with new_store(tmp_path / "s") as store:
         with monkeypatch.context() as patch:
-            patch.setattr("longalign.store.directory.open_regular_file", refuse)
+            patch.setattr("longalign.store.file_reader.open_regular_file", refuse)
             store.put_tile(tile, record)
             with pytest.raises(StoreError, match="cannot be read: too many open files"):
                 store.get_tile(tile)
@@ -887,7 +887,7 @@ def test_a_tile_that_another_process_has_stored_anew_is_read(tmp_path):
 
 def test_a_tile_stored_again_is_not_taken_for_the_old_one(tmp_path, monkeypatch):
     """Not even if the file system gives both files the same inode and time."""
-    monkeypatch.setattr("longalign.store.directory._stamp_of", lambda _: (0, 0, 0, 0))
+    monkeypatch.setattr("longalign.store.file_reader._stamp_of", lambda _: (0, 0, 0, 0))
     with new_store(tmp_path / "s") as store:
         tile = GRID.tile(1, 0)
         for seed in range(3):
@@ -901,7 +901,7 @@ def test_a_tile_that_this_process_has_written_is_read_without_hdf5(tmp_path, mon
         tile = GRID.tile(1, 0)
         record, lines = tile_record(np.random.default_rng(0), tile)
         store.put_tile(tile, record)
-        monkeypatch.setattr("longalign.store.directory.open_hdf5", None)
+        monkeypatch.setattr("longalign.store.file_reader.open_hdf5", None)
         assert same(store.get_tile(tile).rows.part(8, 0, 12), lines["rows"][0].part(0, 12))
 
 
@@ -910,7 +910,7 @@ def test_a_tile_is_read_again_without_hdf5_and_leaves_no_file_open(tmp_path, mon
         tile = GRID.tile(1, 0)
         rows, open_before = put(store.path, tile, 0), psutil.Process().num_fds()
         store.get_tile(tile).rows.part(8, 0, 5)
-        monkeypatch.setattr("longalign.store.directory.open_hdf5", None)
+        monkeypatch.setattr("longalign.store.file_reader.open_hdf5", None)
         for start in range(10):
             assert same(store.get_tile(tile).rows.part(16, start, 11), rows[1].part(start, 11))
         assert psutil.Process().num_fds() == open_before
@@ -967,3 +967,15 @@ def test_what_hdf5_still_writes_after_its_file_was_closed_is_dropped(tmp_path):
     size = (tmp_path / "f.h5").stat().st_size
     file.close()
     assert (tmp_path / "f.h5").stat().st_size == size
+
+
+def test_a_second_check_does_not_rely_on_what_the_first_read_has_cached(tmp_path, monkeypatch):
+    """Even if another process replaces the file by one with the same inode, size and time."""
+    monkeypatch.setattr("longalign.store.file_reader._stamp_of", lambda _: (0, 0, 0, 0))
+    with new_store(tmp_path / "s") as store:
+        tile = GRID.tile(1, 0)
+        put(store.path, tile, 0)
+        assert store.check_tile(tile).score == 1
+        rows = put(store.path, tile, 1)
+        assert store.check_tile(tile).score == 2
+        assert same(store.get_tile(tile).rows.part(8, 0, 12), rows[0].part(0, 12))
