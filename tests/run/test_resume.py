@@ -27,7 +27,7 @@ from longalign.run import pipeline
 from longalign.run.outcome import Outcome
 from longalign.run.planner import Resources
 from longalign.run.spec import RunSpec
-from longalign.store import DirectoryStore, directory
+from longalign.store import DirectoryStore, directory, file_reader
 
 TILES, LAST_TILE = 3 * 3, (2, 2)
 
@@ -190,7 +190,7 @@ def test_what_cannot_be_read_now_is_kept(tmp_path, answer, monkeypatch, name, nu
         with monkeypatch.context() as patch:
             patch.setattr(Path, method, refuse(how))
             if method == "open":
-                patch.setattr(directory, "open_hdf5", refuse(directory.open_hdf5))
+                patch.setattr(file_reader, "open_hdf5", refuse(file_reader.open_hdf5))
             with pytest.raises(StoreError) as refused:
                 small_run(tmp_path)
         assert str(refused.value) == f"{file}: cannot be read: {os.strerror(number).lower()}"
