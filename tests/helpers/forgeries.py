@@ -1,7 +1,8 @@
-"""Forgeries of stores: files whose checksums are right and whose content is not.
+"""Forged stores: files with right checksums and wrong content.
 
-`forge(store, rng)` changes one file of a store and says how. It needs nothing of the tests and nothing of
-longalign, so a campaign can use it as well.
+`forge(store, rng)` changes one file of a store and returns a description of the change. It imports neither
+the tests nor longalign, so a campaign can use it as well.
+
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from typing import Any
 import h5py
 import numpy as np
 
-#: Values that a field of a manifest cannot have, whatever field it is.
+#: Values that no field of a manifest can have.
 RUBBISH: list[Any] = [
     None, True, -1, 1.5, 2**70, "", "\0", "\ud800", [], {}, [[]], {"a": {}}, [0, 0], "x" * 5000, 10**400,
 ]  # fmt: skip
@@ -35,7 +36,7 @@ MANIFEST_FIELDS = [
 
 
 def forge(store: Path, rng: random.Random) -> str:
-    """Forge one file of a store; in words, what was done."""
+    """Forge one file of a store; returns a description of the change."""
     kind: Callable[[Path, random.Random], str] = rng.choices(
         [forge_manifest, forge_dataset, forge_attribute, forge_entry], [2, 5, 2, 1]
     )[0]
@@ -46,7 +47,7 @@ def forge(store: Path, rng: random.Random) -> str:
 
 
 def forge_manifest(store: Path, rng: random.Random) -> str:
-    """Another value, or none, for one of its fields, and the right SHA-256 for all of them."""
+    """Change or remove one field, and set the right SHA-256."""
     data = json.loads((store / "manifest.json").read_text())
     *parents, name = rng.choice(MANIFEST_FIELDS)
     place = data
@@ -86,7 +87,7 @@ def datasets(file: h5py.File) -> list[str]:
 
 
 def forge_dataset(store: Path, rng: random.Random) -> str:
-    """One dataset that is another thing than it should be."""
+    """Replace one dataset by something invalid."""
     path = rng.choice(files(store))
     with h5py.File(path, "r+", libver="latest") as file:
         name = rng.choice(datasets(file))
@@ -202,7 +203,7 @@ def plain(file: h5py.File, name: str, rng: random.Random) -> None:
 
 
 def huge(file: h5py.File, name: str, rng: random.Random) -> None:
-    """A shape that no memory holds, of which hardly anything was ever written."""
+    """A shape larger than any memory, of which almost nothing was written."""
     kind, dimensions = file[name].dtype, len(file[name].shape)
     del file[name]
     shape = (*(rng.choice([1, 2, 2**20]) for _ in range(dimensions - 1)), 2 ** rng.choice([31, 40, 60]))
@@ -228,7 +229,7 @@ def checksums(file: h5py.File, name: str, rng: random.Random) -> None:
 
 
 def out_of_range(file: h5py.File, name: str, rng: random.Random) -> None:
-    """Numbers that are none of ours, under the right checksums."""
+    """Values out of range, with the right checksums."""
     values = file[name][()]
     limits = np.iinfo(values.dtype)
     if values.size:
@@ -238,7 +239,7 @@ def out_of_range(file: h5py.File, name: str, rng: random.Random) -> None:
 
 
 def shuffled(file: h5py.File, name: str, rng: random.Random) -> None:
-    """Our numbers in another order, under the right checksums."""
+    """The right values in another order, with the right checksums."""
     values = file[name][()]
     order = list(range(values.size))
     rng.shuffle(order)
@@ -274,7 +275,7 @@ def forge_attribute(store: Path, rng: random.Random) -> str:
 
 
 def forge_entry(store: Path, rng: random.Random) -> str:
-    """Something else in the place of a file or of a folder, or bytes after the end of a file."""
+    """Replace a file or folder by something else, or append bytes to a file."""
     names = [
         "manifest.json",
         "lock",

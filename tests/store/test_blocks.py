@@ -1,4 +1,4 @@
-"""Arrays in deflated blocks: what any HDF5 reader reads, parts of them, and damage to any block."""
+"""Datasets in deflated blocks: other HDF5 readers can read them, parts are right, damage is detected."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def everything(path: Path) -> NDArray[Any]:
 
 
 def small_numbers(count: int) -> NDArray[np.int8]:
-    """As the steps of a boundary are: deflate stores them in bits of their own."""
+    """Values like the steps of a boundary, which deflate encodes in a few bits each."""
     return np.random.default_rng(0).integers(-3, 2, count, np.int8)
 
 
@@ -78,7 +78,7 @@ def in_deflated_memory(values: NDArray[Any], length: int) -> DeflatedArray:
 
 @given(shapes, dtypes, st.integers(1, 20), st.booleans(), st.sampled_from([0, 32]), st.data())
 def test_all_readers_and_every_part_give_what_was_written(folder, shape, dtype, length, deflated, few, data):
-    """Whether it was deflated on the way or before; whether threads read the part or not."""
+    """Whether the array was deflated before it was written or not; whether threads read the part or not."""
     limits = np.iinfo(dtype)
     values = np.random.default_rng(sum(shape)).integers(limits.min, limits.max, shape, dtype, endpoint=True)
     array = in_deflated_memory(values, min(length, shape[-1]))

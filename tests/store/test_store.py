@@ -1,4 +1,4 @@
-"""The store: what is put in comes back, from whole files, to one owner, and damage is noticed."""
+"""The store: results come back unchanged, files are complete, one process owns it, damage is detected."""
 
 from __future__ import annotations
 
@@ -379,7 +379,7 @@ def test_whoever_reads_a_file_that_is_replaced_reads_the_old_one_to_its_end(tmp_
 
 
 def test_a_file_system_that_turns_read_only_is_one_line(tmp_path, monkeypatch):
-    """Then what was begun cannot be removed either."""
+    """Then the temporary file cannot be removed either."""
 
     def refuse(*_, **__):
         raise OSError(errno.EROFS, os.strerror(errno.EROFS))
@@ -430,7 +430,7 @@ def test_a_store_that_was_killed_while_being_made_is_made_again(tmp_path):
 
 
 def test_a_store_without_its_empty_folders_is_gone_on_with(tmp_path):
-    """As a tool that copies files alone leaves it."""
+    """As after a copy by a tool that copies only files."""
     path = tmp_path / "s"
     new_store(path).close()
     for folder in ("tiles", "pieces"):
@@ -461,7 +461,7 @@ def test_a_file_cannot_be_a_store(tmp_path):
 
 @contextmanager
 def without_rights() -> Iterator[None]:
-    """As a user who owns nothing; root may write anywhere."""
+    """Run the block as an unprivileged user: root may write anywhere."""
     if os.geteuid() != 0:
         yield
         return
@@ -474,7 +474,7 @@ def without_rights() -> Iterator[None]:
 
 @pytest.fixture
 def read_only() -> Iterator[Path]:
-    """A directory that everybody may read; `tmp_path` hides from other users."""
+    """A directory that all users may read; `tmp_path` is readable for its owner only."""
     with tempfile.TemporaryDirectory() as name:
         yield Path(name)
         Path(name).chmod(0o700)
@@ -702,7 +702,7 @@ def test_what_is_no_manifest_is_refused(tmp_path, text):
 
 
 def test_a_manifest_with_relative_sources_is_that_of_the_same_run(tmp_path, monkeypatch):
-    """As it was before they were made absolute: files are looked for in the working directory."""
+    """Older programs stored relative paths, which are resolved in the working directory."""
     monkeypatch.chdir(tmp_path)
     for name, letters in (("query", PAIR.query), ("target", PAIR.target)):
         Path(f"{name}.fa").write_text(f">{name}\n{letters}\n")
@@ -761,7 +761,7 @@ FILES = ["tiles/r00001c00001.h5", "path.h5", "pieces/p000000.h5", "sequences.h5"
 
 
 def content(path: Path, name: str) -> object:
-    """What one file of a store says, as plain values. Raises what the store raises."""
+    """The content of one file of a store as plain values. Raises what the store raises."""
     store = DirectoryStore.attach(path)
     if name.startswith("tiles"):
         tile = store.manifest.grid.tile(1, 1)
@@ -843,7 +843,7 @@ def test_a_tile_in_the_place_of_another_is_noticed(copy, other):
 
 @pytest.mark.parametrize("name", ["query", "target"])
 def test_other_letters_in_the_place_of_a_sequence_are_noticed(copy, name):
-    """The file is whole, and its checksums are right."""
+    """The file is complete, and its checksums are right."""
     store = DirectoryStore.attach(copy)
     sequences = dict(zip(("query", "target"), store.sequences(), strict=True))
     letters = sequences[name].letters[::-1].copy()
@@ -960,7 +960,7 @@ def test_a_tile_of_another_run_is_damage(tmp_path, finished):
 
 
 def test_what_hdf5_still_writes_after_its_file_was_closed_is_dropped(tmp_path):
-    """As when an interrupt strikes within h5py: HDF5 lets go of the file only later."""
+    """After an interrupt within h5py, HDF5 closes its own handle only later."""
     with store_files._DeferredErrorFile(tmp_path / "f.h5", "x+") as content:
         file = h5py.File(content, "w", libver="latest")
         file["values"] = np.arange(1000)

@@ -1,4 +1,4 @@
-"""A tile's file that is begun while the tile is swept: as good as one written in one go, or nothing."""
+"""A tile's file is written during the sweep: it equals one written afterwards, or does not exist."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def test_a_piece_that_comes_twice_or_too_early_is_refused():
 
 @pytest.mark.parametrize("name", ["steps", "gaps", "anchors"])
 def test_a_buffer_that_is_changed_in_memory_is_noticed_on_reading(store, name):
-    """The checksum is that of the values as they came."""
+    """The checksum is computed from the values as they arrive."""
     values, other = line(0), line(1)
     rows = packer([values, other], deflates=True)
     with store.open_writer(TILE) as writer:
@@ -133,7 +133,7 @@ def test_nothing_is_left_of_the_file_of_a_sweep_that_fails(store, error):
         sweep()
     assert not unfinished(store)
     [write_late] = write
-    write_late((0, 0))  # by a thread that has not heard of it
+    write_late((0, 0))  # from a thread that still sweeps
     rows.put(1, 0, lines[1].h[1:], lines[1].gap[1:])
     assert not unfinished(store)
     assert not store.has_tile(TILE)
@@ -157,7 +157,7 @@ def test_a_disk_that_is_full_meanwhile_is_heard_of_at_the_end(store, monkeypatch
 
 
 def test_a_disk_that_refuses_room_alone_is_heard_of_at_the_end_too(tmp_path):
-    """HDF5 also asks for room that it has not written to."""
+    """HDF5 also extends a file without writing to it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     with store_files._DeferredErrorFile(tmp_path / "x", "w+") as file:
         resource.setrlimit(resource.RLIMIT_FSIZE, (100, hard))
@@ -194,7 +194,7 @@ def test_what_is_written_goes_to_the_disk_meanwhile(tmp_path, monkeypatch):
 
 
 def test_a_disk_that_fails_meanwhile_is_heard_of_at_the_end(tmp_path, monkeypatch):
-    """However late it is; and it is asked once at a time."""
+    """Even if the error comes late; and only one flush runs at a time."""
     at_work, most = [], []
 
     def fail(descriptor):

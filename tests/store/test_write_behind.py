@@ -1,4 +1,4 @@
-"""Tiles that are written while others are swept: read from memory meanwhile, and none is lost in silence."""
+"""Tiles are written while others are swept, and read from memory until then. A failed write is reported."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def record(tile):
 
 
 class Slow(MemoryStore):
-    """Begins no write before it is told to; fails where it is told to."""
+    """Waits with every write for `may_write`; fails at the tile rows `failing`."""
 
     def __init__(self, failing=()):
         super().__init__()
@@ -40,7 +40,7 @@ class Slow(MemoryStore):
 
 
 def willing(failing=()):
-    """One that has been told to write."""
+    """A store that writes at once."""
     store = Slow(failing)
     store.may_write.set()
     return store
