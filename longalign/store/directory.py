@@ -73,6 +73,7 @@ class DirectoryStore:
         self.path = path
         self.manifest = manifest
         self._lock = lock
+        self._closed = False
         # Of fixed length: HDF5 stores other strings without a checksum, and may hang on damage.
         self._run = np.bytes_(manifest.run)
         self._reader = FileReader(self._run)
@@ -159,11 +160,15 @@ class DirectoryStore:
         return self._lock is None or self._lock.refusal is None
 
     def _check_writing(self) -> None:
-        """Raise StoreError if the store cannot be written, or if this process no longer holds the lock."""
+        """Raise StoreError if the store is closed or cannot be written, or if the lock is no longer held."""
+        if self._closed:
+            raise StoreError(f"{self.path}: the store is closed")
         if self._lock is not None:
             self._lock.check()
 
     def close(self) -> None:
+        """Release the lock. A thread that still writes can no longer rename its file into the store."""
+        self._closed = True
         if self._lock is not None:
             self._lock.release()
             self._lock = None

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import signal
-import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 
 import h5py
 import pytest
-from distributed import Client
+from dask_cluster import Cluster, cluster_in, until
 from inputs import DATA
 from small_tile_runs import MITOCHONDRIA
 
@@ -30,90 +24,21 @@ from longalign.run.outcome import Outcome
 from longalign.run.spec import RunSpec
 from longalign.store import DirectoryStore
 
-HERE = Path(__file__).parents[1] / "helpers"
 PAIR = [DATA / name for name in MITOCHONDRIA]
 TILES = 4 * 4
 SCORE = 10637
 
 
-@dataclass
-class Processes:
-    """A scheduler and workers, each a process group of its own, that work in `folder`."""
-
-    folder: Path
-    started: list[subprocess.Popen[bytes]] = field(default_factory=list)
-
-    @property
-    def orders(self) -> Path:
-        return self.folder / "orders"
-
-    @property
-    def address(self) -> str:
-        return str(self.folder / "scheduler.json")
-
-    def start(self, *arguments: object) -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "dask", *map(str, arguments), "--no-dashboard"]
-        environment = {**os.environ, "LONGALIGN_TEST_ORDERS": str(self.orders), "PYTHONWARNINGS": "ignore"}
-        with (self.folder / "log.txt").open("ab") as log:
-            process = subprocess.Popen(
-                command, cwd=self.folder, env=environment, stdout=log, stderr=log, start_new_session=True
-            )
-        self.started.append(process)
-        return process
-
-    def start_scheduler(self) -> subprocess.Popen[bytes]:
-        # If the tests are killed, it ends by itself, and so do workers that have none.
-        place = ("--host", "127.0.0.1", "--port", 0, "--idle-timeout", "5 minutes")
-        process = self.start("scheduler", *place, "--scheduler-file", self.address)
-        until(lambda: Path(self.address).exists() and Path(self.address).read_text().endswith("}"))
-        return process
-
-    def start_workers(self, count: int) -> None:
-        preload = ("--preload", HERE / "small_tile_worker.py", "--local-directory", self.folder)
-        shape = ("--nworkers", count, "--nthreads", 1, "--death-timeout", 60)
-        self.start("worker", "--scheduler-file", self.address, *shape, *preload)
-        self.wait_for_workers(count)
-
-    def wait_for_workers(self, count: int) -> list[str]:
-        """The addresses of the workers, once there are so many."""
-        with Client(scheduler_file=self.address, set_as_default=False) as client:
-            client.wait_for_workers(count, timeout=60)
-            return list(client.nthreads())
-
-    def end(self) -> None:
-        for process in self.started:
-            with suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-
-
-def until(condition: Callable[[], bool], seconds: float = 60) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "waited in vain"
-        time.sleep(0.01)
-
-
-@contextmanager
-def processes(folder: Path) -> Iterator[Processes]:
-    started = Processes(folder)
-    started.orders.mkdir()
-    try:
-        yield started
-    finally:
-        started.end()
-
-
 @pytest.fixture(scope="module")
-def two_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Processes]:
-    with processes(tmp_path_factory.mktemp("cluster")) as cluster:
+def two_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    with cluster_in(tmp_path_factory.mktemp("cluster")) as cluster:
         cluster.start_scheduler()
         cluster.start_workers(2)
         yield cluster
 
 
 @pytest.fixture
-def cluster(two_workers: Processes) -> Processes:
+def cluster(two_workers: Cluster) -> Cluster:
     """Two workers, also after a test that killed some, and no orders."""
     shutil.rmtree(two_workers.orders)
     two_workers.orders.mkdir()
@@ -142,7 +67,7 @@ class Events(list[Event]):
         return sum(steps)
 
 
-def run(cluster: Processes, store: Path, emit: Callable[[Event], None]) -> Outcome:
+def run(cluster: Cluster, store: Path, emit: Callable[[Event], None]) -> Outcome:
     using = api.resources("cpu", 1, memory=8 << 30, cluster=cluster.address)
     query, target = map(read_sequence, map(str, PAIR))
     return pipeline.run(RunSpec(query, target, api.Scoring(), store=store), using, emit)
@@ -160,7 +85,7 @@ def finished_tiles(store: Path) -> dict[str, list[bytes]]:
 
 
 @pytest.fixture(scope="module")
-def local_store(two_workers: Processes, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def local_store(two_workers: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run in this process, cut as the workers cut theirs."""
     path = tmp_path_factory.mktemp("local") / "s"
     query, target = map(read_sequence, map(str, PAIR))
@@ -283,10 +208,10 @@ def told_of_cells(event: Event) -> bool:
 
 
 @pytest.fixture
-def alone(tmp_path: Path) -> Iterator[Processes]:
+def alone(tmp_path: Path) -> Iterator[Cluster]:
     """A scheduler of its own, without workers as yet."""
     (tmp_path / "cluster").mkdir()
-    with processes(tmp_path / "cluster") as started:
+    with cluster_in(tmp_path / "cluster") as started:
         started.start_scheduler()
         yield started
 

@@ -200,6 +200,30 @@ def test_a_lock_that_is_lost_while_a_file_is_written_keeps_it_from_its_name(stor
     assert not list(store.rglob(".tmp-*"))
 
 
+@pytest.mark.parametrize("write", WRITES)
+def test_nothing_is_written_to_a_store_that_is_closed(store, write):
+    """A second interrupt can close the store while another thread still writes a tile."""
+    with DirectoryStore.open(store) as opened:
+        pass
+    before = {path: path.read_bytes() for path in store.rglob("*") if path.is_file()}
+    with pytest.raises(StoreError, match="the store is closed"):
+        WRITES[write](opened)
+    assert {path: path.read_bytes() for path in store.rglob("*") if path.is_file()} == before
+
+
+def test_a_file_that_is_written_while_the_store_is_closed_does_not_get_its_name(store):
+    path = store / "path.h5"
+    before = path.read_bytes()
+    with (
+        DirectoryStore.open(store) as opened,
+        pytest.raises(StoreError, match="the store is closed"),
+        opened._new(path),
+    ):
+        opened.close()
+    assert path.read_bytes() == before
+    assert not list(store.rglob(".tmp-*"))
+
+
 def test_a_run_that_loses_its_lock_ends_and_loses_nothing(tmp_path):
     path, events = tmp_path / "s", list[Event]()
 

@@ -33,9 +33,9 @@ class ClusterLosses(Attack):
         return None if find_spec("distributed") else "Dask is not installed"
 
     def run(self, rng: random.Random) -> int:
+        from dask_cluster import cluster_in
         from inputs import DATA
         from small_tile_runs import MITOCHONDRIA
-        from test_cluster import processes
 
         folder = self.fresh()
         (folder / "cluster").mkdir()
@@ -45,7 +45,7 @@ class ClusterLosses(Attack):
         self.note(what)
         wanted = self._expected(files)
         try:
-            with processes(folder / "cluster") as started:
+            with cluster_in(folder / "cluster") as started:
                 scheduler = started.start_scheduler()
                 started.start_workers(2)
                 arguments = [
