@@ -1,12 +1,13 @@
-"""Row blocks in which more happens than that parts begin or end: step by step where that can be, row by row
-otherwise.
+"""Row blocks that store requested rows, belong to ragged strips, or are replayed.
 
-Step by step, two rows overlap as in other row blocks. A lane puts its second row aside if it is a requested
-one. Otherwise STORES_ROW blocks are like FAST ones. In MASKED_STORES_ROW blocks parts may have to be kept
-from what is outside, too, as in MASKED blocks, and strips may be ragged. Where a requested row is the first
-of a step, where several are near one another, and where something happens among ambiguous letters, there is
-the way row by row. It is also the one that looks at each cell, where a row block is swept again to find the
-best one (see `replay`).
+**Step by step** (STORES_ROW and MASKED_STORES_ROW). The two rows of a step overlap, as in FAST blocks. If the
+second row of a step is requested, the lane copies it to the row buffer (see `requested_rows`). Apart from
+that, STORES_ROW blocks equal FAST blocks. In MASKED_STORES_ROW blocks, parts may also be outside the
+rectangle, as in MASKED blocks, and the strip may be ragged.
+
+**Row by row** (ROW_BY_ROW). This slower way is needed where a requested row is the first row of a step, where
+a row block meets several requested rows, and where any block but a FAST one meets ambiguous letters. It also
+tests each cell in a replay (see `replay`).
 """
 
 # mypy: allow-untyped-defs
@@ -45,11 +46,11 @@ from longalign.backends.cuda.numba_api import cuda
 
 
 def make_sweep_storing_block(config: KernelConfig, kind: np.int32) -> Any:
-    """A device function that sweeps a row block, STORES_ROW or MASKED_STORES_ROW, step by step; see
-    `row_block.make_sweep_row_block`.
+    """A device function that sweeps a STORES_ROW or MASKED_STORES_ROW block step by step.
 
-    `requested` is the only requested row that a part may meet, after the second row of a step. In `memory`
-    each warp has its own.
+    It returns the same as that of `row_block.make_sweep_row_block`. `requested` is the only requested row
+    that parts may meet in this block, and it is the second row of a step. `memory` (int32) holds the row
+    buffers of all warps.
     """
     block_rows, maximum = config.block_rows, ARITHMETIC[config.numbers].maximum
     step, fetch_row, advance_cursor = (
@@ -96,10 +97,10 @@ def make_sweep_storing_block(config: KernelConfig, kind: np.int32) -> Any:
 
 
 def make_sweep_row_by_row(config: KernelConfig) -> Any:
-    """A device function that sweeps a row block row by row, whatever happens; requested rows from number
-    `requested` on may be met.
+    """A device function that sweeps a row block of any kind row by row.
 
-    If it is `replaying`, it notes the best cell, and else how high the row block has come, as the others do.
+    `requested` is the number of the first requested row that parts may meet. In a replay (`replaying`) it
+    finds the best cell. Otherwise it finds the highest opened value, as for the other kinds.
     """
     block_rows, columns, halves, track_best = (
         config.block_rows,
