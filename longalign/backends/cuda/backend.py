@@ -115,12 +115,12 @@ class CudaBackend:
     def most_compilers(self) -> int:
         """See `longalign.backends.base.Backend`. Each process has a CUDA context of its own."""
         with self._current():
-            return min(processors(), self._kept().free_bytes() // _CONTEXT_BYTES)
+            return min(processors(), self._get_workspace().free_bytes() // _CONTEXT_BYTES)
 
     def max_boundary_cells(self) -> int:
         """See `longalign.backends.base.Backend`."""
         with self._current():
-            return device_memory.max_boundary_cells(self._kept().free_bytes())
+            return device_memory.max_boundary_cells(self._get_workspace().free_bytes())
 
     def can_trace(self, rows: int, cols: int) -> bool:
         """See `longalign.backends.base.Backend`."""
@@ -130,7 +130,9 @@ class CudaBackend:
         """As few launches as memory allows; see `Backend.trace`."""
 
         def trace_kind(has_matrix: bool, jobs: list[TraceJob]) -> list[Runs]:
-            return traceback.trace(jobs, self._compiled(trace_spec(has_matrix)), self._kept(), progress)
+            return traceback.trace(
+                jobs, self._compiled(trace_spec(has_matrix)), self._get_workspace(), progress
+            )
 
         with self._current():
             return trace_table.trace_by_kind(jobs, trace_kind)
@@ -143,13 +145,15 @@ class CudaBackend:
 
         with self._current():
             return start_states.starts(
-                jobs, kernel_of, self._hardware().multiprocessors, self._kept(), progress
+                jobs, kernel_of, self._hardware().multiprocessors, self._get_workspace(), progress
             )
 
     def tile_shape(self, rows: int, cols: int, devices: int = 1) -> tuple[int, int]:
         """About half a minute of work within half of the device's free memory; see `kernel_shape`."""
         with self._current():
-            return kernel_shape.tile_shape(rows, cols, self._kept().free_bytes(), devices, self._hardware())
+            return kernel_shape.tile_shape(
+                rows, cols, self._get_workspace().free_bytes(), devices, self._hardware()
+            )
 
     def strip_width(self, rows: int, cols: int) -> int:
         """See `longalign.backends.base.Backend`. It is the width of the kernel for usual scorings."""
@@ -238,19 +242,19 @@ class CudaBackend:
     def _sweep_group(
         self, config: KernelConfig, jobs: list[SweepJob], progress: Progress
     ) -> list[SweepResult]:
-        workspace = self._kept()
+        workspace = self._get_workspace()
         shared_bytes = profile_bytes(config, max(job.scoring.letters for job in jobs))
         resident = self._resident_blocks(config, shared_bytes)
         band_rows = kernel_shape.band_rows(jobs, config, resident * config.warps, self._overrides)
         cells = sum(job.cells for job in jobs)
         what = f"sweeping {len(jobs)} rectangle(s) of {cells:.3g} cells with the requested boundaries"
         block = workspace.block(device_memory.bytes_needed(jobs, config, band_rows), what)
-        take = workspace.take_pinned(worklist.input_bytes(jobs))
-        work = worklist.build(jobs, config, band_rows, take)
+        allocate = workspace.pinned_allocator(worklist.input_bytes(jobs))
+        work = worklist.build(jobs, config, band_rows, allocate)
         kernel = self._compiled(sweep_spec(config))
         blocks = max(sweep_launch.LEAST_BLOCKS, min(resident, -(-len(work.strips) // config.warps)))
-        own = workspace.memory_of_warps(blocks * config.warps * config.warp_values)
-        buffers = device_memory.DeviceBuffers(work, block, own, workspace)
+        warp_memory = workspace.warp_memory(blocks * config.warps * config.warp_values)
+        buffers = device_memory.DeviceBuffers(work, block, warp_memory, workspace)
         if len(work.linear_edges):
             fill = self._compiled(edge_spec())
             threads = config.warps * LANES
@@ -267,7 +271,7 @@ class CudaBackend:
         progress(cells - reported)
         return swept
 
-    def _kept(self) -> device_memory.Workspace:
+    def _get_workspace(self) -> device_memory.Workspace:
         if self._workspace is None:
             self._workspace = device_memory.Workspace()
         return self._workspace

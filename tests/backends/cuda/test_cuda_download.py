@@ -57,7 +57,7 @@ class Space:
     """Of a workspace, what a download uses; `staged` values go at a time."""
 
     def __init__(self, staged=1 << 10):
-        self.talk = Stream()
+        self.side_stream = Stream()
         self._staged = np.empty((2, staged), np.int32)
 
     def staging(self, half):

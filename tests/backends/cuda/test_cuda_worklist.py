@@ -230,11 +230,11 @@ def test_memory_is_taken_for_given_edges_and_for_letters_of_several_rectangles(c
     jobs = [replace(two, top=swept(two.top)), replace(three, left=swept(three.left)), one][:count]
     taken = []
 
-    def take(shape, dtype):
+    def allocate(shape, dtype):
         taken.append(np.empty(shape, dtype))
         return taken[-1]
 
-    work = worklist.build(jobs, CONFIG, take=take)
+    work = worklist.build(jobs, CONFIG, allocate=allocate)
     assert sum(array.nbytes for array in taken) == worklist.input_bytes(jobs)
     for side in ("query", "target"):
         letters = getattr(work, side)

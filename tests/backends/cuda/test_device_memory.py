@@ -41,7 +41,7 @@ def part_of(block, start, shape, dtype):
 
 def test_inputs_and_uploads_lie_in_memory_of_their_own_that_grows(waits):
     workspace = device_memory.Workspace()
-    inputs = workspace.take_pinned(100)((100,), np.dtype(np.uint8))
+    inputs = workspace.pinned_allocator(100)((100,), np.dtype(np.uint8))
     uploads = workspace.uploads(100)
     assert not np.shares_memory(inputs, uploads)
     assert np.shares_memory(workspace.uploads(10), uploads)
@@ -53,7 +53,7 @@ def test_a_block_is_given_when_what_was_begun_with_it_is_over(waits):
     for _ in range(3):
         waits.clear()
         workspace.block(1000, "a launch")
-        assert waits == [workspace.stream, workspace.talk]
+        assert waits == [workspace.stream, workspace.side_stream]
 
 
 def test_arrays_arrive_in_the_block_whatever_is_in_the_memory_that_they_pass_through(waits):

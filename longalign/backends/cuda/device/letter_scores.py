@@ -222,12 +222,10 @@ def letter_scores(config: KernelConfig) -> LetterScores:
                 2 * columns, _selector, _add_selected, _column_bytes, add_any=_add_selected_any,
                 plain_row=_plain_selector, blank=_without,
             )  # fmt: skip
-    where, add = (
-        strip_profile.ProfileLayout.of(config),
-        _add_bytes if config.numbers == "packed" else _add_word,
-    )
+    layout = strip_profile.ProfileLayout.of(config)
+    add = _add_bytes if config.numbers == "packed" else _add_word
     return LetterScores(
-        where.words * where.halves, strip_profile.make_row_offset(config), add,
+        layout.words * layout.halves, strip_profile.make_row_offset(config), add,
         read=strip_profile.make_read(config), begin=strip_profile.make_spread(config),
         fill=strip_profile.make_fill(config),
     )  # fmt: skip

@@ -53,15 +53,12 @@ def make_sweep_storing_block(config: KernelConfig, kind: np.int32) -> Any:
     buffers of all warps.
     """
     block_rows, maximum = config.block_rows, ARITHMETIC[config.numbers].maximum
-    step, fetch_row, advance_cursor = (
-        make_step(config, kind),
-        make_fetch_row(config),
-        make_advance_cursor(config),
-    )
+    step, fetch_row = make_step(config, kind), make_fetch_row(config)
+    advance_cursor = make_advance_cursor(config)
     row_buffer_of, store_row_buffer = make_row_buffer(config), make_store_row_buffer(config)
 
     @cuda.jit(device=True)
-    def sweep_masked_store_row(
+    def sweep_storing_block(
         opened, e, letters, inbox, outbox, row_letters, cursor, first_row, rows, costs, base, position,
         carry, threshold, requested, jobs, lines, memory,
     ):  # fmt: skip
@@ -73,27 +70,16 @@ def make_sweep_storing_block(config: KernelConfig, kind: np.int32) -> Any:
             below = np.int32(row + STEP_ROWS)
             row_buffer = row_buffer_of(memory, position.lane, np.int32(below - requested.row))
             state = step(
-                opened,
-                e,
-                letters,
-                inbox,
-                outbox,
-                row_letters,
-                cursor,
-                row,
-                rows,
-                costs,
-                position,
-                state,
+                opened, e, letters, inbox, outbox, row_letters, cursor, row, rows, costs, position, state,
                 row_buffer,
-            )
+            )  # fmt: skip
             row, cursor = below, advance_cursor(cursor, np.int32(STEP_ROWS))
         if requested.row > 0:
             cuda.syncwarp()
             store_row_buffer(memory, lines, requested, row, jobs, position, costs, base)
         return state.carry, maximum(state.high, state.higher)
 
-    return sweep_masked_store_row
+    return sweep_storing_block
 
 
 def make_sweep_row_by_row(config: KernelConfig) -> Any:
@@ -102,22 +88,14 @@ def make_sweep_row_by_row(config: KernelConfig) -> Any:
     `requested` is the number of the first requested row that parts may meet. In a replay (`replaying`) it
     finds the best cell. Otherwise it finds the highest opened value, as for the other kinds.
     """
-    block_rows, columns, halves, track_best = (
-        config.block_rows,
-        config.columns,
-        config.halves,
-        config.track_best,
-    )
+    block_rows, columns, halves = config.block_rows, config.columns, config.halves
+    track_best = config.track_best
     halves_if, select = ARITHMETIC[config.numbers].halves, ARITHMETIC[config.numbers].select
     advance, inner_edge = make_row(config, True, True), make_inner_edge(config)
     note_best, threshold_of = make_note_best(config), make_threshold(config)
     started_at, inside = make_started(config), make_inside(config)
-    fetch_row, send_right, advance_cursor = (
-        make_fetch_row(config),
-        make_send_right(config),
-        make_advance_cursor(config),
-    )
-    store_requested = make_store_requested(config)
+    fetch_row, send_right = make_fetch_row(config), make_send_right(config)
+    advance_cursor, store_requested = make_advance_cursor(config), make_store_requested(config)
 
     @cuda.jit(device=True)
     def sweep_row_by_row(
@@ -136,19 +114,9 @@ def make_sweep_row_by_row(config: KernelConfig) -> Any:
         while row < first_row + block_rows:
             started, left = started_at(row), here.left
             right, high = advance(
-                opened,
-                opened,
-                e,
-                e,
-                letters,
-                here.letter,
-                carry.diagonal,
-                left,
-                highest,
-                costs,
-                started,
+                opened, opened, e, e, letters, here.letter, carry.diagonal, left, highest, costs, started,
                 None,
-            )
+            )  # fmt: skip
             if position.ragged:
                 right = inner_edge(
                     opened, left, right, costs.extend_cost, position.final, position.last_column

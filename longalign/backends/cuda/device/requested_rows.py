@@ -78,8 +78,8 @@ def requested_row(number, requested_rows, jobs, job):
 @cuda.jit(device=True)
 def first_requested_below(row, number, requested_rows, jobs, job):
     """The number of the first requested row below `row`. The search begins at `number`."""
-    wanted_at = jobs[job, work_tables.REQUESTED_AT]
-    while 0 < requested_rows[wanted_at + number] <= row:
+    requested_at = jobs[job, work_tables.REQUESTED_AT]
+    while 0 < requested_rows[requested_at + number] <= row:
         number = np.int32(number + 1)
     return number
 

@@ -224,12 +224,8 @@ def make_load_rows(config: KernelConfig) -> tuple[Any, Any]:
     """
     block_rows, ring_slots, loads = config.block_rows, config.ring_slots, -(-config.block_rows // LANES)
     arithmetic, scores, slot_bytes = ARITHMETIC[config.numbers], letter_scores(config), config.slot_bytes
-    number, raised, link_of, first_part = (
-        arithmetic.number,
-        arithmetic.raised,
-        arithmetic.link,
-        arithmetic.first_part,
-    )
+    number, raised = arithmetic.number, arithmetic.raised
+    link_of, first_part = arithmetic.link, arithmetic.first_part
     row_letter, plain_letter = scores.row, scores.plain_row or scores.row
     tracks_ambiguous, full = scores.add_any is not None, config.block_rows % LANES == 0
     read_letters = _make_read_letters(config)
@@ -271,19 +267,9 @@ def make_load_rows(config: KernelConfig) -> tuple[Any, Any]:
 
     @cuda.jit(device=True)
     def load_rows(
-        inbox,
-        inbox_at,
-        row_letters,
-        letter_ring_at,
-        first,
-        second,
-        parameters,
-        rows,
-        start,
-        lane,
-        outside,
+        inbox, inbox_at, row_letters, letter_ring_at, first, second, parameters, rows, start, lane, outside,
         base,
-    ):
+    ):  # fmt: skip
         """`first` and `second` are the rows that `receive` has returned.
 
         `outside`: some part is above the rectangle or below it. Returns H of the row block's last row on the
@@ -321,11 +307,8 @@ def make_store_edge(config: KernelConfig) -> Any:
 
     It passes the edge on to the strip to the right. If the edge is a requested column, it writes that, too.
     """
-    block_rows, loads, full = (
-        config.block_rows,
-        -(-config.block_rows // LANES),
-        config.block_rows % LANES == 0,
-    )
+    block_rows, loads = config.block_rows, -(-config.block_rows // LANES)
+    full = config.block_rows % LANES == 0
     unlink, slot_bytes = ARITHMETIC[config.numbers].unlink, config.slot_bytes
 
     @cuda.jit(device=True)
@@ -337,20 +320,9 @@ def make_store_edge(config: KernelConfig) -> Any:
 
     @cuda.jit(device=True)
     def store_edge(
-        outbox,
-        outbox_at,
-        column,
-        lines,
-        jobs,
-        job,
-        parameters,
-        rows,
-        tag,
-        requested_column,
-        first,
-        lane,
+        outbox, outbox_at, column, lines, jobs, job, parameters, rows, tag, requested_column, first, lane,
         base,
-    ):
+    ):  # fmt: skip
         """The slots hold rows from `first` on. Rows outside the rectangle are not stored; `first` may be < 0.
 
         `tag` is that of the values passed on. `requested_column` is the number of the requested column that

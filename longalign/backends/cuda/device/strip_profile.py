@@ -110,11 +110,11 @@ def most_warps(config: KernelConfig) -> int:
 
 def make_fill(config: KernelConfig) -> Any:
     """A device function that writes the part of a strip's profile that belongs to a lane."""
-    columns, at_most = config.columns, ProfileLayout.of(config)
+    columns, layout = config.columns, ProfileLayout.of(config)
     columns_a_word, words, piece, halves = (
-        at_most.columns_a_word, at_most.words, at_most.piece, at_most.halves,
+        layout.columns_a_word, layout.words, layout.piece, layout.halves,
     )  # fmt: skip
-    half_bytes, row_bytes = at_most.half_bytes, at_most.row_bytes
+    half_bytes, row_bytes = layout.half_bytes, layout.row_bytes
     width, mask = 32 // columns_a_word, (1 << 32 // columns_a_word) - 1
 
     @cuda.jit(device=True)
@@ -163,8 +163,8 @@ def make_read(config: KernelConfig) -> Any:
 
     Its second argument is the result of `make_row_offset` for the row.
     """
-    where = ProfileLayout.of(config)
-    load, half_bytes, halves = _make_load(where.words, where.piece), where.half_bytes, where.halves
+    layout = ProfileLayout.of(config)
+    load, half_bytes, halves = _make_load(layout.words, layout.piece), layout.half_bytes, layout.halves
 
     @cuda.jit(device=True)
     def read_packed(profile, offsets, lane_at):
@@ -199,8 +199,8 @@ def make_row_offset(config: KernelConfig) -> Any:
 
 def make_spread(config: KernelConfig) -> Any:
     """A device function that copies the words of a row, a tuple, to the array `letters`."""
-    where = ProfileLayout.of(config)
-    return _make_spread(where.words * where.halves - 1)
+    layout = ProfileLayout.of(config)
+    return _make_spread(layout.words * layout.halves - 1)
 
 
 def _make_spread(last: int) -> Any:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from longalign.backends.base import SweepJob
 from longalign.backends.cuda.config import LANES, KernelConfig
 from longalign.backends.cuda.device import work_tables
-from longalign.backends.cuda.launch.worklist import Take, WorkList
+from longalign.backends.cuda.launch.worklist import Allocate, WorkList
 from longalign.backends.cuda.numba_api import cuda, download, part_of, upload
 from longalign.backends.cuda.planning.strips import ALL_ROWS, count_bands
 from longalign.backends.substitution_tables import lay_out
@@ -88,24 +88,25 @@ class _PinnedBytes:
 class Workspace:
     """What is kept for a device from launch to launch, because it takes long to create: streams and memory.
 
-    `stream` runs the kernels. `talk` carries copies while a kernel runs. `started` and `finished` are events
-    around a kernel. `swept` and `yes` are single numbers in pinned memory: the cells swept so far, and a 1.
+    `stream` runs the kernels. `side_stream` carries copies while a kernel runs. `started` and `finished` are
+    events around a kernel. `pinned_cells` and `pinned_one` are single numbers in pinned memory: room for the
+    number of cells swept so far, and a 1.
 
     The block of device memory and the warps' own memory grow to the size that the largest launch needs.
     """
 
     def __init__(self) -> None:
         self.stream = cuda.stream()
-        self.talk = cuda.stream()
+        self.side_stream = cuda.stream()
         self.started, self.finished = cuda.event(), cuda.event()
-        self.swept = cuda.pinned_array(1, np.int64)
-        self.yes = cuda.pinned_array(1, np.int32)
-        self.yes[0] = 1
+        self.pinned_cells = cuda.pinned_array(1, np.int64)
+        self.pinned_one = cuda.pinned_array(1, np.int32)
+        self.pinned_one[0] = 1
         self._block: Block | None = None
         self._size = 0
         self._staging: Any = None
         self._inputs, self._uploads, self._downloads = _PinnedBytes(), _PinnedBytes(), _PinnedBytes()
-        self._own: Any = None
+        self._warp_memory: Any = None
 
     def staging(self, half: int) -> Any:
         """One of two arrays of `_STAGED` int32 in pinned memory, through which boundaries are downloaded."""
@@ -113,7 +114,7 @@ class Workspace:
             self._staging = cuda.pinned_array((2, _STAGED), np.int32)
         return self._staging[half]
 
-    def take_pinned(self, size: int) -> Take:
+    def pinned_allocator(self, size: int) -> Allocate:
         """A function that allocates arrays in pinned memory, at most `size` bytes in all.
 
         The arrays are valid until the next call of this method.
@@ -136,12 +137,12 @@ class Workspace:
         """`size` bytes of pinned memory for a download, valid until the next call."""
         return self._downloads.first(size)
 
-    def memory_of_warps(self, values: int) -> Any:
+    def warp_memory(self, values: int) -> Any:
         """The warps' own memory, at least `values` int32; see `replay` and `requested_rows`."""
-        if self._own is None or self._own.size < values:
-            self._own = None
-            self._own = cuda.device_array(max(1, values), np.int32)
-        return self._own
+        if self._warp_memory is None or self._warp_memory.size < values:
+            self._warp_memory = None
+            self._warp_memory = cuda.device_array(max(1, values), np.int32)
+        return self._warp_memory
 
     def free_bytes(self) -> int:
         """Device bytes that a launch may use in the current context, including those of the block."""
@@ -163,7 +164,7 @@ class Workspace:
         It waits until all earlier work on the block has ended, even after an error. Raises BackendError, with
         figures, if the device has too little memory.
         """
-        for stream in (self.stream, self.talk):
+        for stream in (self.stream, self.side_stream):
             stream.synchronize()
         if self._block is None or needed > self._size:
             free = self.free_bytes()
@@ -238,22 +239,23 @@ class Arena:
 class DeviceBuffers(Arena):
     """The arrays of one sweep launch in a workspace's block. `arguments` has the kernel's order."""
 
-    def __init__(self, work: WorkList, block: Block, own: Any, workspace: Workspace) -> None:
+    def __init__(self, work: WorkList, block: Block, warp_memory: Any, workspace: Workspace) -> None:
         super().__init__(block, workspace)
         linear_edges = (
             work.linear_edges if len(work.linear_edges) else np.zeros((1, work_tables.EDGE_FIELDS), np.int64)
         )
         (
-            jobs, strips, query, target, matrices, linear_edges, wanted_rows, self.flags, best_scores,
+            jobs, strips, query, target, matrices, linear_edges, requested_rows, self.flags, best_scores,
             tickets, self.stop, self.progress,
         ) = self._upload(
             [
                 work.jobs, work.strips, work.query, work.target, work.matrices, linear_edges,
-                work.wanted_rows, work.flags, np.zeros(len(work.jobs), np.int32),
+                work.requested_rows, work.flags, np.zeros(len(work.jobs), np.int32),
                 np.zeros(1, np.int32), np.zeros(1, np.int32), np.zeros(1, np.int64),
             ]
         )  # fmt: skip
-        top, column = self._begun(work.top, work.top_values), self._begun(work.column, work.column_values)
+        top = self._place_edges(work.top, work.top_values)
+        column = self._place_edges(work.column, work.column_values)
         #: The arguments of the kernel `fill_edges`.
         self.edges = linear_edges, top, column
         self.lines = self._place((max(1, work.line_values),), np.dtype(np.int32))
@@ -264,11 +266,11 @@ class DeviceBuffers(Arena):
         self.best: IntArray = best.reshape(self._best.shape)
         state = self._place((max(1, work.state_values),), np.dtype(np.int32))
         self.arguments = (
-            jobs, strips, query, target, matrices, top, column, wanted_rows, self.flags, tickets, self.stop,
-            self.progress, best_scores, self.lines, self._best, state, own,
+            jobs, strips, query, target, matrices, top, column, requested_rows, self.flags, tickets,
+            self.stop, self.progress, best_scores, self.lines, self._best, state, warp_memory,
         )  # fmt: skip
 
-    def _begun(self, beginning: NDArray[np.int64], size: int) -> Any:
+    def _place_edges(self, beginning: NDArray[np.int64], size: int) -> Any:
         """An array of `size` int64 that begins with `beginning`. The kernel `fill_edges` fills the rest."""
         start, whole = self._used, self._place((size,), beginning.dtype)
         if len(beginning):

@@ -143,8 +143,8 @@ class Download:
 
         A line is fetched if at least `least` more of its cells are final, or its last ones.
         """
-        flags = self._flags.copy_to_host(stream=self._space.talk)
-        self._space.talk.synchronize()
+        flags = self._flags.copy_to_host(stream=self._space.side_stream)
+        self._space.side_stream.synchronize()
         for rectangle in self._rectangles:
             self._fetch(
                 (line, end)
@@ -166,8 +166,8 @@ class Download:
         if self._values >= _WORTH_STAGING:
             self._fill(host)
         elif self._values:
-            numba_api.download(host, self._out, 0, self._space.talk)
-            self._space.talk.synchronize()
+            numba_api.download(host, self._out, 0, self._space.side_stream)
+            self._space.side_stream.synchronize()
         return host
 
     def _fill(self, host: IntArray) -> None:
@@ -181,8 +181,8 @@ class Download:
             room = self._space.staging(self._half)
             part = host[start : start + len(room)]
             staged = room[: len(part)]
-            numba_api.download(staged, self._out, start, self._space.talk)
-            self._space.talk.synchronize()
+            numba_api.download(staged, self._out, start, self._space.side_stream)
+            self._space.side_stream.synchronize()
             self._wait()
             share = -(-len(part) // MOST_THREADS)
             self._feeding = [
@@ -205,7 +205,7 @@ class Download:
                     batch, room, used = {}, self._space.staging(self._half), 0
                 parts = room[used : used + count], room[used + count : used + 2 * count]
                 for source, part in zip(sources, parts, strict=True):
-                    numba_api.download(part, self._out, source, self._space.talk)
+                    numba_api.download(part, self._out, source, self._space.side_stream)
                 batch.setdefault(id(line), (line, []))[1].append((first, *parts))
                 used += 2 * count
         self._feed(batch)
@@ -213,7 +213,7 @@ class Download:
     def _feed(self, batch: dict[int, tuple[_Line, list[_Fetched]]]) -> None:
         """Pass a batch to its sinks, after these have taken the batch before."""
         if batch:
-            self._space.talk.synchronize()
+            self._space.side_stream.synchronize()
             self._wait()
             self._feeding = [self._threads.submit(_put, *item) for item in batch.values()]
             self._half = 1 - self._half

@@ -19,16 +19,16 @@ from longalign.backends.cuda.numba_api import cuda
 #: Numba warns about launches of fewer thread blocks. Blocks that get no strip end at once.
 LEAST_BLOCKS = 128
 
-#: In its first `_ATTENTION` seconds a kernel is polled without pause. Then the pause between two polls is the
-#: time so far divided by `_PAUSES`, but at most `_LONGEST_WAIT` seconds.
-_ATTENTION = 2e-2
-_PAUSES = 200
-_LONGEST_WAIT = 5e-4
+#: In its first `_EAGER_SECONDS` seconds a kernel is polled without pause. Then the pause between two polls is
+#: the time so far divided by `_POLL_FRACTION`, but at most `_LONGEST_POLL_PAUSE` seconds.
+_EAGER_SECONDS = 2e-2
+_POLL_FRACTION = 200
+_LONGEST_POLL_PAUSE = 5e-4
 
-#: The pause between two fetches of boundaries is the time so far divided by `_FETCHES`, within these bounds
-#: in seconds. A line is fetched if at least the pause times `_VALUES_A_SECOND` new values of it are final. In
-#: a short sweep, little then remains to be fetched at the end.
-_FETCHES, _SHORTEST_PAUSE, _LONGEST_PAUSE = 50, 5e-3, 2e-2
+#: The pause between two fetches of boundaries is the time so far divided by `_FETCH_FRACTION`, within these
+#: bounds in seconds. A line is fetched if at least the pause times `_VALUES_A_SECOND` new values of it are
+#: final. In a short sweep, little then remains to be fetched at the end.
+_FETCH_FRACTION, _SHORTEST_FETCH_PAUSE, _LONGEST_FETCH_PAUSE = 50, 5e-3, 2e-2
 _VALUES_A_SECOND = 4_500_000
 
 
@@ -58,8 +58,8 @@ def run(
             return _watch(buffers, workspace, download, progress)
     except BaseException:
         # Without this wait, the upload that clears `stop` could overwrite the 1.
-        workspace.started.wait(workspace.talk)
-        buffers.stop.copy_to_device(workspace.yes, stream=workspace.talk)
+        workspace.started.wait(workspace.side_stream)
+        buffers.stop.copy_to_device(workspace.pinned_one, stream=workspace.side_stream)
         stream.synchronize()
         raise
 
@@ -68,19 +68,19 @@ def _watch(buffers: DeviceBuffers, workspace: Workspace, download: Download, pro
     """Report progress and fetch boundaries until the kernel has finished. Returns the cells reported."""
     reported = 0
     started = time.monotonic()
-    next_report, next_fetch = started + PROGRESS_SECONDS, started + _SHORTEST_PAUSE
+    next_report, next_fetch = started + PROGRESS_SECONDS, started + _SHORTEST_FETCH_PAUSE
     while not workspace.finished.query():
         so_far = time.monotonic() - started
-        if so_far > _ATTENTION:
-            time.sleep(min(so_far / _PAUSES, _LONGEST_WAIT))
+        if so_far > _EAGER_SECONDS:
+            time.sleep(min(so_far / _POLL_FRACTION, _LONGEST_POLL_PAUSE))
         if download.streams and time.monotonic() >= next_fetch:
-            pause = min(max(so_far / _FETCHES, _SHORTEST_PAUSE), _LONGEST_PAUSE)
+            pause = min(max(so_far / _FETCH_FRACTION, _SHORTEST_FETCH_PAUSE), _LONGEST_FETCH_PAUSE)
             download.advance(int(pause * _VALUES_A_SECOND))
             next_fetch = time.monotonic() + pause
         if time.monotonic() >= next_report:
-            buffers.progress.copy_to_host(workspace.swept, stream=workspace.talk)
-            workspace.talk.synchronize()
-            swept = int(workspace.swept[0])
+            buffers.progress.copy_to_host(workspace.pinned_cells, stream=workspace.side_stream)
+            workspace.side_stream.synchronize()
+            swept = int(workspace.pinned_cells[0])
             progress(swept - reported)
             reported = swept
             next_report = time.monotonic() + PROGRESS_SECONDS

@@ -23,11 +23,11 @@ from longalign.model.scoring import NEG_INF, Scoring
 
 Packed = NDArray[np.int64]
 #: Allocates an array of a shape and type, as `np.empty` does.
-Take = Callable[[tuple[int, ...], np.dtype[Any]], NDArray[Any]]
+Allocate = Callable[[tuple[int, ...], np.dtype[Any]], NDArray[Any]]
 
 _HALF, _WORD = np.dtype("<i4"), np.dtype("<i8")
 
-_END_OF_WANTED_ROWS = -1
+_END_OF_REQUESTED_ROWS = -1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,7 +40,7 @@ class WorkList:
     - `query` and `target`, uint8: letters, end to end.
     - `matrices`, int32: substitution matrices as in `backends.substitution_tables`, of at most `letters`
       letters.
-    - `wanted_rows`, int32: the requested rows of each rectangle, each list terminated by -1.
+    - `requested_rows`, int32: the requested rows of each rectangle, each list terminated by -1.
     - `flags`, (strips,) int32, all 0: the progress of each strip.
     - `top`, int64: H and E of top edges as pairs. On the device this array has `top_values` elements.
     - `column`, int64: H and F of each row of left edges, each with its tag. Each strip in turn overwrites
@@ -59,7 +59,7 @@ class WorkList:
     top: Packed
     column: Packed
     linear_edges: NDArray[np.int64]
-    wanted_rows: IntArray
+    requested_rows: IntArray
     flags: IntArray
     top_values: int
     column_values: int
@@ -69,12 +69,12 @@ class WorkList:
 
 
 def build(
-    jobs: Sequence[SweepJob], config: KernelConfig, band_rows: int = ALL_ROWS, take: Take = np.empty
+    jobs: Sequence[SweepJob], config: KernelConfig, band_rows: int = ALL_ROWS, allocate: Allocate = np.empty
 ) -> WorkList:
     """The work list of one launch; `jobs` is not empty.
 
-    Bands have `band_rows` rows, rounded down to whole row blocks. `take` allocates memory for edges and for
-    the letters of several rectangles, `input_bytes` in all.
+    Bands have `band_rows` rows, rounded down to whole row blocks. `allocate` provides the memory for edges
+    and for the letters of several rectangles, `input_bytes` in all.
 
     Warps take the strips of a band from left to right, and bands as `planning.strips` says. If there are more
     strips than resident warps, bands keep the device busy while the last few strips are swept. Bands slope:
@@ -101,7 +101,7 @@ def build(
         work_tables.ROW_OUT_AT: lines_at[::2], work_tables.COL_OUT_AT: lines_at[1::2],
         **dict(enumerate(zip(*(costs[job.scoring] for job in jobs), strict=True), work_tables.MATCH)),
         work_tables.MATRIX_AT: matrices_at, work_tables.LETTERS: [letters] * len(jobs),
-        work_tables.STATE_AT: [0] * len(jobs), work_tables.FREE_TOP: [_is_fresh(job.top) for job in jobs],
+        work_tables.STATE_AT: [0] * len(jobs), work_tables.FREE_TOP: [_is_free(job.top) for job in jobs],
     }  # fmt: skip
     table = np.array([fields[field] for field in range(work_tables.JOB_FIELDS)], np.int64).T.copy()
 
@@ -110,8 +110,8 @@ def build(
     states = _state_values(len(jobs), strips, entries, config)
     table[:, work_tables.STATE_AT] = _starts(states)
 
-    top, column = _tops(_given(tops), take), _columns(_given(lefts), take)
-    query, target = (_joined(letters, take) for letters in _letters(jobs))
+    top, column = _tops(_uploaded(tops), allocate), _columns(_uploaded(lefts), allocate)
+    query, target = (_joined(letters, allocate) for letters in _letters(jobs))
     return WorkList(
         table,
         in_ticket_order(entries, config, band_rows),
@@ -121,7 +121,7 @@ def build(
         top,
         column,
         _linear_edges(tops, fields[work_tables.TOP_AT], lefts, fields[work_tables.COLUMN_AT]),
-        np.array([*chain.from_iterable((*job.rows, _END_OF_WANTED_ROWS) for job in jobs)], np.int32),
+        np.array([*chain.from_iterable((*job.rows, _END_OF_REQUESTED_ROWS) for job in jobs)], np.int32),
         np.zeros(len(entries), np.int32),
         sum(cols) + len(jobs),
         2 * sum(rows),
@@ -138,7 +138,7 @@ def _costs(scoring: Scoring, config: KernelConfig) -> tuple[int, ...]:
     return scoring.match, scoring.mismatch, opening, extend, below
 
 
-def _is_fresh(top: Edge) -> bool:
+def _is_free(top: Edge) -> bool:
     """Whether a top edge is known to have H = 0 everywhere and no open gap (FREE_TOP)."""
     return isinstance(top, LinearEdge) and top.corner == top.first == top.step == 0
 
@@ -151,10 +151,10 @@ def _letters(jobs: Sequence[SweepJob]) -> tuple[list[Codes], list[Codes]]:
     return [job.query for job in jobs], [job.target for job in jobs]
 
 
-def _joined(letters: list[Codes], take: Take) -> Codes:
+def _joined(letters: list[Codes], allocate: Allocate) -> Codes:
     if not _must_be_joined(letters):
         return letters[0]
-    return np.concatenate(letters, out=take((sum(map(len, letters)),), np.dtype(np.uint8)))
+    return np.concatenate(letters, out=allocate((sum(map(len, letters)),), np.dtype(np.uint8)))
 
 
 def _must_be_joined(letters: list[Codes]) -> bool:
@@ -163,7 +163,7 @@ def _must_be_joined(letters: list[Codes]) -> bool:
     return len(letters) > 1 or letters[0].strides != (1,)
 
 
-def _given(edges: Sequence[Edge]) -> list[Edge]:
+def _uploaded(edges: Sequence[Edge]) -> list[Edge]:
     """The edges that are uploaded."""
     return [edge for edge in edges if not isinstance(edge, LinearEdge)]
 
@@ -195,9 +195,9 @@ def _linear_edges(
     return np.array(rows, np.int64).reshape(-1, work_tables.EDGE_FIELDS)
 
 
-def _tops(edges: Sequence[Edge], take: Take) -> Packed:
+def _tops(edges: Sequence[Edge], allocate: Allocate) -> Packed:
     """Top edges end to end as int64: H in the low half, E in the high half, as `work_tables.pack` does."""
-    halves = take((sum(len(edge) + 1 for edge in edges), 2), _HALF)
+    halves = allocate((sum(len(edge) + 1 for edge in edges), 2), _HALF)
     start = 0
     for edge in edges:
         _copy(edge, 0, halves[start : start + len(edge) + 1])
@@ -205,9 +205,9 @@ def _tops(edges: Sequence[Edge], take: Take) -> Packed:
     return halves.view(_WORD)[:, 0]
 
 
-def _columns(edges: Sequence[Edge], take: Take) -> Packed:
+def _columns(edges: Sequence[Edge], allocate: Allocate) -> Packed:
     """H and F of each row of left edges, with tag 0, in the form in which strips pass them on."""
-    words = take((sum(map(len, edges)), 4), _HALF)
+    words = allocate((sum(map(len, edges)), 4), _HALF)
     start = 0
     for edge in edges:
         part = words[start : start + len(edge)]
@@ -231,9 +231,9 @@ def _copy(edge: Edge, start: int, to: IntArray) -> None:
 
 
 def input_bytes(jobs: Sequence[SweepJob]) -> int:
-    """Bytes that `build` allocates with `take`."""
-    values = sum(len(edge) + 1 for edge in _given([job.top for job in jobs]))
-    values += sum(2 * len(edge) for edge in _given([job.left for job in jobs]))
+    """Bytes that `build` allocates with `allocate`."""
+    values = sum(len(edge) + 1 for edge in _uploaded([job.top for job in jobs]))
+    values += sum(2 * len(edge) for edge in _uploaded([job.left for job in jobs]))
     joined = sum(sum(map(len, letters)) for letters in _letters(jobs) if _must_be_joined(letters))
     return _WORD.itemsize * values + joined
 

@@ -17,14 +17,14 @@ _PIECE = 1 << 18
 LONG = 4 * _PIECE
 
 
-def in_pieces(edge: Edge, start: int, look_at: Callable[[int, IntArray, IntArray], T]) -> list[T]:
-    """The results of `look_at` for each piece of an edge, from index `start` on, in order.
+def in_pieces(edge: Edge, start: int, examine: Callable[[int, IntArray, IntArray], T]) -> list[T]:
+    """The results of `examine` for each piece of an edge, from index `start` on, in order.
 
-    The arguments of `look_at` are the index of the piece's first value, its values of H, and its gap states.
+    The arguments of `examine` are the index of the piece's first value, its values of H, and its gap states.
     """
 
     def look(first: int) -> T:
-        return look_at(first, *edge.cells(first, min(first + _PIECE, len(edge) + 1)))
+        return examine(first, *edge.cells(first, min(first + _PIECE, len(edge) + 1)))
 
     firsts = range(start, len(edge) + 1, _PIECE)
     return in_threads(look, firsts) if len(edge) > LONG else [look(first) for first in firsts]

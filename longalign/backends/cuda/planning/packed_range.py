@@ -102,11 +102,11 @@ def is_smooth(edge: Edge, scoring: Scoring) -> bool:
     falls, rises, room = scoring.gap_extend, scoring.gap_extend + scoring.highest, 2 * scoring.gap_open
     if len(edge) <= LONG and _is_gentle(edge.h, falls, rises, room):
         return not (edge.gap > edge.h).any()
-    looked_at = in_pieces(edge, 0, partial(_look_at, falls=falls, rises=rises))
+    examined = in_pieces(edge, 0, partial(_examine, falls=falls, rises=rises))
     return (
-        not any(above for above, _, _ in looked_at)
-        and _deepest_fall(fall for _, fall, _ in looked_at) <= room
-        and _deepest_fall(rise for _, _, rise in looked_at) <= room
+        not any(above for above, _, _ in examined)
+        and _deepest_fall(fall for _, fall, _ in examined) <= room
+        and _deepest_fall(rise for _, _, rise in examined) <= room
     )
 
 
@@ -139,7 +139,7 @@ class _Fall:
     lowest: int
 
 
-def _look_at(start: int, h: IntArray, gap: IntArray, *, falls: int, rises: int) -> tuple[bool, _Fall, _Fall]:
+def _examine(start: int, h: IntArray, gap: IntArray, *, falls: int, rises: int) -> tuple[bool, _Fall, _Fall]:
     """Whether a gap state of a piece of an edge exceeds H, and the deepest fall and the highest rise of H.
 
     The piece begins at index `start`. A fall of `falls` and a rise of `rises` at each letter do not count.
