@@ -1,4 +1,4 @@
-"""How rectangles share launches, and where the parts of each lie on the device: no GPU needed."""
+"""How rectangles share launches, and where their parts of arrays lie on the device. No GPU is needed."""
 
 from __future__ import annotations
 

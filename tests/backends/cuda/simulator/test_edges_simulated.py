@@ -1,4 +1,4 @@
-"""The kernel that fills in linear edges, in numba's simulator."""
+"""The kernel that fills in linear edges, in Numba's simulator."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def entered(rows, cols, state, value=0):
 
 
 def device_edges(work, grid, threads):
-    """The edges of a work list as the kernel finds them."""
+    """The top and left edges of each rectangle of a work list, as the sweep kernel reads them."""
     top, column = np.full(work.top_values, 99, np.int64), np.full(work.column_values, 99, np.int64)
     top[: len(work.top)], column[: len(work.column)] = work.top, work.column
     if len(work.linear_edges):

@@ -1,4 +1,4 @@
-"""Phases 2 and 3 on the CUDA back end, in numba's simulator: all kinds of entries, ties, next to nothing."""
+"""Phases 2 and 3 on the CUDA back end, in Numba's simulator: all kinds of entries, ties, tiny inputs."""
 
 from __future__ import annotations
 
@@ -45,5 +45,5 @@ MATRIX = Scoring(gap_open=0, gap_extend=1, matrix=matrix_of([[2, -2, 1], [-1, 2,
     ],
     ids=str,
 )
-def test_ties_and_next_to_nothing(pair, backend):
+def test_ties_and_tiny_inputs(pair, backend):
     pair.check(Geometry((9, 9), chunk=5, leaf=6).run(pair, backend))
