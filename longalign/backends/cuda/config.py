@@ -74,7 +74,7 @@ class KernelConfig:
     def narrow(self) -> bool:
         """Whether the latency of a row's dependent instructions, rather than their number, decides its time.
 
-        Parts then have few columns and leave registers free for loads that are begun early.
+        Parts then have few columns and leave registers free for loads that are issued early.
         """
         return not self.reload_parameters and self.numbers == "packed"
 

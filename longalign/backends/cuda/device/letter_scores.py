@@ -13,7 +13,7 @@ A strategy (`LetterScores`) consists of these device functions:
 - `begin(letters, row)` prepares the lane for a row, before its first column.
 - `add(total, letters, k, columns, row, match, mismatch)` returns `total` plus the score in column k.
   `letters` holds the words of the lane: `columns` of them for the low half or for `column`, then those of the
-  high half or of `background`.
+  high half or of `background`. With a profile they are the words that `read` has loaded.
 - `add_any` is `add` for all query letters, if `add` is exact for A, C, G and T only.
 
 **Bytes.** A target letter has four scores, against A, C, G and T, and none against an ambiguous query letter.

@@ -84,15 +84,15 @@ class _Rectangle:
             for k, strip in enumerate(wanted)
         ]
         self._numbers, self._flags = strips[:, work_tables.NUMBER], strips[:, work_tables.FLAG]
-        self._behind, self._length = each[:, work_tables.LAST_PART_LAG], rows
+        self._last_part_lags, self._length = each[:, work_tables.LAST_PART_LAG], rows
         self._ends = np.concatenate([[0], each[:, work_tables.FIRST_COLUMN] + each[:, work_tables.WIDTH]])
 
     def final(self, flags: IntArray) -> Iterator[tuple[_Line, int]]:
         """Every line, and the number of its cells that are final."""
         # The rows of its right edge that each strip has finished, over all bands: at most as many as its left
         # neighbour.
-        begun = np.bincount(self._numbers, weights=flags[self._flags]).astype(np.int64)
-        done = np.minimum.accumulate(np.clip(begun - self._behind, 0, self._length))
+        swept_rows = np.bincount(self._numbers, weights=flags[self._flags]).astype(np.int64)
+        done = np.minimum.accumulate(np.clip(swept_rows - self._last_part_lags, 0, self._length))
         for row, line in self.rows:
             yield line, int(self._ends[np.count_nonzero(done >= row)])
         for strip, line in self.cols:
