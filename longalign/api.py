@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from collections.abc import Sequence as Items
 from contextlib import AbstractContextManager
 from functools import partial
@@ -18,7 +18,7 @@ from longalign.events import Emit, ignore
 from longalign.model.alignment import Alignment
 from longalign.model.alphabet import Alphabet
 from longalign.model.boundary import BestCell
-from longalign.model.mode import MODES, Mode, ModeName
+from longalign.model.mode import EndName, Mode, ModeName, choose_mode
 from longalign.model.scoring import Scoring
 from longalign.model.sequence import Letters, Sequence
 from longalign.run import pipeline
@@ -98,6 +98,7 @@ def align(
     *,
     scoring: Scoring | None = None,
     mode: Mode | ModeName = "local",
+    free: Collection[EndName] | None = None,
     backend: str = "auto",
     threads: int | None = None,
     devices: Items[int] = (),
@@ -108,7 +109,19 @@ def align(
     cluster: str | PathLike[str] | None = None,
     emit: Emit = ignore,
 ) -> Alignment:
-    """The optimal alignment of two sequences, local (Smith-Waterman) or global (Gotoh).
+    """The optimal alignment of two sequences.
+
+    `mode` says which of their ends may stay unaligned at no cost:
+
+    - "local" (Smith-Waterman): all, so any part of the query is aligned with any part of the target;
+    - "global" (Gotoh): none;
+    - "semiglobal": those in `free`, by default all of "query-start", "query-end", "target-start" and
+      "target-end"; the alignment starts with the first letter of one sequence or the other, and ends with
+      the last letter of one or the other;
+    - "overlap": "query-start" and "target-end", so a suffix of the query is aligned with a prefix of the
+      target;
+    - "fit": "target-start" and "target-end", so the whole query is aligned with any part of the target;
+    - "extend": the ends of both, so any prefix of the query is aligned with any prefix of the target.
 
     Sequences are text, bytes, uint8 arrays of ASCII letters, or `read_sequence("file.fa")`. They are DNA, or,
     with a substitution matrix in `scoring`, in the letters of that matrix, which
@@ -118,12 +131,13 @@ def align(
     `store` is a directory: a run whose store holds unfinished work continues from there. With `start_states`
     "eager", the store also holds what `trace` needs. `cluster` is a Dask scheduler's address or file; its
     workers, which must see `store`, then perform phase 1. `emit` is called with each of `longalign.events`.
-    If nothing aligns, which occurs in local mode only, the alignment has score 0 and no operations.
+    If nothing aligns better than no letters at all, in a mode that permits this, the alignment has score 0
+    and no operations.
 
     Raises InputError, UsageError, StoreError or BackendError.
     """
     using = resources(backend, threads, devices, memory, store_budget, cluster)
-    outcome = _run("align", query, target, scoring, mode, using, start_states, store, emit)
+    outcome = _run("align", query, target, scoring, choose_mode(mode, free), using, start_states, store, emit)
     assert outcome.alignment is not None
     return outcome.alignment
 
@@ -134,6 +148,7 @@ def score(
     *,
     scoring: Scoring | None = None,
     mode: Mode | ModeName = "local",
+    free: Collection[EndName] | None = None,
     backend: str = "auto",
     threads: int | None = None,
     devices: Items[int] = (),
@@ -147,11 +162,13 @@ def score(
     """The optimal score and the cell where an alignment with that score ends, in O(m + n) memory.
 
     Parameters are those of `align`; `store_budget` only matters with "eager" start states. The end cell is
-    given as the numbers of letters before it in `query` and `target`. If nothing aligns in local mode, the
-    result is `BestCell()`, with score 0.
+    given as the numbers of letters before it in `query` and `target`. If nothing aligns in local mode or in
+    "extend", the result is `BestCell()`, with score 0.
     """
     using = resources(backend, threads, devices, memory, store_budget, cluster)
-    return _run("score", query, target, scoring, mode, using, start_states, store, emit).best
+    return _run(
+        "score", query, target, scoring, choose_mode(mode, free), using, start_states, store, emit
+    ).best
 
 
 def resume(
@@ -188,10 +205,11 @@ def trace(
 ) -> Alignment:
     """The best alignment that ends after `i` query and `j` target letters, from a store with start states.
 
-    Phase 1 is not repeated, and the tile of that cell must be finished. In global mode, the first `i` query
-    letters are aligned with the first `j` target letters. Raises UsageError for a cell outside the matrix;
-    StoreError if the store was made without `start_states="eager"` or lacks the tile; InputError if no local
-    alignment ends there; BackendError if a device fails.
+    Phase 1 is not repeated, and the tile of that cell must be finished. The alignment starts where the mode
+    lets it start. A sequence that the mode aligns to its end is cut at the cell: in global mode, the first
+    `i` query letters are aligned with the first `j` target letters. Raises UsageError for a cell outside the
+    matrix; StoreError if the store was made without `start_states="eager"` or lacks the tile; InputError if
+    no local alignment ends there; BackendError if a device fails.
     """
     using = resources(backend, threads, devices, memory)
     cell = _whole_number("i", i), _whole_number("j", j)
@@ -205,20 +223,19 @@ def _run(
     query: Text,
     target: Text,
     scoring: Scoring | None,
-    mode: Mode | ModeName,
+    mode: Mode,
     using: Resources,
     start_states: StartStates,
     store: str | PathLike[str] | None,
     emit: Emit,
 ) -> Outcome:
-    _check_choice("mode", mode, tuple(MODES))
     _check_choice("start_states", start_states, get_args(StartStates))
     scoring = _as_scoring(scoring)
     spec = RunSpec(
         _as_sequence(query, "query", scoring.alphabet),
         _as_sequence(target, "target", scoring.alphabet),
         scoring,
-        MODES[mode],
+        mode,
         command,
         start_states,
         None if store is None else Path(store),

@@ -19,7 +19,7 @@ from longalign.fasta.specs import is_read_from, read_sequence
 from longalign.formats.output import STDOUT, check_output, open_output
 from longalign.formats.registry import resolve_format
 from longalign.formats.summary import summarize
-from longalign.model.mode import MODES
+from longalign.model.mode import choose_mode
 from longalign.model.sequence import MEMORY
 from longalign.run import pipeline
 from longalign.run.outcome import Outcome
@@ -43,7 +43,7 @@ def _run(command: Command, options: Namespace) -> int:
     check_outputs(
         command, options.output, options.json, [options.query, options.target, *matrix], options.store
     )
-    scoring = scoring_of(options)
+    mode, scoring = choose_mode(options.mode, options.free), scoring_of(options)
     query, target = (read_sequence(spec, scoring.alphabet) for spec in (options.query, options.target))
     with reporting(options) as emit:
         using = api.resources(
@@ -55,7 +55,7 @@ def _run(command: Command, options: Namespace) -> int:
             options.cluster,
         )
         store = Path(options.store) if options.store else None
-        spec = RunSpec(query, target, scoring, MODES[options.mode], command, options.start_states, store)
+        spec = RunSpec(query, target, scoring, mode, command, options.start_states, store)
         outcome = pipeline.run(spec, using, emit, note=_noting(options.output, options.json))
     write_outcome(outcome, options.output, options.json, options)
     return 0

@@ -6,14 +6,14 @@ import argparse
 import re
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from longalign._version import __version__
 from longalign.backends.select import CHOICES
 from longalign.cli.progress import STYLES
 from longalign.formats.output import STDOUT, open_output
 from longalign.formats.registry import describe_formats, format_names
-from longalign.model.mode import LOCAL, MODES
+from longalign.model.mode import LOCAL, EndName, ModeName
 from longalign.model.scoring import Scoring
 from longalign.system.sizes import parse_size
 
@@ -26,6 +26,13 @@ if TYPE_CHECKING:
 
 _SEQUENCE_HELP = (
     "FASTA: FILE (plain, gzip, bgzip, or - for stdin), FILE:NAME or FILE:NAME:START-END (0-based, half-open)"
+)
+_MODE_HELP = (
+    "local (the default; Smith-Waterman): any part of the query with any part of the target; global: both "
+    "from end to end; semiglobal: the ends in --free may stay unaligned at no cost; overlap: a suffix of the "
+    "query with a prefix of the target (query-start and target-end are free); fit: the whole query with any "
+    "part of the target (target-start and target-end are free); extend: a prefix of the query with a prefix "
+    "of the target, ending where the score is highest"
 )
 _CONVENTIONS = """\
 A gap of length k costs ALPHA + k*BETA: tools that charge O for the first letter of a gap and E for each
@@ -131,8 +138,8 @@ def _add_trace(commands: Commands) -> None:
         required=True,
         metavar="I,J",
         help="the cell after the first I letters of the query and the first J letters of the target (of the "
-        "regions, if regions were aligned); the first cell is 1,1. local: the best alignment with any start; "
-        "global: the alignment of exactly these letters",
+        "regions, if regions were aligned); the first cell is 1,1. The alignment starts where the mode lets "
+        "it start: anywhere in local mode, with both first letters in global mode",
     )
     _add_resources(trace, budget=False)
     _add_output(trace)
@@ -211,8 +218,13 @@ def _lazy(module: str, function: str) -> Callable[[argparse.Namespace], int]:
 def _add_scoring(parser: argparse.ArgumentParser, mode: bool = True, defaults: bool = True) -> None:
     group = parser.add_argument_group("scoring" if defaults else "scoring (default: what the PAF says)")
     if mode:
+        group.add_argument("--mode", choices=get_args(ModeName), default=LOCAL, help=_MODE_HELP)
         group.add_argument(
-            "--mode", choices=tuple(MODES), default=LOCAL, help="default: local (Smith-Waterman)"
+            "--free",
+            type=_ends,
+            metavar="END[,END...]",
+            help=f"the ends that are free with --mode semiglobal, of {', '.join(get_args(EndName))} "
+            "(default: all four)",
         )
     usual = Scoring()
     for option, name, metavar, meaning in (
@@ -336,6 +348,13 @@ def _cell(text: str) -> tuple[int, int]:
     if not match:
         raise argparse.ArgumentTypeError(f"{text!r} is not a cell such as 1200,1350")
     return int(match[1]), int(match[2])
+
+
+def _ends(text: str) -> list[str]:
+    ends = text.split(",")
+    if unknown := [end for end in ends if end not in get_args(EndName)]:
+        raise argparse.ArgumentTypeError(f"{unknown[0]!r} is not one of {', '.join(get_args(EndName))}")
+    return ends
 
 
 def _path(text: str) -> str:

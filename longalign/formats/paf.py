@@ -10,11 +10,14 @@ writes
 - `cg:Z`    the CIGAR, of = X I D
 - `tg:Z`    what the score means: `local;match=1;mismatch=-3;gap(k)=3+2k`, where gap(k) is the cost of
             a gap of length k; or `local;matrix=BLOSUM62:086168af2b7a;gap(k)=10+1k`, where the matrix's name
-            is followed by the first 12 digits of the SHA-256 of its letters and scores. `;end=given` follows
-            the mode if the user chose the end cell (`longalign trace`)
+            is followed by the first 12 digits of the SHA-256 of its letters and scores. It begins with the
+            mode: `local`, `global`, `semiglobal`, `overlap`, `fit` or `extend`. `semiglobal` is followed by
+            the ends that are free if not all four are: `semiglobal:query-start,target-end`. `;end=given`
+            follows the mode if the user chose the end cell (`longalign trace`)
 
 A `global` alignment spans both records, or the given regions, from end to end. With `end=given` it starts at
-their starts. If one of them has no letters, it is one gap. An alignment without columns has no line. The
+their starts. If one of them has no letters, it is one gap. In other modes (see `model.mode`) an end that is
+not free is that of the record or region, too. An alignment without columns has no line. The
 mapping quality is 255, "not available": it has no meaning for an exact alignment of two given sequences.
 """
 
@@ -77,7 +80,8 @@ _TYPES = {"tp": "A", "AS": "i", "NM": "i", "cg": "Z", "tg": "Z"}
 _PAIRS = r"match=(?P<match>-?\d{1,18});mismatch=(?P<mismatch>-?\d{1,18})"
 _MATRIX = r"matrix=(?P<name>[A-Za-z0-9._+-]+):(?P<digest>[0-9a-f]{12})"
 _MEANING = re.compile(
-    rf"(?P<mode>{'|'.join(MODES)})(?P<end>;end=given)?;(?:{_PAIRS}|{_MATRIX});gap\(k\)=(?P<open>\d{{1,18}})\+(?P<extend>\d{{1,18}})k",
+    rf"(?P<mode>{'|'.join(map(re.escape, MODES))})(?P<end>;end=given)?;(?:{_PAIRS}|{_MATRIX});"
+    r"gap\(k\)=(?P<open>\d{1,18})\+(?P<extend>\d{1,18})k",
     re.ASCII,
 )
 

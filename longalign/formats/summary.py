@@ -10,12 +10,13 @@ whole record, like those of the PAF output.
                 upper case; source is the specification that the user gave, with an absolute path if the
                 run was resumed
     target      the same
-    mode        "local" or "global"
+    mode        "local", "global", "semiglobal", "overlap", "fit" or "extend"; if not all four
+                ends are free in a semiglobal mode, those that are: "semiglobal:query-start,target-end"
     scoring     {match, mismatch, gap_open, gap_extend, convention}, or {matrix, gap_open, gap_extend,
                 convention} where `matrix` is {name, letters, scores}, a row for each query letter; the
                 convention is a sentence
     score       the optimal score
-    end         {query, target} where the alignment ends, or null if no local score is positive
+    end         {query, target} where the alignment ends, or null if nothing aligns
     alignment   null if only the score was asked for or the alignment has no columns; else
                 {query_start, query_end, target_start, target_end, columns, matches, mismatches, gaps,
                 gap_letters, identity}: `gaps` counts runs, `identity` is matches per column, 0..1
@@ -61,8 +62,8 @@ def summarize(
 ) -> dict[str, object]:
     """A summary that `json.dumps` takes; the keys are those of the module's docstring.
 
-    `end` is where the alignment ends, as letters of `query` and `target` before it; None if no local
-    score is positive. `alignment` is None after a run for the score alone.
+    `end` is where the alignment ends, as letters of `query` and `target` before it; None if nothing aligns.
+    `alignment` is None after a run for the score alone.
     """
     return {
         "schema": SCHEMA,

@@ -4,10 +4,11 @@ Each line is followed run by run along the letters of both records, with slices 
 module is an independent check: it shares no arithmetic with the back ends or with `Alignment`. It tells
 whether an alignment is what it claims to be, not whether it is optimal.
 
-A `tg` tag claims a mode. A global alignment spans all given letters: whole records, or the regions that the
-specifications name. A PAF line does not tell which region was aligned, so a global alignment of regions must
-be verified with the same regions. A local alignment has a positive score; removing columns from its start
-must not raise the score, and removing columns from its end must lower it.
+A `tg` tag claims a mode. An alignment begins and ends with the given letters where its mode does not free the
+ends; the given letters are whole records, or the regions that the specifications name. A PAF line does not
+tell which region was aligned, so an alignment of regions must be verified with the same regions. A local
+alignment has a positive score; removing columns from its start must not raise the score, and removing columns
+from its end must lower it. Of these, the first and the last hold in mode extend.
 """
 
 from __future__ import annotations
@@ -201,28 +202,47 @@ def _broken_promises(record: PafRecord, meaning: Meaning) -> Iterator[str]:
     yield from _differs("tag tp", record.tags.get("tp", "P"), "P")
 
 
-def _wrong_mode(meaning: Meaning, sides: Iterable[_Side], scores: _Beginnings) -> Iterator[str]:
+def _wrong_mode(meaning: Meaning, sides: tuple[_Side, _Side], scores: _Beginnings) -> Iterator[str]:
     """Why an alignment is not one of the mode that it claims."""
-    if not meaning.mode.starts_anywhere:
-        for side in sides:
-            first, last = side.given
-            if side.start != first or (side.end != last and not meaning.end_given):
-                span = "does not begin where" if meaning.end_given else "is not all of"
-                yield (
-                    f"tag tg: claims a global alignment, but {side.word} {side.start}-{side.end} {span} "
-                    f"the letters given{' do' * meaning.end_given}, {first}-{last}"
-                )
+    mode = meaning.mode
+    claim = f"tag tg: claims {'an' if mode[0] in 'aeiou' else 'a'} {mode} alignment"
+    faults = (*_wrong_extent(meaning, *sides), *_wrong_ends(meaning, scores))
+    yield from (f"{claim}, but {fault}" for fault in faults)
+
+
+def _wrong_extent(meaning: Meaning, query: _Side, target: _Side) -> Iterator[str]:
+    """Why an alignment does not begin and end where its mode lets it. The user may have chosen the end."""
+    mode, ends, end_given = meaning.mode, meaning.mode.ends, meaning.end_given
+    for side, begins_free, ends_free in (
+        (query, ends.query_start, ends.query_end or end_given),
+        (target, ends.target_start, ends.target_end or end_given),
+    ):
+        first, last = side.given
+        if (begins_free or not side.begins_inside) and (ends_free or not side.ends_inside):
+            continue
+        verb = "begin" if ends_free else "end"
+        span = f"does not {verb} where" if begins_free or ends_free else "is not all of"
+        does = " do" * (begins_free or ends_free)
+        yield f"{side.word} {side.start}-{side.end} {span} the letters given{does}, {first}-{last}"
+    begins_on_edge = ends.query_start and ends.target_start and not mode.starts_anywhere
+    if begins_on_edge and query.begins_inside and target.begins_inside:
+        yield "it begins inside the letters given of both records"
+    ends_on_edge = ends.query_end and ends.target_end and not (mode.ends_anywhere or end_given)
+    if ends_on_edge and query.ends_inside and target.ends_inside:
+        yield "it ends inside the letters given of both records"
+
+
+def _wrong_ends(meaning: Meaning, scores: _Beginnings) -> Iterator[str]:
+    """Why an alignment that may begin or end anywhere would not do so where it does."""
+    starts_anywhere = meaning.mode.starts_anywhere
+    is_best_end = meaning.mode.ends_anywhere and not meaning.end_given
+    if (starts_anywhere or is_best_end) and scores.last <= 0:
+        yield f"its score is {scores.last}, which is not positive"
         return
-    if scores.last <= 0:
-        yield f"tag tg: claims a local alignment, but its score is {scores.last}, which is not positive"
-        return
-    if scores.lowest < 0:
-        yield f"tag tg: claims a local alignment, but its beginning scores {scores.lowest} and can be cut off"
-    if scores.highest >= scores.last and not meaning.end_given:
-        yield (
-            f"tag tg: claims a local alignment, but without its end it scores {scores.highest} "
-            f"instead of {scores.last}"
-        )
+    if starts_anywhere and scores.lowest < 0:
+        yield f"its beginning scores {scores.lowest} and can be cut off"
+    if is_best_end and scores.highest >= scores.last:
+        yield f"without its end it scores {scores.highest} instead of {scores.last}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,6 +261,14 @@ class _Side:
     def given(self) -> tuple[int, int]:
         """Where the letters that were given begin and end in the record."""
         return self.sequence.offset, self.sequence.offset + self.sequence.length
+
+    @property
+    def begins_inside(self) -> bool:
+        return self.start != self.given[0]
+
+    @property
+    def ends_inside(self) -> bool:
+        return self.end != self.given[1]
 
     def problems(self, runs: CigarRuns) -> Iterator[str]:
         """Why the letters that the line speaks of cannot be found."""

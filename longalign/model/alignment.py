@@ -156,9 +156,9 @@ class Alignment:
     - `score`: in the units of `scoring`.
     - `end_given`: the user chose the end cell, so other ends may score higher.
 
-    The empty alignment has no runs and no extent: a local one with score 0, or a global one of two sequences
-    without letters. `cigar`, `matches`, `identity` and others are derived; `check` scores the alignment
-    again.
+    The empty alignment has no runs and no extent. It scores 0, and is one of two sequences without letters, or
+    of a mode in which an alignment may start and end in one cell. `cigar`, `matches`, `identity` and others
+    are derived; `check` scores the alignment again.
 
     `from_runs` makes one, from sequences in the alphabet of `scoring`. Raises InternalError if runs,
     coordinates and sequences contradict each other.
@@ -188,6 +188,8 @@ class Alignment:
         start: tuple[int, int],
         ops: ArrayLike,
         lengths: ArrayLike,
+        *,
+        end_given: bool = False,
     ) -> Alignment:
         """The alignment that runs of M, I and D (`Op`) make from `start` (query, target) on.
 
@@ -203,9 +205,8 @@ class Alignment:
         ops, lengths = split_matches(
             query.as_query()[start[0] : end_i], target.as_target()[start[1] : end_j], ops, lengths
         )
-        return cls(
-            query, target, scoring, as_mode(mode), score, start[0], end_i, start[1], end_j, ops, lengths
-        )
+        extent = start[0], end_i, start[1], end_j
+        return cls(query, target, scoring, as_mode(mode), score, *extent, ops, lengths, end_given)
 
     def __post_init__(self) -> None:
         ops, lengths = self.ops, self.lengths
@@ -219,8 +220,19 @@ class Alignment:
         self._check_extent(
             "target", self.target, *target, (ends.target_start, ends.target_end), uses_target(ops)
         )
+        self._check_edges()
         for array in (ops, lengths):
             array.setflags(write=False)
+
+    def _check_edges(self) -> None:
+        """Raise InternalError unless one of the sequences is aligned from its start, and one to its end,
+        where the mode does not let paths start or end anywhere."""
+        starts_inside = self.query_start > 0 and self.target_start > 0
+        ends_inside = self.query_end < self.query.length and self.target_end < self.target.length
+        if starts_inside and not self.mode.starts_anywhere:
+            raise InternalError(f"an alignment in mode {self.mode} starts inside both sequences: {self!r}")
+        if ends_inside and not (self.mode.ends_anywhere or self.end_given):
+            raise InternalError(f"an alignment in mode {self.mode} ends inside both sequences: {self!r}")
 
     def _check_extent(
         self,
@@ -236,7 +248,7 @@ class Alignment:
         first, last = start if free[0] else 0, end if free[1] else sequence.length
         if (start, end) != (first, last):
             raise InternalError(
-                f"a {self.mode} alignment spans {side} {start}-{end} instead of {first}-{last}"
+                f"an alignment in mode {self.mode} spans {side} {start}-{end} instead of {first}-{last}"
             )
         span = int(self.lengths[consumed].sum())
         if span != end - start:

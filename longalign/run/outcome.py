@@ -30,8 +30,9 @@ class Outcome:
 
     @property
     def is_empty(self) -> bool:
-        """Whether no alignment has a positive score, in a mode where that means that nothing aligns."""
-        return self.spec.mode.may_be_empty and self.end.value == 0
+        """Whether nothing aligns: the best alignment is the empty one, in a mode that has a choice."""
+        mode, end = self.spec.mode, self.end
+        return mode.may_be_empty and mode.starts_at(end.i, end.j, end.value)
 
     @property
     def best(self) -> BestCell:

@@ -26,10 +26,11 @@ from longalign.store.base import DamagedTile
 def trace_cell(path: Path, end: tuple[int, int], resources: Resources, *, emit: Emit = ignore) -> Outcome:
     """The best alignment that ends in the cell `end`, after i >= 1 query and j >= 1 target letters.
 
-    In local mode it may start anywhere. In global mode it aligns the first i query letters with the first j
-    target letters, end to end, and the outcome's sequences are these prefixes. The store at `path` is only
-    read. Raises UsageError for a cell outside the matrix; StoreError if the store has no start states, lacks
-    the cell's tile, or a tile on the path is damaged; InputError if no local alignment ends in the cell.
+    It may start where the mode lets it start. A sequence that the mode aligns to its end is cut there: in
+    global mode the first i query letters are aligned with the first j target letters, end to end, and the
+    outcome's sequences are these prefixes. The store at `path` is only read. Raises UsageError for a cell
+    outside the matrix; StoreError if the store has no start states, lacks the cell's tile, or a tile on the
+    path is damaged; InputError if no local alignment ends in the cell.
     """
     store = DirectoryStore.attach(path)
     spec = RunSpec.of_store(path, store.manifest, *store.sequences())
@@ -57,10 +58,10 @@ def _trace(
     spec = _up_to(spec, i, j)
     start = waypoints[-1].i, waypoints[-1].j
     alignment = Alignment.from_runs(
-        spec.query, spec.target, spec.scoring, spec.mode, last.value, start, piece.ops, piece.lengths
+        *(spec.query, spec.target, spec.scoring, spec.mode, last.value, start, piece.ops, piece.lengths),
+        end_given=True,
     )
     alignment.check()
-    alignment = replace(alignment, end_given=True)
     return Outcome(spec, last, alignment, tuple(recorder.finished), backend.describe())
 
 

@@ -59,7 +59,6 @@ from longalign.store.manifest import SequenceRecord
 from longalign.store.start_tables import pack_starts
 from longalign.testing.inputs import any_scorings
 from longalign.testing.reference import ReferenceBackend, letter_score, matrices
-from longalign.testing.sweeps import whole_matrix
 
 TILES = 3 * 3
 
@@ -75,15 +74,10 @@ def eager_run(pair, geometry, *backends, store=None):
         return pair.run(using(*tiled), store, start_states="eager")
 
 
-def whole_matrices(pair):
-    query, target = pair.sequences()
-    job = whole_matrix(query.as_query(), target.as_target(), pair.scoring, pair.mode == "local")
-    return job, matrices(job)
-
-
 def walked(pair, i, j):
     """The path to a cell in H by a walk back through the whole matrix: its start and its CIGAR."""
-    job, (h, e, f) = whole_matrices(pair)
+    job, ends = pair.whole(), pair.mode.ends
+    h, e, f = matrices(job)
     opening, state, ops, end = pair.scoring.gap_open + pair.scoring.gap_extend, State.H, [], (i, j)
     while i > 0 and j > 0 and not (job.local and state == State.H and h[i][j] == 0):
         paired = h[i - 1][j - 1] + letter_score(job.query[i - 1], job.target[j - 1], pair.scoring)
@@ -91,7 +85,7 @@ def walked(pair, i, j):
         down, right, state = step_back(state, bits)
         ops.append(Op.DIAGONAL if down and right else Op.INSERTION if down else Op.DELETION)
         i, j = i - down, j - right
-    if not job.local:
+    if not (job.local or (i == 0 and ends.target_start) or (j == 0 and ends.query_start)):
         ops += [Op.INSERTION] * i + [Op.DELETION] * j
         i = j = 0
     letters = job.query[i : end[0]], job.target[j : end[1]]
@@ -144,7 +138,7 @@ def test_any_cell_can_be_traced_and_nothing_is_swept_again(tmp_path_factory, pai
         pair.run(
             using(SmallTiles(geometry.tile, CPU, geometry.leaf)), store, command=command, start_states="eager"
         )
-        _, (h, _, _) = whole_matrices(pair)
+        h, _, _ = matrices(pair.whole())
         cells = st.tuples(st.integers(1, len(pair.query)), st.integers(1, len(pair.target)))
         for i, j in data.draw(st.lists(cells, min_size=1, max_size=5)):
             backend = SmallTiles(geometry.tile, CPU, leaf=10**6)
