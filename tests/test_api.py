@@ -18,6 +18,7 @@ from longalign.events import (
     PhaseStarted,
     TileFinished,
 )
+from longalign.model.mode import MODES
 
 QUERY, TARGET = "ACGTTACGT", "ACGTACGT"
 
@@ -45,7 +46,7 @@ def test_a_file_is_read_with_read_sequence(tmp_path):
     assert longalign.align(query, QUERY, backend="cpu").query.name == "name"
 
 
-@pytest.mark.parametrize("mode", ["local", "global"])
+@pytest.mark.parametrize("mode", MODES)
 def test_score_is_where_align_ends(mode):
     best = longalign.score(QUERY, TARGET, mode=mode, backend="cpu")
     alignment = longalign.align(QUERY, TARGET, mode=mode, backend="cpu")
@@ -58,7 +59,7 @@ def test_nothing_aligned_is_an_empty_alignment():
     assert longalign.score("AAAA", "CCCC", backend="cpu") == longalign.BestCell()
 
 
-@pytest.mark.parametrize("mode", ["local", "global"])
+@pytest.mark.parametrize("mode", MODES)
 def test_trace_finds_the_alignment_of_a_run_again_and_others(tmp_path, mode):
     store = tmp_path / "s"
     options = {"mode": mode, "backend": "cpu"}
@@ -67,6 +68,20 @@ def test_trace_finds_the_alignment_of_a_run_again_and_others(tmp_path, mode):
     assert (again.score, again.cigar) == (whole.score, whole.cigar)
     shorter = longalign.trace(str(store), np.uint8(5), np.int16(4), backend="cpu")
     assert (shorter.query_end, shorter.target_end, shorter.rescore()) == (5, 4, shorter.score)
+
+
+def test_ends_may_be_free_at_will():
+    query, target = "TTTTACGTACGTAC", "ACGTACGTACGGGG"
+    chosen = longalign.align(
+        query, target, mode="semiglobal", free=("query-start", "target-end"), backend="cpu"
+    )
+    overlap = longalign.align(query, target, mode="overlap", backend="cpu")
+    assert (chosen.mode, overlap.mode) == ("semiglobal:query-start,target-end", "overlap")
+    assert (chosen.cigar, chosen.query_start, chosen.target_end) == (overlap.cigar, 4, 10) == ("10=", 4, 10)
+    best = longalign.score(query, target, mode=chosen.mode, backend="cpu")
+    assert best == longalign.BestCell(10, 14, 10)
+    with pytest.raises(longalign.UsageError, match="with mode semiglobal only, not with overlap"):
+        longalign.score(query, target, mode="overlap", free=["query-end"], backend="cpu")
 
 
 def test_resume_returns_what_the_run_would_have(tmp_path):
@@ -85,15 +100,18 @@ def test_an_empty_alignment_resumes_to_an_empty_alignment(tmp_path):
 
 
 @pytest.mark.parametrize("start_states", ["lazy", "eager"])
-@pytest.mark.parametrize("mode", ["local", "global"])
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(("query", "target"), [("", ""), ("", "ACGT"), ("ACG", "")])
 def test_a_sequence_without_letters(tmp_path, query, target, mode, start_states):
-    """Nothing aligns in local mode; a global alignment is one gap, or has no columns."""
-    options = {"mode": mode, "backend": "cpu"}
-    length = len(query + target) if mode == "global" else 0
+    """One gap of all letters, or no columns where they may be left out."""
+    options, ends = {"mode": mode, "backend": "cpu"}, MODES[mode].ends
+    starts_free, ends_free = (
+        (ends.query_start, ends.query_end) if query else (ends.target_start, ends.target_end)
+    )
+    length = 0 if starts_free or ends_free else len(query + target)
     score = -(3 + 2 * length) if length else 0
     cigar = f"{length}{'I' if query else 'D'}" if length else ""
-    end = (len(query), len(target)) if mode == "global" else (0, 0)
+    end = (0, 0) if ends_free else (len(query), len(target))
     kept = longalign.align(query, target, store=tmp_path / "s", start_states=start_states, **options)
     resumed = longalign.resume(tmp_path / "s", backend="cpu")
     for found in (longalign.align(query, target, **options), kept, resumed):

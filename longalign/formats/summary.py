@@ -11,7 +11,7 @@ whole record, like those of the PAF output.
                 run was resumed
     target      the same
     mode        "local", "global", "semiglobal", "overlap", "fit" or "extend"; if not all four
-                ends are free in a semiglobal mode, those that are: "semiglobal:query-start,target-end"
+                ends of a semiglobal mode are free: "semiglobal:query-start,target-end"
     scoring     {match, mismatch, gap_open, gap_extend, convention}, or {matrix, gap_open, gap_extend,
                 convention} where `matrix` is {name, letters, scores}, a row for each query letter; the
                 convention is a sentence

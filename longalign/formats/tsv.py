@@ -5,7 +5,7 @@ Coordinates are 0-based and half-open and count from the start of the whole reco
     query, query_start, query_end       the record's name and the aligned letters
     target, target_start, target_end    likewise
     mode            "local", "global", "semiglobal", "overlap", "fit" or "extend"; if not all
-                    four ends are free in a semiglobal mode, those that are: "semiglobal:query-start,target-end"
+                    four ends of a semiglobal mode are free: "semiglobal:query-start,target-end"
     end             "best", or "given" if the user chose the end cell (`longalign trace`)
     scoring         letter scores and gap costs, as in the `tg` tag of PAF: `match=1;mismatch=-3;gap(k)=3+2k`
     score           the optimal score

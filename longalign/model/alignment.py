@@ -156,9 +156,9 @@ class Alignment:
     - `score`: in the units of `scoring`.
     - `end_given`: the user chose the end cell, so other ends may score higher.
 
-    The empty alignment has no runs and no extent. It scores 0, and is one of two sequences without letters, or
-    of a mode in which an alignment may start and end in one cell. `cigar`, `matches`, `identity` and others
-    are derived; `check` scores the alignment again.
+    The empty alignment has no runs and no extent. It scores 0, and is one of two sequences without letters,
+    or of a mode in which an alignment may start and end in one cell. `cigar`, `matches`, `identity` and
+    others are derived; `check` scores the alignment again.
 
     `from_runs` makes one, from sequences in the alphabet of `scoring`. Raises InternalError if runs,
     coordinates and sequences contradict each other.

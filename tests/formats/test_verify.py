@@ -62,9 +62,13 @@ def test_whatever_longalign_writes_passes(tmp_path_factory: pytest.TempPathFacto
     (folder / "any.paf").write_text(format_paf(case.alignment()))
     result = verify_paf(*(str(folder / name) for name in ("any.paf", "query.fa", "target.fa")))
     beginnings = [case.score(columns) for columns in range(len(case.columns()) + 1)]
-    can_be_cut = beginnings[-1] <= max(beginnings[:-1]) or min(beginnings) < 0
-    assert result.ok is not (case.mode == "local" and can_be_cut), str(result)
-    assert all("claims a local alignment" in problem.text for problem in result.problems)
+    ends_early = case.mode.ends_anywhere and beginnings[-1] <= max(beginnings[:-1])
+    starts_late = case.mode.starts_anywhere and min(beginnings) < 0
+    assert result.ok is not (ends_early or starts_late), str(result)
+    assert all(
+        f"tag tg: claims a{'n' * (case.mode == 'extend')} {case.mode} alignment" in problem.text
+        for problem in result.problems
+    )
     assert (result.alignments, result.columns, result.scores) == (1, len(case.columns()), 1)
 
 
@@ -132,7 +136,7 @@ def test_a_wrong_score_never_passes(tmp_path_factory: pytest.TempPathFactory, ca
     (folder / "any.paf").write_text(format_paf(case.alignment(case.score() + 1)))
     result = verify_paf(*(str(folder / name) for name in ("any.paf", "query.fa", "target.fa")))
     assert str(result.problems[0]) == f"line 1: tag AS: claims {case.score() + 1}, is {case.score()}"
-    assert all("claims a local alignment" in problem.text for problem in result.problems[1:])
+    assert all(problem.text.startswith("tag tg: claims a") for problem in result.problems[1:])
 
 
 @pytest.mark.parametrize(
@@ -235,6 +239,80 @@ def test_a_global_alignment_spans_what_was_given(tmp_path: Path, region: str, pr
     assert [problem.text for problem in found] == [
         f"tag tg: claims a global alignment, but {text}" for text in problems
     ]
+
+
+#: Eight letters each, of which the line aligns four.
+SOME = "q\t8\t{}\t{}\t+\tt\t8\t{}\t{}\t4\t4\t255\tAS:i:4\tcg:Z:4=\ttg:Z:{};match=1;mismatch=-3;gap(k)=3+2k"
+BEGINS_INSIDE, ENDS_INSIDE = (
+    f"it {verb} inside the letters given of both records" for verb in ("begins", "ends")
+)
+
+
+@pytest.mark.parametrize(
+    ("mode", "span", "problems"),
+    [
+        ("semiglobal", (1, 5), [BEGINS_INSIDE, ENDS_INSIDE]),
+        ("semiglobal;end=given", (1, 5), [BEGINS_INSIDE]),
+        ("semiglobal:query-start,query-end", (1, 5), ["target 1-5 is not all of the letters given, 0-8"]),
+        (
+            "semiglobal:query-end,target-end",
+            (1, 5),
+            [
+                *(
+                    f"{side} 1-5 does not begin where the letters given do, 0-8"
+                    for side in ("query", "target")
+                ),
+                ENDS_INSIDE,
+            ],
+        ),
+        (
+            "overlap",
+            (1, 5),
+            [
+                "query 1-5 does not end where the letters given do, 0-8",
+                "target 1-5 does not begin where the letters given do, 0-8",
+            ],
+        ),
+        ("fit", (1, 5), ["query 1-5 is not all of the letters given, 0-8"]),
+        (
+            "extend",
+            (1, 5),
+            [f"{side} 1-5 does not begin where the letters given do, 0-8" for side in ("query", "target")],
+        ),
+    ],
+)
+def test_an_alignment_begins_and_ends_where_its_mode_lets_it(tmp_path, mode, span, problems):
+    word = mode.partition(";")[0]
+    article = "an" if word[0] in "oe" else "a"
+    found = verify(tmp_path, SOME.format(*span, *span, mode), region="").problems
+    assert [problem.text for problem in found] == [
+        f"tag tg: claims {article} {word} alignment, but {text}" for text in problems
+    ]
+
+
+@pytest.mark.parametrize(
+    ("mode", "region"),
+    [
+        ("semiglobal", ":1-8"),
+        ("semiglobal", ":0-5"),
+        ("overlap", ":1-5"),
+        ("fit", ":1-5"),
+        ("extend", ":1-8"),
+        ("semiglobal:target-start,target-end", ":1-5"),
+    ],
+)
+def test_an_alignment_on_the_edges_of_what_was_given_passes(tmp_path, mode, region):
+    result = verify(tmp_path, SOME.format(1, 5, 1, 5, mode), region=region)
+    if (mode, region) == ("semiglobal", ":1-8"):
+        assert [problem.text for problem in result.problems] == [
+            f"tag tg: claims a semiglobal alignment, but {ENDS_INSIDE}"
+        ]
+    elif (mode, region) == ("semiglobal", ":0-5"):
+        assert [problem.text for problem in result.problems] == [
+            f"tag tg: claims a semiglobal alignment, but {BEGINS_INSIDE}"
+        ]
+    else:
+        assert result.ok, str(result)
 
 
 def test_an_end_that_was_asked_for_need_not_be_the_last(tmp_path: Path) -> None:
@@ -401,6 +479,8 @@ def test_a_real_pair(tmp_path: Path) -> None:
 
 
 DNA_PAIR = "ACGGTCATTGCAGGATCCATCAGTTAGCACGGTCATTGCAGGATC", "TTACGGTCATTGCAGGATCATCAGTTAGCACGGTCTTGCAGGATCAA"
+#: The query lies in the target, except for its first and its last letter and one within.
+CONTAINED = f"C{DNA_PAIR[0]}G", f"TTA{DNA_PAIR[0][:20]}{DNA_PAIR[0][21:]}CTT"
 PROTEIN_PAIR = "MVLSPADKTNVKAAWGKVGAHAGEYGAEALERMFLSF", "MVHLTPEEKSAVTALWGKVNVDEVGGEALGRLLVVY"
 BLOSUM = Scoring(gap_open=10, gap_extend=1, matrix=SubstitutionMatrix.load("BLOSUM62"))
 RUNS: dict[str, tuple[tuple[str, str], Scoring, Mode]] = {
@@ -409,6 +489,11 @@ RUNS: dict[str, tuple[tuple[str, str], Scoring, Mode]] = {
     "one gap": (("", "ACGT"), Scoring(), "global"),
     "protein": (PROTEIN_PAIR, BLOSUM, "local"),
     "global protein": (PROTEIN_PAIR, BLOSUM, "global"),
+    "semiglobal": (CONTAINED, Scoring(), "semiglobal"),
+    "one free end": (DNA_PAIR, Scoring(), "semiglobal:target-start"),
+    "overlap": (DNA_PAIR, Scoring(), "overlap"),
+    "fit": (CONTAINED, Scoring(), "fit"),
+    "extend": (("C" + DNA_PAIR[0], "G" + DNA_PAIR[0][:20] + DNA_PAIR[0][21:40]), Scoring(), "extend"),
 }
 
 

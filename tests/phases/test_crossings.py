@@ -135,7 +135,7 @@ def test_tandem_repeats_with_ties(unit, scoring, mode):
     query, target = np.resize(list(unit), 37), np.resize(list(unit[::-1]), 45)
     pair = Pair("".join(query), "".join(target), scoring, mode)
     codes = (np.array(["ACGT".index(letter) for letter in letters], np.uint8) for letters in (query, target))
-    want = parasail_score(*codes, scoring, mode == "local")
+    want = parasail_score(*codes, scoring, pair.mode)
     for geometry in (Geometry((9, 11), 3, 4), Geometry((16, 16), 8, 30), Geometry((37, 45), 1, 1)):
         outcome = geometry.run(pair, CPU)
         assert outcome.end.value == want

@@ -7,6 +7,7 @@ import pytest
 from oracles import parasail_score
 
 from longalign.backends.cpu import CpuBackend
+from longalign.model.mode import GLOBAL, LOCAL
 from longalign.model.scoring import Scoring
 from longalign.testing.inputs import (
     mutated,
@@ -55,5 +56,5 @@ def test_score_equals_parasail(backend, pair, scoring):
     query, target = PAIRS[pair]
     jobs = [whole_matrix(query, target, scoring, local) for local in (True, False)]
     in_local, in_global = backend.sweep(jobs)
-    assert in_local.best.score == parasail_score(query, target, scoring, True, "scan_32")
-    assert in_global.rows[0].h[-1] == parasail_score(query, target, scoring, False, "scan_32")
+    assert in_local.best.score == parasail_score(query, target, scoring, LOCAL, "scan_32")
+    assert in_global.rows[0].h[-1] == parasail_score(query, target, scoring, GLOBAL, "scan_32")
