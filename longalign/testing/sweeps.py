@@ -139,7 +139,7 @@ def edges(draw: st.DrawFn, query: Codes, target: Codes, scoring: Scoring, local:
     rows, cols = len(query), len(target)
     kind = draw(st.sampled_from(["free", "cut"] if local else ["free", "entry", "cut"]))
     if kind == "free":
-        return local_edges(rows, cols)
+        return draw(_free_edges(rows, cols, scoring, local))
     if kind == "cut":
         return draw(cut_edges(query, target, scoring, local))
     return draw(_entries(rows, cols, scoring, *entry_range(scoring, rows, cols)))
@@ -157,7 +157,8 @@ def cut_edges(
     above, before = draw(pairs(draw(st.integers(1, MARGIN)), draw(st.integers(1, MARGIN)), scoring))
     whole_query, whole_target = np.concatenate([above, query]), np.concatenate([before, target])
     rows, cols = len(whole_query), len(whole_target)
-    top, left = local_edges(rows, cols) if local else draw(_entries(rows, cols, scoring, 0, 0))
+    free = _free_edges(rows, cols, scoring, local)
+    top, left = draw(free if local else st.one_of(free, _entries(rows, cols, scoring, 0, 0)))
     i, j = len(above), len(before)
     above_it = SweepJob(above, whole_target, scoring, top, left.part(0, i), local, rows=(i,))
     before_it = SweepJob(whole_query, before, scoring, top.part(0, j), left, local, cols=(j,))
@@ -174,6 +175,14 @@ def _raised(boundary: Boundary, by: int) -> Boundary:
 
 def _raise(values: IntArray, by: int) -> IntArray:
     return np.where(values < UNREACHABLE, values, values + np.int32(by))
+
+
+@st.composite
+def _free_edges(draw: st.DrawFn, rows: int, cols: int, scoring: Scoring, local: bool) -> tuple[Edge, Edge]:
+    """The edges of a whole matrix: with a floor both are 0, without one each may be, as in `FreeEnds`."""
+    (free_top, free_left), (top, left) = local_edges(rows, cols), entry_edges(State.H, rows, cols, scoring)
+    is_free = (True, True) if local else draw(st.tuples(st.booleans(), st.booleans()))
+    return free_top if is_free[0] else top, free_left if is_free[1] else left
 
 
 @st.composite
@@ -340,7 +349,10 @@ class SweepConformance(Conformance):
         target = np.resize(encode(unit[::-1], TARGET_N), longest + 3)
         free_gaps = Scoring(match=1, mismatch=-1, gap_open=0, gap_extend=0)
         shapes = [(query, target), (query, target[:5]), (query[:5], target)]
-        self.check(backend, [whole_matrix(*pair, s, True) for pair in shapes for s in (Scoring(), free_gaps)])
+        work = [whole_matrix(*pair, s, True) for pair in shapes for s in (Scoring(), free_gaps)]
+        self.check(backend, work)
+        # The floor does not raise any value here that is above 0, but another kernel looks for the best cell.
+        self.check(backend, [dataclasses.replace(job, local=False) for job in work])
 
     def test_of_two_best_cells_on_an_anti_diagonal_the_rightmost_is_the_end(self, backend: Backend) -> None:
         job = whole_matrix(encode("AC", QUERY_N), encode("CA", TARGET_N), Scoring(), True)

@@ -28,6 +28,7 @@ from longalign.errors import InternalError
 from longalign.formats import registry
 from longalign.formats.paf import read_paf
 from longalign.formats.registry import Format
+from longalign.model.mode import MODES
 from longalign.store import DirectoryStore
 
 QUERY = "ACGGTCATTGCAGGATCCATCAGTTAGCACGGTCATTGCAGGATC"
@@ -90,6 +91,50 @@ def test_score_writes_a_line_of_tabs(run, pair):
     code, out, err = run("score", *pair, "--mode", "global")
     assert (code, out) == (0, f"query\ttarget\tglobal\t19\t{len(QUERY)}\t{len(TARGET)}\n")
     assert err.startswith("longalign: global score 19, score ")
+
+
+@pytest.mark.parametrize(
+    ("options", "mode"),
+    [
+        (("--mode", "semiglobal"), "semiglobal"),
+        (("--mode", "semiglobal", "--free", "target-end,query-start"), "semiglobal:query-start,target-end"),
+        (("--mode", "overlap"), "overlap"),
+        (("--mode", "fit"), "fit"),
+        (("--mode", "extend"), "extend"),
+    ],
+)
+def test_every_mode_from_a_run_to_its_verification(run, pair, options, mode):
+    code, out, err = run(
+        "align", *pair, *options, "--store", "s", "--start-states", "eager", "--json", "x.json"
+    )
+    assert code == 0
+    assert err.startswith(f"longalign: {mode} score ")
+    Path("out.paf").write_text(out)
+    [record] = read_paf("out.paf")
+    assert (record.meaning.mode, record.meaning.mode.ends) == (mode, MODES[mode].ends)
+    summary = json.loads(Path("x.json").read_text())
+    assert (summary["mode"], summary["score"]) == (mode, record.score)
+    assert run("verify", "out.paf", "q.fa", "t.fa")[0] == 0
+    assert run("resume", "s", "-o", "-")[:2] == (0, out)
+    assert f", align, {mode}, eager start states" in run("inspect", "s")[1]
+    assert run("score", *pair, *options)[1].split("\t")[2:4] == [mode, str(record.score)]
+    end = f"{record.query_end},{record.target_end}"
+    assert run("trace", "s", "--end", end)[:2] == (0, out.replace(f"{mode};", f"{mode};end=given;"))
+    code, out, _ = run("trace", "s", "--end", "5,6", "-o", "traced.paf")
+    assert (code, out) == (0, "")
+    assert run("verify", "traced.paf", "q.fa", "t.fa")[0] == 0
+    code, _, err = run("align", *pair, "--mode", "local", "--store", "s")
+    assert (code, f"mode is {mode} in the store and local now" in err) == (1, True)
+
+
+def test_free_ends_are_for_one_mode(refuse, run, pair):
+    text = "free ends can be chosen with mode semiglobal only, not with {}"
+    assert refuse("score", *pair, "--free", "query-end") == (2, text.format("local"))
+    assert refuse("align", *pair, "--mode", "fit", "--free", "query-end") == (2, text.format("fit"))
+    for ends in ("", "query-end,", "query", "query-end;target-end"):
+        code, out, err = run("score", *pair, "--mode", "semiglobal", "--free", ends)
+        assert (code, out) == (2, "")
+        assert "is not one of query-start, query-end, target-start, target-end" in err
 
 
 def test_nothing_aligned_is_an_empty_paf_and_stars(run):
@@ -636,7 +681,14 @@ def test_a_budget_for_boundaries_that_a_score_does_not_keep_is_refused(refuse, p
 
 @pytest.mark.parametrize(
     ("option", "value"),
-    [("--mode", "global"), ("--match", "2"), ("--matrix", "BLOSUM62"), ("--mem", "1G"), ("--store", "s")],
+    [
+        ("--mode", "global"),
+        ("--free", "query-end"),
+        ("--match", "2"),
+        ("--matrix", "BLOSUM62"),
+        ("--mem", "1G"),
+        ("--store", "s"),
+    ],
 )
 def test_what_is_for_a_plan_is_refused_without_one(refuse, option, value):
     assert refuse("devices", option, value) == (

@@ -18,6 +18,7 @@ from inputs import BODY
 from runs import (
     CPU,
     PAIR,
+    PLAIN_MODES,
     Geometry,
     Pair,
     SmallTiles,
@@ -33,7 +34,7 @@ from longalign.backends.base import Progress, Runs, TraceJob, no_progress
 from longalign.errors import InternalError
 from longalign.model.alignment import Op
 from longalign.model.boundary import State, Waypoint
-from longalign.model.mode import GLOBAL, LOCAL
+from longalign.model.mode import GLOBAL, LOCAL, MODES
 from longalign.model.scoring import UNREACHABLE, Scoring
 from longalign.phases.bisect import bisect
 from longalign.phases.problem import Problem, Segment
@@ -71,7 +72,7 @@ def test_the_alignment_does_not_depend_on_back_end_or_workers(pair, geometry):
     assert len(found) == 1, pair
 
 
-@pytest.mark.parametrize("mode", ["local", "global"])
+@pytest.mark.parametrize("mode", PLAIN_MODES, ids=str)
 @pytest.mark.parametrize("scoring", [Scoring(), SCORINGS[3], SCORINGS[2]], ids=str)
 def test_every_short_pair_with_every_cell_a_chunk(mode, scoring):
     """All entries and exits: each edge, each corner, and straight through."""
@@ -82,7 +83,7 @@ def test_every_short_pair_with_every_cell_a_chunk(mode, scoring):
 
 
 @pytest.mark.parametrize("geometry", [Geometry((8, 8), 4, 4), Geometry((8, 8), 8, 10**4)], ids=str)
-@pytest.mark.parametrize("mode", ["local", "global"])
+@pytest.mark.parametrize("mode", PLAIN_MODES, ids=str)
 def test_gaps_along_and_across_every_boundary(mode, geometry):
     """A gap of any length before any letter: it runs along a boundary, or spans several tiles."""
     cheap = Scoring(match=5, mismatch=-4, gap_open=2, gap_extend=0)
@@ -119,6 +120,20 @@ def test_an_insertion_may_stand_next_to_a_deletion():
         (Pair("A" * 100, "T", mode="global"), None),
         (Pair("ACAC" * 12, "CACA" * 11), None),
         (Pair("A" * 50, "A" * 37, SCORINGS[3], "global"), None),
+        (Pair("AAAA", "CCCC", mode="semiglobal"), ""),
+        (Pair("AAAA", "CCCC", mode="overlap"), ""),
+        (Pair("AAAA", "CCCC", mode="extend"), ""),
+        (Pair("A", "C", mode="fit"), "1X"),
+        (Pair("CA", "AG", mode="overlap"), "1="),
+        (Pair("AG", "CA", mode="semiglobal"), "1="),
+        (Pair("AG", "CA", mode="overlap"), ""),
+        (Pair("ACGT", "TTACGTTT", mode="fit"), "4="),
+        (Pair("ACGTCC", "ACGTGG", mode="extend"), "4="),
+        (Pair("CACGT", "ACGTG", mode="extend"), ""),
+        (Pair("CCACGT", "ACGT", mode="semiglobal:query-start"), "4="),
+        (Pair("CCACGT", "ACGT", mode="semiglobal:query-end"), "2I4="),
+        # Of an alignment with score 0 and none, the one that ends first.
+        (Pair("AC" + "G" * 40, "AG", Scoring(1, -1), "semiglobal:query-start,query-end,target-end"), "2="),
     ],
     ids=str,
 )
@@ -129,8 +144,9 @@ def test_corner_cases(pair, cigar):
     assert outcome.is_empty == (cigar == "")
 
 
-def test_the_score_alone_is_the_score_of_the_alignment():
-    pair = Pair(BODY * 2, BODY + "ACGT" + BODY)
+@pytest.mark.parametrize("mode", MODES)
+def test_the_score_alone_is_the_score_of_the_alignment(mode):
+    pair = Pair(BODY * 2, BODY + "ACGT" + BODY, mode=mode)
     backend = SmallTiles((9, 9), CPU)
     with small_geometry():
         outcome = pair.run(replace(using(backend), store_budget=None), command="score")
@@ -217,7 +233,9 @@ class Kinds(SmallTiles):
         return super().sweep(jobs, progress)
 
 
-@pytest.mark.parametrize(("mode", "wants_best"), [("local", True), ("global", False)])
+@pytest.mark.parametrize(
+    ("mode", "wants_best"), [("local", True), ("global", False), ("semiglobal", False), ("extend", False)]
+)
 def test_phases_2_and_3_sweep_one_kind_of_rectangles(mode, wants_best):
     pair = Pair(BODY, BODY[:10] + BODY[14:], mode=mode)
     lattice, best = swept_lattice(pair, 7), pair.truth()

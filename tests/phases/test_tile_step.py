@@ -27,7 +27,7 @@ from longalign.backends.base import Backend, no_progress
 from longalign.errors import BackendError
 from longalign.events import TileFinished
 from longalign.model.geometry import Grid, Tile
-from longalign.model.mode import GLOBAL, LOCAL, FreeEnds, Mode
+from longalign.model.mode import MODES
 from longalign.phases.lattice import StoreLattice
 from longalign.phases.problem import Problem
 from longalign.phases.tile_step import run_tiles, sweep_tile
@@ -98,17 +98,15 @@ def want() -> list[object]:
 
 # --- far edges
 
-SEMIGLOBAL = Mode("semiglobal", FreeEnds(True, True, True, True))
 
-
-@pytest.mark.parametrize("mode", [LOCAL, GLOBAL, SEMIGLOBAL], ids=str)
+@pytest.mark.parametrize("mode", MODES.values(), ids=str)
 @pytest.mark.parametrize("stored", [False, True])
 def test_the_far_edges_that_a_mode_needs_are_kept(tmp_path, mode, stored):
-    """Also of modes that the program does not offer yet: they need no other lattice, sweep or store."""
     spec = RunSpec(*PAIR.sequences(), PAIR.scoring, mode)
     problem = Problem.of(spec.query, spec.target, spec.scoring, mode)
     whole = problem.sweep_job((GRID.rows,), (GRID.cols,))
-    assert [edge.h.any() for edge in (whole.top, whole.left)] == [mode == GLOBAL] * 2
+    are_free = mode.ends.target_start, mode.ends.query_start
+    assert [edge.h.any() for edge in (whole.top, whole.left)] == [not free for free in are_free]
     [want] = ReferenceBackend().sweep([whole])
     with ExitStack() as stack:
         store: Store = MemoryStore()

@@ -20,7 +20,7 @@ from longalign.backends.cpu import CpuBackend
 from longalign.errors import BackendError, UsageError
 from longalign.fasta import read_sequence
 from longalign.model.geometry import BYTES_PER_CELL, BYTES_PER_STORED_CELL, LINE_STEP, Grid, smallest_budget
-from longalign.model.mode import GLOBAL, LOCAL
+from longalign.model.mode import EXTEND, GLOBAL, LOCAL, SEMIGLOBAL
 from longalign.model.scoring import Scoring
 from longalign.model.sequence import Sequence
 from longalign.run import pipeline
@@ -400,7 +400,7 @@ def test_how_long_eager_start_states_take_in_phase_1_is_not_known():
     assert {budget.cost.phase_1 for budget in budgets} == {None}
 
 
-@pytest.mark.parametrize("mode", [LOCAL, GLOBAL])
+@pytest.mark.parametrize("mode", [LOCAL, GLOBAL, SEMIGLOBAL, EXTEND])
 def test_what_a_run_sweeps_decides_how_long_it_takes(mode, tmp_path):
     query, target = (Sequence.from_letters(name, "ACGT" * 100) for name in ("query", "target"))
     scoring = Scoring(match=2)
@@ -450,7 +450,7 @@ def test_what_a_path_costs(grid, share):
     assert path_share(grid, eager=True) == pytest.approx(share - (rows + cols) / 2 / (rows * cols))
 
 
-@pytest.mark.parametrize("mode", [LOCAL, GLOBAL])
+@pytest.mark.parametrize("mode", [LOCAL, GLOBAL, SEMIGLOBAL])
 @pytest.mark.parametrize("chunk", [20_000, 5_000, 1_200, 300])
 def test_phases_2_and_3_sweep_about_as_much_as_was_said(mode, chunk):
     pair = [

@@ -35,7 +35,9 @@ from longalign.run.outcome import Outcome
 from longalign.store import DirectoryStore, Manifest
 from longalign.store.hdf5_filters import inflate
 
-KINDS = [(mode, starts) for mode in ("local", "global") for starts in ("lazy", "eager")]
+KINDS = [
+    (mode, starts) for mode in ("local", "global", "semiglobal", "extend") for starts in ("lazy", "eager")
+]
 
 
 def resumed(store: Path, events: list[Event] | None = None) -> Outcome:
@@ -86,13 +88,13 @@ def check_forgery(store: Path, tmp_path: Path, seed: int, run: Any) -> None:
 
 @pytest.mark.parametrize("seed", range(24))
 def test_a_forged_store_is_refused_or_mended(stores, tmp_path, seed, run):
-    check_forgery(stores[KINDS[seed % 4]], tmp_path, seed, run)
+    check_forgery(stores[KINDS[seed % len(KINDS)]], tmp_path, seed, run)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(24, 174))
 def test_many_forged_stores_are_refused_or_mended(stores, tmp_path, seed, run):
-    check_forgery(stores[KINDS[seed % 4]], tmp_path, seed, run)
+    check_forgery(stores[KINDS[seed % len(KINDS)]], tmp_path, seed, run)
 
 
 # --- the manifest

@@ -47,6 +47,7 @@ def find_end(query: str, target: str, scoring: Scoring, mode: Mode) -> End:
     scores = _Scores(query, target, scoring)
     opening, extending = scoring.gap_open + scoring.gap_extend, scoring.gap_extend
     costs = np.arange(m + n + 1, dtype=np.int64) * extending + scoring.gap_open
+
     def outer(length: int, is_free: bool) -> int:
         return 0 if is_free or length == 0 else -int(costs[length])
 

@@ -174,7 +174,10 @@ def small_matrices(draw):
     query = rng.integers(0, draw(st.sampled_from([1, 2, 4])), 60, np.uint8)
     target = mutated(query[draw(st.sampled_from([0, 25])) :], 60, 0.1, rng)
     work = whole_matrix(query, target, scoring, draw(st.booleans()))
-    return replace(work, rows=tuple(range(1, 61)), cols=tuple(range(1, 61)))
+    free_top, free_left = local_edges(60, 60)  # also one of the two without a floor, as in semiglobal modes
+    top = free_top if draw(st.booleans()) else work.top
+    left = free_left if draw(st.booleans()) else work.left
+    return replace(work, rows=tuple(range(1, 61)), cols=tuple(range(1, 61)), top=top, left=left)
 
 
 @given(small_matrices(), st.integers(0, 50), st.integers(0, 50))

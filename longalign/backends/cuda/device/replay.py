@@ -25,6 +25,11 @@ soon as it comes within the slack of the best known score. The next `WATCHED_BLO
 rows, since along an alignment many row blocks come close to the one before. Where scores are low, all row
 blocks watch all rows.
 
+**No floor.** Nothing here needs the floor of local mode. A best cell has a positive score, and the first
+threshold is that of the score 0. A threshold may lie outside the 16 bits above the base. The nearer end of
+this range then stands for it (`number_formats`): no value exceeds the upper end, and all values exceed the
+lower end, since every value lies above the base (`packed_range`).
+
 A replay writes the same values to the same places as the sweep did, or writes nothing.
 """
 

@@ -19,7 +19,9 @@ and the same downwards, for H(i+w, j). (1) holds because a gap leads from one ce
 follow the path to (i, j+w) back to where it crosses column j, at (i-d, j). From there it gains at most `top`
 for each of min(d, w) letter pairs and pays for a gap of the |d - w| other letters. By (1),
 H(i-d, j) <= H(i, j) + alpha + d*beta. The sum of both is at most the bound in (2). In local mode a path may
-also start from 0 right of column j. It gains no more, and H(i, j) >= 0.
+also start from 0 right of column j. It gains no more, and H(i, j) >= 0. Without a floor, a path may start
+from 0 right of column j if the top edge of the DP matrix is 0. It gains at most `top` for each of min(i, w)
+letter pairs and pays for a gap of i - w letters if i > w, and H(i, j) >= -alpha - i*beta. This is within (2).
 
 **Distances in a rectangle.** In a rectangle, values come from its edges as well. Suppose that the edges obey
 (1) and (2) with 2*alpha in place of alpha. `has_smooth_edges` checks this, and the edges of every part of a

@@ -311,9 +311,29 @@ def test_row_blocks_that_only_meet_a_requested_row(
 
 @pytest.mark.parametrize(("words", "seed"), [(2, 0), (8, 0), (8, 1)])
 @pytest.mark.parametrize("overrides", [{}, {"band_rows": 22}], ids=["whole", "in bands"])
-def test_best_cells_of_one_score_here_and_there(overrides: dict[str, int], words: int, seed: int):
+@pytest.mark.parametrize("local", [True, False], ids=["floor", "no floor"])
+def test_best_cells_of_one_score_here_and_there(
+    overrides: dict[str, int], local: bool, words: int, seed: int
+):
     """Of many tied cells, the first in rank is in the first of their row blocks, or in a later one."""
-    check_packed([whole_matrix(*scattered(120, 600, words, seed), Scoring(), True)], columns=8, **overrides)
+    job = whole_matrix(*scattered(120, 600, words, seed), Scoring(), True)
+    check_packed([replace(job, local=local)], columns=8, **overrides)
+
+
+@pytest.mark.parametrize("overrides", [{}, {"band_rows": 22}], ids=["whole", "in bands"])
+@pytest.mark.parametrize("last", ["positive", "negative"])
+def test_a_best_cell_far_above_the_first_values(overrides: dict[str, int], last: str):
+    """The threshold of the first row blocks, or of all, lies far above what 16 bits hold above their base."""
+    rng = np.random.default_rng(7)
+    query = rng.integers(0, 4, 300, np.uint8)
+    target = mutated(query, 301, 0.01, rng)
+    scoring = Scoring(match=110, mismatch=-110, gap_open=3, gap_extend=2)
+    value = -20_000 if last == "positive" else -200_000
+    top, left = entry_edges(State.H, 300, 301, scoring, value)
+    job = SweepJob(query, target, scoring, top, left, False, (300,), (301,))
+    [want] = ReferenceBackend().sweep([job])
+    assert (want.best.score > 0) == (last == "positive")
+    check_packed([job], **overrides)
 
 
 @pytest.mark.parametrize(
@@ -323,8 +343,9 @@ def test_best_cells_of_one_score_here_and_there(overrides: dict[str, int], words
         *((seed, {"band_rows": 22}) for seed in (52, 227, 322)),
     ],
 )
+@pytest.mark.parametrize("local", [True, False], ids=["floor", "no floor"])
 def test_best_cells_where_every_second_row_is_watched(
-    seed: int, overrides: dict[str, int], monkeypatch: pytest.MonkeyPatch
+    local: bool, seed: int, overrides: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ):
     """Many cells have almost the highest score. The best is in an unwatched row or an earlier row block."""
     monkeypatch.setattr(replay, "_HIGH", 0)
@@ -332,7 +353,8 @@ def test_best_cells_where_every_second_row_is_watched(
     rng = np.random.default_rng(seed)
     query, target = rng.integers(0, 2, 121, np.uint8), rng.integers(0, 2, 18, np.uint8)
     scoring = [Scoring(1, -1, 0, 1), Scoring(2, -3, 1, 1), Scoring(3, -2, 1, 1)][seed % 3]
-    work, narrow = [whole_matrix(query, target, scoring, True)], {"columns": 9, "block_rows": 8, **overrides}
+    work = [replace(whole_matrix(query, target, scoring, True), local=local)]
+    narrow = {"columns": 9, "block_rows": 8, **overrides}
     assert CudaBackend(warps=1, **narrow).choices(work)[0].config.may_skip_rows
     check_packed(work, **narrow)
 

@@ -7,6 +7,7 @@ from crossings import CROSSINGS, entries, regular, run_on
 from runs import CPU, Geometry, Pair
 
 from longalign.backends.cuda.backend import CudaBackend
+from longalign.model.mode import MODES
 from longalign.model.scoring import Scoring
 from longalign.testing.inputs import SCORINGS, matrix_of
 from longalign.testing.traces import FREE_GAPS, TIES
@@ -42,6 +43,10 @@ MATRIX = Scoring(gap_open=0, gap_extend=1, matrix=matrix_of([[2, -2, 1], [-1, 2,
         Pair("AAC" * 4, "CAA" * 4, SCORINGS[2], "global"),
         Pair("AAC" * 4, "CAA" * 4, SCORINGS[-1], "global"),
         Pair("ABCAABBC", "CABBACAB", MATRIX, "global"),
+        *(Pair("TTACGTACG", "ACGTTACGAAC", mode=mode) for mode in MODES),
+        Pair("AAC" * 4, "CAA" * 4, FREE_GAPS, "semiglobal:query-start,query-end,target-end"),
+        Pair("ABCAABBC", "CABBACAB", MATRIX, "semiglobal"),
+        Pair("ABCAABBC", "CABBACAB", MATRIX, "extend"),
     ],
     ids=str,
 )
