@@ -12,11 +12,26 @@ import time
 from collections import Counter
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from runs import REPEATED, Interrupts, SmallTiles, result, small_geometry, swept, tiles_in, using
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from runs import (
+    CPU,
+    REPEATED,
+    Interrupts,
+    SmallTiles,
+    geometries,
+    problems,
+    result,
+    small_geometry,
+    swept,
+    tiles_in,
+    using,
+)
 from small_tile_runs import align, command, finish, start
 
 from longalign.backends.cpu import CpuBackend
@@ -86,6 +101,22 @@ def test_interrupts_again_and_again_end_in_the_answer(tmp_path, answer):
             outcome = small_run(tmp_path, Interrupts(at))
             break
     assert result(outcome) == answer
+
+
+@settings(max_examples=settings().max_examples // 6)
+@given(problems(shortest=0), geometries, st.sampled_from(["lazy", "eager"]), st.integers(0, 40))
+def test_a_run_in_any_mode_goes_on_after_an_interrupt(tmp_path_factory, pair, geometry, start_states, at):
+    tile = 15 + geometry.tile[0], 15 + geometry.tile[1]  # few files
+    store = tmp_path_factory.mktemp("interrupted") / "s"
+    with small_geometry(geometry.chunk, geometry.group):
+        run = partial(pair.run, using(SmallTiles(tile, CPU, geometry.leaf)), start_states=start_states)
+        with suppress(KeyboardInterrupt):
+            run(store, Interrupts(at))
+        there, events = tiles_in(store) if store.exists() else 0, []
+        outcome = run(store, events.append)
+        pair.check(outcome)
+        assert result(outcome) == result(run())
+        assert swept(events) + there == len(DirectoryStore.attach(store).manifest.grid.tiles())
 
 
 def test_a_finished_run_is_there_at_once(tmp_path, answer):
