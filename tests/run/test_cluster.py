@@ -16,8 +16,9 @@ from small_tile_runs import MITOCHONDRIA
 from longalign import api
 from longalign.cli import main
 from longalign.errors import BackendError, StoreError, UsageError
-from longalign.events import Advanced, Event, Notice, PhaseStarted, TileFinished
+from longalign.events import Advanced, Event, Notice, PhaseStarted, TileFinished, ignore
 from longalign.fasta import read_sequence
+from longalign.model.mode import EXTEND, LOCAL, SEMIGLOBAL, Mode
 from longalign.run import pipeline
 from longalign.run.engines import dask
 from longalign.run.outcome import Outcome
@@ -67,10 +68,10 @@ class Events(list[Event]):
         return sum(steps)
 
 
-def run(cluster: Cluster, store: Path, emit: Callable[[Event], None]) -> Outcome:
+def run(cluster: Cluster, store: Path, emit: Callable[[Event], None] = ignore, mode: Mode = LOCAL) -> Outcome:
     using = api.resources("cpu", 1, memory=8 << 30, cluster=cluster.address)
     query, target = map(read_sequence, map(str, PAIR))
-    return pipeline.run(RunSpec(query, target, api.Scoring(), store=store), using, emit)
+    return pipeline.run(RunSpec(query, target, api.Scoring(), mode, store=store), using, emit)
 
 
 def finished_tiles(store: Path) -> dict[str, list[bytes]]:
@@ -122,6 +123,15 @@ def test_two_workers_make_the_same_tiles(cluster, tmp_path, check):
     assert events.cells == 16569 * 16548
     assert outcome.backend["workers"] == f"2 of {cluster.address}"
     assert len(list(cluster.orders.glob("swept-*"))) == 2
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("mode", [SEMIGLOBAL, EXTEND], ids=str)
+def test_an_end_on_an_edge_and_one_in_any_cell_are_found_in_the_tiles_of_workers(cluster, tmp_path, mode):
+    alignment = run(cluster, tmp_path / "s", mode=mode).alignment
+    want = api.align(*map(read_sequence, map(str, PAIR)), mode=mode, backend="cpu", threads=1)
+    ends = [(found.score, found.query_end, found.target_end) for found in (alignment, want)]
+    assert ends[0] == ends[1]
 
 
 @pytest.mark.cluster

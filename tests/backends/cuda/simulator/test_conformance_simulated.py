@@ -322,8 +322,8 @@ def test_best_cells_of_one_score_here_and_there(
 
 @pytest.mark.parametrize("overrides", [{}, {"band_rows": 22}], ids=["whole", "in bands"])
 @pytest.mark.parametrize("last", ["positive", "negative"])
-def test_a_best_cell_far_above_the_first_values(overrides: dict[str, int], last: str):
-    """The threshold of the first row blocks, or of all, lies far above what 16 bits hold above their base."""
+def test_a_best_cell_where_values_begin_below_0(overrides: dict[str, int], last: str):
+    """It is found where they rise above 0. Far below, 16 bits above the base do not hold the threshold."""
     rng = np.random.default_rng(7)
     query = rng.integers(0, 4, 300, np.uint8)
     target = mutated(query, 301, 0.01, rng)
