@@ -30,7 +30,8 @@ _SEQUENCE_HELP = (
 _MODE_HELP = (
     "local (the default; Smith-Waterman): any part of the query with any part of the target; global: both "
     "from end to end; semiglobal: the ends in --free may stay unaligned at no cost; overlap: a suffix of the "
-    "query with a prefix of the target (query-start and target-end are free); fit: the whole query with any "
+    "query with a prefix of the target (query-start and target-end are free; exchange the two sequences for "
+    "the other way round); fit: the whole query with any "
     "part of the target (target-start and target-end are free); extend: a prefix of the query with a prefix "
     "of the target, ending where the score is highest"
 )

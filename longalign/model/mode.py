@@ -42,7 +42,7 @@ class FreeEnds:
 class Mode(str):
     """A mode: the word that files, messages and the command line use for it, and the ends that it frees.
 
-    It equals its word, and is written as that. The word determines the ends: `MODES` has no word twice.
+    It equals its word, and is written as that. Of the modes in `MODES`, the word determines the ends.
     """
 
     __slots__ = ("ends",)
@@ -93,7 +93,7 @@ class Mode(str):
     def needs_last_row(self) -> bool:
         """Whether the end of a path is found on the bottom edge of the matrix: in its corner at least.
 
-        The corner is also on the right edge. If the end may be anywhere on that edge only, it suffices.
+        The right edge also holds the corner, and suffices if only the end of the query is free.
         """
         return not self.ends_anywhere and (self.ends.target_end or not self.ends.query_end)
 
@@ -119,10 +119,10 @@ LOCAL = Mode(
 #: Needleman-Wunsch, Gotoh: both sequences from end to end.
 GLOBAL = Mode("global", FreeEnds())
 
-#: From one edge of the matrix to another: any two of the four ends that meet may stay unaligned.
+#: From the top or left edge of the matrix to the bottom or right one. Its variants free some of these edges.
 SEMIGLOBAL = Mode("semiglobal", FreeEnds(True, True, True, True))
 
-#: Dovetail: a suffix of the query against a prefix of the target. Both are aligned to where they overlap.
+#: Dovetail: a suffix of the query against a prefix of the target. The other way round, exchange the two.
 OVERLAP = Mode("overlap", FreeEnds(query_start=True, target_end=True))
 
 #: The query from end to end, against any part of the target.
