@@ -147,7 +147,7 @@ class Manifest:
         manifest = cls(
             query=query,
             target=target,
-            mode=MODES[fields.choice("mode", tuple(MODES))],
+            mode=_mode(fields),
             scoring=scoring,
             grid=Grid.from_json(fields.any("grid"), query.length, target.length),
             program=fields.text("program"),
@@ -205,6 +205,14 @@ class Manifest:
         ]
         if differing:
             raise StoreError(f"{store}: the store belongs to another run: {'; '.join(differing)}")
+
+
+def _mode(fields: Fields) -> Mode:
+    """The mode. Raises InputError for a word that no mode has: there are too many to name them all."""
+    word = fields.text("mode")
+    if word not in MODES:
+        raise InputError(f"{fields.name('mode')}: no mode is called {shown(word)}")
+    return MODES[word]
 
 
 def _scoring_pairs(stored: Scoring, given: Scoring) -> list[tuple[str, object, object]]:
