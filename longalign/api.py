@@ -126,8 +126,8 @@ def align(
     Sequences are text, bytes, uint8 arrays of ASCII letters, or `read_sequence("file.fa")`. They are DNA, or,
     with a substitution matrix in `scoring`, in the letters of that matrix, which
     `read_sequence("file.fa", scoring.alphabet)` reads, as it does where lower-case letters are masked. The
-    score is an int, or, if `scoring` has numbers that are not whole, a Fraction. `backend` is "auto", "cpu" or
-    "cuda"; `devices` are CUDA device numbers; `memory` and `store_budget` are bytes.
+    score is an int, or, if `scoring` has numbers that are not whole, a Fraction. `backend` is "auto", "cpu"
+    or "cuda"; `devices` are CUDA device numbers; `memory` and `store_budget` are bytes.
 
     `store` is a directory: a run whose store holds unfinished work continues from there. With `start_states`
     "eager", the store also holds what `trace` needs. `cluster` is a Dask scheduler's address or file; its

@@ -42,8 +42,8 @@ A gap of length k costs ALPHA + k*BETA (--gap-open, --gap-extend), or FIRST for 
 each further one (--gap-first, --gap-next): ALPHA = FIRST - NEXT, BETA = NEXT. So BLOSUM62 with 11 and 1 is
 --matrix BLOSUM62 --gap-first 11 --gap-next 1, or --gap-open 10 --gap-extend 1. Scores and costs may be
 decimals such as 0.5, or fractions such as 1/3; they are exact. Without a matrix, letters are DNA: an
-ambiguous letter (N, R, Y, ...) scores as a mismatch against every letter, itself included; U equals T. Case is
-ignored. Coordinates are 0-based and half-open.
+ambiguous letter (N, R, Y, ...) scores as a mismatch against every letter, itself included; U equals T. Case
+is ignored. Coordinates are 0-based and half-open.
 
 Exit codes: 0 done, 1 input or store, 2 usage, 3 back end or internal, 130 interrupted (Ctrl-C), 143 ended by
 SIGTERM.

@@ -135,8 +135,8 @@ class BestCell:
     """A candidate for the end of the best alignment: its score, and its row and column boundary index.
 
     Inside a run the score is scaled (`Scoring.scale`). `longalign.score` returns it in the units that the
-    user gave, as a Fraction if the scale is not 1. BestCell() stands for the absence of a cell with a positive
-    score.
+    user gave, as a Fraction if the scale is not 1. BestCell() stands for the absence of a cell with a
+    positive score.
     """
 
     score: Number = 0

@@ -281,7 +281,7 @@ class Scoring:
         rules = {name: _rule_of_json(fields, name) for name in RULES if fields.has(name)}
         matrix = None
         if has_matrix:
-            matrix = SubstitutionMatrix.from_json(fields.any("matrix"), scale, LARGEST_PARAMETER)
+            matrix = SubstitutionMatrix.from_json(fields.any("matrix"), scale)
         scoring = cls(**numbers, matrix=matrix, **rules, scale=scale)
         if scoring.scale != scale:
             raise InputError(

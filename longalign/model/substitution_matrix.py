@@ -20,6 +20,9 @@ from longalign.system.rationals import Number, as_number, simplest
 #: The largest number of letters of a substitution matrix.
 LARGEST_ALPHABET = 32
 
+#: Larger scores are not read from JSON; those that a scoring allows are far smaller.
+_LARGEST_IN_JSON = 1 << 31
+
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9._+-]")
 _SHOWN_DIGITS = 12
 
@@ -78,21 +81,19 @@ class SubstitutionMatrix:
             ) from None
 
     @classmethod
-    def from_json(cls, data: Any, scale: int, largest: int) -> SubstitutionMatrix:
+    def from_json(cls, data: Any, scale: int = 1) -> SubstitutionMatrix:
         """A substitution matrix from an object with the fields `name`, `letters` and `scores`.
 
-        The scores there are whole numbers of at most `largest` in size, in units of 1/`scale`. Raises
-        InputError, naming the field, for any other value.
+        The scores there are whole numbers in units of 1/`scale`. Raises InputError, naming the field, for any
+        other value.
         """
         fields = Fields(data, "scoring.matrix")
         fields.only("name", "letters", "scores")
         name, letters, rows = fields.text("name"), fields.text("letters"), fields.items("scores")
-        where = fields.name("scores")
+        where, most = fields.name("scores"), _LARGEST_IN_JSON
         if not all(isinstance(row, list) and len(row) == len(letters) for row in rows):
             raise InputError(f"{where}: must be rows of {len(letters)} scores")
-        scores = [
-            [simplest(Fraction(whole(x, where, -largest, largest), scale)) for x in row] for row in rows
-        ]
+        scores = [[simplest(Fraction(whole(x, where, -most, most), scale)) for x in row] for row in rows]
         return cls(name, letters, tuple(map(tuple, scores)))
 
     @classmethod

@@ -139,8 +139,10 @@ def test_bounds_and_letters_of_a_scoring():
     [
         ({"matrix": BLOSUM62, "match": 2}, "match and mismatch have no meaning beside a matrix"),
         ({"matrix": "BLOSUM62"}, "matrix must be a SubstitutionMatrix, not 'BLOSUM62'"),
+        ({"matrix": BLOSUM62}, "a substitution matrix needs gap_open and gap_extend as well"),
+        ({"matrix": BLOSUM62, "gap_open": 10}, "a substitution matrix needs gap_open and gap_extend as well"),
         (
-            {"matrix": matrix_of([[1, -LARGEST_PARAMETER - 1], [0, 0]])},
+            {"matrix": matrix_of([[1, -LARGEST_PARAMETER - 1], [0, 0]]), "gap_open": 1, "gap_extend": 1},
             "matrix made has a score of size 16777217, larger than 16777216",
         ),
     ],
@@ -190,7 +192,7 @@ def test_a_letter_that_the_matrix_does_not_have_is_named(tmp_path):
         read_sequence(path, BLOSUM62.alphabet)
     assert str(caught.value) == (
         f"{path}: record 'p': letter 4 (counting from 1) is 'J', not one of ARNDCQEGHILKMFPSTWYVBZX* "
-        "in either case, the letters of BLOSUM62"
+        "in either case, the letters of BLOSUM62; --unknown says how such a letter scores"
     )
 
 
