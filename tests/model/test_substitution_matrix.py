@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -220,3 +221,48 @@ def test_matrices_are_laid_out_once_each():
     assert tables[1, :2, :2].tolist() == [[1, 2], [3, 4]]
     assert not tables[1, 2:].any()
     assert lay_out([Scoring()])[0].shape == (PITCH * PITCH,)
+
+
+# --- names in any case, and the files of other programs
+
+LASTZ = """\
+# a scores file
+bad_score          = X:-1000  # used for sub['X'][*]
+fill_score         = -100
+O=400 E=30
+
+      A     C     G     T
+{}   91  -114   -31  -123
+{} -114   100  -125   -31   # the second row
+{}  -31  -125   100  -114
+{} -123   -31  -114    91
+"""
+
+
+@pytest.mark.parametrize("labels", ["ACGT", "    "], ids=["lastz", "blastz"])
+def test_a_scores_file_of_lastz(tmp_path, labels):
+    matrix = SubstitutionMatrix.load(made(tmp_path, LASTZ.format(*labels)))
+    hoxd70 = SubstitutionMatrix.load("HOXD70")
+    assert (matrix.letters, matrix.scores) == (hoxd70.letters, hoxd70.scores)
+
+
+def test_fractional_scores_are_exact(tmp_path):
+    matrix = SubstitutionMatrix.load(made(tmp_path, "A C\nA 0.1 -1/3\nC 0 2.50\n"))
+    assert matrix.scores == ((Fraction(1, 10), Fraction(-1, 3)), (0, Fraction(5, 2)))
+    assert SubstitutionMatrix.load("BENNER22").highest == Fraction(157, 10)
+
+
+def test_names_in_any_case_and_files_before_them(tmp_path, monkeypatch):
+    assert SubstitutionMatrix.load("blosum62") == SubstitutionMatrix.load("Blosum62") == BLOSUM62
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "blosum62").write_text("A C\nA 1 0\nC 0 1\n")
+    assert SubstitutionMatrix.load("blosum62").letters == "AC"
+    assert SubstitutionMatrix.load("BLOSUM62") == BLOSUM62
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"), [("blosum26", "BLOSUM62"), ("PAM-250", "PAM250"), ("hoxd", "HOXD70")]
+)
+def test_a_misspelt_name_gets_a_suggestion(name, meant):
+    with pytest.raises(InputError, match=f"did you mean {meant}"):
+        SubstitutionMatrix.load(name)
