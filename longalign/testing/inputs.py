@@ -217,6 +217,15 @@ def entry_range(scoring: Scoring, rows: int, cols: int) -> tuple[int, int]:
     return LOWEST + fall, HIGHEST - scoring.highest * min(rows, cols)
 
 
+def scoring_source(scoring: Scoring) -> str:
+    """Python that builds a scoring, given Scoring, SubstitutionMatrix and Fraction."""
+    matrix = scoring.matrix
+    if matrix is None:
+        return repr(scoring)
+    built = f"SubstitutionMatrix({matrix.name!r}, {matrix.letters!r}, {matrix.scores!r})"
+    return repr(scoring).replace(repr(matrix), built)
+
+
 def edge_source(edge: Edge) -> str:
     """Python that builds an edge, given numpy, Boundary and LinearEdge."""
     if isinstance(edge, LinearEdge):

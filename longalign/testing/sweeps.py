@@ -46,6 +46,7 @@ from longalign.testing.inputs import (
     matrix_of,
     mutated,
     pairs,
+    scoring_source,
 )
 from longalign.testing.reference import ReferenceBackend, encode
 
@@ -96,7 +97,7 @@ def job_source(job: SweepJob) -> str:
     lines = [
         f"query={codes_source(job.query)}",
         f"target={codes_source(job.target)}",
-        f"scoring={job.scoring!r}",
+        f"scoring={scoring_source(job.scoring)}",
         f"top={edge_source(job.top)}",
         f"left={edge_source(job.left)}",
         f"local={job.local}",
