@@ -125,8 +125,9 @@ def align(
 
     Sequences are text, bytes, uint8 arrays of ASCII letters, or `read_sequence("file.fa")`. They are DNA, or,
     with a substitution matrix in `scoring`, in the letters of that matrix, which
-    `read_sequence("file.fa", scoring.alphabet)` reads. `backend` is "auto", "cpu" or "cuda"; `devices` are
-    CUDA device numbers; `memory` and `store_budget` are bytes.
+    `read_sequence("file.fa", scoring.alphabet)` reads, as it does where lower-case letters are masked. The
+    score is an int, or, if `scoring` has numbers that are not whole, a Fraction. `backend` is "auto", "cpu"
+    or "cuda"; `devices` are CUDA device numbers; `memory` and `store_budget` are bytes.
 
     `store` is a directory: a run whose store holds unfinished work continues from there. With `start_states`
     "eager", the store also holds what `trace` needs. `cluster` is a Dask scheduler's address or file; its
@@ -162,8 +163,8 @@ def score(
     """The optimal score and the cell where an alignment with that score ends, in O(m + n) memory.
 
     Parameters are those of `align`; `store_budget` only matters with "eager" start states. The end cell is
-    given as the numbers of letters before it in `query` and `target`. If nothing aligns in local mode or in
-    "extend", the result is `BestCell()`, with score 0.
+    given as the numbers of letters before it in `query` and `target`. The score is an int or a Fraction as in
+    `align`. If nothing aligns in local mode or in "extend", the result is `BestCell()`, with score 0.
     """
     using = resources(backend, threads, devices, memory, store_budget, cluster)
     return _run(

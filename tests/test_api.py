@@ -193,7 +193,7 @@ def test_advances_add_up_to_what_a_phase_computed(phase):
         (lambda: longalign.trace("/nowhere", "5", 5, backend="cpu"), longalign.UsageError, "i must be"),
         (lambda: longalign.trace("/nowhere", 5, 5.0, backend="cpu"), longalign.UsageError, "j must be"),
         (lambda: longalign.resume("/nowhere", backend="cpu"), longalign.StoreError, "not a store"),
-        (lambda: longalign.Scoring(match=0), longalign.InputError, "match must be positive"),
+        (lambda: longalign.Scoring(match=-1), longalign.InputError, "match cannot be negative"),
     ],
 )  # fmt: skip
 def test_what_makes_no_sense_is_an_error_of_ours(call, error, text):

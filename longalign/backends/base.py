@@ -34,8 +34,8 @@ def no_progress(cells: int) -> None:
 class Rectangle:
     """A rectangle of the matrix: letters, scoring, and boundary conditions.
 
-    `query` (m,) and `target` (n,) are contiguous uint8 codes, m >= 1 and n >= 1. With a matrix in `scoring`
-    they are places in its letters. Without one, equal codes score `match`, others `mismatch`; codes 0-3
+    `query` (m,) and `target` (n,) are contiguous uint8 codes, m >= 1 and n >= 1. With a table in `scoring`
+    they are places in it. Without one, equal codes score `match`, others `mismatch`; codes 0-3
     are A C G T, and ambiguous letters have a code in the query that no target has, and the other way
     round, so that they never match.
 

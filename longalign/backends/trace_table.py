@@ -73,7 +73,7 @@ def trace_by_kind(
     """The paths of all jobs, in order: `trace` gets those without a matrix, and those with one."""
     paths: dict[int, Runs] = {}
     for has_matrix in (False, True):
-        places = [k for k, job in enumerate(jobs) if (job.scoring.matrix is not None) == has_matrix]
+        places = [k for k, job in enumerate(jobs) if (job.scoring.table is not None) == has_matrix]
         if places:
             paths.update(zip(places, trace(has_matrix, [jobs[k] for k in places]), strict=True))
     return [paths[k] for k in range(len(jobs))]

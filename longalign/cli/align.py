@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from argparse import Namespace
 from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
+
+import numpy as np
 
 from longalign import api
 from longalign.cli.reporting import reporting
@@ -20,13 +23,14 @@ from longalign.formats.output import STDOUT, check_output, open_output
 from longalign.formats.registry import resolve_format
 from longalign.formats.summary import summarize
 from longalign.model.mode import choose_mode
-from longalign.model.sequence import MEMORY
+from longalign.model.sequence import MEMORY, Sequence
 from longalign.run import pipeline
 from longalign.run.outcome import Outcome
 from longalign.run.spec import RunSpec
 from longalign.store import DirectoryStore
 from longalign.store.layout import OWN_NAMES
 from longalign.store.manifest import Command, Manifest
+from longalign.system.rationals import Number, spell
 
 
 def run_align(options: Namespace) -> int:
@@ -156,7 +160,7 @@ def _summary(outcome: Outcome) -> dict[str, object]:
         target=outcome.spec.target,
         scoring=outcome.spec.scoring,
         mode=outcome.spec.mode,
-        score=end.value,
+        score=outcome.score,
         end=None if outcome.is_empty else (end.i, end.j),
         alignment=outcome.alignment,
         backend=outcome.backend,
@@ -170,13 +174,36 @@ def _score_line(outcome: Outcome) -> str:
     spec, end = outcome.spec, outcome.end
     query, target = spec.query, spec.target
     ends = ("*", "*") if outcome.is_empty else (query.offset + end.i, target.offset + end.j)
-    return "\t".join(map(str, (query.name, target.name, spec.mode, end.value, *ends))) + "\n"
+    return "\t".join(map(str, (query.name, target.name, spec.mode, spell(outcome.score), *ends))) + "\n"
+
+
+def _with_commas(score: Number) -> str:
+    """An exact score with its digits before the point in groups of three."""
+    found = re.match(r"(-?)(\d+)(.*)", spell(score))
+    assert found is not None
+    sign, whole, rest = found.groups()
+    return f"{sign}{int(whole):,}{rest}"
+
+
+def _advice(spec: RunSpec) -> str:
+    """What may be the reason that nothing aligns."""
+    if spec.scoring.highest == 0:
+        return ", because no letter pair has one: --mode global aligns by costs alone"
+    if spec.scoring.matrix is None and any(map(_may_be_protein, (spec.query, spec.target))):
+        return "; if these are proteins, give --matrix BLOSUM62 --gap-open 10 --gap-extend 1"
+    return ""
+
+
+def _may_be_protein(sequence: Sequence) -> bool:
+    """Whether most letters are neither bases nor N, which is rare in nucleotide sequences."""
+    usual = int(np.isin(sequence.letters, np.frombuffer(b"ACGTUN", np.uint8)).sum())
+    return 2 * usual < sequence.length
 
 
 def _in_words(outcome: Outcome) -> str:
     if outcome.is_empty:
-        return "no alignment has a positive score"
-    parts = [f"{outcome.spec.mode} score {outcome.end.value:,}"]
+        return f"no alignment has a positive score{_advice(outcome.spec)}"
+    parts = [f"{outcome.spec.mode} score {_with_commas(outcome.score)}"]
     if outcome.alignment is not None:
         alignment = outcome.alignment
         identity = f"identity {alignment.identity:.2%} over {alignment.columns:,} columns"

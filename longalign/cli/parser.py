@@ -14,7 +14,9 @@ from longalign.cli.progress import STYLES
 from longalign.formats.output import STDOUT, open_output
 from longalign.formats.registry import describe_formats, format_names
 from longalign.model.mode import LOCAL, EndName, ModeName
-from longalign.model.scoring import Scoring
+from longalign.model.presets import PRESETS, describe_presets
+from longalign.model.scoring import Ambiguous, Scoring, Unknown
+from longalign.system.rationals import Number, parse_number
 from longalign.system.sizes import parse_size
 
 if TYPE_CHECKING:
@@ -36,14 +38,21 @@ _MODE_HELP = (
     "of the target, ending where the score is highest"
 )
 _CONVENTIONS = """\
-A gap of length k costs ALPHA + k*BETA: tools that charge O for the first letter of a gap and E for each
-further one mean ALPHA = O - E, BETA = E, so BLOSUM62 with 11 for the first letter of a gap and 1 for each
-further one is --matrix BLOSUM62 --gap-open 10 --gap-extend 1. Without a matrix, letters are DNA: an ambiguous
-letter (N, R, Y, ...) scores as a mismatch against every letter, itself included; U equals T. Case is ignored.
-Coordinates are 0-based and half-open.
+A gap of length k costs ALPHA + k*BETA (--gap-open, --gap-extend), or FIRST for its first letter and NEXT for
+each further one (--gap-first, --gap-next): ALPHA = FIRST - NEXT, BETA = NEXT. So BLOSUM62 with 11 and 1 is
+--matrix BLOSUM62 --gap-first 11 --gap-next 1, or --gap-open 10 --gap-extend 1. Scores and costs may be
+decimals such as 0.5, or fractions such as 1/3; they are exact. Without a matrix, letters are DNA: an
+ambiguous letter (N, R, Y, ...) scores as a mismatch against every letter, itself included; U equals T. Case
+is ignored. Coordinates are 0-based and half-open.
 
 Exit codes: 0 done, 1 input or store, 2 usage, 3 back end or internal, 130 interrupted (Ctrl-C), 143 ended by
 SIGTERM.
+"""
+_PRESETS_HELP = f"""
+Presets, with the cost of a gap in both conventions:
+{describe_presets()}
+minimap2 charges the lower of two costs for a gap, 39 + 3k and 81 + k (asm5) or 6 + 2k and 26 + k (asm20). The
+presets take the first, which is what gaps of up to 21 or 20 letters cost; longer ones cost more here.
 """
 _CLUSTER_HELP = """\
 The workers of a Dask scheduler sweep the matrix (phase 1), each one tile at a time; phases 2 and 3 run in
@@ -217,6 +226,7 @@ def _lazy(module: str, function: str) -> Callable[[argparse.Namespace], int]:
 
 
 def _add_scoring(parser: argparse.ArgumentParser, mode: bool = True, defaults: bool = True) -> None:
+    parser.epilog = f"{parser.epilog}{_PRESETS_HELP}"
     group = parser.add_argument_group("scoring" if defaults else "scoring (default: what the PAF says)")
     if mode:
         group.add_argument("--mode", choices=get_args(ModeName), default=LOCAL, help=_MODE_HELP)
@@ -228,20 +238,47 @@ def _add_scoring(parser: argparse.ArgumentParser, mode: bool = True, defaults: b
             "(default: all four)",
         )
     usual = Scoring()
-    for option, name, metavar, meaning in (
-        ("--match", "match", "SCORE", "equal letters"),
-        ("--mismatch", "mismatch", "SCORE", "different or ambiguous letters"),
-        ("--gap-open", "gap_open", "ALPHA", "cost of opening a gap, 0 for linear gaps"),
-        ("--gap-extend", "gap_extend", "BETA", "cost of each letter of a gap, the first included"),
+    for option, metavar, meaning, default in (
+        ("--match", "SCORE", "equal letters, at least 0", usual.match),
+        ("--mismatch", "SCORE", "different or ambiguous letters, below --match", usual.mismatch),
+        ("--gap-open", "ALPHA", "cost of opening a gap, 0 for linear gaps", usual.gap_open),
+        ("--gap-extend", "BETA", "cost of each letter of a gap, the first included", usual.gap_extend),
+        ("--gap-first", "FIRST", "cost of the first letter of a gap, the other convention", None),
+        ("--gap-next", "NEXT", "cost of each further letter of a gap, the other convention", None),
     ):
-        shown = f"{meaning} (default: {getattr(usual, name)})" if defaults else meaning
-        group.add_argument(option, type=int, metavar=metavar, help=shown)
+        shown = f"{meaning} (default: {default})" if defaults and default is not None else meaning
+        group.add_argument(option, type=_exact, metavar=metavar, help=shown)
+    group.add_argument(
+        "--preset",
+        choices=tuple(PRESETS),
+        metavar="NAME",
+        help="the scoring of a well-known program, of which other options replace parts: "
+        f"{', '.join(PRESETS)}; see below",
+    )
     group.add_argument(
         "--matrix",
         type=_path,
         metavar="NAME|FILE",
-        help="substitution matrix instead of match and mismatch: one of Biopython's (BLOSUM62, ...) or "
-        "a file in NCBI's format; needs --gap-open and --gap-extend",
+        help="substitution matrix instead of match and mismatch: one of Biopython's (BLOSUM62, HOXD70, ...), "
+        "or a file in NCBI's format or LASTZ's; needs gap costs",
+    )
+    group.add_argument(
+        "--ambiguous",
+        choices=get_args(Ambiguous),
+        help="what an IUPAC ambiguity letter (N, R, Y, ...) scores without a matrix: as a mismatch, 0, or "
+        "the average over the bases that it stands for (default: mismatch)",
+    )
+    group.add_argument(
+        "--unknown",
+        choices=get_args(Unknown),
+        help="a letter that the matrix lacks (U, O, J, ...) is an error, is read as X, or scores the lowest "
+        "score of the matrix with every letter (default: error)",
+    )
+    group.add_argument(
+        "--softmask",
+        action="store_true",
+        default=None,
+        help="read lower-case letters as N, or as X under a matrix of proteins",
     )
 
 
@@ -329,6 +366,14 @@ def _add_output(
         action="store_true",
         help="only errors on stderr, and the progress if --progress is given",
     )
+
+
+def _exact(text: str) -> Number:
+    """A score or a cost, exactly as it is written."""
+    try:
+        return parse_number(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _positive(text: str) -> int:

@@ -14,8 +14,11 @@ whole record, like those of the PAF output.
                 ends of a semiglobal mode are free: "semiglobal:query-start,target-end"
     scoring     {match, mismatch, gap_open, gap_extend, convention}, or {matrix, gap_open, gap_extend,
                 convention} where `matrix` is {name, letters, scores}, a row for each query letter; the
-                convention is a sentence
-    score       the optimal score
+                convention is a sentence. Where they are not "mismatch", "error" and false, it also has
+                `ambiguous`, `unknown` and `softmask`; and `scale`, if the numbers are not whole: times this
+                they are, and so is the score
+    score       the optimal score. This and the numbers of the scoring are numbers of JSON, or a text such as
+                "82/3" if no finite decimal spells them
     end         {query, target} where the alignment ends, or null if nothing aligns
     alignment   null if only the score was asked for or the alignment has no columns; else
                 {query_start, query_end, target_start, target_end, columns, matches, mismatches, gaps,
@@ -41,6 +44,7 @@ from longalign.model.alignment import Alignment
 from longalign.model.mode import Mode, ModeName
 from longalign.model.scoring import Scoring
 from longalign.model.sequence import Sequence
+from longalign.system.rationals import Number, is_decimal, spell
 
 SCHEMA = "longalign.summary/2"
 
@@ -53,7 +57,7 @@ def summarize(
     target: Sequence,
     scoring: Scoring,
     mode: Mode | ModeName,
-    score: int,
+    score: Number,
     end: tuple[int, int] | None,
     alignment: Alignment | None = None,
     backend: Mapping[str, str],
@@ -71,14 +75,36 @@ def summarize(
         "query": _sequence(query),
         "target": _sequence(target),
         "mode": mode,
-        "scoring": {**scoring.to_json(), "convention": scoring.convention},
-        "score": int(score),
+        "scoring": _scoring(scoring),
+        "score": _number(score),
         "end": None if end is None else {"query": query.offset + end[0], "target": target.offset + end[1]},
         "alignment": _alignment(alignment) if alignment is not None and len(alignment.ops) else None,
         "backend": dict(backend),
         "phases": [{**asdict(phase), "gcups": phase.gcups} for phase in phases],
         "compile_seconds": compile_seconds,
     }
+
+
+def _scoring(scoring: Scoring) -> dict[str, object]:
+    """The parameters in the units that the user gave."""
+    numbers = {name: _number(value) for name, value in scoring.given().items()}
+    matrix, scale = scoring.matrix, {"scale": scoring.scale} if scoring.scale > 1 else {}
+    convention = {**scoring.rules, **scale, "convention": scoring.convention}
+    if matrix is None:
+        return {**numbers, **convention}
+    scores = [[_number(score) for score in row] for row in matrix.scores]
+    return {
+        "matrix": {"name": matrix.name, "letters": matrix.letters, "scores": scores},
+        **numbers,
+        **convention,
+    }
+
+
+def _number(value: Number) -> int | float | str:
+    """A number that JSON spells exactly, or a fraction as text."""
+    if value.denominator == 1:
+        return int(value)
+    return float(value) if is_decimal(value) else spell(value)
 
 
 def _versions() -> dict[str, str]:

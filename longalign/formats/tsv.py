@@ -8,7 +8,7 @@ Coordinates are 0-based and half-open and count from the start of the whole reco
                     four ends of a semiglobal mode are free: "semiglobal:query-start,target-end"
     end             "best", or "given" if the user chose the end cell (`longalign trace`)
     scoring         letter scores and gap costs, as in the `tg` tag of PAF: `match=1;mismatch=-3;gap(k)=3+2k`
-    score           the optimal score
+    score           the optimal score, exactly: a decimal, or a fraction such as 82/3 if none spells it
     columns         columns of the alignment, gaps included
     matches         columns with the same letter twice
     mismatches      columns with two letters that are not a match
@@ -25,6 +25,7 @@ from typing import TextIO
 
 from longalign.formats.paf import format_scoring
 from longalign.model.alignment import Alignment
+from longalign.system.rationals import spell
 
 COLUMNS = (
     *("query", "query_start", "query_end", "target", "target_start", "target_end"),
@@ -43,7 +44,7 @@ def write_tsv(alignment: Alignment, file: TextIO) -> None:
         *(query.name, query.offset + alignment.query_start, query.offset + alignment.query_end),
         *(target.name, target.offset + alignment.target_start, target.offset + alignment.target_end),
         *(alignment.mode, "given" if alignment.end_given else "best", format_scoring(alignment.scoring)),
-        *(alignment.score, alignment.columns, alignment.matches, alignment.mismatches),
+        *(spell(alignment.score), alignment.columns, alignment.matches, alignment.mismatches),
         *(alignment.gaps, alignment.gap_letters, alignment.cigar),
     )
     file.write("\t".join(map(str, values)) + "\n")

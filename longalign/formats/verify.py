@@ -18,22 +18,28 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate, islice
 
 from longalign.errors import InputError
 from longalign.fasta import STDIN, read_sequence
-from longalign.formats.paf import NO_MAPPING_QUALITY, Meaning, PafRecord, format_meaning, read_paf
+from longalign.formats.paf import (
+    NO_MAPPING_QUALITY,
+    Meaning,
+    PafRecord,
+    format_meaning,
+    format_score,
+    read_paf,
+)
 from longalign.model.alphabet import DNA, Alphabet
 from longalign.model.scoring import Scoring
 from longalign.model.sequence import Sequence
 
-# Every letter as its base; an ambiguous one as a byte of its own in the query, another in the target,
-# so that equal bytes are equal bases.
-_QUERY_BASE = bytes.maketrans(b"URYSWKMBDHVN", b"T" + b"?" * 11)
-_TARGET_BASE = bytes.maketrans(b"URYSWKMBDHVN", b"T" + b"!" * 11)
-_COMPLEMENT = bytes.maketrans(b"ACGT", b"TGCA")
-_COMPLEMENT_SHOWN = bytes.maketrans(b"ACGTURYSWKMBDHVN", b"TGCAAYRSWMKVHDBN")
+# A letter that equals no letter becomes a byte of its own in the query, another in the target.
+_IN_QUERY, _IN_TARGET = b"?", b"!"
+_AMBIGUOUS = b"RYSWKMBDHVN"
+_COMPLEMENT = bytes.maketrans(b"ACGTURYSWKMBDHVN", b"TGCAAYRSWMKVHDBN")
 
 #: The number of records of a file that are cached, since lines may come in any order.
 _KEPT_RECORDS = 4
@@ -189,9 +195,17 @@ def _problems(
     if "NM" in record.tags:
         yield from _differs("tag NM", record.edit_distance, tally.mismatches + tally.gap_letters)
     if tally.beginnings is not None:
-        yield from _differs("tag AS", record.score, tally.beginnings.last)
+        yield from _wrong_score(record, tally.beginnings)
         if meaning is not None:
             yield from _wrong_mode(meaning, sides, tally.beginnings)
+
+
+def _wrong_score(record: PafRecord, beginnings: _Beginnings) -> Iterator[str]:
+    """Whether the tag AS is what longalign writes for this score."""
+    scoring = beginnings.scoring
+    true = format_score(scoring, scoring.unscaled(beginnings.last)).split(":")[2]
+    if record.score != Fraction(true):
+        yield f"tag AS: claims {record.tag('AS')}, is {true}"
 
 
 def _broken_promises(record: PafRecord, meaning: Meaning) -> Iterator[str]:
@@ -200,6 +214,8 @@ def _broken_promises(record: PafRecord, meaning: Meaning) -> Iterator[str]:
     yield from _differs("column 5 (strand)", record.strand, "+")
     yield from _differs("column 12 (mapping quality)", record.mapping_quality, NO_MAPPING_QUALITY)
     yield from _differs("tag tp", record.tags.get("tp", "P"), "P")
+    kind = "i" if meaning.scoring.scale == 1 else "f"
+    yield from _differs("type of tag AS", record.kinds.get("AS", kind), kind)
 
 
 def _wrong_mode(meaning: Meaning, sides: tuple[_Side, _Side], scores: _Beginnings) -> Iterator[str]:
@@ -236,13 +252,14 @@ def _wrong_ends(meaning: Meaning, scores: _Beginnings) -> Iterator[str]:
     """Why an alignment that may begin or end anywhere would not do so where it does."""
     starts_anywhere = meaning.mode.starts_anywhere
     is_best_end = meaning.mode.ends_anywhere and not meaning.end_given
+    spell = meaning.scoring.spell
     if (starts_anywhere or is_best_end) and scores.last <= 0:
-        yield f"its score is {scores.last}, which is not positive"
+        yield f"its score is {spell(scores.last)}, which is not positive"
         return
     if starts_anywhere and scores.lowest < 0:
-        yield f"its beginning scores {scores.lowest} and can be cut off"
+        yield f"its beginning scores {spell(scores.lowest)} and can be cut off"
     if is_best_end and scores.highest >= scores.last:
-        yield f"without its end it scores {scores.highest} instead of {scores.last}"
+        yield f"without its end it scores {spell(scores.highest)} instead of {spell(scores.last)}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -298,7 +315,7 @@ class _Beginnings:
     """The scores of all beginnings of an alignment, as far as it was walked.
 
     `last` is that of the whole; `lowest` is the lowest of all; `highest` is the highest of those that are
-    shorter than the whole. The empty beginning scores 0.
+    shorter than the whole. All are scaled (`Scoring.scale`). The empty beginning scores 0.
     """
 
     scoring: Scoring
@@ -308,20 +325,28 @@ class _Beginnings:
     _pairs: dict[tuple[int, int], int] = field(init=False)
 
     def __post_init__(self) -> None:
-        matrix = self.scoring.matrix
-        letters = b"" if matrix is None else matrix.letters.encode()
-        scores = () if matrix is None else matrix.scores
-        self._pairs = {
-            (a, b): score
-            for a, row in zip(letters, scores, strict=True)
-            for b, score in zip(letters, row, strict=True)
-        }
+        alphabet, table = self.scoring.alphabet, self.scoring.table
+        self._pairs = {}
+        if table is not None:
+            self._pairs = {
+                (a, b): table.scores[alphabet.query_codes[a]][alphabet.target_codes[b]]
+                for a in alphabet.letters.encode()
+                for b in alphabet.letters.encode()
+            }
 
     def add_gap(self, columns: int, *, is_new: bool) -> None:
         self._add_columns(-self.scoring.gap_extend, columns, -self.scoring.gap_open * is_new)
 
+    @property
+    def has_table(self) -> bool:
+        """Whether each pair of letters has a score of its own."""
+        return bool(self._pairs)
+
     def add_pairs(self, query: bytes, target: bytes, same: int) -> None:
-        """Count letter pairs, and those among them that are the same letter twice."""
+        """Count letter pairs, and those among them that are the same letter twice.
+
+        Without a table, bytes are equal where letters are.
+        """
         if self._pairs:
             self._add_each(map(self._pairs.__getitem__, zip(query, target, strict=True)))
         elif same in (0, len(query)):
@@ -345,6 +370,20 @@ class _Beginnings:
             self.last = block[-1]
 
 
+def _unequal(scoring: Scoring | None) -> tuple[bytes, bytes]:
+    """Tables for `bytes.translate`, for query and target, after which equal bytes are equal letters."""
+    if scoring is None or scoring.matrix is None:
+        unequal, bases = _AMBIGUOUS, (b"U", b"T")
+    else:
+        others = set(scoring.alphabet.letters) - set(scoring.matrix.letters)
+        unequal, bases = "".join(others).encode(), (b"", b"")
+    query, target = (
+        bytes.maketrans(bases[0] + unequal, bases[1] + byte * len(unequal))
+        for byte in (_IN_QUERY, _IN_TARGET)
+    )
+    return query, target
+
+
 @dataclass(slots=True)
 class _Tally:
     """What the letters say about an alignment; `beginnings` are known if its scoring is."""
@@ -363,12 +402,13 @@ class _Tally:
 def _walk(record: PafRecord, runs: CigarRuns, query: _Side, target: _Side, scoring: Scoring | None) -> _Tally:
     """Count along the CIGAR; the first = or X that the letters contradict is described."""
     a, b = query.letters(), target.letters()
-    is_dna = scoring is None or scoring.matrix is None
     beginnings = None if scoring is None else _Beginnings(scoring)
-    if is_dna:
-        a, b = a.translate(_QUERY_BASE), b.translate(_TARGET_BASE)
     if record.strand == "-":
         a = a[::-1].translate(_COMPLEMENT)
+    letters = a, b
+    query_table, target_table = _unequal(scoring)
+    a, b = a.translate(query_table), b.translate(target_table)
+    scored = letters if beginnings is not None and beginnings.has_table else (a, b)
     tally = _Tally(beginnings)
     i = j = 0
     previous = ""
@@ -384,14 +424,14 @@ def _walk(record: PafRecord, runs: CigarRuns, query: _Side, target: _Side, scori
             tally.matches += same
             tally.mismatches += length - same
             if beginnings is not None:
-                beginnings.add_pairs(*pair, same)
+                beginnings.add_pairs(scored[0][i : i + length], scored[1][j : j + length], same)
             claimed = {"=": length, "X": 0, "M": same}[op]
             if same != claimed and not tally.contradictions:
                 at = [x == y for x, y in zip(*pair, strict=True)].index(op == "X")
                 is_forward = record.strand == "+"
                 row = i + at if is_forward else len(a) - 1 - (i + at)
                 letter = query.letters()[row : row + 1]
-                shown = letter if is_forward else letter.translate(_COMPLEMENT_SHOWN)
+                shown = letter if is_forward else letter.translate(_COMPLEMENT)
                 tally.contradictions.append(
                     f"cg has {op!r} at query {query.start + row} and target {target.start + j + at}, "
                     f"where the letters {'agree' if op == 'X' else 'differ'} "

@@ -19,6 +19,7 @@ from longalign.model.alphabet import Codes
 from longalign.model.mode import Mode, ModeName, as_mode
 from longalign.model.scoring import Scoring
 from longalign.model.sequence import Letters, Sequence
+from longalign.system.rationals import Number, spell
 
 Ops = NDArray[np.uint8]
 Lengths = NDArray[np.int64]
@@ -153,7 +154,7 @@ class Alignment:
     - `ops` (uint8, values of `Op`), `lengths` (int64): arrays of shape (runs,), read-only, one element for
       each run of I, D, = or X. Neighbouring runs differ and none is empty. A run of I or D is one gap; an I
       run next to a D run is two gaps.
-    - `score`: in the units of `scoring`.
+    - `score`: in the units that the user gave: an int if the scale of `scoring` is 1, otherwise a Fraction.
     - `end_given`: the user chose the end cell, so other ends may score higher.
 
     The empty alignment has no runs and no extent. It scores 0, and is one of two sequences without letters,
@@ -168,7 +169,7 @@ class Alignment:
     target: Sequence
     scoring: Scoring
     mode: Mode
-    score: int
+    score: Number
     query_start: int
     query_end: int
     target_start: int
@@ -184,7 +185,7 @@ class Alignment:
         target: Sequence,
         scoring: Scoring,
         mode: Mode | ModeName,
-        score: int,
+        score: Number,
         start: tuple[int, int],
         ops: ArrayLike,
         lengths: ArrayLike,
@@ -298,28 +299,32 @@ class Alignment:
     def _letters(self, op: Op) -> int:
         return int(self.lengths[self.ops == op].sum())
 
-    def rescore(self) -> int:
-        """The score, computed from the letters, the gaps and the scoring alone.
+    def rescore(self) -> Number:
+        """The score in the units of `score`, computed from the letters, the gaps and the scoring alone.
 
         The letters decide whether a pair matches, not = or X in the CIGAR. Takes 6 to 24 ns for each column
         (more for short runs), and some tens of MB besides the codes of the aligned letters.
         """
-        return self._pairs_and_fault()[0] - self._gap_costs()
+        return self.scoring.unscaled(self._pairs_and_fault()[0] - self._gap_costs())
 
     def check(self) -> None:
         """Raise InternalError unless score and CIGAR agree with the letters and the scoring."""
         pairs, wrong = self._pairs_and_fault()
         if wrong is not None:
             raise InternalError(f"CIGAR and letters disagree on = or X in column {wrong} of {self!r}")
-        score = pairs - self._gap_costs()
+        score = self.scoring.unscaled(pairs - self._gap_costs())
         if score != self.score:
-            raise InternalError(f"the alignment re-scores to {score}, not to the reported score: {self!r}")
+            raise InternalError(
+                f"the alignment re-scores to {spell(score)}, not to the reported score: {self!r}"
+            )
 
     def _gap_costs(self) -> int:
+        """Scaled."""
         return self.gaps * self.scoring.gap_open + self.gap_letters * self.scoring.gap_extend
 
     def _pairs_and_fault(self) -> tuple[int, int | None]:
-        """The score of all letter pairs; the first column (from 0) where = or X contradicts the letters."""
+        """The scaled score of all letter pairs; the first column (from 0) where = or X contradicts the
+        letters."""
         score, column = 0, 0
         wrong: int | None = None
         for ops, query_row, target_row in self._rows():
@@ -332,8 +337,8 @@ class Alignment:
 
     def _score_of_pairs(self, query: Codes, target: Codes) -> int:
         scoring = self.scoring
-        if scoring.matrix is not None:
-            return int(np.array(scoring.matrix.scores, np.int64)[query, target].sum())
+        if scoring.table is not None:
+            return int(np.array(scoring.table.scores, np.int64)[query, target].sum())
         matches = int(np.count_nonzero(query == target))
         return matches * scoring.match + (len(query) - matches) * scoring.mismatch
 
@@ -344,7 +349,7 @@ class Alignment:
 
     def __repr__(self) -> str:
         return (
-            f"Alignment({self.mode}, score {self.score}, "
+            f"Alignment({self.mode}, score {spell(self.score)}, "
             f"{self.query.name}:{self.query_start}-{self.query_end} x "
             f"{self.target.name}:{self.target_start}-{self.target_end}, {self.columns} columns)"
         )
@@ -352,7 +357,7 @@ class Alignment:
     def __str__(self) -> str:
         """A summary and, up to `LONGEST_SHOWN` columns, the rows; coordinates are 0-based and half-open."""
         lines = [
-            f"{self.mode} alignment, score {self.score} "
+            f"{self.mode} alignment, score {spell(self.score)} "
             f"({self.scoring.letter_scores}, {self.scoring.convention})",
             f"query  {self.query.name} {self.query_start}-{self.query_end} of {self.query.length}",
             f"target {self.target.name} {self.target_start}-{self.target_end} of {self.target.length}",

@@ -58,6 +58,13 @@ class Fields:
             raise InputError(f"{self.name(field)}: must be {' or '.join(choices)}, not {shown(value)}")
         return value
 
+    def truth(self, field: str) -> bool:
+        """True or false."""
+        value = self.any(field)
+        if not isinstance(value, bool):
+            raise InputError(f"{self.name(field)}: must be true or false, not {shown(value)}")
+        return value
+
     def whole(self, field: str, least: int, most: int) -> int:
         """A whole number within limits, both included."""
         return whole(self.any(field), self.name(field), least, most)

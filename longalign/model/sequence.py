@@ -1,7 +1,7 @@
 """A sequence: checked letters, their source, and the codes that back ends compare.
 
-The alphabet of a scoring says which letters are allowed (`longalign.model.alphabet`). Letters are stored in
-upper case.
+The alphabet of a scoring says which letters are allowed, and as what each is read
+(`longalign.model.alphabet`). Letters are stored in upper case.
 """
 
 from __future__ import annotations
@@ -77,9 +77,18 @@ class Sequence:
         return cls(name, letters, source, description, offset, length, alphabet)
 
     def under(self, alphabet: Alphabet) -> Sequence:
-        """The same letters as those of another alphabet. Raises InputError if one is not among them."""
+        """The same letters as those of another alphabet.
+
+        Raises InputError if one is not among them, or if lower-case letters were to be masked: their case is
+        known only while they are read.
+        """
         if alphabet == self.alphabet:
             return self
+        if alphabet.masked != self.alphabet.masked:
+            raise InputError(
+                f"{self.source}: record {self.name!r}: lower-case letters can be masked only while they are "
+                "read: read the sequence with scoring.alphabet"
+            )
         letters = _checked(self.source, self.name, self.letters, self.offset, alphabet)
         return replace(self, letters=letters, alphabet=alphabet)
 
@@ -103,7 +112,8 @@ class Sequence:
     def as_query(self) -> Codes:
         """Codes for the query's side: a new uint8 array of shape (length,).
 
-        A C G T/U are 0-3 and others 4 in DNA; under a matrix, a code is a place in its letters.
+        A C G T/U are 0-3 and others 4 in DNA; under a matrix, a code is a place in its letters. See
+        `longalign.model.alphabet` for what a scoring may ask for.
         """
         return _encode(self.letters, self.alphabet.query_codes)
 
@@ -143,7 +153,7 @@ def _checked(
         raise InputError(
             f"{source}: record {name!r}: letter {offset + bad + 1} (counting from 1) is "
             f"{_shown(data, bad)}, not one of {alphabet.letters} in either case, "
-            f"the letters of {alphabet.name}"
+            f"the letters of {alphabet.name}{alphabet.hint(chr(raw[bad]))}"
         )
     letters = np.frombuffer(upper, np.uint8)
     letters.setflags(write=False)

@@ -24,7 +24,7 @@ def score(lattice: StoreLattice, engine: Engine, emit: Emit) -> Waypoint:
         for event in events:
             emit(event)
     end = _end(lattice)
-    return Waypoint(end.i, end.j, State.H, end.score)
+    return Waypoint(end.i, end.j, State.H, int(end.score))  # scaled, so a whole number
 
 
 def _end(lattice: StoreLattice) -> BestCell:

@@ -11,14 +11,15 @@ from longalign.events import Advanced, CompileFinished, Emit, Event, PhaseFinish
 from longalign.model.alignment import Alignment
 from longalign.model.boundary import BestCell, Waypoint
 from longalign.run.spec import RunSpec
+from longalign.system.rationals import Number
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
     """What a run found: the end of the best alignment, the alignment if it was asked for, and the cost.
 
-    `end` is in boundary indices of query and target; `phases` are those that ran in this process.
-    The run waited `compile_seconds` for the compiler; no phase counts them.
+    `end` is in boundary indices of query and target, its value scaled (`Scoring.scale`). `phases` are those
+    that ran in this process. The run waited `compile_seconds` for the compiler; no phase counts them.
     """
 
     spec: RunSpec
@@ -35,9 +36,14 @@ class Outcome:
         return mode.may_be_empty and mode.starts_at(end.i, end.j, end.value)
 
     @property
+    def score(self) -> Number:
+        """The optimal score in the units that the user gave: an int, or a Fraction if the scale is not 1."""
+        return self.spec.scoring.unscaled(self.end.value)
+
+    @property
     def best(self) -> BestCell:
         """Score and end."""
-        return BestCell(self.end.value, self.end.i, self.end.j)
+        return BestCell(self.score, self.end.i, self.end.j)
 
 
 class Recorder:

@@ -268,8 +268,9 @@ def _align(
     path = mending(lambda: _stitch(lattice, find_end(), backend, recorder), lattice, recorder)
     piece = _recompute(lattice, path, backend, recorder)
     start = path[-1].i, path[-1].j
+    total = spec.scoring.unscaled(end.value)
     alignment = Alignment.from_runs(
-        spec.query, spec.target, spec.scoring, spec.mode, end.value, start, piece.ops, piece.lengths
+        spec.query, spec.target, spec.scoring, spec.mode, total, start, piece.ops, piece.lengths
     )
     alignment.check()
     return alignment

@@ -57,8 +57,9 @@ def _trace(
         piece = merge([recompute(problem, group, backend, recorder.advance) for group in groups])
     spec = _up_to(spec, i, j)
     start = waypoints[-1].i, waypoints[-1].j
+    total = spec.scoring.unscaled(last.value)
     alignment = Alignment.from_runs(
-        *(spec.query, spec.target, spec.scoring, spec.mode, last.value, start, piece.ops, piece.lengths),
+        *(spec.query, spec.target, spec.scoring, spec.mode, total, start, piece.ops, piece.lengths),
         end_given=True,
     )
     alignment.check()

@@ -16,9 +16,10 @@ from longalign.fasta.specs import with_absolute_path
 from longalign.model.geometry import Grid
 from longalign.model.json_fields import Fields, shown
 from longalign.model.mode import MODES, Mode
-from longalign.model.scoring import TOO_MANY_LETTERS, Scoring
+from longalign.model.scoring import RULES, TOO_MANY_LETTERS, Scoring
 from longalign.model.sequence import LONGEST_RECORD, Sequence, is_name
 from longalign.store.files import atomic_path, no_check, open_regular_file
+from longalign.system.rationals import spell
 
 Command = Literal["align", "score"]
 
@@ -38,6 +39,11 @@ _SHA256 = re.compile("[0-9a-f]{64}")
 _DERIVED = ("alphabet", "gap_convention", "coordinates")
 
 _DNA = "DNA with IUPAC codes; an ambiguous letter never matches"
+_RULES = {
+    "ambiguous": "ambiguous letters: {}",
+    "unknown": "other letters: {}",
+    "softmask": "lower case is masked",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,7 +121,6 @@ class Manifest:
         return {**data, "sha256": _digest(data)}
 
     def _fields(self) -> dict[str, Any]:
-        matrix = self.scoring.matrix
         return {
             "format": FORMAT,
             "version": VERSION,
@@ -125,7 +130,7 @@ class Manifest:
             "summary": self.summary,
             "mode": self.mode,
             "start_states": self.start_states,
-            "alphabet": _DNA if matrix is None else f"the letters of {matrix.name}",
+            "alphabet": _alphabet_in_words(self.scoring),
             "scoring": self.scoring.to_json(),
             "gap_convention": self.scoring.convention,
             "coordinates": "0-based, half-open",
@@ -215,13 +220,20 @@ def _mode(fields: Fields) -> Mode:
     return MODES[word]
 
 
+def _alphabet_in_words(scoring: Scoring) -> str:
+    letters = _DNA if scoring.matrix is None else f"the letters of {scoring.matrix.name}"
+    return "; ".join([letters, *(_RULES[name].format(value) for name, value in scoring.rules.items())])
+
+
 def _scoring_pairs(stored: Scoring, given: Scoring) -> list[tuple[str, object, object]]:
     """The parameters in which two scorings must agree: each name, with both values."""
-    names = ["gap_open", "gap_extend"]
-    if stored.matrix is None and given.matrix is None:
-        names = ["match", "mismatch", *names]
-    numbers = [(name, getattr(stored, name), getattr(given, name)) for name in names]
-    return [("matrix", str(stored.matrix or "none"), str(given.matrix or "none")), *numbers]
+    of_stored, of_given = stored.given(), given.given()
+    numbers = [
+        (name, spell(of_stored[name]), spell(of_given[name])) for name in of_stored if name in of_given
+    ]
+    matrices = ("matrix", str(stored.matrix or "none"), str(given.matrix or "none"))
+    rules = [(name, getattr(stored, name), getattr(given, name)) for name in RULES]
+    return [matrices, *numbers, *rules]
 
 
 def _content(path: Path) -> bytes:

@@ -47,8 +47,8 @@ START_RULE = {local: make_start_rule(local) for local in (True, False)}
 
 def letter_score(a: int, b: int, scoring: Scoring) -> int:
     """c(a, b) for two codes."""
-    if scoring.matrix is not None:
-        return scoring.matrix.scores[a][b]
+    if scoring.table is not None:
+        return scoring.table.scores[a][b]
     return scoring.match if a == b else scoring.mismatch
 
 

@@ -145,7 +145,11 @@ class StartConformance(Conformance):
             query = rng.integers(0, letters, length, np.uint8)
             target = mutated(query, length + 2, 0.2, rng, letters)
             scores = rng.integers(-3, 4, (letters, letters)) + 2 * np.eye(letters, dtype=int)
-            work.append(whole_matrix(query, target, Scoring(gap_open=1, matrix=matrix_of(scores)), local))
+            work.append(
+                whole_matrix(
+                    query, target, Scoring(gap_open=1, gap_extend=2, matrix=matrix_of(scores)), local
+                )
+            )
         self.check(backend, work)
 
     def test_a_list_of_different_jobs(self, backend: Backend) -> None:

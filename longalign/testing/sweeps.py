@@ -46,6 +46,7 @@ from longalign.testing.inputs import (
     matrix_of,
     mutated,
     pairs,
+    scoring_source,
 )
 from longalign.testing.reference import ReferenceBackend, encode
 
@@ -96,7 +97,7 @@ def job_source(job: SweepJob) -> str:
     lines = [
         f"query={codes_source(job.query)}",
         f"target={codes_source(job.target)}",
-        f"scoring={job.scoring!r}",
+        f"scoring={scoring_source(job.scoring)}",
         f"top={edge_source(job.top)}",
         f"left={edge_source(job.left)}",
         f"local={job.local}",
@@ -429,7 +430,8 @@ class SweepConformance(Conformance):
             assert 1 <= shared[1] <= largest[1]
 
     def test_it_says_how_long_sweeps_take(self, backend: Backend) -> None:
-        for scoring in (Scoring(), Scoring(500, -400, 9, 9), Scoring(matrix=matrix_of([[1, 0], [0, 1]]))):
+        matrix = Scoring(gap_open=3, gap_extend=2, matrix=matrix_of([[1, 0], [0, 1]]))
+        for scoring in (Scoring(), Scoring(500, -400, 9, 9), matrix):
             short, long = (backend.sweep_seconds(rows, 10**7, scoring, True) for rows in (10**6, 10**7))
             assert 0 < 5 * short < long < 20 * short
 

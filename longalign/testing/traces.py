@@ -32,6 +32,7 @@ from longalign.testing.inputs import (
     largest_parameter,
     mutated,
     pairs,
+    scoring_source,
 )
 from longalign.testing.reference import ReferenceBackend, encode, letter_score
 from longalign.testing.sweeps import (
@@ -98,7 +99,7 @@ def trace_source(job: TraceJob) -> str:
     lines = [
         f"query={codes_source(job.query)}",
         f"target={codes_source(job.target)}",
-        f"scoring={job.scoring!r}",
+        f"scoring={scoring_source(job.scoring)}",
         f"entry={job.entry}",
         f"exit={job.exit}",
     ]

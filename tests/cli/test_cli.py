@@ -635,7 +635,7 @@ def test_a_false_paf(run, pair):
         ["align", "q.fa", "t.fa", "--threads", "x"],
         ["align", "q.fa", "t.fa", "--mem", "much"],
         ["align", "q.fa", "t.fa", "--mode", "glocal"],
-        ["align", "q.fa", "t.fa", "--match", "1.5"],
+        ["align", "q.fa", "t.fa", "--match", "1e5"],
         ["score", "q.fa", "t.fa", "--device", "-1"],
         ["resume", "s", "--store-budget", "1G"],
     ],

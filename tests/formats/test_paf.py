@@ -122,7 +122,7 @@ def test_a_missing_tag_is_named_when_it_is_wanted(read: Read, tag: str) -> None:
         ("cg:Z:3=", "cg:Z:0=", "bad CIGAR: run 1 has length 0"),
         ("tp:A:P", "tp", "column 13: 'tp' is not a tag like NM:i:5"),
         ("NM:i:2", "NM:i:two", "column 15: tag NM: 'two' is not a whole number"),
-        ("AS:i:-4", "AS:Z:-4", "column 14: tag AS must be of type i, not Z"),
+        ("AS:i:-4", "AS:Z:-4", "column 14: tag AS must be of type i or f, not Z"),
         ("AS:i:-4", "AS:i:-4\tAS:i:9", "column 15: a second tag AS"),
         ("\t255\t", "\t256\t", "column 12 (mapping quality): 256 is not within 0-255"),
         ("tp:A:P", "tp:Z:P", "column 13: tag tp must be of type A, not Z"),
@@ -202,8 +202,8 @@ def test_bad_meanings(text: str) -> None:
 
 
 def test_a_meaning_that_is_no_scoring(read: Read) -> None:
-    (record,) = read(LINE + "\ttg:Z:local;match=0;mismatch=-3;gap(k)=3+2k")
-    with pytest.raises(InputError, match=r"x\.paf: line 1: scoring: match must be positive"):
+    (record,) = read(LINE + "\ttg:Z:local;match=-1;mismatch=-3;gap(k)=3+2k")
+    with pytest.raises(InputError, match=r"x\.paf: line 1: scoring: match cannot be negative"):
         _ = record.meaning
 
 

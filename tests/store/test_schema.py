@@ -195,7 +195,7 @@ def test_a_grid_of_more_tiles_than_any_plan_has_is_refused():
         ({"name": "x", "letters": "AB"}, "scoring.matrix.scores: is missing"),
         ({"name": "x", "letters": 5, "scores": []}, "scoring.matrix.letters: must be a text, not 5"),
         ({"name": "x", "letters": "AB", "scores": [[1, 2], 3]}, "scoring.matrix.scores: must be rows of 2"),
-        ({"name": "x", "letters": "AB", "scores": [[1, 2], [3, "4"]]}, "scores must be whole numbers"),
+        ({"name": "x", "letters": "AB", "scores": [[1, 2], [3, "4"]]}, "matrix.scores: must be a whole"),
     ],
 )
 def test_a_matrix_that_is_none_is_refused(data, complaint):

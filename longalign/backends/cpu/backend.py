@@ -137,7 +137,7 @@ class CpuBackend:
     def kernels(self, scoring: Scoring | None = None, *, local: bool = True) -> list[Kernel]:
         """See `longalign.backends.base.Backend`; for a path, after a phase 1 that was worth compiling for."""
         if scoring is not None:
-            matrix = scoring.matrix is not None
+            matrix = scoring.table is not None
             return [self._block_kernel(16, False, local, matrix), _tracer(matrix)]
         local_kinds = product((8, 16, 32), (True,), (True,), (True, False))
         global_kinds = product((16, 32), (False,), (True, False), (True, False))
@@ -197,7 +197,7 @@ class CpuBackend:
         strips = len(cut_columns(len(job.target), job.cols, geometry, self.threads))
         return {
             "kernel": f"SIMD lanes of {geometry.columns} columns",
-            "letters": "match or mismatch" if job.scoring.matrix is None else "a profile of each strip",
+            "letters": "match or mismatch" if job.scoring.table is None else "a profile of each strip",
             "numbers": f"{', '.join(map(str, widths))} bits: of each block, the fewest that hold its values",
             "strips": f"{strips} of at most {geometry.strip} columns",
             "batch": f"blocks of at most {geometry.block_rows} rows",
@@ -223,7 +223,7 @@ class CpuBackend:
         return Kernel(f"start states {self._start_geometry} {local=} {matrix=}", load)
 
     def _family(self, job: SweepJob) -> _KernelFamily:
-        matrix = job.scoring.matrix is not None
+        matrix = job.scoring.table is not None
         if not self._specialised and self._cells < _CELLS_WORTH_COMPILING:
             return _GENERAL_KERNELS._replace(matrix=matrix)
         # Without the floor of 0 the values of a block spread too far for 8 bits.

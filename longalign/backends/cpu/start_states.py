@@ -99,7 +99,7 @@ class _Work:
 
 
 def _kernel(job: Rectangle, geometry: SweepGeometry) -> Callable[..., None]:
-    return strip_starts(geometry, job.local, job.scoring.matrix is not None)
+    return strip_starts(geometry, job.local, job.scoring.table is not None)
 
 
 def _part_of_edge(values: Edge, starts: StartLine, start: int, stop: int) -> EdgeWithStarts:

@@ -141,7 +141,8 @@ def test_more_threads_take_less_time_where_columns_are_for_all_of_them():
 
 
 def test_wide_numbers_and_matrices_take_longer():
-    large, protein = Scoring(500, -400, 1_000, 300), Scoring(matrix=matrix_of([[4, -1], [-1, 4]]))
+    large = Scoring(500, -400, 1_000, 300)
+    protein = Scoring(gap_open=3, gap_extend=2, matrix=matrix_of([[4, -1], [-1, 4]]))
     assert seconds() < seconds(local=False) < seconds(scoring=large) == seconds(scoring=large, local=False)
     assert seconds(scoring=large) < seconds(scoring=protein)
 

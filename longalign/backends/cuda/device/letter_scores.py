@@ -247,7 +247,7 @@ def fits_bytes(scoring: Scoring) -> bool:
 
 def usual_letter_scoring(scoring: Scoring) -> LetterScoring:
     """The fastest strategy that is exact for a scoring and letters that are not ambiguous."""
-    if scoring.matrix is not None:
+    if scoring.table is not None:
         return "profile"
     return "bytes" if fits_bytes(scoring) else "compare"
 

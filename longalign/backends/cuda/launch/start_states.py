@@ -45,7 +45,7 @@ def starts(
     found: dict[int, EdgeStarts] = {}
     room = workspace.launch_room(_LAUNCH_BYTES)
     for kind in product((True, False), repeat=2):
-        members = [k for k, job in enumerate(jobs) if (job.local, job.scoring.matrix is not None) == kind]
+        members = [k for k, job in enumerate(jobs) if (job.local, job.scoring.table is not None) == kind]
         for batch in _launches([jobs[k] for k in members], room):
             places = [members[k] for k in batch]
             work = [jobs[k] for k in places]

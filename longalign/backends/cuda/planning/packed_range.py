@@ -3,8 +3,8 @@
 **Notation.** B is the number of rows of a row block, S the span of the strip's parts in rows (each part is a
 step behind its left neighbour), and W the width of the strip in columns. The first part begins the row block
 at row boundary `start`, and h is the value of H on the strip's left edge there. `top` and `least` are the
-highest and the lowest score of a letter pair: match and mismatch, if there is no substitution matrix. Opened
-H is H - alpha - beta.
+highest and the lowest score of a letter pair: match and mismatch, if there is no substitution matrix. `top`
+is at least 0. Opened H is H - alpha - beta.
 
 **Cells.** During the sweep of a row block, a warp computes and keeps cells of its strip. None of them lies
 above row boundary start - S or below start + B. The last part is S less one step behind the first, so even

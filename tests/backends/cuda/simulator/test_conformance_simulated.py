@@ -423,3 +423,19 @@ def test_matrices_at_the_edge_of_8_bits(highest: int, overrides: dict[str, int])
         job = whole_matrix(query, target, Scoring(gap_open=3, gap_extend=2, matrix=matrix), local)
         work.append(replace(job, rows=(1, 12, 19), cols=(3, 128, 133)))
     check_packed(work, **overrides)
+
+
+@pytest.mark.parametrize("local", [True, False])
+@pytest.mark.parametrize(
+    "scoring",
+    [Scoring(preset="edit"), Scoring(0, -1, 3, 0), Scoring(0, -1, 0, 1, ambiguous="average")],
+    ids=str,
+)
+def test_scorings_without_a_positive_score(scoring: Scoring, local: bool):
+    """With requested rows and ambiguous letters; in local mode no cell is best."""
+    rng = np.random.default_rng(4)
+    query = rng.integers(0, 4, 40, np.uint8)
+    target = mutated(query, 133, 0.1, rng)
+    query[10:14], target[20:23] = QUERY_N, TARGET_N
+    job = whole_matrix(query, target, scoring, local)
+    check_packed([replace(job, rows=(1, 12, 40), cols=(3, 128, 133))])
