@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     Commands: TypeAlias = argparse._SubParsersAction[argparse.ArgumentParser]
 
 _SEQUENCE_HELP = (
-    "FASTA: FILE (plain, gzip, bgzip, or - for stdin), FILE:NAME or FILE:NAME:START-END (0-based, half-open)"
+    "FILE (FASTA: plain, gzip, bgzip, or - for stdin; or 2bit), FILE:NAME or FILE:NAME:START-END, which is "
+    "0-based and half-open; with commas between thousands, as 1,001-2,000, 1-based, ends included"
 )
 _MODE_HELP = (
     "local (the default; Smith-Waterman): any part of the query with any part of the target; global: both "
@@ -43,7 +44,11 @@ each further one (--gap-first, --gap-next): ALPHA = FIRST - NEXT, BETA = NEXT. S
 --matrix BLOSUM62 --gap-first 11 --gap-next 1, or --gap-open 10 --gap-extend 1. Scores and costs may be
 decimals such as 0.5, or fractions such as 1/3; they are exact. Without a matrix, letters are DNA: an
 ambiguous letter (N, R, Y, ...) scores as a mismatch against every letter, itself included; U equals T. Case
-is ignored. Coordinates are 0-based and half-open.
+is ignored.
+
+Coordinates are 0-based and half-open: FILE:chr1:1000-2000 are the letters that samtools and genome browsers
+call chr1:1,001-2,000. That notation is understood as well, but only by its commas: without any, as in
+FILE:chr1:1-500, the first number counts the letters before the region.
 
 Exit codes: 0 done, 1 input or store, 2 usage, 3 back end or internal, 130 interrupted (Ctrl-C), 143 ended by
 SIGTERM.

@@ -1,4 +1,4 @@
-"""Reads the selected record: through an index, or from a file that is read to its end."""
+"""Reads the selected record: through an index, out of a 2bit file, or from a file that is read to its end."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from longalign.fasta.index import has_fresh_index, read_indexed
 from longalign.fasta.selection import Choice, Record, choose, readings
 from longalign.fasta.source import STDIN, DamagedGzip, open_chunks
 from longalign.fasta.stream import parse
+from longalign.fasta.twobit import is_two_bit, read_two_bit
 
 #: The characters that end a name. `str.split` would also split names at some control characters.
 _WHITESPACE = re.compile(r"[ \t\v\f\r]+")
 
 
 def read_record(path: str, selector: str | None = None) -> Record:
-    """Read the record that `selector` means: a name, `name:start-end`, or `start-end`.
+    """Read the record that `selector` means: a name, `name:start-end`, or `start-end` (see `readings`).
 
     Without a selector, or with a region alone, the file must hold exactly one record. A selector that is
     a record's whole name means that record, even if it looks like a region. `path` "-" is stdin.
@@ -25,6 +26,8 @@ def read_record(path: str, selector: str | None = None) -> Record:
     """
     choices = readings(selector)
     try:
+        if is_two_bit(path):
+            return read_two_bit(path, choices)
         if selector is not None and has_fresh_index(path) and (record := read_indexed(path, choices)):
             return record
         return _read_streamed(path, choices)

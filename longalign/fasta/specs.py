@@ -1,5 +1,7 @@
 """Sequence specifications: FILE, FILE:NAME, FILE:NAME:START-END or FILE:START-END, where "-" is stdin.
 
+FILE is FASTA or 2bit.
+
 The FILE of a specification is the longest part before a ':' that is an existing file, so that names of files
 and of records may contain ':' themselves. If no part exists, the whole specification is the FILE.
 """
@@ -17,10 +19,11 @@ from longalign.model.sequence import MEMORY, Sequence
 
 
 def read_sequence(spec: str | os.PathLike[str], alphabet: Alphabet = DNA) -> Sequence:
-    """Read one sequence from a FASTA file (plain, gzip or bgzip) or from stdin.
+    """Read one sequence from a FASTA file (plain, gzip or bgzip), from a 2bit file or from stdin.
 
     `spec` is `FILE`, `FILE:NAME`, `FILE:NAME:START-END` or `FILE:START-END`, and "-" as FILE is stdin.
-    START and END are 0-based and half-open, as everywhere in longalign (samtools counts from 1). The
+    START and END are 0-based and half-open, as everywhere in longalign. With commas between thousands, as
+    in `FILE:chr1:1,001-2,000`, they are 1-based and both included, as in samtools: 1000-2000 is the same. The
     longest part before a ':' that is an existing file is the FILE. Without a NAME the file must hold
     exactly one record. A record, or a region, may have no letters.
 
