@@ -9,6 +9,7 @@ import sys
 from argparse import Namespace
 from collections.abc import Collection
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -60,7 +61,7 @@ def _run(command: Command, options: Namespace) -> int:
         )
         store = Path(options.store) if options.store else None
         spec = RunSpec(query, target, scoring, mode, command, options.start_states, store)
-        outcome = pipeline.run(spec, using, emit, note=_noting(options.output, options.json))
+        outcome = pipeline.run(spec, using, emit, note=_noting(options))
     write_outcome(outcome, options.output, options.json, options)
     return 0
 
@@ -73,6 +74,8 @@ def run_resume(options: Namespace) -> int:
     output = manifest.output if options.output is None else options.output
     summary = manifest.summary if options.json is None else options.json
     check_outputs(manifest.command, output, summary, sources_of(manifest), options.store)
+    if options.format is None and options.output is None:
+        options.format = manifest.output_format
     with reporting(options) as emit:
         using = api.resources(
             options.backend, options.threads, options.device, options.mem, cluster=options.cluster
@@ -82,11 +85,11 @@ def run_resume(options: Namespace) -> int:
     return 0
 
 
-def _noting(output: str, summary: str | None) -> pipeline.Note:
-    """Notes in the manifest of a store which files a resumed run writes."""
-    output = _absolute(output)
-    summary = None if summary is None else _absolute(summary)
-    return lambda manifest: replace(manifest, output=output, summary=summary)
+def _noting(options: Namespace) -> pipeline.Note:
+    """Notes in the manifest of a store which files a resumed run writes, and in which format."""
+    output = _absolute(options.output)
+    summary = None if options.json is None else _absolute(options.json)
+    return partial(replace, output=output, output_format=options.format, summary=summary)
 
 
 def _absolute(path: str) -> str:

@@ -72,8 +72,7 @@ def _how_to_resume(options: Namespace) -> str:
         return "interrupted; nothing was stored yet"
     store = f"./{options.store}" if options.store.startswith("-") else options.store  # not an option
     again = ["--cluster", options.cluster] if options.cluster else []
-    if "query" not in options:  # the store notes the output files of `align`, not those of `resume`
-        again += [f"--output={options.output}"] * (options.output is not None)
-        again += [f"--json={options.json}"] * (options.json is not None)
-    again += [f"--format={options.format}"] * (options.format is not None)  # no store notes a format
+    if "query" not in options:  # the store notes the output of `align`, not that of `resume`
+        given = {name: getattr(options, name) for name in ("output", "json", "format")}
+        again += [f"--{name}={value}" for name, value in given.items() if value is not None]
     return f"interrupted; go on with: {shlex.join(['longalign', 'resume', store, *again])}"

@@ -83,7 +83,7 @@ def _in_words(report: dict[str, Any]) -> str:
         f"query    {query['name']}, {query['length']:,} letters, {query['source']}",
         f"target   {target['name']}, {target['length']:,} letters, {target['source']}",
         f"scoring  {report['letter_scores']}, {report['gap_convention']}",
-        f"output   {report['output']}",
+        f"output   {report['output']}" + f", {report['output_format']}" * bool(report["output_format"]),
         *([] if report["summary"] is None else [f"summary  {report['summary']}"]),
         f"size     {report['bytes']:,} bytes, {report['chunks'][0]} x {report['chunks'][1]} chunks",
         f"score    {report['tiles_done']} of {rows * cols} tiles ({percent:.1f} % of the cells)",

@@ -314,8 +314,8 @@ def _add_memory(group: argparse._ArgumentGroup) -> None:
         "--mem",
         type=_size,
         metavar="SIZE",
-        help="limit on host memory, such as 8G (default: four fifths of the memory free on the machine, "
-        "or within the limit of a container or batch job)",
+        help="limit on host memory in bytes, or with a unit, such as 8G (default: four fifths of the memory "
+        "free on the machine, or within the limit of a container or batch job)",
     )
 
 

@@ -66,12 +66,12 @@ class Sequence:
         start of the record.
         """
         if not is_name(name):
-            raise InputError(f"{source}: a sequence name must be one printable word, not {name!r}")
+            raise InputError(f"{_from(source)}a sequence name must be one printable word, not {name!r}")
         letters = _checked(source, name, data, offset, alphabet)
         length = offset + len(letters) if record_length is None else record_length
         if not 0 <= offset <= offset + len(letters) <= length <= LONGEST_RECORD:
             raise InputError(
-                f"{source}: {name}: {len(letters)} letters from {offset} on are no part of a record of "
+                f"{_place(source, name)}: {len(letters)} letters from {offset} on are no part of a record of "
                 f"{length}"
             )
         return cls(name, letters, source, description, offset, length, alphabet)
@@ -127,13 +127,23 @@ def is_name(text: str) -> bool:
     return len(text.split()) == 1 and text == text.strip() and text.isprintable()
 
 
+def _place(source: str, name: str) -> str:
+    """Where a sequence is from, for messages: what was not read from a file is no record."""
+    return f"sequence {name!r}" if source == MEMORY else f"{source}: record {name!r}"
+
+
+def _from(source: str) -> str:
+    """The beginning of a message about what is no sequence yet."""
+    return "" if source == MEMORY else f"{source}: "
+
+
 def _as_bytes(source: str, name: str, data: str | bytes | bytearray | Letters) -> bytes | bytearray:
     if isinstance(data, str):
         return data.encode("ascii", "replace")  # one byte a character, so that positions stay true
     if isinstance(data, np.ndarray):
         if data.dtype != np.uint8 or data.ndim != 1:
             raise InputError(
-                f"{source}: record {name!r}: letters must be a one-dimensional array of uint8, "
+                f"{_place(source, name)}: letters must be a one-dimensional array of uint8, "
                 f"not {data.ndim}-dimensional {data.dtype}"
             )
         return data.tobytes()
@@ -145,13 +155,15 @@ def _checked(
 ) -> Letters:
     """The letters in upper case. Raises InputError for the first that is not one."""
     if not isinstance(alphabet, Alphabet):
-        raise InputError(f"{source}: want an alphabet, as scoring.alphabet is, not {type(alphabet).__name__}")
+        raise InputError(
+            f"{_from(source)}want an alphabet, as scoring.alphabet is, not {type(alphabet).__name__}"
+        )
     raw = _as_bytes(source, name, data)
     upper = raw.translate(alphabet.upper)
     bad = upper.find(0)
     if bad >= 0:
         raise InputError(
-            f"{source}: record {name!r}: letter {offset + bad + 1} (counting from 1) is "
+            f"{_place(source, name)}: letter {offset + bad + 1} (counting from 1) is "
             f"{_shown(data, bad)}, not one of {alphabet.letters} in either case, "
             f"the letters of {alphabet.name}{alphabet.hint(chr(raw[bad]))}"
         )

@@ -49,7 +49,7 @@ _PATH_INTERVAL = 2.0
 
 def no_output_files(manifest: Manifest) -> Manifest:
     """A `Note` for callers that take the outcome itself: a resumed run writes its alignment to stdout."""
-    return replace(manifest, output="-", summary=None)
+    return replace(manifest, output="-", output_format=None, summary=None)
 
 
 def run(spec: RunSpec, resources: Resources, emit: Emit = ignore, *, note: Note = no_output_files) -> Outcome:
@@ -144,7 +144,7 @@ def _note(spec: RunSpec, store: DirectoryStore, note: Note, emit: Emit) -> None:
     """Note in a store what is asked for now, if it can be written to."""
     asked = note(replace(store.manifest, command=spec.command))
     try:
-        store.note_request(asked.command, asked.output, asked.summary)
+        store.note_request(asked)
     except NotWritten as error:
         emit(Notice(f"{error}; a later resume asks for what was noted there before"))
 

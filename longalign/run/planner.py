@@ -34,7 +34,7 @@ from longalign.model.scoring import Scoring
 from longalign.run.cost_model import Budget, SpeedModel, describe_budgets, example_budgets
 from longalign.run.spec import RunSpec
 from longalign.store.manifest import Command, StartStates
-from longalign.system.sizes import format_size, round_size
+from longalign.system.sizes import round_size, size_in_words
 
 if TYPE_CHECKING:  # importing it imports Dask
     from longalign.run.engines.dask import Cluster
@@ -457,9 +457,9 @@ def _check_worker(request: Request, needed: int, workers: Workers) -> None:
 
 def _about(needed: int) -> str:
     """A size, rounded up, for a message."""
-    return format_size(round_size(needed))
+    return size_in_words(round_size(needed))
 
 
 def _at_most(size: int) -> str:
     """A size, rounded down, for a message."""
-    return format_size(round_size(size, up=False))
+    return size_in_words(round_size(size, up=False))

@@ -79,7 +79,11 @@ def _open_lattice(store: DirectoryStore, spec: RunSpec, i: int, j: int) -> Store
     manifest, path = store.manifest, store.path
     query, target = spec.query, spec.target
     if not manifest.is_eager:
-        raise StoreError(f"{path}: no start states are stored: the run was made without --start-states eager")
+        raise StoreError(
+            f"{path}: no start states are stored, without which no other end cell can be traced: longalign "
+            f"resume {path} gives the best alignment, and for any other one longalign align --start-states "
+            "eager makes a new store"
+        )
     if manifest.grid.cells == 0:
         empty = query if query.length == 0 else target
         raise UsageError(f"cell ({i}, {j}): the matrix has no cells: {empty.name} has no letters")

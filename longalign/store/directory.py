@@ -57,7 +57,7 @@ from longalign.store.file_reader import FileReader, LazyDataset
 from longalign.store.files import new_hdf5, temporary_name
 from longalign.store.layout import make_folders, piece_name, refuse_foreign, remove_temporaries, tile_name
 from longalign.store.lock import Lock
-from longalign.store.manifest import Command, Manifest, SequenceRecord
+from longalign.store.manifest import Manifest, SequenceRecord
 from longalign.store.read_errors import file_exists, read_errors_as
 from longalign.store.start_tables import PackedStarts
 from longalign.store.tile_writer import TileWriter
@@ -402,9 +402,10 @@ class DirectoryStore:
         tables = schema.piece_tables(self.manifest)
         return self._reader.read(path, lambda file: Piece(*schema.read_all(file, tables)), DamagedFile)
 
-    def note_request(self, command: Command, output: str, summary: str | None) -> None:
-        """Record the current request in the manifest; `resume` repeats it."""
-        changed = replace(self.manifest, command=command, output=output, summary=summary)
+    def note_request(self, asked: Manifest) -> None:
+        """Record in the manifest what is requested now, as `asked` says; `resume` repeats it."""
+        names = ("command", "output", "output_format", "summary")
+        changed = replace(self.manifest, **{name: getattr(asked, name) for name in names})
         if changed != self.manifest:
             changed.write(self.path / "manifest.json", self._check_writing)
             self.manifest = changed

@@ -47,7 +47,7 @@ def refuse_foreign(path: Path) -> None:
                 ours = entry.name in _BEGINNINGS or _is_temporary(entry, ".")
                 ours = ours and entry.is_file(follow_symlinks=False)
             if not ours:
-                raise StoreError(f"{path}: not a store, and not empty (it holds {entry.name})")
+                raise StoreError(f"{path}: neither empty nor a store: it holds {entry.name}")
 
 
 def make_folders(path: Path) -> None:

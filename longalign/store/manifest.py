@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from dataclasses import fields as fields_of
 from pathlib import Path
@@ -84,9 +85,9 @@ class SequenceRecord:
 class Manifest:
     """The identity of a run, and the grid by which its matrix is cut.
 
-    `start_states` says whether tiles hold start states as well. `command` ("align" or "score"), `output` and
-    `summary` (a file, or None) tell a resumed run what was requested. `program` is the version of longalign
-    that made the store.
+    `start_states` says whether tiles hold start states as well. `command` ("align" or "score"), `output`,
+    `output_format` (a name, or None for that of the file's ending) and `summary` (a file, or None) tell a
+    resumed run what was requested. `program` is the version of longalign that made the store.
     """
 
     query: SequenceRecord
@@ -99,6 +100,7 @@ class Manifest:
     output: str = "-"
     start_states: StartStates = "lazy"
     summary: str | None = None
+    output_format: str | None = None
 
     @property
     def run(self) -> str:
@@ -127,6 +129,7 @@ class Manifest:
             "program": self.program,
             "command": self.command,
             "output": self.output,
+            "output_format": self.output_format,
             "summary": self.summary,
             "mode": self.mode,
             "start_states": self.start_states,
@@ -146,9 +149,11 @@ class Manifest:
         query, target = (SequenceRecord.from_json(fields.object(name)) for name in ("query", "target"))
         scoring = Scoring.from_json(fields.any("scoring"))
         scoring.check_range(query.length, target.length)
-        has_summary = (
-            fields.has("summary") and fields.any("summary") is not None
-        )  # stores of older programs lack it
+
+        def text_or_none(name: str) -> str | None:
+            """A text, or None; stores of older programs lack the field."""
+            return fields.text(name) if fields.has(name) and fields.any(name) is not None else None
+
         manifest = cls(
             query=query,
             target=target,
@@ -159,7 +164,8 @@ class Manifest:
             command=fields.choice("command", get_args(Command)),
             output=fields.text("output"),
             start_states=fields.choice("start_states", get_args(StartStates)),
-            summary=fields.text("summary") if has_summary else None,
+            summary=text_or_none("summary"),
+            output_format=text_or_none("output_format"),
         )
         for name in _DERIVED:
             if fields.any(name) != manifest._fields()[name]:
@@ -188,20 +194,20 @@ class Manifest:
                 raise StoreError(f"{path}: damaged manifest: its SHA-256 differs from the one in it")
             return cls.from_json(data)
         except OSError as error:
-            raise StoreError(f"{path.parent}: not a store: {path.name}: {error.strerror}") from error
+            raise StoreError(f"{path.parent}: not a store: {_why_not_read(path, error)}") from error
         except (ValueError, RecursionError, InputError) as error:
             raise StoreError(f"{path}: damaged manifest: {error}") from error
 
     def refuse_other(self, store: Path, asked: Manifest) -> None:
         """Raise StoreError, naming every field that differs, if the run `asked` is not this one."""
         pairs = [
-            ("query sequence (SHA-256)", self.query.sha256, asked.query.sha256),
-            ("query length", self.query.length, asked.query.length),
-            ("target sequence (SHA-256)", self.target.sha256, asked.target.sha256),
-            ("target length", self.target.length, asked.target.length),
             ("mode", self.mode, asked.mode),
             ("start states", self.start_states, asked.start_states),
             *_scoring_pairs(self.scoring, asked.scoring),
+            ("query length", self.query.length, asked.query.length),
+            ("query sequence (SHA-256)", self.query.sha256, asked.query.sha256),
+            ("target length", self.target.length, asked.target.length),
+            ("target sequence (SHA-256)", self.target.sha256, asked.target.sha256),
         ]
         differing = [
             f"{name} is {stored} in the store and {given} now"
@@ -243,6 +249,19 @@ def _content(path: Path) -> bytes:
     if len(content) > _LARGEST_MANIFEST:
         raise StoreError(f"{path}: larger than any manifest, which has at most {_LARGEST_MANIFEST:,} bytes")
     return content
+
+
+def _why_not_read(path: Path, error: OSError) -> str:
+    """Why there is no manifest at `path` to read, in words."""
+    folder = path.parent
+    with suppress(OSError):
+        if not folder.exists():
+            return "there is no such directory"
+        if not folder.is_dir():
+            return "it is a file, and a store is a directory"
+        if not path.exists():
+            return f"the directory holds no {path.name}"
+    return f"{path.name}: {error.strerror}"
 
 
 def _digest(data: dict[str, Any]) -> str:

@@ -26,6 +26,12 @@ def format_size(size: int) -> str:
     return str(size)
 
 
+def size_in_words(size: int) -> str:
+    """A size for a message: `format_size`, with a word where that has no unit."""
+    text = format_size(size)
+    return f"{text} byte{'s' * (size != 1)}" if text.isdigit() else text
+
+
 def round_size(size: int, *, up: bool = True) -> int:
     """Round up (down if not `up`) to a size that people write with two or three digits and a unit."""
     for factor in _UNITS.values():

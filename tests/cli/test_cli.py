@@ -293,6 +293,18 @@ def test_a_resumed_run_writes_the_format_of_its_file(run, pair):
     assert run("resume", "s", "--backend", "cpu", "-q", "-o", "-")[1].count("\t") == 16  # PAF
 
 
+def test_a_resumed_run_writes_the_format_that_was_asked_for(run, pair):
+    run("align", *pair, "-q", "--store", "s", "-o", "x.txt", "--format", "tsv")
+    written = Path("x.txt").read_text()
+    Path("x.txt").unlink()
+    assert run("resume", "s", "--backend", "cpu", "-q") == (0, "", "")
+    assert Path("x.txt").read_text() == written
+    assert run("resume", "s", "-q", "-o", "x.paf")[0] == 0  # for another file the format is not known
+    assert len(list(read_paf("x.paf"))) == 1
+    assert run("resume", "s", "-q", "--format", "paf")[0] == 0
+    assert Path("x.txt").read_text() == Path("x.paf").read_text()
+
+
 def test_a_traced_alignment_as_a_table(run, pair):
     run("align", *pair, "-q", "--store", "s", "--start-states", "eager")
     code, out, _ = run("trace", "s", "--end", "4,6", "--backend", "cpu", "-q", "--format", "tsv")
@@ -411,10 +423,12 @@ def test_inspect(run, refuse, pair):
 def test_what_is_no_store_is_refused(refuse, command):
     assert refuse(command, "nowhere") == (
         1,
-        "nowhere: not a store: manifest.json: No such file or directory",
+        "nowhere: not a store: there is no such directory",
     )
     Path("nowhere").mkdir()
-    assert refuse(command, "nowhere")[0] == 1
+    assert refuse(command, "nowhere") == (1, "nowhere: not a store: the directory holds no manifest.json")
+    Path("file").touch()
+    assert refuse(command, "file") == (1, "file: not a store: it is a file, and a store is a directory")
 
 
 def test_damage_is_said_and_mended(run, pair):
@@ -535,6 +549,8 @@ def test_budgets_that_are_too_small(refuse, pair):
     code, text = refuse("align", *pair, "--mem", "10M")
     assert code == 2
     assert text.endswith("M of memory, and the budget is 10M (--mem)")
+    code, text = refuse("align", *pair, "--mem", "1")
+    assert text.endswith("M of memory, and the budget is 1 byte (--mem)")
     code, text = refuse("align", *pair, "--store-budget", "1", "--store", "s")
     assert code == 2
     assert re.fullmatch(
@@ -552,7 +568,7 @@ def test_a_disk_that_is_too_small(refuse, pair, monkeypatch):
     code, text = refuse("align", *pair, "--store", "s", "--store-budget", "1M")
     assert code == 2
     assert re.fullmatch(
-        r"s: the boundaries of \d+ x \d+ letters take about \d+, and 100 of the disk are free: "
+        r"s: the boundaries of \d+ x \d+ letters take about \d+ bytes, and 100 bytes of the disk are free: "
         r"make room, or begin a store on another disk",
         text,
     )
@@ -858,7 +874,7 @@ def test_out_of_memory_is_one_line(refuse, pair, monkeypatch):
         ),
         (
             ["align", "q.fa", "t.fa", "--store", "it's", "--format", "tsv"],
-            "interrupted; go on with: longalign resume 'it'\"'\"'s' --format=tsv",
+            "interrupted; go on with: longalign resume 'it'\"'\"'s'",
         ),
         (
             ["resume", "it's", "--format", "tsv"],

@@ -41,7 +41,7 @@ def test_any_text_is_taken_or_refused_at_its_first_wrong_letter(letters: str) ->
         return
     with pytest.raises(InputError) as caught:
         Sequence.from_letters("x", letters)
-    assert f"memory: record 'x': letter {wrong[0] + 1} (counting from 1) is {letters[wrong[0]]!r}" in str(
+    assert f"sequence 'x': letter {wrong[0] + 1} (counting from 1) is {letters[wrong[0]]!r}" in str(
         caught.value
     )
 
@@ -53,7 +53,9 @@ def test_letters_that_cannot_be_a_sequence() -> None:
         with pytest.raises(InputError, match="a sequence name must be one printable word"):
             Sequence.from_letters(name, "ACGT")
     for array in (np.zeros((2, 2), np.uint8), np.zeros(4, np.int64)):
-        with pytest.raises(InputError, match="record 'x': letters must be a one-dimensional array of uint8"):
+        with pytest.raises(
+            InputError, match="sequence 'x': letters must be a one-dimensional array of uint8"
+        ):
             Sequence.from_letters("x", array)
 
 
