@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from longalign._version import __version__
-    from longalign.api import align, resume, score, trace
+    from longalign.api import align, align_many, resume, score, score_many, trace
     from longalign.errors import (
         BackendError,
         InputError,
@@ -42,16 +42,18 @@ __all__ = [
     "UsageError",
     "__version__",
     "align",
+    "align_many",
     "read_sequence",
     "resume",
     "score",
+    "score_many",
     "trace",
 ]
 
 #: The public names of each module. They are imported at first use: NumPy and the compiler take a while.
 _NAMES_OF = {
     "_version": ("__version__",),
-    "api": ("align", "resume", "score", "trace"),
+    "api": ("align", "align_many", "resume", "score", "score_many", "trace"),
     "errors": (
         *("BackendError", "InputError", "InternalError", "LongalignError", "StoreError", "UsageError"),
     ),

@@ -1,8 +1,8 @@
-"""The public functions: align, score, resume, trace."""
+"""The public functions: align, align_many, score, score_many, resume, trace."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from collections.abc import Sequence as Items
 from contextlib import AbstractContextManager
 from functools import partial
@@ -143,6 +143,50 @@ def align(
     return outcome.alignment
 
 
+def align_many(
+    pairs: Iterable[tuple[Text, Text]],
+    *,
+    scoring: Scoring | None = None,
+    mode: Mode | ModeName = "local",
+    free: Collection[EndName] | None = None,
+    backend: str = "auto",
+    threads: int | None = None,
+    devices: Items[int] = (),
+    memory: int | None = None,
+    emit: Emit = ignore,
+) -> Iterator[Alignment]:
+    """The optimal alignment of each pair (query, target), in order; see `align` for the parameters.
+
+    Pairs are taken from the iterable as they are needed. Small ones are computed some hundred at a time, on
+    the first device, which is several times as fast as a call of `align` for each. An error ends the
+    iteration, after the alignments of the pairs before it.
+    """
+    for outcome in _run_many(
+        "align", pairs, scoring, choose_mode(mode, free), resources(backend, threads, devices, memory), emit
+    ):
+        assert outcome.alignment is not None
+        yield outcome.alignment
+
+
+def score_many(
+    pairs: Iterable[tuple[Text, Text]],
+    *,
+    scoring: Scoring | None = None,
+    mode: Mode | ModeName = "local",
+    free: Collection[EndName] | None = None,
+    backend: str = "auto",
+    threads: int | None = None,
+    devices: Items[int] = (),
+    memory: int | None = None,
+    emit: Emit = ignore,
+) -> Iterator[BestCell]:
+    """The optimal score and end cell of each pair (query, target), in order; see `align_many` and `score`."""
+    for outcome in _run_many(
+        "score", pairs, scoring, choose_mode(mode, free), resources(backend, threads, devices, memory), emit
+    ):
+        yield outcome.best
+
+
 def score(
     query: Text,
     target: Text,
@@ -230,9 +274,34 @@ def _run(
     store: str | PathLike[str] | None,
     emit: Emit,
 ) -> Outcome:
+    spec = _spec(command, query, target, scoring, mode, start_states, store)
+    return pipeline.run(spec, using, emit)
+
+
+def _run_many(
+    command: Command,
+    pairs: Iterable[tuple[Text, Text]],
+    scoring: Scoring | None,
+    mode: Mode,
+    using: Resources,
+    emit: Emit,
+) -> Iterator[Outcome]:
+    specs = (_spec(command, query, target, scoring, mode) for query, target in pairs)
+    return pipeline.run_all(specs, using, emit)
+
+
+def _spec(
+    command: Command,
+    query: Text,
+    target: Text,
+    scoring: Scoring | None,
+    mode: Mode,
+    start_states: StartStates = "lazy",
+    store: str | PathLike[str] | None = None,
+) -> RunSpec:
     _check_choice("start_states", start_states, get_args(StartStates))
     scoring = _as_scoring(scoring)
-    spec = RunSpec(
+    return RunSpec(
         _as_sequence(query, "query", scoring.alphabet),
         _as_sequence(target, "target", scoring.alphabet),
         scoring,
@@ -241,7 +310,6 @@ def _run(
         start_states,
         None if store is None else Path(store),
     )
-    return pipeline.run(spec, using, emit)
 
 
 def _check_choice(name: str, chosen: str, choices: tuple[str, ...]) -> None:

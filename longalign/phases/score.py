@@ -23,6 +23,11 @@ def score(lattice: StoreLattice, engine: Engine, emit: Emit) -> Waypoint:
     with closing(run_tiles(lattice, engine)) as events:
         for event in events:
             emit(event)
+    return end_cell(lattice)
+
+
+def end_cell(lattice: StoreLattice) -> Waypoint:
+    """The end cell of the best alignment with its value, once every tile is stored. See `score`."""
     end = _end(lattice)
     return Waypoint(end.i, end.j, State.H, int(end.score))  # scaled, so a whole number
 

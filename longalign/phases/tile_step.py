@@ -60,8 +60,20 @@ def sweep_tile(
     StoreError if this result, or that of an earlier tile, cannot be written.
     """
     started = perf_counter()
+    job = sweep_job(lattice, tile)
+    with lattice.store.open_writer(tile) as file:
+        if lattice.eager:
+            record = _swept_with_starts(job, backend, progress, file is not None)
+        else:
+            record = _swept(job, backend, progress, file)
+        lattice.store.put_tile(tile, replace(record, best=record.best.shifted(tile.i0, tile.j0)))
+    return TileFinished(tile.row, tile.col, tile.cells, perf_counter() - started)
+
+
+def sweep_job(lattice: StoreLattice, tile: Tile) -> SweepJob:
+    """The sweep of a tile from its stored upper and left edges. Raises DamagedTile if one cannot be read."""
     problem = lattice.problem
-    job = SweepJob(
+    return SweepJob(
         query=problem.query[tile.i0 : tile.i1],
         target=problem.target[tile.j0 : tile.j1],
         scoring=problem.scoring,
@@ -73,13 +85,6 @@ def sweep_tile(
         track_best=problem.mode.ends_anywhere,
         of_matrix=True,
     )
-    with lattice.store.open_writer(tile) as file:
-        if lattice.eager:
-            record = _swept_with_starts(job, backend, progress, file is not None)
-        else:
-            record = _swept(job, backend, progress, file)
-        lattice.store.put_tile(tile, replace(record, best=record.best.shifted(tile.i0, tile.j0)))
-    return TileFinished(tile.row, tile.col, tile.cells, perf_counter() - started)
 
 
 def _swept(job: SweepJob, backend: Backend, progress: Progress, file: TileWriter | None) -> TileRecord:

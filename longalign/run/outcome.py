@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from time import perf_counter
@@ -11,6 +11,7 @@ from longalign.events import Advanced, CompileFinished, Emit, Event, PhaseFinish
 from longalign.model.alignment import Alignment
 from longalign.model.boundary import BestCell, Waypoint
 from longalign.run.spec import RunSpec
+from longalign.store import Piece
 from longalign.system.rationals import Number
 
 
@@ -44,6 +45,26 @@ class Outcome:
     def best(self) -> BestCell:
         """Score and end."""
         return BestCell(self.score, self.end.i, self.end.j)
+
+
+def checked_alignment(spec: RunSpec, path: Sequence[Waypoint], piece: Piece) -> Alignment:
+    """The alignment along a path, given from its end backwards, whose runs are those of `piece`.
+
+    Raises InternalError if it does not score what the path claims.
+    """
+    end, start = path[0], path[-1]
+    alignment = Alignment.from_runs(
+        spec.query,
+        spec.target,
+        spec.scoring,
+        spec.mode,
+        spec.scoring.unscaled(end.value),
+        (start.i, start.j),
+        piece.ops,
+        piece.lengths,
+    )
+    alignment.check()
+    return alignment
 
 
 class Recorder:

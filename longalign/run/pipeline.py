@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Literal
 from longalign.backends.base import Backend
 from longalign.backends.compilation import compiles_reported
 from longalign.backends.compile_processes import path_kernels_compiled
-from longalign.errors import UsageError
+from longalign.errors import InputError, LongalignError, UsageError
 from longalign.events import Emit, Notice, ignore
 from longalign.fasta.specs import can_read_again, read_sequence
 from longalign.model.alignment import Alignment
@@ -26,9 +26,10 @@ from longalign.phases.score import score
 from longalign.phases.stitch import stitch
 from longalign.phases.tile_step import Engine
 from longalign.phases.walk import walk
+from longalign.run.batch import batches, run_batch
 from longalign.run.damage import contradictions_refused, drop_damaged, mending, read_or
 from longalign.run.engines.local import LocalEngine
-from longalign.run.outcome import Outcome, Recorder
+from longalign.run.outcome import Outcome, Recorder, checked_alignment
 from longalign.run.planner import Request, Resources, check_disk, check_memory, plan
 from longalign.run.spec import RunSpec
 from longalign.store import DirectoryStore, Manifest, MemoryStore, Piece, Store
@@ -42,6 +43,9 @@ if TYPE_CHECKING:  # importing Dask is slow
 
 #: Adds to a store's manifest what its caller wants to find there when the run is resumed.
 Note = Callable[[Manifest], Manifest]
+
+#: Called with a pair that cannot be aligned, and the reason.
+Refused = Callable[[RunSpec, LongalignError], None]
 
 #: Seconds between two writes of an incomplete path. After a crash it takes less to find that part again.
 _PATH_INTERVAL = 2.0
@@ -63,18 +67,40 @@ def run(spec: RunSpec, resources: Resources, emit: Emit = ignore, *, note: Note 
 
 
 def run_all(
-    specs: Iterable[RunSpec], resources: Resources, emit: Emit = ignore, *, note: Note = no_output_files
+    specs: Iterable[RunSpec],
+    resources: Resources,
+    emit: Emit = ignore,
+    *,
+    note: Note = no_output_files,
+    refused: Refused | None = None,
 ) -> Iterator[Outcome]:
     """Run one pair after the other on the same devices, each within the same memory. See `run`.
 
-    Each outcome is yielded before the next pair begins. An error ends the iteration.
+    Small pairs that are not stored are computed in batches, whose outcomes come together; the outcome of any
+    other pair comes before the next pair begins. An error ends the iteration, but for a pair that cannot be
+    aligned (InputError, UsageError) `refused` is called, if given, and the next pair is next.
     """
-    for spec in specs:
-        _refuse_contradictions(spec, resources)
-        if spec.store is None:
-            yield _run_in_memory(spec, resources, emit)
+    for batch in batches(specs, resources):
+        for spec in batch:
+            _refuse_contradictions(spec, resources)
+        if len(batch) > 1:
+            yield from run_batch(batch, resources, emit)
+            continue
+        [spec] = batch
+        try:
+            outcome = _run_one(spec, resources, emit, note)
+        except (InputError, UsageError) as error:
+            if refused is None:
+                raise
+            refused(spec, error)
         else:
-            yield _run_with_store(spec, spec.store, resources, emit, note)
+            yield outcome
+
+
+def _run_one(spec: RunSpec, resources: Resources, emit: Emit, note: Note) -> Outcome:
+    if spec.store is None:
+        return _run_in_memory(spec, resources, emit)
+    return _run_with_store(spec, spec.store, resources, emit, note)
 
 
 def resume(store_path: Path, resources: Resources, emit: Emit = ignore) -> Outcome:
@@ -235,7 +261,7 @@ def _run_phases(
         alignment = None
         if spec.command == "align":
             wait_for_path_kernels()
-            alignment = _align(spec, lattice, find_end, end, backend, recorder)
+            alignment = _align(spec, lattice, find_end, backend, recorder)
     return Outcome(
         spec, end, alignment, tuple(recorder.finished), backend.describe(), recorder.compile_seconds
     )
@@ -256,7 +282,6 @@ def _align(
     spec: RunSpec,
     lattice: StoreLattice,
     find_end: Callable[[], Waypoint],
-    end: Waypoint,
     backend: Backend,
     recorder: Recorder,
 ) -> Alignment:
@@ -266,14 +291,7 @@ def _align(
     damaged.
     """
     path = mending(lambda: _stitch(lattice, find_end(), backend, recorder), lattice, recorder)
-    piece = _recompute(lattice, path, backend, recorder)
-    start = path[-1].i, path[-1].j
-    total = spec.scoring.unscaled(end.value)
-    alignment = Alignment.from_runs(
-        spec.query, spec.target, spec.scoring, spec.mode, total, start, piece.ops, piece.lengths
-    )
-    alignment.check()
-    return alignment
+    return checked_alignment(spec, path, _recompute(lattice, path, backend, recorder))
 
 
 def _score(lattice: StoreLattice, engine: Engine, recorder: Recorder) -> Waypoint:

@@ -433,7 +433,7 @@ def test_a_store_of_any_sequence_from_python_can_be_resumed(tmp_path, facts):
     "facts", [{"offset": -3}, {"offset": 3, "record_length": 5}, {"record_length": 1 << 63}]
 )
 def test_letters_that_are_no_part_of_their_record_are_refused(facts):
-    with pytest.raises(InputError, match=r"sequence 'query': 4 letters from -?\d+ on are no part of a record of \d+"):
+    with pytest.raises(InputError, match=r"'query': 4 letters from -?\d+ on are no part of a record of \d+"):
         Sequence.from_letters("query", "ACGT", **facts)
 
 
