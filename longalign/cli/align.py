@@ -1,4 +1,4 @@
-"""`longalign align`, `score` and `resume`."""
+"""`longalign align`, `score` and `resume` for one pair; outputs and their checks."""
 
 from __future__ import annotations
 
@@ -17,56 +17,63 @@ import numpy as np
 from longalign import api
 from longalign.cli.reporting import reporting
 from longalign.cli.scoring import scoring_of
-from longalign.cli.stdin import refuse_two_stdins
 from longalign.errors import InputError, UsageError
-from longalign.fasta.specs import is_read_from, read_sequence
+from longalign.fasta.specs import is_read_from
 from longalign.formats.output import STDOUT, check_output, open_output
 from longalign.formats.registry import resolve_format
 from longalign.formats.summary import summarize
 from longalign.model.mode import choose_mode
+from longalign.model.scoring import Scoring
 from longalign.model.sequence import MEMORY, Sequence
 from longalign.run import pipeline
 from longalign.run.outcome import Outcome
+from longalign.run.planner import Resources
 from longalign.run.spec import RunSpec
 from longalign.store import DirectoryStore
 from longalign.store.layout import OWN_NAMES
 from longalign.store.manifest import Command, Manifest
+from longalign.store.pair_stores import is_pair_name
 from longalign.system.rationals import Number, spell
 
 
-def run_align(options: Namespace) -> int:
-    return _run("align", options)
-
-
-def run_score(options: Namespace) -> int:
-    return _run("score", options)
-
-
-def _run(command: Command, options: Namespace) -> int:
-    refuse_two_stdins(QUERY=options.query, TARGET=options.target)
-    matrix = [] if options.matrix is None else [options.matrix]
-    check_outputs(
-        command, options.output, options.json, [options.query, options.target, *matrix], options.store
-    )
-    mode, scoring = choose_mode(options.mode, options.free), scoring_of(options)
-    query, target = (read_sequence(spec, scoring.alphabet) for spec in (options.query, options.target))
+def run_pair(command: Command, options: Namespace, query: Sequence, target: Sequence) -> int:
+    """Align one pair, or score it, as the options of the command say."""
     with reporting(options) as emit:
-        using = api.resources(
-            options.backend,
-            options.threads,
-            options.device,
-            options.mem,
-            options.store_budget,
-            options.cluster,
-        )
+        using = resources_of(options)
         store = Path(options.store) if options.store else None
-        spec = RunSpec(query, target, scoring, mode, command, options.start_states, store)
+        spec = spec_of(command, options, scoring_of(options), query, target, store)
         outcome = pipeline.run(spec, using, emit, note=_noting(options))
     write_outcome(outcome, options.output, options.json, options)
     return 0
 
 
-def run_resume(options: Namespace) -> int:
+def resources_of(options: Namespace) -> Resources:
+    """What a new run may use."""
+    return api.resources(
+        options.backend,
+        options.threads,
+        options.device,
+        options.mem,
+        options.store_budget,
+        options.cluster,
+    )
+
+
+def spec_of(
+    command: Command,
+    options: Namespace,
+    scoring: Scoring,
+    query: Sequence,
+    target: Sequence,
+    store: Path | None,
+) -> RunSpec:
+    """What a new run is asked for. Raises InputError for a pair that the scoring does not admit."""
+    mode = choose_mode(options.mode, options.free)
+    return RunSpec(query, target, scoring, mode, command, options.start_states, store)
+
+
+def resume_pair(options: Namespace) -> int:
+    """Continue the run of one pair."""
     store = Path(options.store)
     manifest = DirectoryStore.attach(store).manifest
     if options.format is not None and manifest.command == "score":
@@ -87,12 +94,12 @@ def run_resume(options: Namespace) -> int:
 
 def _noting(options: Namespace) -> pipeline.Note:
     """Notes in the manifest of a store which files a resumed run writes, and in which format."""
-    output = _absolute(options.output)
-    summary = None if options.json is None else _absolute(options.json)
+    output = absolute(options.output)
+    summary = None if options.json is None else absolute(options.json)
     return partial(replace, output=output, output_format=options.format, summary=summary)
 
 
-def _absolute(path: str) -> str:
+def absolute(path: str) -> str:
     """The absolute path of an output file, valid in every working directory; stdout stays "-"."""
     try:
         return path if path == STDOUT else str(Path(path).absolute())
@@ -130,7 +137,8 @@ def _belongs_to(store: str, path: str) -> bool:
     """Whether `path` is a file of the store, or the store itself or one of its parent directories."""
     folder, file = Path(os.path.realpath(store)), Path(os.path.realpath(path))
     if file.is_relative_to(folder) and file != folder:
-        return file.relative_to(folder).parts[0] in OWN_NAMES
+        name = file.relative_to(folder).parts[0]
+        return name in OWN_NAMES or is_pair_name(name)
     return folder.is_relative_to(file)
 
 
@@ -147,16 +155,16 @@ def write_outcome(outcome: Outcome, output: str, summary: str | None, options: N
             resolve_format(options.format, output).write_all([outcome.alignment], file)
     elif not output == summary == STDOUT:
         with open_output(output) as file:
-            file.write(_score_line(outcome))
+            file.write(score_line(outcome))
     if summary is not None:
         with open_output(summary) as file:
-            json.dump(_summary(outcome), file, indent=2)
+            json.dump(summary_of(outcome), file, indent=2)
             file.write("\n")
     if not options.quiet and options.progress != "json":
         print(f"longalign: {_in_words(outcome)}", file=sys.stderr)
 
 
-def _summary(outcome: Outcome) -> dict[str, object]:
+def summary_of(outcome: Outcome) -> dict[str, object]:
     end = outcome.end
     return summarize(
         query=outcome.spec.query,
@@ -172,7 +180,7 @@ def _summary(outcome: Outcome) -> dict[str, object]:
     )
 
 
-def _score_line(outcome: Outcome) -> str:
+def score_line(outcome: Outcome) -> str:
     """Query, target, mode, score, and the end in each record (letters before it), separated by tabs."""
     spec, end = outcome.spec, outcome.end
     query, target = spec.query, spec.target

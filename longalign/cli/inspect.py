@@ -14,19 +14,68 @@ from longalign.formats.output import STDOUT, open_output
 from longalign.phases.recompute import groups_of, segments_of
 from longalign.store import DirectoryStore
 from longalign.store.base import DamagedFile
+from longalign.store.manifest import Command
+from longalign.store.pair_stores import PairList, PairStores, pair_store
 
 SCHEMA = "longalign.store/2"
+PAIRS_SCHEMA = "longalign.pairs/1"
 
 
 def run_inspect(options: Namespace) -> int:
     """Print the state of a store. The store is only read; a run may be using it."""
-    report = inspect(Path(options.store))
+    path = Path(options.store)
+    is_of_many = PairStores.exist(path) and not DirectoryStore.exists(path)
+    report = inspect_pairs(path) if is_of_many else inspect(path)
+    words = _pairs_in_words if is_of_many else _in_words
     with open_output(STDOUT) as file:
-        print(json.dumps(report, indent=2) if options.json else _in_words(report), file=file)
+        print(json.dumps(report, indent=2) if options.json else words(report), file=file)
     return 0
 
 
-def inspect(path: Path) -> dict[str, object]:
+def inspect_pairs(path: Path) -> dict[str, Any]:
+    """The state of a directory of many stores as JSON-ready values. Raises StoreError for a damaged list."""
+    noted = PairList.read(path)
+    begun = [
+        inspect(store)
+        for number in range(len(noted.pairs))
+        if DirectoryStore.exists(store := pair_store(path, number))
+    ]
+    return {
+        "schema": PAIRS_SCHEMA,
+        "path": str(path),
+        "program": noted.program,
+        "command": noted.command,
+        "options": noted.options,
+        "pairs": len(noted.pairs),
+        "pairs_begun": len(begun),
+        "pairs_done": sum(_is_done(report, noted.command) for report in begun),
+        "damaged": [text for report in begun for text in report["damaged"]],
+        "bytes": sum(report["bytes"] for report in begun),
+    }
+
+
+def _is_done(report: dict[str, Any], command: Command) -> bool:
+    """Whether a store holds all that a command needs."""
+    rows, cols = report["tiles"]
+    is_scored = report["tiles_done"] == rows * cols
+    return is_scored and (command == "score" or report["pieces_done"] == report["pieces"])
+
+
+def _pairs_in_words(report: dict[str, Any]) -> str:
+    options = report["options"]
+    lines = [
+        f"{report['path']}: longalign {report['program']}, {report['command']}, {options['mode']}, many pairs",
+        f"query    {options['query']}",
+        f"target   {options['target']}",
+        f"output   {options['output']}",
+        f"size     {report['bytes']:,} bytes",
+        f"pairs    {report['pairs_done']} of {report['pairs']} done, {report['pairs_begun']} begun",
+        *(f"damaged  {text}" for text in report["damaged"]),
+    ]
+    return "\n".join(lines)
+
+
+def inspect(path: Path) -> dict[str, Any]:
     """The state of a store as JSON-ready values. Raises StoreError if there is none."""
     store = DirectoryStore.attach(path)
     manifest, grid = store.manifest, store.manifest.grid

@@ -53,6 +53,11 @@ FILE:chr1:1-500, the first number counts the letters before the region.
 Exit codes: 0 done, 1 input or store, 2 usage, 3 back end or internal, 130 interrupted (Ctrl-C), 143 ended by
 SIGTERM.
 """
+_PAIRS_HELP = """\
+Where QUERY or TARGET is a file of several records, each query record is aligned with each target record, one
+pair after the other, into one output; --json then writes a list. A record that cannot be aligned is reported
+and left out, and the exit code is 1. With --store, DIR holds a store for each pair.
+"""
 _PRESETS_HELP = f"""
 Presets, with the cost of a gap in both conventions:
 {describe_presets()}
@@ -100,13 +105,13 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def _add_align(commands: Commands) -> None:
-    align = _add(commands, "align", _lazy("align", "run_align"), "the optimal alignment of two sequences")
+    align = _add(commands, "align", _lazy("runs", "run_align"), "the optimal alignment of two sequences")
     _add_run(align)
     _add_output(align)
 
 
 def _add_score(commands: Commands) -> None:
-    score = _add(commands, "score", _lazy("align", "run_score"), "the optimal score and where it ends")
+    score = _add(commands, "score", _lazy("runs", "run_score"), "the optimal score and where it ends")
     _add_run(score)
     _add_output(score, writes_alignment=False)
 
@@ -115,6 +120,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     """The arguments of a new run."""
     parser.add_argument("query", metavar="QUERY", help=_SEQUENCE_HELP)
     parser.add_argument("target", metavar="TARGET", help="the same")
+    _add_pairs(parser)
     _add_scoring(parser)
     parser.add_argument(
         "--store",
@@ -133,8 +139,24 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     _add_cluster(parser)
 
 
+def _add_pairs(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("many pairs", _PAIRS_HELP)
+    group.add_argument(
+        "--pairs",
+        type=_path,
+        metavar="FILE",
+        help="only these pairs: a line names a record of QUERY and one of TARGET, in two columns; NAME may be "
+        "NAME:START-END; empty lines, lines that begin with #, and a first line 'query target' are skipped",
+    )
+    group.add_argument(
+        "--strict",
+        action="store_true",
+        help="end at the first pair that cannot be aligned; no output file is written then",
+    )
+
+
 def _add_resume(commands: Commands) -> None:
-    resume = _add(commands, "resume", _lazy("align", "run_resume"), "continue a run that was stopped")
+    resume = _add(commands, "resume", _lazy("runs", "run_resume"), "continue a run that was stopped")
     resume.add_argument("store", type=_path, metavar="DIR", help="the --store of that run")
     _add_resources(resume, budget=False)
     _add_cluster(resume)

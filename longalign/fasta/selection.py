@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections import Counter
 from dataclasses import dataclass
+from itertools import islice
 
 from longalign.errors import InputError
 
@@ -74,18 +75,20 @@ def readings(selector: str | None) -> list[Choice]:
     return choices
 
 
-def choose(path: str, names: Collection[str], choices: list[Choice]) -> tuple[Choice, str]:
-    """The first choice that matches a record of the file, and the name of that record."""
+def choose(path: str, names: Counter[str], choices: list[Choice]) -> tuple[Choice, str]:
+    """The first choice that matches a record of the file, and the name of that record.
+
+    `names` counts the records of each name, in the order of the file.
+    """
     for choice in choices:
-        if choice.name is None and len(names) == 1:
+        if choice.name is None and names.total() == 1:
             return choice, next(iter(names))
-        found = [name for name in names if name == choice.name]
-        if len(found) > 1:
-            raise InputError(f"more than one record is named {found[0]!r}")
-        if found:
-            return choice, found[0]
-    some = ", ".join(list(names)[:_NAMES_SHOWN]) + (", ..." if len(names) > _NAMES_SHOWN else "")
+        if choice.name is not None and choice.name in names:
+            if names[choice.name] > 1:
+                raise InputError(f"more than one record is named {choice.name!r}")
+            return choice, choice.name
+    some = ", ".join([*islice(names, _NAMES_SHOWN)]) + ", ..." * (len(names) > _NAMES_SHOWN)
     asked = choices[-1].name
     if asked is None:
-        raise InputError(f"{len(names)} records, choose one as {path}:NAME from {some}")
+        raise InputError(f"{names.total()} records, choose one as {path}:NAME from {some}")
     raise InputError(f"no record named {asked!r}; the file has {some}")

@@ -6,6 +6,7 @@ Runs of N are read as such. A 2bit file must be a regular file, not a pipe: it i
 from __future__ import annotations
 
 import io
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -45,7 +46,7 @@ def two_bit_names(path: str) -> list[str]:
 def read_two_bit(path: str, choices: list[Choice]) -> Record:
     """The chosen record; it has no description. Raises InputError, without the file's name."""
     with _opened(path) as records:
-        choice, name = choose(path, records.keys(), choices)
+        choice, name = choose(path, Counter(records.keys()), choices)
         sequence = records[name].seq
         start, end = choice.bounds(name, len(sequence))
         return Record(name, "", bytes(sequence[start:end]), start, len(sequence))

@@ -24,6 +24,9 @@ from itertools import accumulate, islice
 
 from longalign.errors import InputError
 from longalign.fasta import STDIN, read_sequence
+from longalign.fasta.index import has_fresh_index
+from longalign.fasta.reader import RecordFile
+from longalign.fasta.specs import sequence_of
 from longalign.formats.paf import (
     NO_MAPPING_QUALITY,
     Meaning,
@@ -134,24 +137,29 @@ class _NotFound(InputError):
 
 
 class _Records:
-    """The sequence that a specification names, or all records of a file, of which the last few are cached."""
+    """The sequence that a specification names, or all records of a file.
+
+    The last few records are cached. A file is read for one record at a time, and of the others nothing is
+    kept, until many were asked for: then it is read once for all, unless it has an index.
+    """
 
     def __init__(self, spec: str) -> None:
-        self._spec, self._of_stdin = spec, ""
+        self._spec, self._reads = spec, 0
+        self._all: RecordFile | None = None
         self.find = lru_cache(maxsize=_KEPT_RECORDS)(self._find)
 
     def _find(self, name: str, alphabet: Alphabet) -> Sequence:
         """The record called `name`, or the one sequence."""
-        if self._spec == STDIN:
-            if self._of_stdin:
-                raise _NotFound(
-                    f"stdin: it was read for record {self._of_stdin}: to find {name}, give a file"
-                )
-            self._of_stdin = name
-        elif not os.path.isfile(self._spec):  # noqa: PTH113 - is_file raises EACCES
+        if self._spec != STDIN and not os.path.isfile(self._spec):  # noqa: PTH113 - is_file raises EACCES
             return read_sequence(self._spec, alphabet)
+        self._reads += 1
         try:
-            return read_sequence(f"{self._spec}:{name}", alphabet)
+            if self._all is None and (self._spec == STDIN or self._reads > _KEPT_RECORDS):
+                self._all = RecordFile(self._spec, [name] if has_fresh_index(self._spec) else None)
+            source = f"{self._spec}:{name}"
+            if self._all is None:
+                return read_sequence(source, alphabet)
+            return sequence_of(self._all.record(name), source, alphabet)
         except InputError as error:
             raise _NotFound(str(error)) from error
 

@@ -20,6 +20,8 @@ _FOLDERS = ("tiles", "pieces")
 _BEGINNINGS = {"lock", *_FOLDERS, "sequences.h5"}
 #: Names in a complete store.
 OWN_NAMES = frozenset({*_BEGINNINGS, "manifest.json", "path.h5"})
+#: The name of the list of pairs in a directory of many stores.
+LIST_NAME = "pairs.json"
 
 #: Final names of temporary files, by folder. The empty name is that of a mark (`DirectoryStore.marked`).
 _TEMPORARIES = {

@@ -20,6 +20,7 @@ from longalign.model.mode import MODES, Mode
 from longalign.model.scoring import RULES, TOO_MANY_LETTERS, Scoring
 from longalign.model.sequence import LONGEST_RECORD, Sequence, is_name
 from longalign.store.files import atomic_path, no_check, open_regular_file
+from longalign.store.layout import LIST_NAME
 from longalign.system.rationals import spell
 
 Command = Literal["align", "score"]
@@ -259,6 +260,8 @@ def _why_not_read(path: Path, error: OSError) -> str:
             return "there is no such directory"
         if not folder.is_dir():
             return "it is a file, and a store is a directory"
+        if (folder / LIST_NAME).exists():
+            return f"it holds the stores of many pairs: name one of them, such as {folder / '000000'}"
         if not path.exists():
             return f"the directory holds no {path.name}"
     return f"{path.name}: {error.strerror}"
