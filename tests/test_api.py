@@ -238,3 +238,37 @@ def test_a_scoring_that_is_none_is_named():
 
 def test_whole_numbers_of_numpy_are_whole_numbers():
     assert longalign.Scoring(np.int64(2)) == longalign.Scoring(2)
+
+
+# --- many pairs
+
+
+def test_many_pairs_are_aligned_in_order():
+    pairs = [(QUERY, TARGET), ("AAAA", "CCCC"), (TARGET, QUERY.encode()), ("", "ACGT")]
+    for mode in ("local", "global"):
+        alone = [longalign.align(*pair, mode=mode, backend="cpu") for pair in pairs]
+        together = list(longalign.align_many(pairs, mode=mode, backend="cpu"))
+        assert [one.score for one in together] == [one.score for one in alone]
+        assert [one.cigar for one in together] == [one.cigar for one in alone]
+        best = [longalign.BestCell(one.score, one.query_end, one.target_end) for one in together]
+        assert list(longalign.score_many(pairs, mode=mode, backend="cpu")) == best
+
+
+def test_a_bad_pair_among_many_comes_after_the_good_ones_before_it():
+    found = longalign.align_many([(QUERY, TARGET), (QUERY, "XYZ"), (QUERY, QUERY)], backend="cpu")
+    assert next(found).score == 5
+    with pytest.raises(longalign.InputError, match="sequence 'target': letter 1"):
+        next(found)
+
+
+def test_many_pairs_are_taken_as_they_are_needed():
+    taken = []
+
+    def pairs():
+        for k in range(1000):
+            taken.append(k)
+            yield QUERY, TARGET
+
+    next(longalign.align_many(pairs(), backend="cpu"))
+    assert 0 < len(taken) < 1000
+    assert list(longalign.align_many([], backend="cpu")) == []

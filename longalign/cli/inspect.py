@@ -64,7 +64,7 @@ def _is_done(report: dict[str, Any], command: Command) -> bool:
 def _pairs_in_words(report: dict[str, Any]) -> str:
     options = report["options"]
     lines = [
-        f"{report['path']}: longalign {report['program']}, {report['command']}, {options['mode']}, many pairs",
+        f"{report['path']}: longalign {report['program']}, {report['command']}, {options['mode']}, pairs",
         f"query    {options['query']}",
         f"target   {options['target']}",
         f"output   {options['output']}",

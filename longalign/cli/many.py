@@ -190,16 +190,21 @@ class _Pairs:
             try:
                 query = self.inputs.queries.sequence(pair.query)
                 target = self.inputs.targets.sequence(pair.target)
+            except InputError as error:
+                self._leave_out(pair, str(error))
+                continue
+            try:
                 spec = spec_of(self.command, self.options, scoring, query, target, store)
             except InputError as error:
-                self._leave_out(pair, error)
+                self._leave_out(pair, f"{query.source} and {target.source}: {error}")
                 continue
             self._at_work.append(pair)
             yield spec
 
     def refuse(self, spec: RunSpec, error: LongalignError) -> None:
         """Leave out the first pair at work."""
-        self._leave_out(self._at_work.popleft(), error)
+        text = f"{spec.query.source} and {spec.target.source}: {error}"
+        self._leave_out(self._at_work.popleft(), text)
 
     def finish(self, outcome: Outcome) -> None:
         """Count the outcome of the first pair at work."""
@@ -221,15 +226,15 @@ class _Pairs:
         parts += [f"{name} {seconds:.2f} s" for name, seconds in self._seconds.items()]
         return ", ".join([*parts, *[self._backend] * bool(self._backend)])
 
-    def _leave_out(self, pair: NamedPair, error: LongalignError) -> None:
+    def _leave_out(self, pair: NamedPair, reason: str) -> None:
         """Say why a pair is left out, once for each record at fault. With --strict, raise InputError."""
         place = f"{self.options.pairs}: line {pair.line}: " if pair.line else ""
         if self.options.strict:
-            raise InputError(f"{place}{error}") from error
+            raise InputError(f"{place}{reason}")
         self.left_out += 1
-        if str(error) not in self._said:
-            self._said.add(str(error))
-            text = f"{place}{error}; left out"
+        if reason not in self._said:
+            self._said.add(reason)
+            text = f"{place}{reason}; left out"
             if self.options.quiet:  # errors are said all the same
                 print(f"longalign: {text}", file=sys.stderr)
             else:

@@ -145,8 +145,8 @@ def _add_pairs(parser: argparse.ArgumentParser) -> None:
         "--pairs",
         type=_path,
         metavar="FILE",
-        help="only these pairs: a line names a record of QUERY and one of TARGET, in two columns; NAME may be "
-        "NAME:START-END; empty lines, lines that begin with #, and a first line 'query target' are skipped",
+        help="only these pairs: a line names a record of QUERY and one of TARGET, in two columns; NAME may "
+        "be NAME:START-END; empty lines, lines that begin with #, and a first 'query target', do not count",
     )
     group.add_argument(
         "--strict",

@@ -891,7 +891,7 @@ def test_an_interrupt_says_how_to_go_on(refuse, run, pair, monkeypatch, argument
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("longalign.cli.align.read_sequence", interrupt)
+    monkeypatch.setattr("longalign.cli.runs.Sequences", interrupt)
     monkeypatch.setattr("longalign.run.pipeline.resume", interrupt)
     monkeypatch.setattr("longalign.cli.verify.verify_paf", interrupt)
     monkeypatch.setattr("longalign.cli.trace.trace_cell", interrupt)
