@@ -28,6 +28,8 @@ whole record, like those of the PAF output.
                 where the time is 0
     compile_seconds  for how long the run waited for the compiler; no phase counts this time
 
+For many pairs, the file of `--json` is a list of such objects.
+
 Schema 1 had no `matrix`. A later version may add keys; a change of meaning increases the number after the
 slash.
 """
