@@ -54,7 +54,7 @@ _NOT_NOTED = frozenset(
 )
 
 #: Noted options that may be others when a run goes on.
-_MAY_DIFFER = frozenset(("output", "json", "format", "strict"))
+_MAY_DIFFER = frozenset(("output", "json", "format", "strict", "store_budget"))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection
-from functools import lru_cache
 from pathlib import Path
 
 from longalign.errors import InputError, UsageError
@@ -68,17 +67,23 @@ class Sequences:
         if not self.selectors:
             raise InputError(f"{self._path}: no records")
         self._is_one_record = selector is None and wanted is None and len(self.selectors) == 1
-        self.sequence = lru_cache(maxsize=_KEPT_SEQUENCES)(self._read)
+        self._kept: dict[str, Sequence] = {}  # those used last come last
 
     @property
     def kept_letters(self) -> int:
         """How many letters of records are kept in memory."""
         return self._file.kept_letters
 
-    def _read(self, selector: str) -> Sequence:
+    def sequence(self, selector: str) -> Sequence:
         """The sequence of a selector. Raises InputError, one line that names file, record and position."""
-        source = self._path if self._is_one_record else f"{self._path}:{selector}"
-        return sequence_of(self._file.record(selector), source, self._alphabet)
+        found = self._kept.pop(selector, None)
+        if found is None:
+            source = self._path if self._is_one_record else f"{self._path}:{selector}"
+            found = sequence_of(self._file.record(selector), source, self._alphabet)
+        self._kept[selector] = found
+        if len(self._kept) > _KEPT_SEQUENCES:
+            del self._kept[next(iter(self._kept))]
+        return found
 
 
 def _checked(spec: str) -> str:

@@ -20,7 +20,8 @@ class Outcome:
     """What a run found: the end of the best alignment, the alignment if it was asked for, and the cost.
 
     `end` is in boundary indices of query and target, its value scaled (`Scoring.scale`). `phases` are those
-    that ran in this process. The run waited `compile_seconds` for the compiler; no phase counts them.
+    that ran in this process. A pair that was computed in a batch has its share of them, by cells. The run
+    waited `compile_seconds` for the compiler; no phase counts them.
     """
 
     spec: RunSpec

@@ -63,9 +63,7 @@ def test_a_specification_of_one_sequence(tmp_path: Path) -> None:
 
 def test_errors(tmp_path: Path) -> None:
     path = written(tmp_path, "fa")
-    with pytest.raises(
-        UsageError, match=r"x\.fa:a: names a record: with a list of pairs, give"
-    ):
+    with pytest.raises(UsageError, match=r"x\.fa:a: names a record: with a list of pairs, give"):
         Sequences(f"{path}:a", wanted=["b"])
     with pytest.raises(InputError, match=r"x\.fa: no record named 'd'"):
         Sequences(path, wanted=["d"]).sequence("d")

@@ -41,7 +41,7 @@ def warm_up() -> None:
     It leaves no thread running, as a process with threads must not be forked.
     """
     import longalign
-    import longalign.cli.align
+    import longalign.cli.runs
     import longalign.cli.trace
     import longalign.store
 
