@@ -421,7 +421,7 @@ def test_a_disk_that_lacks_room_for_the_missing_tiles_is_refused_and_a_finished_
     there = tiles_in(tmp_path)
     assert 0 < there < TILES
     monkeypatch.setattr("longalign.run.planner.disk_usage", lambda _: SimpleNamespace(free=10))
-    with pytest.raises(UsageError, match="and 10 of the disk are free"):
+    with pytest.raises(UsageError, match="and 10 bytes of the disk are free"):
         small_run(tmp_path)
     assert tiles_in(tmp_path) == there
     monkeypatch.undo()
@@ -436,7 +436,7 @@ def test_a_disk_that_lacks_room_for_tiles_found_damaged_is_refused(tmp_path, ans
     for tile in (tmp_path / "tiles").iterdir():
         tile.write_bytes(b"")
     monkeypatch.setattr("longalign.run.planner.disk_usage", lambda _: SimpleNamespace(free=10))
-    with pytest.raises(UsageError, match="and 10 of the disk are free"):
+    with pytest.raises(UsageError, match="and 10 bytes of the disk are free"):
         small_run(tmp_path)
     monkeypatch.undo()
     assert result(small_run(tmp_path)) == answer
