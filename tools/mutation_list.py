@@ -289,7 +289,7 @@ _RUN = (
     ),
     Fault(
         "alignment not scored again before it is returned",
-        "longalign/run/pipeline.py",
+        "longalign/run/outcome.py",
         "    alignment.check()\n",
         "",
         ("tests/phases/test_phases.py::test_an_alignment_that_is_not_worth_its_score_is_an_internal_error",),

@@ -145,8 +145,8 @@ def _add_pairs(parser: argparse.ArgumentParser) -> None:
         "--pairs",
         type=_path,
         metavar="FILE",
-        help="only these pairs: a line names a record of QUERY and one of TARGET, in two columns; NAME may "
-        "be NAME:START-END; empty lines, lines that begin with #, and a first 'query target', do not count",
+        help="only these pairs: a line names a record of QUERY and one of TARGET, in two columns, as NAME or "
+        "NAME:START-END; empty lines, comments (#) and a first line 'query target' are skipped",
     )
     group.add_argument(
         "--strict",
