@@ -221,7 +221,7 @@ class _Pairs:
         """What became of the pairs, and how long it took."""
         done = "aligned" if self.command == "align" else "scored"
         parts = [f"{self.aligned:,} of {len(self.inputs.pairs):,} pairs {done}"]
-        parts += [f"{self.empty:,} without a positive score"] * (self.empty > 0)
+        parts += [f"nothing to align in {self.empty:,}"] * (self.empty > 0)
         parts += [f"{self.left_out:,} left out"] * (self.left_out > 0)
         parts += [f"{name} {seconds:.2f} s" for name, seconds in self._seconds.items()]
         return ", ".join([*parts, *[self._backend] * bool(self._backend)])

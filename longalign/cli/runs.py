@@ -10,6 +10,7 @@ from longalign.cli.many import every_pair, listed_pairs, resume_pairs, run_pairs
 from longalign.cli.scoring import scoring_of
 from longalign.cli.stdin import refuse_two_stdins
 from longalign.fasta.specs import Sequences
+from longalign.model.mode import choose_mode
 from longalign.store import DirectoryStore
 from longalign.store.manifest import Command
 from longalign.store.pair_stores import PairStores
@@ -36,6 +37,7 @@ def _run(command: Command, options: Namespace) -> int:
     refuse_two_stdins(**inputs)
     matrix = [] if options.matrix is None else [options.matrix]
     check_outputs(command, options.output, options.json, [*inputs.values(), *matrix], options.store)
+    choose_mode(options.mode, options.free)  # ends that no mode has are refused before anything is read
     scoring = scoring_of(options)
     if options.pairs is not None:
         return run_pairs(command, options, listed_pairs(options, scoring.alphabet))

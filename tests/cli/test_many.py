@@ -91,6 +91,16 @@ def test_a_score_is_a_line_for_each_pair(run):
     assert [(row[0], row[1], int(row[3])) for row in rows] == expected(mode="global")
 
 
+def test_the_free_ends_are_those_of_every_pair_and_are_noted(run):
+    free = ["--mode", "semiglobal", "--free", "query-start,target-end"]
+    rows = [line.split("\t") for line in run("score", *FILES, "-q", *free, "--store", "s")[1].splitlines()]
+    scores = expected(mode="semiglobal", free=["query-start", "target-end"])
+    assert [(row[0], row[1], int(row[3])) for row in rows] == scores
+    assert run("resume", "s", "-q", "--backend", "cpu")[1].splitlines() == ["\t".join(row) for row in rows]
+    code, _, err = run("score", *FILES, "-q", "--mode", "semiglobal", "--store", "s")
+    assert (code, "free is ['query-start', 'target-end'] there and None now" in err) == (1, True)
+
+
 def test_many_on_one_side(run):
     assert run("align", "q.fa:q2", "t.fa", "-q", "-o", "x.paf", "--backend", "cpu")[0] == 0
     assert found("x.paf") == expected([("q2", "t1"), ("q2", "t2")])
@@ -131,7 +141,7 @@ def test_pairs_without_an_alignment_have_no_line(run):
     Path("q.fa").write_text(fasta({**QUERIES, "empty": ""}))
     code, out, err = run("align", *FILES)
     assert (code, out.count("\n")) == (0, 6)
-    assert "6 of 8 pairs aligned, 2 without a positive score, " in err
+    assert "6 of 8 pairs aligned, nothing to align in 2, " in err
     assert run("align", *FILES, "-q", "--mode", "global")[1].count("\n") == 8
 
 
