@@ -77,11 +77,11 @@ class PairsStarted:
 
 @dataclass(frozen=True, slots=True)
 class PairFinished:
-    """One of many pairs is over: the names of its records, and its score, or None if it was left out."""
+    """One of many pairs is over: the names of its records, and its score in words, or None if left out."""
 
     query: str
     target: str
-    score: int | None
+    score: str | None
 
 
 Event = (

@@ -16,7 +16,6 @@ import numpy as np
 
 from longalign import api
 from longalign.cli.reporting import reporting
-from longalign.cli.scoring import scoring_of
 from longalign.errors import InputError, UsageError
 from longalign.fasta.specs import is_read_from
 from longalign.formats.output import STDOUT, check_output, open_output
@@ -36,12 +35,14 @@ from longalign.store.pair_stores import is_pair_name
 from longalign.system.rationals import Number, spell
 
 
-def run_pair(command: Command, options: Namespace, query: Sequence, target: Sequence) -> int:
+def run_pair(
+    command: Command, options: Namespace, scoring: Scoring, query: Sequence, target: Sequence
+) -> int:
     """Align one pair, or score it, as the options of the command say."""
     with reporting(options) as emit:
         using = resources_of(options)
         store = Path(options.store) if options.store else None
-        spec = spec_of(command, options, scoring_of(options), query, target, store)
+        spec = spec_of(command, options, scoring, query, target, store)
         outcome = pipeline.run(spec, using, emit, note=_noting(options))
     write_outcome(outcome, options.output, options.json, options)
     return 0

@@ -8,7 +8,6 @@ and pairs whose stores are complete are only read.
 from __future__ import annotations
 
 import json
-import os
 import sys
 from argparse import Namespace
 from collections import deque
@@ -21,7 +20,7 @@ from pathlib import Path
 from longalign._version import __version__
 from longalign.cli.align import absolute, check_outputs, resources_of, score_line, spec_of, summary_of
 from longalign.cli.reporting import reporting
-from longalign.cli.scoring import scoring_of
+from longalign.cli.scoring import SCORING_OPTIONS
 from longalign.errors import InputError, LongalignError, UsageError
 from longalign.events import Emit, Notice, PairFinished, PairsStarted
 from longalign.fasta.pair_list import NamedPair, read_pairs
@@ -29,12 +28,13 @@ from longalign.fasta.specs import Sequences, can_read_again, with_absolute_path
 from longalign.formats.output import STDOUT, open_output
 from longalign.formats.registry import resolve_format
 from longalign.model.alphabet import Alphabet
-from longalign.model.scoring import COST_FIELDS, PAIR_FIELDS
+from longalign.model.scoring import Scoring
 from longalign.run import pipeline
 from longalign.run.outcome import Outcome
 from longalign.run.spec import RunSpec
 from longalign.store.manifest import Command
 from longalign.store.pair_stores import PairList, PairStores
+from longalign.system.rationals import spell
 
 #: Options of a command that a list of pairs does not note: those of the machine and of one call.
 _NOT_NOTED = frozenset(
@@ -98,15 +98,15 @@ def _inputs(options: Namespace, alphabet: Alphabet, pairs: Sequence[NamedPair], 
     return Inputs(first, second, pairs, words)
 
 
-def run_pairs(command: Command, options: Namespace, inputs: Inputs) -> int:
+def run_pairs(command: Command, options: Namespace, scoring: Scoring, inputs: Inputs) -> int:
     """Run all pairs; returns 1 if one was left out, else 0."""
     with ExitStack() as stack:
         stores = None
         if options.store is not None:
-            asked = _asked(command, options, inputs)
+            asked = _asked(command, options, scoring, inputs)
             stores = stack.enter_context(PairStores.open(Path(options.store)))
             stores.note(asked, _MAY_DIFFER)
-        return _run(command, options, inputs, stores)
+        return _run(command, options, scoring, inputs, stores)
 
 
 def resume_pairs(options: Namespace) -> int:
@@ -119,35 +119,35 @@ def resume_pairs(options: Namespace) -> int:
         raise UsageError(f"{folder}: a run for the score alone writes no alignment: leave --format out")
     if options.output is not None and options.format is None:
         options.format = resolve_format(None, options.output).name
+    scoring = Scoring.from_json(noted.options["scoring"])
     of_command = build_parser().parse_args([noted.command, "", ""])
     given = {name: value for name, value in vars(options).items() if value is not None}
     asked = Namespace(**{**vars(of_command), **noted.options, **given})
     pairs = [NamedPair(*pair, line=0) for pair in noted.pairs]
     check_outputs(noted.command, asked.output, asked.json, [asked.query, asked.target], options.store)
-    inputs = _inputs(asked, scoring_of(asked).alphabet, pairs, f"{len(pairs):,} pairs of {folder}")
+    inputs = _inputs(asked, scoring.alphabet, pairs, f"{len(pairs):,} pairs of {folder}")
     with PairStores.open(folder) as stores:
-        return _run(noted.command, asked, inputs, stores)
+        return _run(noted.command, asked, scoring, inputs, stores)
 
 
-def _asked(command: Command, options: Namespace, inputs: Inputs) -> PairList:
+def _asked(command: Command, options: Namespace, scoring: Scoring, inputs: Inputs) -> PairList:
     """The list of pairs and options to note in a directory of stores."""
     for spec in (options.query, options.target):
         if not can_read_again(spec):
             raise UsageError(f"{spec}: cannot be read again: for many pairs, --store needs files")
-    noted = {name: value for name, value in vars(options).items() if name not in _NOT_NOTED}
-    scoring = scoring_of(options)
-    if scoring.matrix is None:  # as numbers, whether they were given or are the defaults
-        noted |= {name: getattr(scoring, name) for name in (*PAIR_FIELDS, *COST_FIELDS)}
+    noted = {name: value for name, value in vars(options).items() if name not in _NOT_NOTED | SCORING_OPTIONS}
+    noted["scoring"] = scoring.to_json()
     for name in ("query", "target"):
         noted[name] = with_absolute_path(noted[name])
-    for name in ("output", "json", "matrix"):
-        value = noted[name]
-        if value is not None and (name != "matrix" or os.path.isfile(value)):  # noqa: PTH113
-            noted[name] = absolute(value)
+    for name in ("output", "json"):
+        if noted[name] is not None:
+            noted[name] = absolute(noted[name])
     return PairList(command, noted, tuple((pair.query, pair.target) for pair in inputs.pairs), __version__)
 
 
-def _run(command: Command, options: Namespace, inputs: Inputs, stores: PairStores | None) -> int:
+def _run(
+    command: Command, options: Namespace, scoring: Scoring, inputs: Inputs, stores: PairStores | None
+) -> int:
     kept = inputs.kept_letters
     if options.mem is not None:
         options.mem = max(0, options.mem - kept)
@@ -155,7 +155,7 @@ def _run(command: Command, options: Namespace, inputs: Inputs, stores: PairStore
         using = resources_of(options)
         emit(Notice(inputs.words))
         emit(PairsStarted(len(inputs.pairs)))
-        pairs = _Pairs(command, options, inputs, stores, emit)
+        pairs = _Pairs(command, options, scoring, inputs, stores, emit)
         note = pipeline.no_output_files
         for outcome in pipeline.run_all(pairs.specs(), using, emit, note=note, refused=pairs.refuse):
             pairs.finish(outcome)
@@ -171,6 +171,7 @@ class _Pairs:
 
     command: Command
     options: Namespace
+    scoring: Scoring
     inputs: Inputs
     stores: PairStores | None
     emit: Emit
@@ -184,7 +185,6 @@ class _Pairs:
 
     def specs(self) -> Iterator[RunSpec]:
         """The runs of the pairs whose records can be used."""
-        scoring = scoring_of(self.options)
         for number, pair in enumerate(self.inputs.pairs):
             store = None if self.stores is None else self.stores.store(number)
             try:
@@ -194,7 +194,7 @@ class _Pairs:
                 self._leave_out(pair, str(error))
                 continue
             try:
-                spec = spec_of(self.command, self.options, scoring, query, target, store)
+                spec = spec_of(self.command, self.options, self.scoring, query, target, store)
             except InputError as error:
                 self._leave_out(pair, f"{query.source} and {target.source}: {error}")
                 continue
@@ -215,7 +215,7 @@ class _Pairs:
             self._seconds[phase.name] = self._seconds.get(phase.name, 0.0) + phase.seconds
         self._backend = outcome.backend["name"]
         names = outcome.spec.query.name, outcome.spec.target.name
-        self.emit(PairFinished(*names, outcome.end.value))
+        self.emit(PairFinished(*names, spell(outcome.score)))
 
     def in_words(self) -> str:
         """What became of the pairs, and how long it took."""

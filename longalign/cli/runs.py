@@ -40,11 +40,11 @@ def _run(command: Command, options: Namespace) -> int:
     choose_mode(options.mode, options.free)  # ends that no mode has are refused before anything is read
     scoring = scoring_of(options)
     if options.pairs is not None:
-        return run_pairs(command, options, listed_pairs(options, scoring.alphabet))
+        return run_pairs(command, options, scoring, listed_pairs(options, scoring.alphabet))
     queries = Sequences(options.query, scoring.alphabet)
     targets = Sequences(options.target, scoring.alphabet)
     if len(queries.selectors) == len(targets.selectors) == 1:
         query, target = (one.sequence(*one.selectors) for one in (queries, targets))
         del queries, targets  # and the letters that they keep
-        return run_pair(command, options, query, target)
-    return run_pairs(command, options, every_pair(queries, targets))
+        return run_pair(command, options, scoring, query, target)
+    return run_pairs(command, options, scoring, every_pair(queries, targets))

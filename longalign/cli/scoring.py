@@ -11,6 +11,8 @@ from longalign.model.scoring import COST_FIELDS, FIRST_FIELDS, PAIR_FIELDS, RULE
 from longalign.model.substitution_matrix import SubstitutionMatrix
 
 _FIELDS = (*PAIR_FIELDS, *COST_FIELDS, *FIRST_FIELDS, *RULES, "preset")
+#: The options that together say what the scoring is.
+SCORING_OPTIONS = frozenset((*_FIELDS, "matrix"))
 #: A field in a message of `Scoring`; where one is a value, it stands in quotation marks.
 _FIELD = re.compile(rf"(?<!')\b({'|'.join(_FIELDS)})\b")
 

@@ -23,6 +23,7 @@ from typing import Any, get_args
 
 from longalign.errors import InputError, StoreError
 from longalign.model.json_fields import Fields, shown
+from longalign.model.scoring import Scoring
 from longalign.store.files import atomic_path, final_name, no_check, open_regular_file
 from longalign.store.layout import LIST_NAME
 from longalign.store.lock import Lock
@@ -38,7 +39,7 @@ class PairList:
     """Many pairs, and what is wanted of them.
 
     - `command`: "align" or "score".
-    - `options`: the options of that command, with absolute paths.
+    - `options`: the options of that command, with absolute paths; `scoring` is that of `Scoring.to_json`.
     - `pairs`: the selectors of the query's and the target's record, for each pair.
     - `program`: the version of longalign that wrote the list.
     """
@@ -176,12 +177,20 @@ def _refuse_other(folder: Path, noted: PairList, asked: PairList, may_differ: Co
             f"{_in_words(asked.pairs)} now"
         )
     differing = [
-        f"{name} is {noted.options.get(name)} there and {value} now"
+        f"{name} is {_option(name, noted.options.get(name))} there and {_option(name, value)} now"
         for name, value in asked.options.items()
         if name not in may_differ and noted.options.get(name) != value
     ]
     if differing:
         raise StoreError(f"{folder}: the stores belong to another run: {'; '.join(differing)}")
+
+
+def _option(name: str, value: Any) -> str:
+    """The value of an option in words."""
+    if name != "scoring":
+        return str(value)
+    scoring = Scoring.from_json(value)
+    return f"{scoring.letter_scores}, {scoring.convention},"
 
 
 def _in_words(pairs: Sequence[tuple[str, str]]) -> str:

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from fractions import Fraction
 from io import BytesIO, StringIO, TextIOWrapper
 from itertools import product
 from pathlib import Path
@@ -99,6 +100,14 @@ def test_the_free_ends_are_those_of_every_pair_and_are_noted(run):
     assert run("resume", "s", "-q", "--backend", "cpu")[1].splitlines() == ["\t".join(row) for row in rows]
     code, _, err = run("score", *FILES, "-q", "--mode", "semiglobal", "--store", "s")
     assert (code, "free is ['query-start', 'target-end'] there and None now" in err) == (1, True)
+
+
+def test_an_exact_scoring_is_noted(run):
+    scoring = ["--match", "0.5", "--mismatch", "-1/3", "--gap-open", "1", "--gap-extend", "0.5"]
+    lines = run("score", *FILES, "-q", *scoring, "--store", "s", "--progress", "json")[1]
+    scores = expected(scoring=longalign.Scoring(Fraction("1/2"), Fraction("-1/3"), 1, Fraction("1/2")))
+    assert [Fraction(line.split("\t")[3]) for line in lines.splitlines()] == [score for *_, score in scores]
+    assert run("resume", "s", "-q", "--backend", "cpu")[1] == lines
 
 
 def test_many_on_one_side(run):
@@ -323,7 +332,7 @@ def test_a_bad_record_is_left_out_again_when_a_run_goes_on(run):
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["q.fa", "t.fa", "--match", "2"], "s: the stores belong to another run: match is 1 there and 2 now"),
+        (["q.fa", "t.fa", "--match", "2"], "s: the stores belong to another run: scoring is "),
         (["t.fa", "q.fa"], "s: the stores belong to other pairs: 6 that begin with q1 and t1 there, 6 that "),
         (["q.fa:q1", "t.fa:t1"], "s: neither empty nor a store: it holds 000000"),
     ],
@@ -392,7 +401,7 @@ EVENTS = [
     PhaseStarted("stitch", None),
     Advanced(10),
     PhaseFinished("stitch", 10, 1.0),
-    PairFinished("a", "b", 7),
+    PairFinished("a", "b", "7"),
     PairFinished("bad", "b", None),
 ]
 

@@ -210,7 +210,7 @@ def test_a_damaged_tile_on_the_way_is_named(tmp_path, finished):
 
 
 def test_eager_scores_need_a_store():
-    with pytest.raises(UsageError, match="give --store DIR"):
+    with pytest.raises(UsageError, match="eager needs --store DIR"):
         REPEATED.run(command="score", start_states="eager")
 
 
