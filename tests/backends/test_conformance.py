@@ -7,9 +7,7 @@ import pytest
 from longalign.backends.cpu import CpuBackend, SweepGeometry
 from longalign.backends.cpu.traceback_kernel import GROUP, LANES
 from longalign.testing.reference import ReferenceBackend
-from longalign.testing.sweeps import (
-    SweepConformance,
-)
+from longalign.testing.sweeps import SweepConformance
 from longalign.testing.traces import TraceConformance
 
 

@@ -24,7 +24,7 @@ from longalign.model.substitution_matrix import SubstitutionMatrix
 from longalign.store.manifest import Manifest
 from longalign.testing.inputs import any_scorings, matrix_of, mutated, pairs
 from longalign.testing.reference import ReferenceBackend
-from longalign.testing.sweeps import whole_matrix
+from longalign.testing.sweep_jobs import whole_matrix
 
 HBA, HBB = str(DATA / "hba_human.P69905.fa"), str(DATA / "hbb_human.P68871.fa")
 COSTS = ("--gap-open", "10", "--gap-extend", "1")

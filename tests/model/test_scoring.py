@@ -15,9 +15,7 @@ from longalign.testing.inputs import (
     scorings,
 )
 from longalign.testing.reference import ReferenceBackend, encode
-from longalign.testing.sweeps import (
-    whole_matrix,
-)
+from longalign.testing.sweep_jobs import whole_matrix
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from runs import Pair, SmallTiles, small_geometry, using
 from longalign.backends.cpu import CpuBackend, backend
 from longalign.model.scoring import Scoring
 from longalign.store import DirectoryStore
-from longalign.testing.sweeps import whole_matrix
+from longalign.testing.sweep_jobs import whole_matrix
 
 
 def related(length: int) -> Pair:

@@ -19,9 +19,7 @@ from longalign.testing.inputs import (
     mutated,
 )
 from longalign.testing.reference import ReferenceBackend, encode, matrices
-from longalign.testing.sweeps import (
-    whole_matrix,
-)
+from longalign.testing.sweep_jobs import whole_matrix
 
 DEFAULT = Scoring()
 

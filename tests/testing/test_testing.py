@@ -19,13 +19,8 @@ from longalign.testing.inputs import (
     largest_parameter,
 )
 from longalign.testing.reference import ReferenceBackend, encode
-from longalign.testing.sweeps import (
-    SweepConformance,
-    assert_same_result,
-    job_source,
-    jobs,
-    whole_matrix,
-)
+from longalign.testing.sweep_jobs import assert_same_result, job_source, jobs, whole_matrix
+from longalign.testing.sweeps import SweepConformance
 
 
 class Faulty(ReferenceBackend):

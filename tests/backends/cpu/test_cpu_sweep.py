@@ -33,11 +33,7 @@ from longalign.model.scoring import UNREACHABLE, Scoring
 from longalign.testing.conformance import edge_lengths
 from longalign.testing.inputs import matrix_of, mutated
 from longalign.testing.reference import ReferenceBackend, matrices
-from longalign.testing.sweeps import (
-    assert_same_result,
-    jobs,
-    whole_matrix,
-)
+from longalign.testing.sweep_jobs import assert_same_result, jobs, whole_matrix
 
 #: Three columns a lane, so that the halves they are unrolled in differ; strips of up to 24 columns.
 TINY = SweepGeometry(columns=3, lanes=8, group=4, block_rows=16, least_rows=4)

@@ -24,9 +24,7 @@ from longalign.testing.inputs import (
     mutated,
 )
 from longalign.testing.reference import ReferenceBackend
-from longalign.testing.sweeps import (
-    whole_matrix,
-)
+from longalign.testing.sweep_jobs import whole_matrix
 
 pytest.importorskip("numba_cuda")
 
