@@ -1,4 +1,4 @@
-"""Choose, before a run, how the matrix is cut, such that host and device memory stay inside their budgets."""
+"""Choose, before a run, how the DP matrix is cut: host and device memory must stay inside their budgets."""
 
 from __future__ import annotations
 
@@ -231,50 +231,115 @@ def speed_model_of(request: Request, resources: Resources) -> SpeedModel:
 
 def _plan(request: Request, resources: Resources) -> Grid:
     """The grid for the store budget. Raises UsageError, in particular BudgetTooSmall and MemoryTooSmall."""
-    rows, cols, workers, cell_bytes = request.rows, request.cols, request.workers, request.cell_bytes
-    if rows * cols == 0:
+    if request.rows * request.cols == 0:
         return _plan_without_cells(request, resources)
-    spare, room = _spare_bytes(request, resources), _lattice_room(request, resources)
-    devices = workers.devices if workers else _local_devices(rows, cols, resources)
-    budget = room if request.edges_only or resources.store_budget is None else resources.store_budget
-    shape = _tile_shape(rows, cols, devices, budget, cell_bytes)
-    strip_width = max(device.strip_width for device in devices)
-    least_chunk = max(device.least_chunk for device in devices)
-    stored = not request.in_memory
-    # A fine lattice costs too much with eager start states. With little memory, it would need small tiles.
-    fine = stored and not request.is_eager and spare // _TILE_SHARE >= _MAX_TILE_BYTES
-    path_share = max(device.path_share for device in devices)
-    useful = default_budget(rows, cols, least_chunk, path_share, cell_bytes, fine=fine)
-    line_bytes = max(device.line_bytes for device in devices)
-    max_boundary_cells = min(device.max_boundary_cells for device in devices)
-    max_tile_bytes = min(spare // _TILE_SHARE, _MAX_TILE_BYTES)
-    if max_boundary_cells < 2 * _MIN_TILE_SIDE:
-        raise BackendError("too little device memory is free for the boundaries of even a small tile")
+    cutter = _Cutter.of(request, resources)
+    shape = cutter.first_shape()
+    while not cutter.fits(grid := cutter.grid(shape)):
+        shape = _next_smaller(shape, cutter.min_tile_cells, request.workers)
+    check_memory(grid, request, resources)
+    if not request.in_memory:
+        check_disk(grid, request)
+    return grid
 
-    def grid_of(shape: tuple[int, int]) -> Grid:
-        """The grid of tiles of about this shape."""
-        largest = (
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Cutter:
+    """Cuts the matrix of `request` into grids of tiles for `devices`.
+
+    `lattice_room` is the number of bytes of memory or disk that a lattice may take if there is no store
+    budget. `tile_room` is the number of bytes of host memory that the boundaries of one tile may take.
+    """
+
+    request: Request
+    store_budget: int | None
+    devices: Sequence[DeviceFacts]
+    lattice_room: int
+    tile_room: int
+
+    @classmethod
+    def of(cls, request: Request, resources: Resources) -> _Cutter:
+        """The cutter for a request. Raises UsageError if not even the letters fit in memory.
+
+        Raises BackendError if the boundaries of even a small tile do not fit in device memory.
+        """
+        tile_room = min(_spare_bytes(request, resources) // _TILE_SHARE, _MAX_TILE_BYTES)
+        lattice_room = _lattice_room(request, resources)
+        workers = request.workers
+        devices = workers.devices if workers else _local_devices(request.rows, request.cols, resources)
+        if min(device.max_boundary_cells for device in devices) < 2 * _MIN_TILE_SIDE:
+            raise BackendError("too little device memory is free for the boundaries of even a small tile")
+        return cls(request, resources.store_budget, devices, lattice_room, tile_room)
+
+    @property
+    def min_tile_cells(self) -> int:
+        """The fewest cells of a tile that is made smaller for lack of memory.
+
+        Where memory is plentiful, refusing small tiles would ask for more memory in vain.
+        """
+        return 0 if self._memory_is_plentiful else _MIN_TILE_CELLS
+
+    @property
+    def _memory_is_plentiful(self) -> bool:
+        return self.tile_room == _MAX_TILE_BYTES
+
+    def first_shape(self) -> tuple[int, int]:
+        """The shape of tiles that occupies all devices, or the largest shape that every device can sweep.
+
+        The latter is chosen if the edges of tiles of the former shape would take more bytes than allowed.
+        """
+        request = self.request
+        budget = self.lattice_room
+        if self.store_budget is not None and not request.edges_only:
+            budget = self.store_budget
+        shape = _common_shape(request, [device.shared for device in self.devices])
+        if smallest_budget(request.rows, request.cols, shape, request.cell_bytes) > budget:
+            shape = _common_shape(request, [device.largest for device in self.devices])
+        return shape
+
+    def grid(self, shape: tuple[int, int]) -> Grid:
+        """The grid of tiles of about this shape.
+
+        Raises BudgetTooSmall or another UsageError if the edges of its tiles take more bytes than allowed.
+        """
+        request = self.request
+        rows, cols, cell_bytes = request.rows, request.cols, request.cell_bytes
+        strip_width = max(device.strip_width for device in self.devices)
+        tile_shape = (
             enlarged_tile_side(rows, shape[0], LINE_STEP),
             enlarged_tile_side(cols, shape[1], strip_width),
         )
         if request.edges_only:
-            return plan_grid(rows, cols, largest, None, strip_width=strip_width)
-        if resources.store_budget is None:
-            _check_room(request, smallest_budget(rows, cols, largest, cell_bytes), room)
-        return _cut(rows, cols, largest, useful, room, resources.store_budget, cell_bytes, strip_width)
+            budget = None
+        elif self.store_budget is not None:
+            budget = self.store_budget
+        else:
+            smallest = smallest_budget(rows, cols, tile_shape, cell_bytes)
+            _check_room(request, smallest, self.lattice_room)
+            budget = min(self.lattice_room, max(self._useful_budget(), smallest))
+        return plan_grid(rows, cols, tile_shape, budget, cell_bytes, strip_width)
 
-    def fits(grid: Grid) -> bool:
-        tile_bytes = _tile_bytes(grid, request, line_bytes)
-        return _most_boundary_cells(grid, request.mode) <= max_boundary_cells and tile_bytes <= max_tile_bytes
+    def _useful_budget(self) -> int:
+        """The bytes of the lattice with which phases 2 and 3 take little time.
 
-    # Where memory is plentiful, refusing small tiles would ask for more memory in vain.
-    min_cells = 0 if max_tile_bytes == _MAX_TILE_BYTES else _MIN_TILE_CELLS
-    while not fits(grid := grid_of(shape)):
-        shape = _next_smaller(shape, min_cells, workers)
-    check_memory(grid, request, resources)
-    if stored:
-        check_disk(grid, request)
-    return grid
+        A fine lattice costs too much with eager start states. With little memory, it would need small tiles.
+        """
+        request = self.request
+        return default_budget(
+            request.rows,
+            request.cols,
+            max(device.least_chunk for device in self.devices),
+            max(device.path_share for device in self.devices),
+            request.cell_bytes,
+            fine=not request.in_memory and not request.is_eager and self._memory_is_plentiful,
+        )
+
+    def fits(self, grid: Grid) -> bool:
+        """Whether the boundaries of each tile fit in device memory and in host memory."""
+        cells = _most_boundary_cells(grid, self.request.mode)
+        line_bytes = max(device.line_bytes for device in self.devices)
+        fits_device = cells <= min(device.max_boundary_cells for device in self.devices)
+        return fits_device and _tile_bytes(grid, self.request, line_bytes) <= self.tile_room
 
 
 def _plan_without_cells(request: Request, resources: Resources) -> Grid:
@@ -350,39 +415,10 @@ def _local_devices(rows: int, cols: int, resources: Resources) -> list[DeviceFac
     return [DeviceFacts.of(backend, rows, cols, count) for backend in resources.backends]
 
 
-def _tile_shape(
-    rows: int, cols: int, devices: Sequence[DeviceFacts], budget: int, cell_bytes: float
-) -> tuple[int, int]:
-    """The shape of tiles that occupies all devices, or the largest shape that every device can sweep.
-
-    The latter is chosen if the edges of tiles of the former shape would take more than `budget` bytes.
-    """
-    shape = _common_shape(rows, cols, [device.shared for device in devices])
-    if smallest_budget(rows, cols, shape, cell_bytes) > budget:
-        shape = _common_shape(rows, cols, [device.largest for device in devices])
-    return shape
-
-
-def _common_shape(rows: int, cols: int, shapes: Sequence[tuple[int, int]]) -> tuple[int, int]:
+def _common_shape(request: Request, shapes: Sequence[tuple[int, int]]) -> tuple[int, int]:
     """The largest shape inside the matrix and inside all of `shapes`."""
-    return min(rows, *(shape[0] for shape in shapes)), min(cols, *(shape[1] for shape in shapes))
-
-
-def _cut(
-    rows: int,
-    cols: int,
-    shape: tuple[int, int],
-    useful: int,
-    room: int,
-    store_budget: int | None,
-    cell_bytes: float,
-    strip_width: int,
-) -> Grid:
-    """The grid for tiles of `shape` in `store_budget` bytes; by default in `useful`, limited to `room`."""
-    smallest = smallest_budget(rows, cols, shape, cell_bytes)
-    default = min(room, max(useful, smallest))
-    budget = default if store_budget is None else store_budget
-    return plan_grid(rows, cols, shape, budget, cell_bytes, strip_width)
+    heights, widths = zip(*shapes, strict=True)
+    return min(request.rows, *heights), min(request.cols, *widths)
 
 
 def _check_room(request: Request, needed: int, room: int) -> None:
