@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 
 from longalign.backends import trace_table
 from longalign.backends.cpu.jit import compile_entry, compiled_once, inline_by_llvm, inline_by_numba
+from longalign.backends.cpu.lanes import maximum
 from longalign.backends.cpu.pair_scores import compared, looked_up
 from longalign.backends.cpu.raw_memory import advance, load, pointer, store
-from longalign.backends.cpu.sweep_kernel import maximum
 from longalign.model import recurrence
 from longalign.model.boundary import IntArray
 from longalign.model.scoring import NEG_INF
