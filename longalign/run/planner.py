@@ -1,24 +1,20 @@
-"""Choose, before a run, how the DP matrix is cut: host and device memory must stay inside their budgets."""
+"""Choose how the DP matrix is cut before a run, so that memory and disk stay inside their budgets."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import ceil
 from pathlib import Path
 from shutil import disk_usage
-from typing import TYPE_CHECKING
 
-from longalign.backends.base import Backend, DeviceFacts, Workers
+from longalign.backends.base import DeviceFacts, Workers
 from longalign.errors import BackendError, BudgetTooSmall, MemoryTooSmall, UsageError
 from longalign.model.geometry import (
     BYTES_PER_CELL,
-    BYTES_PER_KEPT_START,
     BYTES_PER_START,
-    BYTES_PER_STORED_CELL,
-    BYTES_PER_STORED_START,
     LINE_STEP,
     Grid,
     Tile,
@@ -29,22 +25,10 @@ from longalign.model.geometry import (
     smallest_budget,
     stored_cells,
 )
-from longalign.model.mode import LOCAL, Mode
-from longalign.model.scoring import Scoring
+from longalign.model.mode import Mode
 from longalign.run.cost_model import Budget, SpeedModel, describe_budgets, example_budgets
-from longalign.run.spec import RunSpec
-from longalign.store.manifest import Command, StartStates
+from longalign.run.request import PROGRAM_BYTES, Request, Resources
 from longalign.system.sizes import format_size, round_size
-
-if TYPE_CHECKING:  # importing it imports Dask
-    from longalign.run.engines.dask import Cluster
-
-#: Bytes that Python, Numba and the libraries take before the first letter is read.
-_PROGRAM_BYTES = 400 << 20
-
-#: Bytes for each letter of both sequences: the letter, its code, the code in reverse order, the edges of the
-#: matrix and of a tile, and a back end's buffers.
-_BYTES_PER_LETTER = 48
 
 #: Boundaries kept in memory may take one part in `_LATTICE_SHARE` of the memory that is left, and the
 #: boundaries of one tile one part in `_TILE_SHARE`.
@@ -68,89 +52,9 @@ _MAX_ASPECT = 8
 #: The part of a disk's free space that a plan may fill with boundaries.
 _DISK_SHARE = 0.8
 
-_DEFAULT_SCORING = Scoring()
-
-
-@dataclass(frozen=True, slots=True)
-class Resources:
-    """What a run may use: devices, bytes of host memory, and bytes of boundaries.
-
-    With `store_budget` None, the planner chooses a number of bytes that makes phases 2 and 3 cheap, limited
-    by the free memory or disk. `cluster`, if given, is called with the numbers of rows and columns of the
-    matrix, and connects to workers that sweep the tiles instead of `backends`.
-    """
-
-    backends: Sequence[Backend]
-    memory: int
-    store_budget: int | None = None
-    cluster: Callable[[int, int], AbstractContextManager[Cluster]] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """The properties of a run on which the cut of its matrix, `rows` x `cols` letters, depends.
-
-    With `command` "score" and lazy start states, only the edges of tiles are stored. Without `store_path`,
-    boundaries are kept in memory. `workers`, if given, sweep the tiles instead of `Resources.backends`.
-    """
-
-    rows: int
-    cols: int
-    command: Command = "align"
-    store_path: Path | None = None
-    workers: Workers | None = None
-    start_states: StartStates = "lazy"
-    scoring: Scoring = _DEFAULT_SCORING
-    mode: Mode = LOCAL
-
-    @classmethod
-    def of(cls, spec: RunSpec, workers: Workers | None = None) -> Request:
-        """The request for a run."""
-        return cls(
-            spec.query.length,
-            spec.target.length,
-            spec.command,
-            spec.store,
-            workers,
-            spec.start_states,
-            spec.scoring,
-            spec.mode,
-        )
-
-    @property
-    def in_memory(self) -> bool:
-        """Whether the boundaries are kept in memory."""
-        return self.store_path is None
-
-    @property
-    def is_eager(self) -> bool:
-        """Whether phase 1 stores start states as well."""
-        return self.start_states == "eager"
-
-    @property
-    def edges_only(self) -> bool:
-        """Whether only the edges of tiles are stored, and no boundaries inside them."""
-        return self.command == "score" and not self.is_eager
-
-    @property
-    def cell_bytes(self) -> float:
-        """Bytes to plan for a stored boundary cell, with its start states where they are eager."""
-        cell_bytes = BYTES_PER_STORED_CELL * self.scoring.difference_bytes
-        if not self.is_eager:
-            return cell_bytes
-        return cell_bytes + (BYTES_PER_KEPT_START if self.in_memory else BYTES_PER_STORED_START)
-
-    @property
-    def fixed_bytes(self) -> int:
-        """Bytes of memory that a process which sweeps tiles needs besides the tiles."""
-        return _PROGRAM_BYTES + _BYTES_PER_LETTER * (self.rows + self.cols)
-
-    def __str__(self) -> str:
-        return f"{self.rows:,} x {self.cols:,} letters"
-
 
 def plan(request: Request, resources: Resources) -> Grid:
-    """Cut the matrix of a run into a grid with which the run stays inside `resources`.
+    """Cut the DP matrix of a run into a grid with which the run stays inside `resources`.
 
     Raises UsageError, with figures, if the store budget, the memory or the space on the store's disk is too
     small. For a store budget, the message names larger ones and about how long a run would take with each.
@@ -194,7 +98,7 @@ def _cut_or_name_budgets(request: Request, resources: Resources) -> Grid:
 
 def _least_memory(fits: Callable[[int], bool], too_little: int) -> int:
     """The fewest bytes of memory for which `fits` is true, or up to a hundredth more."""
-    low, high = too_little, 2 * max(too_little, _PROGRAM_BYTES)
+    low, high = too_little, 2 * max(too_little, PROGRAM_BYTES)
     while not fits(high):
         if high > _BEYOND_ANY_MEMORY:
             raise BackendError(

@@ -15,7 +15,8 @@ from runs import CPU, Geometry, Pair, SmallTiles, problems, score_columns, small
 from longalign.model.boundary import State
 from longalign.model.geometry import smallest_budget
 from longalign.model.scoring import Scoring
-from longalign.run.planner import Request, Resources, plan
+from longalign.run.planner import plan
+from longalign.run.request import Request, Resources
 from longalign.testing.inputs import SCORINGS, any_scorings
 from longalign.testing.reference import ReferenceBackend
 from longalign.testing.traces import FREE_GAPS, TIES

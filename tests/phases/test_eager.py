@@ -49,7 +49,8 @@ from longalign.phases.walk import walk
 from longalign.run import pipeline
 from longalign.run.engines.local import LocalEngine
 from longalign.run.engines.shared_store import SharedStoreEngine, sweep_stored_tile
-from longalign.run.planner import Request, plan
+from longalign.run.planner import plan
+from longalign.run.request import Request
 from longalign.run.trace_cell import trace_cell
 from longalign.store import DirectoryStore, Manifest, MemoryStore
 from longalign.store.base import DamagedTile

@@ -25,15 +25,8 @@ from longalign.model.scoring import Scoring
 from longalign.model.sequence import Sequence
 from longalign.run import pipeline
 from longalign.run.cost_model import format_seconds, path_share
-from longalign.run.planner import (
-    Request,
-    Resources,
-    check_disk,
-    check_memory,
-    plan,
-    speed_model_of,
-    store_budgets,
-)
+from longalign.run.planner import check_disk, check_memory, plan, speed_model_of, store_budgets
+from longalign.run.request import Request, Resources
 from longalign.run.spec import RunSpec
 from longalign.system.sizes import format_size, parse_size, round_size
 from longalign.testing.reference import ReferenceBackend

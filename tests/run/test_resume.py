@@ -40,7 +40,7 @@ from longalign.events import Emit, Event, Notice, PhaseFinished, PhaseStarted, T
 from longalign.fasta import read_sequence
 from longalign.run import pipeline
 from longalign.run.outcome import Outcome
-from longalign.run.planner import Resources
+from longalign.run.request import Resources
 from longalign.run.spec import RunSpec
 from longalign.store import DirectoryStore, directory, file_reader
 
