@@ -30,12 +30,12 @@ from longalign.run.cost_model import Budget, SpeedModel, describe_budgets, examp
 from longalign.run.request import PROGRAM_BYTES, Request, Resources
 from longalign.system.sizes import format_size, round_size
 
-#: Boundaries kept in memory may take one part in `_LATTICE_SHARE` of the memory that is left, and the
-#: boundaries of one tile one part in `_TILE_SHARE`.
+#: Boundaries kept in memory may take 1 / `_LATTICE_SHARE` of the memory that is left, and the boundaries of
+#: one tile 1 / `_TILE_SHARE` of it.
 _LATTICE_SHARE = 4
 _TILE_SHARE = 4
 
-#: The most bytes of boundaries that one tile may have. It limits what a crash costs and what a file holds.
+#: The most bytes of boundaries that one tile may have: it limits the work lost in a crash, and the file size.
 _MAX_TILE_BYTES = 6 << 30
 
 #: The smallest side of a tile in letters, and the fewest cells of a tile that is made smaller for lack of
@@ -45,8 +45,9 @@ _MIN_TILE_SIDE, _MIN_TILE_CELLS = 1024, 1 << 30
 #: More bytes of memory than any machine has.
 _BEYOND_ANY_MEMORY = 1 << 50
 
-#: A tile that is more than this many times as wide as it is high is halved in width, any other in height.
-#: Each tile in a row of tiles has to fill its pipeline of strips again, so wide tiles cost less.
+#: A tile that does not fit in memory is halved in width if it is more than this many times as wide as it is
+#: high, otherwise in height. Each tile has to fill the pipeline of strips anew, so few wide tiles cost less
+#: than many narrow ones.
 _MAX_ASPECT = 8
 
 #: The part of a disk's free space that a plan may fill with boundaries.
@@ -90,14 +91,17 @@ def _cut_or_name_budgets(request: Request, resources: Resources) -> Grid:
         assert resources.store_budget is not None
         try:
             others = _budgets(request, resources)
-        except MemoryTooSmall:  # for every budget. More memory would not make this one large enough.
+        except MemoryTooSmall:  # for every budget; with more memory this budget would still be too small
             raise UsageError(str(refused)) from None
         named = budget_error(request.rows, request.cols, resources.store_budget, others[0].size)
         raise UsageError(f"{named}; {describe_budgets(others)}") from None
 
 
 def _least_memory(fits: Callable[[int], bool], too_little: int) -> int:
-    """The fewest bytes of memory for which `fits` is true, or up to a hundredth more."""
+    """The fewest bytes of memory for which `fits` is true, or up to a hundredth more.
+
+    Raises BackendError if no memory of any machine would be enough.
+    """
     low, high = too_little, 2 * max(too_little, PROGRAM_BYTES)
     while not fits(high):
         if high > _BEYOND_ANY_MEMORY:
@@ -350,9 +354,10 @@ def _existing(path: Path) -> Path:
 
 
 def _tile_bytes(grid: Grid, request: Request, line_bytes: int) -> int:
-    """Bytes of host memory for one tile's lattice, from its sweep to its file.
+    """Bytes of host memory that one tile's lattice takes, from its sweep until it is in its file.
 
-    With eager start states, the whole lattice and all start states are in memory unpacked, and then packed.
+    With eager start states, the whole lattice and all start states are in memory, first unpacked and then
+    packed as well.
     """
     cell_bytes = line_bytes * request.scoring.difference_bytes
     if request.is_eager:

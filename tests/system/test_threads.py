@@ -1,4 +1,4 @@
-"""Work spread over threads: results in order, errors passed on, nothing spread where there is one call."""
+"""Work in threads: results in order, errors passed on, and no thread for a single call."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_streamed_calls_that_nobody_waits_for_are_not_made():
 
 @pytest.fixture(params=[0, 1, 2])
 def few_threads(monkeypatch, request):
-    """The system starts no more than this many threads, as at a limit on processes."""
+    """The system refuses to start more threads than this, as at a limit on processes."""
     start, started = threading.Thread.start, []
 
     def limited(thread):
@@ -202,7 +202,7 @@ def test_queued_calls_are_cancelled_on_request():
 def test_no_thread_is_started_while_one_has_nothing_to_do():
     with WorkerThreads(8) as threads:
         names = {threads.submit(lambda: threading.current_thread().name).result() for _ in range(20)}
-    assert len(names) <= 2  # a thread may be late to say that it has finished
+    assert len(names) <= 2  # a thread may be late to report that it has finished
 
 
 @pytest.mark.parametrize("at", [1, 2, 3])

@@ -34,7 +34,7 @@ def diverged(length, rate, seed):
 
 
 def repeats(length, unit, seed):
-    """A tandem array against a diverged one with fewer copies: many ties, long gaps."""
+    """A tandem array against a diverged one with fewer copies, which gives many ties and long gaps."""
     query = np.resize(random_letters(unit, seed), length)
     return query, mutated(query, length - 5 * unit, 0.03, np.random.default_rng(seed))
 

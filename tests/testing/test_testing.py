@@ -1,4 +1,4 @@
-"""The conformance suite catches back ends that are wrong, and its failures can be pasted."""
+"""The conformance suite detects wrong back ends, and the code in its messages can be run."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from longalign.testing.sweeps import SweepConformance
 
 
 class Faulty(ReferenceBackend):
-    """A back end with one fault: in what it sweeps, or in what it returns."""
+    """A back end with one fault, in its sweep or in its results."""
 
     def sweep(self, jobs, progress=no_progress):
         swept = super().sweep([self.misread(job) for job in jobs], progress)

@@ -1,13 +1,14 @@
 """The kernel of start states: SIMD lanes sweep a strip of a rectangle, values and start states together.
 
-Lanes, their staggering and the layout of state are those of `sweep_kernel`: a lane owns neighbouring columns,
-in step t lane l works on row t - l, lanes lie in reverse, and what idle lanes compute flows nowhere. All
-numbers are 32 bits wide, which needs no proof beyond `Scoring.check_range`. With a matrix, a step first looks
-up what each lane's letters score: that is apart from what vectors can do, as in `traceback_kernel`.
+Lanes, their staggering and the layout of the state are those of `sweep_kernel`. A lane owns neighbouring
+columns. In step t, lane l computes row t - l. Lanes are laid out in reverse. Idle lanes compute meaningless
+values, which never propagate into a cell of the rectangle. All numbers are 32 bits wide, which
+`Scoring.check_range` proves sufficient. With a substitution matrix, a step first looks up the score of each
+lane's letters, in a loop that is not vectorised.
 
-A strip is swept in blocks of rows. Inside a block a start is one 32-bit number, with row and column counted
-from the block's corner, so that it costs as little as a value. On the edges of blocks starts are 64 bits wide
-and refer to the whole rectangle: a path that enters a block at a cell of its edge has the start of that cell.
+A strip is swept in blocks of rows. Inside a block, a start is one 32-bit number, with row and column counted
+from the block's corner, and costs as little as a value. On the edges of blocks, starts are 64 bits wide and
+refer to the whole rectangle. A path that enters a block at a cell of its edge has the start of that cell.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from longalign.model.boundary import IntArray, start_code
 from longalign.model.recurrence import E, F, H, make_cell, make_start_rule
 from longalign.model.scoring import Scoring
 
-#: Fewer lanes than in the sweep, because a column has more state, which should stay in a first-level cache.
+#: Fewer lanes than in the sweep: a column has more state here, which should stay in a first-level cache.
 START_GEOMETRY = SweepGeometry(columns=8, lanes=128, group=32, block_rows=8192)
 
 # A start inside a block: state in the lowest bits, then column, then row.
@@ -156,7 +157,7 @@ _start_code: Any = inline_by_llvm(start_code)
 
 @inline_by_llvm
 def _in_block(row: Any, col: Any, state: Any) -> Any:
-    """A start counted from the corner of the block."""
+    """The 32-bit number of a start, with row and column counted from the corner of the block."""
     return _number((row << _ROW_SHIFT) | (col << _COLUMN_SHIFT) | state)
 
 
@@ -433,7 +434,7 @@ def make_strip_starts(geometry: SweepGeometry, local: bool, has_matrix: bool) ->
 
 @compiled_once
 def strip_starts(geometry: SweepGeometry, local: bool, has_matrix: bool) -> Callable[..., None]:
-    """The compiled kernel of `make_strip_starts`, from disk if it is there. Thread-safe."""
+    """The compiled kernel of `make_strip_starts`, loaded from disk if possible. Thread-safe."""
     letters, values, starts = np.zeros(1, np.uint8), np.zeros(2, np.int32), np.zeros(2, np.int64)
     line = EdgeWithStarts(values, values, starts, starts)
     examples = letters, letters, values, 0, 0, line, line, Costs(0, 0, 0, 0), make_scratch(geometry)

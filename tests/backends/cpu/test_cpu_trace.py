@@ -1,4 +1,4 @@
-"""What is particular to tracing on the CPU: batches for its threads, and leaves larger than a band."""
+"""Features of tracing that only the CPU has: batches for threads, and leaves larger than a band."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_leaves_of_several_bands(rows, cols):
 
 @pytest.mark.parametrize("letters", [1 << 12, 1 << 18])
 def test_one_letter_against_many(letters):
-    """The pair goes last: of equal paths, the walk back takes the one that it meets first."""
+    """The letter pair comes last: of equally good paths, the walk back takes the first one that it meets."""
     one, many = np.zeros(1, np.uint8), np.zeros(letters, np.uint8)
     for query, target, gap in ((one, many, Op.DELETION), (many, one, Op.INSERTION)):
         [(ops, lengths)] = CpuBackend(1).trace([TraceJob(query, target, Scoring(), State.H, State.H)])
