@@ -246,7 +246,7 @@ def test_an_interrupt_in_phase_2_or_3_loses_nothing(tmp_path, finished):
 
 
 @pytest.mark.parametrize("at", [2, 8, 14])
-def test_resume_goes_on_as_it_was_begun(tmp_path, finished, at):
+def test_resume_continues_with_eager_start_states(tmp_path, finished, at):
     with pytest.raises(KeyboardInterrupt):
         small_eager(tmp_path, Interrupts(at))
     there = tiles_in(tmp_path)

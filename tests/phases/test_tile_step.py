@@ -207,7 +207,7 @@ class Scripted(ReferenceBackend):
             for _ in range(20_000):
                 progress(0)
                 time.sleep(0.001)
-            raise AssertionError("nobody cancelled this sweep")
+            raise AssertionError("no one cancelled this sweep")
         finally:
             self.cancelled = True
 

@@ -219,7 +219,7 @@ def test_a_score_needs_no_store_budget():
     assert grid.row_cuts == grid.col_cuts == (0, 10**6)
 
 
-def test_small_tiles_never_need_a_budget_that_nobody_set():
+def test_small_tiles_never_need_a_budget_that_was_not_set():
     grid = plan(Request(16_000, 16_000, "align", None), resources((64, 64)))
     assert grid.shape == (250, 250)
 

@@ -245,17 +245,17 @@ def test_a_disk_that_never_returns_what_was_written_ends_the_run(tmp_path, monke
 
 def test_phase_2_begins_while_the_last_tile_is_written(tmp_path, answer, monkeypatch):
     put_tile, stitch = DirectoryStore.put_tile, pipeline.stitch
-    writing, begun = threading.Event(), threading.Event()
+    writing, started = threading.Event(), threading.Event()
 
     def put_late(self, tile, record):
         if (tile.row, tile.col) == LAST_TILE:
             writing.set()
-            assert begun.wait(60)
+            assert started.wait(60)
         put_tile(self, tile, record)
 
     def begin(*arguments):
         assert writing.wait(60)
-        begun.set()
+        started.set()
         return stitch(*arguments)
 
     monkeypatch.setattr(DirectoryStore, "put_tile", put_late)

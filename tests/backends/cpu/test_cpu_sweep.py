@@ -54,19 +54,19 @@ def test_fewer_threads_do_where_the_system_has_no_more(monkeypatch):
     """The number of helper threads that can be started: none, or one of two."""
     work = [random_job(200, 300, True)]
     for spare in (0, 1):
-        begun = []
+        started = []
 
         class Scarce(threading.Thread):
-            def start(self, begun=begun, spare=spare):
-                if len(begun) == spare:
+            def start(self, started=started, spare=spare):
+                if len(started) == spare:
                     raise RuntimeError("can't start new thread")
-                begun.append(self)
+                started.append(self)
                 super().start()
 
         with monkeypatch.context() as patched:
             patched.setattr(backend.threading, "Thread", Scarce)
             check(CpuBackend(3, TINY), work)
-        assert len(begun) == spare
+        assert len(started) == spare
 
 
 def random_job(rows: int, cols: int, local: bool, seed: int = 0, state: State = State.H) -> SweepJob:

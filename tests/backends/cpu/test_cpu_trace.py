@@ -35,14 +35,14 @@ def test_many_batches_come_back_in_order(monkeypatch, threads):
     assert sum(counts) == sum(job.cells for job in work)
 
 
-def test_progress_that_raises_stops_the_batches_that_have_not_begun(monkeypatch):
-    begun = []
+def test_progress_that_raises_stops_the_batches_that_have_not_started(monkeypatch):
+    started = []
     trace_batch = traceback._trace_batch
     monkeypatch.setattr(traceback, "_MIN_BATCH_CELLS", 1)
     monkeypatch.setattr(traceback, "_BATCHES_PER_THREAD", 1 << 30)
 
     def note(tracer, jobs):
-        begun.append(jobs)
+        started.append(jobs)
         return trace_batch(tracer, jobs)
 
     monkeypatch.setattr(traceback, "_trace_batch", note)
@@ -52,7 +52,7 @@ def test_progress_that_raises_stops_the_batches_that_have_not_begun(monkeypatch)
 
     with pytest.raises(KeyboardInterrupt):
         CpuBackend(2).trace([leaf(200, 300) for _ in range(500)], stop)
-    assert 1 <= len(begun) < 500
+    assert 1 <= len(started) < 500
 
 
 @pytest.mark.parametrize(("rows", "cols"), [(600, 700), (1025, 33), (31, 2000)])
