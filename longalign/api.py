@@ -23,7 +23,7 @@ from longalign.model.scoring import Scoring
 from longalign.model.sequence import Letters, Sequence
 from longalign.run import pipeline
 from longalign.run.outcome import Outcome
-from longalign.run.planner import Resources
+from longalign.run.request import Resources
 from longalign.run.spec import RunSpec
 from longalign.run.trace_cell import trace_cell
 from longalign.store.manifest import Command, StartStates

@@ -10,17 +10,19 @@ from longalign.model.boundary import IntArray
 from longalign.model.scoring import Scoring
 from longalign.model.substitution_matrix import LARGEST_ALPHABET
 
-#: Distance between the scores of one query letter and of the next, and the number of rows of a table.
+#: The number of rows and of columns of a table, whatever the size of its alphabet. A row holds the scores of
+#: one query letter.
 PITCH = LARGEST_ALPHABET
 
-#: The offset for a scoring without a table: match and mismatch say all.
+#: The offset for a scoring without a table, which match and mismatch describe completely.
 NO_MATRIX = -1
 
 
 def lay_out(scorings: Iterable[Scoring]) -> tuple[IntArray, list[int]]:
-    """All tables end to end, each once, and the offset of each scoring's table.
+    """All different tables end to end, and the offset of each scoring's table.
 
-    The first is int32 of shape (PITCH * PITCH * tables,), never empty, and 0 where there are no letters.
+    The array is int32 of shape (PITCH * PITCH * tables,), and has room for one table if there is none. It is
+    0 outside the alphabets. The offset is NO_MATRIX for a scoring without a table.
     """
     scorings = list(scorings)
     places = {scoring.table: 0 for scoring in scorings if scoring.table is not None}

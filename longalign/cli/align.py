@@ -26,7 +26,7 @@ from longalign.model.scoring import Scoring
 from longalign.model.sequence import MEMORY, Sequence
 from longalign.run import pipeline
 from longalign.run.outcome import Outcome
-from longalign.run.planner import Resources
+from longalign.run.request import Resources
 from longalign.run.spec import RunSpec
 from longalign.store import DirectoryStore
 from longalign.store.layout import OWN_NAMES

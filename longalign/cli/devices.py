@@ -28,7 +28,8 @@ from longalign.model.mode import LOCAL, choose_mode
 from longalign.model.scoring import COST_FIELDS, PAIR_FIELDS
 from longalign.phases.problem import Problem
 from longalign.run.cost_model import Cost, format_seconds, format_share
-from longalign.run.planner import Request, Resources, plan, speed_model_of, store_budgets
+from longalign.run.planner import plan, speed_model_of, store_budgets
+from longalign.run.request import Request, Resources
 from longalign.run.spec import RunSpec
 from longalign.system.sizes import format_size, round_size
 from longalign.system.threads import processors

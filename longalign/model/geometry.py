@@ -1,4 +1,4 @@
-"""Where the matrix is cut: tiles, chunks, and how a budget in bytes becomes a lattice.
+"""Where the DP matrix is cut: tiles, chunks, and how a budget in bytes becomes a lattice.
 
 Pure integer arithmetic. A *cut* is a boundary index. The cuts of a side increase from 0 to its length. A side
 of length 0 has the single cut 0, and a grid with such a side has no tiles.
@@ -167,7 +167,7 @@ class Grid:
     def cols_kept(self, tile: Tile, last_col: bool) -> tuple[int, ...]:
         """The lattice columns that a tile keeps, counted from its left edge.
 
-        `last_col` says whether the right edge of the matrix is kept.
+        `last_col` says whether the last column of the DP matrix is kept.
         """
         cols = self.cols_in(tile)
         return (*cols, tile.j1 - tile.j0) if last_col and tile.j1 == self.cols else cols

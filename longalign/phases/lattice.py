@@ -13,7 +13,7 @@ from longalign.phases.problem import Problem
 from longalign.store import Store
 from longalign.store.base import DamagedTile
 
-#: Cells of a line of the matrix that are unpacked at a time.
+#: The most cells of a line that are unpacked at a time.
 _PIECE = 1 << 22
 
 
@@ -76,9 +76,10 @@ class StoreLattice:
         return int(self.row(rows, cols - 1, cols).h[-1])
 
     def last_row(self) -> Iterator[tuple[int, Edge]]:
-        """The bottom edge of the matrix in pieces from the left: the column of a piece's first cell, and it.
+        """The bottom edge of the DP matrix in pieces, from left to right.
 
-        Neighbouring pieces share a cell. Without rows this is the top edge, and without columns one cell.
+        Each piece is preceded by the column of its first cell. Neighbouring pieces share a cell. If there are
+        no rows, this is the top edge; if there are no columns, it is a single cell.
         """
         rows, cols = self.grid.rows, self.grid.cols
         if cols == 0:
@@ -87,7 +88,7 @@ class StoreLattice:
             yield start, self.row(rows, start, stop)
 
     def last_column(self) -> Iterator[tuple[int, Edge]]:
-        """The right edge of the matrix in pieces from above, like `last_row`."""
+        """The right edge of the DP matrix in pieces, from top to bottom, like `last_row`."""
         rows, cols = self.grid.rows, self.grid.cols
         if rows == 0:
             yield 0, self.problem.top.part(cols, cols)

@@ -32,7 +32,7 @@ class Engine(Protocol):
 
     @property
     def capacity(self) -> int:
-        """How many steps may be submitted and unfinished at once. It may change during a run."""
+        """The largest number of unfinished steps. It may change during a run."""
         ...
 
     def submit(self, tile: Tile) -> Future[TileFinished]:
@@ -104,7 +104,7 @@ def _swept(job: SweepJob, backend: Backend, progress: Progress, file: TileWriter
 
 
 def _swept_with_starts(job: SweepJob, backend: Backend, progress: Progress, deflates: bool) -> TileRecord:
-    """The same with start states. They take most of the time, so `progress` counts their cells alone."""
+    """A tile's record with start states. These take most of the time: `progress` counts only their cells."""
     [result] = backend.sweep([job], lambda _: progress(0))
     rows, cols = tile_starts(job, result, backend, progress)
     record = TileRecord(

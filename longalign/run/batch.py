@@ -21,7 +21,8 @@ from longalign.phases.score import end_cell
 from longalign.phases.stitch import stitch_all
 from longalign.phases.tile_step import sweep_job
 from longalign.run.outcome import Outcome, Recorder, checked_alignment
-from longalign.run.planner import Request, Resources, check_memory_of_paths
+from longalign.run.planner import check_memory_of_paths
+from longalign.run.request import Request, Resources
 from longalign.run.spec import RunSpec
 from longalign.store import MemoryStore, TileRecord
 from longalign.store.codec import pack

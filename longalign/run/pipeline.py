@@ -30,7 +30,8 @@ from longalign.run.batch import batches, run_batch
 from longalign.run.damage import contradictions_refused, drop_damaged, mending, read_or
 from longalign.run.engines.local import LocalEngine
 from longalign.run.outcome import Outcome, Recorder, checked_alignment
-from longalign.run.planner import Request, Resources, check_disk, check_memory, plan
+from longalign.run.planner import check_disk, check_memory, plan
+from longalign.run.request import Request, Resources
 from longalign.run.spec import RunSpec
 from longalign.store import DirectoryStore, Manifest, MemoryStore, Piece, Store
 from longalign.store.base import DamagedFile

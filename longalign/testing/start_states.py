@@ -1,6 +1,6 @@
 """The conformance suite for `Backend.starts`: of equally good paths, every back end follows the same one.
 
-See `longalign.testing.conformance` for its use. The jobs are those of `longalign.testing.sweeps`.
+See `longalign.testing.conformance` for its use. The jobs are those of `longalign.testing.sweep_jobs`.
 `assert_walked` checks the oracle itself: a walk back through its DP matrices, letter by letter, ends at its
 start states.
 """
@@ -27,11 +27,7 @@ from longalign.testing.conformance import (
 )
 from longalign.testing.inputs import SCORINGS, entry_range, largest_parameter, matrix_of, mutated
 from longalign.testing.reference import ReferenceBackend, letter_score, matrices
-from longalign.testing.sweeps import (
-    job_source,
-    jobs,
-    whole_matrix,
-)
+from longalign.testing.sweep_jobs import job_source, jobs, whole_matrix
 from longalign.testing.traces import FREE_GAPS, TIES
 
 

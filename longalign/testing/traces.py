@@ -35,10 +35,7 @@ from longalign.testing.inputs import (
     scoring_source,
 )
 from longalign.testing.reference import ReferenceBackend, encode, letter_score
-from longalign.testing.sweeps import (
-    codes_source,
-    shapes,
-)
+from longalign.testing.sweep_jobs import codes_source, shapes
 
 #: A mismatch costs as much as two gaps, and a gap as much as several: many paths are equally good.
 TIES = Scoring(match=1, mismatch=-2, gap_open=0, gap_extend=1)

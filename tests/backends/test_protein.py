@@ -1,4 +1,4 @@
-"""Alignments by a substitution matrix, from FASTA to PAF: against other programs, and what is refused."""
+"""Alignments by a substitution matrix, from FASTA to PAF: compared with other programs, and refused input."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from longalign.model.substitution_matrix import SubstitutionMatrix
 from longalign.store.manifest import Manifest
 from longalign.testing.inputs import any_scorings, matrix_of, mutated, pairs
 from longalign.testing.reference import ReferenceBackend
-from longalign.testing.sweeps import whole_matrix
+from longalign.testing.sweep_jobs import whole_matrix
 
 HBA, HBB = str(DATA / "hba_human.P69905.fa"), str(DATA / "hbb_human.P68871.fa")
 COSTS = ("--gap-open", "10", "--gap-extend", "1")
@@ -40,11 +40,11 @@ KNOWN = [
 LENGTHS = [1, 2, 7, 8, 9, 63, 64, 65, 255, 256, 257]
 
 
-# --- against other programs
+# --- compared with other programs
 
 
 def random_pair(rng: np.random.Generator):
-    """Proteins of edge lengths or any, related or not, with a few B Z X and *."""
+    """Related or unrelated proteins of edge lengths or other lengths, with a few B, Z, X and *."""
     rows, cols = (rng.choice(LENGTHS) if rng.random() < 0.5 else rng.integers(1, 300) for _ in range(2))
     query = rng.integers(0, 20, rows, np.uint8)
     if rng.random() < 0.6:

@@ -41,7 +41,7 @@ from longalign.phases.problem import Problem
 from longalign.phases.tile_step import Engine, run_tiles, sweep_tile
 from longalign.run import pipeline
 from longalign.run.outcome import Outcome
-from longalign.run.planner import Resources
+from longalign.run.request import Resources
 from longalign.run.spec import RunSpec
 from longalign.store import MemoryStore
 from longalign.store.manifest import Command, StartStates

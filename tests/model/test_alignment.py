@@ -1,4 +1,4 @@
-"""Alignments: = and X from the letters, statistics, CIGAR strings, and the score from first principles."""
+"""Alignments: = and X from the letters, statistics, CIGAR strings, and the score from letters and CIGAR."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def test_a_wrong_cigar_does_not_pass() -> None:
     ops = right.ops.copy()
     ops[:3] = Op.MISMATCH, Op.MATCH, Op.MISMATCH
     wrong = dataclasses.replace(right, ops=ops)
-    assert wrong.rescore() == -9  # by the letters
+    assert wrong.rescore() == -9  # the score of the letters
     with pytest.raises(InternalError, match="disagree on = or X in column 0 of Alignment"):
         wrong.check()
 

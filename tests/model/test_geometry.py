@@ -1,4 +1,4 @@
-"""Cuts, grids and budgets: integer arithmetic that everything else trusts."""
+"""Cuts, grids and budgets, the integer arithmetic on which all other code relies."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def sizes(cuts: tuple[int, ...]) -> list[int]:
 
 
 def stored_bytes(grid: Grid) -> float:
-    """Every cell of every lattice row and column but the first, which is given."""
+    """All cells of all lattice rows and columns except the first ones, which are given."""
     rows, cols = len(grid.row_cuts) - 1, len(grid.col_cuts) - 1
     return (rows * grid.cols + cols * grid.rows) * BYTES_PER_STORED_CELL
 
@@ -56,7 +56,7 @@ def test_the_owner_of_an_index_is_the_interval_that_ends_at_or_after_it(cuts, da
 
 @st.composite
 def lattices(draw):
-    """Lattice cuts, and those of them that are edges of tiles."""
+    """Lattice cuts, and the subset of them that are edges of tiles."""
     chosen = draw(cuts)
     return chosen, tuple(cut for cut in chosen if cut in (0, chosen[-1]) or draw(st.booleans()))
 
@@ -177,7 +177,7 @@ def test_without_a_budget_only_the_edges_of_tiles_are_stored(rows, cols, shape):
 
 
 def rounds(tiles: tuple[int, int], devices: int) -> int:
-    """Steps that a wavefront takes, one step a tile, if every device always takes the next tile."""
+    """The number of steps of a wavefront, one step a tile, if each device always takes the next tile."""
     wavefront, steps = Wavefront(tiles), 0
     while not wavefront.finished:
         taken = [wavefront.take() for _ in range(devices)]
@@ -223,7 +223,7 @@ def test_where_there_is_little_to_do_one_device_does_it():
 
 
 def test_tiles_hold_whole_chunks_and_every_device_has_a_column():
-    """Chunks that fit no tile evenly: their number is rounded up, not the number of tiles."""
+    """Chunks that do not divide a tile evenly: their number is rounded up, not the number of tiles."""
     rows, cols = 4_639_675, 5_498_450
     grid = plan_grid(rows, cols, (rows // 8 + 1, cols // 4 + 1), 200 << 20)
     assert grid.shape == (8, 4)

@@ -1,4 +1,4 @@
-"""Scoring: what is refused, in which words, and where 32 bits end."""
+"""Scoring: which parameters are refused, with which messages, and the limits of 32-bit numbers."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ from longalign.testing.inputs import (
     scorings,
 )
 from longalign.testing.reference import ReferenceBackend, encode
-from longalign.testing.sweeps import (
-    whole_matrix,
-)
+from longalign.testing.sweep_jobs import whole_matrix
 
 
 @pytest.mark.parametrize(
@@ -65,7 +63,7 @@ def test_the_convention_says_what_a_gap_costs():
     assert Scoring(gap_open=3, gap_extend=2).convention == "a gap of length k costs 3 + k*2"
 
 
-# The limits, from both sides: 2^31 - 2^27 above, and 2^27 more than that below.
+# The highest score that is admitted, and the lowest one without its sign.
 HIGHEST, DEEPEST = 2**31 - 2**27, 2**31 - 2**28
 
 
@@ -96,7 +94,7 @@ def test_chromosomes_with_default_scores_fit():
 
 @given(st.data())
 def test_scores_are_within_the_range_that_was_checked(data):
-    """With the steepest scoring that is admitted, on letters that make the most of it."""
+    """With the most extreme scoring that is admitted, on letters that reach its limits."""
     rows, cols = (data.draw(st.integers(1, 20)) for _ in range(2))
     query, target = data.draw(pairs(rows, cols))
     scoring = data.draw(scorings(rows, cols))

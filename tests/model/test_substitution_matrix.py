@@ -1,4 +1,4 @@
-"""Substitution matrices: what is read and refused, and what they mean to sequences, scorings and files."""
+"""Substitution matrices: which are read and refused, and their effect on sequences, scorings and files."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def made(tmp_path, text: str) -> str:
     return str(path)
 
 
-# --- where matrices come from
+# --- sources of matrices
 
 
 def test_a_matrix_by_name():
@@ -207,7 +207,7 @@ def test_a_sequence_under_another_alphabet():
         Sequence.from_letters("x", "ACU").under(BLOSUM62.alphabet)
 
 
-# --- what compiled code gets
+# --- tables for compiled code
 
 
 def test_matrices_are_laid_out_once_each():

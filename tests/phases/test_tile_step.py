@@ -1,4 +1,4 @@
-"""The tile step on threads and on processes: the same tiles, whatever fails on the way."""
+"""The tile step on threads and on processes: the same tiles, also after failures."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def test_lines_that_go_to_files_come_deflated(tmp_path, behind):
 
 
 def content(store: Store) -> list[object]:
-    """Every number of every tile."""
+    """All numbers of all tiles."""
     records = [store.get_tile(tile) for tile in GRID.tiles()]
     lines = [lines for record in records for lines in (record.rows, record.cols)]
     arrays = [
@@ -207,7 +207,7 @@ class Scripted(ReferenceBackend):
             for _ in range(20_000):
                 progress(0)
                 time.sleep(0.001)
-            raise AssertionError("nobody cancelled this sweep")
+            raise AssertionError("no one cancelled this sweep")
         finally:
             self.cancelled = True
 
@@ -235,11 +235,11 @@ def test_an_engine_goes_on_after_it_was_cancelled(want):
     assert content(lattice.store) == want
 
 
-# --- processes that share nothing but the store
+# --- processes that share only the store
 
 
 class Dies(ReferenceBackend):
-    """Its process is killed in its third sweep."""
+    """A back end whose process is killed in its third sweep."""
 
     def __init__(self) -> None:
         self.sweeps = 0
@@ -258,7 +258,7 @@ class Fails(ReferenceBackend):
 
 @pytest.fixture
 def processes():
-    """Runs what the store at `path` lacks in two new processes."""
+    """Sweeps the tiles that the store at `path` lacks in two new processes."""
 
     def run(path: Path, make_backend: Callable[[], Backend] = ReferenceBackend) -> set[tuple[int, int]]:
         spawn = multiprocessing.get_context("spawn")
@@ -324,7 +324,7 @@ def test_any_executor_will_do(tmp_path, want):
 
 
 def test_a_worker_knows_one_run_from_the_next_in_the_same_directory(tmp_path, want):
-    """It keeps what it has read of a run, and has to read it again for another."""
+    """A worker keeps what it has read of a run, and must read again for another run."""
     other = Pair(PAIR.query[::-1], PAIR.target[::-1])
     for pair in (other, PAIR):
         shutil.rmtree(tmp_path)
@@ -359,7 +359,7 @@ class SweepsAlone(ReferenceBackend):
 
 
 class LosesWorkers:
-    """An executor that cancels every second future, as an engine does that has lost its worker."""
+    """An executor that cancels every other future, like an engine that has lost its worker."""
 
     def __init__(self, pool):
         self.pool, self.count = pool, 0

@@ -1,4 +1,4 @@
-"""Phase 1 on real Dask workers: the same tiles as here, whoever is killed, and one line for what is wrong."""
+"""Phase 1 on real Dask workers: the tiles of a local run, also after losses, and messages of one line."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def two_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture
 def cluster(two_workers: Cluster) -> Cluster:
-    """Two workers, also after a test that killed some, and no orders."""
+    """Two workers without orders. Workers that an earlier test has killed are replaced."""
     shutil.rmtree(two_workers.orders)
     two_workers.orders.mkdir()
     two_workers.wait_for_workers(2)
@@ -48,7 +48,7 @@ def cluster(two_workers: Cluster) -> Cluster:
 
 
 class Events(list[Event]):
-    """What a run has reported."""
+    """The events that a run has reported."""
 
     @property
     def notices(self) -> list[str]:
@@ -60,7 +60,7 @@ class Events(list[Event]):
 
     @property
     def cells(self) -> int:
-        """Cells that phase 1 has reported as they were done."""
+        """The cells that phase 1 has reported while they were swept."""
         names = [event.name if isinstance(event, PhaseStarted) else None for event in self]
         phase_1 = self[names.index("score") : names.index("stitch") if "stitch" in names else None]
         steps = [event.cells for event in phase_1 if isinstance(event, Advanced)]
@@ -75,7 +75,7 @@ def run(cluster: Cluster, store: Path, emit: Callable[[Event], None] = ignore, m
 
 
 def finished_tiles(store: Path) -> dict[str, list[bytes]]:
-    """The numbers of every tile."""
+    """All numbers of all tiles."""
     tiles = {}
     for path in (store / "tiles").glob("r*.h5"):
         with h5py.File(path) as file:
@@ -87,7 +87,7 @@ def finished_tiles(store: Path) -> dict[str, list[bytes]]:
 
 @pytest.fixture(scope="module")
 def local_store(two_workers: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run in this process, cut as the workers cut theirs."""
+    """A run in this process, with the grid that the workers use."""
     path = tmp_path_factory.mktemp("local") / "s"
     query, target = map(read_sequence, map(str, PAIR))
     using = api.resources("cpu", 1, memory=8 << 30)
@@ -99,7 +99,7 @@ def local_store(two_workers: Cluster, tmp_path_factory: pytest.TempPathFactory) 
 
 @pytest.fixture
 def check(local_store: Path) -> Callable[[Outcome, Path], None]:
-    """The same answer, and the same numbers in all tiles, as in this process."""
+    """The result and the numbers of all tiles are those of a run in this process."""
     answer = api.resume(local_store, backend="cpu")
 
     def check(outcome: Outcome, store: Path) -> None:
@@ -111,7 +111,7 @@ def check(local_store: Path) -> Callable[[Outcome, Path], None]:
     return check
 
 
-# --- the answer
+# --- results
 
 
 @pytest.mark.cluster
@@ -149,7 +149,7 @@ def test_the_command_line(cluster, tmp_path, capsys):
     assert err.count('"tile_finished"') == 1
 
 
-# --- what gets lost
+# --- losses
 
 
 @pytest.mark.cluster
@@ -182,7 +182,7 @@ def test_what_a_worker_raises_comes_back_in_a_line(cluster, tmp_path):
 
 @pytest.mark.cluster
 def test_an_interrupt_stops_the_workers_and_the_run_goes_on_later(cluster, tmp_path, check):
-    """In the middle of a tile, as soon as that has told how far it is."""
+    """Killed in the middle of a tile, as soon as it has reported progress."""
     (cluster.orders / "hold").touch()
 
     def interrupt(event: Event) -> None:
@@ -199,7 +199,7 @@ def test_an_interrupt_stops_the_workers_and_the_run_goes_on_later(cluster, tmp_p
 
 @pytest.mark.cluster
 def test_a_tile_damaged_on_the_way_is_swept_again(cluster, tmp_path, check):
-    """Before the workers that have its neighbours read it."""
+    """Damaged before the workers that have its neighbours read it."""
     events = Events()
 
     def damage(event: Event) -> None:
@@ -219,7 +219,7 @@ def told_of_cells(event: Event) -> bool:
 
 @pytest.fixture
 def alone(tmp_path: Path) -> Iterator[Cluster]:
-    """A scheduler of its own, without workers as yet."""
+    """A separate scheduler, which has no workers yet."""
     (tmp_path / "cluster").mkdir()
     with cluster_in(tmp_path / "cluster") as started:
         started.start_scheduler()
@@ -259,7 +259,7 @@ def test_the_only_worker_may_come_back_and_phase_1_alone_needs_a_scheduler(alone
     assert (events.tiles, events.cells) == (TILES, 16569 * 16548)
 
 
-# --- what is refused
+# --- refusals
 
 
 @pytest.mark.cluster

@@ -1,4 +1,4 @@
-"""The plan: memory and disk stay inside their budgets, or the run is refused before it begins."""
+"""The plan: memory and disk stay inside their budgets, or the run is refused before it starts."""
 
 from __future__ import annotations
 
@@ -25,15 +25,8 @@ from longalign.model.scoring import Scoring
 from longalign.model.sequence import Sequence
 from longalign.run import pipeline
 from longalign.run.cost_model import format_seconds, path_share
-from longalign.run.planner import (
-    Request,
-    Resources,
-    check_disk,
-    check_memory,
-    plan,
-    speed_model_of,
-    store_budgets,
-)
+from longalign.run.planner import check_disk, check_memory, plan, speed_model_of, store_budgets
+from longalign.run.request import Request, Resources
 from longalign.run.spec import RunSpec
 from longalign.system.sizes import format_size, parse_size, round_size
 from longalign.testing.reference import ReferenceBackend
@@ -52,14 +45,14 @@ def resources(tile, memory=16 << 30, budget=None):
 
 @pytest.fixture
 def free(monkeypatch):
-    """Sets how many bytes of the disk are free."""
+    """Sets the number of free bytes on the disk."""
     return lambda size: monkeypatch.setattr(
         "longalign.run.planner.disk_usage", lambda _: SimpleNamespace(free=size)
     )
 
 
 def memory_needed(grid, in_memory):
-    """Letters, edges and codes; two tiles' boundaries; phase 3's lattices; phase 1's, where kept."""
+    """For letters, edges and codes, the boundaries of two tiles, calls of phase 3, and a kept lattice."""
     tile_bytes = BYTES_PER_CELL * max(
         len(grid.rows_in(tile)) * (tile.j1 - tile.j0) + len(grid.cols_in(tile)) * (tile.i1 - tile.i0)
         for tile in (grid.tile(0, 0), grid.tile(grid.shape[0] - 1, grid.shape[1] - 1))
@@ -126,7 +119,7 @@ def test_devices_that_share_a_matrix_have_a_column_of_tiles_each():
 
 @pytest.mark.parametrize("command", ["align", "score"])
 def test_tiles_are_few_where_there_is_no_room_for_the_edges_of_many(tmp_path, command, monkeypatch):
-    """The user's budget for a lattice, or the disk."""
+    """Limited by the user's budget for a lattice, or by the disk."""
     largest, shared = (10**6, 10**6), (10**5, 10**5)
     alone, all_of_them = (smallest_budget(10**6, 10**6, shape) for shape in (largest, shared))
     workers = Workers([DeviceFacts(largest, shared, 1, 40, 16, sys.maxsize, 64)] * 2, 16 << 30)
@@ -155,7 +148,7 @@ def test_large_chunks_are_smaller_where_disk_and_memory_have_room(tmp_path, free
 
 
 def test_workers_bring_their_own_memory(free):
-    """This process then keeps nothing but letters, and the least worker decides how large a tile is."""
+    """This process then keeps only letters, and the smallest worker decides the size of a tile."""
     free(1 << 40)
     rows = cols = 10**7
     whole = DeviceFacts((rows, cols), (rows, cols), 1, 40, 16, sys.maxsize, 64)
@@ -226,7 +219,7 @@ def test_a_score_needs_no_store_budget():
     assert grid.row_cuts == grid.col_cuts == (0, 10**6)
 
 
-def test_small_tiles_never_need_a_budget_that_nobody_set():
+def test_small_tiles_never_need_a_budget_that_was_not_set():
     grid = plan(Request(16_000, 16_000, "align", None), resources((64, 64)))
     assert grid.shape == (250, 250)
 
@@ -252,7 +245,7 @@ def test_memory_that_would_do_without_the_boundaries_points_to_a_store(free):
 
 
 def test_a_budget_too_small_for_any_memory_is_not_blamed_on_memory():
-    """Whoever gave more memory, as asked, would be asked for more again."""
+    """Otherwise, a user who gives the memory that a message names would be asked for more again."""
     using = resources((10**7, 10**7), 4 << 30, budget=1 << 30)
     with pytest.raises(UsageError, match=r"--store-budget 1G is too small for .* at least \S+ are needed"):
         plan(Request(3 * 10**7, 3 * 10**7, "align", None), using)
@@ -265,7 +258,7 @@ def test_a_disk_that_is_full_does_not_hide_what_memory_is_needed(free):
 
 
 def test_tiles_may_be_many_where_that_is_not_for_want_of_memory(free):
-    """The devices ask for so many, or their memory, or what a file may hold at most."""
+    """Small tiles because of the devices, of their memory, or of the largest file."""
     free(1 << 50)
     size = 12_000_000, 21_000_000
     shape = plan(Request(*size, "align", Path("store")), resources((370_000, 370_000), 64 << 30)).shape
@@ -283,7 +276,7 @@ def test_tiles_may_be_many_where_that_is_not_for_want_of_memory(free):
 @pytest.mark.parametrize("store", [None, Path("store")])
 @pytest.mark.parametrize("little", [1, 700 * MB])
 def test_the_memory_that_a_refusal_names_is_enough(free, size, store, little):
-    """And little more than enough; tiles do not become so many that their files take the time."""
+    """It is also little more than necessary. Tiles stay large enough for the cost of their files."""
     free(1 << 50)
 
     def cut(memory):
@@ -325,11 +318,11 @@ def test_no_room_on_the_disk_for_any_lattice_is_refused(tmp_path, free):
         plan(Request(10**7, 10**7, "align", tmp_path), resources((10**6, 10**6)))
 
 
-# --- what budgets cost
+# --- the cost of budgets
 
 
 def test_the_smallest_budget_that_is_named_works_even_where_tiles_must_shrink(monkeypatch):
-    """The boundaries of a tile as wide as the matrix are too large to be returned at once."""
+    """The boundaries of a tile as wide as the DP matrix are too large to be returned at once."""
     monkeypatch.setattr("longalign.run.planner._MAX_TILE_BYTES", 1 << 30)
     using = resources((10**8, 10**8), 1 << 40, budget=1)
     with pytest.raises(UsageError, match="is too small for 100,000,000 x 100,000,000") as caught:
@@ -355,7 +348,7 @@ def test_example_budgets_work_and_the_larger_they_are_the_less_there_is_to_do(ro
 
 
 class Timed(SmallTiles):
-    """Sweeps 10^9 cells a second; knows what it was asked to sweep."""
+    """Sweeps 10^9 cells a second, and records the requested sizes."""
 
     def __init__(self, shape):
         super().__init__(shape)
@@ -370,7 +363,7 @@ class Timed(SmallTiles):
 
 
 def test_a_refused_budget_is_told_how_long_others_take():
-    """Where there are several, a budget for the edges of few tiles only leaves devices idle in phase 1."""
+    """With several devices, a budget for the edges of few tiles leaves some devices idle in phase 1."""
 
     def refusal(shape, devices):
         with pytest.raises(UsageError, match="is too small") as caught:

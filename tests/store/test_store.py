@@ -57,7 +57,7 @@ from longalign.store.files import atomic_path, temporary_name
 from longalign.store.manifest import SequenceRecord
 from longalign.system.threads import in_threads
 from longalign.testing.reference import ReferenceBackend, matrices
-from longalign.testing.sweeps import whole_matrix
+from longalign.testing.sweep_jobs import whole_matrix
 
 GRID = Grid((0, 8, 16, 24, 32, 33), (0, 8, 16, 34), (0, 16, 33), (0, 16, 34))
 

@@ -12,9 +12,7 @@ from longalign.model.scoring import Scoring
 from longalign.testing.inputs import (
     mutated,
 )
-from longalign.testing.sweeps import (
-    whole_matrix,
-)
+from longalign.testing.sweep_jobs import whole_matrix
 
 LINEAR = Scoring(match=2, mismatch=-3, gap_open=0, gap_extend=2)
 LONG_GAPS = Scoring(match=1, mismatch=-2, gap_open=10, gap_extend=0)
@@ -36,7 +34,7 @@ def diverged(length, rate, seed):
 
 
 def repeats(length, unit, seed):
-    """A tandem array against a diverged one with fewer copies: many ties, long gaps."""
+    """A tandem array against a diverged one with fewer copies, which gives many ties and long gaps."""
     query = np.resize(random_letters(unit, seed), length)
     return query, mutated(query, length - 5 * unit, 0.03, np.random.default_rng(seed))
 

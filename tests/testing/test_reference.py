@@ -1,4 +1,4 @@
-"""The oracle itself: against other programs, and against matrices worked out by hand."""
+"""The oracle itself, compared with other programs and with DP matrices worked out by hand."""
 
 from __future__ import annotations
 
@@ -19,9 +19,7 @@ from longalign.testing.inputs import (
     mutated,
 )
 from longalign.testing.reference import ReferenceBackend, encode, matrices
-from longalign.testing.sweeps import (
-    whole_matrix,
-)
+from longalign.testing.sweep_jobs import whole_matrix
 
 DEFAULT = Scoring()
 
@@ -113,7 +111,7 @@ def test_the_boundaries_are_rows_and_columns_of_the_matrices():
         ("A", "AAA", (1, 1)),  # the lowest anti-diagonal
         ("AAA", "A", (1, 1)),
         ("AC", "CA", (1, 2)),  # on one anti-diagonal the rightmost
-        ("CGA", "ACG", (2, 3)),  # the best score before anything else
+        ("CGA", "ACG", (2, 3)),  # the best score comes before all else
         ("A", "C", (0, 0)),  # no positive cell at all
     ],
 )

@@ -66,8 +66,8 @@ _TILE_OVERHEAD = 0.05
 #: Tile shapes are chosen for this scoring, whatever the scoring of the run.
 _DEFAULT_SCORING = Scoring()
 
-#: Cells after which a back end compiles specialised kernels. Compiling takes some seconds on the first run of
-#: a machine; for fewer cells than this, the specialised kernels save a second at most.
+#: Cells after which a back end compiles specialised kernels. Compiling takes some seconds on the first run on
+#: a machine. For fewer cells than this, specialised kernels would save at most a second.
 _CELLS_WORTH_COMPILING = 1 << 31
 
 
@@ -99,7 +99,7 @@ class CpuBackend:
     least_chunk, saturating_side = 1024, 4096
     path_share = 40
     host_bytes_per_call = 256 << 20
-    line_bytes = 16  # as it is swept, as two int32, and packed and on its way into a file
+    line_bytes = 16  # while it is swept (two int32), and while it is packed and written to a file
 
     def __init__(
         self,
@@ -135,7 +135,11 @@ class CpuBackend:
         return [results[k].delivered(job) for k, job in enumerate(jobs)]
 
     def kernels(self, scoring: Scoring | None = None, *, local: bool = True) -> list[Kernel]:
-        """See `longalign.backends.base.Backend`; for a path, after a phase 1 that was worth compiling for."""
+        """See `longalign.backends.base.Backend`.
+
+        With a `scoring`, they are the kernels that are used after a phase 1 long enough for specialised
+        kernels.
+        """
         if scoring is not None:
             matrix = scoring.table is not None
             return [self._block_kernel(16, False, local, matrix), _tracer(matrix)]

@@ -1,6 +1,6 @@
 """Start states by a pool of threads. Each thread takes one rectangle at a time and sweeps it strip by strip.
 
-The rectangles are chunks, of which a tile usually has more than there are threads.
+The rectangles are chunks. A tile usually has more chunks than there are threads.
 """
 
 from __future__ import annotations

@@ -9,14 +9,8 @@ import pytest
 
 from longalign.backends.base import Sinks, SweepResult
 from longalign.model.scoring import Scoring
-from longalign.testing.inputs import (
-    mutated,
-)
-from longalign.testing.sweeps import (
-    CollectedLines,
-    assert_same_result,
-    whole_matrix,
-)
+from longalign.testing.inputs import CollectedLines, mutated
+from longalign.testing.sweep_jobs import assert_same_result, whole_matrix
 
 pytest.importorskip("numba_cuda")
 

@@ -17,7 +17,8 @@ from longalign.model.boundary import State, entry_edges, local_edges
 from longalign.model.scoring import Scoring
 from longalign.testing.inputs import QUERY_N, TARGET_N, letters_of, matrix_of, mutated, scattered
 from longalign.testing.start_states import StartConformance
-from longalign.testing.sweeps import SweepConformance, assert_same_result, whole_matrix
+from longalign.testing.sweep_jobs import assert_same_result, whole_matrix
+from longalign.testing.sweeps import SweepConformance
 from longalign.testing.traces import TIES, TraceConformance, assert_same_path
 
 pytestmark = pytest.mark.gpu

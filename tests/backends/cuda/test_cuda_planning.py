@@ -19,14 +19,13 @@ from longalign.model.boundary import Boundary, LinearEdge, State, entry_edges, l
 from longalign.model.geometry import plan_grid
 from longalign.model.scoring import NEG_INF, Scoring
 from longalign.model.substitution_matrix import LARGEST_ALPHABET, SubstitutionMatrix
-from longalign.run.planner import Request, Resources, plan, speed_model_of
+from longalign.run.planner import plan, speed_model_of
+from longalign.run.request import Request, Resources
 from longalign.testing.inputs import (
     mutated,
 )
 from longalign.testing.reference import ReferenceBackend
-from longalign.testing.sweeps import (
-    whole_matrix,
-)
+from longalign.testing.sweep_jobs import whole_matrix
 
 pytest.importorskip("numba_cuda")
 

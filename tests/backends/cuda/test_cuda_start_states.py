@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longalign.model.scoring import Scoring
-from longalign.testing.sweeps import whole_matrix
+from longalign.testing.sweep_jobs import whole_matrix
 
 pytest.importorskip("numba_cuda")
 

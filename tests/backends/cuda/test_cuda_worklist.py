@@ -14,9 +14,7 @@ from longalign.testing.inputs import (
     QUERY_N,
     TARGET_N,
 )
-from longalign.testing.sweeps import (
-    whole_matrix,
-)
+from longalign.testing.sweep_jobs import whole_matrix
 
 pytest.importorskip("numba_cuda")
 

@@ -30,11 +30,8 @@ from longalign.testing.inputs import (
     scattered,
 )
 from longalign.testing.reference import ReferenceBackend
-from longalign.testing.sweeps import (
-    SweepConformance,
-    assert_same_result,
-    whole_matrix,
-)
+from longalign.testing.sweep_jobs import assert_same_result, whole_matrix
+from longalign.testing.sweeps import SweepConformance
 
 #: A mismatch costs more than a gap.
 STEEP = Scoring(5, -4, 0, 1)

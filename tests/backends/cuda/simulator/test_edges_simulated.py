@@ -13,7 +13,7 @@ from longalign.backends.cuda.kernels import fill_edges as edge_kernel
 from longalign.backends.cuda.launch import worklist
 from longalign.model.boundary import Boundary, State, entry_edges, local_edges
 from longalign.model.scoring import Scoring
-from longalign.testing.sweeps import whole_matrix
+from longalign.testing.sweep_jobs import whole_matrix
 
 CONFIG = KernelConfig(False, False, columns=2)
 

@@ -13,7 +13,7 @@ from longalign.model.scoring import Scoring
 from longalign.testing.inputs import matrix_of, mutated
 from longalign.testing.reference import ReferenceBackend
 from longalign.testing.start_states import StartConformance, assert_same_starts
-from longalign.testing.sweeps import whole_matrix
+from longalign.testing.sweep_jobs import whole_matrix
 from longalign.testing.traces import TIES
 
 
