@@ -37,7 +37,6 @@ A replay writes the same values to the same places as the sweep did, or writes n
 # Device functions have the types that numba infers.
 from __future__ import annotations
 
-from collections import namedtuple
 from typing import Any
 
 import numpy as np
@@ -46,10 +45,10 @@ from longalign.backends.cuda.config import LANES, KernelConfig
 from longalign.backends.cuda.device import work_tables
 from longalign.backends.cuda.device.best_cell import Best, best_of_warp, no_best
 from longalign.backends.cuda.device.number_formats import ARITHMETIC
-from longalign.backends.cuda.device.ptx import load_relaxed, load_shared, store_shared
+from longalign.backends.cuda.device.ptx import load_shared, store_shared
 from longalign.backends.cuda.device.strip_state import make_state_store
 from longalign.backends.cuda.device.sync import ALL_LANES, load_for_all
-from longalign.backends.cuda.numba_api import cuda
+from longalign.backends.cuda.numba_api import cuda, jit_inlined
 
 #: The number of row blocks that watch all rows after a row block that exceeded its threshold.
 WATCHED_BLOCKS = np.int32(64)
@@ -64,15 +63,14 @@ NO_BLOCK = np.int32(-1)
 #: What a strip must replay before it continues. Of both, the candidate comes first.
 REPLAY_NOTHING, REPLAY_NEWEST, REPLAY_CANDIDATE, REPLAY_BOTH = map(np.int32, range(4))
 
-#: The state of a strip's search for its best cell.
-#: `best`: the best cell so far, as `Best`.
-#: `buffer`: which of the two snapshot buffers, 0 or 1, does not hold the candidate's snapshot.
-#: `candidate`: the row at which the first part begins the candidate, or NO_BLOCK.
-#: `to_replay`: one of REPLAY_NOTHING, ...
-#: `slack`: the most by which the candidate may be higher than its reported score.
-#: `watch_until`: the row from which row blocks may again watch alternate rows only.
-#: `best_elsewhere`: the highest score that any strip of the rectangle has reported.
-BestSearch = namedtuple("BestSearch", "best buffer candidate to_replay slack watch_until best_elsewhere")
+# The state of a strip's search for its best cell is in these variables of the kernel.
+# `best`: the best cell so far, as `Best`.
+# `buffer`: which of the two snapshot buffers, 0 or 1, does not hold the candidate's snapshot.
+# `candidate`: the row at which the first part begins the candidate, or NO_BLOCK.
+# `to_replay`: one of REPLAY_NOTHING, ...
+# `slack`: the most by which the candidate may be higher than its reported score.
+# `watch_until`: the row from which row blocks may again watch alternate rows only.
+# `best_elsewhere`: the highest score that any strip of the rectangle has reported.
 
 
 def make_replay(config: KernelConfig) -> tuple[Any, Any, Any, Any]:
@@ -173,36 +171,14 @@ def best_in_block(score, start, first_of_strip, block_rows, strip_width):
     return Best(score, np.int32(start + block_rows + 1), np.int32(first_of_strip + strip_width + 1))
 
 
-def make_begin_search(config: KernelConfig) -> Any:
-    """A device function that returns the search at the beginning of a strip."""
-    track_best = config.track_best
+@jit_inlined
+def after_replay(best, to_replay):
+    """The search after a replay in which each lane has found its `best` cell.
 
-    @cuda.jit(device=True)
-    def begin_search(best_scores, job):
-        zero = np.int32(0)
-        best_elsewhere = load_relaxed(best_scores, job) if track_best else zero
-        return BestSearch(no_best(), zero, NO_BLOCK, REPLAY_NOTHING, zero, zero, best_elsewhere)
-
-    return begin_search
-
-
-@cuda.jit(device=True)
-def with_best_elsewhere(search, score):
-    """The search with `score` as the highest score that any strip of the rectangle has reported."""
-    return BestSearch(
-        search.best, search.buffer, search.candidate, search.to_replay, search.slack, search.watch_until,
-        score,
-    )  # fmt: skip
-
-
-@cuda.jit(device=True)
-def after_replay(search, best):
-    """The search after a replay in which each lane has found its `best` cell."""
-    to_replay = REPLAY_NEWEST if search.to_replay == REPLAY_BOTH else REPLAY_NOTHING
-    return BestSearch(
-        best_of_warp(best), search.buffer, NO_BLOCK, to_replay, np.int32(0), search.watch_until,
-        search.best_elsewhere,
-    )  # fmt: skip
+    Returns `best`, `candidate`, `slack` and `to_replay`.
+    """
+    best = best_of_warp(best)
+    return best, NO_BLOCK, np.int32(0), REPLAY_NEWEST if to_replay == REPLAY_BOTH else REPLAY_NOTHING
 
 
 def make_after_high_block(config: KernelConfig) -> Any:
@@ -212,11 +188,12 @@ def make_after_high_block(config: KernelConfig) -> Any:
     """
     block_rows, strip_width = config.block_rows, config.strip_width
 
-    @cuda.jit(device=True)
-    def after_high_block(search, score, slack_of_block, start, strips, strip, best_scores, job, lane):
-        best, buffer, candidate = search.best, search.buffer, search.candidate
-        to_replay, slack = search.to_replay, search.slack
-        watch_until = np.int32(start + block_rows + WATCHED_BLOCKS * block_rows)
+    @jit_inlined
+    def after_high_block(
+        best, buffer, candidate, slack, to_replay, score, slack_of_block, start, strips, strip, best_scores,
+        job, lane,
+    ):  # fmt: skip
+        """Returns the first five arguments as they are then."""
         if score > best.score + slack:
             first_of_strip = strips[strip, work_tables.FIRST_COLUMN]
             best = best_in_block(score, start, first_of_strip, block_rows, strip_width)
@@ -225,23 +202,19 @@ def make_after_high_block(config: KernelConfig) -> Any:
                 cuda.atomic.max(best_scores, job, score)
         else:
             to_replay = REPLAY_BOTH if candidate != NO_BLOCK else REPLAY_NEWEST
-        return BestSearch(best, buffer, candidate, to_replay, slack, watch_until, search.best_elsewhere)
+        return best, buffer, candidate, slack, to_replay
 
     return after_high_block
 
 
-@cuda.jit(device=True)
-def after_strip(search, best_scores, job):
-    """The search at the end of a strip that has a candidate.
+@jit_inlined
+def after_strip(best, slack, to_replay, best_scores, job):
+    """The search at the end of a strip that has a candidate: `best` and `to_replay`.
 
     The candidate must be replayed, unless another strip has reported a higher score than it can contain.
     """
-    best, to_replay = search.best, search.to_replay
-    if best.score + search.slack >= load_for_all(best_scores, job):
+    if best.score + slack >= load_for_all(best_scores, job):
         to_replay = REPLAY_CANDIDATE
     else:
         best = no_best()
-    return BestSearch(
-        best, search.buffer, search.candidate, to_replay, search.slack, search.watch_until,
-        search.best_elsewhere,
-    )  # fmt: skip
+    return best, to_replay
