@@ -103,7 +103,7 @@ def test_the_free_ends_are_those_of_every_pair_and_are_noted(run):
 
 
 def test_an_exact_scoring_is_noted(run):
-    scoring = ["--match", "0.5", "--mismatch", "-1/3", "--gap-open", "1", "--gap-extend", "0.5"]
+    scoring = ["--match", "0.5", "--mismatch=-1/3", "--gap-open", "1", "--gap-extend", "0.5"]
     lines = run("score", *FILES, "-q", *scoring, "--store", "s", "--progress", "json")[1]
     scores = expected(scoring=longalign.Scoring(Fraction("1/2"), Fraction("-1/3"), 1, Fraction("1/2")))
     assert [Fraction(line.split("\t")[3]) for line in lines.splitlines()] == [score for *_, score in scores]
