@@ -16,7 +16,7 @@ import numpy as np
 
 from longalign import api
 from longalign.cli.reporting import reporting
-from longalign.cli.statistics import in_words as statistics_in_words
+from longalign.cli.statistics import print_statistics
 from longalign.errors import InputError, UsageError
 from longalign.fasta.specs import is_read_from
 from longalign.formats.output import STDOUT, check_output, open_output
@@ -25,7 +25,6 @@ from longalign.formats.summary import summarize
 from longalign.model.mode import choose_mode
 from longalign.model.scoring import Scoring
 from longalign.model.sequence import MEMORY, Sequence
-from longalign.model.statistics import statistics
 from longalign.run import pipeline
 from longalign.run.outcome import Outcome
 from longalign.run.request import Resources
@@ -166,8 +165,7 @@ def write_outcome(outcome: Outcome, output: str, summary: str | None, options: N
     if not options.quiet and options.progress != "json":
         print(f"longalign: {_in_words(outcome)}", file=sys.stderr)
     if options.stats and outcome.alignment is not None and not outcome.is_empty:
-        for line in statistics_in_words(statistics(outcome.alignment)):
-            print(f"longalign: {line}", file=sys.stderr)
+        print_statistics(outcome.alignment)
 
 
 def summary_of(outcome: Outcome) -> dict[str, object]:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 
+from longalign.model.alignment import Alignment
 from longalign.model.karlin_altschul import Significance
-from longalign.model.statistics import Statistics
+from longalign.model.statistics import Statistics, statistics
 
 
-def in_words(found: Statistics) -> Iterator[str]:
-    """A few lines."""
+def print_statistics(alignment: Alignment) -> None:
+    """Print a few lines on stderr."""
+    for line in _in_words(statistics(alignment)):
+        print(f"longalign: {line}", file=sys.stderr)
+
+
+def _in_words(found: Statistics) -> Iterator[str]:
     yield (
         f"identity {found.identity:.2%} of {found.columns:,} columns, {found.identity_without_gaps:.2%} "
         f"without gaps, {found.identity_gap_compressed:.2%} if each gap counts as one column"

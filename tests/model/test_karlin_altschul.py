@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from math import exp, log
 
 import numpy as np
@@ -131,6 +132,9 @@ def test_expected_scores_follow_the_theory() -> None:
         (Scoring(2, -6, 0, 7), 0.687, 0.711),  # megablast's linear gaps
         (Scoring(1, -4, 2, 2), 1.383, 0.738),
         (Scoring(5, -4, 8, 6), 0.146, 0.039),
+        (Scoring(preset="megablast"), 1.28, 0.46),  # held in half units
+        (Scoring(preset="blastn"), 0.625, 0.41),
+        (Scoring(Fraction(1, 2), -1, Fraction(1, 2), 1), 2.6, 0.52),
     ],
 )
 def test_parameters_with_gaps(scoring: Scoring, lambda_: float, k: float) -> None:
@@ -146,6 +150,8 @@ def test_parameters_with_gaps(scoring: Scoring, lambda_: float, k: float) -> Non
         Scoring(7, -9, 5, 3),
         Scoring(1, -3, 1, 3),
         Scoring(1, -3, 0, 1),
+        Scoring(preset="edit"),
+        Scoring(preset="lastz"),
     ],
 )
 def test_scorings_without_published_parameters(scoring: Scoring) -> None:
@@ -167,6 +173,17 @@ def test_odd_scores_are_rounded_down_where_blast_does() -> None:
     assert one == other
     assert isinstance(one, Significance)
     assert one.bit_score == pytest.approx(odd.bit_score)
+
+
+def test_scores_in_other_units_are_as_significant() -> None:
+    whole = significance(40, Scoring(1, -2, 1, 2), LOCAL, 1000, 1000)
+    halves = significance(20, Scoring(Fraction(1, 2), -1, Fraction(1, 2), 1), LOCAL, 1000, 1000)
+    assert isinstance(whole, Significance)
+    assert isinstance(halves, Significance)
+    assert whole.bit_score == pytest.approx(halves.bit_score)
+    assert ungapped(Scoring(Fraction(1, 2), -1)).lambda_ == pytest.approx(
+        2 * ungapped(Scoring(1, -2)).lambda_
+    )  # type: ignore[union-attr]
 
 
 def test_bit_scores_of_whole_chromosomes_are_numbers() -> None:
