@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from longalign.model.boundary import BestCell
     from longalign.model.scoring import Scoring
     from longalign.model.sequence import Sequence
+    from longalign.model.statistics import Statistics, statistics
     from longalign.model.substitution_matrix import SubstitutionMatrix
 
 __all__ = [
@@ -37,6 +38,7 @@ __all__ = [
     "Op",
     "Scoring",
     "Sequence",
+    "Statistics",
     "StoreError",
     "SubstitutionMatrix",
     "UsageError",
@@ -47,6 +49,7 @@ __all__ = [
     "resume",
     "score",
     "score_many",
+    "statistics",
     "trace",
 ]
 
@@ -62,6 +65,7 @@ _NAMES_OF = {
     "model.boundary": ("BestCell",),
     "model.scoring": ("Scoring",),
     "model.sequence": ("Sequence",),
+    "model.statistics": ("Statistics", "statistics"),
     "model.substitution_matrix": ("SubstitutionMatrix",),
 }
 _MODULE_OF = {name: module for module, names in _NAMES_OF.items() for name in names}

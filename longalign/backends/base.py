@@ -5,6 +5,7 @@ The recurrence that every back end computes is in `longalign.model.recurrence`.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from longalign.model.alphabet import Codes
 from longalign.model.boundary import BestCell, Boundary, Edge, IntArray, StartLine, State
+from longalign.model.geometry import checkpoint_rows
 from longalign.model.scoring import Scoring
 from longalign.system.threads import in_threads
 
@@ -27,6 +29,9 @@ Progress = Callable[[int], None]
 
 #: The approximate number of seconds between two such calls.
 PROGRESS_SECONDS = 0.1
+
+#: What tiles are cut for if nothing is known of the run.
+_USUAL = Scoring()
 
 
 def no_progress(cells: int) -> None:
@@ -177,7 +182,7 @@ class DeviceFacts:
 
     `largest` is the `tile_shape` of the device's back end for one device, and `shared` the one for all
     devices of the run. `strip_width` is for tiles of the shape `shared`. The other fields are those of
-    `Backend`.
+    `Backend`, but for `stored_rows`: the most rows of a tile in a run with a store (`checkpoint_rows`).
     """
 
     largest: tuple[int, int]
@@ -187,14 +192,33 @@ class DeviceFacts:
     line_bytes: int
     max_boundary_cells: int
     strip_width: int
+    stored_rows: int = sys.maxsize
 
     @classmethod
-    def of(cls, backend: Backend, rows: int, cols: int, devices: int) -> DeviceFacts:
-        """The facts about one of `devices` devices that share a DP matrix of `rows` x `cols` letters."""
+    def of(
+        cls,
+        backend: Backend,
+        rows: int,
+        cols: int,
+        devices: int,
+        scoring: Scoring = _USUAL,
+        local: bool = True,
+        slowdown: float = 1.0,
+    ) -> DeviceFacts:
+        """The facts about one of `devices` devices that share a DP matrix of `rows` x `cols` letters.
+
+        `scoring`, `local` and `slowdown`, the factor by which a tile takes longer than its sweep, only matter
+        for the height of tiles in a run with a store.
+        """
         largest, shared = (backend.tile_shape(rows, cols, count) for count in (1, devices))
+
+        def seconds(height: int, width: int) -> float:
+            return backend.tile_overhead + slowdown * backend.sweep_seconds(height, width, scoring, local)
+
         return cls(
             largest, shared, backend.least_chunk, backend.path_share, backend.line_bytes,
             backend.max_boundary_cells(), backend.strip_width(*shared),
+            checkpoint_rows(rows, cols, shared, devices, seconds),
         )  # fmt: skip
 
 
@@ -237,8 +261,15 @@ class Backend(Protocol):
     #: this total size keep the device busy.
     host_bytes_per_call: int
 
+    #: Bytes of host memory that a process takes before it holds a letter: Python, the libraries, and the
+    #: compiler, on the first run on a machine.
+    program_bytes: int
+
     #: Bytes of host memory that a boundary cell takes between its sweep and the end of packing and storing.
     line_bytes: int
+
+    #: Seconds that a tile takes beside its sweep: its edges, its file.
+    tile_overhead: float
 
     def kernels(self, scoring: Scoring | None = None, *, local: bool = True) -> list[Kernel]:
         """All kernels that the back end may use by default. Those that take longest to compile come first.

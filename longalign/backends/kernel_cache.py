@@ -11,7 +11,7 @@ the kernels, the versions and settings of the compiler, and the hardware. Each k
 named after its configuration. Two processes that write the same file therefore write the same content.
 
 The directory is inside `$XDG_CACHE_HOME/longalign` or `~/.cache/longalign`. If it cannot be read or written,
-kernels are compiled again, and nothing else changes.
+kernels are compiled again, and a run says so; nothing else changes.
 """
 
 from __future__ import annotations
@@ -37,6 +37,16 @@ _SHARED = (
 )
 
 _CHECKSUM_BYTES = sha256().digest_size
+
+
+def why_not_writable() -> str | None:
+    """Why compiled kernels cannot be kept on disk, in words; None if they can."""
+    if is_writable():
+        return None
+    try:
+        return f"{_root()} cannot be written"
+    except RuntimeError:
+        return "this user has no home directory"
 
 
 def is_writable() -> bool:

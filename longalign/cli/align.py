@@ -16,6 +16,7 @@ import numpy as np
 
 from longalign import api
 from longalign.cli.reporting import reporting
+from longalign.cli.statistics import print_statistics
 from longalign.errors import InputError, UsageError
 from longalign.fasta.specs import is_read_from
 from longalign.formats.output import STDOUT, check_output, open_output
@@ -163,6 +164,8 @@ def write_outcome(outcome: Outcome, output: str, summary: str | None, options: N
             file.write("\n")
     if not options.quiet and options.progress != "json":
         print(f"longalign: {_in_words(outcome)}", file=sys.stderr)
+    if options.stats and outcome.alignment is not None and not outcome.is_empty:
+        print_statistics(outcome.alignment)
 
 
 def summary_of(outcome: Outcome) -> dict[str, object]:

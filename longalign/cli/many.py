@@ -21,6 +21,7 @@ from longalign._version import __version__
 from longalign.cli.align import absolute, check_outputs, resources_of, score_line, spec_of, summary_of
 from longalign.cli.reporting import reporting
 from longalign.cli.scoring import SCORING_OPTIONS
+from longalign.cli.statistics import print_statistics
 from longalign.errors import InputError, LongalignError, UsageError
 from longalign.events import Emit, Notice, PairFinished, PairsStarted
 from longalign.fasta.pair_list import NamedPair, read_pairs
@@ -269,6 +270,11 @@ def _writing(command: Command, options: Namespace) -> Iterator[Callable[[Outcome
             if summaries is not None:
                 summaries.write(separator + json.dumps(summary_of(outcome), indent=2))
                 separator = ",\n"
+            if options.stats and outcome.alignment is not None and not outcome.is_empty:
+                print(
+                    f"longalign: {outcome.spec.query.name} and {outcome.spec.target.name}:", file=sys.stderr
+                )
+                print_statistics(outcome.alignment)
 
         yield write
         if summaries is not None:

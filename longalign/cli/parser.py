@@ -365,7 +365,7 @@ def _add_cluster(parser: argparse.ArgumentParser) -> None:
 def _add_output(
     parser: argparse.ArgumentParser, default: str | None = "-", writes_alignment: bool = True
 ) -> None:
-    parser.set_defaults(format=None)
+    parser.set_defaults(format=None, stats=False)
     group = parser.add_argument_group("output")
     also = "also write a summary as JSON; - for stdout"
     group.add_argument(
@@ -378,6 +378,13 @@ def _add_output(
     )
     if writes_alignment:
         group.add_argument("--format", choices=format_names(), help=describe_formats())
+        group.add_argument(
+            "--stats",
+            action="store_true",
+            help="also print statistics of the alignment on stderr: identities, mismatches and gaps by kind, "
+            "coverage, and for a local alignment the bit score and the E-value, as far as these are known; "
+            "the JSON summary always has them",
+        )
     group.add_argument(
         "--json",
         type=_path,

@@ -23,6 +23,11 @@ whole record, like those of the PAF output.
     alignment   null if only the score was asked for or the alignment has no columns; else
                 {query_start, query_end, target_start, target_end, columns, matches, mismatches, gaps,
                 gap_letters, identity}: `gaps` counts runs, `identity` is matches per column, 0..1
+    statistics  null where `alignment` is; else an object with the fields of
+                `longalign.model.statistics.Statistics` but the significance
+    significance  {bit_score, e_value, lambda, k, h, gapped}, the fields of
+                `longalign.model.karlin_altschul`; {unknown} where these are not known: a sentence that says
+                why; or null if no local score is positive
     backend     {word: description} of the hardware and software that computed the sweeps
     phases      [{name, cells, seconds, gcups}]: cells computed, wall time, 10^9 cells a second, or null
                 where the time is 0
@@ -43,9 +48,11 @@ from importlib.metadata import PackageNotFoundError, version
 
 from longalign.events import PhaseFinished
 from longalign.model.alignment import Alignment
-from longalign.model.mode import Mode, ModeName
+from longalign.model.karlin_altschul import NOT_THE_BEST, Significance, significance
+from longalign.model.mode import Mode, ModeName, as_mode
 from longalign.model.scoring import Scoring
 from longalign.model.sequence import Sequence
+from longalign.model.statistics import statistics
 from longalign.system.rationals import Number, is_decimal, spell
 
 SCHEMA = "longalign.summary/2"
@@ -71,6 +78,10 @@ def summarize(
     `end` is where the alignment ends, as letters of `query` and `target` before it; None if nothing aligns.
     `alignment` is None after a run for the score alone.
     """
+    end_given = alignment is not None and alignment.end_given
+    lengths = query.length, target.length
+    significant = NOT_THE_BEST if end_given else significance(score, scoring, as_mode(mode), *lengths)
+    aligned = alignment if alignment is not None and len(alignment.ops) else None
     return {
         "schema": SCHEMA,
         "versions": _versions(),
@@ -80,7 +91,9 @@ def summarize(
         "scoring": _scoring(scoring),
         "score": _number(score),
         "end": None if end is None else {"query": query.offset + end[0], "target": target.offset + end[1]},
-        "alignment": _alignment(alignment) if alignment is not None and len(alignment.ops) else None,
+        "alignment": None if aligned is None else _alignment(aligned),
+        "statistics": None if aligned is None else _statistics(aligned),
+        "significance": None if end is None else _significance(significant),
         "backend": dict(backend),
         "phases": [{**asdict(phase), "gcups": phase.gcups} for phase in phases],
         "compile_seconds": compile_seconds,
@@ -142,4 +155,24 @@ def _alignment(alignment: Alignment) -> dict[str, object]:
         "gaps": alignment.gaps,
         "gap_letters": alignment.gap_letters,
         "identity": alignment.identity,
+    }
+
+
+def _statistics(alignment: Alignment) -> dict[str, object]:
+    fields = asdict(statistics(alignment))
+    del fields["significance"]
+    return fields
+
+
+def _significance(found: Significance | str) -> dict[str, object]:
+    if isinstance(found, str):
+        return {"unknown": found}
+    parameters = found.parameters
+    return {
+        "bit_score": found.bit_score,
+        "e_value": found.e_value,
+        "lambda": parameters.lambda_,
+        "k": parameters.k,
+        "h": parameters.h,
+        "gapped": parameters.gapped,
     }

@@ -46,6 +46,12 @@ MOST_TILES = 1 << 24
 #: not make their sides shorter than _LEAST_FINE_CHUNK letters.
 _FINE_PATH_SHARE, _LEAST_FINE_CHUNK = 80, 1 << 16
 
+#: Checkpoints: the factor by which they may make phase 1 longer, the shortest time of a tile, in seconds and
+#: as a share of phase 1, and how many heights of tiles are tried, four between one and its half.
+_MOST_CHECKPOINT_COST = 1.01
+_LEAST_CHECKPOINT, _LEAST_CHECKPOINT_SHARE = 0.75, 0.005
+_CHECKPOINT_STEPS = 33
+
 
 @dataclass(frozen=True, slots=True)
 class Tile:
@@ -280,6 +286,33 @@ def shared_tile_shape(
     row_counts = _candidate_counts(rows, largest[0], devices)
     col_counts = _candidate_counts(cols, largest[1], devices)
     return shape_of(min(product(row_counts, col_counts), key=duration))
+
+
+def checkpoint_rows(
+    rows: int, cols: int, shape: tuple[int, int], devices: int, seconds: Callable[[int, int], float]
+) -> int:
+    """The fewest rows of a tile, no more than in `shape`, that checkpoints are worth.
+
+    A stopped run loses the tiles that are being swept. With lower tiles it loses less, but phase 1 takes
+    longer: by at most `_MOST_CHECKPOINT_COST`. Tiles that take less than `_LEAST_CHECKPOINT`, or less than
+    `_LEAST_CHECKPOINT_SHARE` of phase 1, save nothing worth having. Narrower tiles would cost more than lower
+    ones. `seconds` and `devices` are as for `shared_tile_shape`.
+    """
+    counts = part_count(rows, shape[0]), part_count(cols, shape[1])
+    width = ceil(cols / counts[1])
+
+    def duration(count: int) -> float:
+        return tile_rounds(count, counts[1], devices) * seconds(ceil(rows / count), width)
+
+    whole = duration(counts[0])
+    least = max(_LEAST_CHECKPOINT, _LEAST_CHECKPOINT_SHARE * whole)
+    candidates = {ceil(counts[0] * 2 ** (step / 4)) for step in range(_CHECKPOINT_STEPS)}
+    worth = (
+        count
+        for count in candidates
+        if seconds(ceil(rows / count), width) >= least and duration(count) <= _MOST_CHECKPOINT_COST * whole
+    )
+    return ceil(rows / max(worth, default=counts[0]))
 
 
 def tile_rounds(tile_rows: int, tile_cols: int, devices: int) -> float:

@@ -7,7 +7,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from time import perf_counter
 
-from longalign.events import Advanced, CompileFinished, Emit, Event, PhaseFinished, PhaseStarted
+from longalign.backends.kernel_cache import why_not_writable
+from longalign.events import (
+    Advanced,
+    CompileFinished,
+    CompileStarted,
+    Emit,
+    Event,
+    Notice,
+    PhaseFinished,
+    PhaseStarted,
+)
 from longalign.model.alignment import Alignment
 from longalign.model.boundary import BestCell, Waypoint
 from longalign.run.spec import RunSpec
@@ -76,13 +86,22 @@ class Recorder:
         self.compile_seconds = 0.0
         self._emit = emit
         self._cells = 0
+        self._told = False
 
     def __call__(self, event: Event) -> None:
-        if isinstance(event, Advanced):
+        if isinstance(event, CompileStarted):
+            self._tell_if_kernels_are_lost()
+        elif isinstance(event, Advanced):
             self._cells += event.cells
         elif isinstance(event, CompileFinished):
             self.compile_seconds += event.seconds
         self._emit(event)
+
+    def _tell_if_kernels_are_lost(self) -> None:
+        """Emit a Notice, once a run, if what is compiled cannot be kept."""
+        if not self._told and (why := why_not_writable()):
+            self._told = True
+            self._emit(Notice(f"{why}: every run compiles its kernels again; set XDG_CACHE_HOME"))
 
     def advance(self, cells: int) -> None:
         """A `Progress` that reports the cells as an event."""

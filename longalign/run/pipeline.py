@@ -27,6 +27,7 @@ from longalign.phases.stitch import stitch
 from longalign.phases.tile_step import Engine
 from longalign.phases.walk import walk
 from longalign.run.batch import batches, run_batch
+from longalign.run.cost_model import format_share, path_share
 from longalign.run.damage import contradictions_refused, drop_damaged, mending, read_or
 from longalign.run.engines.local import LocalEngine
 from longalign.run.outcome import Outcome, Recorder, checked_alignment
@@ -47,6 +48,9 @@ Note = Callable[[Manifest], Manifest]
 
 #: Called with a pair that cannot be aligned, and the reason.
 Refused = Callable[[RunSpec, LongalignError], None]
+
+#: The share of the cells of phase 1 from which on phases 2 and 3 are called long.
+_LONG_PATH_SHARE = 0.2
 
 #: Seconds between two writes of an incomplete path. After a crash it takes less to find that part again.
 _PATH_INTERVAL = 2.0
@@ -152,19 +156,37 @@ def _problem_of(spec: RunSpec) -> Problem:
 def _run_with_store(spec: RunSpec, path: Path, resources: Resources, emit: Emit, note: Note) -> Outcome:
     with _connected(spec, resources) as cluster:
         exists = DirectoryStore.exists(path)
-        store = DirectoryStore.open(path) if exists else _new_store(spec, path, resources, cluster, note)
+        store = (
+            DirectoryStore.open(path) if exists else _new_store(spec, path, resources, cluster, note, emit)
+        )
         with store:
             store.manifest.refuse_other(path, spec.manifest(store.manifest.grid))
             if exists:
+                _warn_of_long_phases(spec, store, emit)
                 _mended_copies(spec, store, emit)  # the workers of a cluster read only these
             return _run_stored(spec, store, resources, cluster, emit, partial(_note, spec, store, note, emit))
 
 
 def _new_store(
-    spec: RunSpec, path: Path, resources: Resources, cluster: Cluster | None, note: Note
+    spec: RunSpec, path: Path, resources: Resources, cluster: Cluster | None, note: Note, emit: Emit
 ) -> DirectoryStore:
-    grid = plan(Request.of(spec, cluster.workers if cluster else None), resources)
+    grid = plan(Request.of(spec, cluster.workers if cluster else None), resources, emit)
     return DirectoryStore.create(path, note(spec.manifest(grid)), spec.query, spec.target)
+
+
+def _warn_of_long_phases(spec: RunSpec, store: DirectoryStore, emit: Emit) -> None:
+    """Emit a Notice if an alignment is wanted from the store of a score, which has few boundaries."""
+    manifest = store.manifest
+    if spec.command == "score" or manifest.command == "align" or manifest.is_eager:
+        return
+    share = path_share(manifest.grid) if manifest.grid.cells else 0.0
+    if share > _LONG_PATH_SHARE:
+        emit(
+            Notice(
+                f"{store.path}: made for a score, so it has few boundaries: phases 2 and 3 compute about "
+                f"{format_share(share)} as many cells as phase 1; with a new --store they are short"
+            )
+        )
 
 
 def _note(spec: RunSpec, store: DirectoryStore, note: Note, emit: Emit) -> None:

@@ -12,6 +12,7 @@ from shutil import disk_usage
 
 from longalign.backends.base import DeviceFacts, Workers
 from longalign.errors import BackendError, BudgetTooSmall, MemoryTooSmall, UsageError
+from longalign.events import Emit, Notice, ignore
 from longalign.model.geometry import (
     BYTES_PER_CELL,
     BYTES_PER_START,
@@ -26,8 +27,16 @@ from longalign.model.geometry import (
     stored_cells,
 )
 from longalign.model.mode import Mode
-from longalign.run.cost_model import Budget, SpeedModel, describe_budgets, example_budgets
-from longalign.run.request import PROGRAM_BYTES, Request, Resources
+from longalign.run.cost_model import (
+    Budget,
+    SpeedModel,
+    describe_budgets,
+    example_budgets,
+    format_share,
+    path_share,
+)
+from longalign.run.host_memory import WORKER_PROGRAM_BYTES, fixed_bytes, fixed_bytes_of_worker
+from longalign.run.request import Request, Resources
 from longalign.system.sizes import round_size, size_in_words
 
 #: Boundaries kept in memory may take 1 / `_LATTICE_SHARE` of the memory that is left, and the boundaries of
@@ -50,11 +59,14 @@ _BEYOND_ANY_MEMORY = 1 << 50
 #: than many narrow ones.
 _MAX_ASPECT = 8
 
+#: By how much start states make phase 1 longer, roughly: by two to eight.
+_EAGER_SLOWDOWN = 4.0
+
 #: The part of a disk's free space that a plan may fill with boundaries.
 _DISK_SHARE = 0.8
 
 
-def plan(request: Request, resources: Resources) -> Grid:
+def plan(request: Request, resources: Resources, emit: Emit = ignore) -> Grid:
     """Cut the DP matrix of a run into a grid with which the run stays inside `resources`.
 
     Raises UsageError, with figures, if the store budget, the memory or the space on the store's disk is too
@@ -75,7 +87,7 @@ def plan(request: Request, resources: Resources) -> Grid:
         return False
 
     try:
-        return _cut_or_name_budgets(request, resources)
+        return _cut_or_name_budgets(request, resources, emit)
     except MemoryTooSmall:
         needed, memory = _least_memory(fits, resources.memory), resources.memory
         stored = request.in_memory and fits_with_store()
@@ -83,10 +95,10 @@ def plan(request: Request, resources: Resources) -> Grid:
         raise UsageError(f"{_too_little(request, needed, memory)}{elsewhere}") from None
 
 
-def _cut_or_name_budgets(request: Request, resources: Resources) -> Grid:
+def _cut_or_name_budgets(request: Request, resources: Resources, emit: Emit) -> Grid:
     """The grid for the store budget. If that is too small, UsageError names budgets that are large enough."""
     try:
-        return _plan(request, resources)
+        return _plan(request, resources, emit)
     except BudgetTooSmall as refused:
         assert resources.store_budget is not None
         try:
@@ -102,7 +114,7 @@ def _least_memory(fits: Callable[[int], bool], too_little: int) -> int:
 
     Raises BackendError if no memory of any machine would be enough.
     """
-    low, high = too_little, 2 * max(too_little, PROGRAM_BYTES)
+    low, high = too_little, 2 * max(too_little, WORKER_PROGRAM_BYTES)
     while not fits(high):
         if high > _BEYOND_ANY_MEMORY:
             raise BackendError(
@@ -137,7 +149,7 @@ def speed_model_of(request: Request, resources: Resources) -> SpeedModel:
     return SpeedModel(resources.backends, request.scoring, request.mode, known, request.is_eager)
 
 
-def _plan(request: Request, resources: Resources) -> Grid:
+def _plan(request: Request, resources: Resources, emit: Emit = ignore) -> Grid:
     """The grid for the store budget. Raises UsageError, in particular BudgetTooSmall and MemoryTooSmall."""
     if request.rows * request.cols == 0:
         return _plan_without_cells(request, resources)
@@ -148,7 +160,17 @@ def _plan(request: Request, resources: Resources) -> Grid:
     check_memory(grid, request, resources)
     if not request.in_memory:
         check_disk(grid, request)
+        if cutter.lacks_disk:
+            emit(_few_boundaries(grid, request))
     return grid
+
+
+def _few_boundaries(grid: Grid, request: Request) -> Notice:
+    share = format_share(path_share(grid, request.is_eager))
+    return Notice(
+        f"{request.store_path}: little of the disk is free, so few boundaries are stored: phases 2 and 3 "
+        f"compute about {share} as many cells as phase 1"
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -174,7 +196,7 @@ class _Cutter:
         tile_room = min(_spare_bytes(request, resources) // _TILE_SHARE, _MAX_TILE_BYTES)
         lattice_room = _lattice_room(request, resources)
         workers = request.workers
-        devices = workers.devices if workers else _local_devices(request.rows, request.cols, resources)
+        devices = workers.devices if workers else _local_devices(request, resources)
         if min(device.max_boundary_cells for device in devices) < 2 * _MIN_TILE_SIDE:
             raise BackendError("too little device memory is free for the boundaries of even a small tile")
         return cls(request, resources.store_budget, devices, lattice_room, tile_room)
@@ -192,18 +214,21 @@ class _Cutter:
         return self.tile_room == _MAX_TILE_BYTES
 
     def first_shape(self) -> tuple[int, int]:
-        """The shape of tiles that occupies all devices, or the largest shape that every device can sweep.
+        """The shape of tiles that occupies all devices; with a store, low enough that a stop costs little.
 
-        The latter is chosen if the edges of tiles of the former shape would take more bytes than allowed.
+        If the edges of these tiles would take more bytes than allowed, checkpoints are given up, and then
+        devices: the last choice is the largest shape that every device can sweep.
         """
         request = self.request
         budget = self.lattice_room
         if self.store_budget is not None and not request.edges_only:
             budget = self.store_budget
-        shape = _common_shape(request, [device.shared for device in self.devices])
-        if smallest_budget(request.rows, request.cols, shape, request.cell_bytes) > budget:
-            shape = _common_shape(request, [device.largest for device in self.devices])
-        return shape
+        shared = _common_shape(request, [device.shared for device in self.devices])
+        low = min(shared[0], *(device.stored_rows for device in self.devices)), shared[1]
+        for shape in (shared if request.in_memory else low, shared):
+            if smallest_budget(request.rows, request.cols, shape, request.cell_bytes) <= budget:
+                return shape
+        return _common_shape(request, [device.largest for device in self.devices])
 
     def grid(self, shape: tuple[int, int]) -> Grid:
         """The grid of tiles of about this shape.
@@ -223,9 +248,15 @@ class _Cutter:
             budget = self.store_budget
         else:
             smallest = smallest_budget(rows, cols, tile_shape, cell_bytes)
-            _check_room(request, smallest, self.lattice_room)
+            _check_room(request, smallest, self.lattice_room, shape != self.first_shape())
             budget = min(self.lattice_room, max(self._useful_budget(), smallest))
         return plan_grid(rows, cols, tile_shape, budget, cell_bytes, strip_width)
+
+    @property
+    def lacks_disk(self) -> bool:
+        """Whether with more free space on the disk the lattice would be finer."""
+        is_default = self.store_budget is None and not self.request.edges_only
+        return is_default and not self.request.in_memory and self.lattice_room < self._useful_budget()
 
     def _useful_budget(self) -> int:
         """The bytes of the lattice with which phases 2 and 3 take little time.
@@ -277,18 +308,18 @@ def check_memory(grid: Grid, request: Request, resources: Resources) -> None:
     workers = request.workers
     line_bytes = max(device.line_bytes for device in (workers.devices if workers else resources.backends))
     tile = _tile_bytes(grid, request, line_bytes)
-    needed = request.fixed_bytes + _host_bytes_per_call(resources)
+    needed = _fixed_bytes(request, resources)
     if workers is None:
         needed += len(resources.backends) * tile
     else:
-        _check_worker(request, request.fixed_bytes + tile, workers)
+        _check_worker(request, fixed_bytes_of_worker(request.rows + request.cols) + tile, workers)
     kept = ceil(grid.stored_cells * request.cell_bytes) if request.in_memory else 0
     _check_memory(request, needed + kept, resources.memory)
 
 
 def check_memory_of_paths(request: Request, resources: Resources) -> None:
     """Raise UsageError, with figures, if phases 2 and 3 alone need more host memory than they may use."""
-    _check_memory(request, request.fixed_bytes + _host_bytes_per_call(resources), resources.memory)
+    _check_memory(request, _fixed_bytes(request, resources), resources.memory)
 
 
 def check_disk(grid: Grid, request: Request, missing: float = 1.0) -> None:
@@ -310,17 +341,22 @@ def check_disk(grid: Grid, request: Request, missing: float = 1.0) -> None:
 
 def _spare_bytes(request: Request, resources: Resources) -> int:
     """Bytes of host memory for the tile of one device. Raises UsageError if not even the letters fit."""
-    fixed = request.fixed_bytes
-    _check_memory(request, fixed + _host_bytes_per_call(resources), resources.memory)
+    fixed = _fixed_bytes(request, resources)
+    _check_memory(request, fixed, resources.memory)
     if request.workers is None:
-        return (resources.memory - fixed - _host_bytes_per_call(resources)) // len(resources.backends)
-    _check_worker(request, fixed, request.workers)
-    return request.workers.memory - fixed
+        return (resources.memory - fixed) // len(resources.backends)
+    of_worker = fixed_bytes_of_worker(request.rows + request.cols)
+    _check_worker(request, of_worker, request.workers)
+    return request.workers.memory - of_worker
 
 
-def _local_devices(rows: int, cols: int, resources: Resources) -> list[DeviceFacts]:
-    count = len(resources.backends)
-    return [DeviceFacts.of(backend, rows, cols, count) for backend in resources.backends]
+def _local_devices(request: Request, resources: Resources) -> list[DeviceFacts]:
+    rows, cols, count = request.rows, request.cols, len(resources.backends)
+    local, slowdown = request.mode.starts_anywhere, _EAGER_SLOWDOWN if request.is_eager else 1.0
+    return [
+        DeviceFacts.of(backend, rows, cols, count, request.scoring, local, slowdown)
+        for backend in resources.backends
+    ]
 
 
 def _common_shape(request: Request, shapes: Sequence[tuple[int, int]]) -> tuple[int, int]:
@@ -329,12 +365,15 @@ def _common_shape(request: Request, shapes: Sequence[tuple[int, int]]) -> tuple[
     return min(request.rows, *heights), min(request.cols, *widths)
 
 
-def _check_room(request: Request, needed: int, room: int) -> None:
-    """Raise UsageError, with figures, if the edges of tiles, `needed` bytes, exceed `room`."""
+def _check_room(request: Request, needed: int, room: int, lacks_memory: bool) -> None:
+    """Raise UsageError, with figures, if the edges of tiles, `needed` bytes, exceed `room`.
+
+    It is MemoryTooSmall if boundaries are kept in memory, and if tiles are small for lack of memory.
+    """
     if needed > room:
         refused = f"the boundaries of {request} take at least {_about(needed)}"
         refused += f", and there is room for {_at_most(room)}"
-        if request.in_memory:
+        if request.in_memory or lacks_memory:
             raise MemoryTooSmall(refused)
         raise UsageError(f"{refused}: make room, or begin a store on another disk")
 
@@ -342,8 +381,7 @@ def _check_room(request: Request, needed: int, room: int) -> None:
 def _lattice_room(request: Request, resources: Resources) -> int:
     """The bytes of memory or disk that a lattice may take if no store budget is given."""
     if request.store_path is None:
-        spare = resources.memory - request.fixed_bytes - _host_bytes_per_call(resources)
-        return spare // _LATTICE_SHARE
+        return (resources.memory - _fixed_bytes(request, resources)) // _LATTICE_SHARE
     return int(disk_usage(_existing(request.store_path)).free * _DISK_SHARE)
 
 
@@ -378,9 +416,9 @@ def _boundary_cells(grid: Grid, tile: Tile, mode: Mode) -> int:
     return stored_cells(tile.i1 - tile.i0, tile.j1 - tile.j0, *lines)
 
 
-def _host_bytes_per_call(resources: Resources) -> int:
-    """Bytes of memory that phases 2 and 3 need besides the lattice. They run on the first device."""
-    return resources.backends[0].host_bytes_per_call
+def _fixed_bytes(request: Request, resources: Resources) -> int:
+    """Bytes of host memory that this process needs besides tiles and the lattice."""
+    return fixed_bytes(request.rows + request.cols, resources.backends, request.command == "align")
 
 
 def _check_memory(request: Request, needed: int, memory: int) -> None:

@@ -18,13 +18,6 @@ from longalign.store.manifest import Command, StartStates
 if TYPE_CHECKING:  # importing it imports Dask
     from longalign.run.engines.dask import Cluster
 
-#: Bytes that Python, Numba and the libraries take before the first letter is read.
-PROGRAM_BYTES = 400 << 20
-
-#: Bytes for each letter of both sequences: the letter, its code, the code in reverse order, the edges of the
-#: matrix and of a tile, and a back end's buffers.
-_BYTES_PER_LETTER = 48
-
 _DEFAULT_SCORING = Scoring()
 
 
@@ -96,11 +89,6 @@ class Request:
         if not self.is_eager:
             return cell_bytes
         return cell_bytes + (BYTES_PER_KEPT_START if self.in_memory else BYTES_PER_STORED_START)
-
-    @property
-    def fixed_bytes(self) -> int:
-        """Bytes of memory that a process which sweeps tiles needs besides the tiles."""
-        return PROGRAM_BYTES + _BYTES_PER_LETTER * (self.rows + self.cols)
 
     def __str__(self) -> str:
         return f"{self.rows:,} x {self.cols:,} letters"

@@ -84,7 +84,9 @@ class ReferenceBackend:
     least_chunk, saturating_side = 1, 4
     path_share = 40
     host_bytes_per_call = 256 << 20
+    program_bytes = 288 << 20
     line_bytes = 16
+    tile_overhead = 0.0
 
     def sweep(self, jobs: Sequence[SweepJob], progress: Progress = no_progress) -> list[SweepResult]:
         results = []

@@ -87,6 +87,19 @@ def test_align_writes_one_line_of_paf_that_verifies(run, pair):
     )
 
 
+def test_stats_follow_the_result_on_stderr(run, pair):
+    code, _, err = run("align", *pair, "--stats", "-q", "--json", "x.json")
+    assert code == 0
+    statistics = json.loads(Path("x.json").read_text())["statistics"]
+    lines = err.splitlines()
+    assert lines[0].startswith(f"longalign: identity {statistics['identity']:.2%} of ")
+    assert f"longalign: {statistics['matches']} matches, " in lines[1]
+    assert lines[-1].endswith("(ungapped lambda 1.374, K 0.711, H 1.31)")
+    assert run("align", *pair, "--stats", "-q", "--mode", "global")[2].endswith(
+        "longalign: only local alignments have a bit score and an E-value\n"
+    )
+
+
 def test_score_writes_a_line_of_tabs(run, pair):
     code, out, err = run("score", *pair, "--mode", "global")
     assert (code, out) == (0, f"query\ttarget\tglobal\t19\t{len(QUERY)}\t{len(TARGET)}\n")
@@ -1021,7 +1034,7 @@ def test_devices_say_how_they_would_sweep_two_sequences(run, tmp_path):
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        (["--mem", "10M"], "x 120 letters need about 659M of memory, and the budget is 10M (--mem)"),
+        (["--mem", "10M"], "x 120 letters need about 290M of memory, and the budget is 10M (--mem)"),
         (["--store-budget", "1"], "at least 675 are needed; phase 1 then takes about 1 ms, phases 2 and 3"),
         (["--store-budget", "1", "--store", "s"], "--store-budget 1 is too small for 150 x 120 letters"),
     ],

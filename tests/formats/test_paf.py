@@ -267,6 +267,11 @@ def test_a_summary_of_an_alignment() -> None:
     versions = summary.pop("versions")
     assert isinstance(versions, dict)
     assert {"longalign", "python", "numpy"} <= set(versions)
+    statistics, significance = summary.pop("statistics"), summary.pop("significance")
+    assert isinstance(statistics, dict)
+    assert (statistics["identity"], statistics["query_coverage"], statistics["longest_match"]) == (1, 0.75, 3)
+    assert isinstance(significance, dict)
+    assert set(significance) == {"bit_score", "e_value", "lambda", "k", "h", "gapped"}
     assert summary == {
         "schema": "longalign.summary/2",
         "query": {
@@ -316,10 +321,20 @@ def test_a_summary_of_an_alignment() -> None:
     }
 
 
+def test_a_summary_says_why_significance_is_not_known() -> None:
+    sequence = Sequence.from_letters("x", "ACGT")
+    summary = summarize(
+        query=sequence, target=sequence, scoring=Scoring(), mode="global", score=4, end=(4, 4), backend={}
+    )
+    assert summary["significance"] == {"unknown": "only local alignments have a bit score and an E-value"}
+
+
 def test_a_summary_of_a_score_alone() -> None:
     sequence = Sequence.from_letters("x", "ACGT")
     summary = summarize(
         query=sequence, target=sequence, scoring=Scoring(), mode="local", score=4, end=(4, 4), backend={}
     )
     assert (summary["end"], summary["alignment"], summary["phases"]) == ({"query": 4, "target": 4}, None, [])
+    assert summary["statistics"] is None
+    assert summary["significance"]["bit_score"] > 0  # type: ignore[index]
     assert math.isclose(PhaseFinished("score", 10**9, 2.0).gcups or 0, 0.5)

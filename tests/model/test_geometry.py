@@ -15,9 +15,11 @@ from longalign.model.geometry import (
     LINE_STEP,
     SMALLEST_CHUNK,
     Grid,
+    checkpoint_rows,
     enlarged_tile_side,
     line_steps,
     owning_interval,
+    part_count,
     plan_grid,
     shared_tile_shape,
     smallest_budget,
@@ -228,3 +230,42 @@ def test_tiles_hold_whole_chunks_and_every_device_has_a_column():
     grid = plan_grid(rows, cols, (rows // 8 + 1, cols // 4 + 1), 200 << 20)
     assert grid.shape == (8, 4)
     assert (len(grid.row_cuts) - 1) % 8 == (len(grid.col_cuts) - 1) % 4 == 0
+
+
+@given(
+    *(st.integers(10, 10**6),) * 2,
+    st.integers(1, 9),
+    st.floats(0.05, 1.0),
+    st.floats(0, 0.5),
+    st.sampled_from([1e-12, 1e-10, 1e-8]),
+)
+def test_checkpoints_cost_little_and_tiles_are_no_higher(rows, cols, devices, part, overhead, of_cell):
+    def seconds(height: int, width: int) -> float:
+        return overhead + height * width * of_cell
+
+    def duration(height: int) -> float:
+        count = part_count(rows, height)
+        return tile_rounds(count, part_count(cols, shape[1]), devices) * seconds(-(-rows // count), shape[1])
+
+    shape = max(1, int(rows * part)), max(1, int(cols * part))
+    height = checkpoint_rows(rows, cols, shape, devices, seconds)
+    assert 1 <= height <= shape[0]
+    assert duration(height) <= 1.02 * duration(shape[0])
+
+
+def test_checkpoints_are_some_seconds_apart():
+    def seconds(height: int, width: int) -> float:
+        return 0.01 + height * width * 1e-10
+
+    def seconds_of_tile(rows: int, cols: int) -> float:
+        return seconds(checkpoint_rows(rows, cols, (rows, cols), 1, seconds), cols)
+
+    assert 0.75 <= seconds_of_tile(10**6, 10**6) < 2
+    assert seconds_of_tile(10**4, 10**4) == seconds(10**4, 10**4)  # a hundredth of a second in all
+    assert 0.005 <= seconds_of_tile(10**6, 10**9) / seconds(10**6, 10**9) < 0.01
+
+
+def test_tiles_stay_as_they_are_where_each_costs_much():
+    assert (
+        checkpoint_rows(10**6, 10**6, (10**6, 10**6), 1, lambda rows, cols: 60 + rows * cols * 1e-10) == 10**6
+    )

@@ -23,6 +23,7 @@ from longalign.model.geometry import BYTES_PER_CELL, BYTES_PER_STORED_CELL, LINE
 from longalign.model.mode import EXTEND, GLOBAL, LOCAL, SEMIGLOBAL
 from longalign.model.scoring import Scoring
 from longalign.model.sequence import Sequence
+from longalign.model.substitution_matrix import SubstitutionMatrix
 from longalign.run import pipeline
 from longalign.run.cost_model import format_seconds, path_share
 from longalign.run.planner import check_disk, check_memory, plan, speed_model_of, store_budgets
@@ -168,7 +169,7 @@ def test_workers_bring_their_own_memory(free):
 
 def test_a_resumed_run_on_smaller_workers_is_refused():
     grid = plan(Request(10**7, 10**7, "score", None), resources((10**7, 10**7), 1 << 40))
-    needed = memory_needed(grid, in_memory=False) - CALL_BYTES + (400 << 20)
+    needed = memory_needed(grid, in_memory=False) - CALL_BYTES + (512 << 20)
     one = DeviceFacts((1, 1), (1, 1), 1, 40, 16, sys.maxsize, 64)
     enough, too_little = (Workers([one], int(needed) + more) for more in (0, -1))
     check_memory(grid, Request(10**7, 10**7, "score", Path("store"), enough), resources((1, 1), 2 << 30))
@@ -283,7 +284,7 @@ def test_the_memory_that_a_refusal_names_is_enough(free, size, store, little):
         return plan(Request(*size, "align", store), resources((10**6, 10**6), memory))
 
     with pytest.raises(UsageError, match="of memory, and the budget is") as caught:
-        cut(min(little, 450 * MB + 48 * sum(size)))
+        cut(min(little, 280 * MB + 48 * sum(size)))
     named = parse_size(str(caught.value).split("about ")[1].split()[0])
     assert prod(cut(named).shape) <= max(prod(cut(1 << 50).shape), prod(size) >> 29)
     with pytest.raises(UsageError):
@@ -310,6 +311,41 @@ def test_a_store_that_does_not_fit_on_its_disk_is_refused(tmp_path, free, comman
     check_disk(grid, Request(10**7, 10**7, command, tmp_path), missing=0.99)
     with pytest.raises(UsageError, match=rf"new/store: the boundaries of 10,000,000 x .* {instead}"):
         plan(Request(10**7, 10**7, command, tmp_path / "new" / "store"), using)
+
+
+def test_a_disk_with_too_little_space_for_a_useful_lattice_is_mentioned(tmp_path, free):
+    def said(space, **request):
+        free(space)
+        events = []
+        plan(Request(10**6, 10**6, store_path=tmp_path, **request), resources((10**6, 10**6)), events.append)
+        return [event.text for event in events]
+
+    assert said(1 << 40) == []
+    assert said(20 * MB, command="score") == []
+    [text] = said(20 * MB)
+    assert text.startswith(
+        f"{tmp_path}: little of the disk is free, so few boundaries are stored: phases 2 and"
+    )
+
+
+def test_memory_is_blamed_where_it_makes_tiles_too_small_for_the_disk(tmp_path, free):
+    free(2 << 30)
+    request = Request(2 * 10**7, 2 * 10**7, "align", tmp_path)
+    roomy = plan(request, resources((10**7, 10**7), 64 << 30))
+    assert len(roomy.tiles()) == 4
+    with pytest.raises(UsageError, match=r"need about \S+ of memory, and the budget is 2\.5G \(--mem\)$"):
+        plan(request, resources((10**7, 10**7), 5 << 29))
+
+
+def test_a_small_pair_needs_little_memory_and_a_score_less(tmp_path):
+    def needed(length, command):
+        with pytest.raises(UsageError, match="need about") as caught:
+            plan(Request(length, length, command), resources((10**9, 10**9), 1 << 20))
+        return parse_size(str(caught.value).split("need about ")[1].split()[0])
+
+    assert needed(16_500, "align") < 400 * MB
+    assert needed(588_000, "score") < 400 * MB
+    assert needed(16_500, "score") < needed(16_500, "align")
 
 
 def test_no_room_on_the_disk_for_any_lattice_is_refused(tmp_path, free):
@@ -479,7 +515,7 @@ def test_scorings_whose_values_differ_more_take_more_memory_and_disk(tmp_path, s
         for scoring in (usual, steep, large)
     ]
     for width, count in zip((1, 2, 4), cells, strict=True):
-        assert (1 << 30) * 0.9 < count * width * BYTES_PER_STORED_CELL <= 1 << 30
+        assert (1 << 30) * 0.85 < count * width * BYTES_PER_STORED_CELL <= 1 << 30
 
 
 def test_a_store_that_is_gone_on_with_needs_what_its_scoring_takes(tmp_path, free):
@@ -488,3 +524,38 @@ def test_a_store_that_is_gone_on_with_needs_what_its_scoring_takes(tmp_path, fre
     check_disk(grid, Request(10**6, 10**6, "align", tmp_path))
     with pytest.raises(UsageError, match="of the disk are free"):
         check_disk(grid, Request(10**6, 10**6, "align", tmp_path, scoring=Scoring(50, -40, 60, 30)))
+
+
+class Steady(SmallTiles):
+    """Sweeps 10^10 cells a second, in any tile, and takes 10 ms more for each."""
+
+    def __init__(self):
+        super().__init__((sys.maxsize, sys.maxsize))
+        self.tile_overhead = 0.01
+
+    def tile_shape(self, rows, cols, devices=1):
+        return rows, cols
+
+    def sweep_seconds(self, rows, cols, scoring, local):
+        return rows * cols * (1e-10 if scoring.matrix is None else 1e-9)
+
+
+def tiles_of(store, side=300_000, budget=None, **request):
+    using = Resources([Steady()], 64 << 30, budget)
+    return len(plan(Request(side, side, "align", store, **request), using).tiles())
+
+
+def test_with_a_store_tiles_are_so_small_that_a_stop_costs_little(tmp_path):
+    assert tiles_of(None) == 1
+    seconds = 9.0
+    assert 0.75 <= seconds / tiles_of(tmp_path) < 1.5
+    assert tiles_of(tmp_path, 20_000) == 1  # which takes 40 ms
+    matrix = SubstitutionMatrix("two", "AC", ((1, -1), (-1, 1)))
+    slow = Scoring(matrix=matrix, gap_open=1, gap_extend=1)
+    assert tiles_of(tmp_path, scoring=slow) > tiles_of(tmp_path)
+    assert tiles_of(tmp_path, start_states="eager") > tiles_of(tmp_path)
+
+
+def test_checkpoints_are_given_up_for_a_small_store_budget(tmp_path):
+    edges = smallest_budget(300_000, 300_000, (300_000, 300_000))
+    assert tiles_of(tmp_path, budget=edges) == 1

@@ -135,6 +135,13 @@ def test_a_score_may_go_on_to_an_alignment(tmp_path, answer):
     REPEATED.check(outcome)
     assert outcome.end == answer[0]
     assert swept(events) == 0
+    [said] = notices(events)
+    assert said.startswith(
+        f"{tmp_path}: made for a score, so it has few boundaries: phases 2 and 3 compute about 78%"
+    )
+    events.clear()
+    small_run(tmp_path, events.append)  # it is the store of an alignment now
+    assert notices(events) == []
 
 
 # --- damage

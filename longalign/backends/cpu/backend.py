@@ -58,10 +58,8 @@ _CELLS_PER_CALL = 1 << 28
 #: Seconds that a thread sleeps when it waits for its left neighbour: about the time of a block.
 _WAIT_SECONDS = 2e-4
 
-#: Cells of a tile for each thread, about three seconds of work, and the overhead of a tile in seconds, for
-#: its edges and its file.
+#: Cells of a tile for each thread, about three seconds of work.
 _TILE_CELLS = 1 << 36
-_TILE_OVERHEAD = 0.05
 
 #: Tile shapes are chosen for this scoring, whatever the scoring of the run.
 _DEFAULT_SCORING = Scoring()
@@ -99,7 +97,9 @@ class CpuBackend:
     least_chunk, saturating_side = 1024, 4096
     path_share = 40
     host_bytes_per_call = 256 << 20
+    program_bytes = 288 << 20  # 128 MB, and 267 MB where kernels are compiled
     line_bytes = 16  # while it is swept (two int32), and while it is packed and written to a file
+    tile_overhead = 0.012  # about 20 ms of a processor, most of it beside the next sweep: `checkpoints.py`
 
     def __init__(
         self,
@@ -189,7 +189,7 @@ class CpuBackend:
         return height, min(cols, cells // height)
 
     def _tile_seconds(self, rows: int, cols: int) -> float:
-        return _TILE_OVERHEAD + self.sweep_seconds(rows, cols, _DEFAULT_SCORING, local=True)
+        return self.tile_overhead + self.sweep_seconds(rows, cols, _DEFAULT_SCORING, local=True)
 
     def sweep_seconds(self, rows: int, cols: int, scoring: Scoring, local: bool) -> float:
         """See `longalign.backends.base.Backend`."""

@@ -67,7 +67,9 @@ class CudaBackend:
     least_chunk, saturating_side = 49_152, 1 << 20
     path_share = 52  # chunks are swept at half the speed of tiles
     host_bytes_per_call = 1 << 30
+    program_bytes = 512 << 20  # 381 MB with the driver, and more where kernels are compiled
     line_bytes = 3  # deflated as they arrive, those of the preceding tile included; plain without a file
+    tile_overhead = kernel_shape.TILE_OVERHEAD
 
     def __init__(
         self,

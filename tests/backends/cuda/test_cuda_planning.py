@@ -405,6 +405,7 @@ class Gpu(SmallTiles):
     def __init__(self):
         super().__init__()
         self.least_chunk, self.path_share, self.line_bytes = 49_152, 52, 3
+        self.tile_overhead = kernel_shape.TILE_OVERHEAD
 
     def tile_shape(self, rows, cols, devices=1):
         return kernel_shape.tile_shape(rows, cols, 140 << 30, devices, H200)
@@ -428,9 +429,13 @@ def test_phases_were_measured_to_take_about_what_is_expected(size, pair):
     assert 1 / 2 < cost.path / (phases["stitch"] + phases["recompute"]) < 2
 
 
-@pytest.mark.parametrize(("length", "tiles"), [(11_900_000, 2), (21_600_000, 4)])
-def test_tiles_of_a_gpu_are_of_equal_size(tmp_path, length, tiles):
-    grid = plan(Request(length, length, "align", tmp_path), Resources([Gpu()], 64 << 30))
+@pytest.mark.parametrize(
+    ("length", "stored", "tiles"),
+    [(11_900_000, False, 2), (11_900_000, True, 3), (21_600_000, False, 4), (21_600_000, True, 8)],
+)
+def test_tiles_of_a_gpu_are_of_equal_size(tmp_path, length, stored, tiles):
+    store = tmp_path if stored else None
+    grid = plan(Request(length, length, "align", store), Resources([Gpu()], 64 << 30))
     assert grid.shape == (tiles, 1)
     sizes = [stop - start for start, stop in pairwise(grid.tile_rows)]
     assert max(sizes) - min(sizes) < 1000

@@ -70,7 +70,7 @@ PACKED_CAPABILITY = (9, 0)
 TILE_CELLS = 1 << 47
 
 #: The least time of a tile besides its kernel, in seconds: for its edges and its file.
-_TILE_OVERHEAD = 0.1
+TILE_OVERHEAD = 0.1
 
 #: The scoring for which tiles are cut, whatever the scoring of the run.
 _USUAL = Scoring()
@@ -336,7 +336,7 @@ def sweep_seconds(
 
 def _tile_seconds(hardware: Hardware, rows: int, cols: int) -> float:
     """The expected seconds of a tile for the default scoring."""
-    return _TILE_OVERHEAD + min(seconds for seconds, _ in _kernels(rows, cols, hardware))
+    return TILE_OVERHEAD + min(seconds for seconds, _ in _kernels(rows, cols, hardware))
 
 
 def _kernels(
