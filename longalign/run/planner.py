@@ -134,7 +134,9 @@ def _budgets(request: Request, resources: Resources) -> list[Budget]:
 def speed_model_of(request: Request, resources: Resources) -> SpeedModel:
     """The model that predicts how long a run takes."""
     known = not (request.workers or request.is_eager)
-    return SpeedModel(resources.backends, request.scoring, request.mode, known, request.is_eager)
+    return SpeedModel(
+        *(resources.backends, request.scoring, request.mode, known, request.is_eager, request.strands)
+    )
 
 
 def _plan(request: Request, resources: Resources) -> Grid:

@@ -25,6 +25,9 @@ PROGRAM_BYTES = 400 << 20
 #: matrix and of a tile, and a back end's buffers.
 _BYTES_PER_LETTER = 48
 
+#: The same for one more strand of the query: the code of a letter, and the edges of the matrix.
+_MORE_BYTES_PER_LETTER = 10
+
 _DEFAULT_SCORING = Scoring()
 
 
@@ -48,7 +51,8 @@ class Request:
     """The properties of a run on which the grid of its DP matrix, `rows` x `cols` letters, depends.
 
     With `command` "score" and lazy start states, only the edges of tiles are stored. Without `store_path`,
-    boundaries are kept in memory. `workers`, if given, sweep the tiles instead of `Resources.backends`.
+    boundaries are kept in memory. `workers`, if given, sweep the tiles instead of `Resources.backends`. Each
+    of `strands` strands of the query has a matrix of its own; all are cut alike.
     """
 
     rows: int
@@ -59,6 +63,7 @@ class Request:
     start_states: StartStates = "lazy"
     scoring: Scoring = _DEFAULT_SCORING
     mode: Mode = LOCAL
+    strands: int = 1
 
     @classmethod
     def of(cls, spec: RunSpec, workers: Workers | None = None) -> Request:
@@ -72,6 +77,7 @@ class Request:
             spec.start_states,
             spec.scoring,
             spec.mode,
+            len(spec.sides),
         )
 
     @property
@@ -91,16 +97,17 @@ class Request:
 
     @property
     def cell_bytes(self) -> float:
-        """Bytes to plan for a stored boundary cell, with its start states where they are eager."""
+        """Bytes to plan for a boundary cell stored for each strand, with its start states if eager."""
         cell_bytes = BYTES_PER_STORED_CELL * self.scoring.difference_bytes
-        if not self.is_eager:
-            return cell_bytes
-        return cell_bytes + (BYTES_PER_KEPT_START if self.in_memory else BYTES_PER_STORED_START)
+        if self.is_eager:
+            cell_bytes += BYTES_PER_KEPT_START if self.in_memory else BYTES_PER_STORED_START
+        return self.strands * cell_bytes
 
     @property
     def fixed_bytes(self) -> int:
         """Bytes of memory that a process which sweeps tiles needs besides the tiles."""
-        return PROGRAM_BYTES + _BYTES_PER_LETTER * (self.rows + self.cols)
+        letter_bytes = _BYTES_PER_LETTER + (self.strands - 1) * _MORE_BYTES_PER_LETTER
+        return PROGRAM_BYTES + letter_bytes * (self.rows + self.cols)
 
     def __str__(self) -> str:
         return f"{self.rows:,} x {self.cols:,} letters"
