@@ -21,6 +21,7 @@ from longalign.model.boundary import BestCell
 from longalign.model.mode import EndName, Mode, ModeName, choose_mode
 from longalign.model.scoring import Scoring
 from longalign.model.sequence import Letters, Sequence
+from longalign.model.strand import STRANDS_OF, StrandChoice
 from longalign.run import pipeline
 from longalign.run.outcome import Outcome
 from longalign.run.request import Resources
@@ -99,6 +100,7 @@ def align(
     scoring: Scoring | None = None,
     mode: Mode | ModeName = "local",
     free: Collection[EndName] | None = None,
+    strand: StrandChoice = "plus",
     backend: str = "auto",
     threads: int | None = None,
     devices: Items[int] = (),
@@ -129,6 +131,10 @@ def align(
     score is an int, or, if `scoring` has numbers that are not whole, a Fraction. `backend` is "auto", "cpu"
     or "cuda"; `devices` are CUDA device numbers; `memory` and `store_budget` are bytes.
 
+    With `strand` "minus", the reverse complement of the query is aligned; with "both", the better of the two,
+    plus if they score equally. `Alignment.strand` says which it was; the alignment's coordinates are those of
+    the forward strand in any case. Only DNA has a minus strand.
+
     `store` is a directory: a run whose store holds unfinished work continues from there. With `start_states`
     "eager", the store also holds what `trace` needs. `cluster` is a Dask scheduler's address or file; its
     workers, which must see `store`, then perform phase 1. `emit` is called with each of `longalign.events`.
@@ -138,7 +144,8 @@ def align(
     Raises InputError, UsageError, StoreError or BackendError.
     """
     using = resources(backend, threads, devices, memory, store_budget, cluster)
-    outcome = _run("align", query, target, scoring, choose_mode(mode, free), using, start_states, store, emit)
+    mode = choose_mode(mode, free)
+    outcome = _run("align", query, target, scoring, mode, strand, using, start_states, store, emit)
     assert outcome.alignment is not None
     return outcome.alignment
 
@@ -149,6 +156,7 @@ def align_many(
     scoring: Scoring | None = None,
     mode: Mode | ModeName = "local",
     free: Collection[EndName] | None = None,
+    strand: StrandChoice = "plus",
     backend: str = "auto",
     threads: int | None = None,
     devices: Items[int] = (),
@@ -162,7 +170,13 @@ def align_many(
     iteration, after the alignments of the pairs before it.
     """
     for outcome in _run_many(
-        "align", pairs, scoring, choose_mode(mode, free), resources(backend, threads, devices, memory), emit
+        "align",
+        pairs,
+        scoring,
+        choose_mode(mode, free),
+        strand,
+        resources(backend, threads, devices, memory),
+        emit,
     ):
         assert outcome.alignment is not None
         yield outcome.alignment
@@ -174,6 +188,7 @@ def score_many(
     scoring: Scoring | None = None,
     mode: Mode | ModeName = "local",
     free: Collection[EndName] | None = None,
+    strand: StrandChoice = "plus",
     backend: str = "auto",
     threads: int | None = None,
     devices: Items[int] = (),
@@ -182,7 +197,13 @@ def score_many(
 ) -> Iterator[BestCell]:
     """The optimal score and end cell of each pair (query, target), in order; see `align_many` and `score`."""
     for outcome in _run_many(
-        "score", pairs, scoring, choose_mode(mode, free), resources(backend, threads, devices, memory), emit
+        "score",
+        pairs,
+        scoring,
+        choose_mode(mode, free),
+        strand,
+        resources(backend, threads, devices, memory),
+        emit,
     ):
         yield outcome.best
 
@@ -194,6 +215,7 @@ def score(
     scoring: Scoring | None = None,
     mode: Mode | ModeName = "local",
     free: Collection[EndName] | None = None,
+    strand: StrandChoice = "plus",
     backend: str = "auto",
     threads: int | None = None,
     devices: Items[int] = (),
@@ -207,13 +229,13 @@ def score(
     """The optimal score and the cell where an alignment with that score ends, in O(m + n) memory.
 
     Parameters are those of `align`; `store_budget` only matters with "eager" start states. The end cell is
-    given as the numbers of letters before it in `query` and `target`. The score is an int or a Fraction as in
-    `align`. If nothing aligns in local mode or in "extend", the result is `BestCell()`, with score 0.
+    given as the numbers of letters before it in `query` and `target`; those of the query are counted along
+    the `strand` of the result, so on the minus strand from the query's end. The score is an int or a Fraction
+    as in `align`. If nothing aligns in local mode or in "extend", the result is `BestCell()`, with score 0.
     """
     using = resources(backend, threads, devices, memory, store_budget, cluster)
-    return _run(
-        "score", query, target, scoring, choose_mode(mode, free), using, start_states, store, emit
-    ).best
+    mode = choose_mode(mode, free)
+    return _run("score", query, target, scoring, mode, strand, using, start_states, store, emit).best
 
 
 def resume(
@@ -252,9 +274,11 @@ def trace(
 
     Phase 1 is not repeated, and the tile of that cell must be finished. The alignment starts where the mode
     lets it start. A sequence that the mode aligns to its end is cut at the cell: in global mode, the first
-    `i` query letters are aligned with the first `j` target letters. Raises UsageError for a cell outside the
-    matrix; StoreError if the store was made without `start_states="eager"` or lacks the tile; InputError if
-    no local alignment ends there; BackendError if a device fails.
+    `i` query letters are aligned with the first `j` target letters. If the store is of the minus strand,
+    query letters count from the query's end; a run over both strands has a store of each, `store/plus` and
+    `store/minus`. Raises UsageError for a cell outside the matrix; StoreError if the store was made without
+    `start_states="eager"` or lacks the tile; InputError if no local alignment ends there; BackendError if a
+    device fails.
     """
     using = resources(backend, threads, devices, memory)
     cell = _whole_number("i", i), _whole_number("j", j)
@@ -269,12 +293,13 @@ def _run(
     target: Text,
     scoring: Scoring | None,
     mode: Mode,
+    strand: StrandChoice,
     using: Resources,
     start_states: StartStates,
     store: str | PathLike[str] | None,
     emit: Emit,
 ) -> Outcome:
-    spec = _spec(command, query, target, scoring, mode, start_states, store)
+    spec = _spec(command, query, target, scoring, mode, strand, start_states, store)
     return pipeline.run(spec, using, emit)
 
 
@@ -283,10 +308,11 @@ def _run_many(
     pairs: Iterable[tuple[Text, Text]],
     scoring: Scoring | None,
     mode: Mode,
+    strand: StrandChoice,
     using: Resources,
     emit: Emit,
 ) -> Iterator[Outcome]:
-    specs = (_spec(command, query, target, scoring, mode) for query, target in pairs)
+    specs = (_spec(command, query, target, scoring, mode, strand) for query, target in pairs)
     return pipeline.run_all(specs, using, emit)
 
 
@@ -296,9 +322,11 @@ def _spec(
     target: Text,
     scoring: Scoring | None,
     mode: Mode,
+    strand: StrandChoice,
     start_states: StartStates = "lazy",
     store: str | PathLike[str] | None = None,
 ) -> RunSpec:
+    _check_choice("strand", strand, tuple(STRANDS_OF))
     _check_choice("start_states", start_states, get_args(StartStates))
     scoring = _as_scoring(scoring)
     return RunSpec(
@@ -309,6 +337,7 @@ def _spec(
         command,
         start_states,
         None if store is None else Path(store),
+        strand,
     )
 
 

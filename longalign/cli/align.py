@@ -25,12 +25,13 @@ from longalign.formats.summary import summarize
 from longalign.model.mode import choose_mode
 from longalign.model.scoring import Scoring
 from longalign.model.sequence import MEMORY, Sequence
+from longalign.model.strand import STRAND_SYMBOLS
 from longalign.run import pipeline
 from longalign.run.outcome import Outcome
 from longalign.run.request import Resources
 from longalign.run.spec import RunSpec
 from longalign.store import DirectoryStore
-from longalign.store.layout import OWN_NAMES
+from longalign.store.layout import OWN_NAMES, first_store
 from longalign.store.manifest import Command, Manifest
 from longalign.store.pair_stores import is_pair_name
 from longalign.system.rationals import Number, spell
@@ -71,13 +72,14 @@ def spec_of(
 ) -> RunSpec:
     """What a new run is asked for. Raises InputError for a pair that the scoring does not admit."""
     mode = choose_mode(options.mode, options.free)
-    return RunSpec(query, target, scoring, mode, command, options.start_states, store)
+    start_states, strand = options.start_states, options.strand
+    return RunSpec(query, target, scoring, mode, command, start_states, store, strand)
 
 
 def resume_pair(options: Namespace) -> int:
     """Continue the run of one pair."""
     store = Path(options.store)
-    manifest = DirectoryStore.attach(store).manifest
+    manifest = DirectoryStore.attach(first_store(store)).manifest
     if options.format is not None and manifest.command == "score":
         raise UsageError(f"{store}: a run for the score alone writes no alignment: leave --format out")
     output = manifest.output if options.output is None else options.output
@@ -177,6 +179,7 @@ def summary_of(outcome: Outcome) -> dict[str, object]:
         mode=outcome.spec.mode,
         score=outcome.score,
         end=None if outcome.is_empty else (end.i, end.j),
+        strand_scores=outcome.strand_scores,
         alignment=outcome.alignment,
         backend=outcome.backend,
         phases=outcome.phases,
@@ -185,10 +188,16 @@ def summary_of(outcome: Outcome) -> dict[str, object]:
 
 
 def score_line(outcome: Outcome) -> str:
-    """Query, target, mode, score, and the end in each record (letters before it), separated by tabs."""
+    """Query, target, mode, score, the end in each record, and the strand, separated by tabs.
+
+    The ends are forward coordinates.
+    """
     spec, end = outcome.spec, outcome.end
     query, target = spec.query, spec.target
-    ends = ("*", "*") if outcome.is_empty else (query.offset + end.i, target.offset + end.j)
+    ends = ("*", "*", "*")
+    if not outcome.is_empty:
+        strand = STRAND_SYMBOLS[query.strand]
+        ends = (str(query.place_in_record(end.i)), str(target.place_in_record(end.j)), strand)
     return "\t".join(map(str, (query.name, target.name, spec.mode, spell(outcome.score), *ends))) + "\n"
 
 
@@ -215,10 +224,23 @@ def _may_be_protein(sequence: Sequence) -> bool:
     return 2 * usual < sequence.length
 
 
+def _on_strand(outcome: Outcome) -> str:
+    """The strand, where it is not the usual one or was not known before, and the score of the other."""
+    strand = outcome.spec.query.strand
+    others = [
+        f"{_with_commas(score)} on {other}"
+        for other, score in outcome.strand_scores.items()
+        if other != strand
+    ]
+    if strand == "plus" and not others:
+        return ""
+    return f" on the {strand} strand{''.join(f' ({other})' for other in others)}"
+
+
 def _in_words(outcome: Outcome) -> str:
     if outcome.is_empty:
         return f"no alignment has a positive score{_advice(outcome.spec)}"
-    parts = [f"{outcome.spec.mode} score {_with_commas(outcome.score)}"]
+    parts = [f"{outcome.spec.mode} score {_with_commas(outcome.score)}{_on_strand(outcome)}"]
     if outcome.alignment is not None:
         alignment = outcome.alignment
         identity = f"identity {alignment.identity:.2%} over {alignment.columns:,} columns"

@@ -68,7 +68,8 @@ def _how_to_resume(options: Namespace) -> str:
         return "interrupted"
     if options.store is None:
         return "interrupted; with --store DIR a run can be resumed"
-    if not any((Path(options.store) / name).is_file() for name in ("manifest.json", "pairs.json")):
+    folder = Path(options.store)
+    if not any((folder / name).is_file() for name in ("manifest.json", "plus/manifest.json", "pairs.json")):
         return "interrupted; nothing was stored yet"
     store = f"./{options.store}" if options.store.startswith("-") else options.store  # not an option
     again = ["--cluster", options.cluster] if options.cluster else []

@@ -37,7 +37,8 @@ from longalign.system.threads import processors
 SCHEMA = "longalign.devices/1"
 
 #: Options that only a plan depends on, and their defaults.
-_OF_A_PLAN = {"mode": LOCAL, **dict.fromkeys(("free", *PAIR_FIELDS, *COST_FIELDS, "matrix"))}
+_OF_A_PLAN: dict[str, str | None] = {"mode": LOCAL, "strand": "plus"}
+_OF_A_PLAN |= dict.fromkeys(("free", *PAIR_FIELDS, *COST_FIELDS, "matrix"))
 _OF_A_PLAN |= dict.fromkeys(("mem", "store", "store_budget"))
 
 
@@ -103,7 +104,8 @@ def _plans(backends: Sequence[Backend], options: Namespace) -> dict[str, dict[st
     """How each back end would cut a matrix and sweep the first tile of it, and what other budgets cost."""
     mode, scoring = choose_mode(options.mode, options.free), scoring_of(options)
     query, target = (read_sequence(name, scoring.alphabet) for name in options.plan)
-    spec = RunSpec(query, target, scoring, mode, store=Path(options.store) if options.store else None)
+    store = Path(options.store) if options.store else None
+    spec = RunSpec(query, target, scoring, mode, store=store, strand=options.strand)
     memory = default_memory() if options.mem is None else options.mem
     return {
         backend.name: _plan(Resources([backend], memory, options.store_budget), spec) for backend in backends

@@ -16,6 +16,7 @@ from longalign.formats.registry import describe_formats, format_names
 from longalign.model.mode import LOCAL, EndName, ModeName
 from longalign.model.presets import PRESETS, describe_presets
 from longalign.model.scoring import Ambiguous, Scoring, Unknown
+from longalign.model.strand import STRANDS_OF
 from longalign.system.rationals import Number, parse_number
 from longalign.system.sizes import parse_size
 
@@ -46,9 +47,9 @@ decimals such as 0.5, or fractions such as 1/3; they are exact. Without a matrix
 ambiguous letter (N, R, Y, ...) scores as a mismatch against every letter, itself included; U equals T. Case
 is ignored.
 
-Coordinates are 0-based and half-open: FILE:chr1:1000-2000 are the letters that samtools and genome browsers
-call chr1:1,001-2,000. That notation is understood as well, but only by its commas: without any, as in
-FILE:chr1:1-500, the first number counts the letters before the region.
+Coordinates are 0-based and half-open, on the forward strand: FILE:chr1:1000-2000 are the letters that
+samtools and genome browsers call chr1:1,001-2,000. That notation is understood as well, but only by its
+commas: without any, as in FILE:chr1:1-500, the first number counts the letters before the region.
 
 Exit codes: 0 done, 1 input or store, 2 usage, 3 back end or internal, 130 interrupted (Ctrl-C), 143 ended by
 SIGTERM.
@@ -167,7 +168,10 @@ def _add_trace(commands: Commands) -> None:
     summary = "the best alignment that ends in a given cell, from an eager store"
     trace = _add(commands, "trace", _lazy("trace", "run_trace"), summary)
     trace.add_argument(
-        "store", type=_path, metavar="DIR", help="the --store of a run with --start-states eager"
+        "store",
+        type=_path,
+        metavar="DIR",
+        help="the --store of a run with --start-states eager; after --strand both, DIR/plus or DIR/minus",
     )
     trace.add_argument(
         "--end",
@@ -175,8 +179,9 @@ def _add_trace(commands: Commands) -> None:
         required=True,
         metavar="I,J",
         help="the cell after the first I letters of the query and the first J letters of the target (of the "
-        "regions, if regions were aligned); the first cell is 1,1. The alignment starts where the mode lets "
-        "it start: anywhere in local mode, with both first letters in global mode",
+        "regions, if regions were aligned; of the reverse complement of the query, if that was aligned); the "
+        "first cell is 1,1. The alignment starts where the mode lets it start: anywhere in local mode, with "
+        "both first letters in global mode",
     )
     _add_resources(trace, budget=False)
     _add_output(trace)
@@ -263,6 +268,14 @@ def _add_scoring(parser: argparse.ArgumentParser, mode: bool = True, defaults: b
             metavar="END[,END...]",
             help=f"the ends that are free with --mode semiglobal, of {', '.join(get_args(EndName))} "
             "(default: all four)",
+        )
+        group.add_argument(
+            "--strand",
+            choices=tuple(STRANDS_OF),
+            default="plus",
+            help="minus: align the reverse complement of the query (DNA only); both: score both strands, "
+            "which takes twice as long, and align on the better one; the start of the query in --free and in "
+            "the modes is that of the strand (default: plus)",
         )
     usual = Scoring()
     for option, metavar, meaning, default in (

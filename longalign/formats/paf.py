@@ -1,8 +1,9 @@
 """PAF, the pairwise mapping format of minimap2: one line for each alignment.
 
 A line has twelve columns, then tags. Coordinates are 0-based and half-open and count from the start of the
-whole record, even if a region of it was aligned; the length columns are those of whole records. longalign
-writes
+whole record, even if a region of it was aligned; the length columns are those of whole records. If the strand
+is `-`, the reverse complement of the query is aligned: query coordinates are those of the forward strand, and
+the CIGAR runs in the direction of the target. longalign writes
 
 - `tp:A:P`  a primary alignment
 - `AS:i`    the score; `AS:f` if the scoring has numbers that are not whole
@@ -50,6 +51,7 @@ from longalign.model.alignment import Alignment, Lengths, Ops, parse_cigar
 from longalign.model.mode import MODES, Mode, ModeName
 from longalign.model.scoring import TOO_MANY_LETTERS, Scoring
 from longalign.model.sequence import Sequence
+from longalign.model.strand import STRAND_SYMBOLS
 from longalign.model.substitution_matrix import SubstitutionMatrix
 from longalign.system.rationals import Number, is_decimal, parse_number, simplest, spell
 
@@ -105,7 +107,7 @@ def format_paf(alignment: Alignment) -> str:
     meaning = format_meaning(alignment.mode, alignment.scoring, alignment.end_given)
     fields = [
         *_side(alignment.query, alignment.query_start, alignment.query_end),
-        "+",
+        STRAND_SYMBOLS[alignment.strand],
         *_side(alignment.target, alignment.target_start, alignment.target_end),
         alignment.matches,
         alignment.columns,

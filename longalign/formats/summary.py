@@ -1,7 +1,7 @@
 """The summary of a run as JSON: the sequences, the scoring, the result and the time taken.
 
 Schema `longalign.summary/2`. Coordinates are 0-based and half-open and count from the start of the
-whole record, like those of the PAF output.
+whole record, on its forward strand, like those of the PAF output.
 
     schema      "longalign.summary/2"
     versions    {program or library: version}
@@ -10,6 +10,9 @@ whole record, like those of the PAF output.
                 upper case; source is the specification that the user gave, with an absolute path if the
                 run was resumed
     target      the same
+    strand      "plus", or "minus" if the reverse complement of the query is aligned
+    strand_scores  {"plus": score, "minus": score} of the strands that were swept; empty if the user chose
+                the end cell
     mode        "local", "global", "semiglobal", "overlap", "fit" or "extend"; if not all four
                 ends of a semiglobal mode are free: "semiglobal:query-start,target-end"
     scoring     {match, mismatch, gap_open, gap_extend, convention}, or {matrix, gap_open, gap_extend,
@@ -19,7 +22,8 @@ whole record, like those of the PAF output.
                 they are, and so is the score
     score       the optimal score. This and the numbers of the scoring are numbers of JSON, or a text such as
                 "82/3" if no finite decimal spells them
-    end         {query, target} where the alignment ends, or null if nothing aligns
+    end         {query, target} where the alignment ends in the direction of the target, or null if nothing
+                aligns; on the minus strand, `query` is thus the query_start of the alignment
     alignment   null if only the score was asked for or the alignment has no columns; else
                 {query_start, query_end, target_start, target_end, columns, matches, mismatches, gaps,
                 gap_letters, identity}: `gaps` counts runs, `identity` is matches per column, 0..1
@@ -53,6 +57,7 @@ from longalign.model.mode import Mode, ModeName, as_mode
 from longalign.model.scoring import Scoring
 from longalign.model.sequence import Sequence
 from longalign.model.statistics import statistics
+from longalign.model.strand import Strand
 from longalign.system.rationals import Number, is_decimal, spell
 
 SCHEMA = "longalign.summary/2"
@@ -68,6 +73,7 @@ def summarize(
     mode: Mode | ModeName,
     score: Number,
     end: tuple[int, int] | None,
+    strand_scores: Mapping[Strand, Number] | None = None,
     alignment: Alignment | None = None,
     backend: Mapping[str, str],
     phases: Iterable[PhaseFinished] = (),
@@ -75,8 +81,9 @@ def summarize(
 ) -> dict[str, object]:
     """A summary that `json.dumps` takes; the keys are those of the module's docstring.
 
-    `end` is where the alignment ends, as letters of `query` and `target` before it; None if nothing aligns.
-    `alignment` is None after a run for the score alone.
+    `query` is on the strand that is aligned. `end` is where the alignment ends, as letters of `query`, along
+    its strand, and `target` before it; None if nothing aligns. `strand_scores` are those of all strands that
+    were swept. `alignment` is None after a run for the score alone.
     """
     end_given = alignment is not None and alignment.end_given
     lengths = query.length, target.length
@@ -87,10 +94,12 @@ def summarize(
         "versions": _versions(),
         "query": _sequence(query),
         "target": _sequence(target),
+        "strand": query.strand,
+        "strand_scores": {strand: _number(best) for strand, best in (strand_scores or {}).items()},
         "mode": mode,
         "scoring": _scoring(scoring),
         "score": _number(score),
-        "end": None if end is None else {"query": query.offset + end[0], "target": target.offset + end[1]},
+        "end": None if end is None else _end(query, target, *end),
         "alignment": None if aligned is None else _alignment(aligned),
         "statistics": None if aligned is None else _statistics(aligned),
         "significance": None if end is None else _significance(significant),
@@ -130,6 +139,10 @@ def _versions() -> dict[str, str]:
         except PackageNotFoundError:  # run from a source tree
             versions[library] = "not installed"
     return versions
+
+
+def _end(query: Sequence, target: Sequence, i: int, j: int) -> dict[str, int]:
+    return {"query": query.place_in_record(i), "target": target.place_in_record(j)}
 
 
 def _sequence(sequence: Sequence) -> dict[str, object]:

@@ -1,8 +1,10 @@
 """A table of alignments: tab-separated values, a header line, then one line for each alignment.
 
-Coordinates are 0-based and half-open and count from the start of the whole record, as in PAF. The columns:
+Coordinates are 0-based and half-open and count from the start of the whole record, on its forward strand, as
+in PAF. The columns:
 
     query, query_start, query_end       the record's name and the aligned letters
+    strand          "+", or "-" if the reverse complement of the query is aligned
     target, target_start, target_end    likewise
     mode            "local", "global", "semiglobal", "overlap", "fit" or "extend"; if not all
                     four ends of a semiglobal mode are free: "semiglobal:query-start,target-end"
@@ -14,7 +16,7 @@ Coordinates are 0-based and half-open and count from the start of the whole reco
     mismatches      columns with two letters that are not a match
     gaps            number of gaps: runs of I and runs of D
     gap_letters     letters against a gap
-    cigar           the CIGAR, of = X I D
+    cigar           the CIGAR, of = X I D, in the direction of the target
 
 An alignment without columns has no line.
 """
@@ -25,10 +27,11 @@ from typing import TextIO
 
 from longalign.formats.paf import format_scoring
 from longalign.model.alignment import Alignment
+from longalign.model.strand import STRAND_SYMBOLS
 from longalign.system.rationals import spell
 
 COLUMNS = (
-    *("query", "query_start", "query_end", "target", "target_start", "target_end"),
+    *("query", "query_start", "query_end", "strand", "target", "target_start", "target_end"),
     *("mode", "end", "scoring", "score", "columns", "matches", "mismatches", "gaps", "gap_letters", "cigar"),
 )
 
@@ -42,6 +45,7 @@ def write_tsv(alignment: Alignment, file: TextIO) -> None:
     query, target = alignment.query, alignment.target
     values = (
         *(query.name, query.offset + alignment.query_start, query.offset + alignment.query_end),
+        STRAND_SYMBOLS[alignment.strand],
         *(target.name, target.offset + alignment.target_start, target.offset + alignment.target_end),
         *(alignment.mode, "given" if alignment.end_given else "best", format_scoring(alignment.scoring)),
         *(spell(alignment.score), alignment.columns, alignment.matches, alignment.mismatches),

@@ -8,7 +8,8 @@ A `tg` tag claims a mode. An alignment begins and ends with the given letters wh
 ends; the given letters are whole records, or the regions that the specifications name. A PAF line does not
 tell which region was aligned, so an alignment of regions must be verified with the same regions. A local
 alignment has a positive score; removing columns from its start must not raise the score, and removing columns
-from its end must lower it. Of these, the first and the last hold in mode extend.
+from its end must lower it. Of these, the first and the last hold in mode extend. Start and end are those in
+the direction of the target.
 """
 
 from __future__ import annotations
@@ -104,9 +105,9 @@ def verify_paf(paf: str, query: str, target: str, scoring: Scoring | None = None
     `query` and `target` are specifications as `read_sequence` takes them; where one is just a FILE, the
     record of each line's name is taken from it. A tg tag must say what `scoring` is, if that is given.
     Without either, as in minimap2's output, AS is not checked. A line with a tg tag is longalign's own, so it
-    must be on the '+' strand, primary, and of mapping quality 255. Any other line on the '-' strand aligns
-    the reverse complement of the query, as minimap2 has it. (minimap2 leaves columns with an ambiguous letter
-    out of its block length; that counts as a false claim here.)
+    must be primary, and of mapping quality 255. A line on the '-' strand aligns the reverse complement of the
+    query, as minimap2 has it. (minimap2 leaves columns with an ambiguous letter out of its block length; that
+    counts as a false claim here.)
 
     False claims are returned, in the order of the file. Raises InputError if a file cannot be read, a
     line is not PAF or has no cg tag, or names a record that the FASTA file does not have.
@@ -175,7 +176,14 @@ def _problems(
     """The false claims of one line. Where letters are missing, they are not counted."""
     sides = (
         _Side(
-            "query", 1, query, record.query_name, record.query_length, record.query_start, record.query_end
+            "query",
+            1,
+            query,
+            record.query_name,
+            record.query_length,
+            record.query_start,
+            record.query_end,
+            is_reversed=record.strand == "-",
         ),
         _Side(
             "target",
@@ -190,9 +198,11 @@ def _problems(
     if meaning is not None:
         yield from _broken_promises(record, meaning)
     misplaced = [text for side in sides for text in side.problems(runs)]
-    matrix = None if scoring is None else scoring.matrix
-    if matrix is not None and record.strand == "-":
-        misplaced.append(f"column 5 (strand): '-' is a reverse complement, which {matrix.name} does not have")
+    alphabet = DNA if scoring is None else scoring.alphabet
+    if alphabet.complement is None and record.strand == "-":
+        misplaced.append(
+            f"column 5 (strand): '-' is a reverse complement, which {alphabet.name} does not have"
+        )
     if misplaced:
         yield from misplaced
         return
@@ -219,7 +229,6 @@ def _wrong_score(record: PafRecord, beginnings: _Beginnings) -> Iterator[str]:
 def _broken_promises(record: PafRecord, meaning: Meaning) -> Iterator[str]:
     """Claims that contradict what longalign writes, independent of the letters."""
     yield from _differs("tag tg", record.tag("tg"), format_meaning(*meaning))
-    yield from _differs("column 5 (strand)", record.strand, "+")
     yield from _differs("column 12 (mapping quality)", record.mapping_quality, NO_MAPPING_QUALITY)
     yield from _differs("tag tp", record.tags.get("tp", "P"), "P")
     kind = "i" if meaning.scoring.scale == 1 else "f"
@@ -272,7 +281,10 @@ def _wrong_ends(meaning: Meaning, scores: _Beginnings) -> Iterator[str]:
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """What a line claims about one of its two records, and the record. `column` is that of the name."""
+    """What a line claims about one of its two records, and the record. `column` is that of the name.
+
+    If it `is_reversed`, the alignment begins at `end` and ends at `start`.
+    """
 
     word: str
     column: int
@@ -281,6 +293,7 @@ class _Side:
     length: int
     start: int
     end: int
+    is_reversed: bool = False
 
     @property
     def given(self) -> tuple[int, int]:
@@ -289,11 +302,13 @@ class _Side:
 
     @property
     def begins_inside(self) -> bool:
-        return self.start != self.given[0]
+        """Whether letters that were given precede the alignment."""
+        return self.end != self.given[1] if self.is_reversed else self.start != self.given[0]
 
     @property
     def ends_inside(self) -> bool:
-        return self.end != self.given[1]
+        """Whether letters that were given follow the alignment."""
+        return self.start != self.given[0] if self.is_reversed else self.end != self.given[1]
 
     def problems(self, runs: CigarRuns) -> Iterator[str]:
         """Why the letters that the line speaks of cannot be found."""

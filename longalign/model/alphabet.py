@@ -21,6 +21,9 @@ AMBIGUITIES = {
     **{"B": "CGT", "D": "AGT", "H": "ACT", "V": "ACG", "N": "ACGT"},
 }
 
+#: The complement of each letter; that of an ambiguity letter stands for the complements of its bases.
+_COMPLEMENTS = dict(zip("ACGTURYSWKMBDHVN", "TGCAAYRSWMKVHDBN", strict=True))
+
 BASES = "ACGT"
 _CODES_OF_BASES = {**{base: code for code, base in enumerate(BASES)}, "U": BASES.index("T")}
 
@@ -39,7 +42,8 @@ class Alphabet:
     or empty if case does not matter. `substitute` is the letter as which every other letter is read, or empty
     if other letters are refused. The other fields are tables for `bytes.translate`, 256 bytes each:
     `query_codes` and `target_codes` give the code of each upper-case letter on either side; `upper` gives
-    the letter as which each byte is read, and 0 for a byte that is refused.
+    the letter as which each byte is read, and 0 for a byte that is refused; `complement` gives the complement
+    of each letter, and is None unless all letters have one.
     """
 
     name: str
@@ -49,12 +53,16 @@ class Alphabet:
     masked: str = ""
     substitute: str = ""
     upper: bytes = field(init=False, repr=False)
+    complement: bytes | None = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         read_as = {letter: self.substitute for letter in _OTHERS if self.substitute}
         read_as |= {letter: letter for letter in self.letters}
         read_as |= {x.lower(): self.masked or read for x, read in read_as.items() if x.lower() != x}
         object.__setattr__(self, "upper", _table({x: ord(read) for x, read in read_as.items()}))
+        paired = {letter: _COMPLEMENTS.get(letter) for letter in self.letters}
+        known = {letter: ord(other) for letter, other in paired.items() if other and other in self.letters}
+        object.__setattr__(self, "complement", _table(known) if len(known) == len(paired) else None)
 
     @classmethod
     def of_letters(cls, name: str, letters: str, masked: str = "", substitute: str = "") -> Alphabet:
@@ -118,5 +126,6 @@ def code_meanings() -> list[str]:
     return [*BASES, *AMBIGUITIES.values(), *AMBIGUITIES.values()]
 
 
-#: A C G T U and the ambiguity letters. U equals T. An ambiguity letter equals no letter, not even itself.
+#: A C G T U and the ambiguity letters. U equals T, and A is complementary to T.
+#: An ambiguity letter equals no letter, not even itself.
 DNA = nucleotides()

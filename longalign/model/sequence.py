@@ -1,7 +1,8 @@
 """A sequence: checked letters, their source, and the codes that back ends compare.
 
 The alphabet of a scoring says which letters are allowed, and as what each is read
-(`longalign.model.alphabet`). Letters are stored in upper case.
+(`longalign.model.alphabet`). Letters are stored in upper case, and as they stand in the record, whichever
+strand is aligned.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from longalign.errors import InputError
+from longalign.errors import InputError, UsageError
 from longalign.model.alphabet import DNA, Alphabet, Codes
+from longalign.model.strand import Strand
 
 Letters = NDArray[np.uint8]
 
@@ -37,6 +39,9 @@ class Sequence:
       are 0 and `length` unless the sequence is a region. Coordinates inside longalign count from the
       first of `letters`; files that longalign writes count from the start of the record.
     - `alphabet`: the one that the letters were checked against.
+    - `strand`: "minus" if the reverse complement of `letters` is aligned. The codes are those of the strand.
+      Rows and columns of a DP matrix count along the strand; all other coordinates, and the fields above,
+      are those of the forward strand.
     """
 
     name: str
@@ -46,6 +51,7 @@ class Sequence:
     offset: int
     record_length: int
     alphabet: Alphabet = DNA
+    strand: Strand = "plus"
 
     @classmethod
     def from_letters(
@@ -92,6 +98,29 @@ class Sequence:
         letters = _checked(self.source, self.name, self.letters, self.offset, alphabet)
         return replace(self, letters=letters, alphabet=alphabet)
 
+    def on(self, strand: Strand) -> Sequence:
+        """The same letters, to be aligned on a strand. Raises UsageError if they have no complement."""
+        if strand == "minus" and self.alphabet.complement is None:
+            raise UsageError(
+                f"{self.name}: only DNA has a minus strand: {self.alphabet.name} has no complementary letters"
+            )
+        return self if strand == self.strand else replace(self, strand=strand)
+
+    def first(self, count: int) -> Sequence:
+        """The first `count` letters along the strand, as a region of the record."""
+        start, end = self.mirrored(0, count)
+        return replace(self, letters=self.letters[start:end], offset=self.offset + start)
+
+    def mirrored(self, start: int, end: int) -> tuple[int, int]:
+        """A half-open range of the strand as one of `letters`, or the reverse: the map is its own inverse."""
+        if self.strand == "plus":
+            return start, end
+        return self.length - end, self.length - start
+
+    def place_in_record(self, count: int) -> int:
+        """Where the first `count` letters along the strand end, in the forward coordinates of the record."""
+        return self.offset + (count if self.strand == "plus" else self.length - count)
+
     @property
     def length(self) -> int:
         """Number of letters."""
@@ -102,24 +131,33 @@ class Sequence:
 
     def __repr__(self) -> str:
         region = "" if self.length == self.record_length else f", letters from {self.offset}"
-        return f"Sequence({self.name!r}, {self.length} letters{region}, from {self.source!r})"
+        strand = ", minus strand" * (self.strand == "minus")
+        return f"Sequence({self.name!r}, {self.length} letters{region}{strand}, from {self.source!r})"
 
     @cached_property
     def sha256(self) -> str:
         """Hexadecimal SHA-256 of the upper-case letters, without header and line ends."""
         return hashlib.sha256(self.letters.data).hexdigest()
 
+    @property
+    def strand_letters(self) -> Letters:
+        """The letters along the strand: on the minus strand, the reverse complement of `letters`."""
+        if self.strand == "plus":
+            return self.letters
+        assert self.alphabet.complement is not None
+        return np.frombuffer(self.letters[::-1].tobytes().translate(self.alphabet.complement), np.uint8)
+
     def as_query(self) -> Codes:
-        """Codes for the query's side: a new uint8 array of shape (length,).
+        """Codes for the query's side, along the strand: a new uint8 array of shape (length,).
 
         A C G T/U are 0-3 and others 4 in DNA; under a matrix, a code is a place in its letters. See
         `longalign.model.alphabet` for what a scoring may ask for.
         """
-        return _encode(self.letters, self.alphabet.query_codes)
+        return _encode(self.strand_letters, self.alphabet.query_codes)
 
     def as_target(self) -> Codes:
         """Codes for the target's side, likewise, but that others are 5 in DNA."""
-        return _encode(self.letters, self.alphabet.target_codes)
+        return _encode(self.strand_letters, self.alphabet.target_codes)
 
 
 def is_name(text: str) -> bool:

@@ -7,6 +7,7 @@ started and memory is planned. In a batch this is done once. Each pair is one ti
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
 from longalign.backends.base import Backend, Progress
 from longalign.backends.compilation import compiles_reported
@@ -14,18 +15,20 @@ from longalign.events import Emit, PhaseFinished, ignore
 from longalign.model.alignment import Alignment
 from longalign.model.boundary import Waypoint
 from longalign.model.geometry import Grid
+from longalign.model.strand import Strand
 from longalign.phases.lattice import StoreLattice
 from longalign.phases.problem import Problem
 from longalign.phases.recompute import recompute_all, segments_of
 from longalign.phases.score import end_cell
 from longalign.phases.stitch import stitch_all
 from longalign.phases.tile_step import sweep_job
-from longalign.run.outcome import Outcome, Recorder, checked_alignment
+from longalign.run.outcome import Outcome, Recorder, best_side, checked_alignment, strand_scores
 from longalign.run.planner import check_memory_of_paths
 from longalign.run.request import Request, Resources
 from longalign.run.spec import RunSpec
 from longalign.store import MemoryStore, TileRecord
 from longalign.store.codec import pack
+from longalign.system.rationals import Number
 
 #: The most cells of a pair that is small, about a millisecond of work.
 _SMALL_CELLS = 1 << 22
@@ -67,7 +70,8 @@ def _is_small(spec: RunSpec, resources: Resources) -> bool:
 
 
 def _cells(spec: RunSpec) -> int:
-    return spec.query.length * spec.target.length
+    """The cells of a run, on all strands."""
+    return spec.query.length * spec.target.length * len(spec.sides)
 
 
 def run_batch(specs: Sequence[RunSpec], resources: Resources, emit: Emit = ignore) -> list[Outcome]:
@@ -77,28 +81,51 @@ def run_batch(specs: Sequence[RunSpec], resources: Resources, emit: Emit = ignor
     too little memory, BackendError if the device fails.
     """
     rows, cols = (sum(getattr(spec, side).length for spec in specs) for side in ("query", "target"))
-    check_memory_of_paths(Request(rows, cols), resources)
+    strands = max(len(spec.sides) for spec in specs)
+    check_memory_of_paths(Request(rows, cols, strands=strands), resources)
     recorder, backend = Recorder(emit), resources.backends[0]
     with compiles_reported(recorder):
-        lattices = [_lattice(spec) for spec in specs]
         with recorder.phase("score", sum(map(_cells, specs))):
-            _sweep(lattices, backend, recorder.advance)
-            ends = [*map(end_cell, lattices)]
-        wanted = [k for k, spec in enumerate(specs) if spec.command == "align"]
-        found = _align(specs, lattices, ends, wanted, backend, recorder)
+            scored = _score(specs, backend, recorder.advance)
+        wanted = [k for k, pair in enumerate(scored) if pair.spec.command == "align"]
+        found = _align([scored[k] for k in wanted], backend, recorder)
     alignments = dict(zip(wanted, found, strict=True))
     described, cells = backend.describe(), max(1, sum(map(_cells, specs)))
     return [
         Outcome(
-            spec,
-            ends[k],
+            pair.spec,
+            pair.end,
             alignments.get(k),
             tuple(_part(phase, _cells(spec), cells) for phase in recorder.finished),
             described,
             recorder.compile_seconds * _cells(spec) / cells,
+            pair.strand_scores,
         )
-        for k, spec in enumerate(specs)
+        for k, (spec, pair) in enumerate(zip(specs, scored, strict=True))
     ]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Scored:
+    """A pair after phase 1, on the strand with the best score: its matrix there, and the end cell."""
+
+    spec: RunSpec
+    lattice: StoreLattice
+    end: Waypoint
+    strand_scores: dict[Strand, Number]
+
+
+def _score(specs: Sequence[RunSpec], backend: Backend, progress: Progress) -> list[_Scored]:
+    """Phase 1: sweep all matrices, of every strand that is asked for."""
+    lattices = [[_lattice(side) for side in spec.sides] for spec in specs]
+    _sweep([lattice for sides in lattices for lattice in sides], backend, progress)
+    scored = []
+    for spec, of_spec in zip(specs, lattices, strict=True):
+        ends = [*map(end_cell, of_spec)]
+        best = best_side(ends)
+        scores = strand_scores(spec.sides, ends)
+        scored.append(_Scored(spec.sides[best], of_spec[best], ends[best], scores))
+    return scored
 
 
 def _part(phase: PhaseFinished, cells: int, of: int) -> PhaseFinished:
@@ -116,7 +143,7 @@ def _lattice(spec: RunSpec) -> StoreLattice:
 
 
 def _sweep(lattices: Sequence[StoreLattice], backend: Backend, progress: Progress) -> None:
-    """Phase 1: sweep all matrices and store what their lattices keep."""
+    """Sweep all matrices and store what their lattices keep."""
     tiles = [(lattice, tile) for lattice in lattices for tile in lattice.grid.tiles()]
     jobs = [sweep_job(lattice, tile) for lattice, tile in tiles]
     for (lattice, tile), job, result in zip(tiles, jobs, backend.sweep(jobs, progress), strict=True):
@@ -124,24 +151,17 @@ def _sweep(lattices: Sequence[StoreLattice], backend: Backend, progress: Progres
         lattice.store.put_tile(tile, record)
 
 
-def _align(
-    specs: Sequence[RunSpec],
-    lattices: Sequence[StoreLattice],
-    ends: Sequence[Waypoint],
-    wanted: Sequence[int],
-    backend: Backend,
-    recorder: Recorder,
-) -> list[Alignment]:
-    """Phases 2 and 3 for the pairs whose alignment is wanted."""
-    if not wanted:
+def _align(pairs: Sequence[_Scored], backend: Backend, recorder: Recorder) -> list[Alignment]:
+    """Phases 2 and 3."""
+    if not pairs:
         return []
     with recorder.phase("stitch"):
-        ends_wanted = [ends[k] for k in wanted]
-        paths = stitch_all([lattices[k] for k in wanted], ends_wanted, backend, recorder.advance)
+        lattices, ends = [pair.lattice for pair in pairs], [pair.end for pair in pairs]
+        paths = stitch_all(lattices, ends, backend, recorder.advance)
     with recorder.phase("recompute"):
-        parts = [(lattices[k].problem, segments_of(path)) for k, path in zip(wanted, paths, strict=True)]
+        parts = [(pair.lattice.problem, segments_of(path)) for pair, path in zip(pairs, paths, strict=True)]
         pieces = recompute_all(parts, backend, recorder.advance)
         return [
-            checked_alignment(specs[k], path, piece)
-            for k, path, piece in zip(wanted, paths, pieces, strict=True)
+            checked_alignment(pair.spec, path, piece)
+            for pair, path, piece in zip(pairs, paths, pieces, strict=True)
         ]

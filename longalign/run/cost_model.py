@@ -30,7 +30,8 @@ class Cost:
     """The predicted cost of a run.
 
     `phase_1` is the time of phase 1 in seconds, or None if unknown. `path` is the time of phases 2 and 3
-    together in seconds. `share` is the share of cells that phases 2 and 3 sweep (see `path_share`).
+    together in seconds. `share` is the number of cells that phases 2 and 3 sweep, as a share of those of
+    phase 1 (see `path_share`).
     """
 
     phase_1: float | None
@@ -56,7 +57,8 @@ class SpeedModel:
     """Predicts the cost of a run. All `backends` share phase 1, and the first one alone does phases 2 and 3.
 
     `known` is False if `Backend.sweep_seconds` does not predict phase 1, because workers of a cluster sweep
-    it or start states are computed as well. With `eager` start states, phase 2 sweeps nothing.
+    it or start states are computed as well. With `eager` start states, phase 2 sweeps nothing. Phase 1
+    sweeps a matrix for each of `strands` strands of the query, the other phases only one of these.
     """
 
     backends: Sequence[Backend]
@@ -64,20 +66,21 @@ class SpeedModel:
     mode: Mode
     known: bool = True
     eager: bool = False
+    strands: int = 1
 
     def cost(self, grid: Grid) -> Cost:
         """The predicted cost of a run with this grid."""
         if grid.cells == 0:
             return Cost(0.0 if self.known else None, 0.0, 0.0)
         phase_1 = self._phase_1(grid) if self.known else None
-        return Cost(phase_1, self._path(grid), path_share(grid, self.eager))
+        return Cost(phase_1, self._path(grid), path_share(grid, self.eager) / self.strands)
 
     def _phase_1(self, grid: Grid) -> float:
         size = ceil(grid.rows / grid.shape[0]), ceil(grid.cols / grid.shape[1])
         slowest = max(
             device.sweep_seconds(*size, self.scoring, self.mode.starts_anywhere) for device in self.backends
         )
-        return tile_rounds(*grid.shape, len(self.backends)) * slowest
+        return self.strands * tile_rounds(*grid.shape, len(self.backends)) * slowest
 
     def _path(self, grid: Grid) -> float:
         """Seconds of phases 2 and 3, to within a factor of two.

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import perf_counter
 
 from longalign.backends.kernel_cache import why_not_writable
@@ -20,6 +20,7 @@ from longalign.events import (
 )
 from longalign.model.alignment import Alignment
 from longalign.model.boundary import BestCell, Waypoint
+from longalign.model.strand import Strand
 from longalign.run.spec import RunSpec
 from longalign.store import Piece
 from longalign.system.rationals import Number
@@ -29,9 +30,11 @@ from longalign.system.rationals import Number
 class Outcome:
     """What a run found: the end of the best alignment, the alignment if it was asked for, and the cost.
 
-    `end` is in boundary indices of query and target, its value scaled (`Scoring.scale`). `phases` are those
-    that ran in this process. A pair that was computed in a batch has its share of them, by cells. The run
-    waited `compile_seconds` for the compiler; no phase counts them.
+    `spec` is that of the strand on which it lies; `strand_scores` are the best scores of all strands that
+    were swept, in the units that the user gave. `end` is in boundary indices of query and target, along that
+    strand, its value scaled (`Scoring.scale`). `phases` are those that ran in this process. A pair that was
+    computed in a batch has its share of them, by cells. The run waited `compile_seconds` for the compiler; no
+    phase counts them.
     """
 
     spec: RunSpec
@@ -40,6 +43,7 @@ class Outcome:
     phases: tuple[PhaseFinished, ...]
     backend: dict[str, str]
     compile_seconds: float = 0.0
+    strand_scores: Mapping[Strand, Number] = field(default_factory=dict)
 
     @property
     def is_empty(self) -> bool:
@@ -54,8 +58,9 @@ class Outcome:
 
     @property
     def best(self) -> BestCell:
-        """Score and end."""
-        return BestCell(self.score, self.end.i, self.end.j)
+        """Score and end; the strand is plus if nothing aligns."""
+        strand = "plus" if self.is_empty else self.spec.query.strand
+        return BestCell(self.score, self.end.i, self.end.j, strand=strand)
 
 
 def checked_alignment(spec: RunSpec, path: Sequence[Waypoint], piece: Piece) -> Alignment:
@@ -78,6 +83,18 @@ def checked_alignment(spec: RunSpec, path: Sequence[Waypoint], piece: Piece) -> 
     return alignment
 
 
+def strand_scores(sides: Sequence[RunSpec], ends: Sequence[Waypoint]) -> dict[Strand, Number]:
+    """The best scores of the strands that a run swept, in the units that the user gave."""
+    return {
+        side.query.strand: side.scoring.unscaled(end.value) for side, end in zip(sides, ends, strict=True)
+    }
+
+
+def best_side(ends: Sequence[Waypoint]) -> int:
+    """The number of the strand with the best score; of equal ones, the first."""
+    return max(range(len(ends)), key=lambda number: ends[number].value)
+
+
 class Recorder:
     """An `Emit` that passes events on, and measures the cells and the seconds of each phase."""
 
@@ -85,7 +102,8 @@ class Recorder:
         self.finished: list[PhaseFinished] = []
         self.compile_seconds = 0.0
         self._emit = emit
-        self._cells = 0
+        self._cells, self._seconds = 0, 0.0
+        self._unfinished: str | None = None
         self._told = False
 
     def __call__(self, event: Event) -> None:
@@ -112,15 +130,25 @@ class Recorder:
         return any(event.name == phase for event in self.finished)
 
     @contextmanager
-    def phase(self, name: str, cells: int | None = None, done: int = 0) -> Iterator[None]:
+    def phase(
+        self, name: str, cells: int | None = None, done: int = 0, *, continues: bool = False
+    ) -> Iterator[None]:
         """Time a phase of `cells` cells (None: not known in advance); `done` of them were done before.
 
-        Seconds for which the phase waits for the compiler are not counted.
+        A phase that `continues` is finished by the next block of its name. Seconds for which the phase waits
+        for the compiler are not counted.
         """
-        self._cells, started, compiled_before = 0, perf_counter(), self.compile_seconds
-        self._emit(PhaseStarted(name, cells, done))
+        if self._unfinished != name:
+            self._cells, self._seconds = 0, 0.0
+            self._emit(PhaseStarted(name, cells, done))
+        self._unfinished = None  # a block that fails begins the phase anew
+        started, compiled_before = perf_counter(), self.compile_seconds
         yield
         compiling = self.compile_seconds - compiled_before
-        event = PhaseFinished(name, self._cells, max(0.0, perf_counter() - started - compiling))
+        self._seconds += max(0.0, perf_counter() - started - compiling)
+        if continues:
+            self._unfinished = name
+            return
+        event = PhaseFinished(name, self._cells, self._seconds)
         self.finished.append(event)
         self._emit(event)

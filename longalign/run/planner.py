@@ -146,7 +146,9 @@ def _budgets(request: Request, resources: Resources) -> list[Budget]:
 def speed_model_of(request: Request, resources: Resources) -> SpeedModel:
     """The model that predicts how long a run takes."""
     known = not (request.workers or request.is_eager)
-    return SpeedModel(resources.backends, request.scoring, request.mode, known, request.is_eager)
+    return SpeedModel(
+        *(resources.backends, request.scoring, request.mode, known, request.is_eager, request.strands)
+    )
 
 
 def _plan(request: Request, resources: Resources, emit: Emit = ignore) -> Grid:
@@ -312,7 +314,8 @@ def check_memory(grid: Grid, request: Request, resources: Resources) -> None:
     if workers is None:
         needed += len(resources.backends) * tile
     else:
-        _check_worker(request, fixed_bytes_of_worker(request.rows + request.cols) + tile, workers)
+        of_worker = fixed_bytes_of_worker(request.rows + request.cols, request.strands)
+        _check_worker(request, of_worker + tile, workers)
     kept = ceil(grid.stored_cells * request.cell_bytes) if request.in_memory else 0
     _check_memory(request, needed + kept, resources.memory)
 
@@ -345,7 +348,7 @@ def _spare_bytes(request: Request, resources: Resources) -> int:
     _check_memory(request, fixed, resources.memory)
     if request.workers is None:
         return (resources.memory - fixed) // len(resources.backends)
-    of_worker = fixed_bytes_of_worker(request.rows + request.cols)
+    of_worker = fixed_bytes_of_worker(request.rows + request.cols, request.strands)
     _check_worker(request, of_worker, request.workers)
     return request.workers.memory - of_worker
 
@@ -418,7 +421,8 @@ def _boundary_cells(grid: Grid, tile: Tile, mode: Mode) -> int:
 
 def _fixed_bytes(request: Request, resources: Resources) -> int:
     """Bytes of host memory that this process needs besides tiles and the lattice."""
-    return fixed_bytes(request.rows + request.cols, resources.backends, request.command == "align")
+    letters, has_paths = request.rows + request.cols, request.command == "align"
+    return fixed_bytes(letters, resources.backends, has_paths, request.strands)
 
 
 def _check_memory(request: Request, needed: int, memory: int) -> None:

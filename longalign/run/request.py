@@ -41,7 +41,8 @@ class Request:
     """The properties of a run on which the grid of its DP matrix, `rows` x `cols` letters, depends.
 
     With `command` "score" and lazy start states, only the edges of tiles are stored. Without `store_path`,
-    boundaries are kept in memory. `workers`, if given, sweep the tiles instead of `Resources.backends`.
+    boundaries are kept in memory. `workers`, if given, sweep the tiles instead of `Resources.backends`. Each
+    of `strands` strands of the query has a matrix of its own; all are cut alike.
     """
 
     rows: int
@@ -52,6 +53,7 @@ class Request:
     start_states: StartStates = "lazy"
     scoring: Scoring = _DEFAULT_SCORING
     mode: Mode = LOCAL
+    strands: int = 1
 
     @classmethod
     def of(cls, spec: RunSpec, workers: Workers | None = None) -> Request:
@@ -65,6 +67,7 @@ class Request:
             spec.start_states,
             spec.scoring,
             spec.mode,
+            len(spec.sides),
         )
 
     @property
@@ -84,11 +87,11 @@ class Request:
 
     @property
     def cell_bytes(self) -> float:
-        """Bytes to plan for a stored boundary cell, with its start states where they are eager."""
+        """Bytes to plan for a boundary cell stored for each strand, with its start states if eager."""
         cell_bytes = BYTES_PER_STORED_CELL * self.scoring.difference_bytes
-        if not self.is_eager:
-            return cell_bytes
-        return cell_bytes + (BYTES_PER_KEPT_START if self.in_memory else BYTES_PER_STORED_START)
+        if self.is_eager:
+            cell_bytes += BYTES_PER_KEPT_START if self.in_memory else BYTES_PER_STORED_START
+        return self.strands * cell_bytes
 
     def __str__(self) -> str:
         return f"{self.rows:,} x {self.cols:,} letters"

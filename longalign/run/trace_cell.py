@@ -10,7 +10,6 @@ from longalign.errors import InputError, StoreError, UsageError
 from longalign.events import Emit, ignore
 from longalign.model.alignment import Alignment
 from longalign.model.boundary import State, Waypoint
-from longalign.model.sequence import Sequence
 from longalign.phases.lattice import StoreLattice
 from longalign.phases.problem import Problem
 from longalign.phases.recompute import groups_of, merge, recompute, segments_of
@@ -29,9 +28,9 @@ def trace_cell(path: Path, end: tuple[int, int], resources: Resources, *, emit: 
 
     It may start where the mode lets it start. A sequence that the mode aligns to its end is cut there: in
     global mode the first i query letters are aligned with the first j target letters, end to end, and the
-    outcome's sequences are these prefixes. The store at `path` is only read. Raises UsageError for a cell
-    outside the matrix; StoreError if the store has no start states, lacks the cell's tile, or a tile on the
-    path is damaged; InputError if no local alignment ends in the cell.
+    outcome's sequences are these prefixes. Query letters count along the strand of the store, which is only
+    read. Raises UsageError for a cell outside the matrix; StoreError if the store has no start states, lacks
+    the cell's tile, or a tile on the path is damaged; InputError if no local alignment ends in the cell.
     """
     store = DirectoryStore.attach(path)
     spec = RunSpec.of_store(path, store.manifest, *store.sequences())
@@ -70,8 +69,8 @@ def _trace(
 def _up_to(spec: RunSpec, i: int, j: int) -> RunSpec:
     """The run, with each sequence that the mode aligns to its end cut after i or j letters."""
     ends = spec.mode.ends
-    query = spec.query if ends.query_end else _first(spec.query, i)
-    target = spec.target if ends.target_end else _first(spec.target, j)
+    query = spec.query if ends.query_end else spec.query.first(i)
+    target = spec.target if ends.target_end else spec.target.first(j)
     return replace(spec, query=query, target=target)
 
 
@@ -119,8 +118,3 @@ def _value(lattice: StoreLattice, i: int, j: int, backend: Backend) -> int:
     )
     [result] = backend.sweep([job])
     return int(result.rows[0].h[-1])
-
-
-def _first(sequence: Sequence, letters: int) -> Sequence:
-    """The first `letters` letters of a sequence, as a region of its record."""
-    return replace(sequence, letters=sequence.letters[:letters])

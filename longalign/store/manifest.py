@@ -19,6 +19,7 @@ from longalign.model.json_fields import Fields, shown
 from longalign.model.mode import MODES, Mode
 from longalign.model.scoring import RULES, TOO_MANY_LETTERS, Scoring
 from longalign.model.sequence import LONGEST_RECORD, Sequence, is_name
+from longalign.model.strand import Strand
 from longalign.store.files import atomic_path, no_check, open_regular_file
 from longalign.store.layout import LIST_NAME
 from longalign.system.rationals import spell
@@ -46,6 +47,9 @@ _RULES = {
     "unknown": "other letters: {}",
     "softmask": "lower case is masked",
 }
+
+#: Programs that know no strands check `coordinates`, and so refuse a store of the minus strand.
+_ALONG_MINUS = "; rows count along the reverse complement of the query"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +90,8 @@ class SequenceRecord:
 class Manifest:
     """The identity of a run, and the grid by which its matrix is cut.
 
-    `start_states` says whether tiles hold start states as well. `command` ("align" or "score"), `output`,
+    `start_states` says whether tiles hold start states as well. `strand` is that of the query; its letters
+    and all fields of its record are those of the forward strand. `command` ("align" or "score"), `output`,
     `output_format` (a name, or None for that of the file's ending) and `summary` (a file, or None) tell a
     resumed run what was requested. `program` is the version of longalign that made the store.
     """
@@ -102,16 +107,17 @@ class Manifest:
     start_states: StartStates = "lazy"
     summary: str | None = None
     output_format: str | None = None
+    strand: Strand = "plus"
 
     @property
     def run(self) -> str:
         """The digest that all files of this run carry.
 
-        It is the same for equal input, scoring, mode, start states and geometry.
+        It is the same for equal input, strand, scoring, mode, start states and geometry.
         """
         fields = self._fields()
-        names = ("query", "target", "mode", "scoring", "start_states", "grid")
-        return _digest({name: fields[name] for name in names})
+        names = ("query", "target", "strand", "mode", "scoring", "start_states", "grid")
+        return _digest({name: fields[name] for name in names if name in fields})
 
     @property
     def is_eager(self) -> bool:
@@ -124,6 +130,7 @@ class Manifest:
         return {**data, "sha256": _digest(data)}
 
     def _fields(self) -> dict[str, Any]:
+        is_reversed = self.strand == "minus"
         return {
             "format": FORMAT,
             "version": VERSION,
@@ -132,12 +139,13 @@ class Manifest:
             "output": self.output,
             "output_format": self.output_format,
             "summary": self.summary,
+            **({"strand": self.strand} if is_reversed else {}),
             "mode": self.mode,
             "start_states": self.start_states,
             "alphabet": _alphabet_in_words(self.scoring),
             "scoring": self.scoring.to_json(),
             "gap_convention": self.scoring.convention,
-            "coordinates": "0-based, half-open",
+            "coordinates": f"0-based, half-open{_ALONG_MINUS * is_reversed}",
             "query": asdict(self.query),
             "target": asdict(self.target),
             "grid": asdict(self.grid),
@@ -150,6 +158,10 @@ class Manifest:
         query, target = (SequenceRecord.from_json(fields.object(name)) for name in ("query", "target"))
         scoring = Scoring.from_json(fields.any("scoring"))
         scoring.check_range(query.length, target.length)
+        # Stores of the plus strand lack the field, as do all those of older programs.
+        strand: Strand = fields.choice("strand", get_args(Strand)) if fields.has("strand") else "plus"
+        if strand == "minus" and scoring.alphabet.complement is None:
+            raise InputError(f"strand: {scoring.alphabet.name} has no minus strand")
 
         def text_or_none(name: str) -> str | None:
             """A text, or None; stores of older programs lack the field."""
@@ -167,10 +179,11 @@ class Manifest:
             start_states=fields.choice("start_states", get_args(StartStates)),
             summary=text_or_none("summary"),
             output_format=text_or_none("output_format"),
+            strand=strand,
         )
         for name in _DERIVED:
             if fields.any(name) != manifest._fields()[name]:
-                raise InputError(f"{name}: contradicts the scoring")
+                raise InputError(f"{name}: contradicts the scoring or the strand")
         return manifest
 
     def write(self, path: Path, check: Callable[[], None] = no_check) -> None:
@@ -202,6 +215,7 @@ class Manifest:
     def refuse_other(self, store: Path, asked: Manifest) -> None:
         """Raise StoreError, naming every field that differs, if the run `asked` is not this one."""
         pairs = [
+            ("strand", self.strand, asked.strand),
             ("mode", self.mode, asked.mode),
             ("start states", self.start_states, asked.start_states),
             *_scoring_pairs(self.scoring, asked.scoring),

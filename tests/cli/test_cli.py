@@ -102,7 +102,7 @@ def test_stats_follow_the_result_on_stderr(run, pair):
 
 def test_score_writes_a_line_of_tabs(run, pair):
     code, out, err = run("score", *pair, "--mode", "global")
-    assert (code, out) == (0, f"query\ttarget\tglobal\t19\t{len(QUERY)}\t{len(TARGET)}\n")
+    assert (code, out) == (0, f"query\ttarget\tglobal\t19\t{len(QUERY)}\t{len(TARGET)}\t+\n")
     assert err.startswith("longalign: global score 19, score ")
 
 
@@ -155,7 +155,7 @@ def test_nothing_aligned_is_an_empty_paf_and_stars(run):
     Path("c.fa").write_text(">c\nCCCC\n")
     code, out, err = run("align", "a.fa", "c.fa", "--backend", "cpu")
     assert (code, out, err) == (0, "", "longalign: no alignment has a positive score\n")
-    assert run("score", "a.fa", "c.fa", "--backend", "cpu", "-q") == (0, "a\tc\tlocal\t0\t*\t*\n", "")
+    assert run("score", "a.fa", "c.fa", "--backend", "cpu", "-q") == (0, "a\tc\tlocal\t0\t*\t*\t*\n", "")
 
 
 def test_a_global_alignment_with_a_region_without_letters_is_one_gap(run):
@@ -1069,4 +1069,4 @@ def test_a_known_pair_through_the_command_line(run):
     names = ["human_mito.NC_012920.1", "orang_mito.NC_002083"]
     code, out, _ = run("score", *(DATA / f"{name}.fa.gz" for name in names), "--backend", "cpu", "-q")
     assert code == 0
-    assert out.split("\t")[2:] == ["local", "6680", "16569", "16025\n"]
+    assert out.split("\t")[2:] == ["local", "6680", "16569", "16025", "+\n"]

@@ -77,7 +77,7 @@ def test_what_is_written_is_read_back(tmp_path_factory: pytest.TempPathFactory, 
         assert (record.query_start, record.query_end) == (alignment.query_start, alignment.query_end)
         assert (record.target_start, record.target_end) == (alignment.target_start, alignment.target_end)
         assert (record.matches, record.block_length) == (alignment.matches, alignment.columns)
-        assert (record.strand, record.mapping_quality) == ("+", 255)
+        assert (record.strand, record.mapping_quality) == ("+-"[alignment.strand == "minus"], 255)
         assert record.score == alignment.score
         assert record.edit_distance == alignment.mismatches + alignment.gap_letters
         assert record.cigar == alignment.cigar
@@ -258,6 +258,7 @@ def test_a_summary_of_an_alignment() -> None:
         mode="local",
         score=3,
         end=(3, 4),
+        strand_scores={"plus": 3, "minus": 2},
         alignment=alignment,
         backend={"name": "cpu", "hardware": "one core"},
         phases=[PhaseFinished("score", 2 * 10**9, 0.5), PhaseFinished("stitch", 0, 0.0)],
@@ -290,6 +291,8 @@ def test_a_summary_of_an_alignment() -> None:
             "offset": 5,
             "record_length": 9,
         },
+        "strand": "plus",
+        "strand_scores": {"plus": 3, "minus": 2},
         "mode": "local",
         "scoring": {
             "match": 1,

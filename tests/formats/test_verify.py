@@ -391,6 +391,31 @@ def test_the_reverse_strand_aligns_the_reverse_complement(tmp_path: Path) -> Non
     assert problems("4=1X1=") == ["cg has '=' at query 2 and target 7, where the letters differ (Y and N)"]
 
 
+def test_a_global_alignment_of_a_minus_strand_begins_where_the_query_ends(tmp_path: Path) -> None:
+    (tmp_path / "q.fa").write_text(">q\nGGACGTTGG\n")
+    (tmp_path / "t.fa").write_text(">t\nTTAACGTGG\n")
+    paf, files = tmp_path / "x.paf", (str(tmp_path / "q.fa:2-7"), str(tmp_path / "t.fa:2-7"))
+
+    def problems(query: str, letters: int, meaning: str) -> list[str]:
+        line = f"q\t9\t{query}\t-\tt\t9\t2\t{2 + letters}\t{letters}\t{letters}\t255\tAS:i:{letters}"
+        paf.write_text(f"{line}\tcg:Z:{letters}=\ttg:Z:{meaning};match=1;mismatch=-3;gap(k)=3+2k\n")
+        return [problem.text for problem in verify_paf(str(paf), *files).problems]
+
+    assert problems("2\t7", 5, "global") == problems("3\t7", 4, "global;end=given") == []
+    assert problems("2\t7", 5, "local") == problems("3\t7", 4, "local;end=given") == []
+    [query, target] = problems("3\t7", 4, "global")
+    assert query == "tag tg: claims a global alignment, but query 3-7 is not all of the letters given, 2-7"
+    assert "target 2-6" in target
+    claims = problems("2\t6", 4, "global;end=given")
+    assert "cg has '=' at query 4 and target 3, where the letters differ (C and A)"[:20] in claims[0]
+    (tmp_path / "q.fa").write_text(">q\nGGACGTTAG\n")
+    paf.write_text(paf.read_text().replace("q\t9\t2\t6", "q\t9\t3\t7"))
+    [claim] = [p.text for p in verify_paf(str(paf), str(tmp_path / "q.fa:2-8"), files[1]).problems]
+    assert claim == (
+        "tag tg: claims a global alignment, but query 3-7 does not begin where the letters given do, 2-8"
+    )
+
+
 def test_lines_find_their_records(tmp_path: Path) -> None:
     (tmp_path / "q.fa").write_text(">a\nAAAA\n>b\nCCCC\n")
     (tmp_path / "t.fa").write_text(">c\nCCCC\n>d\nAAAA\n")
@@ -604,6 +629,8 @@ def test_no_changed_line_passes(
 
     assert objections(f"{line}\n{line}\n") == []
     changes = {changed for changed in changed_lines(line) if changed != line}
+    if not pair[0]:
+        changes.remove(line.replace("\t+\t", "\t-\t"))  # no letters on either strand
     assert len(changes) > 150
     for changed in sorted(changes):
         found = objections(f"{line}\n{changed}\n")

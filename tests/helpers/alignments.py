@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from hypothesis import strategies as st
+from oracles import reverse_complement
 
 from longalign.model.alignment import Alignment, Op
 from longalign.model.mode import MODES, Mode
@@ -21,7 +23,10 @@ scorings = st.builds(
 
 @dataclass(frozen=True)
 class Case:
-    """Sequences, where the path starts, and its runs of M, I and D, neither merged nor free of 0."""
+    """Sequences, where the path starts, and its runs of M, I and D, neither merged nor free of 0.
+
+    The query may be on either strand; `start` counts along it.
+    """
 
     query: Sequence
     target: Sequence
@@ -32,7 +37,10 @@ class Case:
 
     def columns(self) -> list[tuple[str, str]]:
         """Letter pairs with "-" for a gap; U as T, and an ambiguous letter unlike any other."""
-        query = self.query.letters.tobytes().decode().replace("U", "T").replace("N", "n").replace("R", "r")
+        query = self.query.letters.tobytes().decode()
+        if self.query.strand == "minus":
+            query = reverse_complement(query)
+        query = re.sub("[^ACGT]", lambda found: found[0].lower(), query.replace("U", "T"))
         target = self.target.letters.tobytes().decode().replace("U", "T")
         i, j = self.start
         pairs = []
@@ -86,7 +94,8 @@ def cases(draw: st.DrawFn) -> Case:
     rows = sum(length for op, length in runs if op != Op.DELETION)
     cols = sum(length for op, length in runs if op != Op.INSERTION)
     after = draw(_margins(ends.query_end, ends.target_end, mode.ends_anywhere))
-    query = draw(sequences("query", start[0] + rows + after[0]))
+    strand = draw(st.sampled_from(["plus", "minus"]))
+    query = draw(sequences("query", start[0] + rows + after[0])).on(strand)
     target = draw(sequences("target", start[1] + cols + after[1]))
     return Case(query, target, draw(scorings), mode, start, runs)
 

@@ -13,6 +13,7 @@ import numpy as np
 import parasail
 from Bio.Align import PairwiseAligner
 from Bio.Align.substitution_matrices import Array
+from Bio.Seq import Seq
 
 from longalign.model.alphabet import Codes
 from longalign.model.mode import GLOBAL, LOCAL, FreeEnds, Mode
@@ -29,6 +30,11 @@ def spell(codes: Codes, scoring: Scoring | None = None) -> str:
     """Codes as letters that longalign and both oracles read: DNA, or those of a matrix."""
     letters = LETTERS if scoring is None or scoring.matrix is None else scoring.matrix.letters
     return "".join(letters[code] for code in codes)
+
+
+def reverse_complement(letters: str) -> str:
+    """The other strand of DNA with IUPAC letters, by Biopython."""
+    return str(Seq(letters).reverse_complement())
 
 
 def parasail_score(query: Codes, target: Codes, scoring: Scoring, mode: Mode, kernel: str = "") -> int:

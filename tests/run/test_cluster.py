@@ -19,6 +19,7 @@ from longalign.errors import BackendError, StoreError, UsageError
 from longalign.events import Advanced, Event, Notice, PhaseStarted, TileFinished, ignore
 from longalign.fasta import read_sequence
 from longalign.model.mode import EXTEND, LOCAL, SEMIGLOBAL, Mode
+from longalign.model.sequence import Sequence
 from longalign.run import pipeline
 from longalign.run.engines import dask
 from longalign.run.outcome import Outcome
@@ -132,6 +133,21 @@ def test_an_end_on_an_edge_and_one_in_any_cell_are_found_in_the_tiles_of_workers
     want = api.align(*map(read_sequence, map(str, PAIR)), mode=mode, backend="cpu", threads=1)
     ends = [(found.score, found.query_end, found.target_end) for found in (alignment, want)]
     assert ends[0] == ends[1]
+
+
+@pytest.mark.cluster
+def test_workers_sweep_both_strands(cluster, tmp_path):
+    events = Events()
+    using = api.resources("cpu", 1, memory=8 << 30, cluster=cluster.address)
+    query, target = map(read_sequence, map(str, PAIR))
+    reversed_query = Sequence.from_letters("q", query.on("minus").strand_letters)
+    spec = RunSpec(reversed_query, target, api.Scoring(), store=tmp_path / "s", strand="both")
+    outcome = pipeline.run(spec, using, events.append)
+    assert (outcome.end.value, outcome.spec.query.strand) == (SCORE, "minus")
+    assert (events.tiles, events.notices) == (2 * TILES, [])
+    assert events.cells == 2 * 16569 * 16548
+    assert len(list(cluster.orders.glob("swept-*"))) == 2
+    assert not list((tmp_path / "s").rglob(".tmp-*"))
 
 
 @pytest.mark.cluster

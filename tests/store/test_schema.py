@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import random
@@ -13,6 +14,7 @@ import tracemalloc
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -134,6 +136,33 @@ def complaint_of(read: Callable[[], object]) -> str | None:
         return None
     assert "\n" not in complaint
     return complaint
+
+
+def test_a_store_of_the_plus_strand_is_as_those_before_strands_were_known(stores, tmp_path):
+    store = copied(stores["local", "lazy"], tmp_path)
+    manifest = Manifest.read(store / "manifest.json")
+    fields = json.loads(json.dumps(manifest.to_json()))
+    assert "strand" not in fields
+    names = ("query", "target", "mode", "scoring", "start_states", "grid")
+    content = json.dumps({name: fields[name] for name in names}, sort_keys=True)
+    assert manifest.run == hashlib.sha256(content.encode()).hexdigest()
+    minus = replace(manifest, strand="minus")
+    assert Manifest.from_json(json.loads(json.dumps(minus.to_json()))) == minus
+    assert minus.run != manifest.run
+    assert minus.to_json()["coordinates"] != fields["coordinates"]  # older programs refuse it
+    for strand in ("both", "+", None, 1):
+        with pytest.raises(InputError, match="strand: must be plus or minus"):
+            Manifest.from_json({**fields, "strand": strand})
+    with pytest.raises(InputError, match="coordinates: contradicts the scoring or the strand"):
+        Manifest.from_json({**fields, "strand": "minus"})
+
+
+def test_a_manifest_of_the_minus_strand_of_proteins_is_refused(tmp_path):
+    scoring = Scoring(gap_open=10, gap_extend=1, matrix=SubstitutionMatrix.load("BLOSUM62"))
+    longalign.align("MKV", "MKV", scoring=scoring, store=tmp_path / "s", backend="cpu")
+    data = json.loads((tmp_path / "s/manifest.json").read_text())
+    with pytest.raises(InputError, match="strand: BLOSUM62 has no minus strand"):
+        Manifest.from_json({**data, "strand": "minus"})
 
 
 def test_a_summary_that_is_no_text_is_refused(stores, tmp_path):

@@ -1,6 +1,7 @@
 """Exactness: every result is the optimum, however it is computed.
 
-Asserted for random and structured pairs of 0 to 5,000 letters, all kinds of scoring and all modes:
+Asserted for random and structured pairs of 0 to 5,000 letters, all kinds of scoring and all modes. For DNA
+either strand of the query is asked for, or the better of both:
 
 - Score and end cell equal those of the oracle in `oracle`, and the score equals parasail's. For some short
   pairs both also equal those of `longalign.testing.reference`.
@@ -16,9 +17,10 @@ from __future__ import annotations
 import io
 import random
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from oracles import reverse_complement
 from runs import Geometry, SmallTiles, small_geometry, using
 from runs import Pair as TestPair
 
@@ -31,6 +33,8 @@ from longalign.errors import LongalignError, UsageError
 from longalign.formats.paf import write_paf
 from longalign.model.alignment import Alignment
 from longalign.model.mode import MODES, Mode
+from longalign.model.strand import STRANDS_OF, Strand, StrandChoice
+from longalign.run import pipeline
 
 #: The range of memory limits in bytes. It includes limits that are too small.
 _MEMORY = 600 << 20, 1200 << 20
@@ -45,19 +49,30 @@ _LARGEST_STORED = 60
 
 @dataclass(frozen=True)
 class Question:
-    """A pair, a mode, and the right end cell with its score."""
+    """A pair, a mode, and the right end cell with its score.
+
+    `query` is given to the program, with `choice` as its strand. The query of `pair` is reversed by hand if
+    `strand`, the one that must be aligned, is minus.
+    """
 
     pair: Pair
     mode: Mode
     end: oracle.End
+    query: str
+    choice: StrandChoice = "plus"
+    strand: Strand = "plus"
 
     def check_end(self, score: int, i: int, j: int, how: str) -> None:
         if (score, i, j) != (self.end.score, self.end.i, self.end.j):
             raise CaseFailed(f"{how}: ends in ({i}, {j}) with {score}, not as {self.end}: {self}")
 
     def check(self, alignment: Alignment, how: str) -> None:
-        self.check_end(alignment.score, alignment.query_end, alignment.target_end, how)
-        start = alignment.query_start, alignment.target_start
+        expect(alignment.strand == self.strand, f"{how}: on strand {alignment.strand}: {self}")
+        rows = alignment.query_start, alignment.query_end
+        if self.strand == "minus":
+            rows = len(self.query) - rows[1], len(self.query) - rows[0]
+        self.check_end(alignment.score, rows[1], alignment.target_end, how)
+        start = rows[0], alignment.target_start
         try:
             path = oracle.follow(self.pair.query, self.pair.target, start, alignment.cigar, self.pair.scoring)
         except ValueError as error:
@@ -73,7 +88,8 @@ class Question:
 
     def __str__(self) -> str:
         pair = self.pair
-        return f"{self.mode} {pair.scoring} {_shown(pair.query)} {_shown(pair.target)}"
+        strands = f"{self.strand} of {self.choice}"
+        return f"{self.mode} {strands} {pair.scoring} {_shown(self.query)} {_shown(pair.target)}"
 
 
 class Exactness(Attack):
@@ -83,8 +99,7 @@ class Exactness(Attack):
 
     def run(self, rng: random.Random) -> int:
         pair, mode = random_pair(rng), rng.choice(rng.choice([_PLAIN, list(MODES.values())]))
-        end = find_end(pair.query, pair.target, pair.scoring, mode)
-        question = Question(pair, mode, end)
+        question = _question(pair, mode, _random_choice(rng, pair))
         if min(len(pair.query), len(pair.target)) > 0:
             _compare_oracles(question, rng)
         checked = self._plain(question, rng)
@@ -97,10 +112,11 @@ class Exactness(Attack):
         """Call `align` or `score` as users do; return the number of results that were checked."""
         pair, threads = question.pair, rng.randint(1, 3)
         options: dict[str, Any] = {
-            "scoring": pair.scoring, "mode": question.mode, "backend": self.backend, "threads": threads
+            "scoring": pair.scoring, "mode": question.mode, "backend": self.backend, "threads": threads,
+            "strand": question.choice,
         }  # fmt: skip
         if rng.random() < 0.3:
-            best = longalign.score(pair.query, pair.target, **options)
+            best = longalign.score(question.query, pair.target, **options)
             question.check_end(best.score, best.i, best.j, f"score, {threads} threads")
             return 1
         budget = rng.choice([None, None, None, rng.randint(0, 40 * (pair.longest + 1))])
@@ -110,7 +126,7 @@ class Exactness(Attack):
         for count in {threads, rng.randint(1, 3)}:
             with suppress(*refusals):  # a limit that is too small is refused
                 options |= {"threads": count, "store_budget": budget, "memory": memory}
-                alignments.append(longalign.align(pair.query, pair.target, **options))
+                alignments.append(longalign.align(question.query, pair.target, **options))
                 question.check(alignments[-1], f"align, {count} threads")
         _same_paf(alignments, question)
         return len(alignments)
@@ -126,18 +142,19 @@ class Exactness(Attack):
         )
         stored = pair.longest <= _LARGEST_STORED and rng.random() < 0.1
         store = self.fresh() / "store" if stored else None
-        test_pair = TestPair(pair.query, pair.target, pair.scoring, question.mode)
-        start_states = rng.choice(["lazy", "eager"])
+        test_pair = TestPair(question.query, pair.target, pair.scoring, question.mode)
+        spec = test_pair.spec(store, start_states=rng.choice(["lazy", "eager"]))
+        spec = replace(spec, strand=question.choice)
         backends = [
             SmallTiles(geometry.tile, self._backend(rng.randint(1, 3)), geometry.leaf)
             for _ in range(rng.choice([1, 1, 1, 2]))
         ]
-        how = f"{geometry}, {start_states}, {len(backends)} devices, {'a store' if store else 'memory'}"
+        how = f"{geometry}, {spec.start_states}, {len(backends)} devices, {'a store' if store else 'memory'}"
         with small_geometry(geometry.chunk, geometry.group):
-            outcome = test_pair.run(using(*backends), store, start_states=start_states)
+            outcome = pipeline.run(spec, using(*backends))
             question.check(outcome.alignment, how)
             if store is not None:
-                again = test_pair.run(using(*backends), store, start_states=start_states)
+                again = pipeline.run(spec, using(*backends))
                 _same_paf([outcome.alignment, again.alignment], question)
 
     def _backend(self, threads: int) -> Any:
@@ -150,6 +167,23 @@ class Exactness(Attack):
 
 #: The oracle. A test of the campaign replaces it by a wrong one.
 find_end = oracle.find_end
+
+
+def _random_choice(rng: random.Random, pair: Pair) -> StrandChoice:
+    """The strand to ask for: mostly plus. Only DNA has another."""
+    choices: tuple[StrandChoice, ...] = ("plus", "plus", "plus", "minus", "both")
+    return "plus" if pair.scoring.matrix is not None else rng.choice(choices)
+
+
+def _question(given: Pair, mode: Mode, choice: StrandChoice) -> Question:
+    """The right answer for a pair, on the strand that is asked for."""
+    questions = []
+    for strand in STRANDS_OF[choice]:
+        query = given.query if strand == "plus" else reverse_complement(given.query)
+        end = find_end(query, given.target, given.scoring, mode)
+        pair = replace(given, query=query)
+        questions.append(Question(pair, mode, end, given.query, choice, strand))
+    return max(questions, key=lambda question: question.end.score)  # the first of equals
 
 
 def _compare_oracles(question: Question, rng: random.Random) -> None:
