@@ -226,23 +226,20 @@ def _accepted(
             new = partial(DirectoryStore.create, side.store, manifest, side.query, side.target)
             stores.append(stack.enter_context(DirectoryStore.open(side.store) if exists else new()))
         stores[-1].manifest.refuse_other(side.store, side.manifest(stores[-1].manifest.grid))
-        _warn_of_long_phases(side, stores[-1], emit)
         _mend_copies(side, stores[-1], emit)  # the workers of a cluster read only these
     return tuple(stores)
 
 
-def _warn_of_long_phases(spec: RunSpec, store: DirectoryStore, emit: Emit) -> None:
-    """Emit a Notice if an alignment is wanted from the store of a score, which has few boundaries."""
+def _few_boundaries(spec: RunSpec, store: DirectoryStore) -> Iterator[Notice]:
+    """A Notice if an alignment is wanted from the store of a score, which has few boundaries."""
     manifest = store.manifest
     if spec.command == "score" or manifest.command == "align" or manifest.is_eager:
         return
     share = path_share(manifest.grid) if manifest.grid.cells else 0.0
     if share > _LONG_PATH_SHARE:
-        emit(
-            Notice(
-                f"{store.path}: made for a score, so it has few boundaries: phases 2 and 3 compute about "
-                f"{format_share(share)} as many cells as phase 1; with a new --store they are short"
-            )
+        yield Notice(
+            f"{store.path}: made for a score, so it has few boundaries: phases 2 and 3 compute about "
+            f"{format_share(share)} as many cells as phase 1; with a new --store they are short"
         )
 
 
@@ -251,12 +248,15 @@ def _note(spec: RunSpec, stores: Items[DirectoryStore], note: Note, emit: Emit) 
 
     A resumed run asks the first one, so that is written last.
     """
+    notices = [*_few_boundaries(spec, stores[0])]  # which depend on what was asked for before
     for store in reversed(stores):
         asked = note(replace(store.manifest, command=spec.command))
         try:
             store.note_request(asked)
         except NotWritten as error:
-            emit(Notice(f"{error}; a later resume asks for what was noted there before"))
+            notices.append(Notice(f"{error}; a later resume asks for what was noted there before"))
+    for notice in notices:
+        emit(notice)
 
 
 def _connected(spec: RunSpec, resources: Resources) -> AbstractContextManager[Cluster | None]:
