@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from collections.abc import Sequence as Items
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
@@ -128,6 +129,37 @@ def align(
     return outcome.alignment
 
 
+def best_alignments(
+    query: Text,
+    target: Text,
+    count: int,
+    *,
+    min_score: int = 1,
+    scoring: Scoring | None = None,
+    backend: str = "auto",
+    threads: int | None = None,
+    devices: Items[int] = (),
+    memory: int | None = None,
+    store: str | PathLike[str] | None = None,
+    store_budget: int | None = None,
+    cluster: str | PathLike[str] | None = None,
+    emit: Emit = ignore,
+) -> list[Alignment]:
+    """The best local alignments of two sequences, no two of which use the same letter pair.
+
+    There are `count` of them, or fewer if no more have a score of at least `min_score`, in the order of
+    decreasing scores. Each is the best one that uses no letter pair of those before it (Waterman and Eggert,
+    J. Mol. Biol. 197:723, 1987). The other parameters and the errors are those of `align`. A store keeps the
+    lattice of the first alignment; a resumed run finds the others again.
+    """
+    using = resources(backend, threads, devices, memory, store_budget, cluster)
+    count, min_score = _whole_number("count", count, 1), _whole_number("min_score", min_score, 1)
+    spec = _spec("align", query, target, scoring, "local", "lazy", store)
+    first = pipeline.run(replace(spec, top=count, min_score=min_score), using, emit)
+    found = (outcome.alignment for outcome in (first, *first.further))
+    return [alignment for alignment in found if alignment is not None and len(alignment.ops)]
+
+
 def score(
     query: Text,
     target: Text,
@@ -211,10 +243,22 @@ def _run(
     store: str | PathLike[str] | None,
     emit: Emit,
 ) -> Outcome:
+    return pipeline.run(_spec(command, query, target, scoring, mode, start_states, store), using, emit)
+
+
+def _spec(
+    command: Command,
+    query: Text,
+    target: Text,
+    scoring: Scoring | None,
+    mode: Mode | ModeName,
+    start_states: StartStates,
+    store: str | PathLike[str] | None,
+) -> RunSpec:
     _check_choice("mode", mode, tuple(MODES))
     _check_choice("start_states", start_states, get_args(StartStates))
     scoring = _as_scoring(scoring)
-    spec = RunSpec(
+    return RunSpec(
         _as_sequence(query, "query", scoring.alphabet),
         _as_sequence(target, "target", scoring.alphabet),
         scoring,
@@ -223,7 +267,6 @@ def _run(
         start_states,
         None if store is None else Path(store),
     )
-    return pipeline.run(spec, using, emit)
 
 
 def _check_choice(name: str, chosen: str, choices: tuple[str, ...]) -> None:

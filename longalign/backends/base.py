@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from longalign.model.alphabet import Codes
 from longalign.model.boundary import BestCell, Boundary, Edge, IntArray, StartLine, State
+from longalign.model.excluded_pairs import NO_PAIRS, ExcludedPairs
 from longalign.model.scoring import Scoring
 from longalign.system.threads import in_threads
 
@@ -43,6 +44,9 @@ class Rectangle:
     `local` sets the floor of 0. Raises ValueError for edges of other lengths: a back end would write beyond
     its memory.
 
+    `excluded` are letter pairs that no path may use. Back ends ignore them; `longalign.backends.excluding`
+    adds them to any back end.
+
     A back end that cannot sweep every finite value that `Scoring.check_range` admits is wrong.
     """
 
@@ -52,6 +56,7 @@ class Rectangle:
     top: Edge
     left: Edge
     local: bool
+    excluded: ExcludedPairs = field(default=NO_PAIRS, kw_only=True)
 
     def __post_init__(self) -> None:
         letters, edges = (len(self.query), len(self.target)), (len(self.left), len(self.top))
@@ -149,6 +154,7 @@ class TraceJob:
 
     `query` (m,) and `target` (n,) are codes as in `SweepJob`, m >= 1 and n >= 1. Every path enters in the
     state `entry` (see `boundary.entry_edges`) and leaves in `exit`; there is one.
+    `excluded`: see `Rectangle`.
     """
 
     query: Codes
@@ -156,6 +162,7 @@ class TraceJob:
     scoring: Scoring
     entry: State
     exit: State
+    excluded: ExcludedPairs = field(default=NO_PAIRS, kw_only=True)
 
     @property
     def cells(self) -> int:

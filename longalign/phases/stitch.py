@@ -123,6 +123,7 @@ def _from_exit(problem: Problem, corner: tuple[int, int], exit_: Waypoint) -> me
         last_row=True,
         last_col=True,
         track_best=problem.has_floor,
+        excluded=problem.excluded_backwards(i0, exit_.i, j0, exit_.j),
     )
 
 

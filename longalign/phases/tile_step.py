@@ -72,6 +72,7 @@ def sweep_tile(
         cols=lattice.cols_in(tile),
         track_best=problem.mode.ends_anywhere,
         of_matrix=True,
+        excluded=problem.excluded.within(tile.i0, tile.i1, tile.j0, tile.j1),
     )
     with lattice.store.open_writer(tile) as file:
         if lattice.eager:

@@ -18,7 +18,8 @@ class Outcome:
     """What a run found: the end of the best alignment, the alignment if it was asked for, and the cost.
 
     `end` is in boundary indices of query and target; `phases` are those that ran in this process.
-    The run waited `compile_seconds` for the compiler; no phase counts them.
+    The run waited `compile_seconds` for the compiler; no phase counts them. `further` are the next best
+    alignments, in decreasing score, if more than one was asked for.
     """
 
     spec: RunSpec
@@ -27,6 +28,7 @@ class Outcome:
     phases: tuple[PhaseFinished, ...]
     backend: dict[str, str]
     compile_seconds: float = 0.0
+    further: tuple[Outcome, ...] = ()
 
     @property
     def is_empty(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Sequence as Items
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from functools import partial
@@ -28,6 +29,7 @@ from longalign.phases.tile_step import Engine
 from longalign.phases.walk import walk
 from longalign.run.damage import contradictions_refused, drop_damaged, mending, read_or
 from longalign.run.engines.local import LocalEngine
+from longalign.run.next_best import next_best
 from longalign.run.outcome import Outcome, Recorder
 from longalign.run.planner import Request, Resources, check_disk, check_memory, plan
 from longalign.run.spec import RunSpec
@@ -112,7 +114,8 @@ def _run_in_memory(spec: RunSpec, resources: Resources, emit: Emit) -> Outcome:
     grid = plan(Request.of(spec), resources)
     store = MemoryStore(edges_only=spec.command == "score")
     lattice = StoreLattice(_problem_of(spec), grid, store, spec.is_eager)
-    return _run_phases(spec, lattice, LocalEngine(lattice, resources.backends), resources, emit)
+    outcome = _run_phases(spec, lattice, LocalEngine(lattice, resources.backends), resources.backends, emit)
+    return _with_next_best(outcome, lattice, resources, emit)
 
 
 def _problem_of(spec: RunSpec) -> Problem:
@@ -198,9 +201,12 @@ def _run_stored(
     if cluster is None:
         with refused, WriteBehind(store, len(resources.backends)) as writing:
             lattice = replace(lattice, store=writing)
-            return _run_phases(spec, lattice, LocalEngine(lattice, resources.backends), resources, emit)
+            engine = LocalEngine(lattice, resources.backends)
+            outcome = _run_phases(spec, lattice, engine, resources.backends, emit)
+            return _with_next_best(outcome, lattice, resources, emit)
     with refused:
-        outcome = _run_phases(spec, lattice, cluster.engine(store, emit), resources, emit)
+        outcome = _run_phases(spec, lattice, cluster.engine(store, emit), resources.backends, emit)
+        outcome = _with_next_best(outcome, lattice, resources, emit)
     return replace(outcome, backend={**outcome.backend, "workers": cluster.description})
 
 
@@ -218,11 +224,11 @@ def _run_phases(
     spec: RunSpec,
     lattice: StoreLattice,
     open_engine: AbstractContextManager[Engine],
-    resources: Resources,
+    backends: Items[Backend],
     emit: Emit,
 ) -> Outcome:
-    recorder, backend = Recorder(emit), resources.backends[0]
-    expected = _phase_1_seconds(lattice, resources) if spec.command == "align" else 0.0
+    recorder, backend = Recorder(emit), backends[0]
+    expected = _phase_1_seconds(lattice, backends) if spec.command == "align" else 0.0
     with (
         compiles_reported(recorder),
         path_kernels_compiled(
@@ -233,7 +239,7 @@ def _run_phases(
         find_end = partial(_score, lattice, engine, recorder)
         end = mending(find_end, lattice, recorder)
         alignment = None
-        if spec.command == "align":
+        if spec.command == "align" and (spec.min_score is None or end.value >= spec.min_score):
             wait_for_path_kernels()
             alignment = _align(spec, lattice, find_end, end, backend, recorder)
     return Outcome(
@@ -241,15 +247,24 @@ def _run_phases(
     )
 
 
-def _phase_1_seconds(lattice: StoreLattice, resources: Resources) -> float:
+def _with_next_best(first: Outcome, lattice: StoreLattice, resources: Resources, emit: Emit) -> Outcome:
+    """The outcome with the next best alignments that its spec asks for."""
+
+    def run_phases(lattice: StoreLattice, engine: LocalEngine, backends: Items[Backend]) -> Outcome:
+        return _run_phases(first.spec, lattice, engine, backends, emit)
+
+    return replace(first, further=next_best(first, lattice, resources.backends, run_phases))
+
+
+def _phase_1_seconds(lattice: StoreLattice, backends: Items[Backend]) -> float:
     """Expected seconds of phase 1 on all devices together, for the tiles that the store lacks."""
-    problem, grid, backend = lattice.problem, lattice.grid, resources.backends[0]
+    problem, grid, backend = lattice.problem, lattice.grid, backends[0]
     missing = sum(tile.cells for tile in grid.tiles() if not lattice.store.has_tile(tile))
     if missing == 0:
         return 0.0
     size = len(problem.query), len(problem.target)
     seconds = backend.sweep_seconds(*size, problem.scoring, problem.has_floor)
-    return seconds * missing / grid.cells / len(resources.backends)
+    return seconds * missing / grid.cells / len(backends)
 
 
 def _align(

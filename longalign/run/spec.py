@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from longalign._version import __version__
+from longalign.errors import UsageError
 from longalign.model.geometry import Grid
 from longalign.model.mode import LOCAL, Mode
 from longalign.model.scoring import Scoring
@@ -21,8 +22,12 @@ class RunSpec:
     `start_states` "eager", phase 1 keeps start states as well: phase 2 then only reads them, and so does
     `trace_cell`.
 
+    In local mode, `top` > 1 asks for that many alignments, no two of which use the same letter pair. No
+    alignment with a score below `min_score` is computed.
+
     The sequences are held in the alphabet of `scoring`. Raises InputError for letters outside that alphabet,
-    and for sequences that are too long for `scoring`.
+    and for sequences that are too long for `scoring`;
+    UsageError for a `top` that the mode, the command or eager start states exclude.
     """
 
     query: Sequence
@@ -32,8 +37,11 @@ class RunSpec:
     command: Command = "align"
     start_states: StartStates = "lazy"
     store: Path | None = None
+    top: int = 1
+    min_score: int | None = None
 
     def __post_init__(self) -> None:
+        self._check_top()
         for name in ("query", "target"):
             object.__setattr__(self, name, getattr(self, name).under(self.scoring.alphabet))
         self.scoring.check_range(self.query.length, self.target.length)
@@ -64,6 +72,16 @@ class RunSpec:
             command=self.command,
             start_states=self.start_states,
         )
+
+    def _check_top(self) -> None:
+        if self.top == 1:
+            return
+        if not self.mode.may_be_empty:
+            raise UsageError(f"several alignments are found in local mode only, not in mode {self.mode}")
+        if self.command == "score":
+            raise UsageError("a score has no alignments: several are found by align only")
+        if self.is_eager:
+            raise UsageError("start states lead to one alignment only: several need lazy start states")
 
     @property
     def is_eager(self) -> bool:
