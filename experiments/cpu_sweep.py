@@ -1,6 +1,6 @@
 """Time the CPU sweep, parasail on the same pairs, and the first call of a process.
 
-Sweeps whole matrices in local mode, with the end cell tracked and the bottom row and the right column
+Sweeps whole DP matrices in local mode, with the end cell tracked and the bottom row and the right column
 returned, on pairs of random DNA and on pairs that differ in 3 % of their letters. Each repeat runs every
 contender once: a change of the machine's load then affects all of them. parasail computes the score and the
 end cell with 32-bit numbers on one core.

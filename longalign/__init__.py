@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from longalign._version import __version__
-    from longalign.api import align, resume, score, trace
+    from longalign.api import align, align_many, resume, score, score_many, trace
     from longalign.errors import (
         BackendError,
         InputError,
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from longalign.model.boundary import BestCell
     from longalign.model.scoring import Scoring
     from longalign.model.sequence import Sequence
+    from longalign.model.statistics import Statistics, statistics
     from longalign.model.substitution_matrix import SubstitutionMatrix
 
 __all__ = [
@@ -37,21 +38,26 @@ __all__ = [
     "Op",
     "Scoring",
     "Sequence",
+    "Statistics",
     "StoreError",
     "SubstitutionMatrix",
     "UsageError",
     "__version__",
     "align",
+    "align_many",
+    "best_alignments",
     "read_sequence",
     "resume",
     "score",
+    "score_many",
+    "statistics",
     "trace",
 ]
 
 #: The public names of each module. They are imported at first use: NumPy and the compiler take a while.
 _NAMES_OF = {
     "_version": ("__version__",),
-    "api": ("align", "resume", "score", "trace"),
+    "api": ("align", "align_many", "best_alignments", "resume", "score", "score_many", "trace"),
     "errors": (
         *("BackendError", "InputError", "InternalError", "LongalignError", "StoreError", "UsageError"),
     ),
@@ -60,6 +66,7 @@ _NAMES_OF = {
     "model.boundary": ("BestCell",),
     "model.scoring": ("Scoring",),
     "model.sequence": ("Sequence",),
+    "model.statistics": ("Statistics", "statistics"),
     "model.substitution_matrix": ("SubstitutionMatrix",),
 }
 _MODULE_OF = {name: module for module, names in _NAMES_OF.items() for name in names}

@@ -1,8 +1,8 @@
-"""The public functions: align, score, resume, trace."""
+"""The public functions: align, align_many, score, score_many, resume, trace."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from collections.abc import Sequence as Items
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -19,17 +19,19 @@ from longalign.events import Emit, ignore
 from longalign.model.alignment import Alignment
 from longalign.model.alphabet import Alphabet
 from longalign.model.boundary import BestCell
-from longalign.model.mode import MODES, Mode, ModeName
+from longalign.model.mode import LOCAL, EndName, Mode, ModeName, choose_mode
 from longalign.model.scoring import Scoring
 from longalign.model.sequence import Letters, Sequence
+from longalign.model.strand import STRANDS_OF, Strand, StrandChoice
 from longalign.run import pipeline
 from longalign.run.outcome import Outcome
-from longalign.run.planner import Resources
+from longalign.run.request import Resources
 from longalign.run.spec import RunSpec
 from longalign.run.trace_cell import trace_cell
 from longalign.store.manifest import Command, StartStates
 from longalign.system.integers import as_whole
 from longalign.system.memory_limits import free_memory
+from longalign.system.rationals import Number
 
 if TYPE_CHECKING:  # importing it imports Dask
     from longalign.run.engines.dask import Cluster
@@ -99,6 +101,8 @@ def align(
     *,
     scoring: Scoring | None = None,
     mode: Mode | ModeName = "local",
+    free: Collection[EndName] | None = None,
+    strand: StrandChoice = "plus",
     backend: str = "auto",
     threads: int | None = None,
     devices: Items[int] = (),
@@ -109,24 +113,101 @@ def align(
     cluster: str | PathLike[str] | None = None,
     emit: Emit = ignore,
 ) -> Alignment:
-    """The optimal alignment of two sequences, local (Smith-Waterman) or global (Gotoh).
+    """The optimal alignment of two sequences.
+
+    `mode` says which of their ends may stay unaligned at no cost:
+
+    - "local" (Smith-Waterman): all, so any part of the query is aligned with any part of the target;
+    - "global" (Gotoh): none;
+    - "semiglobal": those in `free`, by default all of "query-start", "query-end", "target-start" and
+      "target-end"; the alignment starts with the first letter of one sequence or the other, and ends with
+      the last letter of one or the other;
+    - "overlap": "query-start" and "target-end", so a suffix of the query is aligned with a prefix of the
+      target;
+    - "fit": "target-start" and "target-end", so the whole query is aligned with any part of the target;
+    - "extend": the ends of both, so any prefix of the query is aligned with any prefix of the target.
 
     Sequences are text, bytes, uint8 arrays of ASCII letters, or `read_sequence("file.fa")`. They are DNA, or,
     with a substitution matrix in `scoring`, in the letters of that matrix, which
-    `read_sequence("file.fa", scoring.alphabet)` reads. `backend` is "auto", "cpu" or "cuda"; `devices` are
-    CUDA device numbers; `memory` and `store_budget` are bytes.
+    `read_sequence("file.fa", scoring.alphabet)` reads, as it does where lower-case letters are masked. The
+    score is an int, or, if `scoring` has numbers that are not whole, a Fraction. `backend` is "auto", "cpu"
+    or "cuda"; `devices` are CUDA device numbers; `memory` and `store_budget` are bytes.
+
+    With `strand` "minus", the reverse complement of the query is aligned; with "both", the better of the two,
+    plus if they score equally. `Alignment.strand` says which it was; the alignment's coordinates are those of
+    the forward strand in any case. Only DNA has a minus strand.
 
     `store` is a directory: a run whose store holds unfinished work continues from there. With `start_states`
     "eager", the store also holds what `trace` needs. `cluster` is a Dask scheduler's address or file; its
     workers, which must see `store`, then perform phase 1. `emit` is called with each of `longalign.events`.
-    If nothing aligns, which occurs in local mode only, the alignment has score 0 and no operations.
+    If nothing aligns better than no letters at all, in a mode that permits this, the alignment has score 0
+    and no operations.
 
     Raises InputError, UsageError, StoreError or BackendError.
     """
     using = resources(backend, threads, devices, memory, store_budget, cluster)
-    outcome = _run("align", query, target, scoring, mode, using, start_states, store, emit)
+    mode = choose_mode(mode, free)
+    outcome = _run("align", query, target, scoring, mode, strand, using, start_states, store, emit)
     assert outcome.alignment is not None
     return outcome.alignment
+
+
+def align_many(
+    pairs: Iterable[tuple[Text, Text]],
+    *,
+    scoring: Scoring | None = None,
+    mode: Mode | ModeName = "local",
+    free: Collection[EndName] | None = None,
+    strand: StrandChoice = "plus",
+    backend: str = "auto",
+    threads: int | None = None,
+    devices: Items[int] = (),
+    memory: int | None = None,
+    emit: Emit = ignore,
+) -> Iterator[Alignment]:
+    """The optimal alignment of each pair (query, target), in order; see `align` for the parameters.
+
+    Pairs are taken from the iterable as they are needed. Small ones are computed some hundred at a time, on
+    the first device, which is several times as fast as a call of `align` for each. An error ends the
+    iteration, after the alignments of the pairs before it.
+    """
+    for outcome in _run_many(
+        "align",
+        pairs,
+        scoring,
+        choose_mode(mode, free),
+        strand,
+        resources(backend, threads, devices, memory),
+        emit,
+    ):
+        assert outcome.alignment is not None
+        yield outcome.alignment
+
+
+def score_many(
+    pairs: Iterable[tuple[Text, Text]],
+    *,
+    scoring: Scoring | None = None,
+    mode: Mode | ModeName = "local",
+    free: Collection[EndName] | None = None,
+    strand: StrandChoice = "plus",
+    backend: str = "auto",
+    threads: int | None = None,
+    devices: Items[int] = (),
+    memory: int | None = None,
+    emit: Emit = ignore,
+) -> Iterator[BestCell]:
+    """The optimal score and end cell of each pair (query, target), in order; see `align_many` and `score`."""
+    for outcome in _run_many(
+        "score",
+        pairs,
+        scoring,
+        choose_mode(mode, free),
+        strand,
+        resources(backend, threads, devices, memory),
+        emit,
+    ):
+        yield outcome.best
 
 
 def best_alignments(
@@ -134,8 +215,9 @@ def best_alignments(
     target: Text,
     count: int,
     *,
-    min_score: int = 1,
+    min_score: Number | None = None,
     scoring: Scoring | None = None,
+    strand: Strand = "plus",
     backend: str = "auto",
     threads: int | None = None,
     devices: Items[int] = (),
@@ -147,17 +229,17 @@ def best_alignments(
 ) -> list[Alignment]:
     """The best local alignments of two sequences, no two of which use the same letter pair.
 
-    There are `count` of them, or fewer if no more have a score of at least `min_score`, in the order of
-    decreasing scores. Each is the best one that uses no letter pair of those before it (Waterman and Eggert,
-    J. Mol. Biol. 197:723, 1987). The other parameters and the errors are those of `align`. A store keeps the
-    lattice of the first alignment; a resumed run finds the others again.
+    There are `count` of them in the order of decreasing scores, or fewer if no more have a positive score, or
+    one of at least `min_score`. Each is the best one that uses no letter pair of those before it (M. S.
+    Waterman and M. Eggert, J. Mol. Biol. 197:723, 1987). The other parameters and the errors are those of
+    `align`. A store keeps the lattice of the first alignment; a resumed run finds the others again.
     """
     using = resources(backend, threads, devices, memory, store_budget, cluster)
-    count, min_score = _whole_number("count", count, 1), _whole_number("min_score", min_score, 1)
-    spec = _spec("align", query, target, scoring, "local", "lazy", store)
+    count = _whole_number("count", count, 1)
+    spec = _spec("align", query, target, scoring, LOCAL, strand, store=store)
     first = pipeline.run(replace(spec, top=count, min_score=min_score), using, emit)
-    found = (outcome.alignment for outcome in (first, *first.further))
-    return [alignment for alignment in found if alignment is not None and len(alignment.ops)]
+    found = [outcome.alignment for outcome in (first, *first.further) if not outcome.is_empty]
+    return [alignment for alignment in found if alignment is not None]
 
 
 def score(
@@ -166,6 +248,8 @@ def score(
     *,
     scoring: Scoring | None = None,
     mode: Mode | ModeName = "local",
+    free: Collection[EndName] | None = None,
+    strand: StrandChoice = "plus",
     backend: str = "auto",
     threads: int | None = None,
     devices: Items[int] = (),
@@ -179,11 +263,13 @@ def score(
     """The optimal score and the cell where an alignment with that score ends, in O(m + n) memory.
 
     Parameters are those of `align`; `store_budget` only matters with "eager" start states. The end cell is
-    given as the numbers of letters before it in `query` and `target`. If nothing aligns in local mode, the
-    result is `BestCell()`, with score 0.
+    given as the numbers of letters before it in `query` and `target`; those of the query are counted along
+    the `strand` of the result, so on the minus strand from the query's end. The score is an int or a Fraction
+    as in `align`. If nothing aligns in local mode or in "extend", the result is `BestCell()`, with score 0.
     """
     using = resources(backend, threads, devices, memory, store_budget, cluster)
-    return _run("score", query, target, scoring, mode, using, start_states, store, emit).best
+    mode = choose_mode(mode, free)
+    return _run("score", query, target, scoring, mode, strand, using, start_states, store, emit).best
 
 
 def resume(
@@ -220,10 +306,13 @@ def trace(
 ) -> Alignment:
     """The best alignment that ends after `i` query and `j` target letters, from a store with start states.
 
-    Phase 1 is not repeated, and the tile of that cell must be finished. In global mode, the first `i` query
-    letters are aligned with the first `j` target letters. Raises UsageError for a cell outside the matrix;
-    StoreError if the store was made without `start_states="eager"` or lacks the tile; InputError if no local
-    alignment ends there; BackendError if a device fails.
+    Phase 1 is not repeated, and the tile of that cell must be finished. The alignment starts where the mode
+    lets it start. A sequence that the mode aligns to its end is cut at the cell: in global mode, the first
+    `i` query letters are aligned with the first `j` target letters. If the store is of the minus strand,
+    query letters count from the query's end; a run over both strands has a store of each, `store/plus` and
+    `store/minus`. Raises UsageError for a cell outside the matrix; StoreError if the store was made without
+    `start_states="eager"` or lacks the tile; InputError if no local alignment ends there; BackendError if a
+    device fails.
     """
     using = resources(backend, threads, devices, memory)
     cell = _whole_number("i", i), _whole_number("j", j)
@@ -237,13 +326,28 @@ def _run(
     query: Text,
     target: Text,
     scoring: Scoring | None,
-    mode: Mode | ModeName,
+    mode: Mode,
+    strand: StrandChoice,
     using: Resources,
     start_states: StartStates,
     store: str | PathLike[str] | None,
     emit: Emit,
 ) -> Outcome:
-    return pipeline.run(_spec(command, query, target, scoring, mode, start_states, store), using, emit)
+    spec = _spec(command, query, target, scoring, mode, strand, start_states, store)
+    return pipeline.run(spec, using, emit)
+
+
+def _run_many(
+    command: Command,
+    pairs: Iterable[tuple[Text, Text]],
+    scoring: Scoring | None,
+    mode: Mode,
+    strand: StrandChoice,
+    using: Resources,
+    emit: Emit,
+) -> Iterator[Outcome]:
+    specs = (_spec(command, query, target, scoring, mode, strand) for query, target in pairs)
+    return pipeline.run_all(specs, using, emit)
 
 
 def _spec(
@@ -251,21 +355,23 @@ def _spec(
     query: Text,
     target: Text,
     scoring: Scoring | None,
-    mode: Mode | ModeName,
-    start_states: StartStates,
-    store: str | PathLike[str] | None,
+    mode: Mode,
+    strand: StrandChoice,
+    start_states: StartStates = "lazy",
+    store: str | PathLike[str] | None = None,
 ) -> RunSpec:
-    _check_choice("mode", mode, tuple(MODES))
+    _check_choice("strand", strand, tuple(STRANDS_OF))
     _check_choice("start_states", start_states, get_args(StartStates))
     scoring = _as_scoring(scoring)
     return RunSpec(
         _as_sequence(query, "query", scoring.alphabet),
         _as_sequence(target, "target", scoring.alphabet),
         scoring,
-        MODES[mode],
+        mode,
         command,
         start_states,
         None if store is None else Path(store),
+        strand,
     )
 
 

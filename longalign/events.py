@@ -68,7 +68,33 @@ class Notice:
     text: str
 
 
-Event = PhaseStarted | Advanced | TileFinished | PhaseFinished | CompileStarted | CompileFinished | Notice
+@dataclass(frozen=True, slots=True)
+class PairsStarted:
+    """So many pairs begin. From now on, a phase belongs to one of them, or to several at once."""
+
+    pairs: int
+
+
+@dataclass(frozen=True, slots=True)
+class PairFinished:
+    """One of many pairs is over: the names of its records, and its score in words, or None if left out."""
+
+    query: str
+    target: str
+    score: str | None
+
+
+Event = (
+    PhaseStarted
+    | Advanced
+    | TileFinished
+    | PhaseFinished
+    | CompileStarted
+    | CompileFinished
+    | Notice
+    | PairsStarted
+    | PairFinished
+)
 Emit = Callable[[Event], None]
 
 

@@ -18,6 +18,7 @@ from longalign.events import (
     PhaseStarted,
     TileFinished,
 )
+from longalign.model.mode import MODES
 
 QUERY, TARGET = "ACGTTACGT", "ACGTACGT"
 
@@ -45,7 +46,7 @@ def test_a_file_is_read_with_read_sequence(tmp_path):
     assert longalign.align(query, QUERY, backend="cpu").query.name == "name"
 
 
-@pytest.mark.parametrize("mode", ["local", "global"])
+@pytest.mark.parametrize("mode", MODES)
 def test_score_is_where_align_ends(mode):
     best = longalign.score(QUERY, TARGET, mode=mode, backend="cpu")
     alignment = longalign.align(QUERY, TARGET, mode=mode, backend="cpu")
@@ -58,7 +59,7 @@ def test_nothing_aligned_is_an_empty_alignment():
     assert longalign.score("AAAA", "CCCC", backend="cpu") == longalign.BestCell()
 
 
-@pytest.mark.parametrize("mode", ["local", "global"])
+@pytest.mark.parametrize("mode", MODES)
 def test_trace_finds_the_alignment_of_a_run_again_and_others(tmp_path, mode):
     store = tmp_path / "s"
     options = {"mode": mode, "backend": "cpu"}
@@ -67,6 +68,20 @@ def test_trace_finds_the_alignment_of_a_run_again_and_others(tmp_path, mode):
     assert (again.score, again.cigar) == (whole.score, whole.cigar)
     shorter = longalign.trace(str(store), np.uint8(5), np.int16(4), backend="cpu")
     assert (shorter.query_end, shorter.target_end, shorter.rescore()) == (5, 4, shorter.score)
+
+
+def test_ends_may_be_free_at_will():
+    query, target = "TTTTACGTACGTAC", "ACGTACGTACGGGG"
+    chosen = longalign.align(
+        query, target, mode="semiglobal", free=("query-start", "target-end"), backend="cpu"
+    )
+    overlap = longalign.align(query, target, mode="overlap", backend="cpu")
+    assert (chosen.mode, overlap.mode) == ("semiglobal:query-start,target-end", "overlap")
+    assert (chosen.cigar, chosen.query_start, chosen.target_end) == (overlap.cigar, 4, 10) == ("10=", 4, 10)
+    best = longalign.score(query, target, mode=chosen.mode, backend="cpu")
+    assert best == longalign.BestCell(10, 14, 10)
+    with pytest.raises(longalign.UsageError, match="with mode semiglobal only, not with overlap"):
+        longalign.score(query, target, mode="overlap", free=["query-end"], backend="cpu")
 
 
 def test_resume_returns_what_the_run_would_have(tmp_path):
@@ -85,15 +100,18 @@ def test_an_empty_alignment_resumes_to_an_empty_alignment(tmp_path):
 
 
 @pytest.mark.parametrize("start_states", ["lazy", "eager"])
-@pytest.mark.parametrize("mode", ["local", "global"])
+@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(("query", "target"), [("", ""), ("", "ACGT"), ("ACG", "")])
 def test_a_sequence_without_letters(tmp_path, query, target, mode, start_states):
-    """Nothing aligns in local mode; a global alignment is one gap, or has no columns."""
-    options = {"mode": mode, "backend": "cpu"}
-    length = len(query + target) if mode == "global" else 0
+    """One gap of all letters, or no columns where they may be left out."""
+    options, ends = {"mode": mode, "backend": "cpu"}, MODES[mode].ends
+    starts_free, ends_free = (
+        (ends.query_start, ends.query_end) if query else (ends.target_start, ends.target_end)
+    )
+    length = 0 if starts_free or ends_free else len(query + target)
     score = -(3 + 2 * length) if length else 0
     cigar = f"{length}{'I' if query else 'D'}" if length else ""
-    end = (len(query), len(target)) if mode == "global" else (0, 0)
+    end = (0, 0) if ends_free else (len(query), len(target))
     kept = longalign.align(query, target, store=tmp_path / "s", start_states=start_states, **options)
     resumed = longalign.resume(tmp_path / "s", backend="cpu")
     for found in (longalign.align(query, target, **options), kept, resumed):
@@ -175,7 +193,7 @@ def test_advances_add_up_to_what_a_phase_computed(phase):
         (lambda: longalign.trace("/nowhere", "5", 5, backend="cpu"), longalign.UsageError, "i must be"),
         (lambda: longalign.trace("/nowhere", 5, 5.0, backend="cpu"), longalign.UsageError, "j must be"),
         (lambda: longalign.resume("/nowhere", backend="cpu"), longalign.StoreError, "not a store"),
-        (lambda: longalign.Scoring(match=0), longalign.InputError, "match must be positive"),
+        (lambda: longalign.Scoring(match=-1), longalign.InputError, "match cannot be negative"),
     ],
 )  # fmt: skip
 def test_what_makes_no_sense_is_an_error_of_ours(call, error, text):
@@ -220,3 +238,37 @@ def test_a_scoring_that_is_none_is_named():
 
 def test_whole_numbers_of_numpy_are_whole_numbers():
     assert longalign.Scoring(np.int64(2)) == longalign.Scoring(2)
+
+
+# --- many pairs
+
+
+def test_many_pairs_are_aligned_in_order():
+    pairs = [(QUERY, TARGET), ("AAAA", "CCCC"), (TARGET, QUERY.encode()), ("", "ACGT")]
+    for mode in ("local", "global"):
+        alone = [longalign.align(*pair, mode=mode, backend="cpu") for pair in pairs]
+        together = list(longalign.align_many(pairs, mode=mode, backend="cpu"))
+        assert [one.score for one in together] == [one.score for one in alone]
+        assert [one.cigar for one in together] == [one.cigar for one in alone]
+        best = [longalign.BestCell(one.score, one.query_end, one.target_end) for one in together]
+        assert list(longalign.score_many(pairs, mode=mode, backend="cpu")) == best
+
+
+def test_a_bad_pair_among_many_comes_after_the_good_ones_before_it():
+    found = longalign.align_many([(QUERY, TARGET), (QUERY, "XYZ"), (QUERY, QUERY)], backend="cpu")
+    assert next(found).score == 5
+    with pytest.raises(longalign.InputError, match="sequence 'target': letter 1"):
+        next(found)
+
+
+def test_many_pairs_are_taken_as_they_are_needed():
+    taken = []
+
+    def pairs():
+        for k in range(1000):
+            taken.append(k)
+            yield QUERY, TARGET
+
+    next(longalign.align_many(pairs(), backend="cpu"))
+    assert 0 < len(taken) < 1000
+    assert list(longalign.align_many([], backend="cpu")) == []

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import longalign
+from longalign.model.mode import MODES
 
 PACKAGE = Path(longalign.__file__).parent
 
@@ -41,13 +42,13 @@ def test_the_recurrence_imports_nothing():
 
 def test_no_code_compares_modes_by_their_words():
     """It asks a mode for what it needs to know: `model/mode.py` says what a mode is."""
-    words = {"local", "global"}
+    words = {*MODES}
     for path in PACKAGE.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Compare):
                 compared = (node.left, *node.comparators)
                 texts = {value.value for value in compared if isinstance(value, ast.Constant)}
-                assert not words & texts, f"{path}:{node.lineno}"
+                assert words.isdisjoint(texts), f"{path}:{node.lineno}"
 
 
 def test_one_module_imports_the_cuda_package():
@@ -60,7 +61,8 @@ def test_one_module_imports_dask():
 
 def test_only_the_suite_imports_test_libraries():
     suites = {"testing/sweeps.py", "testing/start_states.py", "testing/traces.py"}
-    assert importers("hypothesis") == {*suites, "testing/conformance.py", "testing/inputs.py"}
+    strategies = {"testing/inputs.py", "testing/sweep_jobs.py"}
+    assert importers("hypothesis") == {*suites, *strategies, "testing/conformance.py"}
     assert importers("pytest") == suites
 
 
@@ -68,7 +70,7 @@ def test_only_the_suite_imports_test_libraries():
     "unwanted", ["numba.cuda", "hypothesis", "pytest", "dask", "distributed", "h5py", "tqdm"]
 )
 def test_importing_longalign_leaves_alone(unwanted):
-    program = "import sys, longalign.api, longalign.cli.align; print(*sys.modules)"
+    program = "import sys, longalign.api, longalign.cli.runs; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert unwanted not in done.stdout.split()
 

@@ -1,7 +1,11 @@
-"""What a back end does: sweep rectangles, say where paths enter them, trace small ones. See `recurrence`."""
+"""The interface of a back end: sweep rectangles, find start states, and trace small rectangles.
+
+The recurrence that every back end computes is in `longalign.model.recurrence`.
+"""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
@@ -12,19 +16,23 @@ from numpy.typing import NDArray
 from longalign.model.alphabet import Codes
 from longalign.model.boundary import BestCell, Boundary, Edge, IntArray, StartLine, State
 from longalign.model.excluded_pairs import NO_PAIRS, ExcludedPairs
+from longalign.model.geometry import checkpoint_rows
 from longalign.model.scoring import Scoring
 from longalign.system.threads import in_threads
 
-#: A path in runs: operations (k,) uint8, those of `alignment.Op`, and their lengths (k,) int64, none of
-#: them 0; neighbouring operations differ.
+#: A path in runs: the operations, uint8 of shape (k,), are those of `alignment.Op`, and their lengths, int64
+#: of shape (k,), are at least 1. Neighbouring operations differ.
 Runs = tuple[NDArray[np.uint8], NDArray[np.int64]]
 
-#: Called now and then from the thread that called a back end, with the number of cells finished
-#: since the last call. It may raise: the call then stops, leaves the device usable, and lets it pass.
+#: A back end calls it from its caller's thread, with the number of cells finished since the last call. It may
+#: raise. The back end then stops its work, leaves the device usable, and passes the exception on.
 Progress = Callable[[int], None]
 
-#: Seconds between two such calls, about.
+#: The approximate number of seconds between two such calls.
 PROGRESS_SECONDS = 0.1
+
+#: What tiles are cut for if nothing is known of the run.
+_USUAL = Scoring()
 
 
 def no_progress(cells: int) -> None:
@@ -33,21 +41,20 @@ def no_progress(cells: int) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Rectangle:
-    """A rectangle of the matrix: letters, scoring, and boundary conditions.
+    """A rectangle of the DP matrix: letters, scoring, and boundary conditions.
 
-    `query` (m,) and `target` (n,) are contiguous uint8 codes, m >= 1 and n >= 1. With a matrix in `scoring`
-    they are places in its letters. Without one, equal codes score `match`, others `mismatch`; codes 0-3
-    are A C G T, and ambiguous letters have a code in the query that no target has, and the other way
-    round, so that they never match.
+    `query` of shape (m,) and `target` of shape (n,) are contiguous uint8 codes, m >= 1 and n >= 1. With a
+    table in `scoring`, a code is an index into that table. Without one, equal codes score `match` and others
+    `mismatch`. Codes 0-3 are then A C G T. An ambiguous letter has one code in a query and another one in a
+    target, so it never matches.
 
-    `top` has length n (h, gap = E), `left` length m (h, gap = F), and `top.h[0] == left.h[0]`.
-    `local` sets the floor of 0. Raises ValueError for edges of other lengths: a back end would write beyond
-    its memory.
+    `top` has length n (gap = E) and `left` has length m (gap = F). `top.h[0] == left.h[0]`. `local` sets the
+    floor of 0. A back end must sweep every finite value that `Scoring.check_range` admits.
 
     `excluded` are letter pairs that no path may use. Back ends ignore them; `longalign.backends.excluding`
     adds them to any back end.
 
-    A back end that cannot sweep every finite value that `Scoring.check_range` admits is wrong.
+    Raises ValueError for edges of other lengths, with which a back end would access memory out of bounds.
     """
 
     query: Codes
@@ -70,20 +77,20 @@ class Rectangle:
 
 
 class LineSink(Protocol):
-    """Takes boundaries of equal length piece by piece, each from its beginning on."""
+    """Receives boundaries of equal length in pieces. The pieces of one boundary come in order."""
 
     def put(self, line: int, start: int, h: IntArray, gap: IntArray) -> None:
-        """The cells after the first `start` of the line of this number, the corner not counted.
+        """Receive the next cells of a line, those after its first `start` cells. The corner is not counted.
 
-        A piece that does not follow the one before, or that comes twice, is an InternalError. The arrays
-        are those of the caller, who uses them again. Different lines may come from different threads.
+        The sink must copy the arrays, which the caller reuses. Different lines may come from different
+        threads. Raises InternalError for a piece that does not follow the previous piece of its line.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Sinks:
-    """Where wanted boundaries go while a rectangle is swept, numbered as in its job."""
+    """The sinks of a job's requested rows and columns. A line's number is its index in the job's tuple."""
 
     rows: LineSink
     cols: LineSink
@@ -91,13 +98,15 @@ class Sinks:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SweepJob(Rectangle):
-    """A rectangle to sweep, and what is wanted back.
+    """A rectangle to sweep, and the results requested from the sweep.
 
-    `rows` and `cols` are the boundary indices wanted back, strictly increasing within 1..m and 1..n: the
-    lattice, and m and n themselves where the bottom and the right edge are wanted. With `sinks` they go there
-    as they become known, and the result has none. `track_best` asks for the best cell with a positive score.
-    `of_matrix`: the values on the edges are known to be those of a part of a matrix, in the job's mode and
-    with its scoring; a back end to which that matters need not look at them.
+    `rows` and `cols` are the boundary indices requested, strictly increasing within 1..m and 1..n. They are
+    the lattice, and m and n themselves if the bottom and the right edge are requested. With `sinks`, the
+    boundaries go there as soon as they are computed, and the result contains none. `track_best` requests the
+    best cell with a positive score.
+
+    `of_matrix` states that the edges are those of a part of a DP matrix in the job's mode and with its
+    scoring. A back end may rely on this instead of examining the values on the edges.
     """
 
     rows: tuple[int, ...] = ()
@@ -109,11 +118,11 @@ class SweepJob(Rectangle):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class EdgeStarts:
-    """Where the paths to a rectangle's bottom and right edge enter it, or begin inside it in local mode.
+    """Where the paths to a rectangle's bottom and right edge enter it, or, in local mode, begin inside it.
 
-    `bottom` has n elements (gap = E), `right` m (gap = F); rows and columns count from the upper left corner.
-    A path that enters through the top is in H or E there, one that enters through the left in H or F; one
-    that begins inside is in H, with value 0.
+    `bottom` has n elements (gap = E) and `right` has m (gap = F). Rows and columns count from the rectangle's
+    upper left corner. A path that enters through the top edge is in H or E there, and one that enters through
+    the left edge is in H or F. A path that begins inside begins in H with value 0.
     """
 
     bottom: StartLine
@@ -122,11 +131,11 @@ class EdgeStarts:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SweepResult:
-    """What a sweep of one job returns: the boundaries asked for, in order, and the best cell.
+    """The result of sweeping one job: the requested boundaries, in order, and the best cell.
 
-    `rows[k]` is the boundary of length n at row `job.rows[k]` (gap = E), `cols[k]` that of length m at
-    column `job.cols[k]` (gap = F). `best` is in the rectangle's own indices, 1..m and 1..n, and
-    BestCell() where no cell is positive or it was not asked for.
+    `rows[k]` is the boundary of length n at row `job.rows[k]` (gap = E), and `cols[k]` that of length m at
+    column `job.cols[k]` (gap = F). The indices of `best` are those of the rectangle, 1..m and 1..n. `best` is
+    BestCell() if no cell is positive or if it was not requested.
     """
 
     rows: tuple[Boundary, ...]
@@ -134,7 +143,10 @@ class SweepResult:
     best: BestCell
 
     def delivered(self, job: SweepJob) -> SweepResult:
-        """The same without boundaries, which have gone to the job's sinks; itself if it has none."""
+        """Put the boundaries into the job's sinks, and return the result without them.
+
+        A job without sinks gets this result unchanged.
+        """
         if job.sinks is None:
             return self
 
@@ -150,11 +162,11 @@ class SweepResult:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TraceJob:
-    """One rectangle whose optimal path is wanted, from its upper left to its lower right corner.
+    """A rectangle whose optimal path is requested, from its upper left to its lower right corner.
 
-    `query` (m,) and `target` (n,) are codes as in `SweepJob`, m >= 1 and n >= 1. Every path enters in the
-    state `entry` (see `boundary.entry_edges`) and leaves in `exit`; there is one.
-    `excluded`: see `Rectangle`.
+    `query` of shape (m,) and `target` of shape (n,) are codes as in `Rectangle`, m >= 1 and n >= 1. Every
+    path enters in the state `entry` (see `boundary.entry_edges`) and leaves in the state `exit`. At least one
+    such path must exist. `excluded`: see `Rectangle`.
     """
 
     query: Codes
@@ -172,10 +184,11 @@ class TraceJob:
 
 @dataclass(frozen=True, slots=True)
 class DeviceFacts:
-    """What a planner must know of a device: plain values, so that another process can tell them of its own.
+    """The properties of a device that a planner needs. They are plain values, so processes can exchange them.
 
-    `largest` and `shared` are the `tile_shape` of its back end, alone and among all devices of the run, and
-    `strip_width` is for tiles of the latter; the others are those of `Backend`.
+    `largest` is the `tile_shape` of the device's back end for one device, and `shared` the one for all
+    devices of the run. `strip_width` is for tiles of the shape `shared`. The other fields are those of
+    `Backend`, but for `stored_rows`: the most rows of a tile in a run with a store (`checkpoint_rows`).
     """
 
     largest: tuple[int, int]
@@ -185,30 +198,49 @@ class DeviceFacts:
     line_bytes: int
     max_boundary_cells: int
     strip_width: int
+    stored_rows: int = sys.maxsize
 
     @classmethod
-    def of(cls, backend: Backend, rows: int, cols: int, devices: int) -> DeviceFacts:
-        """The facts about one of so many `devices` that share a matrix of `rows` x `cols` letters."""
+    def of(
+        cls,
+        backend: Backend,
+        rows: int,
+        cols: int,
+        devices: int,
+        scoring: Scoring = _USUAL,
+        local: bool = True,
+        slowdown: float = 1.0,
+    ) -> DeviceFacts:
+        """The facts about one of `devices` devices that share a DP matrix of `rows` x `cols` letters.
+
+        `scoring`, `local` and `slowdown`, the factor by which a tile takes longer than its sweep, only matter
+        for the height of tiles in a run with a store.
+        """
         largest, shared = (backend.tile_shape(rows, cols, count) for count in (1, devices))
+
+        def seconds(height: int, width: int) -> float:
+            return backend.tile_overhead + slowdown * backend.sweep_seconds(height, width, scoring, local)
+
         return cls(
             largest, shared, backend.least_chunk, backend.path_share, backend.line_bytes,
             backend.max_boundary_cells(), backend.strip_width(*shared),
+            checkpoint_rows(rows, cols, shared, devices, seconds),
         )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Workers:
-    """The devices of other processes, each of which has at least `memory` bytes of host memory for itself."""
+    """The devices of other processes. Each process has at least `memory` bytes of host memory for itself."""
 
     devices: Sequence[DeviceFacts]
     memory: int
 
 
 class Kernel(NamedTuple):
-    """Code that a back end compiles and runs; `name` is unique among the kernels of the back end.
+    """A function that a back end compiles. `name` is unique among the kernels of the back end.
 
-    `load` compiles it, or loads it from the cache on disk, for calls in this process. It raises BackendError
-    if it does not compile.
+    `load` compiles it or loads it from the cache on disk, for use in this process. It raises BackendError if
+    the kernel does not compile.
     """
 
     name: str
@@ -218,59 +250,67 @@ class Kernel(NamedTuple):
 class Backend(Protocol):
     """A device that sweeps and traces. One instance may be used by one thread at a time."""
 
-    #: How the user names it, and a number where there are several: "cpu", "cuda:0".
+    #: The name by which the user selects it, with a number if there may be several: "cpu", "cuda:0".
     name: str
 
-    #: The side below which chunks are not worth what they cost: a square rectangle, swept by itself, takes
-    #: hardly less time, and more boundaries have to be stored.
+    #: The smallest useful side of a chunk, in letters. Smaller chunks need more stored boundaries, and a
+    #: square rectangle of a smaller side takes hardly less time when it is swept alone.
     least_chunk: int
 
     #: Chunks are sized so that sweeping those on the path once takes 2 / path_share of the cells of phase 1.
     path_share: int
 
-    #: The side from which on a square rectangle keeps it busy by itself.
+    #: The smallest side at which a single square rectangle keeps the device busy.
     saturating_side: int
 
-    #: Bytes of host memory that the rectangles of one call in phases 2 and 3 may take: so many keep it busy.
+    #: The most bytes of host memory that the rectangles of one call in phases 2 and 3 may take. Rectangles of
+    #: this total size keep the device busy.
     host_bytes_per_call: int
 
-    #: Bytes of host memory that a boundary cell takes from when it is swept until it is stored, packed.
+    #: Bytes of host memory that a process takes before it holds a letter: Python, the libraries, and the
+    #: compiler, on the first run on a machine.
+    program_bytes: int
+
+    #: Bytes of host memory that a boundary cell takes between its sweep and the end of packing and storing.
     line_bytes: int
 
-    def kernels(self, scoring: Scoring | None = None, *, local: bool = True) -> list[Kernel]:
-        """Every kernel that it may choose by itself, those first that take longest to compile.
+    #: Seconds that a tile takes beside its sweep: its edges, its file.
+    tile_overhead: float
 
-        With a `scoring`: those that phases 2 and 3 need to trace a path, of a local or a global alignment. A
-        rare one may be missing.
+    def kernels(self, scoring: Scoring | None = None, *, local: bool = True) -> list[Kernel]:
+        """All kernels that the back end may use by default. Those that take longest to compile come first.
+
+        With a `scoring`, only the kernels that phases 2 and 3 need for the path of an alignment, a local one
+        if `local`, otherwise a global one. A rarely needed kernel may be missing.
         """
         ...
 
     def most_compilers(self) -> int:
-        """How many processes may compile kernels for the device at a time: each may need memory of it."""
+        """The largest number of processes that may compile kernels at a time. Each may need device memory."""
         ...
 
     def max_boundary_cells(self) -> int:
-        """How many boundary cells of one sweep there is room for on the device."""
+        """The largest number of boundary cells of one sweep that fit in device memory."""
         ...
 
     def sweep(self, jobs: Sequence[SweepJob], progress: Progress = no_progress) -> list[SweepResult]:
-        """Sweep independent rectangles in one go (a CUDA back end: in one launch); results in order.
+        """Sweep independent rectangles together; the results are in order. A CUDA back end uses one launch.
 
         Raises BackendError if the device fails, and whatever `progress` raises.
         """
         ...
 
     def can_trace(self, rows: int, cols: int) -> bool:
-        """Whether a rectangle is small enough to be traced, which takes some bits for each of its cells.
+        """Whether a rectangle is small enough to be traced. A single cell always is.
 
-        A single cell always is.
+        Tracing needs a few bits of memory for each cell.
         """
         ...
 
     def trace(self, jobs: Sequence[TraceJob], progress: Progress = no_progress) -> list[Runs]:
-        """The optimal paths through independent rectangles that it `can_trace`, in order.
+        """The optimal paths through independent rectangles, in order. `can_trace` must hold for each.
 
-        Of equally good paths it is the one by `recurrence.direction`, whatever the back end.
+        Among equally good paths, `recurrence.direction` decides, so all back ends find the same path.
         Raises BackendError if the device fails, and whatever `progress` raises.
         """
         ...
@@ -278,37 +318,38 @@ class Backend(Protocol):
     def starts(self, jobs: Sequence[Rectangle], progress: Progress = no_progress) -> list[EdgeStarts]:
         """The start states on the edges of independent rectangles, in order.
 
-        Of equally good paths it is the one by `recurrence.make_start_rule`, whatever the back end.
+        Among equally good paths, `recurrence.make_start_rule` decides, so all back ends find the same starts.
         Raises BackendError if the device fails, and whatever `progress` raises.
         """
         ...
 
     def tile_shape(self, rows: int, cols: int, devices: int = 1) -> tuple[int, int]:
-        """The largest tile (rows, columns) worth one call: seconds of work, well inside device memory, as it
-        may be made a little larger (`geometry.enlarged_tile_side`).
+        """The rows and columns of a tile for one call, which takes some seconds.
 
-        Where several `devices` like this one share the matrix, that with which they are done soonest.
+        With several `devices` like this one that share the DP matrix, it is the shape with which they finish
+        soonest. A tile must leave room in device memory, because `geometry.enlarged_tile_side` may make it
+        slightly larger.
         """
         ...
 
     def strip_width(self, rows: int, cols: int) -> int:
-        """The columns that it sweeps together in a tile of this size.
+        """The number of columns that are swept together in a tile of this size.
 
-        Wanted columns cost least at multiples of it.
+        Requested columns cost least at multiples of this number.
         """
         ...
 
     def sweep_seconds(self, rows: int, cols: int, scoring: Scoring, local: bool) -> float:
-        """About how long it takes to sweep a rectangle of this size by itself, without wanted boundaries.
+        """The approximate seconds to sweep a rectangle of this size alone, with no boundary requested.
 
-        For people and for rough decisions: right to a factor of two or three.
+        It is right to within a factor of two or three, for messages and rough decisions.
         """
         ...
 
     def explain(self, job: SweepJob) -> dict[str, str]:
-        """How it would sweep a rectangle, and why so: for people, in words; its kernel is not run."""
+        """How a rectangle would be swept, and why, in words for the user. Nothing is swept."""
         ...
 
     def describe(self) -> dict[str, str]:
-        """Hardware and versions, for results and for `longalign devices`."""
+        """The hardware and the versions of software, for reports and for `longalign devices`."""
         ...

@@ -1,10 +1,10 @@
-"""Compilation as a run sees it: how long callers wait for the compiler, and which kernels are on disk.
+"""Compilation from a run's point of view: the time spent waiting, and which kernels are on disk.
 
-A back end compiles a kernel where it is first needed, on whatever thread that is. Each compilation goes
-through `compiling`, which reports the wait to the run and, if asked, refuses it.
+A back end compiles a kernel in the thread that first needs it. Each compilation goes through `compiling`,
+which reports the wait to the run, or refuses to compile on behalf of `is_on_disk`.
 
-The reports are kept for the whole process, because Numba compiles one function at a time in a process. Two
-runs at the same time in one process each get the reports of both.
+Waits are counted for the whole process, because Numba compiles one function at a time in a process. If two
+runs are active in one process, each gets the reports of both.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _this_thread = threading.local()
 
 
 class NotOnDisk(Exception):
-    """A kernel would have to be compiled, and the caller wants only those in the cache."""
+    """A kernel is not in the cache on disk, and the caller does not want it to be compiled."""
 
 
 class _Waits:
-    """Counts the callers that wait. Waits that overlap are one interval, so no second is counted twice."""
+    """Counts the waiting callers. Waits that overlap form one interval, so no second is counted twice."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -60,7 +60,7 @@ def _report(event: Event) -> None:
 
 @contextmanager
 def compiles_reported(emit: Emit) -> Iterator[None]:
-    """Within the block, `emit` gets CompileStarted and CompileFinished, from any thread."""
+    """Within the block, `emit` receives CompileStarted and CompileFinished, from any thread."""
     _listeners.append(emit)
     try:
         yield
@@ -80,9 +80,9 @@ def waiting_for_compiler(device: str) -> Iterator[None]:
 
 @contextmanager
 def compiling(device: str, on_disk: bool) -> Iterator[None]:
-    """The block compiles a kernel for `device`, or loads it if it is on disk.
+    """The block compiles a kernel for `device`, or loads it from disk if `on_disk`.
 
-    Raises NotOnDisk, before the block is run, if `is_on_disk` asks on this thread.
+    Raises NotOnDisk instead of running the block if it would compile on behalf of `is_on_disk`.
     """
     if on_disk:
         yield
@@ -94,7 +94,7 @@ def compiling(device: str, on_disk: bool) -> Iterator[None]:
 
 
 def is_on_disk(kernel: Kernel) -> bool:
-    """Load a kernel if it is in the cache on disk, or in this process already; say whether it is."""
+    """Whether a kernel is in the cache on disk or in this process. If so, it is loaded."""
     _this_thread.only_from_disk = True
     try:
         kernel.load()

@@ -1,7 +1,7 @@
-"""Kernels compiled ahead of their use, in processes of their own, into the cache on disk.
+"""Compile kernels before they are needed, in separate processes, into the cache on disk.
 
-Numba compiles one function at a time in a process and holds the GIL meanwhile. Processes compile side by
-side, do not slow down a sweep that needs the GIL, and can be ended at any moment.
+Numba compiles one function at a time in a process, and holds the GIL meanwhile. Separate processes compile in
+parallel, do not slow down a sweep that needs the GIL, and can be ended at any moment.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from longalign.model.scoring import Scoring
 from longalign.system.memory_limits import free_memory
 from longalign.system.threads import WorkerThreads, processors
 
-#: Host memory that a compiling process may take, in bytes: an estimate for the largest CUDA kernel.
+#: Bytes of host memory that a compiling process may take, estimated for the largest CUDA kernel.
 _PROCESS_BYTES = 512 << 20
 
-#: Niceness of processes that compile beside a sweep.
+#: Niceness of processes that compile during a sweep.
 _LOW_PRIORITY = 10
 
-#: Seconds of phase 1 below which nothing is compiled beside it: a process needs two of them to begin.
+#: Nothing is compiled during a phase 1 of fewer seconds than this. A process takes two seconds to start.
 _WORTH_A_PROCESS = 3.0
 
 _ROOT = str(Path(__file__).parents[2])
 
-#: What a process runs: this package, wherever it was imported from, and not one in the working directory.
+#: The program of a process. It imports this very package, and not another one in the working directory.
 _PROGRAM = (
     f"import sys; {_ROOT!r} in sys.path or sys.path.insert(0, {_ROOT!r})\n"
     "from longalign.backends.compile_processes import serve; serve(sys.argv[1], int(sys.argv[2]))"
@@ -46,7 +46,7 @@ Outcome = tuple[str, str | None]
 
 
 def kernels_to_compile(backend: Backend) -> tuple[list[str], int]:
-    """Names of all kernels of a device that are not on disk, and the number of those that are."""
+    """The names of all kernels of a device that are not on disk, and the number of the others."""
     kernels = backend.kernels()
     missing = [kernel.name for kernel in kernels if not is_on_disk(kernel)]
     return missing, len(kernels) - len(missing)
@@ -56,10 +56,10 @@ def kernels_to_compile(backend: Backend) -> tuple[list[str], int]:
 def compiled_in_processes(
     backend: Backend, names: Sequence[str], most: int, niceness: int = 0
 ) -> Iterator[list[Future[Outcome]]]:
-    """Compile these kernels in at most `most` processes, as memory allows; gives a future for each,
-    or none if no process can be started.
+    """Compile these kernels in at most `most` processes, or fewer if memory is short.
 
-    Leaving the context ends the processes, also those that still compile.
+    Yields a future for each kernel, or an empty list if no process can be started. Leaving the context ends
+    all processes, including those that are still compiling.
     """
     room = max(1, free_memory() // _PROCESS_BYTES)
     count = max(1, min(len(names), most, room, backend.most_compilers()))
@@ -75,7 +75,7 @@ def compiled_in_processes(
             idle.put(process)
 
     try:
-        with suppress(OSError):  # the system grants no more processes: fewer will do
+        with suppress(OSError):  # the system refuses another process: continue with fewer
             for _ in range(count):
                 processes.append(_start(backend.name, niceness))
         for process in processes:
@@ -93,11 +93,11 @@ def compiled_in_processes(
 def path_kernels_compiled(
     backend: Backend, scoring: Scoring, local: bool, phase_1_seconds: float
 ) -> Iterator[Callable[[], None]]:
-    """Compile the kernels of phases 2 and 3 while the block runs phase 1, at low priority.
+    """Compile the kernels of phases 2 and 3, at low priority, while the block runs phase 1.
 
-    Gives a function that waits for them. Nothing is done where phase 1 is expected to be short, where the
-    kernels are on disk, and where the cache cannot be written. A kernel that fails here fails again, with a
-    message, where it is used.
+    Yields a function that waits for these kernels. Nothing is compiled if phase 1 is expected to be short, if
+    all kernels are on disk, or if the cache is not writable. A kernel that does not compile here fails again,
+    with a message, when it is used.
     """
     missing: list[str] = []
     if phase_1_seconds >= _WORTH_A_PROCESS and sys.executable and is_writable():
@@ -117,10 +117,10 @@ def path_kernels_compiled(
 
 
 def compile_all(backend: Backend, names: Sequence[str], advance: Callable[[], None]) -> None:
-    """Compile these kernels on all processors; `advance` is called after each.
+    """Compile these kernels on all processors. `advance` is called after each kernel.
 
-    Raises BackendError for the first one that does not compile, after all others were tried, and if the
-    cache cannot be written.
+    Raises BackendError if the cache is not writable or no process can be started. Also raises it if a kernel
+    does not compile, naming one such kernel, after all other kernels were tried.
     """
     if not is_writable():
         raise BackendError("the directory of compiled kernels cannot be written: set XDG_CACHE_HOME")
@@ -138,7 +138,10 @@ def compile_all(backend: Backend, names: Sequence[str], advance: Callable[[], No
 
 
 def serve(device: str, niceness: int) -> None:
-    """Compile the kernels whose names come in on stdin, a line each, and answer each with a line of JSON."""
+    """Compile the kernels named on stdin, one a line. Answers each line with a line of JSON on stdout.
+
+    The answer is null, or a text that says why the kernel does not compile.
+    """
     with suppress(OSError):
         os.nice(niceness)
     kernels: dict[str, Callable[[], object]] | None = None
@@ -148,7 +151,7 @@ def serve(device: str, niceness: int) -> None:
             if kernels is None:
                 kernels = {kernel.name: kernel.load for kernel in _open(device).kernels()}
             kernels[line.removesuffix("\n")]()
-        except Exception as failure:  # whatever it is, the other process says so
+        except Exception as failure:  # of any kind: the parent process reports it
             error = str(failure) if isinstance(failure, BackendError) else repr(failure)
         print(json.dumps(error), flush=True)
 
@@ -162,7 +165,7 @@ def _open(device: str) -> Backend:
 
 
 def _start(device: str, niceness: int) -> subprocess.Popen[str]:
-    """Start a process that runs `serve`. It is in a session of its own: Ctrl-C is for the caller alone."""
+    """Start a process that runs `serve`, in its own session: Ctrl-C then reaches only the parent."""
     return subprocess.Popen(
         [sys.executable, "-P", "-c", _PROGRAM, device, str(niceness)],
         stdin=subprocess.PIPE,
@@ -174,7 +177,7 @@ def _start(device: str, niceness: int) -> subprocess.Popen[str]:
 
 
 def _ask(process: subprocess.Popen[str], name: str) -> str | None:
-    """Have a process compile a kernel; returns what is wrong, if anything is."""
+    """Have a process compile a kernel. Returns why it does not compile, or None if it does."""
     assert process.stdin is not None
     assert process.stdout is not None
     try:

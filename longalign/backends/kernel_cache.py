@@ -1,16 +1,17 @@
-"""Compiled kernels on disk, so that only the first run on a machine pays for the compiler.
+"""The cache of compiled kernels on disk. Only the first run on a machine has to compile them.
 
-Numba's own cache compares the file of the compiled function only: edit a function it calls in
-another file, and the old machine code runs. It also keys a closure on its pickled cells, which differ
-from process to process when the cells hold compiled functions, as they do here. And two processes
-that save different entries at once can leave an index that points to the other's machine code.
+Numba's own cache is not used, for three reasons. It compares only the file of the compiled function. After an
+edit of a function in another file that this one calls, the old machine code would still run. It keys a
+closure on its pickled cells, which differ from process to process if they hold compiled functions, as they do
+here. Two processes that save different entries at the same time can leave an index that points to the other
+process's machine code.
 
-Here the directory is named after a digest of what decides the code: every source that goes into a
-kernel, the compiler's versions and settings, and the hardware it compiles for. In it, each kernel has
-one file, named after its configuration, so two processes that write it write the same.
+This cache names its directory after a digest of everything that determines the machine code: all sources of
+the kernels, the versions and settings of the compiler, and the hardware. Each kernel has one file there,
+named after its configuration. Two processes that write the same file therefore write the same content.
 
-The directory is `$XDG_CACHE_HOME/longalign` or `~/.cache/longalign`. Where it cannot be written or
-read, kernels are compiled anew; nothing else changes.
+The directory is inside `$XDG_CACHE_HOME/longalign` or `~/.cache/longalign`. If it cannot be read or written,
+kernels are compiled again, and a run says so; nothing else changes.
 """
 
 from __future__ import annotations
@@ -38,8 +39,18 @@ _SHARED = (
 _CHECKSUM_BYTES = sha256().digest_size
 
 
+def why_not_writable() -> str | None:
+    """Why compiled kernels cannot be kept on disk, in words; None if they can."""
+    if is_writable():
+        return None
+    try:
+        return f"{_root()} cannot be written"
+    except RuntimeError:
+        return "this user has no home directory"
+
+
 def is_writable() -> bool:
-    """Whether compiled kernels can be kept on disk."""
+    """Whether compiled kernels can be stored on disk."""
     try:
         root = _root()
         root.mkdir(parents=True, exist_ok=True)
@@ -55,8 +66,10 @@ def _root() -> Path:
 
 @cache
 def cache_directory(target: str, compiler: str) -> Path:
-    """The directory of the kernels that `compiler` (its versions and settings, in words) makes for a back end
-    of the sources as they are now."""
+    """The directory of the kernels of the back end `target`, compiled from the present sources.
+
+    `compiler` names the compiler's versions, its settings and the hardware.
+    """
     digest = sha256(f"{compiler}, Python {platform.python_version()}".encode())
     for source in _sources(target):
         name = source.relative_to(_PACKAGE).as_posix()
@@ -65,7 +78,10 @@ def cache_directory(target: str, compiler: str) -> Path:
 
 
 def settings(config: Any, names: Iterable[str]) -> str:
-    """The settings of a compiler, in words. NUMBA_OPT=0 in one run must not slow down all later runs."""
+    """The names and values of a compiler's settings as text.
+
+    Settings are a part of the key, so NUMBA_OPT=0 in one run does not slow down later runs.
+    """
     return ", ".join([f"{name} {getattr(config, name)}" for name in names])
 
 
@@ -75,9 +91,9 @@ def _sources(target: str) -> list[Path]:
 
 
 class KernelCache(ABC):
-    """A dispatcher's cache: Numba asks it before it compiles a function and gives it the result afterwards.
+    """The cache of a dispatcher. Numba queries it before it compiles a function, and then saves the result.
 
-    `key` is unique among the functions of this back end. A file that cannot be written is skipped. One that
+    `key` is unique among the functions of a back end. A file that cannot be written is skipped. A file that
     cannot be read, for any reason, is replaced.
     """
 
@@ -86,38 +102,38 @@ class KernelCache(ABC):
 
     @abstractmethod
     def directory(self) -> Path:
-        """The `cache_directory` of what is compiled now."""
+        """The `cache_directory` for the present sources, compiler and hardware."""
 
     @abstractmethod
     def pack(self, compiled: Any) -> bytes:
-        """What Numba has compiled, to be kept."""
+        """The file content for a compiled function."""
 
     @abstractmethod
     def unpack(self, packed: bytes, target_context: Any) -> Any:
-        """What was packed, perhaps by another process."""
+        """The compiled function from its file content, which another process may have packed."""
 
     def holds(self, signature: Any) -> bool:
-        """Whether there is a sound file for a signature."""
+        """Whether there is an undamaged file for a signature."""
         try:
             return self._read(signature) is not None
         except (OSError, RuntimeError):  # RuntimeError: this user has no home
             return False
 
     def load_overload(self, signature: Any, target_context: Any) -> Any:
-        """Called by Numba; None makes it compile."""
+        """Called by Numba. Returns None if Numba has to compile."""
         try:
             packed = self._read(signature)
             return None if packed is None else self.unpack(packed, target_context)
-        except Exception:  # damaged or foreign content may raise anything
+        except Exception:  # damaged or foreign content may raise any exception
             return None
 
     def save_overload(self, signature: Any, compiled: Any) -> None:
-        """Called by Numba. Another process sees the complete file or none."""
+        """Called by Numba. Another process sees either the complete file or no file."""
         packed = self.pack(compiled)
         with suppress(OSError, RuntimeError):  # RuntimeError: this user has no home
             path = self._path(signature)
             path.parent.mkdir(parents=True, exist_ok=True)
-            # Not named after the process: machines may share a home.
+            # A process number would not be unique: several machines may share a home directory.
             temporary = path.with_name(f"{path.name}.{uuid4().hex}")
             try:
                 temporary.write_bytes(sha256(packed).digest() + packed)
@@ -126,11 +142,11 @@ class KernelCache(ABC):
                 temporary.unlink(missing_ok=True)
 
     def _read(self, signature: Any) -> bytes | None:
-        """What was packed; None if it has changed since. Raises OSError if there is no file."""
+        """The packed content of a file, or None if it is damaged. Raises OSError if there is no file."""
         content = self._path(signature).read_bytes()
         checksum, packed = content[:_CHECKSUM_BYTES], content[_CHECKSUM_BYTES:]
         return packed if checksum == sha256(packed).digest() else None
 
     def _path(self, signature: Any) -> Path:
-        """The file for one signature; its name is free of what file systems may not like."""
+        """The file for one signature. Its name is a digest, which every file system accepts."""
         return self.directory() / sha256(f"{self._key} {signature}".encode()).hexdigest()[:32]

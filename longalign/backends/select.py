@@ -1,4 +1,4 @@
-"""Back ends for the devices that the user asks for."""
+"""Open back ends for the devices that the user has chosen."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ CHOICES = ("auto", "cpu", "cuda")
 def open_backends(
     choice: str = "auto", threads: int | None = None, devices: Sequence[int] = ()
 ) -> list[Backend]:
-    """One back end for each device to use: `auto` takes a CUDA device if there is a usable one.
+    """One back end for each device. `auto` chooses a CUDA device if one is usable, otherwise the CPU.
 
-    `threads` is for the CPU (default: all processors). `devices` are CUDA device numbers (default:
-    the first). Raises BackendError if the choice is not available, UsageError if there is no such choice.
+    `threads` applies to the CPU (default: all processors). `devices` are the numbers of CUDA devices
+    (default: the first usable one). Raises BackendError if the choice is not available, and UsageError if
+    there is no such choice or if `devices` are given for the CPU.
     """
     if choice not in CHOICES:
         raise UsageError(f"the back end must be one of {', '.join(CHOICES)}, not {choice!r}")
     if choice != "cpu":
-        # Imported only when asked for: a machine without CUDA packages need not have them.
+        # Imported only here, because a machine without a GPU need not have the CUDA packages.
         from longalign.backends import cuda
 
         cuda.preload_driver(devices[0] if devices else 0)

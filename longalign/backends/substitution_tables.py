@@ -1,4 +1,4 @@
-"""The substitution matrices of several scorings, laid out for compiled code."""
+"""The tables of letter scores of several scorings, laid out for compiled code."""
 
 from __future__ import annotations
 
@@ -10,23 +10,25 @@ from longalign.model.boundary import IntArray
 from longalign.model.scoring import Scoring
 from longalign.model.substitution_matrix import LARGEST_ALPHABET
 
-#: Distance between the scores of one query letter and of the next, and the number of rows of a table.
+#: The number of rows and of columns of a table, whatever the size of its alphabet. A row holds the scores of
+#: one query letter.
 PITCH = LARGEST_ALPHABET
 
-#: The offset for a scoring without a substitution matrix.
+#: The offset for a scoring without a table, which match and mismatch describe completely.
 NO_MATRIX = -1
 
 
 def lay_out(scorings: Iterable[Scoring]) -> tuple[IntArray, list[int]]:
-    """All substitution matrices end to end, each once, and the offset of each scoring's matrix.
+    """All different tables end to end, and the offset of each scoring's table.
 
-    The first is int32 of shape (PITCH * PITCH * matrices,), never empty, and 0 where there are no letters.
+    The array is int32 of shape (PITCH * PITCH * tables,), and has room for one table if there is none. It is
+    0 outside the alphabets. The offset is NO_MATRIX for a scoring without a table.
     """
     scorings = list(scorings)
-    places = {scoring.matrix: 0 for scoring in scorings if scoring.matrix is not None}
+    places = {scoring.table: 0 for scoring in scorings if scoring.table is not None}
     flat = np.zeros((max(1, len(places)), PITCH, PITCH), np.int32)
-    for number, matrix in enumerate(places):
-        places[matrix] = number * PITCH * PITCH
-        flat[number, : len(matrix.letters), : len(matrix.letters)] = matrix.scores
-    begins = [NO_MATRIX if scoring.matrix is None else places[scoring.matrix] for scoring in scorings]
+    for number, table in enumerate(places):
+        places[table] = number * PITCH * PITCH
+        flat[number, : len(table), : len(table)] = table.scores
+    begins = [NO_MATRIX if scoring.table is None else places[scoring.table] for scoring in scorings]
     return flat.reshape(-1), begins

@@ -1,7 +1,7 @@
-"""Rectangles to trace, *leaves*, as a table that compiled code reads; and the walk through one of them.
+"""Rectangles to trace (*leaves*) as a table for compiled code, and the walk back through a leaf.
 
-A back end fills directions in its own way and layout. Everything else about a leaf is here: where its
-letters are, what stands on its edges, and how a path becomes runs.
+How a back end computes and lays out the direction bytes is its own concern. This module holds everything else
+about a leaf: where its letters are, which values are on its edges, and how a path becomes runs.
 """
 
 from __future__ import annotations
@@ -20,22 +20,23 @@ from longalign.model.alphabet import Codes
 from longalign.model.boundary import IntArray, State, entry_edges
 from longalign.model.scoring import Scoring
 
-# The columns of the table, int64, a row for each leaf. The names that end in _AT are where the leaf's part
-# of an array begins; RUNS_END is where that of its runs ends, which are written from there down.
+# The columns of the table, which is int64 and has a row for each leaf. A name ending in _AT is the index at
+# which the leaf's part of an array begins. RUNS_END is the index at which its part of the runs ends: runs are
+# written from there downwards.
 ROWS, COLS, QUERY_AT, TARGET_AT, RUNS_END, EXIT, MATRIX_AT = 0, 1, 2, 3, 4, 5, 6
-MATCH, MISMATCH, OPENING, EXTEND = 7, 8, 9, 10  # the first two mean nothing where there is a matrix
+MATCH, MISMATCH, OPENING, EXTEND = 7, 8, 9, 10  # the first two are unused with a substitution matrix
 CORNER, TOP_FIRST, TOP_STEP, LEFT_FIRST, LEFT_STEP = 11, 12, 13, 14, 15
 LEAF_FIELDS = 16
 
 _PAIR, _INSERTION, _DELETION = int(Op.DIAGONAL), int(Op.INSERTION), int(Op.DELETION)
 
-#: A run is one number: its length, shifted by so many bits, and its operation.
+#: A run is one number: its length, shifted left by RUN_SHIFT bits, plus its operation.
 RUN_SHIFT = 2
 _OPERATION = (1 << RUN_SHIFT) - 1
 
 
 def leaf_table(jobs: Sequence[TraceJob]) -> NDArray[np.int64]:
-    """The table (leaves, LEAF_FIELDS) of some jobs, whose letters and runs lie end to end."""
+    """The table of some jobs, of shape (leaves, LEAF_FIELDS). Their letters and runs lie end to end."""
     table = np.empty((len(jobs), LEAF_FIELDS), np.int64)
     table[:, ROWS] = [len(job.query) for job in jobs]
     table[:, COLS] = [len(job.target) for job in jobs]
@@ -50,9 +51,9 @@ def leaf_table(jobs: Sequence[TraceJob]) -> NDArray[np.int64]:
 
 @cache
 def _numbers(scoring: Scoring, entry: State) -> tuple[int, ...]:
-    """The fields from MATCH on: costs, and H along the edges, which are those of `entry_edges`.
+    """The fields from MATCH on: the costs, and H on the edges, which are those of `entry_edges`.
 
-    k >= 1 letters along an edge, H is its first value less (k - 1) steps.
+    After k >= 1 letters along an edge, H is the edge's first value minus k - 1 times its step.
     """
     top, left = entry_edges(entry, 2, 2, scoring)
     opening = scoring.gap_open + scoring.gap_extend
@@ -61,8 +62,8 @@ def _numbers(scoring: Scoring, entry: State) -> tuple[int, ...]:
 
 
 def inputs_of(jobs: Sequence[TraceJob]) -> tuple[Codes, Codes, IntArray]:
-    """All query letters, all target letters and all matrices, as the table says where."""
-    # Always copies: a reversed array of one element counts as contiguous and still has a negative stride.
+    """All query letters, all target letters and all substitution matrices, as indexed by the table."""
+    # `concatenate` always copies. A reversed array of one element is contiguous but has a negative stride.
     query, target = np.concatenate([job.query for job in jobs]), np.concatenate([job.target for job in jobs])
     return query, target, lay_out(job.scoring for job in jobs)[0]
 
@@ -70,10 +71,13 @@ def inputs_of(jobs: Sequence[TraceJob]) -> tuple[Codes, Codes, IntArray]:
 def trace_by_kind(
     jobs: Sequence[TraceJob], trace: Callable[[bool, list[TraceJob]], list[Runs]]
 ) -> list[Runs]:
-    """The paths of all jobs, in order: `trace` gets those without a matrix, and those with one."""
+    """The paths of all jobs, in order. `trace` is called for the jobs without and with a substitution matrix.
+
+    Its first argument says whether the jobs have a substitution matrix.
+    """
     paths: dict[int, Runs] = {}
     for has_matrix in (False, True):
-        places = [k for k, job in enumerate(jobs) if (job.scoring.matrix is not None) == has_matrix]
+        places = [k for k, job in enumerate(jobs) if (job.scoring.table is not None) == has_matrix]
         if places:
             paths.update(zip(places, trace(has_matrix, [jobs[k] for k in places]), strict=True))
     return [paths[k] for k in range(len(jobs))]
@@ -82,8 +86,8 @@ def trace_by_kind(
 def make_walk(step_back: Callable[..., Any], direction_at: Callable[..., Any]) -> Callable[..., int]:
     """The walk back through a leaf, for a back end to compile.
 
-    `step_back` is that of `recurrence`, compiled; `direction_at(directions, i, j)` reads the direction
-    byte of cell (i, j). The walk writes runs from `runs[end - 1]` down and returns how many there are.
+    `step_back` is the compiled `recurrence.step_back`. `direction_at(directions, i, j)` returns the direction
+    byte of cell (i, j). The walk writes runs from `runs[end - 1]` downwards and returns their number.
     """
 
     def walk(directions: Any, rows: int, cols: int, state: int, runs: Any, end: int) -> int:
@@ -93,7 +97,7 @@ def make_walk(step_back: Callable[..., Any], direction_at: Callable[..., Any]) -
             if i > 0 and j > 0:
                 letters = 1
                 down, right, state = step_back(state, direction_at(directions, i, j))
-            else:  # what is left is one gap along an edge
+            else:  # the rest of the path is one gap along an edge
                 letters = i + j
                 down, right = (1, 0) if i > 0 else (0, 1)
             here = (1 - right) * _INSERTION + (1 - down) * _DELETION
@@ -113,7 +117,7 @@ def make_walk(step_back: Callable[..., Any], direction_at: Callable[..., Any]) -
 
 
 def paths_of(runs: NDArray[np.int32], ends: Sequence[int], counts: Sequence[int]) -> list[Runs]:
-    """The paths whose runs, so many of them, lie in front of these ends."""
+    """The paths of leaves, given the end of each leaf's runs in `runs` and their number."""
     ops, lengths = (runs & _OPERATION).astype(np.uint8), (runs >> RUN_SHIFT).astype(np.int64)
     parts = [slice(end - count, end) for end, count in zip(ends, counts, strict=True)]
     return [(ops[part], lengths[part]) for part in parts]

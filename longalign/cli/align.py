@@ -1,74 +1,94 @@
-"""`longalign align`, `score` and `resume`."""
+"""`longalign align`, `score` and `resume` for one pair; outputs and their checks."""
 
 from __future__ import annotations
 
 import json
 import os
+import re
 import sys
 from argparse import Namespace
 from collections.abc import Collection
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+
+import numpy as np
 
 from longalign import api
 from longalign.cli.reporting import reporting
-from longalign.cli.scoring import scoring_of
-from longalign.cli.stdin import refuse_two_stdins
+from longalign.cli.statistics import print_statistics
 from longalign.errors import InputError, UsageError
-from longalign.fasta.specs import is_read_from, read_sequence
+from longalign.fasta.specs import is_read_from
 from longalign.formats.output import STDOUT, check_output, open_output
 from longalign.formats.registry import resolve_format
 from longalign.formats.summary import summarize
-from longalign.model.mode import MODES
-from longalign.model.sequence import MEMORY
+from longalign.model.alignment import Alignment
+from longalign.model.mode import choose_mode
+from longalign.model.scoring import Scoring
+from longalign.model.sequence import MEMORY, Sequence
+from longalign.model.strand import STRAND_SYMBOLS
 from longalign.run import pipeline
 from longalign.run.outcome import Outcome
+from longalign.run.request import Resources
 from longalign.run.spec import RunSpec
 from longalign.store import DirectoryStore
-from longalign.store.layout import OWN_NAMES
+from longalign.store.layout import OWN_NAMES, first_store
 from longalign.store.manifest import Command, Manifest
+from longalign.store.pair_stores import is_pair_name
+from longalign.system.rationals import Number, spell
 
 
-def run_align(options: Namespace) -> int:
-    return _run("align", options)
-
-
-def run_score(options: Namespace) -> int:
-    return _run("score", options)
-
-
-def _run(command: Command, options: Namespace) -> int:
-    refuse_two_stdins(QUERY=options.query, TARGET=options.target)
-    matrix = [] if options.matrix is None else [options.matrix]
-    check_outputs(
-        command, options.output, options.json, [options.query, options.target, *matrix], options.store
-    )
-    scoring = scoring_of(options)
-    query, target = (read_sequence(spec, scoring.alphabet) for spec in (options.query, options.target))
+def run_pair(
+    command: Command, options: Namespace, scoring: Scoring, query: Sequence, target: Sequence
+) -> int:
+    """Align one pair, or score it, as the options of the command say."""
     with reporting(options) as emit:
-        using = api.resources(
-            options.backend,
-            options.threads,
-            options.device,
-            options.mem,
-            options.store_budget,
-            options.cluster,
-        )
+        using = resources_of(options)
         store = Path(options.store) if options.store else None
-        spec = RunSpec(query, target, scoring, MODES[options.mode], command, options.start_states, store)
-        outcome = pipeline.run(spec, using, emit, note=_noting(options.output, options.json))
+        spec = spec_of(command, options, scoring, query, target, store)
+        outcome = pipeline.run(spec, using, emit, note=_noting(options))
     write_outcome(outcome, options.output, options.json, options)
     return 0
 
 
-def run_resume(options: Namespace) -> int:
+def resources_of(options: Namespace) -> Resources:
+    """What a new run may use."""
+    return api.resources(
+        options.backend,
+        options.threads,
+        options.device,
+        options.mem,
+        options.store_budget,
+        options.cluster,
+    )
+
+
+def spec_of(
+    command: Command,
+    options: Namespace,
+    scoring: Scoring,
+    query: Sequence,
+    target: Sequence,
+    store: Path | None,
+) -> RunSpec:
+    """What a new run is asked for. Raises InputError for a pair that the scoring does not admit."""
+    mode = choose_mode(options.mode, options.free)
+    start_states, strand = options.start_states, options.strand
+    several = {} if command == "score" else {"top": options.top, "min_score": options.min_score}
+    return RunSpec(query, target, scoring, mode, command, start_states, store, strand, **several)
+
+
+def resume_pair(options: Namespace) -> int:
+    """Continue the run of one pair."""
     store = Path(options.store)
-    manifest = DirectoryStore.attach(store).manifest
+    manifest = DirectoryStore.attach(first_store(store)).manifest
     if options.format is not None and manifest.command == "score":
         raise UsageError(f"{store}: a run for the score alone writes no alignment: leave --format out")
     output = manifest.output if options.output is None else options.output
     summary = manifest.summary if options.json is None else options.json
     check_outputs(manifest.command, output, summary, sources_of(manifest), options.store)
+    if options.format is None and options.output is None:
+        options.format = manifest.output_format
     with reporting(options) as emit:
         using = api.resources(
             options.backend, options.threads, options.device, options.mem, cluster=options.cluster
@@ -78,14 +98,14 @@ def run_resume(options: Namespace) -> int:
     return 0
 
 
-def _noting(output: str, summary: str | None) -> pipeline.Note:
-    """Notes in the manifest of a store which files a resumed run writes."""
-    output = _absolute(output)
-    summary = None if summary is None else _absolute(summary)
-    return lambda manifest: replace(manifest, output=output, summary=summary)
+def _noting(options: Namespace) -> pipeline.Note:
+    """Notes in the manifest of a store which files a resumed run writes, and in which format."""
+    output = absolute(options.output)
+    summary = None if options.json is None else absolute(options.json)
+    return partial(replace, output=output, output_format=options.format, summary=summary)
 
 
-def _absolute(path: str) -> str:
+def absolute(path: str) -> str:
     """The absolute path of an output file, valid in every working directory; stdout stays "-"."""
     try:
         return path if path == STDOUT else str(Path(path).absolute())
@@ -123,7 +143,8 @@ def _belongs_to(store: str, path: str) -> bool:
     """Whether `path` is a file of the store, or the store itself or one of its parent directories."""
     folder, file = Path(os.path.realpath(store)), Path(os.path.realpath(path))
     if file.is_relative_to(folder) and file != folder:
-        return file.relative_to(folder).parts[0] in OWN_NAMES
+        name = file.relative_to(folder).parts[0]
+        return name in OWN_NAMES or is_pair_name(name)
     return folder.is_relative_to(file)
 
 
@@ -135,52 +156,108 @@ def _refuse_overwriting(output: str, inputs: Collection[str]) -> None:
 
 def write_outcome(outcome: Outcome, output: str, summary: str | None, options: Namespace) -> None:
     """Write the alignment, or the score line, and the summary; report the result on stderr."""
-    if outcome.alignment is not None:
+    if outcome.spec.command == "align":
         with open_output(output) as file:
-            resolve_format(options.format, output).write_all([outcome.alignment], file)
+            resolve_format(options.format, output).write_all(alignments_of(outcome), file)
     elif not output == summary == STDOUT:
         with open_output(output) as file:
-            file.write(_score_line(outcome))
+            file.write(score_line(outcome))
     if summary is not None:
         with open_output(summary) as file:
-            json.dump(_summary(outcome), file, indent=2)
+            json.dump(summary_of(outcome), file, indent=2)
             file.write("\n")
     if not options.quiet and options.progress != "json":
         print(f"longalign: {_in_words(outcome)}", file=sys.stderr)
+    if options.stats:
+        for alignment in alignments_of(outcome):
+            print_statistics(alignment)
 
 
-def _summary(outcome: Outcome) -> dict[str, object]:
+def alignments_of(outcome: Outcome) -> list[Alignment]:
+    """The alignments that were found, the best one first; none that has no columns."""
+    found = [one.alignment for one in (outcome, *outcome.further) if not one.is_empty]
+    return [alignment for alignment in found if alignment is not None]
+
+
+def summary_of(outcome: Outcome) -> dict[str, object]:
     end = outcome.end
     return summarize(
         query=outcome.spec.query,
         target=outcome.spec.target,
         scoring=outcome.spec.scoring,
         mode=outcome.spec.mode,
-        score=end.value,
+        score=outcome.score,
         end=None if outcome.is_empty else (end.i, end.j),
+        strand_scores=outcome.strand_scores,
         alignment=outcome.alignment,
+        next_best=alignments_of(outcome)[1:],
         backend=outcome.backend,
         phases=outcome.phases,
         compile_seconds=outcome.compile_seconds,
     )
 
 
-def _score_line(outcome: Outcome) -> str:
-    """Query, target, mode, score, and the end in each record (letters before it), separated by tabs."""
+def score_line(outcome: Outcome) -> str:
+    """Query, target, mode, score, the end in each record, and the strand, separated by tabs.
+
+    The ends are forward coordinates.
+    """
     spec, end = outcome.spec, outcome.end
     query, target = spec.query, spec.target
-    ends = ("*", "*") if outcome.is_empty else (query.offset + end.i, target.offset + end.j)
-    return "\t".join(map(str, (query.name, target.name, spec.mode, end.value, *ends))) + "\n"
+    ends = ("*", "*", "*")
+    if not outcome.is_empty:
+        strand = STRAND_SYMBOLS[query.strand]
+        ends = (str(query.place_in_record(end.i)), str(target.place_in_record(end.j)), strand)
+    return "\t".join(map(str, (query.name, target.name, spec.mode, spell(outcome.score), *ends))) + "\n"
+
+
+def _with_commas(score: Number) -> str:
+    """An exact score with its digits before the point in groups of three."""
+    found = re.match(r"(-?)(\d+)(.*)", spell(score))
+    assert found is not None
+    sign, whole, rest = found.groups()
+    return f"{sign}{int(whole):,}{rest}"
+
+
+def _advice(spec: RunSpec) -> str:
+    """What may be the reason that nothing aligns."""
+    if spec.scoring.highest == 0:
+        return ", because no letter pair has one: --mode global aligns by costs alone"
+    if spec.scoring.matrix is None and any(map(_may_be_protein, (spec.query, spec.target))):
+        return "; if these are proteins, give --matrix BLOSUM62 --gap-open 10 --gap-extend 1"
+    return ""
+
+
+def _may_be_protein(sequence: Sequence) -> bool:
+    """Whether most letters are neither bases nor N, which is rare in nucleotide sequences."""
+    usual = int(np.isin(sequence.letters, np.frombuffer(b"ACGTUN", np.uint8)).sum())
+    return 2 * usual < sequence.length
+
+
+def _on_strand(outcome: Outcome) -> str:
+    """The strand, where it is not the usual one or was not known before, and the score of the other."""
+    strand = outcome.spec.query.strand
+    others = [
+        f"{_with_commas(score)} on {other}"
+        for other, score in outcome.strand_scores.items()
+        if other != strand
+    ]
+    if strand == "plus" and not others:
+        return ""
+    return f" on the {strand} strand{''.join(f' ({other})' for other in others)}"
 
 
 def _in_words(outcome: Outcome) -> str:
     if outcome.is_empty:
-        return "no alignment has a positive score"
-    parts = [f"{outcome.spec.mode} score {outcome.end.value:,}"]
+        return f"no alignment has a positive score{_advice(outcome.spec)}"
+    parts = [f"{outcome.spec.mode} score {_with_commas(outcome.score)}{_on_strand(outcome)}"]
     if outcome.alignment is not None:
         alignment = outcome.alignment
         identity = f"identity {alignment.identity:.2%} over {alignment.columns:,} columns"
         parts.append(identity if alignment.columns else "no columns")
+    if outcome.further:
+        lowest = _with_commas(outcome.further[-1].score)
+        parts.append(f"{len(outcome.further):,} more, the last one with score {lowest}")
     parts += [f"{phase.name} {phase.seconds:.2f} s" for phase in outcome.phases]
     if outcome.compile_seconds:
         parts.append(f"compiling {outcome.compile_seconds:.2f} s")

@@ -68,12 +68,12 @@ def _how_to_resume(options: Namespace) -> str:
         return "interrupted"
     if options.store is None:
         return "interrupted; with --store DIR a run can be resumed"
-    if not (Path(options.store) / "manifest.json").is_file():
+    folder = Path(options.store)
+    if not any((folder / name).is_file() for name in ("manifest.json", "plus/manifest.json", "pairs.json")):
         return "interrupted; nothing was stored yet"
     store = f"./{options.store}" if options.store.startswith("-") else options.store  # not an option
     again = ["--cluster", options.cluster] if options.cluster else []
-    if "query" not in options:  # the store notes the output files of `align`, not those of `resume`
-        again += [f"--output={options.output}"] * (options.output is not None)
-        again += [f"--json={options.json}"] * (options.json is not None)
-    again += [f"--format={options.format}"] * (options.format is not None)  # no store notes a format
+    if "query" not in options:  # the store notes the output of `align`, not that of `resume`
+        given = {name: getattr(options, name) for name in ("output", "json", "format")}
+        again += [f"--{name}={value}" for name, value in given.items() if value is not None]
     return f"interrupted; go on with: {shlex.join(['longalign', 'resume', store, *again])}"

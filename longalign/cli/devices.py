@@ -24,11 +24,12 @@ from longalign.cli.stdin import refuse_two_stdins
 from longalign.errors import UsageError
 from longalign.fasta import read_sequence
 from longalign.formats.output import STDOUT, open_output
-from longalign.model.mode import LOCAL, MODES
+from longalign.model.mode import LOCAL, choose_mode
 from longalign.model.scoring import COST_FIELDS, PAIR_FIELDS
 from longalign.phases.problem import Problem
 from longalign.run.cost_model import Cost, format_seconds, format_share
-from longalign.run.planner import Request, Resources, plan, speed_model_of, store_budgets
+from longalign.run.planner import plan, speed_model_of, store_budgets
+from longalign.run.request import Request, Resources
 from longalign.run.spec import RunSpec
 from longalign.system.sizes import format_size, round_size
 from longalign.system.threads import processors
@@ -36,7 +37,8 @@ from longalign.system.threads import processors
 SCHEMA = "longalign.devices/1"
 
 #: Options that only a plan depends on, and their defaults.
-_OF_A_PLAN = {"mode": LOCAL, **dict.fromkeys((*PAIR_FIELDS, *COST_FIELDS, "matrix"))}
+_OF_A_PLAN: dict[str, str | None] = {"mode": LOCAL, "strand": "plus"}
+_OF_A_PLAN |= dict.fromkeys(("free", *PAIR_FIELDS, *COST_FIELDS, "matrix"))
 _OF_A_PLAN |= dict.fromkeys(("mem", "store", "store_budget"))
 
 
@@ -100,11 +102,10 @@ def _lines(
 
 def _plans(backends: Sequence[Backend], options: Namespace) -> dict[str, dict[str, str]]:
     """How each back end would cut a matrix and sweep the first tile of it, and what other budgets cost."""
-    scoring = scoring_of(options)
+    mode, scoring = choose_mode(options.mode, options.free), scoring_of(options)
     query, target = (read_sequence(name, scoring.alphabet) for name in options.plan)
-    spec = RunSpec(
-        query, target, scoring, MODES[options.mode], store=Path(options.store) if options.store else None
-    )
+    store = Path(options.store) if options.store else None
+    spec = RunSpec(query, target, scoring, mode, store=store, strand=options.strand)
     memory = default_memory() if options.mem is None else options.mem
     return {
         backend.name: _plan(Resources([backend], memory, options.store_budget), spec) for backend in backends

@@ -11,23 +11,101 @@ from pathlib import Path
 from typing import Any
 
 from longalign.formats.output import STDOUT, open_output
+from longalign.model.strand import STRANDS_OF
 from longalign.phases.recompute import groups_of, segments_of
 from longalign.store import DirectoryStore
 from longalign.store.base import DamagedFile
+from longalign.store.layout import first_store, holds_both_strands, strand_folder
+from longalign.store.manifest import Command
+from longalign.store.pair_stores import PairList, PairStores, pair_store
 
 SCHEMA = "longalign.store/2"
+PAIRS_SCHEMA = "longalign.pairs/1"
 
 
 def run_inspect(options: Namespace) -> int:
     """Print the state of a store. The store is only read; a run may be using it."""
-    report = inspect(Path(options.store))
+    path = Path(options.store)
+    is_of_many = PairStores.exist(path) and not DirectoryStore.exists(path)
+    report = inspect_pairs(path) if is_of_many else inspect(path)
+    words = _pairs_in_words if is_of_many else _in_words
     with open_output(STDOUT) as file:
-        print(json.dumps(report, indent=2) if options.json else _in_words(report), file=file)
+        print(json.dumps(report, indent=2) if options.json else words(report), file=file)
     return 0
 
 
-def inspect(path: Path) -> dict[str, object]:
-    """The state of a store as JSON-ready values. Raises StoreError if there is none."""
+def inspect_pairs(path: Path) -> dict[str, Any]:
+    """The state of a directory of many stores as JSON-ready values. Raises StoreError for a damaged list."""
+    noted = PairList.read(path)
+    begun = [
+        inspect(store)
+        for number in range(len(noted.pairs))
+        if DirectoryStore.exists(first_store(store := pair_store(path, number)))
+    ]
+    return {
+        "schema": PAIRS_SCHEMA,
+        "path": str(path),
+        "program": noted.program,
+        "command": noted.command,
+        "options": noted.options,
+        "pairs": len(noted.pairs),
+        "pairs_begun": len(begun),
+        "pairs_done": sum(_is_done(report, noted.command) for report in begun),
+        "damaged": [text for report in begun for text in report["damaged"]],
+        "bytes": sum(report["bytes"] for report in begun),
+    }
+
+
+def _is_done(report: dict[str, Any], command: Command) -> bool:
+    """Whether a store holds all that a command needs."""
+    parts = report["strands"].values() if report["strand"] == "both" else [report]
+    is_scored = all(part is not None and part["cells_done"] == part["cells"] for part in parts)
+    return is_scored and (command == "score" or any(part["pieces_done"] == part["pieces"] for part in parts))
+
+
+def _pairs_in_words(report: dict[str, Any]) -> str:
+    options = report["options"]
+    lines = [
+        f"{report['path']}: longalign {report['program']}, {report['command']}, {options['mode']}, pairs",
+        f"query    {options['query']}",
+        f"target   {options['target']}",
+        f"output   {options['output']}",
+        f"size     {report['bytes']:,} bytes",
+        f"pairs    {report['pairs_done']} of {report['pairs']} done, {report['pairs_begun']} begun",
+        *(f"damaged  {text}" for text in report["damaged"]),
+    ]
+    return "\n".join(lines)
+
+
+def inspect(path: Path) -> dict[str, Any]:
+    """The state of a store as JSON-ready values. Raises StoreError if there is none.
+
+    Where there is a store for each strand, `strands` holds the states of both, by strand; that of minus is
+    None before it is made. The other values are those of the two together.
+    """
+    if not holds_both_strands(path):
+        return _inspect_one(path)
+    folders = {strand: strand_folder(path, strand) for strand in STRANDS_OF["both"]}
+    found = {
+        strand: _inspect_one(folder) if DirectoryStore.exists(folder) else None
+        for strand, folder in folders.items()
+    }
+    made = [report for report in found.values() if report is not None]
+    cells = sum(report["cells"] for report in made) * len(found) // len(made)
+    sums = {name: sum(report[name] for report in made) for name in ("cells_done", "bytes")}
+    return {
+        "schema": SCHEMA,
+        "path": str(path),
+        "strand": "both",
+        "cells": cells,
+        **sums,
+        "damaged": [text for report in made for text in report["damaged"]],
+        "strands": found,
+    }
+
+
+def _inspect_one(path: Path) -> dict[str, Any]:
+    """The state of the store of one strand."""
     store = DirectoryStore.attach(path)
     manifest, grid = store.manifest, store.manifest.grid
     damaged: list[str] = []
@@ -47,6 +125,7 @@ def inspect(path: Path) -> dict[str, object]:
     return {
         "schema": SCHEMA,
         "path": str(path),
+        "strand": manifest.strand,
         **{key: value for key, value in manifest.to_json().items() if key != "grid"},
         "letter_scores": manifest.scoring.letter_scores,
         "chunks": [len(grid.row_cuts) - 1, len(grid.col_cuts) - 1],
@@ -73,17 +152,26 @@ def _size(path: Path) -> int:
 
 
 def _in_words(report: dict[str, Any]) -> str:
+    if report["strand"] != "both":
+        return _one_in_words(report)
+    parts = [f"{report['path']}: both strands"]
+    for strand, part in report["strands"].items():
+        parts.append(f"{strand}: not begun" if part is None else _one_in_words(part))
+    return "\n\n".join(parts)
+
+
+def _one_in_words(report: dict[str, Any]) -> str:
     query, target = report["query"], report["target"]
     rows, cols = report["tiles"]
     percent = 100 * report["cells_done"] / report["cells"] if report["cells"] else 100.0
     pieces = "?" if report["pieces"] is None else report["pieces"]
     lines = [
         f"{report['path']}: longalign {report['program']}, {report['command']}, {report['mode']}, "
-        f"{report['start_states']} start states",
+        f"{report['start_states']} start states, {report['strand']} strand",
         f"query    {query['name']}, {query['length']:,} letters, {query['source']}",
         f"target   {target['name']}, {target['length']:,} letters, {target['source']}",
         f"scoring  {report['letter_scores']}, {report['gap_convention']}",
-        f"output   {report['output']}",
+        f"output   {report['output']}" + f", {report['output_format']}" * bool(report["output_format"]),
         *([] if report["summary"] is None else [f"summary  {report['summary']}"]),
         f"size     {report['bytes']:,} bytes, {report['chunks'][0]} x {report['chunks'][1]} chunks",
         f"score    {report['tiles_done']} of {rows * cols} tiles ({percent:.1f} % of the cells)",

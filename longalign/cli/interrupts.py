@@ -19,6 +19,13 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 #: The file name in the code objects of Python's import system.
 _IMPORT_SYSTEM = "<frozen importlib._bootstrap>"
 
+#: Files of the standard library whose functions take and release locks. KeyboardInterrupt there can leave a
+#: lock taken for ever, and another thread waiting for it.
+_LOCKING_FILES = (f"{os.sep}threading.py", f"{os.sep}concurrent{os.sep}futures{os.sep}_base.py")
+
+#: Functions in these files that wait, and may be interrupted while they do.
+_WAITING = ("wait", "join", "_wait_for_tstate_lock")
+
 #: Seconds until the next attempt, when a signal arrived where KeyboardInterrupt could not be raised.
 _RETRY = 0.02
 
@@ -29,7 +36,8 @@ class Interrupts:
     Outside of `during` a signal is only recorded: before the command starts, and while its exit code is being
     reported, no code would catch the exception. Within `during`, a signal that arrives during an import is
     delivered after it, because a module interrupted halfway may swallow the exception, print it, or replace
-    it by another one.
+    it by another one. A signal that arrives while a lock is taken or released is delivered afterwards as
+    well.
 
     Libraries may also swallow the exception elsewhere. Call `check` before each long step.
     """
@@ -93,10 +101,10 @@ class Interrupts:
         if self._settled is not None:
             os._exit(self._settled)
         inside, importing = _place(frame)
-        if inside and not importing:
-            raise KeyboardInterrupt
-        if inside:
+        if inside and (importing or _is_locking(frame)):
             self._try_again()
+        elif inside:
+            raise KeyboardInterrupt
 
     def _retry(self, number: int, frame: FrameType | None) -> None:
         if self.struck:
@@ -114,6 +122,12 @@ class Interrupts:
             self._hook_before(what)
         elif issubclass(what.exc_type, KeyboardInterrupt):
             self._try_again()
+
+
+def _is_locking(frame: FrameType | None) -> bool:
+    """Whether the innermost function takes or releases a lock of the standard library."""
+    code = frame.f_code if frame is not None else None
+    return code is not None and code.co_filename.endswith(_LOCKING_FILES) and code.co_name not in _WAITING
 
 
 def _place(frame: FrameType | None) -> tuple[bool, bool]:

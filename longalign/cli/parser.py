@@ -6,15 +6,18 @@ import argparse
 import re
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 from longalign._version import __version__
 from longalign.backends.select import CHOICES
 from longalign.cli.progress import STYLES
 from longalign.formats.output import STDOUT, open_output
 from longalign.formats.registry import describe_formats, format_names
-from longalign.model.mode import LOCAL, MODES
-from longalign.model.scoring import Scoring
+from longalign.model.mode import LOCAL, EndName, ModeName
+from longalign.model.presets import PRESETS, describe_presets
+from longalign.model.scoring import Ambiguous, Scoring, Unknown
+from longalign.model.strand import STRANDS_OF
+from longalign.system.rationals import Number, parse_number
 from longalign.system.sizes import parse_size
 
 if TYPE_CHECKING:
@@ -25,17 +28,42 @@ if TYPE_CHECKING:
     Commands: TypeAlias = argparse._SubParsersAction[argparse.ArgumentParser]
 
 _SEQUENCE_HELP = (
-    "FASTA: FILE (plain, gzip, bgzip, or - for stdin), FILE:NAME or FILE:NAME:START-END (0-based, half-open)"
+    "FILE (FASTA: plain, gzip, bgzip, or - for stdin; or 2bit), FILE:NAME or FILE:NAME:START-END, which is "
+    "0-based and half-open; with commas between thousands, as 1,001-2,000, 1-based, ends included"
+)
+_MODE_HELP = (
+    "local (the default; Smith-Waterman): any part of the query with any part of the target; global: both "
+    "from end to end; semiglobal: the ends in --free may stay unaligned at no cost; overlap: a suffix of the "
+    "query with a prefix of the target (query-start and target-end are free; exchange the two sequences for "
+    "the other way round); fit: the whole query with any "
+    "part of the target (target-start and target-end are free); extend: a prefix of the query with a prefix "
+    "of the target, ending where the score is highest"
 )
 _CONVENTIONS = """\
-A gap of length k costs ALPHA + k*BETA: tools that charge O for the first letter of a gap and E for each
-further one mean ALPHA = O - E, BETA = E, so BLOSUM62 with 11 for the first letter of a gap and 1 for each
-further one is --matrix BLOSUM62 --gap-open 10 --gap-extend 1. Without a matrix, letters are DNA: an ambiguous
-letter (N, R, Y, ...) scores as a mismatch against every letter, itself included; U equals T. Case is ignored.
-Coordinates are 0-based and half-open.
+A gap of length k costs ALPHA + k*BETA (--gap-open, --gap-extend), or FIRST for its first letter and NEXT for
+each further one (--gap-first, --gap-next): ALPHA = FIRST - NEXT, BETA = NEXT. So BLOSUM62 with 11 and 1 is
+--matrix BLOSUM62 --gap-first 11 --gap-next 1, or --gap-open 10 --gap-extend 1. Scores and costs may be
+decimals such as 0.5, or fractions such as 1/3; they are exact. Without a matrix, letters are DNA: an
+ambiguous letter (N, R, Y, ...) scores as a mismatch against every letter, itself included; U equals T. Case
+is ignored.
+
+Coordinates are 0-based and half-open, on the forward strand: FILE:chr1:1000-2000 are the letters that
+samtools and genome browsers call chr1:1,001-2,000. That notation is understood as well, but only by its
+commas: without any, as in FILE:chr1:1-500, the first number counts the letters before the region.
 
 Exit codes: 0 done, 1 input or store, 2 usage, 3 back end or internal, 130 interrupted (Ctrl-C), 143 ended by
 SIGTERM.
+"""
+_PAIRS_HELP = """\
+Where QUERY or TARGET is a file of several records, each query record is aligned with each target record, one
+pair after the other, into one output; --json then writes a list. A record that cannot be aligned is reported
+and left out, and the exit code is 1. With --store, DIR holds a store for each pair.
+"""
+_PRESETS_HELP = f"""
+Presets, with the cost of a gap in both conventions:
+{describe_presets()}
+minimap2 charges the lower of two costs for a gap, 39 + 3k and 81 + k (asm5) or 6 + 2k and 26 + k (asm20). The
+presets take the first, which is what gaps of up to 21 or 20 letters cost; longer ones cost more here.
 """
 _CLUSTER_HELP = """\
 The workers of a Dask scheduler sweep the matrix (phase 1), each one tile at a time; phases 2 and 3 run in
@@ -78,13 +106,14 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def _add_align(commands: Commands) -> None:
-    align = _add(commands, "align", _lazy("align", "run_align"), "the optimal alignment of two sequences")
+    align = _add(commands, "align", _lazy("runs", "run_align"), "the optimal alignment of two sequences")
     _add_run(align)
+    _add_next_best(align)
     _add_output(align)
 
 
 def _add_score(commands: Commands) -> None:
-    score = _add(commands, "score", _lazy("align", "run_score"), "the optimal score and where it ends")
+    score = _add(commands, "score", _lazy("runs", "run_score"), "the optimal score and where it ends")
     _add_run(score)
     _add_output(score, writes_alignment=False)
 
@@ -93,6 +122,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     """The arguments of a new run."""
     parser.add_argument("query", metavar="QUERY", help=_SEQUENCE_HELP)
     parser.add_argument("target", metavar="TARGET", help="the same")
+    _add_pairs(parser)
     _add_scoring(parser)
     parser.add_argument(
         "--store",
@@ -111,8 +141,43 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     _add_cluster(parser)
 
 
+def _add_next_best(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("several alignments")
+    group.add_argument(
+        "--top",
+        type=_positive,
+        default=1,
+        metavar="K",
+        help="the K best local alignments, in decreasing score: each is the best one that uses no pair of "
+        "positions of those before it (Waterman and Eggert 1987); with --store, a run that is resumed finds "
+        "all but the first one again (default: 1)",
+    )
+    group.add_argument(
+        "--min-score",
+        type=_exact,
+        metavar="SCORE",
+        help="leave out alignments with a lower score",
+    )
+
+
+def _add_pairs(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("many pairs", _PAIRS_HELP)
+    group.add_argument(
+        "--pairs",
+        type=_path,
+        metavar="FILE",
+        help="only these pairs: a line names a record of QUERY and one of TARGET, in two columns, as NAME or "
+        "NAME:START-END; empty lines, comments (#) and a first line 'query target' are skipped",
+    )
+    group.add_argument(
+        "--strict",
+        action="store_true",
+        help="end at the first pair that cannot be aligned; no output file is written then",
+    )
+
+
 def _add_resume(commands: Commands) -> None:
-    resume = _add(commands, "resume", _lazy("align", "run_resume"), "continue a run that was stopped")
+    resume = _add(commands, "resume", _lazy("runs", "run_resume"), "continue a run that was stopped")
     resume.add_argument("store", type=_path, metavar="DIR", help="the --store of that run")
     _add_resources(resume, budget=False)
     _add_cluster(resume)
@@ -123,7 +188,10 @@ def _add_trace(commands: Commands) -> None:
     summary = "the best alignment that ends in a given cell, from an eager store"
     trace = _add(commands, "trace", _lazy("trace", "run_trace"), summary)
     trace.add_argument(
-        "store", type=_path, metavar="DIR", help="the --store of a run with --start-states eager"
+        "store",
+        type=_path,
+        metavar="DIR",
+        help="the --store of a run with --start-states eager; after --strand both, DIR/plus or DIR/minus",
     )
     trace.add_argument(
         "--end",
@@ -131,8 +199,9 @@ def _add_trace(commands: Commands) -> None:
         required=True,
         metavar="I,J",
         help="the cell after the first I letters of the query and the first J letters of the target (of the "
-        "regions, if regions were aligned); the first cell is 1,1. local: the best alignment with any start; "
-        "global: the alignment of exactly these letters",
+        "regions, if regions were aligned; of the reverse complement of the query, if that was aligned); the "
+        "first cell is 1,1. The alignment starts where the mode lets it start: anywhere in local mode, with "
+        "both first letters in global mode",
     )
     _add_resources(trace, budget=False)
     _add_output(trace)
@@ -209,26 +278,67 @@ def _lazy(module: str, function: str) -> Callable[[argparse.Namespace], int]:
 
 
 def _add_scoring(parser: argparse.ArgumentParser, mode: bool = True, defaults: bool = True) -> None:
+    parser.epilog = f"{parser.epilog}{_PRESETS_HELP}"
     group = parser.add_argument_group("scoring" if defaults else "scoring (default: what the PAF says)")
     if mode:
+        group.add_argument("--mode", choices=get_args(ModeName), default=LOCAL, help=_MODE_HELP)
         group.add_argument(
-            "--mode", choices=tuple(MODES), default=LOCAL, help="default: local (Smith-Waterman)"
+            "--free",
+            type=_ends,
+            metavar="END[,END...]",
+            help=f"the ends that are free with --mode semiglobal, of {', '.join(get_args(EndName))} "
+            "(default: all four)",
+        )
+        group.add_argument(
+            "--strand",
+            choices=tuple(STRANDS_OF),
+            default="plus",
+            help="minus: align the reverse complement of the query (DNA only); both: score both strands, "
+            "which takes twice as long, and align on the better one; the start of the query in --free and in "
+            "the modes is that of the strand (default: plus)",
         )
     usual = Scoring()
-    for option, name, metavar, meaning in (
-        ("--match", "match", "SCORE", "equal letters"),
-        ("--mismatch", "mismatch", "SCORE", "different or ambiguous letters"),
-        ("--gap-open", "gap_open", "ALPHA", "cost of opening a gap, 0 for linear gaps"),
-        ("--gap-extend", "gap_extend", "BETA", "cost of each letter of a gap, the first included"),
+    for option, metavar, meaning, default in (
+        ("--match", "SCORE", "equal letters, at least 0", usual.match),
+        ("--mismatch", "SCORE", "different or ambiguous letters, below --match", usual.mismatch),
+        ("--gap-open", "ALPHA", "cost of opening a gap, 0 for linear gaps", usual.gap_open),
+        ("--gap-extend", "BETA", "cost of each letter of a gap, the first included", usual.gap_extend),
+        ("--gap-first", "FIRST", "cost of the first letter of a gap, the other convention", None),
+        ("--gap-next", "NEXT", "cost of each further letter of a gap, the other convention", None),
     ):
-        shown = f"{meaning} (default: {getattr(usual, name)})" if defaults else meaning
-        group.add_argument(option, type=int, metavar=metavar, help=shown)
+        shown = f"{meaning} (default: {default})" if defaults and default is not None else meaning
+        group.add_argument(option, type=_exact, metavar=metavar, help=shown)
+    group.add_argument(
+        "--preset",
+        choices=tuple(PRESETS),
+        metavar="NAME",
+        help="the scoring of a well-known program, of which other options replace parts: "
+        f"{', '.join(PRESETS)}; see below",
+    )
     group.add_argument(
         "--matrix",
         type=_path,
         metavar="NAME|FILE",
-        help="substitution matrix instead of match and mismatch: one of Biopython's (BLOSUM62, ...) or "
-        "a file in NCBI's format; needs --gap-open and --gap-extend",
+        help="substitution matrix instead of match and mismatch: one of Biopython's (BLOSUM62, HOXD70, ...), "
+        "or a file in NCBI's format or LASTZ's; needs gap costs",
+    )
+    group.add_argument(
+        "--ambiguous",
+        choices=get_args(Ambiguous),
+        help="what an IUPAC ambiguity letter (N, R, Y, ...) scores without a matrix: as a mismatch, 0, or "
+        "the average over the bases that it stands for (default: mismatch)",
+    )
+    group.add_argument(
+        "--unknown",
+        choices=get_args(Unknown),
+        help="a letter that the matrix lacks (U, O, J, ...) is an error, is read as X, or scores the lowest "
+        "score of the matrix with every letter (default: error)",
+    )
+    group.add_argument(
+        "--softmask",
+        action="store_true",
+        default=None,
+        help="read lower-case letters as N, or as X under a matrix of proteins",
     )
 
 
@@ -259,8 +369,8 @@ def _add_memory(group: argparse._ArgumentGroup) -> None:
         "--mem",
         type=_size,
         metavar="SIZE",
-        help="limit on host memory, such as 8G (default: four fifths of the memory free on the machine, "
-        "or within the limit of a container or batch job)",
+        help="limit on host memory in bytes, or with a unit, such as 8G (default: four fifths of the memory "
+        "free on the machine, or within the limit of a container or batch job)",
     )
 
 
@@ -288,7 +398,7 @@ def _add_cluster(parser: argparse.ArgumentParser) -> None:
 def _add_output(
     parser: argparse.ArgumentParser, default: str | None = "-", writes_alignment: bool = True
 ) -> None:
-    parser.set_defaults(format=None)
+    parser.set_defaults(format=None, stats=False)
     group = parser.add_argument_group("output")
     also = "also write a summary as JSON; - for stdout"
     group.add_argument(
@@ -301,6 +411,13 @@ def _add_output(
     )
     if writes_alignment:
         group.add_argument("--format", choices=format_names(), help=describe_formats())
+        group.add_argument(
+            "--stats",
+            action="store_true",
+            help="also print statistics of the alignment on stderr: identities, mismatches and gaps by kind, "
+            "coverage, and for a local alignment the bit score and the E-value, as far as these are known; "
+            "the JSON summary always has them",
+        )
     group.add_argument(
         "--json",
         type=_path,
@@ -316,6 +433,14 @@ def _add_output(
         action="store_true",
         help="only errors on stderr, and the progress if --progress is given",
     )
+
+
+def _exact(text: str) -> Number:
+    """A score or a cost, exactly as it is written."""
+    try:
+        return parse_number(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _positive(text: str) -> int:
@@ -336,6 +461,13 @@ def _cell(text: str) -> tuple[int, int]:
     if not match:
         raise argparse.ArgumentTypeError(f"{text!r} is not a cell such as 1200,1350")
     return int(match[1]), int(match[2])
+
+
+def _ends(text: str) -> list[str]:
+    ends = text.split(",")
+    if unknown := [end for end in ends if end not in get_args(EndName)]:
+        raise argparse.ArgumentTypeError(f"{unknown[0]!r} is not one of {', '.join(get_args(EndName))}")
+    return ends
 
 
 def _path(text: str) -> str:

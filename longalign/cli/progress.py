@@ -16,6 +16,8 @@ from longalign.events import (
     Emit,
     Event,
     Notice,
+    PairFinished,
+    PairsStarted,
     PhaseFinished,
     PhaseStarted,
     TileFinished,
@@ -26,6 +28,9 @@ if TYPE_CHECKING:  # imported only for a bar
     from tqdm import tqdm
 
 STYLES = ("auto", "bar", "json", "none")
+
+#: How a bar looks whose end is known.
+_WITH_TOTAL = "{percentage:3.0f}%|{bar}| {postfix} [{elapsed}<{remaining}]"
 
 _JSON_INTERVAL = 0.5  # seconds between lines of progress within a phase
 
@@ -59,7 +64,7 @@ class Notices:
 
 
 class Bar:
-    """A bar for each phase: cells done, GCUPS, time left."""
+    """A bar for each phase: cells done, GCUPS, time left; or one for all of many pairs (`_PairsBar`)."""
 
     def __init__(self, stream: TextIO) -> None:
         from tqdm import tqdm
@@ -68,11 +73,16 @@ class Bar:
         self._tqdm = tqdm
         self._stream = stream
         self._bar: tqdm[None] | None = None
+        self._pairs: _PairsBar | None = None
         self._resumed = 0
         self._compiled_for: set[str] = set()
 
     def __call__(self, event: Event) -> None:
         match event:
+            case PairsStarted():
+                self._pairs = _PairsBar(self._open(event.pairs, 0, "pairs", _WITH_TOTAL), event.pairs)
+            case PairFinished() | PhaseStarted() | Advanced() | PhaseFinished() if self._pairs is not None:
+                self._pairs(event)
             case PhaseStarted():
                 self._start(event)
             case Advanced() if self._bar is not None:
@@ -89,6 +99,9 @@ class Bar:
                 pass
 
     def close(self) -> None:
+        if self._pairs is not None:
+            self._pairs.close()
+            self._pairs = None
         if self._bar is not None:
             self._bar.close()
             self._bar = None
@@ -99,13 +112,14 @@ class Bar:
     def _start(self, event: PhaseStarted) -> None:
         self.close()
         self._resumed = event.done
-        shape = "{percentage:3.0f}%|{bar}| {postfix} [{elapsed}<{remaining}]"
-        if event.cells is None:
-            shape = "{postfix} [{elapsed}]"
-        self._bar = self._tqdm(
-            desc=f"{event.name:9}",
-            total=event.cells,
-            initial=event.done,
+        shape = "{postfix} [{elapsed}]" if event.cells is None else _WITH_TOTAL
+        self._bar = self._open(event.cells, event.done, event.name, shape)
+
+    def _open(self, total: int | None, done: int, name: str, shape: str) -> tqdm[None]:
+        return self._tqdm(
+            desc=f"{name:9}",
+            total=total,
+            initial=done,
             file=self._stream,
             bar_format="{desc} " + shape,
             mininterval=0.2,
@@ -115,6 +129,40 @@ class Bar:
         seconds = bar.format_dict["elapsed"]
         gcups = (bar.n - self._resumed) / seconds / 1e9 if seconds > 0 else 0.0
         return f"{bar.n / 1e9:,.1f} Gcells, {gcups:,.1f} GCUPS"
+
+
+class _PairsBar:
+    """One bar for many pairs: the share of the pairs that is done, with that of the pair at work."""
+
+    def __init__(self, bar: tqdm[None], pairs: int) -> None:
+        self._bar, self._pairs = bar, pairs
+        self._finished, self._cells = 0, 0
+        self._phase = PhaseStarted("", None)
+
+    def __call__(self, event: PairFinished | PhaseStarted | Advanced | PhaseFinished) -> None:
+        match event:
+            case PairFinished():
+                self._finished += 1
+                self._move(self._finished)
+            case PhaseStarted():
+                self._phase = event
+            case Advanced() if self._phase.name == "score" and self._phase.cells:
+                self._cells += event.cells
+                share = event.cells / self._phase.cells
+                self._move(min(self._bar.n + share, self._finished + 0.99))
+            case _:
+                pass
+
+    def close(self) -> None:
+        self._bar.close()
+
+    def _move(self, place: float) -> None:
+        """Move the bar to a number of pairs, which may be a fraction."""
+        seconds = self._bar.format_dict["elapsed"]
+        gcups = self._cells / seconds / 1e9 if seconds > 0 else 0.0
+        words = f"{self._finished:,} of {self._pairs:,} pairs, {gcups:,.1f} GCUPS"
+        self._bar.set_postfix_str(words, refresh=False)
+        self._bar.update(place - self._bar.n)
 
 
 class JsonLines:
@@ -149,6 +197,10 @@ class JsonLines:
                 self._write({"event": "compile_finished", **asdict(event)})
             case Notice():
                 self._write({"event": "notice", **asdict(event)})
+            case PairsStarted():
+                self._write({"event": "pairs_started", **asdict(event)})
+            case PairFinished():
+                self._write({"event": "pair_finished", **asdict(event)})
 
     def _write_progress(self) -> None:
         self._written = monotonic()

@@ -7,10 +7,14 @@ from argparse import Namespace
 from typing import Any
 
 from longalign.errors import InputError, UsageError
-from longalign.model.scoring import COST_FIELDS, PAIR_FIELDS, Scoring
+from longalign.model.scoring import COST_FIELDS, FIRST_FIELDS, PAIR_FIELDS, RULES, Scoring
 from longalign.model.substitution_matrix import SubstitutionMatrix
 
-_FIELD = re.compile(rf"\b({'|'.join((*PAIR_FIELDS, *COST_FIELDS))})\b")
+_FIELDS = (*PAIR_FIELDS, *COST_FIELDS, *FIRST_FIELDS, *RULES, "preset")
+#: The options that together say what the scoring is.
+SCORING_OPTIONS = frozenset((*_FIELDS, "matrix"))
+#: A field in a message of `Scoring`; where one is a value, it stands in quotation marks.
+_FIELD = re.compile(rf"(?<!')\b({'|'.join(_FIELDS)})\b")
 
 
 def scoring_of(options: Namespace) -> Scoring:
@@ -21,8 +25,18 @@ def scoring_of(options: Namespace) -> Scoring:
     """
     given = _given(options)
     if options.matrix is None:
-        return _of_numbers(given)
-    return _with_matrix(options.matrix, given)
+        return _scoring(given)
+    if not given.keys().isdisjoint(PAIR_FIELDS):
+        raise UsageError(
+            "--matrix excludes --match and --mismatch: the matrix has the scores of all letter pairs"
+        )
+    if "preset" not in given and not (given.keys() >= {*COST_FIELDS} or given.keys() >= {*FIRST_FIELDS}):
+        raise UsageError(
+            "--matrix needs --gap-open and --gap-extend as well (or --gap-first and --gap-next), on the "
+            "scale of the matrix (for example 10 and 1 for BLOSUM62)"
+        )
+    _scoring({name: value for name, value in given.items() if name not in RULES})  # so as to name the option
+    return _scoring({**given, "matrix": SubstitutionMatrix.load(options.matrix)})
 
 
 def complete_scoring(options: Namespace) -> Scoring | None:
@@ -31,39 +45,28 @@ def complete_scoring(options: Namespace) -> Scoring | None:
     Raises the same errors as `scoring_of`.
     """
     given = _given(options)
-    if options.matrix is not None:
-        return _with_matrix(options.matrix, given)
-    if not given:
+    if not given and options.matrix is None:
         return None
-    if len(given) < len(PAIR_FIELDS) + len(COST_FIELDS):
+    has_costs = given.keys() >= {*COST_FIELDS} or given.keys() >= {*FIRST_FIELDS}
+    if (
+        options.matrix is None
+        and "preset" not in given
+        and not (given.keys() >= {*PAIR_FIELDS} and has_costs)
+    ):
         raise UsageError(
             "give all of --match, --mismatch, --gap-open and --gap-extend, or none of them, "
-            "or --matrix with the last two"
+            "or --matrix with the last two, or --preset"
         )
-    return _of_numbers(given)
+    return scoring_of(options)
 
 
 def _given(options: Namespace) -> dict[str, Any]:
-    values = {name: getattr(options, name) for name in (*PAIR_FIELDS, *COST_FIELDS)}
+    values = {name: getattr(options, name) for name in _FIELDS}
     return {name: value for name, value in values.items() if value is not None}
 
 
-def _with_matrix(name: str, given: dict[str, Any]) -> Scoring:
-    if not given.keys().isdisjoint(PAIR_FIELDS):
-        raise UsageError(
-            "--matrix excludes --match and --mismatch: the matrix has the scores of all letter pairs"
-        )
-    if len(given) < len(COST_FIELDS):
-        raise UsageError(
-            "--matrix needs --gap-open and --gap-extend as well, on the scale of the matrix "
-            "(for example 10 and 1 for BLOSUM62)"
-        )
-    _of_numbers(given)  # checked first, so that the message names the option and not the matrix
-    return Scoring(**given, matrix=SubstitutionMatrix.load(name))
-
-
-def _of_numbers(given: dict[str, Any]) -> Scoring:
-    """A scoring without a matrix. Raises UsageError, naming the option, for a number out of range."""
+def _scoring(given: dict[str, Any]) -> Scoring:
+    """The scoring of these parameters. Raises UsageError, naming the options, if they cannot be used."""
     try:
         return Scoring(**given)
     except InputError as error:

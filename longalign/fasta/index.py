@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pysam
@@ -37,7 +38,7 @@ def read_indexed(path: str, choices: list[Choice]) -> Record | None:
     try:
         with pysam.FastaFile(path) as fasta:
             try:
-                choice, name = choose(path, fasta.references, choices)
+                choice, name = choose(path, Counter(fasta.references), choices)
             except InputError:
                 return None
             length = fasta.get_reference_length(name)

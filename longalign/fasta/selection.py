@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections import Counter
 from dataclasses import dataclass
+from itertools import islice
 
 from longalign.errors import InputError
 
-_REGION = re.compile(r"(?:(?P<name>.+):)?(?P<start>\d{1,18})-(?P<end>\d{1,18})", re.DOTALL)
+_PLAIN = r"\d{1,18}"
+_GROUPED = r"\d{1,3}(?:,\d{3}){1,5}"  # with commas between thousands, as samtools and genome browsers have it
+_NUMBER = f"(?:{_GROUPED}|{_PLAIN})"
+_REGION = re.compile(rf"(?:(?P<name>.+):)?(?P<start>{_NUMBER})-(?P<end>{_NUMBER})", re.ASCII | re.DOTALL)
 _NAMES_SHOWN = 5
 
 
@@ -30,45 +34,61 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """One possible meaning of a selector. Without a name it means the only record of the file."""
+    """One possible meaning of a selector. Without a name it means the only record of the file.
+
+    `region` is how the selector writes `start` and `end`, which are 0-based and half-open. With commas in it,
+    it is in samtools' notation, 1-based and with both ends included.
+    """
 
     name: str | None = None
     start: int = 0
     end: int | None = None
+    region: str = ""
 
     def bounds(self, name: str, length: int) -> tuple[int, int]:
         """Start and end of the letters chosen of record `name`, which has `length` letters."""
         end = length if self.end is None else self.end
-        if not self.start <= end <= length:
+        if not 0 <= self.start <= end <= length:
+            inside, convention = f"0-{length}", "0-based and half-open"
+            if "," in self.region:
+                inside, convention = f"1-{length:,}", "1-based, both ends included"
             raise InputError(
-                f"record {name!r}: region {self.start}-{end} is not inside 0-{length} "
-                "(regions are 0-based and half-open)"
+                f"record {name!r}: region {self.region} is not inside {inside} "
+                f"(regions {'with' if ',' in self.region else 'without'} commas are {convention})"
             )
         return self.start, end
 
 
 def readings(selector: str | None) -> list[Choice]:
-    """The possible meanings of a selector, a whole name first: names may contain ':' and '-'."""
+    """The possible meanings of a selector, a whole name first: names may contain ':' and '-'.
+
+    A region `start-end` is 0-based and half-open. If one of its numbers has commas between thousands, as in
+    `1,001-2,000`, it is 1-based and includes both ends: the notation of samtools and genome browsers.
+    """
     if selector is None:
         return [Choice()]
     choices = [Choice(selector)]
-    if region := _REGION.fullmatch(selector):
-        choices.append(Choice(region["name"], int(region["start"]), int(region["end"])))
+    if match := _REGION.fullmatch(selector):
+        region = f"{match['start']}-{match['end']}"
+        start, end = (int(match[side].replace(",", "")) for side in ("start", "end"))
+        choices.append(Choice(match["name"], start - ("," in region), end, region))
     return choices
 
 
-def choose(path: str, names: Collection[str], choices: list[Choice]) -> tuple[Choice, str]:
-    """The first choice that matches a record of the file, and the name of that record."""
+def choose(path: str, names: Counter[str], choices: list[Choice]) -> tuple[Choice, str]:
+    """The first choice that matches a record of the file, and the name of that record.
+
+    `names` counts the records of each name, in the order of the file.
+    """
     for choice in choices:
-        if choice.name is None and len(names) == 1:
+        if choice.name is None and names.total() == 1:
             return choice, next(iter(names))
-        found = [name for name in names if name == choice.name]
-        if len(found) > 1:
-            raise InputError(f"more than one record is named {found[0]!r}")
-        if found:
-            return choice, found[0]
-    some = ", ".join(list(names)[:_NAMES_SHOWN]) + (", ..." if len(names) > _NAMES_SHOWN else "")
+        if choice.name is not None and choice.name in names:
+            if names[choice.name] > 1:
+                raise InputError(f"more than one record is named {choice.name!r}")
+            return choice, choice.name
+    some = ", ".join([*islice(names, _NAMES_SHOWN)]) + ", ..." * (len(names) > _NAMES_SHOWN)
     asked = choices[-1].name
     if asked is None:
-        raise InputError(f"{len(names)} records, choose one as {path}:NAME from {some}")
+        raise InputError(f"{names.total()} records, choose one as {path}:NAME from {some}")
     raise InputError(f"no record named {asked!r}; the file has {some}")

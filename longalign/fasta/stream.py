@@ -30,6 +30,7 @@ from longalign.fasta.source import DamagedGzip
 #: Called with the line number and text of a header; returns what takes the letters, None to skip them.
 Begin = Callable[[int, str], bytearray | None]
 
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # of UTF-8: some editors write it at the start of a file
 _WHITESPACE = b" \t\r\n\v\f"
 _CONTINUED = b"\n>0\n "  # with a space, as what follows may be the middle of a line
 _SHOWN = 12  # letters of a line that is not FASTA
@@ -100,8 +101,11 @@ def _rendered(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _from_first_header(chunks: Iterable[bytes]) -> Iterator[bytes]:
-    """The same bytes. Raises InputError if they do not begin with a header, white lines aside."""
-    chunks = iter(chunks)
+    """The same bytes, without a byte order mark at their start.
+
+    Raises InputError if they do not begin with a header, white lines aside.
+    """
+    chunks = _without_mark(chunks)
     line, indent, chunk = 1, b"", None  # white space on the line in hand: what is shown of it is enough
     for chunk in chunks:
         white = chunk[: len(chunk) - len(chunk.lstrip())]
@@ -117,6 +121,18 @@ def _from_first_header(chunks: Iterable[bytes]) -> Iterator[bytes]:
         text = (indent + chunk[len(white) :]).splitlines()[0]
         raise InputError(f"not FASTA: line {line} begins with {repr(text[:_SHOWN])[1:]}, not with '>'")
     yield chunk
+    yield from chunks
+
+
+def _without_mark(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """The same bytes without a byte order mark at their start, which a short first chunk may cut."""
+    chunks, head = iter(chunks), b""
+    for chunk in chunks:
+        head += chunk
+        if len(head) >= len(_BYTE_ORDER_MARK) or not _BYTE_ORDER_MARK.startswith(head):
+            break
+    if rest := head.removeprefix(_BYTE_ORDER_MARK):
+        yield rest
     yield from chunks
 
 

@@ -1,20 +1,29 @@
 """PAF, the pairwise mapping format of minimap2: one line for each alignment.
 
 A line has twelve columns, then tags. Coordinates are 0-based and half-open and count from the start of the
-whole record, even if a region of it was aligned; the length columns are those of whole records. longalign
-writes
+whole record, even if a region of it was aligned; the length columns are those of whole records. If the strand
+is `-`, the reverse complement of the query is aligned: query coordinates are those of the forward strand, and
+the CIGAR runs in the direction of the target. longalign writes
 
 - `tp:A:P`  a primary alignment
-- `AS:i`    the score
+- `AS:i`    the score; `AS:f` if the scoring has numbers that are not whole
 - `NM:i`    mismatches and gap letters
 - `cg:Z`    the CIGAR, of = X I D
 - `tg:Z`    what the score means: `local;match=1;mismatch=-3;gap(k)=3+2k`, where gap(k) is the cost of
-            a gap of length k; or `local;matrix=BLOSUM62:086168af2b7a;gap(k)=10+1k`, where the matrix's name
-            is followed by the first 12 digits of the SHA-256 of its letters and scores. `;end=given` follows
-            the mode if the user chose the end cell (`longalign trace`)
+            a gap of length k; or `local;matrix=BLOSUM62:086168af2b7a;gap(k)=10+0.5k`, where the matrix's name
+            is followed by the first 12 digits of the SHA-256 of its letters and scores. Numbers are exact: a
+            decimal, or a fraction such as `1/3`. It begins with the mode: `local`, `global`, `semiglobal`,
+            `overlap`, `fit` or `extend`. `semiglobal` is followed by the ends that are free if not all four
+            are: `semiglobal:query-start,target-end`. `;end=given` follows the mode if the user chose the end
+            cell (`longalign trace`). At the end stand `;ambiguous=zero`, `;ambiguous=average`, `;unknown=x`,
+            `;unknown=mismatch` and `;softmask` if the scoring has these rules
+
+A score that no finite decimal spells, such as 82/3, is rounded in `AS:f` to the nearest double; together with
+the numbers of `tg` that still says which one it is.
 
 A `global` alignment spans both records, or the given regions, from end to end. With `end=given` it starts at
-their starts. If one of them has no letters, it is one gap. An alignment without columns has no line. The
+their starts. If one of them has no letters, it is one gap. In other modes (see `model.mode`) an end that is
+not free is that of the record or region, too. An alignment without columns has no line. The
 mapping quality is 255, "not available": it has no meaning for an exact alignment of two given sequences.
 """
 
@@ -28,11 +37,12 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import lru_cache
 from io import TextIOWrapper
 from itertools import count
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, TextIO, cast
+from typing import Any, BinaryIO, NamedTuple, TextIO, cast
 
 from longalign.errors import InputError
 from longalign.fasta import STDIN
@@ -41,7 +51,9 @@ from longalign.model.alignment import Alignment, Lengths, Ops, parse_cigar
 from longalign.model.mode import MODES, Mode, ModeName
 from longalign.model.scoring import TOO_MANY_LETTERS, Scoring
 from longalign.model.sequence import Sequence
+from longalign.model.strand import STRAND_SYMBOLS
 from longalign.model.substitution_matrix import SubstitutionMatrix
+from longalign.system.rationals import Number, is_decimal, parse_number, simplest, spell
 
 NO_MAPPING_QUALITY = 255
 _COLUMNS = 12
@@ -73,11 +85,17 @@ _VALUES = {
         ("B", rf"[cCsSiIf](?:,{_FLOAT})*", "an array of numbers"),
     )
 }
-_TYPES = {"tp": "A", "AS": "i", "NM": "i", "cg": "Z", "tg": "Z"}
-_PAIRS = r"match=(?P<match>-?\d{1,18});mismatch=(?P<mismatch>-?\d{1,18})"
+_SCORE = re.compile(r"[-+]?\d{0,18}(?:\.\d{1,30})?(?:[eE][-+]?\d{1,2})?", re.ASCII)
+
+#: The types that tags may have.
+_TYPES = {"tp": "A", "AS": "if", "NM": "i", "cg": "Z", "tg": "Z"}
+_EXACT = r"\d{1,18}(?:\.\d{1,30}|/[1-9]\d{0,17})?"
+_PAIRS = rf"match=(?P<match>-?{_EXACT});mismatch=(?P<mismatch>-?{_EXACT})"
 _MATRIX = r"matrix=(?P<name>[A-Za-z0-9._+-]+):(?P<digest>[0-9a-f]{12})"
 _MEANING = re.compile(
-    rf"(?P<mode>{'|'.join(MODES)})(?P<end>;end=given)?;(?:{_PAIRS}|{_MATRIX});gap\(k\)=(?P<open>\d{{1,18}})\+(?P<extend>\d{{1,18}})k",
+    rf"(?P<mode>{'|'.join(map(re.escape, MODES))})(?P<end>;end=given)?;(?:{_PAIRS}|{_MATRIX});"
+    rf"gap\(k\)=(?P<open>{_EXACT})\+(?P<extend>{_EXACT})k"
+    r"(?:;ambiguous=(?P<ambiguous>zero|average))?(?:;unknown=(?P<unknown>x|mismatch))?(?P<softmask>;softmask)?",
     re.ASCII,
 )
 
@@ -89,13 +107,13 @@ def format_paf(alignment: Alignment) -> str:
     meaning = format_meaning(alignment.mode, alignment.scoring, alignment.end_given)
     fields = [
         *_side(alignment.query, alignment.query_start, alignment.query_end),
-        "+",
+        STRAND_SYMBOLS[alignment.strand],
         *_side(alignment.target, alignment.target_start, alignment.target_end),
         alignment.matches,
         alignment.columns,
         NO_MAPPING_QUALITY,
         "tp:A:P",
-        f"AS:i:{alignment.score}",
+        format_score(alignment.scoring, alignment.score),
         f"NM:i:{alignment.mismatches + alignment.gap_letters}",
         f"cg:Z:{alignment.cigar}",
         f"tg:Z:{meaning}",
@@ -128,11 +146,20 @@ def format_meaning(mode: Mode | ModeName, scoring: Scoring, end_given: bool = Fa
 
 def format_scoring(scoring: Scoring) -> str:
     """Letter scores and gap costs as the `tg` tag has them: `match=1;mismatch=-3;gap(k)=3+2k`."""
-    matrix = scoring.matrix
-    pairs = f"match={scoring.match};mismatch={scoring.mismatch}"
+    matrix, spelled = scoring.matrix, {name: spell(value) for name, value in scoring.given().items()}
     if matrix is not None:
         pairs = f"matrix={matrix.name}:{matrix.digest}"
-    return f"{pairs};gap(k)={scoring.gap_open}+{scoring.gap_extend}k"
+    else:
+        pairs = f"match={spelled['match']};mismatch={spelled['mismatch']}"
+    rules = [name if value is True else f"{name}={value}" for name, value in scoring.rules.items()]
+    return ";".join([pairs, f"gap(k)={spelled['gap_open']}+{spelled['gap_extend']}k", *rules])
+
+
+def format_score(scoring: Scoring, score: Number) -> str:
+    """The tag `AS`: a whole number, or a decimal if the scoring has numbers that are not whole."""
+    if scoring.scale == 1:
+        return f"AS:i:{score}"
+    return f"AS:f:{spell(score) if is_decimal(score) else float(score)}"
 
 
 @lru_cache(maxsize=16)  # lines of one file repeat it, and loading a matrix takes milliseconds
@@ -154,25 +181,27 @@ def parse_meaning(text: str, known: Scoring | None = None) -> Meaning:
 
 def _scoring(found: re.Match[str]) -> Scoring:
     """The scoring that a `tg` tag names."""
-    costs = int(found["open"]), int(found["extend"])
+    given: dict[str, Any] = {"gap_open": parse_number(found["open"])}
+    given |= {"gap_extend": parse_number(found["extend"]), "softmask": found["softmask"] is not None}
+    given |= {name: found[name] for name in ("ambiguous", "unknown") if found[name] is not None}
     if found["name"] is None:
-        return Scoring(int(found["match"]), int(found["mismatch"]), *costs)
+        return Scoring(parse_number(found["match"]), parse_number(found["mismatch"]), **given)
     matrix = SubstitutionMatrix.known(found["name"])
     if matrix is None or matrix.digest != found["digest"]:
         raise InputError(
             f"tag tg: the matrix {found['name']} ({found['digest']}) does not come with Biopython: "
             "give it as a file, with the gap costs"
         )
-    return Scoring(gap_open=costs[0], gap_extend=costs[1], matrix=matrix)
+    return Scoring(matrix=matrix, **given)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PafRecord:
     """A line of a PAF file. The columns are well-formed, but not compared with the sequences.
 
-    `line` counts from 1. `tags` maps the two letters of each tag to its text, `cg` included. `ops` (uint8)
-    and `lengths` (int64) are the runs of `cg`, or None without such a tag. Coordinates are 0-based and
-    half-open, on the forward strand of both records.
+    `line` counts from 1. `tags` maps the two letters of each tag to its text, `cg` included, and `kinds` to
+    its type. `ops` (uint8) and `lengths` (int64) are the runs of `cg`, or None without such a tag.
+    Coordinates are 0-based and half-open, on the forward strand of both records.
     """
 
     source: str
@@ -190,13 +219,14 @@ class PafRecord:
     block_length: int
     mapping_quality: int
     tags: dict[str, str]
+    kinds: dict[str, str]
     ops: Ops | None
     lengths: Lengths | None
 
     @property
-    def score(self) -> int:
-        """Tag `AS`. Raises InputError if it is missing."""
-        return int(self.tag("AS"))
+    def score(self) -> Number:
+        """Tag `AS`, exactly as it is spelled. Raises InputError if it is missing."""
+        return simplest(Fraction(self.tag("AS")))
 
     @property
     def edit_distance(self) -> int:
@@ -308,8 +338,9 @@ def _parse(source: str, line: int, fields: list[str]) -> PafRecord:
     if numbers[11] > NO_MAPPING_QUALITY:
         raise InputError(f"column 12 (mapping quality): {numbers[11]} is not within 0-{NO_MAPPING_QUALITY}")
     tags: dict[str, str] = {}
+    kinds: dict[str, str] = {}
     for column, text in enumerate(fields[_COLUMNS:], start=_COLUMNS + 1):
-        name, value = _tag(text, column)
+        name, kinds[name], value = _tag(text, column)
         if name in tags:
             raise InputError(f"column {column}: a second tag {name}")
         tags[name] = value
@@ -319,7 +350,7 @@ def _parse(source: str, line: int, fields: list[str]) -> PafRecord:
         line,
         *(fields[0], numbers[1], numbers[2], numbers[3], fields[4]),
         *(fields[5], numbers[6], numbers[7], numbers[8]),
-        *(numbers[9], numbers[10], numbers[11], tags, *runs),
+        *(numbers[9], numbers[10], numbers[11], tags, kinds, *runs),
     )
 
 
@@ -329,17 +360,22 @@ def _number(text: str, where: str) -> int:
     return int(text)
 
 
-def _tag(text: str, column: int) -> tuple[str, str]:
+def _tag(text: str, column: int) -> tuple[str, str, str]:
+    """Name, type and text of a tag."""
     found = _TAG.fullmatch(text)
     if not found:
         raise InputError(f"column {column}: {_shown(text)} is not a tag like NM:i:5")
     name, kind, value = found.groups()
-    if kind != _TYPES.get(name, kind):
-        raise InputError(f"column {column}: tag {name} must be of type {_TYPES[name]}, not {kind}")
+    if kind not in _TYPES.get(name, kind):
+        raise InputError(
+            f"column {column}: tag {name} must be of type {' or '.join(_TYPES[name])}, not {kind}"
+        )
     pattern, wanted = _VALUES[kind]
     if not pattern.fullmatch(value):
         raise InputError(f"column {column}: tag {name}: {_shown(value)} is not {wanted}")
-    return name, value
+    if name == "AS" and not _SCORE.fullmatch(value):
+        raise InputError(f"column {column}: tag {name}: {_shown(value)} is no score")
+    return name, kind, value
 
 
 def _shown(text: str) -> str:

@@ -4,10 +4,12 @@ Each line is followed run by run along the letters of both records, with slices 
 module is an independent check: it shares no arithmetic with the back ends or with `Alignment`. It tells
 whether an alignment is what it claims to be, not whether it is optimal.
 
-A `tg` tag claims a mode. A global alignment spans all given letters: whole records, or the regions that the
-specifications name. A PAF line does not tell which region was aligned, so a global alignment of regions must
-be verified with the same regions. A local alignment has a positive score; removing columns from its start
-must not raise the score, and removing columns from its end must lower it.
+A `tg` tag claims a mode. An alignment begins and ends with the given letters where its mode does not free the
+ends; the given letters are whole records, or the regions that the specifications name. A PAF line does not
+tell which region was aligned, so an alignment of regions must be verified with the same regions. A local
+alignment has a positive score; removing columns from its start must not raise the score, and removing columns
+from its end must lower it. Of these, the first and the last hold in mode extend. Start and end are those in
+the direction of the target.
 """
 
 from __future__ import annotations
@@ -17,22 +19,31 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from fractions import Fraction
 from functools import lru_cache
 from itertools import accumulate, islice
 
 from longalign.errors import InputError
 from longalign.fasta import STDIN, read_sequence
-from longalign.formats.paf import NO_MAPPING_QUALITY, Meaning, PafRecord, format_meaning, read_paf
+from longalign.fasta.index import has_fresh_index
+from longalign.fasta.reader import RecordFile
+from longalign.fasta.specs import sequence_of
+from longalign.formats.paf import (
+    NO_MAPPING_QUALITY,
+    Meaning,
+    PafRecord,
+    format_meaning,
+    format_score,
+    read_paf,
+)
 from longalign.model.alphabet import DNA, Alphabet
 from longalign.model.scoring import Scoring
 from longalign.model.sequence import Sequence
 
-# Every letter as its base; an ambiguous one as a byte of its own in the query, another in the target,
-# so that equal bytes are equal bases.
-_QUERY_BASE = bytes.maketrans(b"URYSWKMBDHVN", b"T" + b"?" * 11)
-_TARGET_BASE = bytes.maketrans(b"URYSWKMBDHVN", b"T" + b"!" * 11)
-_COMPLEMENT = bytes.maketrans(b"ACGT", b"TGCA")
-_COMPLEMENT_SHOWN = bytes.maketrans(b"ACGTURYSWKMBDHVN", b"TGCAAYRSWMKVHDBN")
+# A letter that equals no letter becomes a byte of its own in the query, another in the target.
+_IN_QUERY, _IN_TARGET = b"?", b"!"
+_AMBIGUOUS = b"RYSWKMBDHVN"
+_COMPLEMENT = bytes.maketrans(b"ACGTURYSWKMBDHVN", b"TGCAAYRSWMKVHDBN")
 
 #: The number of records of a file that are cached, since lines may come in any order.
 _KEPT_RECORDS = 4
@@ -94,9 +105,9 @@ def verify_paf(paf: str, query: str, target: str, scoring: Scoring | None = None
     `query` and `target` are specifications as `read_sequence` takes them; where one is just a FILE, the
     record of each line's name is taken from it. A tg tag must say what `scoring` is, if that is given.
     Without either, as in minimap2's output, AS is not checked. A line with a tg tag is longalign's own, so it
-    must be on the '+' strand, primary, and of mapping quality 255. Any other line on the '-' strand aligns
-    the reverse complement of the query, as minimap2 has it. (minimap2 leaves columns with an ambiguous letter
-    out of its block length; that counts as a false claim here.)
+    must be primary, and of mapping quality 255. A line on the '-' strand aligns the reverse complement of the
+    query, as minimap2 has it. (minimap2 leaves columns with an ambiguous letter out of its block length; that
+    counts as a false claim here.)
 
     False claims are returned, in the order of the file. Raises InputError if a file cannot be read, a
     line is not PAF or has no cg tag, or names a record that the FASTA file does not have.
@@ -127,24 +138,29 @@ class _NotFound(InputError):
 
 
 class _Records:
-    """The sequence that a specification names, or all records of a file, of which the last few are cached."""
+    """The sequence that a specification names, or all records of a file.
+
+    The last few records are cached. A file is read for one record at a time, and of the others nothing is
+    kept, until many were asked for: then it is read once for all, unless it has an index.
+    """
 
     def __init__(self, spec: str) -> None:
-        self._spec, self._of_stdin = spec, ""
+        self._spec, self._reads = spec, 0
+        self._all: RecordFile | None = None
         self.find = lru_cache(maxsize=_KEPT_RECORDS)(self._find)
 
     def _find(self, name: str, alphabet: Alphabet) -> Sequence:
         """The record called `name`, or the one sequence."""
-        if self._spec == STDIN:
-            if self._of_stdin:
-                raise _NotFound(
-                    f"stdin: it was read for record {self._of_stdin}: to find {name}, give a file"
-                )
-            self._of_stdin = name
-        elif not os.path.isfile(self._spec):  # noqa: PTH113 - is_file raises EACCES
+        if self._spec != STDIN and not os.path.isfile(self._spec):  # noqa: PTH113 - is_file raises EACCES
             return read_sequence(self._spec, alphabet)
+        self._reads += 1
         try:
-            return read_sequence(f"{self._spec}:{name}", alphabet)
+            if self._all is None and (self._spec == STDIN or self._reads > _KEPT_RECORDS):
+                self._all = RecordFile(self._spec, [name] if has_fresh_index(self._spec) else None)
+            source = f"{self._spec}:{name}"
+            if self._all is None:
+                return read_sequence(source, alphabet)
+            return sequence_of(self._all.record(name), source, alphabet)
         except InputError as error:
             raise _NotFound(str(error)) from error
 
@@ -160,7 +176,14 @@ def _problems(
     """The false claims of one line. Where letters are missing, they are not counted."""
     sides = (
         _Side(
-            "query", 1, query, record.query_name, record.query_length, record.query_start, record.query_end
+            "query",
+            1,
+            query,
+            record.query_name,
+            record.query_length,
+            record.query_start,
+            record.query_end,
+            is_reversed=record.strand == "-",
         ),
         _Side(
             "target",
@@ -175,9 +198,11 @@ def _problems(
     if meaning is not None:
         yield from _broken_promises(record, meaning)
     misplaced = [text for side in sides for text in side.problems(runs)]
-    matrix = None if scoring is None else scoring.matrix
-    if matrix is not None and record.strand == "-":
-        misplaced.append(f"column 5 (strand): '-' is a reverse complement, which {matrix.name} does not have")
+    alphabet = DNA if scoring is None else scoring.alphabet
+    if alphabet.complement is None and record.strand == "-":
+        misplaced.append(
+            f"column 5 (strand): '-' is a reverse complement, which {alphabet.name} does not have"
+        )
     if misplaced:
         yield from misplaced
         return
@@ -188,46 +213,78 @@ def _problems(
     if "NM" in record.tags:
         yield from _differs("tag NM", record.edit_distance, tally.mismatches + tally.gap_letters)
     if tally.beginnings is not None:
-        yield from _differs("tag AS", record.score, tally.beginnings.last)
+        yield from _wrong_score(record, tally.beginnings)
         if meaning is not None:
             yield from _wrong_mode(meaning, sides, tally.beginnings)
+
+
+def _wrong_score(record: PafRecord, beginnings: _Beginnings) -> Iterator[str]:
+    """Whether the tag AS is what longalign writes for this score."""
+    scoring = beginnings.scoring
+    true = format_score(scoring, scoring.unscaled(beginnings.last)).split(":")[2]
+    if record.score != Fraction(true):
+        yield f"tag AS: claims {record.tag('AS')}, is {true}"
 
 
 def _broken_promises(record: PafRecord, meaning: Meaning) -> Iterator[str]:
     """Claims that contradict what longalign writes, independent of the letters."""
     yield from _differs("tag tg", record.tag("tg"), format_meaning(*meaning))
-    yield from _differs("column 5 (strand)", record.strand, "+")
     yield from _differs("column 12 (mapping quality)", record.mapping_quality, NO_MAPPING_QUALITY)
     yield from _differs("tag tp", record.tags.get("tp", "P"), "P")
+    kind = "i" if meaning.scoring.scale == 1 else "f"
+    yield from _differs("type of tag AS", record.kinds.get("AS", kind), kind)
 
 
-def _wrong_mode(meaning: Meaning, sides: Iterable[_Side], scores: _Beginnings) -> Iterator[str]:
+def _wrong_mode(meaning: Meaning, sides: tuple[_Side, _Side], scores: _Beginnings) -> Iterator[str]:
     """Why an alignment is not one of the mode that it claims."""
-    if not meaning.mode.starts_anywhere:
-        for side in sides:
-            first, last = side.given
-            if side.start != first or (side.end != last and not meaning.end_given):
-                span = "does not begin where" if meaning.end_given else "is not all of"
-                yield (
-                    f"tag tg: claims a global alignment, but {side.word} {side.start}-{side.end} {span} "
-                    f"the letters given{' do' * meaning.end_given}, {first}-{last}"
-                )
+    mode = meaning.mode
+    claim = f"tag tg: claims {'an' if mode[0] in 'aeiou' else 'a'} {mode} alignment"
+    faults = (*_wrong_extent(meaning, *sides), *_wrong_ends(meaning, scores))
+    yield from (f"{claim}, but {fault}" for fault in faults)
+
+
+def _wrong_extent(meaning: Meaning, query: _Side, target: _Side) -> Iterator[str]:
+    """Why an alignment does not begin and end where its mode lets it. The user may have chosen the end."""
+    mode, ends, end_given = meaning.mode, meaning.mode.ends, meaning.end_given
+    for side, begins_free, ends_free in (
+        (query, ends.query_start, ends.query_end or end_given),
+        (target, ends.target_start, ends.target_end or end_given),
+    ):
+        first, last = side.given
+        if (begins_free or not side.begins_inside) and (ends_free or not side.ends_inside):
+            continue
+        verb = "begin" if ends_free else "end"
+        span = f"does not {verb} where" if begins_free or ends_free else "is not all of"
+        does = " do" * (begins_free or ends_free)
+        yield f"{side.word} {side.start}-{side.end} {span} the letters given{does}, {first}-{last}"
+    begins_on_edge = ends.query_start and ends.target_start and not mode.starts_anywhere
+    if begins_on_edge and query.begins_inside and target.begins_inside:
+        yield "it begins inside the letters given of both records"
+    ends_on_edge = ends.query_end and ends.target_end and not (mode.ends_anywhere or end_given)
+    if ends_on_edge and query.ends_inside and target.ends_inside:
+        yield "it ends inside the letters given of both records"
+
+
+def _wrong_ends(meaning: Meaning, scores: _Beginnings) -> Iterator[str]:
+    """Why an alignment that may begin or end anywhere would not do so where it does."""
+    starts_anywhere = meaning.mode.starts_anywhere
+    is_best_end = meaning.mode.ends_anywhere and not meaning.end_given
+    spell = meaning.scoring.spell
+    if (starts_anywhere or is_best_end) and scores.last <= 0:
+        yield f"its score is {spell(scores.last)}, which is not positive"
         return
-    if scores.last <= 0:
-        yield f"tag tg: claims a local alignment, but its score is {scores.last}, which is not positive"
-        return
-    if scores.lowest < 0:
-        yield f"tag tg: claims a local alignment, but its beginning scores {scores.lowest} and can be cut off"
-    if scores.highest >= scores.last and not meaning.end_given:
-        yield (
-            f"tag tg: claims a local alignment, but without its end it scores {scores.highest} "
-            f"instead of {scores.last}"
-        )
+    if starts_anywhere and scores.lowest < 0:
+        yield f"its beginning scores {spell(scores.lowest)} and can be cut off"
+    if is_best_end and scores.highest >= scores.last:
+        yield f"without its end it scores {spell(scores.highest)} instead of {spell(scores.last)}"
 
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """What a line claims about one of its two records, and the record. `column` is that of the name."""
+    """What a line claims about one of its two records, and the record. `column` is that of the name.
+
+    If it `is_reversed`, the alignment begins at `end` and ends at `start`.
+    """
 
     word: str
     column: int
@@ -236,11 +293,22 @@ class _Side:
     length: int
     start: int
     end: int
+    is_reversed: bool = False
 
     @property
     def given(self) -> tuple[int, int]:
         """Where the letters that were given begin and end in the record."""
         return self.sequence.offset, self.sequence.offset + self.sequence.length
+
+    @property
+    def begins_inside(self) -> bool:
+        """Whether letters that were given precede the alignment."""
+        return self.end != self.given[1] if self.is_reversed else self.start != self.given[0]
+
+    @property
+    def ends_inside(self) -> bool:
+        """Whether letters that were given follow the alignment."""
+        return self.start != self.given[0] if self.is_reversed else self.end != self.given[1]
 
     def problems(self, runs: CigarRuns) -> Iterator[str]:
         """Why the letters that the line speaks of cannot be found."""
@@ -270,7 +338,7 @@ class _Beginnings:
     """The scores of all beginnings of an alignment, as far as it was walked.
 
     `last` is that of the whole; `lowest` is the lowest of all; `highest` is the highest of those that are
-    shorter than the whole. The empty beginning scores 0.
+    shorter than the whole. All are scaled (`Scoring.scale`). The empty beginning scores 0.
     """
 
     scoring: Scoring
@@ -280,20 +348,28 @@ class _Beginnings:
     _pairs: dict[tuple[int, int], int] = field(init=False)
 
     def __post_init__(self) -> None:
-        matrix = self.scoring.matrix
-        letters = b"" if matrix is None else matrix.letters.encode()
-        scores = () if matrix is None else matrix.scores
-        self._pairs = {
-            (a, b): score
-            for a, row in zip(letters, scores, strict=True)
-            for b, score in zip(letters, row, strict=True)
-        }
+        alphabet, table = self.scoring.alphabet, self.scoring.table
+        self._pairs = {}
+        if table is not None:
+            self._pairs = {
+                (a, b): table.scores[alphabet.query_codes[a]][alphabet.target_codes[b]]
+                for a in alphabet.letters.encode()
+                for b in alphabet.letters.encode()
+            }
 
     def add_gap(self, columns: int, *, is_new: bool) -> None:
         self._add_columns(-self.scoring.gap_extend, columns, -self.scoring.gap_open * is_new)
 
+    @property
+    def has_table(self) -> bool:
+        """Whether each pair of letters has a score of its own."""
+        return bool(self._pairs)
+
     def add_pairs(self, query: bytes, target: bytes, same: int) -> None:
-        """Count letter pairs, and those among them that are the same letter twice."""
+        """Count letter pairs, and those among them that are the same letter twice.
+
+        Without a table, bytes are equal where letters are.
+        """
         if self._pairs:
             self._add_each(map(self._pairs.__getitem__, zip(query, target, strict=True)))
         elif same in (0, len(query)):
@@ -317,6 +393,20 @@ class _Beginnings:
             self.last = block[-1]
 
 
+def _unequal(scoring: Scoring | None) -> tuple[bytes, bytes]:
+    """Tables for `bytes.translate`, for query and target, after which equal bytes are equal letters."""
+    if scoring is None or scoring.matrix is None:
+        unequal, bases = _AMBIGUOUS, (b"U", b"T")
+    else:
+        others = set(scoring.alphabet.letters) - set(scoring.matrix.letters)
+        unequal, bases = "".join(others).encode(), (b"", b"")
+    query, target = (
+        bytes.maketrans(bases[0] + unequal, bases[1] + byte * len(unequal))
+        for byte in (_IN_QUERY, _IN_TARGET)
+    )
+    return query, target
+
+
 @dataclass(slots=True)
 class _Tally:
     """What the letters say about an alignment; `beginnings` are known if its scoring is."""
@@ -335,12 +425,13 @@ class _Tally:
 def _walk(record: PafRecord, runs: CigarRuns, query: _Side, target: _Side, scoring: Scoring | None) -> _Tally:
     """Count along the CIGAR; the first = or X that the letters contradict is described."""
     a, b = query.letters(), target.letters()
-    is_dna = scoring is None or scoring.matrix is None
     beginnings = None if scoring is None else _Beginnings(scoring)
-    if is_dna:
-        a, b = a.translate(_QUERY_BASE), b.translate(_TARGET_BASE)
     if record.strand == "-":
         a = a[::-1].translate(_COMPLEMENT)
+    letters = a, b
+    query_table, target_table = _unequal(scoring)
+    a, b = a.translate(query_table), b.translate(target_table)
+    scored = letters if beginnings is not None and beginnings.has_table else (a, b)
     tally = _Tally(beginnings)
     i = j = 0
     previous = ""
@@ -356,14 +447,14 @@ def _walk(record: PafRecord, runs: CigarRuns, query: _Side, target: _Side, scori
             tally.matches += same
             tally.mismatches += length - same
             if beginnings is not None:
-                beginnings.add_pairs(*pair, same)
+                beginnings.add_pairs(scored[0][i : i + length], scored[1][j : j + length], same)
             claimed = {"=": length, "X": 0, "M": same}[op]
             if same != claimed and not tally.contradictions:
                 at = [x == y for x, y in zip(*pair, strict=True)].index(op == "X")
                 is_forward = record.strand == "+"
                 row = i + at if is_forward else len(a) - 1 - (i + at)
                 letter = query.letters()[row : row + 1]
-                shown = letter if is_forward else letter.translate(_COMPLEMENT_SHOWN)
+                shown = letter if is_forward else letter.translate(_COMPLEMENT)
                 tally.contradictions.append(
                     f"cg has {op!r} at query {query.start + row} and target {target.start + j + at}, "
                     f"where the letters {'agree' if op == 'X' else 'differ'} "

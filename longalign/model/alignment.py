@@ -19,6 +19,8 @@ from longalign.model.alphabet import Codes
 from longalign.model.mode import Mode, ModeName, as_mode
 from longalign.model.scoring import Scoring
 from longalign.model.sequence import Letters, Sequence
+from longalign.model.strand import Strand
+from longalign.system.rationals import Number, spell
 
 Ops = NDArray[np.uint8]
 Lengths = NDArray[np.int64]
@@ -149,16 +151,18 @@ class Alignment:
     """An optimal alignment of `query` and `target`.
 
     - `query_start`, `query_end`, `target_start`, `target_end`: 0-based and half-open, counted from the first
-      letter of the sequence, which may be a region of a record.
+      letter of the sequence, which may be a region of a record. They are forward coordinates, as in PAF: if
+      `strand` is "minus", the reverse complement of the query's letters from `query_start` to `query_end`
+      is aligned, so the alignment begins at `query_end`.
     - `ops` (uint8, values of `Op`), `lengths` (int64): arrays of shape (runs,), read-only, one element for
-      each run of I, D, = or X. Neighbouring runs differ and none is empty. A run of I or D is one gap; an I
-      run next to a D run is two gaps.
-    - `score`: in the units of `scoring`.
+      each run of I, D, = or X, in the direction of the target. Neighbouring runs differ and none is empty.
+      A run of I or D is one gap; an I run next to a D run is two gaps.
+    - `score`: in the units that the user gave: an int if the scale of `scoring` is 1, otherwise a Fraction.
     - `end_given`: the user chose the end cell, so other ends may score higher.
 
-    The empty alignment has no runs and no extent: a local one with score 0, or a global one of two sequences
-    without letters. `cigar`, `matches`, `identity` and others are derived; `check` scores the alignment
-    again.
+    The empty alignment has no runs and no extent. It scores 0, and is one of two sequences without letters,
+    or of a mode in which an alignment may start and end in one cell. `cigar`, `matches`, `identity` and
+    others are derived; `check` scores the alignment again.
 
     `from_runs` makes one, from sequences in the alphabet of `scoring`. Raises InternalError if runs,
     coordinates and sequences contradict each other.
@@ -168,7 +172,7 @@ class Alignment:
     target: Sequence
     scoring: Scoring
     mode: Mode
-    score: int
+    score: Number
     query_start: int
     query_end: int
     target_start: int
@@ -184,12 +188,15 @@ class Alignment:
         target: Sequence,
         scoring: Scoring,
         mode: Mode | ModeName,
-        score: int,
+        score: Number,
         start: tuple[int, int],
         ops: ArrayLike,
         lengths: ArrayLike,
+        *,
+        end_given: bool = False,
     ) -> Alignment:
-        """The alignment that runs of M, I and D (`Op`) make from `start` (query, target) on.
+        """The alignment that runs of M, I and D (`Op`) make from `start` on, a cell of the DP matrix: letters
+        of the query, along its strand, and of the target.
 
         Empty runs and neighbours with the same operation are allowed. No runs make the empty alignment.
         """
@@ -203,9 +210,8 @@ class Alignment:
         ops, lengths = split_matches(
             query.as_query()[start[0] : end_i], target.as_target()[start[1] : end_j], ops, lengths
         )
-        return cls(
-            query, target, scoring, as_mode(mode), score, start[0], end_i, start[1], end_j, ops, lengths
-        )
+        extent = *query.mirrored(start[0], end_i), start[1], end_j
+        return cls(query, target, scoring, as_mode(mode), score, *extent, ops, lengths, end_given)
 
     def __post_init__(self) -> None:
         ops, lengths = self.ops, self.lengths
@@ -214,13 +220,25 @@ class Alignment:
         if not np.isin(ops, _FINAL).all() or (lengths <= 0).any() or (ops[1:] == ops[:-1]).any():
             raise InternalError("runs must be I, D, = or X, not empty, and differ from their neighbours")
         ends = self.mode.ends
-        query, target = (self.query_start, self.query_end), (self.target_start, self.target_end)
+        query, target = self._rows, (self.target_start, self.target_end)
         self._check_extent("query", self.query, *query, (ends.query_start, ends.query_end), uses_query(ops))
         self._check_extent(
             "target", self.target, *target, (ends.target_start, ends.target_end), uses_target(ops)
         )
+        self._check_edges()
         for array in (ops, lengths):
             array.setflags(write=False)
+
+    def _check_edges(self) -> None:
+        """Raise InternalError unless one of the sequences is aligned from its start, and one to its end,
+        where the mode does not let paths start or end anywhere."""
+        start, end = self._rows
+        starts_inside = start > 0 and self.target_start > 0
+        ends_inside = end < self.query.length and self.target_end < self.target.length
+        if starts_inside and not self.mode.starts_anywhere:
+            raise InternalError(f"an alignment in mode {self.mode} starts inside both sequences: {self!r}")
+        if ends_inside and not (self.mode.ends_anywhere or self.end_given):
+            raise InternalError(f"an alignment in mode {self.mode} ends inside both sequences: {self!r}")
 
     def _check_extent(
         self,
@@ -236,13 +254,27 @@ class Alignment:
         first, last = start if free[0] else 0, end if free[1] else sequence.length
         if (start, end) != (first, last):
             raise InternalError(
-                f"a {self.mode} alignment spans {side} {start}-{end} instead of {first}-{last}"
+                f"an alignment in mode {self.mode} spans {side} {start}-{end} instead of {first}-{last}"
             )
         span = int(self.lengths[consumed].sum())
         if span != end - start:
             raise InternalError(
                 f"the CIGAR consumes {span} {side} letters, but {start}-{end} has {end - start}"
             )
+
+    @property
+    def strand(self) -> Strand:
+        """The strand of the query that is aligned."""
+        return self.query.strand
+
+    @property
+    def _is_reversed(self) -> bool:
+        return self.strand == "minus"
+
+    @property
+    def _rows(self) -> tuple[int, int]:
+        """Where the alignment begins and ends along the strand of the query."""
+        return self.query.mirrored(self.query_start, self.query_end)
 
     @property
     def cigar(self) -> str:
@@ -286,31 +318,35 @@ class Alignment:
     def _letters(self, op: Op) -> int:
         return int(self.lengths[self.ops == op].sum())
 
-    def rescore(self) -> int:
-        """The score, computed from the letters, the gaps and the scoring alone.
+    def rescore(self) -> Number:
+        """The score in the units of `score`, computed from the letters, the gaps and the scoring alone.
 
         The letters decide whether a pair matches, not = or X in the CIGAR. Takes 6 to 24 ns for each column
         (more for short runs), and some tens of MB besides the codes of the aligned letters.
         """
-        return self._pairs_and_fault()[0] - self._gap_costs()
+        return self.scoring.unscaled(self._pairs_and_fault()[0] - self._gap_costs())
 
     def check(self) -> None:
         """Raise InternalError unless score and CIGAR agree with the letters and the scoring."""
         pairs, wrong = self._pairs_and_fault()
         if wrong is not None:
             raise InternalError(f"CIGAR and letters disagree on = or X in column {wrong} of {self!r}")
-        score = pairs - self._gap_costs()
+        score = self.scoring.unscaled(pairs - self._gap_costs())
         if score != self.score:
-            raise InternalError(f"the alignment re-scores to {score}, not to the reported score: {self!r}")
+            raise InternalError(
+                f"the alignment re-scores to {spell(score)}, not to the reported score: {self!r}"
+            )
 
     def _gap_costs(self) -> int:
+        """Scaled."""
         return self.gaps * self.scoring.gap_open + self.gap_letters * self.scoring.gap_extend
 
     def _pairs_and_fault(self) -> tuple[int, int | None]:
-        """The score of all letter pairs; the first column (from 0) where = or X contradicts the letters."""
+        """The scaled score of all letter pairs; the first column (from 0) where = or X contradicts the
+        letters."""
         score, column = 0, 0
         wrong: int | None = None
-        for ops, query_row, target_row in self._rows():
+        for ops, query_row, target_row in self._columns():
             paired = (query_row != _GAP) & (target_row != _GAP)
             score += self._score_of_pairs(query_row[paired], target_row[paired])
             if wrong is None and (bad := (query_row == target_row) != (ops == Op.MATCH)).any():
@@ -320,29 +356,30 @@ class Alignment:
 
     def _score_of_pairs(self, query: Codes, target: Codes) -> int:
         scoring = self.scoring
-        if scoring.matrix is not None:
-            return int(np.array(scoring.matrix.scores, np.int64)[query, target].sum())
+        if scoring.table is not None:
+            return int(np.array(scoring.table.scores, np.int64)[query, target].sum())
         matches = int(np.count_nonzero(query == target))
         return matches * scoring.match + (len(query) - matches) * scoring.mismatch
 
-    def _rows(self) -> Iterator[tuple[Ops, Codes, Codes]]:
-        query = self.query.as_query()[self.query_start : self.query_end]
+    def _columns(self) -> Iterator[tuple[Ops, Codes, Codes]]:
+        query = self.query.as_query()[slice(*self._rows)]
         target = self.target.as_target()[self.target_start : self.target_end]
         return gapped_rows(query, target, self.ops, self.lengths, gap=_GAP)
 
     def __repr__(self) -> str:
         return (
-            f"Alignment({self.mode}, score {self.score}, "
-            f"{self.query.name}:{self.query_start}-{self.query_end} x "
+            f"Alignment({self.mode}, score {spell(self.score)}, "
+            f"{self.query.name}:{self.query_start}-{self.query_end}{' minus' * self._is_reversed} x "
             f"{self.target.name}:{self.target_start}-{self.target_end}, {self.columns} columns)"
         )
 
     def __str__(self) -> str:
         """A summary and, up to `LONGEST_SHOWN` columns, the rows; coordinates are 0-based and half-open."""
         lines = [
-            f"{self.mode} alignment, score {self.score} "
+            f"{self.mode} alignment, score {spell(self.score)} "
             f"({self.scoring.letter_scores}, {self.scoring.convention})",
-            f"query  {self.query.name} {self.query_start}-{self.query_end} of {self.query.length}",
+            f"query  {self.query.name} {self.query_start}-{self.query_end} of {self.query.length}"
+            f"{', minus strand' * self._is_reversed}",
             f"target {self.target.name} {self.target_start}-{self.target_end} of {self.target.length}",
             f"{self.matches} matches, {self.mismatches} mismatches, {self.gaps} gaps with "
             f"{self.gap_letters} letters, identity {self.identity:.2%} of {self.columns} columns",
@@ -352,14 +389,18 @@ class Alignment:
         return "\n".join(lines)
 
     def _view(self) -> Iterator[str]:
-        """The rows, query above target, bars between letters that match."""
-        query = self.query.letters[self.query_start : self.query_end]
+        """The rows, query above target, bars between letters that match.
+
+        The places of a query on the minus strand fall, as its letters are read backwards.
+        """
+        query = self.query.strand_letters[slice(*self._rows)]
         target = self.target.letters[self.target_start : self.target_end]
         rows = gapped_rows(query, target, self.ops, self.lengths, gap=ord("-"), chunk=_LINE)
         width = len(str(max(self.query_end, self.target_end)))
-        i, j = self.query_start, self.target_start
+        i, step = (self.query_end, -1) if self._is_reversed else (self.query_start, 1)
+        j = self.target_start
         for ops, query_row, target_row in rows:
-            next_i = i + int(np.count_nonzero(uses_query(ops)))
+            next_i = i + step * int(np.count_nonzero(uses_query(ops)))
             next_j = j + int(np.count_nonzero(uses_target(ops)))
             yield ""
             yield f"query  {i:>{width}} {query_row.tobytes().decode()} {next_i}"

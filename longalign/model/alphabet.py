@@ -1,8 +1,9 @@
-"""Alphabets: the letters a sequence may have, and the codes by which back ends compare them."""
+"""Alphabets: the letters a sequence may have, as what they are read, and the codes that back ends compare."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import string
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -14,34 +15,89 @@ Codes = NDArray[np.uint8]
 #: Codes of ambiguity letters in a query and in a target. They differ, so that ambiguity letters never match.
 AMBIGUOUS_IN_QUERY, AMBIGUOUS_IN_TARGET = 4, 5
 
-_BASES = {"A": 0, "C": 1, "G": 2, "T": 3, "U": 3}
-_AMBIGUITIES = "RYSWKMBDHVN"
+#: The bases that each IUPAC ambiguity letter stands for (NC-IUB, Eur. J. Biochem. 150:1, 1985).
+AMBIGUITIES = {
+    **{"R": "AG", "Y": "CT", "S": "CG", "W": "AT", "K": "GT", "M": "AC"},
+    **{"B": "CGT", "D": "AGT", "H": "ACT", "V": "ACG", "N": "ACGT"},
+}
+
+#: The complement of each letter; that of an ambiguity letter stands for the complements of its bases.
+_COMPLEMENTS = dict(zip("ACGTURYSWKMBDHVN", "TGCAAYRSWMKVHDBN", strict=True))
+
+BASES = "ACGT"
+_CODES_OF_BASES = {**{base: code for code, base in enumerate(BASES)}, "U": BASES.index("T")}
+
+#: What a sequence may have beside the letters of a substitution matrix, if unknown letters are let in.
+_OTHERS = string.ascii_uppercase + "*"
+
+#: Letters of proteins that no nucleotide sequence has; X is not among them, as it masks nucleotides.
+_PROTEIN_ONLY = frozenset("EFIJLOPQZ*")
 
 
 @dataclass(frozen=True, slots=True)
 class Alphabet:
     """The letters of sequences, in upper-case ASCII; sequences may have them in either case.
 
-    `name` appears in messages and in stores. The other fields are tables for `bytes.translate`, 256 bytes
-    each: `query_codes` and `target_codes` give the code of each upper-case letter on either side; `upper`
-    gives the upper case of a letter in either case, and 0 for every other byte.
+    `name` appears in messages and in stores. `masked` is the letter as which every lower-case letter is read,
+    or empty if case does not matter. `substitute` is the letter as which every other letter is read, or empty
+    if other letters are refused. The other fields are tables for `bytes.translate`, 256 bytes each:
+    `query_codes` and `target_codes` give the code of each upper-case letter on either side; `upper` gives
+    the letter as which each byte is read, and 0 for a byte that is refused; `complement` gives the complement
+    of each letter, and is None unless all letters have one.
     """
 
     name: str
     letters: str
     query_codes: bytes = field(repr=False)
     target_codes: bytes = field(repr=False)
+    masked: str = ""
+    substitute: str = ""
     upper: bytes = field(init=False, repr=False)
+    complement: bytes | None = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        upper = _table({form: ord(x) for x in self.letters for form in (x, x.lower())})
-        object.__setattr__(self, "upper", upper)
+        read_as = {letter: self.substitute for letter in _OTHERS if self.substitute}
+        read_as |= {letter: letter for letter in self.letters}
+        read_as |= {x.lower(): self.masked or read for x, read in read_as.items() if x.lower() != x}
+        object.__setattr__(self, "upper", _table({x: ord(read) for x, read in read_as.items()}))
+        paired = {letter: _COMPLEMENTS.get(letter) for letter in self.letters}
+        known = {letter: ord(other) for letter, other in paired.items() if other and other in self.letters}
+        object.__setattr__(self, "complement", _table(known) if len(known) == len(paired) else None)
 
     @classmethod
-    def of_letters(cls, name: str, letters: str) -> Alphabet:
+    def of_letters(cls, name: str, letters: str, masked: str = "", substitute: str = "") -> Alphabet:
         """An alphabet in which the code of a letter, on both sides, is its index in `letters`."""
         codes = _table({letter: code for code, letter in enumerate(letters)})
-        return cls(name, letters, codes, codes)
+        return cls(name, letters, codes, codes, masked, substitute)
+
+    @classmethod
+    def with_unknown(cls, name: str, letters: str, masked: str = "") -> Alphabet:
+        """The same with every other letter: len(letters) is its code in a query, one more in a target."""
+        codes = {letter: code for code, letter in enumerate(letters)}
+        others = [letter for letter in _OTHERS if letter not in codes]
+        query, target = (_table(codes | dict.fromkeys(others, len(letters) + side)) for side in (0, 1))
+        return cls(name, letters + "".join(others), query, target, masked)
+
+    @classmethod
+    def of_nucleotides(
+        cls, query_ambiguities: Mapping[str, int], target_ambiguities: Mapping[str, int], masked: str = ""
+    ) -> Alphabet:
+        """A C G T, U like T, and the ambiguity letters with these codes on either side."""
+        query, target = ({**_CODES_OF_BASES, **codes} for codes in (query_ambiguities, target_ambiguities))
+        letters = "".join(_CODES_OF_BASES) + "".join(AMBIGUITIES)
+        return cls("DNA", letters, _table(query), _table(target), masked)
+
+    def hint(self, letter: str) -> str:
+        """What else to do about a letter that is refused, to follow a message; empty if nothing is known."""
+        if self.letters == DNA.letters:
+            protein = letter.upper() in _PROTEIN_ONLY
+            return "; a protein needs --matrix BLOSUM62 --gap-open 10 --gap-extend 1" if protein else ""
+        return "; --unknown says how such a letter scores" if letter.upper() in _OTHERS else ""
+
+
+def is_nucleotides(letters: Iterable[str]) -> bool:
+    """Whether all of these letters are bases or ambiguity letters."""
+    return all(letter in _CODES_OF_BASES or letter in AMBIGUITIES for letter in letters)
 
 
 def _table(values: Mapping[str, int]) -> bytes:
@@ -52,11 +108,24 @@ def _table(values: Mapping[str, int]) -> bytes:
     return bytes(table)
 
 
-#: A C G T U and the IUPAC ambiguity letters R Y S W K M B D H V N (NC-IUB, Eur. J. Biochem. 150:1, 1985).
-#: U equals T. An ambiguity letter equals no letter, not even itself.
-DNA = Alphabet(
-    "DNA",
-    "".join(_BASES) + _AMBIGUITIES,
-    _table(_BASES | dict.fromkeys(_AMBIGUITIES, AMBIGUOUS_IN_QUERY)),
-    _table(_BASES | dict.fromkeys(_AMBIGUITIES, AMBIGUOUS_IN_TARGET)),
-)
+def nucleotides(masked: str = "") -> Alphabet:
+    """Nucleotides of which an ambiguity letter equals no letter, not even itself."""
+    query, target = (dict.fromkeys(AMBIGUITIES, code) for code in (AMBIGUOUS_IN_QUERY, AMBIGUOUS_IN_TARGET))
+    return Alphabet.of_nucleotides(query, target, masked)
+
+
+def nucleotides_told_apart(masked: str = "") -> Alphabet:
+    """The same with a code for each ambiguity letter: `code_meanings` says what the codes stand for."""
+    query = {letter: len(BASES) + place for place, letter in enumerate(AMBIGUITIES)}
+    target = {letter: code + len(AMBIGUITIES) for letter, code in query.items()}
+    return Alphabet.of_nucleotides(query, target, masked)
+
+
+def code_meanings() -> list[str]:
+    """The bases that each code of `nucleotides_told_apart` stands for."""
+    return [*BASES, *AMBIGUITIES.values(), *AMBIGUITIES.values()]
+
+
+#: A C G T U and the ambiguity letters. U equals T, and A is complementary to T.
+#: An ambiguity letter equals no letter, not even itself.
+DNA = nucleotides()

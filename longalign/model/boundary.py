@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cached_property
 from typing import Any, Protocol
@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 
 from longalign.model import recurrence
 from longalign.model.scoring import NEG_INF, Scoring
+from longalign.model.strand import Strand
+from longalign.system.rationals import Number
 
 IntArray = NDArray[np.int32]
 
@@ -133,15 +135,18 @@ class LinearEdge:
 class BestCell:
     """A candidate for the end of the best alignment: its score, and its row and column boundary index.
 
+    `i` counts along `strand`, that of the query. Inside a run the score is scaled (`Scoring.scale`).
+    `longalign.score` returns it in the units that the user gave, as a Fraction if the scale is not 1.
     BestCell() stands for the absence of a cell with a positive score.
     """
 
-    score: int = 0
+    score: Number = 0
     i: int = 0
     j: int = 0
+    strand: Strand = field(default="plus", kw_only=True)
 
     @property
-    def rank(self) -> tuple[int, int, int]:
+    def rank(self) -> tuple[Number, int, int]:
         """The sort key of end cells: highest score, then lowest anti-diagonal i + j, then largest column j.
 
         The order is total, so the end cell does not depend on how the DP matrix was cut into tiles. The rule

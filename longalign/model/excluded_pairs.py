@@ -28,9 +28,13 @@ class ExcludedPairs:
 
     @classmethod
     def of(cls, alignment: Alignment) -> ExcludedPairs:
-        """The letter pairs of an alignment, matches and mismatches, in the indices of its sequences."""
+        """The letter pairs of an alignment, matches and mismatches.
+
+        The indices are those of its sequences, of the query along its strand.
+        """
         ops, lengths = alignment.ops, alignment.lengths
-        begins_i = alignment.query_start + _starts(np.where(uses_query(ops), lengths, 0))
+        first, _ = alignment.query.mirrored(alignment.query_start, alignment.query_end)
+        begins_i = first + _starts(np.where(uses_query(ops), lengths, 0))
         begins_j = alignment.target_start + _starts(np.where(uses_target(ops), lengths, 0))
         paired = ~np.isin(ops, (Op.INSERTION, Op.DELETION))
         counts = lengths[paired]

@@ -1,4 +1,4 @@
-"""Where the matrix is cut: tiles, chunks, and how a budget in bytes becomes a lattice.
+"""Where the DP matrix is cut: tiles, chunks, and how a budget in bytes becomes a lattice.
 
 Pure integer arithmetic. A *cut* is a boundary index. The cuts of a side increase from 0 to its length. A side
 of length 0 has the single cut 0, and a grid with such a side has no tiles.
@@ -45,6 +45,12 @@ MOST_TILES = 1 << 24
 #: For a fine lattice on disk, chunks are sized for a `path_share` of at least _FINE_PATH_SHARE, but this does
 #: not make their sides shorter than _LEAST_FINE_CHUNK letters.
 _FINE_PATH_SHARE, _LEAST_FINE_CHUNK = 80, 1 << 16
+
+#: Checkpoints: the factor by which they may make phase 1 longer, the shortest time of a tile, in seconds and
+#: as a share of phase 1, and how many heights of tiles are tried, four between one and its half.
+_MOST_CHECKPOINT_COST = 1.01
+_LEAST_CHECKPOINT, _LEAST_CHECKPOINT_SHARE = 0.75, 0.005
+_CHECKPOINT_STEPS = 33
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,7 +173,7 @@ class Grid:
     def cols_kept(self, tile: Tile, last_col: bool) -> tuple[int, ...]:
         """The lattice columns that a tile keeps, counted from its left edge.
 
-        `last_col` says whether the right edge of the matrix is kept.
+        `last_col` says whether the last column of the DP matrix is kept.
         """
         cols = self.cols_in(tile)
         return (*cols, tile.j1 - tile.j0) if last_col and tile.j1 == self.cols else cols
@@ -280,6 +286,33 @@ def shared_tile_shape(
     row_counts = _candidate_counts(rows, largest[0], devices)
     col_counts = _candidate_counts(cols, largest[1], devices)
     return shape_of(min(product(row_counts, col_counts), key=duration))
+
+
+def checkpoint_rows(
+    rows: int, cols: int, shape: tuple[int, int], devices: int, seconds: Callable[[int, int], float]
+) -> int:
+    """The fewest rows of a tile, no more than in `shape`, that checkpoints are worth.
+
+    A stopped run loses the tiles that are being swept. With lower tiles it loses less, but phase 1 takes
+    longer: by at most `_MOST_CHECKPOINT_COST`. Tiles that take less than `_LEAST_CHECKPOINT`, or less than
+    `_LEAST_CHECKPOINT_SHARE` of phase 1, save nothing worth having. Narrower tiles would cost more than lower
+    ones. `seconds` and `devices` are as for `shared_tile_shape`.
+    """
+    counts = part_count(rows, shape[0]), part_count(cols, shape[1])
+    width = ceil(cols / counts[1])
+
+    def duration(count: int) -> float:
+        return tile_rounds(count, counts[1], devices) * seconds(ceil(rows / count), width)
+
+    whole = duration(counts[0])
+    least = max(_LEAST_CHECKPOINT, _LEAST_CHECKPOINT_SHARE * whole)
+    candidates = {ceil(counts[0] * 2 ** (step / 4)) for step in range(_CHECKPOINT_STEPS)}
+    worth = (
+        count
+        for count in candidates
+        if seconds(ceil(rows / count), width) >= least and duration(count) <= _MOST_CHECKPOINT_COST * whole
+    )
+    return ceil(rows / max(worth, default=counts[0]))
 
 
 def tile_rounds(tile_rows: int, tile_cols: int, devices: int) -> float:

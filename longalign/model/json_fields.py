@@ -1,4 +1,4 @@
-"""The fields of JSON objects that come from outside, each checked when it is taken."""
+"""Read and check the fields of JSON objects from files."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ _SHOWN = 40
 
 
 class Fields:
-    """A JSON object whose fields are taken by name. `where` names the object in messages.
+    """A JSON object whose fields are read by name. `where` names the object in messages.
 
-    Every method raises InputError, naming the field, if it is missing or not what is asked for.
+    Every method that reads a field raises InputError, naming the field, if it is missing or of another kind.
+    The constructor raises InputError if `data` is not an object.
     """
 
     def __init__(self, data: object, where: str = "") -> None:
@@ -23,14 +24,14 @@ class Fields:
         self._data, self._where = data, where
 
     def name(self, field: str) -> str:
-        """The name of a field, with that of its object."""
+        """The name of a field in messages, preceded by the name of its object."""
         return f"{self._where}.{field}" if self._where else field
 
     def has(self, field: str) -> bool:
         return field in self._data
 
     def only(self, *known: str) -> None:
-        """Refuse every other field."""
+        """Raise InputError if the object has a field that is not `known`."""
         for field in self._data:
             if field not in known:
                 raise InputError(f"{self.name(shown(field))}: there is no such field")
@@ -45,30 +46,37 @@ class Fields:
         return Fields(self.any(field), self.name(field))
 
     def text(self, field: str, *, may_be_empty: bool = False) -> str:
-        """A text that can be the name of a file on some system; this one may spell fewer letters."""
+        """A text that could be a file name in UTF-8. This system may accept fewer names."""
         value = self.any(field)
         if not isinstance(value, str) or not (value or may_be_empty) or not _is_encodable(value):
             raise InputError(f"{self.name(field)}: must be a text, not {shown(value)}")
         return value
 
     def choice(self, field: str, choices: Sequence[str]) -> Any:
-        """One of a few texts."""
+        """A text that is one of `choices`."""
         value = self.any(field)
         if not isinstance(value, str) or value not in choices:
             raise InputError(f"{self.name(field)}: must be {' or '.join(choices)}, not {shown(value)}")
         return value
 
+    def truth(self, field: str) -> bool:
+        """True or false."""
+        value = self.any(field)
+        if not isinstance(value, bool):
+            raise InputError(f"{self.name(field)}: must be true or false, not {shown(value)}")
+        return value
+
     def whole(self, field: str, least: int, most: int) -> int:
-        """A whole number within limits, both included."""
+        """A whole number from `least` to `most`, both included."""
         return whole(self.any(field), self.name(field), least, most)
 
     def wholes(self, field: str, least: int, most: int) -> tuple[int, ...]:
-        """A list of whole numbers within limits."""
+        """A list of whole numbers from `least` to `most`, both included."""
         name = self.name(field)
         return tuple(whole(value, name, least, most) for value in self.items(field))
 
     def items(self, field: str) -> list[Any]:
-        """A list of anything."""
+        """A list with items of any type."""
         value = self.any(field)
         if not isinstance(value, list):
             raise InputError(f"{self.name(field)}: must be a list, not {shown(value)}")
@@ -76,15 +84,18 @@ class Fields:
 
 
 def whole(value: object, name: str, least: int, most: int) -> int:
-    """A whole number within limits; JSON's truth values are none. Raises InputError, naming it."""
+    """`value` if it is a whole number from `least` to `most`, both included. True and False are not numbers.
+
+    Raises InputError, with `name`, otherwise.
+    """
     if type(value) is not int or not least <= value <= most:
         raise InputError(f"{name}: must be a whole number from {least} to {most}, not {shown(value)}")
     return value
 
 
 def shown(value: object) -> str:
-    """A value as messages show it: in short, and on one line."""
-    if isinstance(value, int) and value.bit_length() > 4 * _SHOWN:  # Python refuses to spell very long ones
+    """A short form of a value, on one line, for messages."""
+    if isinstance(value, int) and value.bit_length() > 4 * _SHOWN:  # Python refuses to print very long ones
         return "a longer number"
     if isinstance(value, dict | list):
         return f"{'an object' if isinstance(value, dict) else 'a list'} of {len(value)}"
@@ -93,7 +104,7 @@ def shown(value: object) -> str:
 
 
 def _is_encodable(text: str) -> bool:
-    """Whether a system whose names of files are UTF-8 could take it, with bytes that are none escaped."""
+    """Whether UTF-8 can encode a text as a file name, with invalid bytes escaped as Python does."""
     if "\0" in text:
         return False
     try:

@@ -1,7 +1,8 @@
 """A sequence: checked letters, their source, and the codes that back ends compare.
 
-The alphabet of a scoring says which letters are allowed (`longalign.model.alphabet`). Letters are stored in
-upper case.
+The alphabet of a scoring says which letters are allowed, and as what each is read
+(`longalign.model.alphabet`). Letters are stored in upper case, and as they stand in the record, whichever
+strand is aligned.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from longalign.errors import InputError
+from longalign.errors import InputError, UsageError
 from longalign.model.alphabet import DNA, Alphabet, Codes
+from longalign.model.strand import Strand
 
 Letters = NDArray[np.uint8]
 
@@ -37,6 +39,9 @@ class Sequence:
       are 0 and `length` unless the sequence is a region. Coordinates inside longalign count from the
       first of `letters`; files that longalign writes count from the start of the record.
     - `alphabet`: the one that the letters were checked against.
+    - `strand`: "minus" if the reverse complement of `letters` is aligned. The codes are those of the strand.
+      Rows and columns of a DP matrix count along the strand; all other coordinates, and the fields above,
+      are those of the forward strand.
     """
 
     name: str
@@ -46,6 +51,7 @@ class Sequence:
     offset: int
     record_length: int
     alphabet: Alphabet = DNA
+    strand: Strand = "plus"
 
     @classmethod
     def from_letters(
@@ -66,22 +72,54 @@ class Sequence:
         start of the record.
         """
         if not is_name(name):
-            raise InputError(f"{source}: a sequence name must be one printable word, not {name!r}")
+            raise InputError(f"{_from(source)}a sequence name must be one printable word, not {name!r}")
         letters = _checked(source, name, data, offset, alphabet)
         length = offset + len(letters) if record_length is None else record_length
         if not 0 <= offset <= offset + len(letters) <= length <= LONGEST_RECORD:
             raise InputError(
-                f"{source}: {name}: {len(letters)} letters from {offset} on are no part of a record of "
+                f"{_place(source, name)}: {len(letters)} letters from {offset} on are no part of a record of "
                 f"{length}"
             )
         return cls(name, letters, source, description, offset, length, alphabet)
 
     def under(self, alphabet: Alphabet) -> Sequence:
-        """The same letters as those of another alphabet. Raises InputError if one is not among them."""
+        """The same letters as those of another alphabet.
+
+        Raises InputError if one is not among them, or if lower-case letters were to be masked: their case is
+        known only while they are read.
+        """
         if alphabet == self.alphabet:
             return self
+        if alphabet.masked != self.alphabet.masked:
+            raise InputError(
+                f"{self.source}: record {self.name!r}: lower-case letters can be masked only while they are "
+                "read: read the sequence with scoring.alphabet"
+            )
         letters = _checked(self.source, self.name, self.letters, self.offset, alphabet)
         return replace(self, letters=letters, alphabet=alphabet)
+
+    def on(self, strand: Strand) -> Sequence:
+        """The same letters, to be aligned on a strand. Raises UsageError if they have no complement."""
+        if strand == "minus" and self.alphabet.complement is None:
+            raise UsageError(
+                f"{self.name}: only DNA has a minus strand: {self.alphabet.name} has no complementary letters"
+            )
+        return self if strand == self.strand else replace(self, strand=strand)
+
+    def first(self, count: int) -> Sequence:
+        """The first `count` letters along the strand, as a region of the record."""
+        start, end = self.mirrored(0, count)
+        return replace(self, letters=self.letters[start:end], offset=self.offset + start)
+
+    def mirrored(self, start: int, end: int) -> tuple[int, int]:
+        """A half-open range of the strand as one of `letters`, or the reverse: the map is its own inverse."""
+        if self.strand == "plus":
+            return start, end
+        return self.length - end, self.length - start
+
+    def place_in_record(self, count: int) -> int:
+        """Where the first `count` letters along the strand end, in the forward coordinates of the record."""
+        return self.offset + (count if self.strand == "plus" else self.length - count)
 
     @property
     def length(self) -> int:
@@ -93,28 +131,48 @@ class Sequence:
 
     def __repr__(self) -> str:
         region = "" if self.length == self.record_length else f", letters from {self.offset}"
-        return f"Sequence({self.name!r}, {self.length} letters{region}, from {self.source!r})"
+        strand = ", minus strand" * (self.strand == "minus")
+        return f"Sequence({self.name!r}, {self.length} letters{region}{strand}, from {self.source!r})"
 
     @cached_property
     def sha256(self) -> str:
         """Hexadecimal SHA-256 of the upper-case letters, without header and line ends."""
         return hashlib.sha256(self.letters.data).hexdigest()
 
-    def as_query(self) -> Codes:
-        """Codes for the query's side: a new uint8 array of shape (length,).
+    @property
+    def strand_letters(self) -> Letters:
+        """The letters along the strand: on the minus strand, the reverse complement of `letters`."""
+        if self.strand == "plus":
+            return self.letters
+        assert self.alphabet.complement is not None
+        return np.frombuffer(self.letters[::-1].tobytes().translate(self.alphabet.complement), np.uint8)
 
-        A C G T/U are 0-3 and others 4 in DNA; under a matrix, a code is a place in its letters.
+    def as_query(self) -> Codes:
+        """Codes for the query's side, along the strand: a new uint8 array of shape (length,).
+
+        A C G T/U are 0-3 and others 4 in DNA; under a matrix, a code is a place in its letters. See
+        `longalign.model.alphabet` for what a scoring may ask for.
         """
-        return _encode(self.letters, self.alphabet.query_codes)
+        return _encode(self.strand_letters, self.alphabet.query_codes)
 
     def as_target(self) -> Codes:
         """Codes for the target's side, likewise, but that others are 5 in DNA."""
-        return _encode(self.letters, self.alphabet.target_codes)
+        return _encode(self.strand_letters, self.alphabet.target_codes)
 
 
 def is_name(text: str) -> bool:
     """Whether a text can be the name of a sequence: one printable word."""
     return len(text.split()) == 1 and text == text.strip() and text.isprintable()
+
+
+def _place(source: str, name: str) -> str:
+    """Where a sequence is from, for messages: what was not read from a file is no record."""
+    return f"sequence {name!r}" if source == MEMORY else f"{source}: record {name!r}"
+
+
+def _from(source: str) -> str:
+    """The beginning of a message about what is no sequence yet."""
+    return "" if source == MEMORY else f"{source}: "
 
 
 def _as_bytes(source: str, name: str, data: str | bytes | bytearray | Letters) -> bytes | bytearray:
@@ -123,7 +181,7 @@ def _as_bytes(source: str, name: str, data: str | bytes | bytearray | Letters) -
     if isinstance(data, np.ndarray):
         if data.dtype != np.uint8 or data.ndim != 1:
             raise InputError(
-                f"{source}: record {name!r}: letters must be a one-dimensional array of uint8, "
+                f"{_place(source, name)}: letters must be a one-dimensional array of uint8, "
                 f"not {data.ndim}-dimensional {data.dtype}"
             )
         return data.tobytes()
@@ -135,15 +193,17 @@ def _checked(
 ) -> Letters:
     """The letters in upper case. Raises InputError for the first that is not one."""
     if not isinstance(alphabet, Alphabet):
-        raise InputError(f"{source}: want an alphabet, as scoring.alphabet is, not {type(alphabet).__name__}")
+        raise InputError(
+            f"{_from(source)}want an alphabet, as scoring.alphabet is, not {type(alphabet).__name__}"
+        )
     raw = _as_bytes(source, name, data)
     upper = raw.translate(alphabet.upper)
     bad = upper.find(0)
     if bad >= 0:
         raise InputError(
-            f"{source}: record {name!r}: letter {offset + bad + 1} (counting from 1) is "
+            f"{_place(source, name)}: letter {offset + bad + 1} (counting from 1) is "
             f"{_shown(data, bad)}, not one of {alphabet.letters} in either case, "
-            f"the letters of {alphabet.name}"
+            f"the letters of {alphabet.name}{alphabet.hint(chr(raw[bad]))}"
         )
     letters = np.frombuffer(upper, np.uint8)
     letters.setflags(write=False)

@@ -31,7 +31,7 @@ def bisect(
     return [*map(_middle, segments, halves[::2], swept[::2], swept[1::2])]
 
 
-#: Cuts lie at multiples of these, as back ends sweep rows in pairs, and columns in groups of 8, 16 or 24.
+#: Cuts lie at multiples of these. Back ends sweep rows in pairs, and columns in groups of 8, 16 or 24.
 _ROW_STEP, _COLUMN_STEP = 2, 96
 
 #: The middle is rounded down to a multiple only if it holds this many steps, so the halves stay about equal.

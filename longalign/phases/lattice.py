@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -11,6 +12,9 @@ from longalign.model.scoring import NEG_INF
 from longalign.phases.problem import Problem
 from longalign.store import Store
 from longalign.store.base import DamagedTile
+
+#: The most cells of a line that are unpacked at a time.
+_PIECE = 1 << 22
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -70,6 +74,26 @@ class StoreLattice:
         if cols == 0:
             return int(self.problem.left.h_at([rows])[0])
         return int(self.row(rows, cols - 1, cols).h[-1])
+
+    def last_row(self) -> Iterator[tuple[int, Edge]]:
+        """The bottom edge of the DP matrix in pieces, from left to right.
+
+        Each piece is preceded by the column of its first cell. Neighbouring pieces share a cell. If there are
+        no rows, this is the top edge; if there are no columns, it is a single cell.
+        """
+        rows, cols = self.grid.rows, self.grid.cols
+        if cols == 0:
+            yield 0, self.problem.left.part(rows, rows)
+        for start, stop in _pieces(self.grid.tile_cols):
+            yield start, self.row(rows, start, stop)
+
+    def last_column(self) -> Iterator[tuple[int, Edge]]:
+        """The right edge of the DP matrix in pieces, from top to bottom, like `last_row`."""
+        rows, cols = self.grid.rows, self.grid.cols
+        if rows == 0:
+            yield 0, self.problem.top.part(cols, cols)
+        for start, stop in _pieces(self.grid.tile_rows):
+            yield start, self.column(cols, start, stop)
 
     def rows_in(self, tile: Tile) -> tuple[int, ...]:
         """The lattice rows that a tile stores, counted from its top edge."""
@@ -139,3 +163,10 @@ class StoreLattice:
                 if h > best.value:
                     best = Waypoint(i, start + offset, State.H, h)
         return best
+
+
+def _pieces(cuts: tuple[int, ...]) -> Iterator[tuple[int, int]]:
+    """The spans between cuts, divided into pieces of at most `_PIECE` letters."""
+    for first, last in pairwise(cuts):
+        for start in range(first, last, _PIECE):
+            yield start, min(start + _PIECE, last)

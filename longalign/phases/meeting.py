@@ -35,7 +35,7 @@ def bytes_needed(rows: int, cols: int) -> int:
 
 
 def jobs_at_once(rows: int, cols: int, host_bytes_per_call: int) -> int:
-    """How many rectangles of this size one call may hold within `host_bytes_per_call`; at least one."""
+    """The number of rectangles of this size in one call of at most `host_bytes_per_call`; at least one."""
     return max(1, host_bytes_per_call // max(1, bytes_needed(rows, cols)))
 
 

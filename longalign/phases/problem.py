@@ -63,9 +63,8 @@ class Problem:
 
     def is_start(self, point: Waypoint) -> bool:
         """Whether a path that was followed backwards to this point starts there."""
-        if self.mode.starts_anywhere:
-            return point.state == State.H and point.value == 0
-        return point.i == point.j == 0
+        in_h = point.state == State.H
+        return point == self.corner or (in_h and self.mode.starts_at(point.i, point.j, point.value))
 
     @property
     def corner(self) -> Waypoint:

@@ -8,7 +8,7 @@ number, and all rounds together cost about as much as two sweeps of the segments
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 
 import numpy as np
 
@@ -61,7 +61,33 @@ def recompute(
     with collector_at_rest():  # thousands of rectangles have about ten objects each, none in a cycle
         while any(_is_large(segment, backend) for segment in pieces):
             pieces = _cut_large(problem, pieces, backend, progress)
-        return merge(_trace(problem, pieces, backend, progress))
+        return merge(_trace([(problem, segment) for segment in pieces], backend, progress))
+
+
+def recompute_all(
+    parts: Sequence[tuple[Problem, Sequence[Segment]]],
+    backend: Backend,
+    progress: Progress = no_progress,
+) -> list[Piece]:
+    """The piece of each of many problems, given its consecutive segments.
+
+    One call traces all segments that are not too large. The others are computed one problem after the other.
+    """
+    small = [not any(_is_large(segment, backend) for segment in segments) for _, segments in parts]
+    together = [part for part, is_small in zip(parts, small, strict=True) if is_small]
+    with collector_at_rest():
+        traced = iter(
+            _trace(
+                [(problem, segment) for problem, segments in together for segment in segments],
+                backend,
+                progress,
+            )
+        )
+        pieces = iter([merge([*islice(traced, len(segments))]) for _, segments in together])
+    return [
+        next(pieces) if is_small else recompute(problem, segments, backend, progress)
+        for (problem, segments), is_small in zip(parts, small, strict=True)
+    ]
 
 
 def _is_large(segment: Segment, backend: Backend) -> bool:
@@ -81,13 +107,11 @@ def _cut_large(
     return [half for segment in segments for half in halves.get(segment, (segment,))]
 
 
-def _trace(
-    problem: Problem, segments: Sequence[Segment], backend: Backend, progress: Progress
-) -> list[Piece]:
+def _trace(segments: Sequence[tuple[Problem, Segment]], backend: Backend, progress: Progress) -> list[Piece]:
     """The path through each segment. A segment without cells is a single gap and needs no back end."""
-    jobs = [segment.trace_job(problem) for segment in segments if segment.cells > 0]
+    jobs = [segment.trace_job(problem) for problem, segment in segments if segment.cells > 0]
     paths = iter(backend.trace(jobs, progress))
-    return [Piece(*next(paths)) if segment.cells > 0 else _gap(segment) for segment in segments]
+    return [Piece(*next(paths)) if segment.cells > 0 else _gap(segment) for _, segment in segments]
 
 
 def _gap(segment: Segment) -> Piece:

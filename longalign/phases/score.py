@@ -5,11 +5,11 @@ The store may still be writing the last tile to disk when phase 2 begins.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import closing
 
-from longalign.errors import InternalError
 from longalign.events import Emit
-from longalign.model.boundary import State, Waypoint, best_of
+from longalign.model.boundary import BestCell, Edge, State, Waypoint, best_of
 from longalign.phases.lattice import StoreLattice
 from longalign.phases.tile_step import Engine, run_tiles
 
@@ -17,19 +17,41 @@ from longalign.phases.tile_step import Engine, run_tiles
 def score(lattice: StoreLattice, engine: Engine, emit: Emit) -> Waypoint:
     """Sweep every tile that the store lacks, and return the end cell of the best alignment with its value.
 
-    If the mode lets alignments end anywhere, that is the best cell by `BestCell.rank`, with value 0 if
-    nothing aligns. Otherwise it is the lower right corner of the matrix. Raises InternalError for a mode
-    whose alignments end anywhere on an edge: no offered mode does, and the best cell of an edge is not looked
-    for.
+    The end cell is the first by `BestCell.rank` of the cells in which the mode lets alignments end. If they
+    may end anywhere and nothing aligns, it is the upper left corner, with value 0.
     """
-    mode = lattice.problem.mode
-    if not mode.ends_anywhere and (mode.ends.query_end or mode.ends.target_end):
-        raise InternalError(f"mode {mode}: alignments that end on an edge of the matrix are not supported")
     with closing(run_tiles(lattice, engine)) as events:
         for event in events:
             emit(event)
-    grid = lattice.grid
-    if mode.ends_anywhere:
-        best = best_of([lattice.store.get_tile(tile).best for tile in grid.tiles()])
-        return Waypoint(best.i, best.j, State.H, best.score)
-    return Waypoint(grid.rows, grid.cols, State.H, lattice.last_value())
+    return end_cell(lattice)
+
+
+def end_cell(lattice: StoreLattice) -> Waypoint:
+    """The end cell of the best alignment with its value, once every tile is stored. See `score`."""
+    end = _end(lattice)
+    return Waypoint(end.i, end.j, State.H, int(end.score))  # scaled, so a whole number
+
+
+def _end(lattice: StoreLattice) -> BestCell:
+    """The first by rank of the cells in which an alignment may end, given that all tiles are swept."""
+    grid, ends = lattice.grid, lattice.problem.mode.ends
+    if ends.ends_anywhere:
+        return best_of([lattice.store.get_tile(tile).best for tile in grid.tiles()])
+    candidates = []
+    if ends.target_end:
+        h, j = _first_highest(lattice.last_row())
+        candidates.append(BestCell(h, grid.rows, j))
+    if ends.query_end:
+        h, i = _first_highest(lattice.last_column())
+        candidates.append(BestCell(h, i, grid.cols))
+    return best_of(candidates or [BestCell(lattice.last_value(), grid.rows, grid.cols)])
+
+
+def _first_highest(pieces: Iterable[tuple[int, Edge]]) -> tuple[int, int]:
+    """The highest H on a line, and the lowest boundary index that has it: along a line it ranks first.
+
+    The line comes in pieces, each after the index of its first cell. There is at least one.
+    """
+    highest = ((int(h.max()), -start - int(h.argmax())) for start, h in ((at, edge.h) for at, edge in pieces))
+    value, before = max(highest)
+    return value, -before

@@ -14,7 +14,6 @@ the path.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from functools import partial
 
 from longalign.backends.base import Backend, Progress, SweepResult, no_progress
 from longalign.errors import InternalError
@@ -52,12 +51,35 @@ def stitch(
     room = meeting.jobs_at_once(*lattice.grid.chunk_shape, backend.host_bytes_per_call)
     while not problem.is_start(path[-1]):
         front = _front(problem, path[-1], front, guesses, preceding, room)
-        preceding.update(zip(front, _go_back(lattice, front, backend, progress), strict=True))
+        places = [(lattice, point) for point in front]
+        preceding.update(zip(front, _go_back(places, backend, progress), strict=True))
         while path[-1] in preceding:
             path.append(preceding[path[-1]])
         report(path)
         front = [preceding[point] for point in front]
     return path
+
+
+def stitch_all(
+    lattices: Sequence[StoreLattice],
+    ends: Sequence[Waypoint],
+    backend: Backend,
+    progress: Progress = no_progress,
+) -> list[list[Waypoint]]:
+    """The path of each of many lattices, as `stitch` finds it from the end cell alone.
+
+    A round goes back by one chunk on all paths in one call, which pays if the lattices have few chunks.
+    """
+    paths = [[end] for end in ends]
+    while places := [
+        (lattice, path)
+        for lattice, path in zip(lattices, paths, strict=True)
+        if not lattice.problem.is_start(path[-1])
+    ]:
+        tips = [(lattice, path[-1]) for lattice, path in places]
+        for (_, path), point in zip(places, _go_back(tips, backend, progress), strict=True):
+            path.append(point)
+    return paths
 
 
 def _guesses(lattice: StoreLattice, end: Waypoint, backend: Backend) -> list[Waypoint]:
@@ -97,25 +119,33 @@ def _front(
     return list(front)
 
 
-def _go_back(
-    lattice: StoreLattice, points: Sequence[Waypoint], backend: Backend, progress: Progress
-) -> list[Waypoint]:
-    """The waypoint before each of `points`, by one call of the back end."""
-    problem = lattice.problem
-    inside = [point for point in points if point.i > 0 and point.j > 0]
-    corners = [lattice.corner(point.i, point.j) for point in inside]
+#: A waypoint, and the lattice through which its path runs.
+_Place = tuple[StoreLattice, Waypoint]
+
+
+def _go_back(places: Sequence[_Place], backend: Backend, progress: Progress) -> list[Waypoint]:
+    """The waypoint before each of `places`, by one call of the back end."""
+    inside = [(lattice, point) for lattice, point in places if point.i > 0 and point.j > 0]
     # Reading the edges of many chunks from a disk takes as long as sweeping them on a GPU, so both overlap.
-    with calls_in_background(lambda point: lattice.chunk(point.i, point.j), inside, most=_READERS) as chunks:
-        halves = [*map(partial(_from_exit, problem), corners, inside)]
+    with calls_in_background(_chunk, inside, most=_READERS) as chunks:
+        halves = [*map(_from_exit, inside)]
         swept = backend.sweep([half.job for half in halves], progress)
-        entries = [*map(partial(_entry, problem), chunks(), inside, halves, swept)]
-    preceding = dict(zip(inside, entries, strict=True))
-    return [preceding.get(point, problem.corner) for point in points]
+        entries = iter([*map(_entry, inside, chunks(), halves, swept)])
+    return [
+        next(entries) if point.i > 0 and point.j > 0 else lattice.problem.corner for lattice, point in places
+    ]
 
 
-def _from_exit(problem: Problem, corner: tuple[int, int], exit_: Waypoint) -> meeting.Half:
-    """The backward sweep from `exit_` over the chunk with this upper left corner."""
-    i0, j0 = corner
+def _chunk(place: _Place) -> Chunk:
+    """The chunk that computes a waypoint."""
+    lattice, point = place
+    return lattice.chunk(point.i, point.j)
+
+
+def _from_exit(place: _Place) -> meeting.Half:
+    """The backward sweep from a waypoint over the chunk that computes it."""
+    lattice, exit_ = place
+    problem, (i0, j0) = lattice.problem, lattice.corner(exit_.i, exit_.j)
     return meeting.backward_half(
         *problem.letters_backwards(i0, exit_.i, j0, exit_.j),
         problem.scoring,
@@ -127,10 +157,10 @@ def _from_exit(problem: Problem, corner: tuple[int, int], exit_: Waypoint) -> me
     )
 
 
-def _entry(
-    problem: Problem, chunk: Chunk, exit_: Waypoint, half: meeting.Half, swept: SweepResult
-) -> Waypoint:
-    """Where an optimal path to `exit_` starts in the chunk or enters it, given the chunk's backward sweep."""
+def _entry(place: _Place, chunk: Chunk, half: meeting.Half, swept: SweepResult) -> Waypoint:
+    """Where an optimal path to a waypoint starts in its chunk or enters it, given the backward sweep."""
+    lattice, exit_ = place
+    problem = lattice.problem
     best, alpha = swept.best.shifted(*half.skipped), problem.scoring.gap_open
     if problem.has_floor and best.score == exit_.value:
         return Waypoint(exit_.i - best.i, exit_.j - best.j, State.H, 0)

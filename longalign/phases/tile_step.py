@@ -32,7 +32,7 @@ class Engine(Protocol):
 
     @property
     def capacity(self) -> int:
-        """How many steps may be submitted and unfinished at once. It may change during a run."""
+        """The largest number of unfinished steps. It may change during a run."""
         ...
 
     def submit(self, tile: Tile) -> Future[TileFinished]:
@@ -60,8 +60,20 @@ def sweep_tile(
     StoreError if this result, or that of an earlier tile, cannot be written.
     """
     started = perf_counter()
+    job = sweep_job(lattice, tile)
+    with lattice.store.open_writer(tile) as file:
+        if lattice.eager:
+            record = _swept_with_starts(job, backend, progress, file is not None)
+        else:
+            record = _swept(job, backend, progress, file)
+        lattice.store.put_tile(tile, replace(record, best=record.best.shifted(tile.i0, tile.j0)))
+    return TileFinished(tile.row, tile.col, tile.cells, perf_counter() - started)
+
+
+def sweep_job(lattice: StoreLattice, tile: Tile) -> SweepJob:
+    """The sweep of a tile from its stored upper and left edges. Raises DamagedTile if one cannot be read."""
     problem = lattice.problem
-    job = SweepJob(
+    return SweepJob(
         query=problem.query[tile.i0 : tile.i1],
         target=problem.target[tile.j0 : tile.j1],
         scoring=problem.scoring,
@@ -74,13 +86,6 @@ def sweep_tile(
         of_matrix=True,
         excluded=problem.excluded.within(tile.i0, tile.i1, tile.j0, tile.j1),
     )
-    with lattice.store.open_writer(tile) as file:
-        if lattice.eager:
-            record = _swept_with_starts(job, backend, progress, file is not None)
-        else:
-            record = _swept(job, backend, progress, file)
-        lattice.store.put_tile(tile, replace(record, best=record.best.shifted(tile.i0, tile.j0)))
-    return TileFinished(tile.row, tile.col, tile.cells, perf_counter() - started)
 
 
 def _swept(job: SweepJob, backend: Backend, progress: Progress, file: TileWriter | None) -> TileRecord:
@@ -100,7 +105,7 @@ def _swept(job: SweepJob, backend: Backend, progress: Progress, file: TileWriter
 
 
 def _swept_with_starts(job: SweepJob, backend: Backend, progress: Progress, deflates: bool) -> TileRecord:
-    """The same with start states. They take most of the time, so `progress` counts their cells alone."""
+    """A tile's record with start states. These take most of the time: `progress` counts only their cells."""
     [result] = backend.sweep([job], lambda _: progress(0))
     rows, cols = tile_starts(job, result, backend, progress)
     record = TileRecord(

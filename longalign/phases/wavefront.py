@@ -1,4 +1,4 @@
-"""Which tiles may run. A tile needs its upper and its left neighbour, and nothing else is considered here."""
+"""The order of tiles. A tile may run when its upper and its left neighbour are done."""
 
 from __future__ import annotations
 

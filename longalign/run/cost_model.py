@@ -1,4 +1,4 @@
-"""Predict how long a run takes with a store budget. The finer the lattice, the less phases 2 and 3 sweep."""
+"""Predict how long a run takes with a given store budget. A finer lattice makes phases 2 and 3 faster."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from longalign.model.mode import Mode
 from longalign.model.scoring import Scoring
 from longalign.system.sizes import format_size, round_size
 
-#: Returns the grid for a number of bytes of boundaries, or, for None, the default grid. Raises UsageError,
-#: namely BudgetTooSmall for fewer bytes than any lattice takes.
+#: Returns the grid for a number of bytes of boundaries, or the default grid for None. Raises UsageError, in
+#: particular BudgetTooSmall if the bytes are too few for any lattice.
 Cut = Callable[[int | None], Grid]
 
 #: If the default budget exceeds the smallest one by more than this factor, one between them is shown as well.
@@ -29,8 +29,9 @@ _UNITS = {"days": (48 * 3600, 24 * 3600), "h": (7200, 3600), "min": (120, 60), "
 class Cost:
     """The predicted cost of a run.
 
-    `phase_1` is in seconds, or None if unknown. `path` is the seconds of phases 2 and 3 together, and `share`
-    the share of cells that these sweep (see `path_share`).
+    `phase_1` is the time of phase 1 in seconds, or None if unknown. `path` is the time of phases 2 and 3
+    together in seconds. `share` is the number of cells that phases 2 and 3 sweep, as a share of those of
+    phase 1 (see `path_share`).
     """
 
     phase_1: float | None
@@ -40,7 +41,7 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """A number of bytes of boundaries, and what a run costs with it."""
+    """A number of bytes of boundaries, and the cost of a run with this store budget."""
 
     size: int
     cost: Cost
@@ -56,7 +57,8 @@ class SpeedModel:
     """Predicts the cost of a run. All `backends` share phase 1, and the first one alone does phases 2 and 3.
 
     `known` is False if `Backend.sweep_seconds` does not predict phase 1, because workers of a cluster sweep
-    it or start states are computed as well. With `eager` start states, phase 2 sweeps nothing.
+    it or start states are computed as well. With `eager` start states, phase 2 sweeps nothing. Phase 1
+    sweeps a matrix for each of `strands` strands of the query, the other phases only one of these.
     """
 
     backends: Sequence[Backend]
@@ -64,20 +66,21 @@ class SpeedModel:
     mode: Mode
     known: bool = True
     eager: bool = False
+    strands: int = 1
 
     def cost(self, grid: Grid) -> Cost:
         """The predicted cost of a run with this grid."""
         if grid.cells == 0:
             return Cost(0.0 if self.known else None, 0.0, 0.0)
         phase_1 = self._phase_1(grid) if self.known else None
-        return Cost(phase_1, self._path(grid), path_share(grid, self.eager))
+        return Cost(phase_1, self._path(grid), path_share(grid, self.eager) / self.strands)
 
     def _phase_1(self, grid: Grid) -> float:
         size = ceil(grid.rows / grid.shape[0]), ceil(grid.cols / grid.shape[1])
         slowest = max(
             device.sweep_seconds(*size, self.scoring, self.mode.starts_anywhere) for device in self.backends
         )
-        return tile_rounds(*grid.shape, len(self.backends)) * slowest
+        return self.strands * tile_rounds(*grid.shape, len(self.backends)) * slowest
 
     def _path(self, grid: Grid) -> float:
         """Seconds of phases 2 and 3, to within a factor of two.
@@ -133,9 +136,10 @@ def format_seconds(seconds: float) -> str:
 
 
 def example_budgets(cut: Cut, cell_bytes: float, speed: SpeedModel) -> list[Budget]:
-    """The smallest sufficient budget, the default, and one between if these are far apart; smallest first.
+    """The smallest sufficient budget and the default, with one between them if they are far apart.
 
-    `cell_bytes` is what a stored cell takes. Raises UsageError if no budget is sufficient.
+    The smallest comes first. `cell_bytes` is the number of bytes of a stored cell. Raises UsageError if no
+    budget is sufficient.
     """
     smallest, grid = _smallest(cut)
     grids, default = {smallest: grid}, None
@@ -160,13 +164,13 @@ def _smallest(cut: Cut) -> tuple[int, Grid]:
 
 
 def describe_budgets(budgets: Sequence[Budget]) -> str:
-    """What each budget costs, for a message that has already named the first one."""
+    """The cost of each budget, for a message that has already named the first one."""
     first, *others = budgets
     phase_1, path = _phase_1(first), format_seconds(first.cost.path)
     words = f"phase 1 then takes about {phase_1}, phases 2 and 3 another {path}"
     if phase_1 is None:
         words = f"phases 2 and 3 then take about {path}"
-    # Phase 1 takes longer with a small budget if several devices share it: few boundaries leave some idle.
+    # If several devices share phase 1, it may take longer with a small budget: with few tiles some are idle.
     phase_1_differs = any(_phase_1(budget) != phase_1 for budget in others)
     for budget in others:
         path = format_seconds(budget.cost.path)

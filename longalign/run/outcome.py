@@ -2,24 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from time import perf_counter
 
-from longalign.events import Advanced, CompileFinished, Emit, Event, PhaseFinished, PhaseStarted
+from longalign.backends.kernel_cache import why_not_writable
+from longalign.events import (
+    Advanced,
+    CompileFinished,
+    CompileStarted,
+    Emit,
+    Event,
+    Notice,
+    PhaseFinished,
+    PhaseStarted,
+)
 from longalign.model.alignment import Alignment
 from longalign.model.boundary import BestCell, Waypoint
+from longalign.model.strand import Strand
 from longalign.run.spec import RunSpec
+from longalign.store import Piece
+from longalign.system.rationals import Number
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Outcome:
     """What a run found: the end of the best alignment, the alignment if it was asked for, and the cost.
 
-    `end` is in boundary indices of query and target; `phases` are those that ran in this process.
-    The run waited `compile_seconds` for the compiler; no phase counts them. `further` are the next best
-    alignments, in decreasing score, if more than one was asked for.
+    `spec` is that of the strand on which it lies; `strand_scores` are the best scores of all strands that
+    were swept, in the units that the user gave. `end` is in boundary indices of query and target, along that
+    strand, its value scaled (`Scoring.scale`). `phases` are those that ran in this process. A pair that was
+    computed in a batch has its share of them, by cells. The run waited `compile_seconds` for the compiler; no
+    phase counts them. `further` are the next best alignments, in decreasing score, if more than one was asked
+    for.
     """
 
     spec: RunSpec
@@ -28,17 +44,57 @@ class Outcome:
     phases: tuple[PhaseFinished, ...]
     backend: dict[str, str]
     compile_seconds: float = 0.0
+    strand_scores: Mapping[Strand, Number] = field(default_factory=dict)
     further: tuple[Outcome, ...] = ()
 
     @property
     def is_empty(self) -> bool:
-        """Whether no alignment has a positive score, in a mode where that means that nothing aligns."""
-        return self.spec.mode.may_be_empty and self.end.value == 0
+        """Whether nothing aligns: the best alignment is the empty one, in a mode that has a choice."""
+        mode, end = self.spec.mode, self.end
+        return mode.may_be_empty and mode.starts_at(end.i, end.j, end.value)
+
+    @property
+    def score(self) -> Number:
+        """The optimal score in the units that the user gave: an int, or a Fraction if the scale is not 1."""
+        return self.spec.scoring.unscaled(self.end.value)
 
     @property
     def best(self) -> BestCell:
-        """Score and end."""
-        return BestCell(self.end.value, self.end.i, self.end.j)
+        """Score and end; the strand is plus if nothing aligns."""
+        strand = "plus" if self.is_empty else self.spec.query.strand
+        return BestCell(self.score, self.end.i, self.end.j, strand=strand)
+
+
+def checked_alignment(spec: RunSpec, path: Sequence[Waypoint], piece: Piece) -> Alignment:
+    """The alignment along a path, given from its end backwards, whose runs are those of `piece`.
+
+    Raises InternalError if it does not score what the path claims.
+    """
+    end, start = path[0], path[-1]
+    alignment = Alignment.from_runs(
+        spec.query,
+        spec.target,
+        spec.scoring,
+        spec.mode,
+        spec.scoring.unscaled(end.value),
+        (start.i, start.j),
+        piece.ops,
+        piece.lengths,
+    )
+    alignment.check()
+    return alignment
+
+
+def strand_scores(sides: Sequence[RunSpec], ends: Sequence[Waypoint]) -> dict[Strand, Number]:
+    """The best scores of the strands that a run swept, in the units that the user gave."""
+    return {
+        side.query.strand: side.scoring.unscaled(end.value) for side, end in zip(sides, ends, strict=True)
+    }
+
+
+def best_side(ends: Sequence[Waypoint]) -> int:
+    """The number of the strand with the best score; of equal ones, the first."""
+    return max(range(len(ends)), key=lambda number: ends[number].value)
 
 
 class Recorder:
@@ -48,14 +104,24 @@ class Recorder:
         self.finished: list[PhaseFinished] = []
         self.compile_seconds = 0.0
         self._emit = emit
-        self._cells = 0
+        self._cells, self._seconds = 0, 0.0
+        self._unfinished: str | None = None
+        self._told = False
 
     def __call__(self, event: Event) -> None:
-        if isinstance(event, Advanced):
+        if isinstance(event, CompileStarted):
+            self._tell_if_kernels_are_lost()
+        elif isinstance(event, Advanced):
             self._cells += event.cells
         elif isinstance(event, CompileFinished):
             self.compile_seconds += event.seconds
         self._emit(event)
+
+    def _tell_if_kernels_are_lost(self) -> None:
+        """Emit a Notice, once a run, if what is compiled cannot be kept."""
+        if not self._told and (why := why_not_writable()):
+            self._told = True
+            self._emit(Notice(f"{why}: every run compiles its kernels again; set XDG_CACHE_HOME"))
 
     def advance(self, cells: int) -> None:
         """A `Progress` that reports the cells as an event."""
@@ -66,15 +132,25 @@ class Recorder:
         return any(event.name == phase for event in self.finished)
 
     @contextmanager
-    def phase(self, name: str, cells: int | None = None, done: int = 0) -> Iterator[None]:
+    def phase(
+        self, name: str, cells: int | None = None, done: int = 0, *, continues: bool = False
+    ) -> Iterator[None]:
         """Time a phase of `cells` cells (None: not known in advance); `done` of them were done before.
 
-        Seconds for which the phase waits for the compiler are not counted.
+        A phase that `continues` is finished by the next block of its name. Seconds for which the phase waits
+        for the compiler are not counted.
         """
-        self._cells, started, compiled_before = 0, perf_counter(), self.compile_seconds
-        self._emit(PhaseStarted(name, cells, done))
+        if self._unfinished != name:
+            self._cells, self._seconds = 0, 0.0
+            self._emit(PhaseStarted(name, cells, done))
+        self._unfinished = None  # a block that fails begins the phase anew
+        started, compiled_before = perf_counter(), self.compile_seconds
         yield
         compiling = self.compile_seconds - compiled_before
-        event = PhaseFinished(name, self._cells, max(0.0, perf_counter() - started - compiling))
+        self._seconds += max(0.0, perf_counter() - started - compiling)
+        if continues:
+            self._unfinished = name
+            return
+        event = PhaseFinished(name, self._cells, self._seconds)
         self.finished.append(event)
         self._emit(event)

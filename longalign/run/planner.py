@@ -1,24 +1,21 @@
-"""Choose, before a run, how the matrix is cut, such that host and device memory stay inside their budgets."""
+"""Choose how the DP matrix is cut before a run, so that memory and disk stay inside their budgets."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import ceil
 from pathlib import Path
 from shutil import disk_usage
-from typing import TYPE_CHECKING
 
-from longalign.backends.base import Backend, DeviceFacts, Workers
+from longalign.backends.base import DeviceFacts, Workers
 from longalign.errors import BackendError, BudgetTooSmall, MemoryTooSmall, UsageError
+from longalign.events import Emit, Notice, ignore
 from longalign.model.geometry import (
     BYTES_PER_CELL,
-    BYTES_PER_KEPT_START,
     BYTES_PER_START,
-    BYTES_PER_STORED_CELL,
-    BYTES_PER_STORED_START,
     LINE_STEP,
     Grid,
     Tile,
@@ -29,29 +26,25 @@ from longalign.model.geometry import (
     smallest_budget,
     stored_cells,
 )
-from longalign.model.mode import LOCAL, Mode
-from longalign.model.scoring import Scoring
-from longalign.run.cost_model import Budget, SpeedModel, describe_budgets, example_budgets
-from longalign.run.spec import RunSpec
-from longalign.store.manifest import Command, StartStates
-from longalign.system.sizes import format_size, round_size
+from longalign.model.mode import Mode
+from longalign.run.cost_model import (
+    Budget,
+    SpeedModel,
+    describe_budgets,
+    example_budgets,
+    format_share,
+    path_share,
+)
+from longalign.run.host_memory import WORKER_PROGRAM_BYTES, fixed_bytes, fixed_bytes_of_worker
+from longalign.run.request import Request, Resources
+from longalign.system.sizes import round_size, size_in_words
 
-if TYPE_CHECKING:  # importing it imports Dask
-    from longalign.run.engines.dask import Cluster
-
-#: Bytes that Python, Numba and the libraries take before the first letter is read.
-_PROGRAM_BYTES = 400 << 20
-
-#: Bytes for each letter of both sequences: the letter, its code, the code in reverse order, the edges of the
-#: matrix and of a tile, and a back end's buffers.
-_BYTES_PER_LETTER = 48
-
-#: Boundaries kept in memory may take one part in `_LATTICE_SHARE` of the memory that is left, and the
-#: boundaries of one tile one part in `_TILE_SHARE`.
+#: Boundaries kept in memory may take 1 / `_LATTICE_SHARE` of the memory that is left, and the boundaries of
+#: one tile 1 / `_TILE_SHARE` of it.
 _LATTICE_SHARE = 4
 _TILE_SHARE = 4
 
-#: The most bytes of boundaries that one tile may have. It limits what a crash costs and what a file holds.
+#: The most bytes of boundaries that one tile may have: it limits the work lost in a crash, and the file size.
 _MAX_TILE_BYTES = 6 << 30
 
 #: The smallest side of a tile in letters, and the fewest cells of a tile that is made smaller for lack of
@@ -61,96 +54,20 @@ _MIN_TILE_SIDE, _MIN_TILE_CELLS = 1024, 1 << 30
 #: More bytes of memory than any machine has.
 _BEYOND_ANY_MEMORY = 1 << 50
 
-#: A tile that is more than this many times as wide as it is high is halved in width, any other in height.
-#: Each tile in a row of tiles has to fill its pipeline of strips again, so wide tiles cost less.
+#: A tile that does not fit in memory is halved in width if it is more than this many times as wide as it is
+#: high, otherwise in height. Each tile has to fill the pipeline of strips anew, so few wide tiles cost less
+#: than many narrow ones.
 _MAX_ASPECT = 8
+
+#: By how much start states make phase 1 longer, roughly: by two to eight.
+_EAGER_SLOWDOWN = 4.0
 
 #: The part of a disk's free space that a plan may fill with boundaries.
 _DISK_SHARE = 0.8
 
-_DEFAULT_SCORING = Scoring()
 
-
-@dataclass(frozen=True, slots=True)
-class Resources:
-    """What a run may use: devices, bytes of host memory, and bytes of boundaries.
-
-    With `store_budget` None, the planner chooses a number of bytes that makes phases 2 and 3 cheap, limited
-    by the free memory or disk. `cluster`, if given, is called with the numbers of rows and columns of the
-    matrix, and connects to workers that sweep the tiles instead of `backends`.
-    """
-
-    backends: Sequence[Backend]
-    memory: int
-    store_budget: int | None = None
-    cluster: Callable[[int, int], AbstractContextManager[Cluster]] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """The properties of a run on which the cut of its matrix, `rows` x `cols` letters, depends.
-
-    With `command` "score" and lazy start states, only the edges of tiles are stored. Without `store_path`,
-    boundaries are kept in memory. `workers`, if given, sweep the tiles instead of `Resources.backends`.
-    """
-
-    rows: int
-    cols: int
-    command: Command = "align"
-    store_path: Path | None = None
-    workers: Workers | None = None
-    start_states: StartStates = "lazy"
-    scoring: Scoring = _DEFAULT_SCORING
-    mode: Mode = LOCAL
-
-    @classmethod
-    def of(cls, spec: RunSpec, workers: Workers | None = None) -> Request:
-        """The request for a run."""
-        return cls(
-            spec.query.length,
-            spec.target.length,
-            spec.command,
-            spec.store,
-            workers,
-            spec.start_states,
-            spec.scoring,
-            spec.mode,
-        )
-
-    @property
-    def in_memory(self) -> bool:
-        """Whether the boundaries are kept in memory."""
-        return self.store_path is None
-
-    @property
-    def is_eager(self) -> bool:
-        """Whether phase 1 stores start states as well."""
-        return self.start_states == "eager"
-
-    @property
-    def edges_only(self) -> bool:
-        """Whether only the edges of tiles are stored, and no boundaries inside them."""
-        return self.command == "score" and not self.is_eager
-
-    @property
-    def cell_bytes(self) -> float:
-        """Bytes to plan for a stored boundary cell, with its start states where they are eager."""
-        cell_bytes = BYTES_PER_STORED_CELL * self.scoring.difference_bytes
-        if not self.is_eager:
-            return cell_bytes
-        return cell_bytes + (BYTES_PER_KEPT_START if self.in_memory else BYTES_PER_STORED_START)
-
-    @property
-    def fixed_bytes(self) -> int:
-        """Bytes of memory that a process which sweeps tiles needs besides the tiles."""
-        return _PROGRAM_BYTES + _BYTES_PER_LETTER * (self.rows + self.cols)
-
-    def __str__(self) -> str:
-        return f"{self.rows:,} x {self.cols:,} letters"
-
-
-def plan(request: Request, resources: Resources) -> Grid:
-    """Cut the matrix of a run into a grid with which the run stays inside `resources`.
+def plan(request: Request, resources: Resources, emit: Emit = ignore) -> Grid:
+    """Cut the DP matrix of a run into a grid with which the run stays inside `resources`.
 
     Raises UsageError, with figures, if the store budget, the memory or the space on the store's disk is too
     small. For a store budget, the message names larger ones and about how long a run would take with each.
@@ -170,7 +87,7 @@ def plan(request: Request, resources: Resources) -> Grid:
         return False
 
     try:
-        return _cut_or_name_budgets(request, resources)
+        return _cut_or_name_budgets(request, resources, emit)
     except MemoryTooSmall:
         needed, memory = _least_memory(fits, resources.memory), resources.memory
         stored = request.in_memory and fits_with_store()
@@ -178,23 +95,26 @@ def plan(request: Request, resources: Resources) -> Grid:
         raise UsageError(f"{_too_little(request, needed, memory)}{elsewhere}") from None
 
 
-def _cut_or_name_budgets(request: Request, resources: Resources) -> Grid:
+def _cut_or_name_budgets(request: Request, resources: Resources, emit: Emit) -> Grid:
     """The grid for the store budget. If that is too small, UsageError names budgets that are large enough."""
     try:
-        return _plan(request, resources)
+        return _plan(request, resources, emit)
     except BudgetTooSmall as refused:
         assert resources.store_budget is not None
         try:
             others = _budgets(request, resources)
-        except MemoryTooSmall:  # for every budget. More memory would not make this one large enough.
+        except MemoryTooSmall:  # for every budget; with more memory this budget would still be too small
             raise UsageError(str(refused)) from None
         named = budget_error(request.rows, request.cols, resources.store_budget, others[0].size)
         raise UsageError(f"{named}; {describe_budgets(others)}") from None
 
 
 def _least_memory(fits: Callable[[int], bool], too_little: int) -> int:
-    """The fewest bytes of memory for which `fits` is true, or up to a hundredth more."""
-    low, high = too_little, 2 * max(too_little, _PROGRAM_BYTES)
+    """The fewest bytes of memory for which `fits` is true, or up to a hundredth more.
+
+    Raises BackendError if no memory of any machine would be enough.
+    """
+    low, high = too_little, 2 * max(too_little, WORKER_PROGRAM_BYTES)
     while not fits(high):
         if high > _BEYOND_ANY_MEMORY:
             raise BackendError(
@@ -226,55 +146,141 @@ def _budgets(request: Request, resources: Resources) -> list[Budget]:
 def speed_model_of(request: Request, resources: Resources) -> SpeedModel:
     """The model that predicts how long a run takes."""
     known = not (request.workers or request.is_eager)
-    return SpeedModel(resources.backends, request.scoring, request.mode, known, request.is_eager)
+    return SpeedModel(
+        *(resources.backends, request.scoring, request.mode, known, request.is_eager, request.strands)
+    )
 
 
-def _plan(request: Request, resources: Resources) -> Grid:
+def _plan(request: Request, resources: Resources, emit: Emit = ignore) -> Grid:
     """The grid for the store budget. Raises UsageError, in particular BudgetTooSmall and MemoryTooSmall."""
-    rows, cols, workers, cell_bytes = request.rows, request.cols, request.workers, request.cell_bytes
-    if rows * cols == 0:
+    if request.rows * request.cols == 0:
         return _plan_without_cells(request, resources)
-    spare, room = _spare_bytes(request, resources), _lattice_room(request, resources)
-    devices = workers.devices if workers else _local_devices(rows, cols, resources)
-    budget = room if request.edges_only or resources.store_budget is None else resources.store_budget
-    shape = _tile_shape(rows, cols, devices, budget, cell_bytes)
-    strip_width = max(device.strip_width for device in devices)
-    least_chunk = max(device.least_chunk for device in devices)
-    stored = not request.in_memory
-    # A fine lattice costs too much with eager start states. With little memory, it would need small tiles.
-    fine = stored and not request.is_eager and spare // _TILE_SHARE >= _MAX_TILE_BYTES
-    path_share = max(device.path_share for device in devices)
-    useful = default_budget(rows, cols, least_chunk, path_share, cell_bytes, fine=fine)
-    line_bytes = max(device.line_bytes for device in devices)
-    max_boundary_cells = min(device.max_boundary_cells for device in devices)
-    max_tile_bytes = min(spare // _TILE_SHARE, _MAX_TILE_BYTES)
-    if max_boundary_cells < 2 * _MIN_TILE_SIDE:
-        raise BackendError("too little device memory is free for the boundaries of even a small tile")
+    cutter = _Cutter.of(request, resources)
+    shape = cutter.first_shape()
+    while not cutter.fits(grid := cutter.grid(shape)):
+        shape = _next_smaller(shape, cutter.min_tile_cells, request.workers)
+    check_memory(grid, request, resources)
+    if not request.in_memory:
+        check_disk(grid, request)
+        if cutter.lacks_disk:
+            emit(_few_boundaries(grid, request))
+    return grid
 
-    def grid_of(shape: tuple[int, int]) -> Grid:
-        """The grid of tiles of about this shape."""
-        largest = (
+
+def _few_boundaries(grid: Grid, request: Request) -> Notice:
+    share = format_share(path_share(grid, request.is_eager))
+    return Notice(
+        f"{request.store_path}: little of the disk is free, so few boundaries are stored: phases 2 and 3 "
+        f"compute about {share} as many cells as phase 1"
+    )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Cutter:
+    """Cuts the matrix of `request` into grids of tiles for `devices`.
+
+    `lattice_room` is the number of bytes of memory or disk that a lattice may take if there is no store
+    budget. `tile_room` is the number of bytes of host memory that the boundaries of one tile may take.
+    """
+
+    request: Request
+    store_budget: int | None
+    devices: Sequence[DeviceFacts]
+    lattice_room: int
+    tile_room: int
+
+    @classmethod
+    def of(cls, request: Request, resources: Resources) -> _Cutter:
+        """The cutter for a request. Raises UsageError if not even the letters fit in memory.
+
+        Raises BackendError if the boundaries of even a small tile do not fit in device memory.
+        """
+        tile_room = min(_spare_bytes(request, resources) // _TILE_SHARE, _MAX_TILE_BYTES)
+        lattice_room = _lattice_room(request, resources)
+        workers = request.workers
+        devices = workers.devices if workers else _local_devices(request, resources)
+        if min(device.max_boundary_cells for device in devices) < 2 * _MIN_TILE_SIDE:
+            raise BackendError("too little device memory is free for the boundaries of even a small tile")
+        return cls(request, resources.store_budget, devices, lattice_room, tile_room)
+
+    @property
+    def min_tile_cells(self) -> int:
+        """The fewest cells of a tile that is made smaller for lack of memory.
+
+        Where memory is plentiful, refusing small tiles would ask for more memory in vain.
+        """
+        return 0 if self._memory_is_plentiful else _MIN_TILE_CELLS
+
+    @property
+    def _memory_is_plentiful(self) -> bool:
+        return self.tile_room == _MAX_TILE_BYTES
+
+    def first_shape(self) -> tuple[int, int]:
+        """The shape of tiles that occupies all devices; with a store, low enough that a stop costs little.
+
+        If the edges of these tiles would take more bytes than allowed, checkpoints are given up, and then
+        devices: the last choice is the largest shape that every device can sweep.
+        """
+        request = self.request
+        budget = self.lattice_room
+        if self.store_budget is not None and not request.edges_only:
+            budget = self.store_budget
+        shared = _common_shape(request, [device.shared for device in self.devices])
+        low = min(shared[0], *(device.stored_rows for device in self.devices)), shared[1]
+        for shape in (shared if request.in_memory else low, shared):
+            if smallest_budget(request.rows, request.cols, shape, request.cell_bytes) <= budget:
+                return shape
+        return _common_shape(request, [device.largest for device in self.devices])
+
+    def grid(self, shape: tuple[int, int]) -> Grid:
+        """The grid of tiles of about this shape.
+
+        Raises BudgetTooSmall or another UsageError if the edges of its tiles take more bytes than allowed.
+        """
+        request = self.request
+        rows, cols, cell_bytes = request.rows, request.cols, request.cell_bytes
+        strip_width = max(device.strip_width for device in self.devices)
+        tile_shape = (
             enlarged_tile_side(rows, shape[0], LINE_STEP),
             enlarged_tile_side(cols, shape[1], strip_width),
         )
         if request.edges_only:
-            return plan_grid(rows, cols, largest, None, strip_width=strip_width)
-        if resources.store_budget is None:
-            _check_room(request, smallest_budget(rows, cols, largest, cell_bytes), room)
-        return _cut(rows, cols, largest, useful, room, resources.store_budget, cell_bytes, strip_width)
+            budget = None
+        elif self.store_budget is not None:
+            budget = self.store_budget
+        else:
+            smallest = smallest_budget(rows, cols, tile_shape, cell_bytes)
+            _check_room(request, smallest, self.lattice_room, shape != self.first_shape())
+            budget = min(self.lattice_room, max(self._useful_budget(), smallest))
+        return plan_grid(rows, cols, tile_shape, budget, cell_bytes, strip_width)
 
-    def fits(grid: Grid) -> bool:
-        tile_bytes = _tile_bytes(grid, request, line_bytes)
-        return _most_boundary_cells(grid, request.mode) <= max_boundary_cells and tile_bytes <= max_tile_bytes
+    @property
+    def lacks_disk(self) -> bool:
+        """Whether with more free space on the disk the lattice would be finer."""
+        is_default = self.store_budget is None and not self.request.edges_only
+        return is_default and not self.request.in_memory and self.lattice_room < self._useful_budget()
 
-    # Where memory is plentiful, refusing small tiles would ask for more memory in vain.
-    min_cells = 0 if max_tile_bytes == _MAX_TILE_BYTES else _MIN_TILE_CELLS
-    while not fits(grid := grid_of(shape)):
-        shape = _next_smaller(shape, min_cells, workers)
-    check_memory(grid, request, resources)
-    if stored:
-        check_disk(grid, request)
-    return grid
+    def _useful_budget(self) -> int:
+        """The bytes of the lattice with which phases 2 and 3 take little time.
+
+        A fine lattice costs too much with eager start states. With little memory, it would need small tiles.
+        """
+        request = self.request
+        return default_budget(
+            request.rows,
+            request.cols,
+            max(device.least_chunk for device in self.devices),
+            max(device.path_share for device in self.devices),
+            request.cell_bytes,
+            fine=not request.in_memory and not request.is_eager and self._memory_is_plentiful,
+        )
+
+    def fits(self, grid: Grid) -> bool:
+        """Whether the boundaries of each tile fit in device memory and in host memory."""
+        cells = _most_boundary_cells(grid, self.request.mode)
+        line_bytes = max(device.line_bytes for device in self.devices)
+        fits_device = cells <= min(device.max_boundary_cells for device in self.devices)
+        return fits_device and _tile_bytes(grid, self.request, line_bytes) <= self.tile_room
 
 
 def _plan_without_cells(request: Request, resources: Resources) -> Grid:
@@ -304,18 +310,19 @@ def check_memory(grid: Grid, request: Request, resources: Resources) -> None:
     workers = request.workers
     line_bytes = max(device.line_bytes for device in (workers.devices if workers else resources.backends))
     tile = _tile_bytes(grid, request, line_bytes)
-    needed = request.fixed_bytes + _host_bytes_per_call(resources)
+    needed = _fixed_bytes(request, resources)
     if workers is None:
         needed += len(resources.backends) * tile
     else:
-        _check_worker(request, request.fixed_bytes + tile, workers)
+        of_worker = fixed_bytes_of_worker(request.rows + request.cols, request.strands)
+        _check_worker(request, of_worker + tile, workers)
     kept = ceil(grid.stored_cells * request.cell_bytes) if request.in_memory else 0
     _check_memory(request, needed + kept, resources.memory)
 
 
 def check_memory_of_paths(request: Request, resources: Resources) -> None:
     """Raise UsageError, with figures, if phases 2 and 3 alone need more host memory than they may use."""
-    _check_memory(request, request.fixed_bytes + _host_bytes_per_call(resources), resources.memory)
+    _check_memory(request, _fixed_bytes(request, resources), resources.memory)
 
 
 def check_disk(grid: Grid, request: Request, missing: float = 1.0) -> None:
@@ -337,60 +344,39 @@ def check_disk(grid: Grid, request: Request, missing: float = 1.0) -> None:
 
 def _spare_bytes(request: Request, resources: Resources) -> int:
     """Bytes of host memory for the tile of one device. Raises UsageError if not even the letters fit."""
-    fixed = request.fixed_bytes
-    _check_memory(request, fixed + _host_bytes_per_call(resources), resources.memory)
+    fixed = _fixed_bytes(request, resources)
+    _check_memory(request, fixed, resources.memory)
     if request.workers is None:
-        return (resources.memory - fixed - _host_bytes_per_call(resources)) // len(resources.backends)
-    _check_worker(request, fixed, request.workers)
-    return request.workers.memory - fixed
+        return (resources.memory - fixed) // len(resources.backends)
+    of_worker = fixed_bytes_of_worker(request.rows + request.cols, request.strands)
+    _check_worker(request, of_worker, request.workers)
+    return request.workers.memory - of_worker
 
 
-def _local_devices(rows: int, cols: int, resources: Resources) -> list[DeviceFacts]:
-    count = len(resources.backends)
-    return [DeviceFacts.of(backend, rows, cols, count) for backend in resources.backends]
+def _local_devices(request: Request, resources: Resources) -> list[DeviceFacts]:
+    rows, cols, count = request.rows, request.cols, len(resources.backends)
+    local, slowdown = request.mode.starts_anywhere, _EAGER_SLOWDOWN if request.is_eager else 1.0
+    return [
+        DeviceFacts.of(backend, rows, cols, count, request.scoring, local, slowdown)
+        for backend in resources.backends
+    ]
 
 
-def _tile_shape(
-    rows: int, cols: int, devices: Sequence[DeviceFacts], budget: int, cell_bytes: float
-) -> tuple[int, int]:
-    """The shape of tiles that occupies all devices, or the largest shape that every device can sweep.
-
-    The latter is chosen if the edges of tiles of the former shape would take more than `budget` bytes.
-    """
-    shape = _common_shape(rows, cols, [device.shared for device in devices])
-    if smallest_budget(rows, cols, shape, cell_bytes) > budget:
-        shape = _common_shape(rows, cols, [device.largest for device in devices])
-    return shape
-
-
-def _common_shape(rows: int, cols: int, shapes: Sequence[tuple[int, int]]) -> tuple[int, int]:
+def _common_shape(request: Request, shapes: Sequence[tuple[int, int]]) -> tuple[int, int]:
     """The largest shape inside the matrix and inside all of `shapes`."""
-    return min(rows, *(shape[0] for shape in shapes)), min(cols, *(shape[1] for shape in shapes))
+    heights, widths = zip(*shapes, strict=True)
+    return min(request.rows, *heights), min(request.cols, *widths)
 
 
-def _cut(
-    rows: int,
-    cols: int,
-    shape: tuple[int, int],
-    useful: int,
-    room: int,
-    store_budget: int | None,
-    cell_bytes: float,
-    strip_width: int,
-) -> Grid:
-    """The grid for tiles of `shape` in `store_budget` bytes; by default in `useful`, limited to `room`."""
-    smallest = smallest_budget(rows, cols, shape, cell_bytes)
-    default = min(room, max(useful, smallest))
-    budget = default if store_budget is None else store_budget
-    return plan_grid(rows, cols, shape, budget, cell_bytes, strip_width)
+def _check_room(request: Request, needed: int, room: int, lacks_memory: bool) -> None:
+    """Raise UsageError, with figures, if the edges of tiles, `needed` bytes, exceed `room`.
 
-
-def _check_room(request: Request, needed: int, room: int) -> None:
-    """Raise UsageError, with figures, if the edges of tiles, `needed` bytes, exceed `room`."""
+    It is MemoryTooSmall if boundaries are kept in memory, and if tiles are small for lack of memory.
+    """
     if needed > room:
         refused = f"the boundaries of {request} take at least {_about(needed)}"
         refused += f", and there is room for {_at_most(room)}"
-        if request.in_memory:
+        if request.in_memory or lacks_memory:
             raise MemoryTooSmall(refused)
         raise UsageError(f"{refused}: make room, or begin a store on another disk")
 
@@ -398,8 +384,7 @@ def _check_room(request: Request, needed: int, room: int) -> None:
 def _lattice_room(request: Request, resources: Resources) -> int:
     """The bytes of memory or disk that a lattice may take if no store budget is given."""
     if request.store_path is None:
-        spare = resources.memory - request.fixed_bytes - _host_bytes_per_call(resources)
-        return spare // _LATTICE_SHARE
+        return (resources.memory - _fixed_bytes(request, resources)) // _LATTICE_SHARE
     return int(disk_usage(_existing(request.store_path)).free * _DISK_SHARE)
 
 
@@ -410,9 +395,10 @@ def _existing(path: Path) -> Path:
 
 
 def _tile_bytes(grid: Grid, request: Request, line_bytes: int) -> int:
-    """Bytes of host memory for one tile's lattice, from its sweep to its file.
+    """Bytes of host memory that one tile's lattice takes, from its sweep until it is in its file.
 
-    With eager start states, the whole lattice and all start states are in memory unpacked, and then packed.
+    With eager start states, the whole lattice and all start states are in memory, first unpacked and then
+    packed as well.
     """
     cell_bytes = line_bytes * request.scoring.difference_bytes
     if request.is_eager:
@@ -433,9 +419,10 @@ def _boundary_cells(grid: Grid, tile: Tile, mode: Mode) -> int:
     return stored_cells(tile.i1 - tile.i0, tile.j1 - tile.j0, *lines)
 
 
-def _host_bytes_per_call(resources: Resources) -> int:
-    """Bytes of memory that phases 2 and 3 need besides the lattice. They run on the first device."""
-    return resources.backends[0].host_bytes_per_call
+def _fixed_bytes(request: Request, resources: Resources) -> int:
+    """Bytes of host memory that this process needs besides tiles and the lattice."""
+    letters, has_paths = request.rows + request.cols, request.command == "align"
+    return fixed_bytes(letters, resources.backends, has_paths, request.strands)
 
 
 def _check_memory(request: Request, needed: int, memory: int) -> None:
@@ -457,9 +444,9 @@ def _check_worker(request: Request, needed: int, workers: Workers) -> None:
 
 def _about(needed: int) -> str:
     """A size, rounded up, for a message."""
-    return format_size(round_size(needed))
+    return size_in_words(round_size(needed))
 
 
 def _at_most(size: int) -> str:
     """A size, rounded down, for a message."""
-    return format_size(round_size(size, up=False))
+    return size_in_words(round_size(size, up=False))

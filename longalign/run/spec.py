@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from longalign._version import __version__
@@ -11,7 +11,10 @@ from longalign.model.geometry import Grid
 from longalign.model.mode import LOCAL, Mode
 from longalign.model.scoring import Scoring
 from longalign.model.sequence import Sequence
+from longalign.model.strand import STRANDS_OF, StrandChoice
+from longalign.store.layout import strand_folder
 from longalign.store.manifest import Command, Manifest, SequenceRecord, StartStates
+from longalign.system.rationals import Number
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -20,14 +23,14 @@ class RunSpec:
 
     Everything that is finished is kept in `store`, a directory, or in memory if there is none. With
     `start_states` "eager", phase 1 keeps start states as well: phase 2 then only reads them, and so does
-    `trace_cell`.
+    `trace_cell`. The `query` is held on its `strand`; for "both", `sides` gives a run for each strand.
 
-    In local mode, `top` > 1 asks for that many alignments, no two of which use the same letter pair. No
-    alignment with a score below `min_score` is computed.
+    In local mode, `top` > 1 asks for that many alignments on one strand, no two of which use the same letter
+    pair. No alignment with a score below `min_score`, in the units that the user gave, is computed.
 
     The sequences are held in the alphabet of `scoring`. Raises InputError for letters outside that alphabet,
-    and for sequences that are too long for `scoring`;
-    UsageError for a `top` that the mode, the command or eager start states exclude.
+    and for sequences that are too long for `scoring`; UsageError for a strand that the alphabet does not
+    have, and for a `top` that the mode, the command, the strands or eager start states exclude.
     """
 
     query: Sequence
@@ -37,14 +40,17 @@ class RunSpec:
     command: Command = "align"
     start_states: StartStates = "lazy"
     store: Path | None = None
+    strand: StrandChoice = "plus"
     top: int = 1
-    min_score: int | None = None
+    min_score: Number | None = None
 
     def __post_init__(self) -> None:
         self._check_top()
-        for name in ("query", "target"):
-            object.__setattr__(self, name, getattr(self, name).under(self.scoring.alphabet))
-        self.scoring.check_range(self.query.length, self.target.length)
+        query, target = (text.under(self.scoring.alphabet) for text in (self.query, self.target))
+        on_strands = [query.on(strand) for strand in STRANDS_OF[self.strand]]
+        object.__setattr__(self, "query", on_strands[0])
+        object.__setattr__(self, "target", target.on("plus"))
+        self.scoring.check_range(query.length, target.length)
 
     @classmethod
     def of_store(cls, store: Path, manifest: Manifest, query: Sequence, target: Sequence) -> RunSpec:
@@ -57,10 +63,23 @@ class RunSpec:
             manifest.command,
             manifest.start_states,
             store,
+            manifest.strand,
+            manifest.top,
+            manifest.min_score,
         )
 
+    @property
+    def sides(self) -> tuple[RunSpec, ...]:
+        """The run itself, or, for both strands, a run for each; each with a store of its own."""
+        strands = STRANDS_OF[self.strand]
+        if len(strands) == 1:
+            return (self,)
+        folders = [None if self.store is None else strand_folder(self.store, strand) for strand in strands]
+        pairs = zip(strands, folders, strict=True)
+        return tuple(replace(self, strand=strand, store=folder) for strand, folder in pairs)
+
     def manifest(self, grid: Grid) -> Manifest:
-        """The manifest of a new store for this run, cut like `grid`."""
+        """The manifest of a new store for this run, over one strand, cut like `grid`."""
         query, target = SequenceRecord.of(self.query), SequenceRecord.of(self.target)
         return Manifest(
             query,
@@ -71,17 +90,22 @@ class RunSpec:
             program=__version__,
             command=self.command,
             start_states=self.start_states,
+            strand=self.query.strand,
+            top=self.top,
+            min_score=self.min_score,
         )
 
     def _check_top(self) -> None:
         if self.top == 1:
             return
-        if not self.mode.may_be_empty:
+        if not (self.mode.starts_anywhere and self.mode.ends_anywhere):
             raise UsageError(f"several alignments are found in local mode only, not in mode {self.mode}")
         if self.command == "score":
             raise UsageError("a score has no alignments: several are found by align only")
         if self.is_eager:
             raise UsageError("start states lead to one alignment only: several need lazy start states")
+        if self.strand == "both":
+            raise UsageError("several alignments are found on one strand: choose plus or minus")
 
     @property
     def is_eager(self) -> bool:

@@ -10,14 +10,14 @@ from longalign.errors import InputError, StoreError, UsageError
 from longalign.events import Emit, ignore
 from longalign.model.alignment import Alignment
 from longalign.model.boundary import State, Waypoint
-from longalign.model.sequence import Sequence
 from longalign.phases.lattice import StoreLattice
 from longalign.phases.problem import Problem
 from longalign.phases.recompute import groups_of, merge, recompute, segments_of
 from longalign.phases.walk import walk
 from longalign.run.damage import contradictions_refused
 from longalign.run.outcome import Outcome, Recorder
-from longalign.run.planner import Request, Resources, check_memory_of_paths
+from longalign.run.planner import check_memory_of_paths
+from longalign.run.request import Request, Resources
 from longalign.run.spec import RunSpec
 from longalign.store import DirectoryStore
 from longalign.store.base import DamagedTile
@@ -26,8 +26,9 @@ from longalign.store.base import DamagedTile
 def trace_cell(path: Path, end: tuple[int, int], resources: Resources, *, emit: Emit = ignore) -> Outcome:
     """The best alignment that ends in the cell `end`, after i >= 1 query and j >= 1 target letters.
 
-    In local mode it may start anywhere. In global mode it aligns the first i query letters with the first j
-    target letters, end to end, and the outcome's sequences are these prefixes. The store at `path` is only
+    It may start where the mode lets it start. A sequence that the mode aligns to its end is cut there: in
+    global mode the first i query letters are aligned with the first j target letters, end to end, and the
+    outcome's sequences are these prefixes. Query letters count along the strand of the store, which is only
     read. Raises UsageError for a cell outside the matrix; StoreError if the store has no start states, lacks
     the cell's tile, or a tile on the path is damaged; InputError if no local alignment ends in the cell.
     """
@@ -56,19 +57,20 @@ def _trace(
         piece = merge([recompute(problem, group, backend, recorder.advance) for group in groups])
     spec = _up_to(spec, i, j)
     start = waypoints[-1].i, waypoints[-1].j
+    total = spec.scoring.unscaled(last.value)
     alignment = Alignment.from_runs(
-        spec.query, spec.target, spec.scoring, spec.mode, last.value, start, piece.ops, piece.lengths
+        *(spec.query, spec.target, spec.scoring, spec.mode, total, start, piece.ops, piece.lengths),
+        end_given=True,
     )
     alignment.check()
-    alignment = replace(alignment, end_given=True)
     return Outcome(spec, last, alignment, tuple(recorder.finished), backend.describe())
 
 
 def _up_to(spec: RunSpec, i: int, j: int) -> RunSpec:
     """The run, with each sequence that the mode aligns to its end cut after i or j letters."""
     ends = spec.mode.ends
-    query = spec.query if ends.query_end else _first(spec.query, i)
-    target = spec.target if ends.target_end else _first(spec.target, j)
+    query = spec.query if ends.query_end else spec.query.first(i)
+    target = spec.target if ends.target_end else spec.target.first(j)
     return replace(spec, query=query, target=target)
 
 
@@ -77,7 +79,11 @@ def _open_lattice(store: DirectoryStore, spec: RunSpec, i: int, j: int) -> Store
     manifest, path = store.manifest, store.path
     query, target = spec.query, spec.target
     if not manifest.is_eager:
-        raise StoreError(f"{path}: no start states are stored: the run was made without --start-states eager")
+        raise StoreError(
+            f"{path}: no start states are stored, without which no other end cell can be traced: longalign "
+            f"resume {path} gives the best alignment, and for any other one longalign align --start-states "
+            "eager makes a new store"
+        )
     if manifest.grid.cells == 0:
         empty = query if query.length == 0 else target
         raise UsageError(f"cell ({i}, {j}): the matrix has no cells: {empty.name} has no letters")
@@ -112,8 +118,3 @@ def _value(lattice: StoreLattice, i: int, j: int, backend: Backend) -> int:
     )
     [result] = backend.sweep([job])
     return int(result.rows[0].h[-1])
-
-
-def _first(sequence: Sequence, letters: int) -> Sequence:
-    """The first `letters` letters of a sequence, as a region of its record."""
-    return replace(sequence, letters=sequence.letters[:letters])

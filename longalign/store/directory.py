@@ -19,6 +19,8 @@ them, so no reader reads them.
 Only regular files, or links to them, are opened. A link is read, and replaced when the file is written anew.
 The directory itself, and `tiles` and `pieces` in it, may be links as well.
 
+A store is of one strand of the query. A run over both has two stores: see `longalign.store.layout`.
+
 A store that cannot be written, as on a full or read-only disk, can still be read: a finished run needs no
 more. Any attempt to write to it raises StoreError.
 """
@@ -55,9 +57,17 @@ from longalign.store.datasets import (
 )
 from longalign.store.file_reader import FileReader, LazyDataset
 from longalign.store.files import new_hdf5, temporary_name
-from longalign.store.layout import make_folders, piece_name, refuse_foreign, remove_temporaries, tile_name
+from longalign.store.layout import (
+    holds_both_strands,
+    make_folders,
+    piece_name,
+    refuse_foreign,
+    remove_temporaries,
+    strand_folder,
+    tile_name,
+)
 from longalign.store.lock import Lock
-from longalign.store.manifest import Command, Manifest, SequenceRecord
+from longalign.store.manifest import Manifest, SequenceRecord
 from longalign.store.read_errors import file_exists, read_errors_as
 from longalign.store.start_tables import PackedStarts
 from longalign.store.tile_writer import TileWriter
@@ -129,8 +139,14 @@ class DirectoryStore:
     def attach(cls, path: Path, mark: str | None = None) -> DirectoryStore:
         """Use a store without its lock: for the workers of the process that holds it, and for inspection.
 
-        Raises StoreError if there is none, or if it has no file `mark`: see `marked`.
+        Raises StoreError if there is none, if there is one for each strand, or if it has no file `mark`: see
+        `marked`.
         """
+        if holds_both_strands(path):
+            raise StoreError(
+                f"{path}: holds a store for each strand: name one, "
+                f"{strand_folder(path, 'plus')} or {strand_folder(path, 'minus')}"
+            )
         store = cls(path, Manifest.read(path / "manifest.json"), None)
         if mark is not None and not (path / mark).exists():
             raise StoreError(f"{path}: another directory than the one of this name where the run started")
@@ -198,17 +214,17 @@ class DirectoryStore:
     # --- sequences
 
     def put_sequences(self, query: Sequence, target: Sequence) -> None:
-        """Store the letters of the two sequences."""
+        """Store the letters of the two sequences, as they stand in their records."""
         with self._new(self.path / "sequences.h5") as file:
             for name, sequence in (("query", query), ("target", target)):
                 write(file, name, sequence.letters, f"letters of the {name}, upper-case ASCII", "letter")
 
     def sequences(self) -> tuple[Sequence, Sequence]:
-        """Query and target as stored. Raises DamagedFile."""
+        """Query and target as stored, the query on the strand of the run. Raises DamagedFile."""
         return self.sequence("query"), self.sequence("target")
 
     def sequence(self, name: Literal["query", "target"]) -> Sequence:
-        """The query or the target as stored. Raises DamagedFile."""
+        """The query, on the strand of the run, or the target as stored. Raises DamagedFile."""
         path = self.path / "sequences.h5"
         record: SequenceRecord = getattr(self.manifest, name)
         table = schema.letters_table(record)
@@ -224,7 +240,7 @@ class DirectoryStore:
             )
             if sequence.sha256 != record.sha256:
                 raise ValueError(f"the {name} has another SHA-256 than the manifest says")
-        return sequence
+        return sequence.on(self.manifest.strand) if name == "query" else sequence
 
     # --- tiles
 
@@ -402,9 +418,10 @@ class DirectoryStore:
         tables = schema.piece_tables(self.manifest)
         return self._reader.read(path, lambda file: Piece(*schema.read_all(file, tables)), DamagedFile)
 
-    def note_request(self, command: Command, output: str, summary: str | None) -> None:
-        """Record the current request in the manifest; `resume` repeats it."""
-        changed = replace(self.manifest, command=command, output=output, summary=summary)
+    def note_request(self, asked: Manifest) -> None:
+        """Record in the manifest what is requested now, as `asked` says; `resume` repeats it."""
+        names = ("command", "output", "output_format", "summary")
+        changed = replace(self.manifest, **{name: getattr(asked, name) for name in names})
         if changed != self.manifest:
             changed.write(self.path / "manifest.json", self._check_writing)
             self.manifest = changed

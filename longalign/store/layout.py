@@ -1,5 +1,8 @@
 """The names of the files in a store's directory, and the rules for other files in it.
 
+A run over both strands of the query has a store for each, in the folders `plus` and `minus` of one directory.
+Nothing else tells the two apart from two stores of two runs: all that the run needs stands in both manifests.
+
 Only temporary files of this program are removed unasked, and only where this program makes them: in the
 directory itself, in `tiles` and in `pieces`. Links are not followed.
 """
@@ -13,13 +16,16 @@ from contextlib import suppress
 from pathlib import Path
 
 from longalign.errors import StoreError
+from longalign.model.strand import STRANDS_OF, Strand
 from longalign.store.files import final_name, kind_of
 
 _FOLDERS = ("tiles", "pieces")
 #: Names in a store whose creation was interrupted.
 _BEGINNINGS = {"lock", *_FOLDERS, "sequences.h5"}
-#: Names in a complete store.
-OWN_NAMES = frozenset({*_BEGINNINGS, "manifest.json", "path.h5"})
+#: Names in a complete store, and in the directory of the stores of both strands.
+OWN_NAMES = frozenset({*_BEGINNINGS, "manifest.json", "path.h5", *STRANDS_OF["both"]})
+#: The name of the list of pairs in a directory of many stores.
+LIST_NAME = "pairs.json"
 
 #: Final names of temporary files, by folder. The empty name is that of a mark (`DirectoryStore.marked`).
 _TEMPORARIES = {
@@ -37,6 +43,44 @@ def piece_name(number: int) -> str:
     return f"pieces/p{number:06d}.h5"
 
 
+def strand_folder(path: Path, strand: Strand) -> Path:
+    """The store of a strand, where the directory `path` has one for each."""
+    return path / strand
+
+
+def holds_both_strands(path: Path) -> bool:
+    """Whether a directory is not a store, but has one for each strand; that of minus may not be made yet."""
+    plus, minus = (strand_folder(path, strand) for strand in STRANDS_OF["both"])
+    return _is_store(plus) and os.path.isdir(minus) and not _is_store(path)  # noqa: PTH112 - is_dir raises EACCES
+
+
+def _is_store(path: Path) -> bool:
+    return os.path.exists(path / "manifest.json")  # noqa: PTH110 - Path.exists raises EACCES
+
+
+def first_store(path: Path) -> Path:
+    """The store at `path`, or, if there is one for each strand, that of plus."""
+    return strand_folder(path, "plus") if holds_both_strands(path) else path
+
+
+def make_strand_folders(path: Path) -> None:
+    """Make the folders for the stores of both strands. Raises StoreError if `path` holds something else."""
+    if holds_both_strands(path):
+        return
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+        if _is_store(path):
+            raise StoreError(f"{path}: the store belongs to another run: it is of one strand, not of both")
+        if others := sorted({*os.listdir(path)} - {*STRANDS_OF["both"]}):  # noqa: PTH208 - names only
+            raise StoreError(f"{path}: neither empty nor a store: it holds {others[0]}")
+        for strand in STRANDS_OF["both"]:
+            strand_folder(path, strand).mkdir(exist_ok=True)
+    except FileExistsError as error:
+        raise StoreError(f"{error.filename}: a file, not a directory: it cannot hold a store") from error
+    except OSError as error:
+        raise StoreError(f"{path}: {error.strerror or error}") from error
+
+
 def refuse_foreign(path: Path) -> None:
     """Raise StoreError if a directory without a manifest holds what no interrupted `create` leaves."""
     with os.scandir(path) as entries:
@@ -47,7 +91,7 @@ def refuse_foreign(path: Path) -> None:
                 ours = entry.name in _BEGINNINGS or _is_temporary(entry, ".")
                 ours = ours and entry.is_file(follow_symlinks=False)
             if not ours:
-                raise StoreError(f"{path}: not a store, and not empty (it holds {entry.name})")
+                raise StoreError(f"{path}: neither empty nor a store: it holds {entry.name}")
 
 
 def make_folders(path: Path) -> None:

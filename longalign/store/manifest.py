@@ -6,6 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from dataclasses import fields as fields_of
 from pathlib import Path
@@ -16,9 +17,12 @@ from longalign.fasta.specs import with_absolute_path
 from longalign.model.geometry import Grid
 from longalign.model.json_fields import Fields, shown
 from longalign.model.mode import MODES, Mode
-from longalign.model.scoring import TOO_MANY_LETTERS, Scoring
+from longalign.model.scoring import RULES, TOO_MANY_LETTERS, Scoring
 from longalign.model.sequence import LONGEST_RECORD, Sequence, is_name
+from longalign.model.strand import Strand
 from longalign.store.files import atomic_path, no_check, open_regular_file
+from longalign.store.layout import LIST_NAME
+from longalign.system.rationals import Number, parse_number, spell
 
 Command = Literal["align", "score"]
 
@@ -29,6 +33,9 @@ FORMAT = "longalign-store"
 #: Stores of other versions are refused. Up to version 2, blocks had no checksums of their own.
 VERSION = 3
 
+#: The most alignments of one pair that can be asked for.
+MOST_ALIGNMENTS = 1_000_000
+
 #: The most bytes that a manifest may have. The longest sequences in the smallest chunks take a quarter.
 _LARGEST_MANIFEST = 1 << 26
 
@@ -38,6 +45,14 @@ _SHA256 = re.compile("[0-9a-f]{64}")
 _DERIVED = ("alphabet", "gap_convention", "coordinates")
 
 _DNA = "DNA with IUPAC codes; an ambiguous letter never matches"
+_RULES = {
+    "ambiguous": "ambiguous letters: {}",
+    "unknown": "other letters: {}",
+    "softmask": "lower case is masked",
+}
+
+#: Programs that know no strands check `coordinates`, and so refuse a store of the minus strand.
+_ALONG_MINUS = "; rows count along the reverse complement of the query"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +93,11 @@ class SequenceRecord:
 class Manifest:
     """The identity of a run, and the grid by which its matrix is cut.
 
-    `start_states` says whether tiles hold start states as well. `command` ("align" or "score"), `output` and
-    `summary` (a file, or None) tell a resumed run what was requested. `program` is the version of longalign
-    that made the store.
+    `start_states` says whether tiles hold start states as well. `strand` is that of the query; its letters
+    and all fields of its record are those of the forward strand. `command` ("align" or "score"), `output`,
+    `output_format` (a name, or None for that of the file's ending) and `summary` (a file, or None) tell a
+    resumed run what was requested. So do `top` and `min_score`, which are those of `RunSpec`. `program` is the
+    version of longalign that made the store.
     """
 
     query: SequenceRecord
@@ -93,16 +110,20 @@ class Manifest:
     output: str = "-"
     start_states: StartStates = "lazy"
     summary: str | None = None
+    output_format: str | None = None
+    top: int = 1
+    min_score: Number | None = None
+    strand: Strand = "plus"
 
     @property
     def run(self) -> str:
         """The digest that all files of this run carry.
 
-        It is the same for equal input, scoring, mode, start states and geometry.
+        It is the same for equal input, strand, scoring, mode, start states and geometry.
         """
         fields = self._fields()
-        names = ("query", "target", "mode", "scoring", "start_states", "grid")
-        return _digest({name: fields[name] for name in names})
+        names = ("query", "target", "strand", "mode", "scoring", "start_states", "grid")
+        return _digest({name: fields[name] for name in names if name in fields})
 
     @property
     def is_eager(self) -> bool:
@@ -114,21 +135,29 @@ class Manifest:
         data = self._fields()
         return {**data, "sha256": _digest(data)}
 
+    def _next_best(self) -> dict[str, Any]:
+        """The fields about several alignments. They are left out where older programs wrote none."""
+        fields: dict[str, Any] = {} if self.top == 1 else {"top": self.top}
+        return fields if self.min_score is None else {**fields, "min_score": spell(self.min_score)}
+
     def _fields(self) -> dict[str, Any]:
-        matrix = self.scoring.matrix
+        is_reversed = self.strand == "minus"
         return {
             "format": FORMAT,
             "version": VERSION,
             "program": self.program,
             "command": self.command,
             "output": self.output,
+            "output_format": self.output_format,
+            **self._next_best(),
             "summary": self.summary,
+            **({"strand": self.strand} if is_reversed else {}),
             "mode": self.mode,
             "start_states": self.start_states,
-            "alphabet": _DNA if matrix is None else f"the letters of {matrix.name}",
+            "alphabet": _alphabet_in_words(self.scoring),
             "scoring": self.scoring.to_json(),
             "gap_convention": self.scoring.convention,
-            "coordinates": "0-based, half-open",
+            "coordinates": f"0-based, half-open{_ALONG_MINUS * is_reversed}",
             "query": asdict(self.query),
             "target": asdict(self.target),
             "grid": asdict(self.grid),
@@ -141,24 +170,34 @@ class Manifest:
         query, target = (SequenceRecord.from_json(fields.object(name)) for name in ("query", "target"))
         scoring = Scoring.from_json(fields.any("scoring"))
         scoring.check_range(query.length, target.length)
-        has_summary = (
-            fields.has("summary") and fields.any("summary") is not None
-        )  # stores of older programs lack it
+        # Stores of the plus strand lack the field, as do all those of older programs.
+        strand: Strand = fields.choice("strand", get_args(Strand)) if fields.has("strand") else "plus"
+        if strand == "minus" and scoring.alphabet.complement is None:
+            raise InputError(f"strand: {scoring.alphabet.name} has no minus strand")
+
+        def text_or_none(name: str) -> str | None:
+            """A text, or None; stores of older programs lack the field."""
+            return fields.text(name) if fields.has(name) and fields.any(name) is not None else None
+
         manifest = cls(
             query=query,
             target=target,
-            mode=MODES[fields.choice("mode", tuple(MODES))],
+            mode=_mode(fields),
             scoring=scoring,
             grid=Grid.from_json(fields.any("grid"), query.length, target.length),
             program=fields.text("program"),
             command=fields.choice("command", get_args(Command)),
             output=fields.text("output"),
             start_states=fields.choice("start_states", get_args(StartStates)),
-            summary=fields.text("summary") if has_summary else None,
+            summary=text_or_none("summary"),
+            output_format=text_or_none("output_format"),
+            top=fields.whole("top", 1, MOST_ALIGNMENTS) if fields.has("top") else 1,
+            min_score=_min_score(fields) if fields.has("min_score") else None,
+            strand=strand,
         )
         for name in _DERIVED:
             if fields.any(name) != manifest._fields()[name]:
-                raise InputError(f"{name}: contradicts the scoring")
+                raise InputError(f"{name}: contradicts the scoring or the strand")
         return manifest
 
     def write(self, path: Path, check: Callable[[], None] = no_check) -> None:
@@ -183,20 +222,21 @@ class Manifest:
                 raise StoreError(f"{path}: damaged manifest: its SHA-256 differs from the one in it")
             return cls.from_json(data)
         except OSError as error:
-            raise StoreError(f"{path.parent}: not a store: {path.name}: {error.strerror}") from error
+            raise StoreError(f"{path.parent}: not a store: {_why_not_read(path, error)}") from error
         except (ValueError, RecursionError, InputError) as error:
             raise StoreError(f"{path}: damaged manifest: {error}") from error
 
     def refuse_other(self, store: Path, asked: Manifest) -> None:
         """Raise StoreError, naming every field that differs, if the run `asked` is not this one."""
         pairs = [
-            ("query sequence (SHA-256)", self.query.sha256, asked.query.sha256),
-            ("query length", self.query.length, asked.query.length),
-            ("target sequence (SHA-256)", self.target.sha256, asked.target.sha256),
-            ("target length", self.target.length, asked.target.length),
+            ("strand", self.strand, asked.strand),
             ("mode", self.mode, asked.mode),
             ("start states", self.start_states, asked.start_states),
             *_scoring_pairs(self.scoring, asked.scoring),
+            ("query length", self.query.length, asked.query.length),
+            ("query sequence (SHA-256)", self.query.sha256, asked.query.sha256),
+            ("target length", self.target.length, asked.target.length),
+            ("target sequence (SHA-256)", self.target.sha256, asked.target.sha256),
         ]
         differing = [
             f"{name} is {stored} in the store and {given} now"
@@ -207,13 +247,35 @@ class Manifest:
             raise StoreError(f"{store}: the store belongs to another run: {'; '.join(differing)}")
 
 
+def _min_score(fields: Fields) -> Number:
+    try:
+        return parse_number(fields.text("min_score"))
+    except ValueError as error:
+        raise InputError(f"{fields.name('min_score')}: {error}") from None
+
+
+def _mode(fields: Fields) -> Mode:
+    """The mode. Raises InputError for a word that no mode has: there are too many to name them all."""
+    word = fields.text("mode")
+    if word not in MODES:
+        raise InputError(f"{fields.name('mode')}: no mode is called {shown(word)}")
+    return MODES[word]
+
+
+def _alphabet_in_words(scoring: Scoring) -> str:
+    letters = _DNA if scoring.matrix is None else f"the letters of {scoring.matrix.name}"
+    return "; ".join([letters, *(_RULES[name].format(value) for name, value in scoring.rules.items())])
+
+
 def _scoring_pairs(stored: Scoring, given: Scoring) -> list[tuple[str, object, object]]:
     """The parameters in which two scorings must agree: each name, with both values."""
-    names = ["gap_open", "gap_extend"]
-    if stored.matrix is None and given.matrix is None:
-        names = ["match", "mismatch", *names]
-    numbers = [(name, getattr(stored, name), getattr(given, name)) for name in names]
-    return [("matrix", str(stored.matrix or "none"), str(given.matrix or "none")), *numbers]
+    of_stored, of_given = stored.given(), given.given()
+    numbers = [
+        (name, spell(of_stored[name]), spell(of_given[name])) for name in of_stored if name in of_given
+    ]
+    matrices = ("matrix", str(stored.matrix or "none"), str(given.matrix or "none"))
+    rules = [(name, getattr(stored, name), getattr(given, name)) for name in RULES]
+    return [matrices, *numbers, *rules]
 
 
 def _content(path: Path) -> bytes:
@@ -223,6 +285,21 @@ def _content(path: Path) -> bytes:
     if len(content) > _LARGEST_MANIFEST:
         raise StoreError(f"{path}: larger than any manifest, which has at most {_LARGEST_MANIFEST:,} bytes")
     return content
+
+
+def _why_not_read(path: Path, error: OSError) -> str:
+    """Why there is no manifest at `path` to read, in words."""
+    folder = path.parent
+    with suppress(OSError):
+        if not folder.exists():
+            return "there is no such directory"
+        if not folder.is_dir():
+            return "it is a file, and a store is a directory"
+        if (folder / LIST_NAME).exists():
+            return f"it holds the stores of many pairs: name one of them, such as {folder / '000000'}"
+        if not path.exists():
+            return f"the directory holds no {path.name}"
+    return f"{path.name}: {error.strerror}"
 
 
 def _digest(data: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Whole numbers of any integer type, Python's or NumPy's; neither booleans nor text."""
+"""Convert whole numbers of any integer type, such as NumPy's, but not booleans or text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 
 def as_whole(value: Any) -> int:
-    """A whole number as Python's int. Raises TypeError for anything else."""
+    """A whole number as a Python int. Raises TypeError for a value of another kind."""
     if isinstance(value, bool):
         raise TypeError("a truth value is no number here")
     return index(value)

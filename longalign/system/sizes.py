@@ -1,4 +1,4 @@
-"""Numbers of bytes as people write them: 512M, 1.3G. K, M, G and T are powers of 1024."""
+"""Parse and format numbers of bytes such as 512M and 1.3G. K, M, G and T are powers of 1024."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _SIZE = re.compile(r"(\d{1,15}(?:\.\d{1,6})?)([KMGT]?)(?:i?B)?", re.IGNORECASE |
 
 
 def parse_size(text: str) -> int:
-    """The number of bytes, a fraction of one dropped. Raises ValueError for anything that is not a size."""
+    """The number of bytes, rounded down. Raises ValueError if the text is not a size."""
     match = _SIZE.fullmatch(text)
     if not match:
         raise ValueError(f"{text!r} is not a size such as 512M or 8G (powers of 1024)")
@@ -17,7 +17,7 @@ def parse_size(text: str) -> int:
 
 
 def format_size(size: int) -> str:
-    """The shortest text that `parse_size` turns back into exactly this number."""
+    """The shortest text that `parse_size` converts to exactly this number."""
     for unit, factor in _UNITS.items():
         tenths = -(-size * 10 // factor)
         text = f"{tenths // 10}.{tenths % 10}".removesuffix(".0") + unit
@@ -26,8 +26,14 @@ def format_size(size: int) -> str:
     return str(size)
 
 
+def size_in_words(size: int) -> str:
+    """A size for a message: `format_size`, with a word where that has no unit."""
+    text = format_size(size)
+    return f"{text} byte{'s' * (size != 1)}" if text.isdigit() else text
+
+
 def round_size(size: int, *, up: bool = True) -> int:
-    """Round up (down if not `up`) to a size that people write with two or three digits and a unit."""
+    """Round up (down if not `up`) to a size of two or three digits and a unit."""
     for factor in _UNITS.values():
         if size >= factor:
             step = 1 if size < 10 * factor else 10  # tenths of a unit

@@ -1,7 +1,7 @@
 """Work on large arrays, spread over threads: NumPy and compression release the GIL.
 
-All pools of this package are `WorkerThreads`: each call runs exactly once, also where the system refuses
-threads, because calls need not be idempotent.
+All pools of this package are `WorkerThreads`. Calls need not be idempotent, so each call runs exactly once,
+even if the system refuses to start threads.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ T = TypeVar("T")
 
 
 def processors() -> int:
-    """Processors this process may use."""
+    """The number of processors that this process may use."""
     affinity = getattr(os, "sched_getaffinity", None)
     return len(affinity(0)) if affinity else os.cpu_count() or 1
 
 
-#: More threads gain almost nothing: memory bandwidth is the limit.
+#: The most threads of a pool. More threads gain almost nothing, because memory bandwidth is the limit.
 MOST_THREADS = min(8, processors())
 
 #: Batches of calls for each thread, so that all threads finish at about the same time.
@@ -57,10 +57,11 @@ class _Call:
 class WorkerThreads(Executor):
     """An executor of at most `most` threads, or fewer if the system refuses more.
 
-    `ThreadPoolExecutor.submit` queues a call before it starts a thread for it. If that start fails it raises,
-    but a thread that is already there still makes the call, so a caller who falls back makes it twice. Here a
-    thread is started first. If it cannot be started, the threads that are there make the calls; if there is
-    none, `submit` makes the call itself. Use as a context manager: leaving waits for the calls.
+    `ThreadPoolExecutor.submit` queues a call before it starts a thread for it. If the thread cannot be
+    started, `submit` raises, but an existing thread still makes the call. A caller that then makes the call
+    itself makes it twice. Here the thread is started first. If it cannot be started, the existing threads
+    make the calls, and if there are none, `submit` makes the call itself. As a context manager, it waits for
+    the calls on leaving.
     """
 
     def __init__(self, most: int, name: str = "longalign") -> None:
@@ -72,7 +73,10 @@ class WorkerThreads(Executor):
         self._closed = False
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
-        """Make a call in a thread, or here if there is none. Raises RuntimeError after `shutdown`."""
+        """Make a call in a thread, or in the caller's thread if there is none.
+
+        Raises RuntimeError after `shutdown`.
+        """
         future: Future[T] = Future()
         call = _Call(future, lambda: fn(*args, **kwargs))
         with self._lock:
@@ -87,11 +91,11 @@ class WorkerThreads(Executor):
         if not in_thread:
             call.make()
             if isinstance(error := future.exception(), BaseException) and not isinstance(error, Exception):
-                raise error  # an interrupt strikes the caller, as it would in a call of its own
+                raise error  # an interrupt must reach the caller, as in a plain call
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """Accept no more calls, and let the threads end after those that are queued, or cancel these."""
+        """Accept no more calls. The threads make the queued calls, unless these are cancelled, and end."""
         with self._lock:
             self._closed = True
             if cancel_futures:
@@ -102,10 +106,10 @@ class WorkerThreads(Executor):
                 thread.join()
 
     def _start_thread(self) -> None:
-        """Start one more thread, or settle for those that there are.
+        """Start one more thread, or keep to the existing ones if that fails.
 
-        As a daemon, because an interrupt may strike before `shutdown` has told it to end: it would keep the
-        process from ending.
+        The thread is a daemon. An interrupt may strike before `shutdown` tells the thread to end, and another
+        kind of thread would then keep the process from ending.
         """
         thread = Thread(target=self._work, name=f"{self._name}_{len(self._threads)}", daemon=True)
         try:
@@ -121,7 +125,7 @@ class WorkerThreads(Executor):
             del call  # free the result, which may be large, before waiting for the next call
             with self._lock:
                 self._unfinished -= 1
-        # Pass the end on to the other threads, including one whose start an interrupt kept from being listed.
+        # Tell the other threads to end, including one that an interrupt kept out of the list after its start.
         self._calls.put(None)
 
     def _cancel_queued(self) -> None:
@@ -133,9 +137,9 @@ class WorkerThreads(Executor):
 
 
 def in_threads(function: Callable[..., T], *arguments: Iterable[Any]) -> list[T]:
-    """What `map` gives for iterables of equal length, in order; a single call is made here.
+    """The results of `map` for iterables of equal length, in order. A single call is made in this thread.
 
-    Raises what the first call that fails raises.
+    Raises the exception of the first call that fails.
     """
     calls = list(zip(*arguments, strict=True))
     if len(calls) <= 1:
@@ -148,7 +152,7 @@ def in_threads(function: Callable[..., T], *arguments: Iterable[Any]) -> list[T]
 def calls_in_background(
     function: Callable[..., T], *arguments: Iterable[Any], most: int = MOST_THREADS
 ) -> Iterator[Callable[[], list[T]]]:
-    """Like `in_threads`, but in the background: gives a function that waits for the results.
+    """Like `in_threads`, but in the background. Yields a function that waits for the results.
 
     At most `most` threads are used; each contends with the caller for the GIL. Leaving the context waits for
     running calls and cancels the others.
@@ -167,9 +171,9 @@ def calls_in_background(
 
 @contextmanager
 def streamed(function: Callable[[A], T], arguments: Iterable[A]) -> Iterator[Iterator[T]]:
-    """What `map` gives, in order. Calls run ahead of the caller by a bounded number of results.
+    """The results of `map`, in order. Calls run ahead of the caller by a bounded number of results.
 
-    Leaving the context waits for running calls and cancels the others. A single call is made here.
+    Leaving the context waits for running calls and cancels the others. A single call is made in this thread.
     """
     calls = list(arguments)
     if len(calls) <= 1:

@@ -36,8 +36,8 @@ def generators() -> st.SearchStrategy[np.random.Generator]:
 
 
 def letters_of(scoring: Scoring) -> int:
-    """The number of letters of a scoring's alphabet, without ambiguous ones."""
-    return 4 if scoring.matrix is None else len(scoring.matrix.letters)
+    """The number of codes that a scoring tells apart, without those of ambiguous letters."""
+    return scoring.letters or 4
 
 
 @st.composite
@@ -65,7 +65,7 @@ def pairs(draw: st.DrawFn, rows: int, cols: int, scoring: Scoring = _USUAL) -> t
 
     Their letters are those of the scoring.
     """
-    letters, ambiguous = letters_of(scoring), (QUERY_N, TARGET_N) if scoring.matrix is None else (0, 0)
+    letters, ambiguous = letters_of(scoring), (QUERY_N, TARGET_N) if scoring.table is None else (0, 0)
     query = draw(sequences(rows, ambiguous[0], letters))
     if draw(st.booleans()):
         return query, draw(sequences(cols, ambiguous[1], letters))
@@ -139,6 +139,8 @@ SCORINGS = (
     Scoring(match=3, mismatch=0, gap_open=1, gap_extend=1),
     Scoring(match=5, mismatch=2, gap_open=6, gap_extend=1),  # a mismatch gains
     Scoring(match=1, mismatch=-30, gap_open=1, gap_extend=1),  # never a mismatch
+    Scoring(match=0, mismatch=-1, gap_open=0, gap_extend=1),  # edit distance
+    Scoring(match=0, mismatch=-1, gap_open=3, gap_extend=0),
     Scoring(match=127, mismatch=-128, gap_open=127, gap_extend=127),
     Scoring(match=32767, mismatch=-32768, gap_open=32767, gap_extend=32767),
 )
@@ -153,7 +155,7 @@ def scorings(draw: st.DrawFn, rows: int, cols: int) -> Scoring:
     if draw(st.booleans()):
         return draw(st.sampled_from(presets))
     size = min(limit, draw(st.sampled_from([5, 200, 1 << 15, limit])))
-    match = draw(st.integers(1, size))
+    match = draw(st.integers(0, size))
     return Scoring(
         match=match,
         mismatch=draw(st.integers(-size, match - 1)),
@@ -176,7 +178,7 @@ def matrix_scorings(draw: st.DrawFn, rows: int, cols: int) -> Scoring:
         gap_open = opening - gap_extend
     else:
         size = min(limit, draw(st.sampled_from([5, 200, 1 << 15, limit])))
-        gap_open, gap_extend, highest = (draw(st.integers(low, size)) for low in (0, 0, 1))
+        gap_open, gap_extend, highest = (draw(st.integers(low, size)) for low in (0, 0, 0))
         lowest = draw(st.integers(-size, highest))
     letters = draw(st.sampled_from([2, 3, 4, 5, 9, 24, LARGEST_ALPHABET]))
     scores = draw(generators()).integers(lowest, highest + 1, (letters, letters))
@@ -213,6 +215,15 @@ def entry_range(scoring: Scoring, rows: int, cols: int) -> tuple[int, int]:
     """The lowest and the highest value at the corner of a rectangle that keep every H in range."""
     fall = 2 * scoring.gap_open + scoring.gap_extend * (rows + cols) - min(scoring.lowest, 0)
     return LOWEST + fall, HIGHEST - scoring.highest * min(rows, cols)
+
+
+def scoring_source(scoring: Scoring) -> str:
+    """Python that builds a scoring, given Scoring, SubstitutionMatrix and Fraction."""
+    matrix = scoring.matrix
+    if matrix is None:
+        return repr(scoring)
+    built = f"SubstitutionMatrix({matrix.name!r}, {matrix.letters!r}, {matrix.scores!r})"
+    return repr(scoring).replace(repr(matrix), built)
 
 
 def edge_source(edge: Edge) -> str:

@@ -47,8 +47,8 @@ START_RULE = {local: make_start_rule(local) for local in (True, False)}
 
 def letter_score(a: int, b: int, scoring: Scoring) -> int:
     """c(a, b) for two codes."""
-    if scoring.matrix is not None:
-        return scoring.matrix.scores[a][b]
+    if scoring.table is not None:
+        return scoring.table.scores[a][b]
     return scoring.match if a == b else scoring.mismatch
 
 
@@ -85,7 +85,9 @@ class ReferenceBackend:
     least_chunk, saturating_side = 1, 4
     path_share = 40
     host_bytes_per_call = 256 << 20
+    program_bytes = 288 << 20
     line_bytes = 16
+    tile_overhead = 0.0
 
     def sweep(self, jobs: Sequence[SweepJob], progress: Progress = no_progress) -> list[SweepResult]:
         results = []

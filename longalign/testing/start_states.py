@@ -1,6 +1,6 @@
 """The conformance suite for `Backend.starts`: of equally good paths, every back end follows the same one.
 
-See `longalign.testing.conformance` for its use. The jobs are those of `longalign.testing.sweeps`.
+See `longalign.testing.conformance` for its use. The jobs are those of `longalign.testing.sweep_jobs`.
 `assert_walked` checks the oracle itself: a walk back through its DP matrices, letter by letter, ends at its
 start states.
 """
@@ -27,11 +27,7 @@ from longalign.testing.conformance import (
 )
 from longalign.testing.inputs import SCORINGS, entry_range, largest_parameter, matrix_of, mutated
 from longalign.testing.reference import ReferenceBackend, letter_score, matrices
-from longalign.testing.sweeps import (
-    job_source,
-    jobs,
-    whole_matrix,
-)
+from longalign.testing.sweep_jobs import job_source, jobs, whole_matrix
 from longalign.testing.traces import FREE_GAPS, TIES
 
 
@@ -145,7 +141,11 @@ class StartConformance(Conformance):
             query = rng.integers(0, letters, length, np.uint8)
             target = mutated(query, length + 2, 0.2, rng, letters)
             scores = rng.integers(-3, 4, (letters, letters)) + 2 * np.eye(letters, dtype=int)
-            work.append(whole_matrix(query, target, Scoring(gap_open=1, matrix=matrix_of(scores)), local))
+            work.append(
+                whole_matrix(
+                    query, target, Scoring(gap_open=1, gap_extend=2, matrix=matrix_of(scores)), local
+                )
+            )
         self.check(backend, work)
 
     def test_a_list_of_different_jobs(self, backend: Backend) -> None:

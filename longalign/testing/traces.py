@@ -32,12 +32,10 @@ from longalign.testing.inputs import (
     largest_parameter,
     mutated,
     pairs,
+    scoring_source,
 )
 from longalign.testing.reference import ReferenceBackend, encode, letter_score
-from longalign.testing.sweeps import (
-    codes_source,
-    shapes,
-)
+from longalign.testing.sweep_jobs import codes_source, shapes
 
 #: A mismatch costs as much as two gaps, and a gap as much as several: many paths are equally good.
 TIES = Scoring(match=1, mismatch=-2, gap_open=0, gap_extend=1)
@@ -98,7 +96,7 @@ def trace_source(job: TraceJob) -> str:
     lines = [
         f"query={codes_source(job.query)}",
         f"target={codes_source(job.target)}",
-        f"scoring={job.scoring!r}",
+        f"scoring={scoring_source(job.scoring)}",
         f"entry={job.entry}",
         f"exit={job.exit}",
     ]

@@ -1,4 +1,4 @@
-"""Kernels compiled ahead, in processes, and what a run learns of the compiler."""
+"""Kernels compiled ahead of use in separate processes, and the reports about the compiler to a run."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ DNA = Scoring()
 
 @pytest.fixture(autouse=True)
 def folder(monkeypatch, tmp_path) -> Path:
-    """Where kernels are kept during a test: a folder that does not exist yet."""
+    """The folder of the kernel cache during a test. It does not exist yet."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     kernel_cache.cache_directory.cache_clear()
     yield tmp_path / "cache"
@@ -39,7 +39,7 @@ def folder(monkeypatch, tmp_path) -> Path:
 
 
 def add_one(key: str = "one") -> None:
-    """Compile a function, or load it, as a new process would."""
+    """Compile a function or load it from disk, as a new process would."""
 
     def body(x: int) -> int:
         return x + 1
@@ -158,7 +158,7 @@ def test_leaving_ends_processes_that_still_compile(monkeypatch):
     assert time.monotonic() - started < 20
 
 
-# --- beside phase 1
+# --- during phase 1
 
 
 @pytest.mark.parametrize("seconds", [0.0, 2.0])

@@ -7,14 +7,12 @@ import pytest
 from longalign.backends.cpu import CpuBackend, SweepGeometry
 from longalign.backends.cpu.traceback_kernel import GROUP, LANES
 from longalign.testing.reference import ReferenceBackend
-from longalign.testing.sweeps import (
-    SweepConformance,
-)
+from longalign.testing.sweeps import SweepConformance
 from longalign.testing.traces import TraceConformance
 
 
 class TestReference(SweepConformance):
-    """Says little about the oracle's cells, but much about tiles, boundaries and the suite itself."""
+    """The oracle against itself. This tests tiles, boundaries and the suite more than the oracle's cells."""
 
     interesting_lengths = (4, 16)
 
@@ -45,7 +43,7 @@ class TestCpuOnThreeThreads(CpuConformance):
 
 
 class TestCpu(SweepConformance):
-    """As users run it, and as it runs when it has swept enough: the strips are wide, so the jobs are flat."""
+    """The default geometry, with general and specialised kernels. Strips are wide, so jobs are flat."""
 
     interesting_lengths = (64, 2048)
     largest_job = 20_000
@@ -58,7 +56,7 @@ class TestCpu(SweepConformance):
 
 
 class TestReferenceTraces(TraceConformance):
-    """Every path it finds is worth what its sweep says: see `TraceConformance.check`."""
+    """The oracle against itself. Each path has the score of the sweep: see `TraceConformance.check`."""
 
     interesting_lengths = (4, 16)
 
@@ -69,7 +67,7 @@ class TestReferenceTraces(TraceConformance):
 
 
 class TestCpuTraces(TraceConformance):
-    """Around groups of lanes and bands of rows."""
+    """Lengths around the sizes of groups of lanes and of bands of rows."""
 
     interesting_lengths = (GROUP, LANES)
     largest_job = 20_000

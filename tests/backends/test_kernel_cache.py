@@ -1,4 +1,4 @@
-"""Compiled kernels on disk: found again, never wrong, never in the way."""
+"""The cache of compiled kernels: kernels are found again, stale ones never run, and failures do no harm."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PACKAGE = Path(kernel_cache.__file__).parents[1]
 
 @pytest.fixture(autouse=True)
 def folder(monkeypatch, tmp_path) -> Path:
-    """Where kernels are kept during a test: a folder that is not there yet."""
+    """The folder of the kernel cache during a test. It does not exist yet."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     kernel_cache.cache_directory.cache_clear()
     yield tmp_path / "cache"
@@ -30,12 +30,12 @@ def folder(monkeypatch, tmp_path) -> Path:
 
 
 def files(folder: Path) -> dict[Path, int]:
-    """The files in a folder, and when each was written."""
+    """The files in a folder, with the time at which each was written."""
     return {path: path.stat().st_mtime_ns for path in folder.rglob("*") if path.is_file()}
 
 
 def answer(key: str = "one") -> int:
-    """Compile a function, or load it, as a new process would, and run it."""
+    """Compile a function or load it from disk, as a new process would, and run it."""
 
     def add_one(x: int) -> int:
         return x + 1
@@ -43,10 +43,10 @@ def answer(key: str = "one") -> int:
     return compile_entry(add_one, key, (1,))(41)
 
 
-#: Whoever compiles while this is entered has an error.
+#: A context in which compiling is an error.
 NO_COMPILER = mock.patch("numba.core.dispatcher._FunctionCompiler.compile", side_effect=AssertionError)
 
-#: Whoever makes the compiler ready, too: that takes longer than all the rest of loading.
+#: A context in which initialising the compiler is an error, too. That takes longer than the rest of loading.
 NOT_EVEN_READY = mock.patch("numba.core.base.BaseContext.refresh", side_effect=AssertionError)
 
 
@@ -133,7 +133,7 @@ def test_a_full_disk_leaves_nothing_behind(folder, monkeypatch):
 
 
 def test_two_processes_at_once(folder):
-    """They compile the same thing, and either's file serves a third."""
+    """They compile the same function, and a third process can use either one's file."""
     program = "from tests.backends.test_kernel_cache import answer; print(answer())"
     started = [
         subprocess.Popen([sys.executable, "-c", program], cwd=PACKAGE.parent, stdout=subprocess.PIPE)
@@ -157,7 +157,7 @@ def name(target: str = "cpu", compiler: str = "a compiler") -> str:
 def test_the_directory_is_the_users(folder, monkeypatch):
     assert kernel_cache.cache_directory("cpu", "a compiler").parent == folder / "longalign"
     kernel_cache.cache_directory.cache_clear()
-    monkeypatch.setenv("XDG_CACHE_HOME", "relative")  # to be ignored, says the standard
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")  # the XDG standard says that a relative path is ignored
     assert kernel_cache.cache_directory("cpu", "a compiler").parent == Path.home() / ".cache" / "longalign"
 
 
@@ -196,7 +196,7 @@ def test_the_same_text_in_another_folder_is_another_source(monkeypatch, tmp_path
 
 @contextmanager
 def device_without_driver(capability: tuple[int, int] = (9, 0)):
-    """Stands in for a device and its driver: kernels become machine code, and are not loaded."""
+    """Replaces a device and its driver. Kernels are compiled to machine code, and are not loaded."""
     function = SimpleNamespace(module=SimpleNamespace(initialized=True))
     context = SimpleNamespace(
         device=SimpleNamespace(compute_capability=capability, id=0),

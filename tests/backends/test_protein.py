@@ -1,4 +1,4 @@
-"""Alignments by a substitution matrix, from FASTA to PAF: against other programs, and what is refused."""
+"""Alignments by a substitution matrix, from FASTA to PAF: compared with other programs, and refused input."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from inputs import DATA, PROTEIN
-from oracles import biopython_score, parasail_score, spell
+from oracles import MODE_OF, biopython_score, parasail_score, spell
 from runs import Pair, SmallTiles, small_geometry, using
 
 import longalign
@@ -18,12 +18,13 @@ from longalign.backends.cpu import CpuBackend
 from longalign.errors import InputError, StoreError
 from longalign.formats.verify import verify_paf
 from longalign.model.alignment import Op
+from longalign.model.mode import GLOBAL, LOCAL
 from longalign.model.scoring import Scoring
 from longalign.model.substitution_matrix import SubstitutionMatrix
 from longalign.store.manifest import Manifest
 from longalign.testing.inputs import any_scorings, matrix_of, mutated, pairs
 from longalign.testing.reference import ReferenceBackend
-from longalign.testing.sweeps import whole_matrix
+from longalign.testing.sweep_jobs import whole_matrix
 
 HBA, HBB = str(DATA / "hba_human.P69905.fa"), str(DATA / "hbb_human.P68871.fa")
 COSTS = ("--gap-open", "10", "--gap-extend", "1")
@@ -39,11 +40,11 @@ KNOWN = [
 LENGTHS = [1, 2, 7, 8, 9, 63, 64, 65, 255, 256, 257]
 
 
-# --- against other programs
+# --- compared with other programs
 
 
 def random_pair(rng: np.random.Generator):
-    """Proteins of edge lengths or any, related or not, with a few B Z X and *."""
+    """Related or unrelated proteins of edge lengths or other lengths, with a few B, Z, X and *."""
     rows, cols = (rng.choice(LENGTHS) if rng.random() < 0.5 else rng.integers(1, 300) for _ in range(2))
     query = rng.integers(0, 20, rows, np.uint8)
     if rng.random() < 0.6:
@@ -64,7 +65,7 @@ def test_scores_equal_parasail(widths):
         work.append(whole_matrix(*random_pair(rng), scoring, local=number % 3 > 0))
     for number, (job, swept) in enumerate(zip(work, CpuBackend(2, widths=widths).sweep(work), strict=True)):
         kernel = "scan_32" if number % 2 else ""
-        want = parasail_score(job.query, job.target, job.scoring, job.local, kernel)
+        want = parasail_score(job.query, job.target, job.scoring, MODE_OF[job.local], kernel)
         got = swept.best.score if job.local else swept.rows[0].h[-1]
         assert got == want, (spell(job.query, PROTEIN), spell(job.target, PROTEIN), job.scoring, job.local)
 
@@ -79,7 +80,7 @@ def test_wide_sequences_equal_parasail(local):
     ]
     for job, swept in zip(work, CpuBackend(2).sweep(work), strict=True):
         got = swept.best.score if local else swept.rows[0].h[-1]
-        assert got == parasail_score(job.query, job.target, job.scoring, local, "scan_32")
+        assert got == parasail_score(job.query, job.target, job.scoring, MODE_OF[local], "scan_32")
 
 
 @given(st.data())
@@ -93,8 +94,8 @@ def test_the_reference_equals_biopython_on_matrices_that_are_not_symmetric(data)
     in_local, in_global = ReferenceBackend().sweep(
         [whole_matrix(query, target, scoring, local) for local in (True, False)]
     )
-    assert in_local.best.score == biopython_score(query, target, scoring, True)
-    assert in_global.rows[0].h[-1] == biopython_score(query, target, scoring, False)
+    assert in_local.best.score == biopython_score(query, target, scoring, LOCAL)
+    assert in_global.rows[0].h[-1] == biopython_score(query, target, scoring, GLOBAL)
 
 
 # --- whole runs

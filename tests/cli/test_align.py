@@ -14,6 +14,7 @@ from inputs import DATA
 from oracles import parasail_score, spell
 
 import longalign
+from longalign.model.mode import MODES
 from longalign.model.scoring import Scoring
 from longalign.testing.inputs import (
     QUERY_N,
@@ -33,15 +34,15 @@ def random_pair(rng, longest):
     return query, mutated(copied, cols, rng.choice([0.01, 0.1, 0.3]), rng)
 
 
-@pytest.mark.parametrize("mode", ["local", "global"])
+@pytest.mark.parametrize("mode", MODES)
 def test_the_public_function_on_random_pairs(mode):
     rng = np.random.default_rng(7)
-    for number in range(1100):
+    for number in range(1100 if mode in ("local", "global") else 200):
         scoring = SCORINGS[number % len(SCORINGS)]
         query, target = random_pair(rng, 300)
         texts = spell(query), spell(target)
         alignment = longalign.align(*texts, scoring=scoring, mode=mode, backend="cpu", threads=1)
-        want = parasail_score(query, target, scoring, mode == "local")
+        want = parasail_score(query, target, scoring, alignment.mode)
         call = f"align{(*texts, scoring, mode)}"
         assert alignment.score == want, call
         assert alignment.rescore() == want, call

@@ -28,6 +28,7 @@ from longalign.errors import InternalError
 from longalign.formats import registry
 from longalign.formats.paf import read_paf
 from longalign.formats.registry import Format
+from longalign.model.mode import MODES
 from longalign.store import DirectoryStore
 
 QUERY = "ACGGTCATTGCAGGATCCATCAGTTAGCACGGTCATTGCAGGATC"
@@ -86,10 +87,67 @@ def test_align_writes_one_line_of_paf_that_verifies(run, pair):
     )
 
 
+def test_stats_follow_the_result_on_stderr(run, pair):
+    code, _, err = run("align", *pair, "--stats", "-q", "--json", "x.json")
+    assert code == 0
+    statistics = json.loads(Path("x.json").read_text())["statistics"]
+    lines = err.splitlines()
+    assert lines[0].startswith(f"longalign: identity {statistics['identity']:.2%} of ")
+    assert f"longalign: {statistics['matches']} matches, " in lines[1]
+    assert lines[-1].endswith("(ungapped lambda 1.374, K 0.711, H 1.31)")
+    assert run("align", *pair, "--stats", "-q", "--mode", "global")[2].endswith(
+        "longalign: only local alignments have a bit score and an E-value\n"
+    )
+
+
 def test_score_writes_a_line_of_tabs(run, pair):
     code, out, err = run("score", *pair, "--mode", "global")
-    assert (code, out) == (0, f"query\ttarget\tglobal\t19\t{len(QUERY)}\t{len(TARGET)}\n")
+    assert (code, out) == (0, f"query\ttarget\tglobal\t19\t{len(QUERY)}\t{len(TARGET)}\t+\n")
     assert err.startswith("longalign: global score 19, score ")
+
+
+@pytest.mark.parametrize(
+    ("options", "mode"),
+    [
+        (("--mode", "semiglobal"), "semiglobal"),
+        (("--mode", "semiglobal", "--free", "target-end,query-start"), "semiglobal:query-start,target-end"),
+        (("--mode", "overlap"), "overlap"),
+        (("--mode", "fit"), "fit"),
+        (("--mode", "extend"), "extend"),
+    ],
+)
+def test_every_mode_from_a_run_to_its_verification(run, pair, options, mode):
+    code, out, err = run(
+        "align", *pair, *options, "--store", "s", "--start-states", "eager", "--json", "x.json"
+    )
+    assert code == 0
+    assert err.startswith(f"longalign: {mode} score ")
+    Path("out.paf").write_text(out)
+    [record] = read_paf("out.paf")
+    assert (record.meaning.mode, record.meaning.mode.ends) == (mode, MODES[mode].ends)
+    summary = json.loads(Path("x.json").read_text())
+    assert (summary["mode"], summary["score"]) == (mode, record.score)
+    assert run("verify", "out.paf", "q.fa", "t.fa")[0] == 0
+    assert run("resume", "s", "-o", "-")[:2] == (0, out)
+    assert f", align, {mode}, eager start states" in run("inspect", "s")[1]
+    assert run("score", *pair, *options)[1].split("\t")[2:4] == [mode, str(record.score)]
+    end = f"{record.query_end},{record.target_end}"
+    assert run("trace", "s", "--end", end)[:2] == (0, out.replace(f"{mode};", f"{mode};end=given;"))
+    code, out, _ = run("trace", "s", "--end", "5,6", "-o", "traced.paf")
+    assert (code, out) == (0, "")
+    assert run("verify", "traced.paf", "q.fa", "t.fa")[0] == 0
+    code, _, err = run("align", *pair, "--mode", "local", "--store", "s")
+    assert (code, f"mode is {mode} in the store and local now" in err) == (1, True)
+
+
+def test_free_ends_are_for_one_mode(refuse, run, pair):
+    text = "free ends can be chosen with mode semiglobal only, not with {}"
+    assert refuse("score", *pair, "--free", "query-end") == (2, text.format("local"))
+    assert refuse("align", *pair, "--mode", "fit", "--free", "query-end") == (2, text.format("fit"))
+    for ends in ("", "query-end,", "query", "query-end;target-end"):
+        code, out, err = run("score", *pair, "--mode", "semiglobal", "--free", ends)
+        assert (code, out) == (2, "")
+        assert "is not one of query-start, query-end, target-start, target-end" in err
 
 
 def test_nothing_aligned_is_an_empty_paf_and_stars(run):
@@ -97,7 +155,7 @@ def test_nothing_aligned_is_an_empty_paf_and_stars(run):
     Path("c.fa").write_text(">c\nCCCC\n")
     code, out, err = run("align", "a.fa", "c.fa", "--backend", "cpu")
     assert (code, out, err) == (0, "", "longalign: no alignment has a positive score\n")
-    assert run("score", "a.fa", "c.fa", "--backend", "cpu", "-q") == (0, "a\tc\tlocal\t0\t*\t*\n", "")
+    assert run("score", "a.fa", "c.fa", "--backend", "cpu", "-q") == (0, "a\tc\tlocal\t0\t*\t*\t*\n", "")
 
 
 def test_a_global_alignment_with_a_region_without_letters_is_one_gap(run):
@@ -248,6 +306,18 @@ def test_a_resumed_run_writes_the_format_of_its_file(run, pair):
     assert run("resume", "s", "--backend", "cpu", "-q", "-o", "-")[1].count("\t") == 16  # PAF
 
 
+def test_a_resumed_run_writes_the_format_that_was_asked_for(run, pair):
+    run("align", *pair, "-q", "--store", "s", "-o", "x.txt", "--format", "tsv")
+    written = Path("x.txt").read_text()
+    Path("x.txt").unlink()
+    assert run("resume", "s", "--backend", "cpu", "-q") == (0, "", "")
+    assert Path("x.txt").read_text() == written
+    assert run("resume", "s", "-q", "-o", "x.paf")[0] == 0  # for another file the format is not known
+    assert len(list(read_paf("x.paf"))) == 1
+    assert run("resume", "s", "-q", "--format", "paf")[0] == 0
+    assert Path("x.txt").read_text() == Path("x.paf").read_text()
+
+
 def test_a_traced_alignment_as_a_table(run, pair):
     run("align", *pair, "-q", "--store", "s", "--start-states", "eager")
     code, out, _ = run("trace", "s", "--end", "4,6", "--backend", "cpu", "-q", "--format", "tsv")
@@ -366,10 +436,12 @@ def test_inspect(run, refuse, pair):
 def test_what_is_no_store_is_refused(refuse, command):
     assert refuse(command, "nowhere") == (
         1,
-        "nowhere: not a store: manifest.json: No such file or directory",
+        "nowhere: not a store: there is no such directory",
     )
     Path("nowhere").mkdir()
-    assert refuse(command, "nowhere")[0] == 1
+    assert refuse(command, "nowhere") == (1, "nowhere: not a store: the directory holds no manifest.json")
+    Path("file").touch()
+    assert refuse(command, "file") == (1, "file: not a store: it is a file, and a store is a directory")
 
 
 def test_damage_is_said_and_mended(run, pair):
@@ -490,6 +562,8 @@ def test_budgets_that_are_too_small(refuse, pair):
     code, text = refuse("align", *pair, "--mem", "10M")
     assert code == 2
     assert text.endswith("M of memory, and the budget is 10M (--mem)")
+    code, text = refuse("align", *pair, "--mem", "1")
+    assert text.endswith("M of memory, and the budget is 1 byte (--mem)")
     code, text = refuse("align", *pair, "--store-budget", "1", "--store", "s")
     assert code == 2
     assert re.fullmatch(
@@ -507,7 +581,7 @@ def test_a_disk_that_is_too_small(refuse, pair, monkeypatch):
     code, text = refuse("align", *pair, "--store", "s", "--store-budget", "1M")
     assert code == 2
     assert re.fullmatch(
-        r"s: the boundaries of \d+ x \d+ letters take about \d+, and 100 of the disk are free: "
+        r"s: the boundaries of \d+ x \d+ letters take about \d+ bytes, and 100 bytes of the disk are free: "
         r"make room, or begin a store on another disk",
         text,
     )
@@ -590,7 +664,7 @@ def test_a_false_paf(run, pair):
         ["align", "q.fa", "t.fa", "--threads", "x"],
         ["align", "q.fa", "t.fa", "--mem", "much"],
         ["align", "q.fa", "t.fa", "--mode", "glocal"],
-        ["align", "q.fa", "t.fa", "--match", "1.5"],
+        ["align", "q.fa", "t.fa", "--match", "1e5"],
         ["score", "q.fa", "t.fa", "--device", "-1"],
         ["resume", "s", "--store-budget", "1G"],
     ],
@@ -636,7 +710,14 @@ def test_a_budget_for_boundaries_that_a_score_does_not_keep_is_refused(refuse, p
 
 @pytest.mark.parametrize(
     ("option", "value"),
-    [("--mode", "global"), ("--match", "2"), ("--matrix", "BLOSUM62"), ("--mem", "1G"), ("--store", "s")],
+    [
+        ("--mode", "global"),
+        ("--free", "query-end"),
+        ("--match", "2"),
+        ("--matrix", "BLOSUM62"),
+        ("--mem", "1G"),
+        ("--store", "s"),
+    ],
 )
 def test_what_is_for_a_plan_is_refused_without_one(refuse, option, value):
     assert refuse("devices", option, value) == (
@@ -806,7 +887,7 @@ def test_out_of_memory_is_one_line(refuse, pair, monkeypatch):
         ),
         (
             ["align", "q.fa", "t.fa", "--store", "it's", "--format", "tsv"],
-            "interrupted; go on with: longalign resume 'it'\"'\"'s' --format=tsv",
+            "interrupted; go on with: longalign resume 'it'\"'\"'s'",
         ),
         (
             ["resume", "it's", "--format", "tsv"],
@@ -823,7 +904,7 @@ def test_an_interrupt_says_how_to_go_on(refuse, run, pair, monkeypatch, argument
     def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("longalign.cli.align.read_sequence", interrupt)
+    monkeypatch.setattr("longalign.cli.runs.Sequences", interrupt)
     monkeypatch.setattr("longalign.run.pipeline.resume", interrupt)
     monkeypatch.setattr("longalign.cli.verify.verify_paf", interrupt)
     monkeypatch.setattr("longalign.cli.trace.trace_cell", interrupt)
@@ -953,7 +1034,7 @@ def test_devices_say_how_they_would_sweep_two_sequences(run, tmp_path):
 @pytest.mark.parametrize(
     ("given", "text"),
     [
-        (["--mem", "10M"], "x 120 letters need about 659M of memory, and the budget is 10M (--mem)"),
+        (["--mem", "10M"], "x 120 letters need about 290M of memory, and the budget is 10M (--mem)"),
         (["--store-budget", "1"], "at least 675 are needed; phase 1 then takes about 1 ms, phases 2 and 3"),
         (["--store-budget", "1", "--store", "s"], "--store-budget 1 is too small for 150 x 120 letters"),
     ],
@@ -988,4 +1069,4 @@ def test_a_known_pair_through_the_command_line(run):
     names = ["human_mito.NC_012920.1", "orang_mito.NC_002083"]
     code, out, _ = run("score", *(DATA / f"{name}.fa.gz" for name in names), "--backend", "cpu", "-q")
     assert code == 0
-    assert out.split("\t")[2:] == ["local", "6680", "16569", "16025\n"]
+    assert out.split("\t")[2:] == ["local", "6680", "16569", "16025", "+\n"]

@@ -64,7 +64,7 @@ def test_a_reader_of_progress_that_goes_away_does_not_end_a_run(tmp_path):
 
 @pytest.mark.parametrize(
     ("arguments", "code"),
-    [(["fly"], 2), (["align", "no.fa", "t.fa"], 1), (["align", *PAIR, "--match", "0"], 2)],
+    [(["fly"], 2), (["align", "no.fa", "t.fa"], 1), (["align", *PAIR, "--gap-open", "-1"], 2)],
 )
 @pytest.mark.parametrize("redirection", ["2>&-", "2>/dev/full"])
 def test_an_error_that_cannot_be_told_keeps_its_exit_code(arguments, code, redirection):

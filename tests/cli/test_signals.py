@@ -5,8 +5,11 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import threading
 import time
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from processes import FORMS, PAIR, folder, wait_for_handlers  # noqa: F401 - a fixture
@@ -141,6 +144,29 @@ def test_outside_of_a_command_a_signal_is_noted_only():
             interrupts.during(lambda: None)
     finally:
         interrupts.release()
+
+
+def test_an_interrupt_while_a_lock_is_taken_is_delivered_afterwards():
+    """Otherwise the lock stays taken, and a thread that waits for it never ends."""
+    passed = []
+    condition = threading.Condition()
+    # A function in C: the innermost Python function is that of the condition.
+    take = partial(signal.raise_signal, signal.SIGINT)
+    condition._lock = SimpleNamespace(__enter__=take, __exit__=lambda *_: passed.append("released"))
+
+    def enter_and_leave() -> None:
+        with condition:
+            passed.append("inside")
+        time.sleep(60)
+
+    interrupts = Interrupts()
+    interrupts.catch()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            interrupts.during(enter_and_leave)
+    finally:
+        interrupts.release()
+    assert passed == ["inside", "released"]
 
 
 def test_objects_that_an_interrupt_leaves_half_made_are_not_heard_of():

@@ -55,6 +55,8 @@ def cut(content: bytes, places: set[int]) -> list[bytes]:
     return [content[start:end] for start, end in itertools.pairwise(edges)]
 
 
+MARK = b"\xef\xbb\xbf"
+
 contents = st.lists(st.sampled_from(TOKENS), max_size=40).map(lambda tokens: b">" + b"".join(tokens))
 places = st.sets(st.integers(1, 150), max_size=150)
 
@@ -63,6 +65,13 @@ places = st.sets(st.integers(1, 150), max_size=150)
 def test_any_bytes_in_any_chunks_are_parsed_as_fasta(content: bytes, places: set[int]) -> None:
     found = Found()
     parse(cut(content, places), found.begin)
+    assert found == by_lines(content)
+
+
+@given(contents, places)
+def test_a_byte_order_mark_in_any_chunks_is_dropped(content: bytes, places: set[int]) -> None:
+    found = Found()
+    parse(cut(MARK + content, places), found.begin)
     assert found == by_lines(content)
 
 

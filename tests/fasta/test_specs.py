@@ -117,6 +117,16 @@ def test_public_records(row: dict[str, str]) -> None:
     assert f"{sequence.name} {sequence.description}".strip() == row["fasta_header"]
 
 
+@pytest.mark.parametrize("packed", [False, True])
+def test_a_byte_order_mark_is_no_letter(write: Write, packed: bool) -> None:
+    content = b"\xef\xbb\xbf>x\nACGT\n"
+    sequence = read_sequence(write(gzip.compress(content) if packed else content))
+    assert (sequence.name, text(sequence)) == ("x", "ACGT")
+    assert "empty file" in error(write(b"\xef\xbb\xbf"))
+    assert "not FASTA: line 1 begins with 'ACGT'" in error(write(b"\xef\xbb\xbfACGT\n"))
+    assert "not FASTA: line 1" in error(write(b"\xef\xbb>x\nACGT\n"))
+
+
 @given(
     records=st.lists(
         st.tuples(st.text("abc|:-.1", min_size=1, max_size=8), st.text(ALPHABET + "acgtn", min_size=1)),
@@ -282,8 +292,33 @@ def test_one_name_twice(write: Write) -> None:
 def test_regions_outside(write: Write, region: str) -> None:
     path = write(b">one\nACGTACGT\n")
     assert error(f"{path}:one:{region}") == (
-        f"{path}: record 'one': region {region} is not inside 0-8 (regions are 0-based and half-open)"
+        f"{path}: record 'one': region {region} is not inside 0-8 "
+        "(regions without commas are 0-based and half-open)"
     )
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_a_region_with_commas_counts_from_1_and_includes_its_ends(write: Write, indexed: bool) -> None:
+    letters = "".join("ACGT"[k * k % 7 % 4] for k in range(3210))
+    path = write(f">one\n{letters}\n>1,000-2,000\nACGT\n".encode())
+    if indexed:
+        pysam.faidx(str(path))
+    for region, (start, end) in {
+        "1,001-2,000": (1000, 2000),
+        "1-3,210": (0, 3210),
+        "1,001-1,001": (1000, 1001),
+        "999-1,001": (998, 1001),
+    }.items():
+        sequence = read_sequence(f"{path}:one:{region}")
+        assert (text(sequence), sequence.offset) == (letters[start:end], start)
+        assert text(read_sequence(f"{path}:one:{start}-{end}")) == letters[start:end]
+    assert text(read_sequence(f"{path}:1,000-2,000")) == "ACGT"  # a whole name goes before a region
+    for region in ("0-1,000", "1,001-3,211"):
+        assert error(f"{path}:one:{region}") == (
+            f"{path}: record 'one': region {region} is not inside 1-3,210 "
+            "(regions with commas are 1-based, both ends included)"
+        )
+    assert "no record named 'one:1,00-2,000'" in error(f"{path}:one:1,00-2,000")
 
 
 @pytest.mark.parametrize(

@@ -77,7 +77,7 @@ def test_what_is_written_is_read_back(tmp_path_factory: pytest.TempPathFactory, 
         assert (record.query_start, record.query_end) == (alignment.query_start, alignment.query_end)
         assert (record.target_start, record.target_end) == (alignment.target_start, alignment.target_end)
         assert (record.matches, record.block_length) == (alignment.matches, alignment.columns)
-        assert (record.strand, record.mapping_quality) == ("+", 255)
+        assert (record.strand, record.mapping_quality) == ("+-"[alignment.strand == "minus"], 255)
         assert record.score == alignment.score
         assert record.edit_distance == alignment.mismatches + alignment.gap_letters
         assert record.cigar == alignment.cigar
@@ -122,7 +122,7 @@ def test_a_missing_tag_is_named_when_it_is_wanted(read: Read, tag: str) -> None:
         ("cg:Z:3=", "cg:Z:0=", "bad CIGAR: run 1 has length 0"),
         ("tp:A:P", "tp", "column 13: 'tp' is not a tag like NM:i:5"),
         ("NM:i:2", "NM:i:two", "column 15: tag NM: 'two' is not a whole number"),
-        ("AS:i:-4", "AS:Z:-4", "column 14: tag AS must be of type i, not Z"),
+        ("AS:i:-4", "AS:Z:-4", "column 14: tag AS must be of type i or f, not Z"),
         ("AS:i:-4", "AS:i:-4\tAS:i:9", "column 15: a second tag AS"),
         ("\t255\t", "\t256\t", "column 12 (mapping quality): 256 is not within 0-255"),
         ("tp:A:P", "tp:Z:P", "column 13: tag tp must be of type A, not Z"),
@@ -202,8 +202,8 @@ def test_bad_meanings(text: str) -> None:
 
 
 def test_a_meaning_that_is_no_scoring(read: Read) -> None:
-    (record,) = read(LINE + "\ttg:Z:local;match=0;mismatch=-3;gap(k)=3+2k")
-    with pytest.raises(InputError, match=r"x\.paf: line 1: scoring: match must be positive"):
+    (record,) = read(LINE + "\ttg:Z:local;match=-1;mismatch=-3;gap(k)=3+2k")
+    with pytest.raises(InputError, match=r"x\.paf: line 1: scoring: match cannot be negative"):
         _ = record.meaning
 
 
@@ -258,6 +258,7 @@ def test_a_summary_of_an_alignment() -> None:
         mode="local",
         score=3,
         end=(3, 4),
+        strand_scores={"plus": 3, "minus": 2},
         alignment=alignment,
         backend={"name": "cpu", "hardware": "one core"},
         phases=[PhaseFinished("score", 2 * 10**9, 0.5), PhaseFinished("stitch", 0, 0.0)],
@@ -267,6 +268,11 @@ def test_a_summary_of_an_alignment() -> None:
     versions = summary.pop("versions")
     assert isinstance(versions, dict)
     assert {"longalign", "python", "numpy"} <= set(versions)
+    statistics, significance = summary.pop("statistics"), summary.pop("significance")
+    assert isinstance(statistics, dict)
+    assert (statistics["identity"], statistics["query_coverage"], statistics["longest_match"]) == (1, 0.75, 3)
+    assert isinstance(significance, dict)
+    assert set(significance) == {"bit_score", "e_value", "lambda", "k", "h", "gapped"}
     assert summary == {
         "schema": "longalign.summary/2",
         "query": {
@@ -285,6 +291,8 @@ def test_a_summary_of_an_alignment() -> None:
             "offset": 5,
             "record_length": 9,
         },
+        "strand": "plus",
+        "strand_scores": {"plus": 3, "minus": 2},
         "mode": "local",
         "scoring": {
             "match": 1,
@@ -316,10 +324,20 @@ def test_a_summary_of_an_alignment() -> None:
     }
 
 
+def test_a_summary_says_why_significance_is_not_known() -> None:
+    sequence = Sequence.from_letters("x", "ACGT")
+    summary = summarize(
+        query=sequence, target=sequence, scoring=Scoring(), mode="global", score=4, end=(4, 4), backend={}
+    )
+    assert summary["significance"] == {"unknown": "only local alignments have a bit score and an E-value"}
+
+
 def test_a_summary_of_a_score_alone() -> None:
     sequence = Sequence.from_letters("x", "ACGT")
     summary = summarize(
         query=sequence, target=sequence, scoring=Scoring(), mode="local", score=4, end=(4, 4), backend={}
     )
     assert (summary["end"], summary["alignment"], summary["phases"]) == ({"query": 4, "target": 4}, None, [])
+    assert summary["statistics"] is None
+    assert summary["significance"]["bit_score"] > 0  # type: ignore[index]
     assert math.isclose(PhaseFinished("score", 10**9, 2.0).gcups or 0, 0.5)

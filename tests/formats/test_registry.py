@@ -75,7 +75,7 @@ def test_a_row() -> None:
     resolve_format("tsv", "-").write_all([small(offset=100, record_length=1000)], file)
     header, row = (line.split("\t") for line in file.getvalue().splitlines())
     assert dict(zip(header, row, strict=True)) == {
-        "query": "q", "query_start": "100", "query_end": "103",
+        "query": "q", "query_start": "100", "query_end": "103", "strand": "+",
         "target": "t", "target_start": "1", "target_end": "4",
         "mode": "local", "end": "best", "scoring": "match=1;mismatch=-3;gap(k)=3+2k", "score": "3",
         "columns": "3", "matches": "3", "mismatches": "0", "gaps": "0", "gap_letters": "0", "cigar": "3=",
@@ -104,6 +104,7 @@ def test_a_table_tells_what_the_alignment_is(case: Case) -> None:
     assert len(rows) == (alignment.columns > 0)
     for row in rows:
         assert (row["query"], row["cigar"]) == (alignment.query.name, alignment.cigar)
+        assert row["strand"] == "+-"[alignment.strand == "minus"]
         assert int(row["query_end"]) - int(row["query_start"]) == alignment.query_end - alignment.query_start
         counted = sum(int(row[name]) for name in ("matches", "mismatches", "gap_letters"))
         assert counted == int(row["columns"]) == alignment.columns

@@ -62,9 +62,13 @@ def test_whatever_longalign_writes_passes(tmp_path_factory: pytest.TempPathFacto
     (folder / "any.paf").write_text(format_paf(case.alignment()))
     result = verify_paf(*(str(folder / name) for name in ("any.paf", "query.fa", "target.fa")))
     beginnings = [case.score(columns) for columns in range(len(case.columns()) + 1)]
-    can_be_cut = beginnings[-1] <= max(beginnings[:-1]) or min(beginnings) < 0
-    assert result.ok is not (case.mode == "local" and can_be_cut), str(result)
-    assert all("claims a local alignment" in problem.text for problem in result.problems)
+    ends_early = case.mode.ends_anywhere and beginnings[-1] <= max(beginnings[:-1])
+    starts_late = case.mode.starts_anywhere and min(beginnings) < 0
+    assert result.ok is not (ends_early or starts_late), str(result)
+    assert all(
+        f"tag tg: claims a{'n' * (case.mode == 'extend')} {case.mode} alignment" in problem.text
+        for problem in result.problems
+    )
     assert (result.alignments, result.columns, result.scores) == (1, len(case.columns()), 1)
 
 
@@ -132,7 +136,7 @@ def test_a_wrong_score_never_passes(tmp_path_factory: pytest.TempPathFactory, ca
     (folder / "any.paf").write_text(format_paf(case.alignment(case.score() + 1)))
     result = verify_paf(*(str(folder / name) for name in ("any.paf", "query.fa", "target.fa")))
     assert str(result.problems[0]) == f"line 1: tag AS: claims {case.score() + 1}, is {case.score()}"
-    assert all("claims a local alignment" in problem.text for problem in result.problems[1:])
+    assert all(problem.text.startswith("tag tg: claims a") for problem in result.problems[1:])
 
 
 @pytest.mark.parametrize(
@@ -237,6 +241,80 @@ def test_a_global_alignment_spans_what_was_given(tmp_path: Path, region: str, pr
     ]
 
 
+#: Eight letters each, of which the line aligns four.
+SOME = "q\t8\t{}\t{}\t+\tt\t8\t{}\t{}\t4\t4\t255\tAS:i:4\tcg:Z:4=\ttg:Z:{};match=1;mismatch=-3;gap(k)=3+2k"
+BEGINS_INSIDE, ENDS_INSIDE = (
+    f"it {verb} inside the letters given of both records" for verb in ("begins", "ends")
+)
+
+
+@pytest.mark.parametrize(
+    ("mode", "span", "problems"),
+    [
+        ("semiglobal", (1, 5), [BEGINS_INSIDE, ENDS_INSIDE]),
+        ("semiglobal;end=given", (1, 5), [BEGINS_INSIDE]),
+        ("semiglobal:query-start,query-end", (1, 5), ["target 1-5 is not all of the letters given, 0-8"]),
+        (
+            "semiglobal:query-end,target-end",
+            (1, 5),
+            [
+                *(
+                    f"{side} 1-5 does not begin where the letters given do, 0-8"
+                    for side in ("query", "target")
+                ),
+                ENDS_INSIDE,
+            ],
+        ),
+        (
+            "overlap",
+            (1, 5),
+            [
+                "query 1-5 does not end where the letters given do, 0-8",
+                "target 1-5 does not begin where the letters given do, 0-8",
+            ],
+        ),
+        ("fit", (1, 5), ["query 1-5 is not all of the letters given, 0-8"]),
+        (
+            "extend",
+            (1, 5),
+            [f"{side} 1-5 does not begin where the letters given do, 0-8" for side in ("query", "target")],
+        ),
+    ],
+)
+def test_an_alignment_begins_and_ends_where_its_mode_lets_it(tmp_path, mode, span, problems):
+    word = mode.partition(";")[0]
+    article = "an" if word[0] in "oe" else "a"
+    found = verify(tmp_path, SOME.format(*span, *span, mode), region="").problems
+    assert [problem.text for problem in found] == [
+        f"tag tg: claims {article} {word} alignment, but {text}" for text in problems
+    ]
+
+
+@pytest.mark.parametrize(
+    ("mode", "region"),
+    [
+        ("semiglobal", ":1-8"),
+        ("semiglobal", ":0-5"),
+        ("overlap", ":1-5"),
+        ("fit", ":1-5"),
+        ("extend", ":1-8"),
+        ("semiglobal:target-start,target-end", ":1-5"),
+    ],
+)
+def test_an_alignment_on_the_edges_of_what_was_given_passes(tmp_path, mode, region):
+    result = verify(tmp_path, SOME.format(1, 5, 1, 5, mode), region=region)
+    if (mode, region) == ("semiglobal", ":1-8"):
+        assert [problem.text for problem in result.problems] == [
+            f"tag tg: claims a semiglobal alignment, but {ENDS_INSIDE}"
+        ]
+    elif (mode, region) == ("semiglobal", ":0-5"):
+        assert [problem.text for problem in result.problems] == [
+            f"tag tg: claims a semiglobal alignment, but {BEGINS_INSIDE}"
+        ]
+    else:
+        assert result.ok, str(result)
+
+
 def test_an_end_that_was_asked_for_need_not_be_the_last(tmp_path: Path) -> None:
     line = LINE.replace("global;", "global;end=given;")
     assert verify(tmp_path, line).ok
@@ -313,6 +391,31 @@ def test_the_reverse_strand_aligns_the_reverse_complement(tmp_path: Path) -> Non
     assert problems("4=1X1=") == ["cg has '=' at query 2 and target 7, where the letters differ (Y and N)"]
 
 
+def test_a_global_alignment_of_a_minus_strand_begins_where_the_query_ends(tmp_path: Path) -> None:
+    (tmp_path / "q.fa").write_text(">q\nGGACGTTGG\n")
+    (tmp_path / "t.fa").write_text(">t\nTTAACGTGG\n")
+    paf, files = tmp_path / "x.paf", (str(tmp_path / "q.fa:2-7"), str(tmp_path / "t.fa:2-7"))
+
+    def problems(query: str, letters: int, meaning: str) -> list[str]:
+        line = f"q\t9\t{query}\t-\tt\t9\t2\t{2 + letters}\t{letters}\t{letters}\t255\tAS:i:{letters}"
+        paf.write_text(f"{line}\tcg:Z:{letters}=\ttg:Z:{meaning};match=1;mismatch=-3;gap(k)=3+2k\n")
+        return [problem.text for problem in verify_paf(str(paf), *files).problems]
+
+    assert problems("2\t7", 5, "global") == problems("3\t7", 4, "global;end=given") == []
+    assert problems("2\t7", 5, "local") == problems("3\t7", 4, "local;end=given") == []
+    [query, target] = problems("3\t7", 4, "global")
+    assert query == "tag tg: claims a global alignment, but query 3-7 is not all of the letters given, 2-7"
+    assert "target 2-6" in target
+    claims = problems("2\t6", 4, "global;end=given")
+    assert "cg has '=' at query 4 and target 3, where the letters differ (C and A)"[:20] in claims[0]
+    (tmp_path / "q.fa").write_text(">q\nGGACGTTAG\n")
+    paf.write_text(paf.read_text().replace("q\t9\t2\t6", "q\t9\t3\t7"))
+    [claim] = [p.text for p in verify_paf(str(paf), str(tmp_path / "q.fa:2-8"), files[1]).problems]
+    assert claim == (
+        "tag tg: claims a global alignment, but query 3-7 does not begin where the letters given do, 2-8"
+    )
+
+
 def test_lines_find_their_records(tmp_path: Path) -> None:
     (tmp_path / "q.fa").write_text(">a\nAAAA\n>b\nCCCC\n")
     (tmp_path / "t.fa").write_text(">c\nCCCC\n>d\nAAAA\n")
@@ -353,19 +456,15 @@ def test_a_file_that_is_not_there_is_blamed_on_no_line(tmp_path: Path) -> None:
         verify_paf(str(tmp_path / "x.paf"), "nowhere.fa", "nowhere.fa")
 
 
-def test_stdin_is_read_for_one_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stdin_is_read_once_for_all_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "t.fa").write_text(">t\nACGT\n")
     letters = b">a\nACGT\n>b\nACGT\n"
     lines = [f"{name}\t4\t0\t4\t+\tt\t4\t0\t4\t4\t4\t255\tcg:Z:4=\n" for name in "ab"]
     paf = tmp_path / "x.paf"
-    for text, named in ((lines[0] * 6, None), (lines[0] + lines[1], "b")):
+    for text in (lines[0] * 6, lines[0] + lines[1]):
         paf.write_text(text)
         monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(letters)))
-        if named is None:
-            assert verify_paf(str(paf), "-", str(tmp_path / "t.fa")).ok
-            continue
-        with pytest.raises(InputError, match="stdin: it was read for record a: to find b, give a file"):
-            verify_paf(str(paf), "-", str(tmp_path / "t.fa"))
+        assert verify_paf(str(paf), "-", str(tmp_path / "t.fa")).ok
 
 
 def test_regions_count_from_the_start_of_the_record(tmp_path: Path) -> None:
@@ -401,6 +500,8 @@ def test_a_real_pair(tmp_path: Path) -> None:
 
 
 DNA_PAIR = "ACGGTCATTGCAGGATCCATCAGTTAGCACGGTCATTGCAGGATC", "TTACGGTCATTGCAGGATCATCAGTTAGCACGGTCTTGCAGGATCAA"
+#: The query lies in the target, except for its first and its last letter and one within.
+CONTAINED = f"C{DNA_PAIR[0]}G", f"TTA{DNA_PAIR[0][:20]}{DNA_PAIR[0][21:]}CTT"
 PROTEIN_PAIR = "MVLSPADKTNVKAAWGKVGAHAGEYGAEALERMFLSF", "MVHLTPEEKSAVTALWGKVNVDEVGGEALGRLLVVY"
 BLOSUM = Scoring(gap_open=10, gap_extend=1, matrix=SubstitutionMatrix.load("BLOSUM62"))
 RUNS: dict[str, tuple[tuple[str, str], Scoring, Mode]] = {
@@ -409,6 +510,11 @@ RUNS: dict[str, tuple[tuple[str, str], Scoring, Mode]] = {
     "one gap": (("", "ACGT"), Scoring(), "global"),
     "protein": (PROTEIN_PAIR, BLOSUM, "local"),
     "global protein": (PROTEIN_PAIR, BLOSUM, "global"),
+    "semiglobal": (CONTAINED, Scoring(), "semiglobal"),
+    "one free end": (DNA_PAIR, Scoring(), "semiglobal:target-start"),
+    "overlap": (DNA_PAIR, Scoring(), "overlap"),
+    "fit": (CONTAINED, Scoring(), "fit"),
+    "extend": (("C" + DNA_PAIR[0], "G" + DNA_PAIR[0][:20] + DNA_PAIR[0][21:40]), Scoring(), "extend"),
 }
 
 
@@ -523,6 +629,8 @@ def test_no_changed_line_passes(
 
     assert objections(f"{line}\n{line}\n") == []
     changes = {changed for changed in changed_lines(line) if changed != line}
+    if not pair[0]:
+        changes.remove(line.replace("\t+\t", "\t-\t"))  # no letters on either strand
     assert len(changes) > 150
     for changed in sorted(changes):
         found = objections(f"{line}\n{changed}\n")

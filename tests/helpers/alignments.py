@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from hypothesis import strategies as st
+from oracles import reverse_complement
 
 from longalign.model.alignment import Alignment, Op
-from longalign.model.mode import GLOBAL, LOCAL, Mode
+from longalign.model.mode import MODES, Mode
 from longalign.model.scoring import Scoring
 from longalign.model.sequence import Sequence
 
@@ -21,7 +23,10 @@ scorings = st.builds(
 
 @dataclass(frozen=True)
 class Case:
-    """Sequences, where the path starts, and its runs of M, I and D, neither merged nor free of 0."""
+    """Sequences, where the path starts, and its runs of M, I and D, neither merged nor free of 0.
+
+    The query may be on either strand; `start` counts along it.
+    """
 
     query: Sequence
     target: Sequence
@@ -32,7 +37,10 @@ class Case:
 
     def columns(self) -> list[tuple[str, str]]:
         """Letter pairs with "-" for a gap; U as T, and an ambiguous letter unlike any other."""
-        query = self.query.letters.tobytes().decode().replace("U", "T").replace("N", "n").replace("R", "r")
+        query = self.query.letters.tobytes().decode()
+        if self.query.strand == "minus":
+            query = reverse_complement(query)
+        query = re.sub("[^ACGT]", lambda found: found[0].lower(), query.replace("U", "T"))
         target = self.target.letters.tobytes().decode().replace("U", "T")
         i, j = self.start
         pairs = []
@@ -76,18 +84,26 @@ class Case:
 
 @st.composite
 def cases(draw: st.DrawFn) -> Case:
-    """Any path: in local mode with letters around it, in global mode along all letters of both."""
-    mode = draw(st.sampled_from([LOCAL, GLOBAL]))
+    """Any path, with letters around it where the mode frees the ends."""
+    mode = draw(st.sampled_from(list(MODES.values())))
+    ends = mode.ends
     ops = st.sampled_from([Op.DIAGONAL, Op.INSERTION, Op.DELETION])
     runs = draw(st.lists(st.tuples(ops, st.integers(0, 9)), max_size=12))
     runs.insert(draw(st.integers(0, len(runs))), (Op.DIAGONAL, draw(st.integers(1, 9))))
-    margins = st.integers(0, 3 if mode.starts_anywhere else 0)
-    start = draw(margins), draw(margins)
+    start = draw(_margins(ends.query_start, ends.target_start, mode.starts_anywhere))
     rows = sum(length for op, length in runs if op != Op.DELETION)
     cols = sum(length for op, length in runs if op != Op.INSERTION)
-    query = draw(sequences("query", start[0] + rows + draw(margins)))
-    target = draw(sequences("target", start[1] + cols + draw(margins)))
+    after = draw(_margins(ends.query_end, ends.target_end, mode.ends_anywhere))
+    strand = draw(st.sampled_from(["plus", "minus"]))
+    query = draw(sequences("query", start[0] + rows + after[0])).on(strand)
+    target = draw(sequences("target", start[1] + cols + after[1]))
     return Case(query, target, draw(scorings), mode, start, runs)
+
+
+def _margins(query: bool, target: bool, anywhere: bool) -> st.SearchStrategy[tuple[int, int]]:
+    """Letters of both sequences beside a path, if these ends are free; of one only, unless `anywhere`."""
+    margins = st.tuples(st.integers(0, 3 * query), st.integers(0, 3 * target))
+    return margins if anywhere else margins.map(lambda pair: pair if 0 in pair else (pair[0], 0))
 
 
 def sequences(name: str, length: int) -> st.SearchStrategy[Sequence]:

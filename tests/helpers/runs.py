@@ -30,9 +30,9 @@ from longalign.backends.cpu import CpuBackend
 from longalign.events import Advanced, Emit, Event, TileFinished, ignore
 from longalign.model import geometry
 from longalign.model.alignment import Alignment
-from longalign.model.boundary import BestCell
+from longalign.model.boundary import BestCell, State, best_of, entry_edges, local_edges
 from longalign.model.geometry import Grid, part_count
-from longalign.model.mode import GLOBAL, LOCAL, Mode, as_mode
+from longalign.model.mode import EXTEND, FIT, GLOBAL, LOCAL, MODES, OVERLAP, SEMIGLOBAL, Mode, as_mode
 from longalign.model.scoring import Scoring
 from longalign.model.sequence import Sequence as Letters
 from longalign.phases import recompute
@@ -41,13 +41,12 @@ from longalign.phases.problem import Problem
 from longalign.phases.tile_step import Engine, run_tiles, sweep_tile
 from longalign.run import pipeline
 from longalign.run.outcome import Outcome
-from longalign.run.planner import Resources
+from longalign.run.request import Resources
 from longalign.run.spec import RunSpec
 from longalign.store import MemoryStore
 from longalign.store.manifest import Command, StartStates
 from longalign.testing.inputs import pairs, scorings
-from longalign.testing.reference import ReferenceBackend
-from longalign.testing.sweeps import whole_matrix
+from longalign.testing.reference import ReferenceBackend, matrices
 
 
 class SmallTiles:
@@ -66,6 +65,8 @@ class SmallTiles:
         self.name = self.inner.name
         self.least_chunk, self.saturating_side = self.inner.least_chunk, self.inner.saturating_side
         self.path_share, self.line_bytes = self.inner.path_share, self.inner.line_bytes
+        self.program_bytes = self.inner.program_bytes
+        self.tile_overhead = 1e9  # seconds: no plan makes tiles lower than `shape`
 
     def sweep(self, jobs: Sequence[SweepJob], progress: Progress = no_progress) -> list[SweepResult]:
         results = self.inner.sweep(jobs, progress)
@@ -155,23 +156,34 @@ class Pair:
         """A run over the pair."""
         return RunSpec(*self.sequences(), self.scoring, self.mode, command, start_states, store)
 
-    def truth(self) -> BestCell:
-        """Score and end cell from the full matrix."""
+    def whole(self) -> Rectangle:
+        """The whole matrix, which may be without cells."""
         query, target = self.sequences()
-        if 0 in (query.length, target.length):
-            return self._truth_without_cells(query.length + target.length)
-        job = whole_matrix(query.as_query(), target.as_target(), self.scoring, self.mode.starts_anywhere)
-        [result] = ReferenceBackend().sweep([job])
-        if self.mode.ends_anywhere:
-            return result.best
-        return BestCell(int(result.rows[-1].h[-1]), query.length, target.length)
+        rows, cols, ends = query.length, target.length, self.mode.ends
+        top, left = entry_edges(State.H, rows, cols, self.scoring)
+        free_top, free_left = local_edges(rows, cols)
+        return Rectangle(
+            *(query.as_query(), target.as_target(), self.scoring),
+            *(free_top if ends.target_start else top, free_left if ends.query_start else left),
+            ends.starts_anywhere,
+        )
 
-    def _truth_without_cells(self, letters: int) -> BestCell:
-        """Where a sequence has no letters: one gap of all letters in global mode, nothing in local mode."""
-        if self.mode.ends_anywhere:
-            return BestCell()
-        gap = self.scoring.gap_open + letters * self.scoring.gap_extend if letters else 0
-        return BestCell(-gap, len(self.query), len(self.target))
+    def truth(self) -> BestCell:
+        """Score and end cell from the full matrix: the best of all cells in which a path may end."""
+        h, _, _ = matrices(self.whole())
+        rows, cols, ends = len(self.query), len(self.target), self.mode.ends
+        return best_of(
+            [
+                BestCell(value, i, j)
+                for i, row in enumerate(h)
+                for j, value in enumerate(row)
+                if ends.ends_anywhere
+                or (
+                    (i == rows or (ends.query_end and j == cols))
+                    and (j == cols or (ends.target_end and i == rows))
+                )
+            ]
+        )
 
     def check(self, outcome: Outcome) -> None:
         """The optimum, at the right end, by an alignment that is worth it."""
@@ -179,6 +191,7 @@ class Pair:
         assert BestCell(end.value, end.i, end.j) == self.truth(), self
         assert (alignment.query_end, alignment.target_end) == (end.i, end.j), self
         assert score_columns(alignment) == end.value, self
+        assert outcome.is_empty == (self.mode.may_be_empty and not alignment.columns), self
 
 
 PAIR = Pair("ACGTTACGGATCAGGCATTACGACGATTACAGG", "ACGTACGGATCCAGGATTACGTACGATACAGGCC")
@@ -214,10 +227,13 @@ def score_columns(alignment: Alignment) -> int:
 
 # --- runs of any kind
 
+PLAIN_MODES = [LOCAL, GLOBAL, SEMIGLOBAL, OVERLAP, FIT, EXTEND]
+
 #: For all tests: a CPU back end keeps its working memory.
 CPU = CpuBackend(2)
 
-modes = st.sampled_from([LOCAL, GLOBAL])
+#: Half of them plain ones: most of the others free some of four ends.
+modes = st.one_of(st.sampled_from(PLAIN_MODES), st.sampled_from(list(MODES.values())))
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Alignments: = and X from the letters, statistics, CIGAR strings, and the score from first principles."""
+"""Alignments: = and X from the letters, statistics, CIGAR strings, and the score from letters and CIGAR."""
 
 from __future__ import annotations
 
@@ -70,8 +70,9 @@ def test_splitting_agrees_with_the_columns(case: Case, chunk: int) -> None:
     truth = "".join(f"{len(list(run))}{op}" for op, run in groupby(case.operations()))
     assert alignment.cigar == truth
     query, target = case.query.as_query(), case.target.as_target()
+    rows = sum(length for op, length in case.runs if op != Op.DELETION)
     again = split_matches(
-        query[alignment.query_start : alignment.query_end],
+        query[case.start[0] : case.start[0] + rows],
         target[alignment.target_start : alignment.target_end],
         [op for op, _ in case.runs],
         [length for _, length in case.runs],
@@ -92,7 +93,11 @@ def test_score_and_statistics_agree_with_the_columns(case: Case) -> None:
     assert alignment.gap_letters == columns.count("I") + columns.count("D")
     assert alignment.gaps == sum(op in "ID" for op, _ in groupby(columns))
     assert alignment.identity == columns.count("=") / len(columns)
-    assert (alignment.query_start, alignment.target_start) == case.start
+    assert alignment.strand == case.query.strand
+    row = alignment.query_start
+    if alignment.strand == "minus":
+        row = case.query.length - alignment.query_end
+    assert (row, alignment.target_start) == case.start
 
 
 @given(st.lists(st.tuples(st.sampled_from("MID=X"), st.integers(1, 10**18 - 1)), min_size=1))
@@ -135,7 +140,7 @@ def test_a_wrong_cigar_does_not_pass() -> None:
     ops = right.ops.copy()
     ops[:3] = Op.MISMATCH, Op.MATCH, Op.MISMATCH
     wrong = dataclasses.replace(right, ops=ops)
-    assert wrong.rescore() == -9  # by the letters
+    assert wrong.rescore() == -9  # the score of the letters
     with pytest.raises(InternalError, match="disagree on = or X in column 0 of Alignment"):
         wrong.check()
 
@@ -201,6 +206,24 @@ def test_the_view() -> None:
         "         | || |\n"
         "target 0 AGGTTA- 6"
     )
+
+
+def test_the_view_of_a_minus_strand_counts_down() -> None:
+    query = Sequence.from_letters("q", "TTTTACGTAATT").on("minus")  # reverse complement AATTACGTAAAA
+    target = Sequence.from_letters("t", "GTTACTAAAA")
+    runs = [Op.DIAGONAL, Op.INSERTION, Op.DIAGONAL], [4, 1, 5]
+    alignment = Alignment.from_runs(query, target, Scoring(), "local", 4, (2, 1), *runs)
+    alignment.check()
+    assert repr(alignment) == "Alignment(local, score 4, q:0-10 minus x t:1-10, 10 columns)"
+    assert str(alignment).splitlines()[1:] == [
+        "query  q 0-10 of 12, minus strand",
+        "target t 1-10 of 10",
+        "9 matches, 0 mismatches, 1 gaps with 1 letters, identity 90.00% of 10 columns",
+        "",
+        "query  10 TTACGTAAAA 0",
+        "          |||| |||||",
+        "target  1 TTAC-TAAAA 10",
+    ]
 
 
 def test_the_view_is_broken_into_lines_with_coordinates() -> None:

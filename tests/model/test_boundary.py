@@ -1,4 +1,4 @@
-"""Boundaries: cutting and joining them, the order among best cells, and the edges of an entry."""
+"""Boundaries: cutting and joining them, the order among best cells, and edges at an entry."""
 
 from __future__ import annotations
 
@@ -93,8 +93,8 @@ def test_best_cells_in_order():
         BestCell(5, 9, 9),
         BestCell(6, 9, 9),  # a better score before a nearer cell
         BestCell(6, 8, 9),  # a lower anti-diagonal
-        BestCell(6, 9, 7),  # lower still, though further down
-        BestCell(6, 8, 8),  # on the same one further right
+        BestCell(6, 9, 7),  # a still lower anti-diagonal, in a lower row
+        BestCell(6, 8, 8),  # the same anti-diagonal, further right
         BestCell(6, 7, 9),
     ]
     for lower, higher in pairwise(in_order):

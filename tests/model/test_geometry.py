@@ -1,4 +1,4 @@
-"""Cuts, grids and budgets: integer arithmetic that everything else trusts."""
+"""Cuts, grids and budgets, the integer arithmetic on which all other code relies."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ from longalign.model.geometry import (
     LINE_STEP,
     SMALLEST_CHUNK,
     Grid,
+    checkpoint_rows,
     enlarged_tile_side,
     line_steps,
     owning_interval,
+    part_count,
     plan_grid,
     shared_tile_shape,
     smallest_budget,
@@ -34,7 +36,7 @@ def sizes(cuts: tuple[int, ...]) -> list[int]:
 
 
 def stored_bytes(grid: Grid) -> float:
-    """Every cell of every lattice row and column but the first, which is given."""
+    """All cells of all lattice rows and columns except the first ones, which are given."""
     rows, cols = len(grid.row_cuts) - 1, len(grid.col_cuts) - 1
     return (rows * grid.cols + cols * grid.rows) * BYTES_PER_STORED_CELL
 
@@ -56,7 +58,7 @@ def test_the_owner_of_an_index_is_the_interval_that_ends_at_or_after_it(cuts, da
 
 @st.composite
 def lattices(draw):
-    """Lattice cuts, and those of them that are edges of tiles."""
+    """Lattice cuts, and the subset of them that are edges of tiles."""
     chosen = draw(cuts)
     return chosen, tuple(cut for cut in chosen if cut in (0, chosen[-1]) or draw(st.booleans()))
 
@@ -177,7 +179,7 @@ def test_without_a_budget_only_the_edges_of_tiles_are_stored(rows, cols, shape):
 
 
 def rounds(tiles: tuple[int, int], devices: int) -> int:
-    """Steps that a wavefront takes, one step a tile, if every device always takes the next tile."""
+    """The number of steps of a wavefront, one step a tile, if each device always takes the next tile."""
     wavefront, steps = Wavefront(tiles), 0
     while not wavefront.finished:
         taken = [wavefront.take() for _ in range(devices)]
@@ -223,8 +225,47 @@ def test_where_there_is_little_to_do_one_device_does_it():
 
 
 def test_tiles_hold_whole_chunks_and_every_device_has_a_column():
-    """Chunks that fit no tile evenly: their number is rounded up, not the number of tiles."""
+    """Chunks that do not divide a tile evenly: their number is rounded up, not the number of tiles."""
     rows, cols = 4_639_675, 5_498_450
     grid = plan_grid(rows, cols, (rows // 8 + 1, cols // 4 + 1), 200 << 20)
     assert grid.shape == (8, 4)
     assert (len(grid.row_cuts) - 1) % 8 == (len(grid.col_cuts) - 1) % 4 == 0
+
+
+@given(
+    *(st.integers(10, 10**6),) * 2,
+    st.integers(1, 9),
+    st.floats(0.05, 1.0),
+    st.floats(0, 0.5),
+    st.sampled_from([1e-12, 1e-10, 1e-8]),
+)
+def test_checkpoints_cost_little_and_tiles_are_no_higher(rows, cols, devices, part, overhead, of_cell):
+    def seconds(height: int, width: int) -> float:
+        return overhead + height * width * of_cell
+
+    def duration(height: int) -> float:
+        count = part_count(rows, height)
+        return tile_rounds(count, part_count(cols, shape[1]), devices) * seconds(-(-rows // count), shape[1])
+
+    shape = max(1, int(rows * part)), max(1, int(cols * part))
+    height = checkpoint_rows(rows, cols, shape, devices, seconds)
+    assert 1 <= height <= shape[0]
+    assert duration(height) <= 1.02 * duration(shape[0])
+
+
+def test_checkpoints_are_some_seconds_apart():
+    def seconds(height: int, width: int) -> float:
+        return 0.01 + height * width * 1e-10
+
+    def seconds_of_tile(rows: int, cols: int) -> float:
+        return seconds(checkpoint_rows(rows, cols, (rows, cols), 1, seconds), cols)
+
+    assert 0.75 <= seconds_of_tile(10**6, 10**6) < 2
+    assert seconds_of_tile(10**4, 10**4) == seconds(10**4, 10**4)  # a hundredth of a second in all
+    assert 0.005 <= seconds_of_tile(10**6, 10**9) / seconds(10**6, 10**9) < 0.01
+
+
+def test_tiles_stay_as_they_are_where_each_costs_much():
+    assert (
+        checkpoint_rows(10**6, 10**6, (10**6, 10**6), 1, lambda rows, cols: 60 + rows * cols * 1e-10) == 10**6
+    )

@@ -1,4 +1,4 @@
-"""The order among ties, the steps backwards and the joining of halves, by tables worked out by hand.
+"""The order among ties, the steps backwards and the join of half paths, by tables worked out by hand.
 
 Every back end and the oracle compile the same functions, so that no comparison among them notices a fault.
 """

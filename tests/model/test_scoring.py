@@ -1,4 +1,4 @@
-"""Scoring: what is refused, in which words, and where 32 bits end."""
+"""Scoring: which parameters are refused, with which messages, and the limits of 32-bit numbers."""
 
 from __future__ import annotations
 
@@ -15,23 +15,20 @@ from longalign.testing.inputs import (
     scorings,
 )
 from longalign.testing.reference import ReferenceBackend, encode
-from longalign.testing.sweeps import (
-    whole_matrix,
-)
+from longalign.testing.sweep_jobs import whole_matrix
 
 
 @pytest.mark.parametrize(
     ("numbers", "message"),
     [
-        ({"match": 0}, "match must be positive, not 0"),
-        ({"match": -1, "mismatch": -2}, "match must be positive, not -1"),
+        ({"match": -1, "mismatch": -2}, "match cannot be negative, not -1"),
+        ({"match": 0, "mismatch": 0}, "mismatch 0 must be below match 0"),
         ({"match": 2, "mismatch": 2}, "mismatch 2 must be below match 2"),
         ({"gap_open": -1}, "gap_open is a cost and cannot be negative, not -1"),
         ({"gap_extend": -2}, "gap_extend is a cost and cannot be negative, not -2"),
-        ({"match": 1.0}, "match must be a whole number, not 1.0"),
-        ({"mismatch": "-3"}, "mismatch must be a whole number, not '-3'"),
-        ({"gap_open": True}, "gap_open must be a whole number, not True"),
-        ({"gap_extend": None}, "gap_extend must be a whole number, not None"),
+        ({"match": 1.0}, "match must be a whole number, a Fraction or a Decimal, not 1.0"),
+        ({"mismatch": "-3"}, "mismatch must be a whole number, a Fraction or a Decimal, not '-3'"),
+        ({"gap_open": True}, "gap_open must be a whole number, a Fraction or a Decimal, not True"),
         ({"match": LARGEST_PARAMETER + 1}, "match 16777217 is larger in size than 16777216"),
         ({"mismatch": -LARGEST_PARAMETER - 1}, "mismatch -16777217 is larger in size than 16777216"),
     ],
@@ -66,7 +63,7 @@ def test_the_convention_says_what_a_gap_costs():
     assert Scoring(gap_open=3, gap_extend=2).convention == "a gap of length k costs 3 + k*2"
 
 
-# The limits, from both sides: 2^31 - 2^27 above, and 2^27 more than that below.
+# The highest score that is admitted, and the lowest one without its sign.
 HIGHEST, DEEPEST = 2**31 - 2**27, 2**31 - 2**28
 
 
@@ -97,7 +94,7 @@ def test_chromosomes_with_default_scores_fit():
 
 @given(st.data())
 def test_scores_are_within_the_range_that_was_checked(data):
-    """With the steepest scoring that is admitted, on letters that make the most of it."""
+    """With the most extreme scoring that is admitted, on letters that reach its limits."""
     rows, cols = (data.draw(st.integers(1, 20)) for _ in range(2))
     query, target = data.draw(pairs(rows, cols))
     scoring = data.draw(scorings(rows, cols))

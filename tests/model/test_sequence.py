@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles import reverse_complement
 
-from longalign.errors import InputError
-from longalign.model.alphabet import AMBIGUOUS_IN_QUERY, AMBIGUOUS_IN_TARGET
+from longalign.errors import InputError, UsageError
+from longalign.model.alphabet import AMBIGUOUS_IN_QUERY, AMBIGUOUS_IN_TARGET, Alphabet
 from longalign.model.sequence import Sequence
+from longalign.model.strand import Strand
 
 ALPHABET = "ACGTURYSWKMBDHVN"
 
@@ -41,7 +43,7 @@ def test_any_text_is_taken_or_refused_at_its_first_wrong_letter(letters: str) ->
         return
     with pytest.raises(InputError) as caught:
         Sequence.from_letters("x", letters)
-    assert f"memory: record 'x': letter {wrong[0] + 1} (counting from 1) is {letters[wrong[0]]!r}" in str(
+    assert f"sequence 'x': letter {wrong[0] + 1} (counting from 1) is {letters[wrong[0]]!r}" in str(
         caught.value
     )
 
@@ -53,7 +55,9 @@ def test_letters_that_cannot_be_a_sequence() -> None:
         with pytest.raises(InputError, match="a sequence name must be one printable word"):
             Sequence.from_letters(name, "ACGT")
     for array in (np.zeros((2, 2), np.uint8), np.zeros(4, np.int64)):
-        with pytest.raises(InputError, match="record 'x': letters must be a one-dimensional array of uint8"):
+        with pytest.raises(
+            InputError, match="sequence 'x': letters must be a one-dimensional array of uint8"
+        ):
             Sequence.from_letters("x", array)
 
 
@@ -65,5 +69,44 @@ def test_changing_the_array_later_changes_nothing() -> None:
     assert text(sequence) == "ACGT"
 
 
+@given(st.text(ALPHABET))
+def test_the_minus_strand_is_the_reverse_complement(letters: str) -> None:
+    sequence = Sequence.from_letters("x", letters, offset=7, record_length=1000).on("minus")
+    other = Sequence.from_letters("x", reverse_complement(letters))
+    assert sequence.strand_letters.tobytes() == other.letters.tobytes()
+    assert (sequence.as_query() == other.as_query()).all()
+    assert (sequence.as_target() == other.as_target()).all()
+    sequence.as_query()[:] = 0
+    assert (text(sequence), sequence.offset, sequence.sha256) == (
+        letters, 7, Sequence.from_letters("x", letters).sha256
+    )  # fmt: skip
+    assert (sequence.on("plus").as_query() == Sequence.from_letters("x", letters).as_query()).all()
+
+
+@given(st.text(ALPHABET), st.sampled_from(["plus", "minus"]), st.data())
+def test_ranges_and_places_of_a_strand(letters: str, strand: Strand, data: st.DataObject) -> None:
+    sequence = Sequence.from_letters("x", letters, offset=7, record_length=1000).on(strand)
+    start = data.draw(st.integers(0, len(letters)))
+    end = data.draw(st.integers(start, len(letters)))
+    first, last = sequence.mirrored(start, end)
+    assert sequence.mirrored(first, last) == (start, end)
+    part = Sequence.from_letters("x", letters[first:last]).on(strand)
+    assert part.strand_letters.tobytes() == sequence.strand_letters[start:end].tobytes()
+    assert sequence.place_in_record(end) == 7 + (last if strand == "plus" else first)
+    beginning = sequence.first(end)
+    assert beginning.strand_letters.tobytes() == sequence.strand_letters[:end].tobytes()
+    assert text(beginning) == letters[beginning.offset - 7 :][:end]
+    assert (beginning.strand, beginning.record_length) == (strand, 1000)
+
+
+def test_only_dna_has_a_minus_strand() -> None:
+    protein = Alphabet.of_letters("letters of one's own", "ABC")
+    sequence = Sequence.from_letters("x", "ABBA", alphabet=protein)
+    assert sequence.on("plus") is sequence
+    with pytest.raises(UsageError, match="x: only DNA has a minus strand: letters of one's own has no"):
+        sequence.on("minus")
+
+
 def test_repr_is_short() -> None:
+    assert "4 letters, minus strand, from" in repr(Sequence.from_letters("x", "ACGT").on("minus"))
     assert repr(Sequence.from_letters("x", "ACGT" * 1000)) == "Sequence('x', 4000 letters, from 'memory')"

@@ -1,9 +1,10 @@
-"""Substitution matrices: what is read and refused, and what they mean to sequences, scorings and files."""
+"""Substitution matrices: which are read and refused, and their effect on sequences, scorings and files."""
 
 from __future__ import annotations
 
 import json
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -40,7 +41,7 @@ def made(tmp_path, text: str) -> str:
     return str(path)
 
 
-# --- where matrices come from
+# --- sources of matrices
 
 
 def test_a_matrix_by_name():
@@ -67,11 +68,11 @@ def test_a_matrix_from_a_file_has_its_rows_in_the_order_of_its_columns(tmp_path)
         ("A C\nA 1 0\nG 1 0\n", "line 3: a row for 'G', which is not among the columns"),
         ("A C\nA 1 0\nA 1 0\n", "line 3: a row for 'A', a second time"),
         ("A C\nA 1 0\nC 0 1\nAC 9 9\n", "line 4: a row for 'AC', which is not among the columns"),
-        ("A C\nA 1 0.5\nC 0 1\n", "line 2: the score '0.5' is not a whole number"),
+        ("A C\nA 1 x\nC 0 1\n", "line 2: the score 'x' is not a number"),
         ("AA C\nAA 1 0\nC 0 1\n", "line 1: want the letters of the columns, one by one"),
         ("A a\nA 1 0\n", "the letter 'A' stands there twice"),
         ("A -\nA 1 0\n- 0 1\n", "'-' is not an upper-case letter or a sign"),
-        ("A C\nA 0 -1\nC -1 -2\n", "no score is positive"),
+        ("A C\nA -1 -1\nC -1 -2\n", "all scores are negative"),
         ("A \N{LATIN SMALL LETTER E WITH ACUTE}\n", "byte 3 is not ASCII"),
     ],
 )
@@ -86,9 +87,11 @@ def test_a_file_that_is_no_matrix_is_refused_in_a_line(tmp_path, text, message):
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("BLOSUM63", "BLOSUM63: there is no such file, and no such matrix in Biopython, which has BLOSUM45"),
+        (
+            "BLOSUM63",
+            "BLOSUM63: there is no such file, and no such matrix in Biopython, did you mean BLOSUM62?",
+        ),
         ("/", "/: is a directory"),
-        ("BENNER22", "matrix BENNER22: scores must be whole numbers, not 2.5"),
         ("SCHNEIDER", "matrix SCHNEIDER: it scores AAA and the like, not single letters"),
     ],
 )
@@ -105,7 +108,7 @@ def test_a_name_that_means_no_matrix_is_refused_in_a_line(name, message):
         (bytes(range(33, 66)).decode(), ((1,),), "33 letters, not 2 to 32"),
         ("AC", ((1, 2),), "2 letters need 2 rows of 2 scores"),
         ("AC", ((1, 2), (3,)), "2 letters need 2 rows of 2 scores"),
-        ("AC", ((1, 2), (3, 4.0)), "scores must be whole numbers, not 4.0"),
+        ("AC", ((1, 2), (3, 4.0)), "scores must be whole numbers, Fractions or Decimals, not 4.0"),
         ("ac", ((1, 2), (3, 4)), "'a' is not an upper-case letter or a sign"),
         (["A", "C"], ((1, 2), (3, 4)), "its letters are a text, not "),
     ],
@@ -137,8 +140,10 @@ def test_bounds_and_letters_of_a_scoring():
     [
         ({"matrix": BLOSUM62, "match": 2}, "match and mismatch have no meaning beside a matrix"),
         ({"matrix": "BLOSUM62"}, "matrix must be a SubstitutionMatrix, not 'BLOSUM62'"),
+        ({"matrix": BLOSUM62}, "a substitution matrix needs gap_open and gap_extend as well"),
+        ({"matrix": BLOSUM62, "gap_open": 10}, "a substitution matrix needs gap_open and gap_extend as well"),
         (
-            {"matrix": matrix_of([[1, -LARGEST_PARAMETER - 1], [0, 0]])},
+            {"matrix": matrix_of([[1, -LARGEST_PARAMETER - 1], [0, 0]]), "gap_open": 1, "gap_extend": 1},
             "matrix made has a score of size 16777217, larger than 16777216",
         ),
     ],
@@ -149,7 +154,7 @@ def test_scorings_that_make_no_sense_are_refused(arguments, message):
 
 
 def test_lengths_at_which_a_matrix_could_leave_32_bits_are_refused():
-    large = Scoring(matrix=matrix_of([[1 << 20, 0], [0, 1]]))
+    large = Scoring(gap_open=3, gap_extend=2, matrix=matrix_of([[1 << 20, 0], [0, 1]]))
     large.check_range(2000, 1900)
     with pytest.raises(InputError, match=r"the highest score of made, 1048576 over 2000 letters"):
         large.check_range(2000, 2000)
@@ -188,7 +193,7 @@ def test_a_letter_that_the_matrix_does_not_have_is_named(tmp_path):
         read_sequence(path, BLOSUM62.alphabet)
     assert str(caught.value) == (
         f"{path}: record 'p': letter 4 (counting from 1) is 'J', not one of ARNDCQEGHILKMFPSTWYVBZX* "
-        "in either case, the letters of BLOSUM62"
+        "in either case, the letters of BLOSUM62; --unknown says how such a letter scores"
     )
 
 
@@ -202,11 +207,11 @@ def test_a_sequence_under_another_alphabet():
         Sequence.from_letters("x", "ACU").under(BLOSUM62.alphabet)
 
 
-# --- what compiled code gets
+# --- tables for compiled code
 
 
 def test_matrices_are_laid_out_once_each():
-    small = Scoring(matrix=matrix_of([[1, 2], [3, 4]]))
+    small = Scoring(gap_open=3, gap_extend=2, matrix=matrix_of([[1, 2], [3, 4]]))
     flat, begins = lay_out([PROTEIN, Scoring(), small, PROTEIN, replace(small, gap_open=9)])
     assert begins == [0, NO_MATRIX, PITCH * PITCH, 0, PITCH * PITCH]
     assert flat.shape == (2 * PITCH * PITCH,)
@@ -216,3 +221,48 @@ def test_matrices_are_laid_out_once_each():
     assert tables[1, :2, :2].tolist() == [[1, 2], [3, 4]]
     assert not tables[1, 2:].any()
     assert lay_out([Scoring()])[0].shape == (PITCH * PITCH,)
+
+
+# --- names in any case, and the files of other programs
+
+LASTZ = """\
+# a scores file
+bad_score          = X:-1000  # used for sub['X'][*]
+fill_score         = -100
+O=400 E=30
+
+      A     C     G     T
+{}   91  -114   -31  -123
+{} -114   100  -125   -31   # the second row
+{}  -31  -125   100  -114
+{} -123   -31  -114    91
+"""
+
+
+@pytest.mark.parametrize("labels", ["ACGT", "    "], ids=["lastz", "blastz"])
+def test_a_scores_file_of_lastz(tmp_path, labels):
+    matrix = SubstitutionMatrix.load(made(tmp_path, LASTZ.format(*labels)))
+    hoxd70 = SubstitutionMatrix.load("HOXD70")
+    assert (matrix.letters, matrix.scores) == (hoxd70.letters, hoxd70.scores)
+
+
+def test_fractional_scores_are_exact(tmp_path):
+    matrix = SubstitutionMatrix.load(made(tmp_path, "A C\nA 0.1 -1/3\nC 0 2.50\n"))
+    assert matrix.scores == ((Fraction(1, 10), Fraction(-1, 3)), (0, Fraction(5, 2)))
+    assert SubstitutionMatrix.load("BENNER22").highest == Fraction(157, 10)
+
+
+def test_names_in_any_case_and_files_before_them(tmp_path, monkeypatch):
+    assert SubstitutionMatrix.load("blosum62") == SubstitutionMatrix.load("Blosum62") == BLOSUM62
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "blosum62").write_text("A C\nA 1 0\nC 0 1\n")
+    assert SubstitutionMatrix.load("blosum62").letters == "AC"
+    assert SubstitutionMatrix.load("BLOSUM62") == BLOSUM62
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"), [("blosum26", "BLOSUM62"), ("PAM-250", "PAM250"), ("hoxd", "HOXD70")]
+)
+def test_a_misspelt_name_gets_a_suggestion(name, meant):
+    with pytest.raises(InputError, match=f"did you mean {meant}"):
+        SubstitutionMatrix.load(name)

@@ -1,4 +1,4 @@
-"""Phases 2 and 3 on lattices of all kinds: where paths enter chunks, gaps along and across lines, ties."""
+"""Phases 2 and 3 on lattices of all kinds: entries into chunks, gaps along and across lines, and ties."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from runs import CPU, Geometry, Pair, SmallTiles, problems, score_columns, small
 from longalign.model.boundary import State
 from longalign.model.geometry import smallest_budget
 from longalign.model.scoring import Scoring
-from longalign.run.planner import Request, Resources, plan
+from longalign.run.planner import plan
+from longalign.run.request import Request, Resources
 from longalign.testing.inputs import SCORINGS, any_scorings
 from longalign.testing.reference import ReferenceBackend
 from longalign.testing.traces import FREE_GAPS, TIES
@@ -64,7 +65,7 @@ def test_a_path_enters_where_it_should(crossing, leaf, start_states, backend):
 
 
 def test_no_kind_of_entry_is_left_out():
-    """A gap state passes from one side of a line to the other: E through a row, F through a column."""
+    """A gap crosses a line in its gap state: E crosses a row, and F crosses a column."""
     places = {(crossing.place, crossing.state) for crossing in CROSSINGS}
     corners = [("upper right corner", State.E), ("lower left corner", State.F)]
     in_h = ["upper left corner", "upper right corner", "lower left corner", "top", "left", "inside"]
@@ -86,7 +87,7 @@ FLANK, GAP = 20_000, 300_000
 
 @cache
 def flanks_and_gap() -> tuple[str, str]:
-    """Letters around a gap, and those in it; at its ends they differ, so that it cannot be moved."""
+    """Letters around a gap, and those in it. They differ at the ends of the gap, so it cannot be shifted."""
     rng = np.random.default_rng(0)
     flanks, gap = ("".join(rng.choice(list("ACGT"), length)) for length in (2 * FLANK, GAP))
     first = "A" if flanks[FLANK] != "A" else "C"
@@ -103,7 +104,7 @@ def flanks_and_gap() -> tuple[str, str]:
     ids=["global", "local, cheap gaps"],
 )
 def test_a_gap_of_300_000_letters_across_tiles(mode, scoring, on_a_line, op):
-    """Along a line of the lattice or between two; all letters around it match, so other paths are worse."""
+    """A gap along a lattice line or between two. All letters around it match, so other paths score less."""
     tile, lengths = (15_000, 70_000), (2 * FLANK, 2 * FLANK + GAP)
     if op == "I":
         tile, lengths = tile[::-1], lengths[::-1]
@@ -135,7 +136,7 @@ def test_tandem_repeats_with_ties(unit, scoring, mode):
     query, target = np.resize(list(unit), 37), np.resize(list(unit[::-1]), 45)
     pair = Pair("".join(query), "".join(target), scoring, mode)
     codes = (np.array(["ACGT".index(letter) for letter in letters], np.uint8) for letters in (query, target))
-    want = parasail_score(*codes, scoring, mode == "local")
+    want = parasail_score(*codes, scoring, pair.mode)
     for geometry in (Geometry((9, 11), 3, 4), Geometry((16, 16), 8, 30), Geometry((37, 45), 1, 1)):
         outcome = geometry.run(pair, CPU)
         assert outcome.end.value == want

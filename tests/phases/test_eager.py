@@ -1,4 +1,4 @@
-"""Eager start states: the same answers as lazy, the path of the whole matrix, and the path to any cell."""
+"""Eager start states: the results of lazy runs, the path of the whole matrix, and the path to any cell."""
 
 from __future__ import annotations
 
@@ -49,7 +49,8 @@ from longalign.phases.walk import walk
 from longalign.run import pipeline
 from longalign.run.engines.local import LocalEngine
 from longalign.run.engines.shared_store import SharedStoreEngine, sweep_stored_tile
-from longalign.run.planner import Request, plan
+from longalign.run.planner import plan
+from longalign.run.request import Request
 from longalign.run.trace_cell import trace_cell
 from longalign.store import DirectoryStore, Manifest, MemoryStore
 from longalign.store.base import DamagedTile
@@ -59,13 +60,12 @@ from longalign.store.manifest import SequenceRecord
 from longalign.store.start_tables import pack_starts
 from longalign.testing.inputs import any_scorings
 from longalign.testing.reference import ReferenceBackend, letter_score, matrices
-from longalign.testing.sweeps import whole_matrix
 
 TILES = 3 * 3
 
 
 def share_of_examples(share):
-    """So much of the hypothesis profile's examples: each is a run or two."""
+    """A share of the hypothesis profile's examples, because each example is one or two runs."""
     return settings(max_examples=round(settings().max_examples * share))
 
 
@@ -75,15 +75,10 @@ def eager_run(pair, geometry, *backends, store=None):
         return pair.run(using(*tiled), store, start_states="eager")
 
 
-def whole_matrices(pair):
-    query, target = pair.sequences()
-    job = whole_matrix(query.as_query(), target.as_target(), pair.scoring, pair.mode == "local")
-    return job, matrices(job)
-
-
 def walked(pair, i, j):
-    """The path to a cell in H by a walk back through the whole matrix: its start and its CIGAR."""
-    job, (h, e, f) = whole_matrices(pair)
+    """The path to a cell in H by a walk back through the whole DP matrix: its start and its CIGAR."""
+    job, ends = pair.whole(), pair.mode.ends
+    h, e, f = matrices(job)
     opening, state, ops, end = pair.scoring.gap_open + pair.scoring.gap_extend, State.H, [], (i, j)
     while i > 0 and j > 0 and not (job.local and state == State.H and h[i][j] == 0):
         paired = h[i - 1][j - 1] + letter_score(job.query[i - 1], job.target[j - 1], pair.scoring)
@@ -91,14 +86,14 @@ def walked(pair, i, j):
         down, right, state = step_back(state, bits)
         ops.append(Op.DIAGONAL if down and right else Op.INSERTION if down else Op.DELETION)
         i, j = i - down, j - right
-    if not job.local:
+    if not (job.local or (i == 0 and ends.target_start) or (j == 0 and ends.query_start)):
         ops += [Op.INSERTION] * i + [Op.DELETION] * j
         i = j = 0
     letters = job.query[i : end[0]], job.target[j : end[1]]
     return (i, j), format_cigar(*split_matches(*letters, ops[::-1], [1] * len(ops)))
 
 
-# --- the same answers
+# --- the same results as lazy runs
 
 
 @share_of_examples(0.2)
@@ -112,7 +107,7 @@ def test_eager_and_lazy_agree(pair, geometry):
 @share_of_examples(0.4)
 @given(problems(scorings=any_scorings, shortest=0), geometries)
 def test_the_path_is_that_of_the_whole_matrix_wherever_it_is_cut(pair, geometry):
-    """Where chunks are small enough to be traced: phase 3 then prefers what start states do."""
+    """If chunks are small enough to be traced, ties in phase 3 are decided as by start states."""
     outcome = eager_run(pair, replace(geometry, leaf=10**6), CPU)
     alignment = outcome.alignment
     found = (alignment.query_start, alignment.target_start), alignment.cigar
@@ -144,7 +139,7 @@ def test_any_cell_can_be_traced_and_nothing_is_swept_again(tmp_path_factory, pai
         pair.run(
             using(SmallTiles(geometry.tile, CPU, geometry.leaf)), store, command=command, start_states="eager"
         )
-        _, (h, _, _) = whole_matrices(pair)
+        h, _, _ = matrices(pair.whole())
         cells = st.tuples(st.integers(1, len(pair.query)), st.integers(1, len(pair.target)))
         for i, j in data.draw(st.lists(cells, min_size=1, max_size=5)):
             backend = SmallTiles(geometry.tile, CPU, leaf=10**6)
@@ -170,7 +165,7 @@ def finished(tmp_path_factory) -> Path:
 
 
 def small_eager(store, emit=lambda _: None, backend=None, command="align"):
-    """A run of 3 x 3 tiles whose path passes through many chunks, several groups of segments."""
+    """A run of 3 x 3 tiles whose path passes through many chunks, in several groups of segments."""
     with small_geometry(chunk=8), pytest.MonkeyPatch.context() as patch:
         patch.setattr(pipeline, "_PATH_INTERVAL", 0.0)
         patch.setattr("longalign.phases.recompute.GROUP_SEGMENTS", 2)
@@ -216,7 +211,7 @@ def test_a_damaged_tile_on_the_way_is_named(tmp_path, finished):
 
 
 def test_eager_scores_need_a_store():
-    with pytest.raises(UsageError, match="give --store DIR"):
+    with pytest.raises(UsageError, match="eager needs --store DIR"):
         REPEATED.run(command="score", start_states="eager")
 
 
@@ -229,7 +224,7 @@ def test_a_store_of_one_kind_is_not_gone_on_with_as_the_other(finished):
 
 
 def test_an_interrupt_in_phase_2_or_3_loses_nothing(tmp_path, finished):
-    """Every second time, another back end goes on; a score becomes an alignment."""
+    """Another back end continues after every other stop, and a run for the score becomes an alignment."""
     answer = result(small_eager(finished))
     phases = set()
     scored = tmp_path / "scored"
@@ -251,7 +246,7 @@ def test_an_interrupt_in_phase_2_or_3_loses_nothing(tmp_path, finished):
 
 
 @pytest.mark.parametrize("at", [2, 8, 14])
-def test_resume_goes_on_as_it_was_begun(tmp_path, finished, at):
+def test_resume_continues_with_eager_start_states(tmp_path, finished, at):
     with pytest.raises(KeyboardInterrupt):
         small_eager(tmp_path, Interrupts(at))
     there = tiles_in(tmp_path)
@@ -289,7 +284,7 @@ def test_damaged_start_states_are_noticed_and_computed_again(tmp_path, finished,
 
 @pytest.mark.slow
 def test_kill_9_in_phase_2_or_3_is_gone_on_with(tmp_path):
-    """By the command line, over many small tiles; the store then traces the end of the alignment again."""
+    """A run of many small tiles by the command line. The store then traces the end of the alignment again."""
     eager = partial(align, extra=["--start-states", "eager"])
     line, _ = finish(eager(tmp_path / "whole"))
     for number, moment in enumerate(["stitch", "recompute"]):
@@ -363,7 +358,7 @@ def monkeypatch_stride(request):
 
 @pytest.mark.parametrize("in_memory", [True, False])
 def test_start_states_count_in_the_budget(tmp_path, in_memory):
-    """The same bytes hold a coarser lattice, and one in memory a coarser one yet."""
+    """The same number of bytes holds a coarser lattice, and a still coarser one in memory."""
     request = Request(10**6, 10**6, "align", None if in_memory else tmp_path)
     lazy, eager = (
         plan(replace(request, start_states=kind), using_budget(200 << 20)) for kind in ("lazy", "eager")
@@ -434,7 +429,7 @@ def test_a_global_trace_aligns_the_letters_before_the_cell(tmp_path):
 
 @pytest.mark.parametrize("side", ["rows", "cols", "row_starts", "col_starts"])
 def test_checksums_are_made_with_the_numbers_and_not_by_the_writer(tmp_path, monkeypatch, side):
-    """Numbers that change in memory before they are written are noticed on reading."""
+    """Numbers that change in memory before they are written are detected on reading."""
     put = DirectoryStore.put_tile
 
     def put_changed(store, tile, record):

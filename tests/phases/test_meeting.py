@@ -1,4 +1,4 @@
-"""Where a forward and a backward sweep meet on a line, against all its cells."""
+"""Where a forward and a backward sweep meet on a line, compared with a search of all its cells."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ from longalign.testing.reference import ReferenceBackend
 
 ALPHA = 3
 
-#: Minus infinity, as it is and lowered; values whose sums look large modulo 2^32, and sums that are.
+#: Minus infinity, also with costs subtracted; values whose sums are large only modulo 2^32, and large sums.
 VALUES = [*range(-4, 5), NEG_INF, NEG_INF - ALPHA, 1 << 29, (1 << 29) + 1, -(1 << 30), -(1 << 30) - 1]
 
 
 @st.composite
 def lines(draw, length):
-    """Values of any kind, but that no gap state is worth more than H."""
+    """Values of any kind, but no gap state above H."""
     values = st.lists(st.sampled_from(VALUES), min_size=length, max_size=length)
     h, gap = (np.array(draw(values), np.int64).astype(np.int32) for _ in range(2))
     return Boundary(h, np.minimum(h, gap))
 
 
 def most(forward, backward, alpha=ALPHA):
-    """What the best path across a line is worth; 0 if there is none."""
+    """The score of the best path across a line, or 0 if there is none."""
     in_h, in_gap = (State.H, forward.h, backward.h), (State.E, forward.gap, backward.gap)
     return max(
         (
@@ -49,7 +49,7 @@ def most(forward, backward, alpha=ALPHA):
 
 
 def all_meetings(forward, backward, gap, total, alpha=ALPHA):
-    """Every cell and state at which they meet, the one to take first."""
+    """All cells and states at which the sweeps meet. The one to be chosen comes first."""
     found = []
     for state, ahead, behind in ((State.H, forward.h, backward.h), (gap, forward.gap, backward.gap)):
         for k, (before, after) in enumerate(zip(ahead.tolist(), behind.tolist(), strict=True)):
@@ -81,7 +81,7 @@ def test_a_line_of_a_backward_sweep_is_turned_round_and_its_gap_state_at_the_cor
 
 @st.composite
 def walks(draw, length, step=5):
-    """Like `lines`, but with neighbours that differ by little, now and then by much."""
+    """Like `lines`, but neighbouring values differ by little, and only sometimes by much."""
     sizes = st.one_of(st.integers(-step, step), st.integers(-100 * step, 100 * step))
     h = np.cumsum(draw(st.lists(sizes, min_size=length, max_size=length)), dtype=np.int32)
     gap = h - np.array(draw(st.lists(st.integers(0, 3), min_size=length, max_size=length)), np.int32)
@@ -96,7 +96,7 @@ def walks(draw, length, step=5):
     st.integers(0, 2),
 )
 def test_on_a_packed_line_they_meet_where_they_do_on_any_other(both, stride, start, beyond):
-    """Or on a part of it, and although it goes on further."""
+    """Also on a part of a packed line, and if the packed line is longer than the other one."""
     forward, backward = both
     start = min(start, len(forward))
     ahead, behind = forward.part(start, len(forward)), Boundary(backward.h[start:], backward.gap[start:])
@@ -141,7 +141,7 @@ def test_forward_values_may_begin_later_and_go_on_further(forward, backward, sta
 
 
 def last_lines(query, target, scoring, entry, value):
-    """The last row and column of a rectangle, swept as a whole, gap states at their corners included."""
+    """The last row and column of a rectangle swept as a whole, with the gap states at their corners."""
     size = len(query), len(target)
     edges = entry_edges(entry, *size, scoring, value)
     [swept] = ReferenceBackend().sweep(

@@ -1,4 +1,4 @@
-"""Score, stitch and recompute over tiny tiles, chunks and leaves, against the full matrix.
+"""Score, stitch and recompute over tiny tiles, chunks and leaves, compared with the full DP matrix.
 
 `Pair.check` wants the optimum, at the one right end, by an alignment that is worth it column by column.
 """
@@ -18,6 +18,7 @@ from inputs import BODY
 from runs import (
     CPU,
     PAIR,
+    PLAIN_MODES,
     Geometry,
     Pair,
     SmallTiles,
@@ -33,7 +34,7 @@ from longalign.backends.base import Progress, Runs, TraceJob, no_progress
 from longalign.errors import InternalError
 from longalign.model.alignment import Op
 from longalign.model.boundary import State, Waypoint
-from longalign.model.mode import GLOBAL, LOCAL
+from longalign.model.mode import GLOBAL, LOCAL, MODES
 from longalign.model.scoring import UNREACHABLE, Scoring
 from longalign.phases.bisect import bisect
 from longalign.phases.problem import Problem, Segment
@@ -71,7 +72,7 @@ def test_the_alignment_does_not_depend_on_back_end_or_workers(pair, geometry):
     assert len(found) == 1, pair
 
 
-@pytest.mark.parametrize("mode", ["local", "global"])
+@pytest.mark.parametrize("mode", PLAIN_MODES, ids=str)
 @pytest.mark.parametrize("scoring", [Scoring(), SCORINGS[3], SCORINGS[2]], ids=str)
 def test_every_short_pair_with_every_cell_a_chunk(mode, scoring):
     """All entries and exits: each edge, each corner, and straight through."""
@@ -82,9 +83,9 @@ def test_every_short_pair_with_every_cell_a_chunk(mode, scoring):
 
 
 @pytest.mark.parametrize("geometry", [Geometry((8, 8), 4, 4), Geometry((8, 8), 8, 10**4)], ids=str)
-@pytest.mark.parametrize("mode", ["local", "global"])
+@pytest.mark.parametrize("mode", PLAIN_MODES, ids=str)
 def test_gaps_along_and_across_every_boundary(mode, geometry):
-    """A gap of any length before any letter: it runs along a boundary, or spans several tiles."""
+    """A gap of any length before any letter. It runs along a boundary, or spans several tiles."""
     cheap = Scoring(match=5, mismatch=-4, gap_open=2, gap_extend=0)
     for place, length in product(range(len(BODY) + 1), (1, 8, 25)):
         longer = BODY[:place] + "T" * length + BODY[place:]
@@ -119,6 +120,20 @@ def test_an_insertion_may_stand_next_to_a_deletion():
         (Pair("A" * 100, "T", mode="global"), None),
         (Pair("ACAC" * 12, "CACA" * 11), None),
         (Pair("A" * 50, "A" * 37, SCORINGS[3], "global"), None),
+        (Pair("AAAA", "CCCC", mode="semiglobal"), ""),
+        (Pair("AAAA", "CCCC", mode="overlap"), ""),
+        (Pair("AAAA", "CCCC", mode="extend"), ""),
+        (Pair("A", "C", mode="fit"), "1X"),
+        (Pair("CA", "AG", mode="overlap"), "1="),
+        (Pair("AG", "CA", mode="semiglobal"), "1="),
+        (Pair("AG", "CA", mode="overlap"), ""),
+        (Pair("ACGT", "TTACGTTT", mode="fit"), "4="),
+        (Pair("ACGTCC", "ACGTGG", mode="extend"), "4="),
+        (Pair("CACGT", "ACGTG", mode="extend"), ""),
+        (Pair("CCACGT", "ACGT", mode="semiglobal:query-start"), "4="),
+        (Pair("CCACGT", "ACGT", mode="semiglobal:query-end"), "2I4="),
+        # Of an alignment with score 0 and none, the one that ends first.
+        (Pair("AC" + "G" * 40, "AG", Scoring(1, -1), "semiglobal:query-start,query-end,target-end"), "1=1X"),
     ],
     ids=str,
 )
@@ -129,8 +144,9 @@ def test_corner_cases(pair, cigar):
     assert outcome.is_empty == (cigar == "")
 
 
-def test_the_score_alone_is_the_score_of_the_alignment():
-    pair = Pair(BODY * 2, BODY + "ACGT" + BODY)
+@pytest.mark.parametrize("mode", MODES)
+def test_the_score_alone_is_the_score_of_the_alignment(mode):
+    pair = Pair(BODY * 2, BODY + "ACGT" + BODY, mode=mode)
     backend = SmallTiles((9, 9), CPU)
     with small_geometry():
         outcome = pair.run(replace(using(backend), store_budget=None), command="score")
@@ -139,7 +155,7 @@ def test_the_score_alone_is_the_score_of_the_alignment():
     assert outcome.end == Geometry((9, 9), 5, 5).run(pair, CPU).end
 
 
-# --- the parts
+# --- the steps one by one
 
 
 def test_a_lattice_that_contradicts_the_exit_is_an_internal_error():
@@ -149,7 +165,7 @@ def test_a_lattice_that_contradicts_the_exit_is_an_internal_error():
 
 
 class Misled(SmallTiles):
-    """Traces a path that takes all letters, but is not the best one."""
+    """Traces a path that uses all letters but is not the best one."""
 
     def trace(self, jobs: list[TraceJob], progress: Progress = no_progress) -> list[Runs]:
         ops = np.array([Op.INSERTION, Op.DELETION], np.uint8)
@@ -179,7 +195,7 @@ SERIAL, GUESSING = 1, 10**6
 
 
 def stitched(lattice, end, saturating_side):
-    """The path, and how many calls of the back end it took."""
+    """The path, and the number of calls of the back end."""
     backend = Counting(saturating_side)
     return stitch(lattice, [end], backend), backend.calls
 
@@ -194,7 +210,7 @@ def test_guesses_do_not_change_the_path(pair, chunk, group):
 
 @pytest.mark.parametrize("mode", ["local", "global"])
 def test_guesses_spare_rounds(mode):
-    """Of many chunks along a path with a few changes, most are swept together."""
+    """Most of the many chunks along a path with few changes are swept together."""
     letters = "".join(np.random.default_rng(0).choice(list("ACGT"), 400))
     pair = Pair(letters, letters[:150] + letters[155:300] + "A" + letters[301:], mode=mode)
     lattice, best = swept_lattice(pair, 20), pair.truth()
@@ -206,7 +222,7 @@ def test_guesses_spare_rounds(mode):
 
 
 class Kinds(SmallTiles):
-    """Notes which kinds of rectangles it sweeps: a back end may have a kernel for each."""
+    """Records the kinds of rectangles that it sweeps, since a back end may have a kernel for each kind."""
 
     def __init__(self):
         super().__init__(leaf=4)
@@ -217,7 +233,9 @@ class Kinds(SmallTiles):
         return super().sweep(jobs, progress)
 
 
-@pytest.mark.parametrize(("mode", "wants_best"), [("local", True), ("global", False)])
+@pytest.mark.parametrize(
+    ("mode", "wants_best"), [("local", True), ("global", False), ("semiglobal", False), ("extend", False)]
+)
 def test_phases_2_and_3_sweep_one_kind_of_rectangles(mode, wants_best):
     pair = Pair(BODY, BODY[:10] + BODY[14:], mode=mode)
     lattice, best = swept_lattice(pair, 7), pair.truth()
@@ -235,7 +253,7 @@ def test_waypoints_that_contradict_each_other_are_an_internal_error():
 
 
 def test_recomputing_takes_few_calls_of_the_back_end(monkeypatch):
-    """However many segments there are: a call for each halving of the largest one, and one to trace all."""
+    """For any number of segments: one call for each halving of the largest one, and one to trace all."""
     letters = BODY * 4
     problem = Problem.of(*Pair(letters, letters).sequences(), Scoring(), GLOBAL)
     path = [Waypoint(k, k, State.H, k) for k in range(0, len(letters) + 1, 16)]
@@ -249,7 +267,7 @@ def test_recomputing_takes_few_calls_of_the_back_end(monkeypatch):
 
 
 def test_recomputing_searches_for_no_garbage_and_leaves_none(monkeypatch):
-    """Thousands of rectangles are some ten thousand objects, which make the collector look through all."""
+    """Thousands of rectangles are tens of thousands of objects, which would trigger full collections."""
     letters = BODY * 4
     problem = Problem.of(*Pair(letters, letters).sequences(), Scoring(), GLOBAL)
     end = Waypoint(len(letters), len(letters), State.H, len(letters))
@@ -304,7 +322,7 @@ def test_groups_keep_the_order_and_share_the_memory(shapes, group):
 @given(problems(30), st.sampled_from(State), st.sampled_from(State), st.integers(1, 50))
 @example(Pair("AC", "CA"), State.F, State.E, 1)
 def test_a_segment_in_any_state_is_worth_what_the_matrix_says(pair, entry, exit_, leaf):
-    """From a corner entered in H, E or F to one left in H, E or F, where there is such a path."""
+    """From a corner entered in H, E or F to a corner left in H, E or F, if there is such a path."""
     pair = replace(pair, mode="global")
     query, target = pair.sequences()
     whole = Problem.of(query, target, pair.scoring, GLOBAL)

@@ -1,4 +1,4 @@
-"""The tile step on threads and on processes: the same tiles, whatever fails on the way."""
+"""The tile step on threads and on processes: the same tiles, also after failures."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from longalign.backends.base import Backend, no_progress
 from longalign.errors import BackendError
 from longalign.events import TileFinished
 from longalign.model.geometry import Grid, Tile
-from longalign.model.mode import GLOBAL, LOCAL, FreeEnds, Mode
+from longalign.model.mode import MODES
 from longalign.phases.lattice import StoreLattice
 from longalign.phases.problem import Problem
 from longalign.phases.tile_step import run_tiles, sweep_tile
@@ -79,7 +79,7 @@ def test_lines_that_go_to_files_come_deflated(tmp_path, behind):
 
 
 def content(store: Store) -> list[object]:
-    """Every number of every tile."""
+    """All numbers of all tiles."""
     records = [store.get_tile(tile) for tile in GRID.tiles()]
     lines = [lines for record in records for lines in (record.rows, record.cols)]
     arrays = [
@@ -98,17 +98,15 @@ def want() -> list[object]:
 
 # --- far edges
 
-SEMIGLOBAL = Mode("semiglobal", FreeEnds(True, True, True, True))
 
-
-@pytest.mark.parametrize("mode", [LOCAL, GLOBAL, SEMIGLOBAL], ids=str)
+@pytest.mark.parametrize("mode", MODES.values(), ids=str)
 @pytest.mark.parametrize("stored", [False, True])
 def test_the_far_edges_that_a_mode_needs_are_kept(tmp_path, mode, stored):
-    """Also of modes that the program does not offer yet: they need no other lattice, sweep or store."""
     spec = RunSpec(*PAIR.sequences(), PAIR.scoring, mode)
     problem = Problem.of(spec.query, spec.target, spec.scoring, mode)
     whole = problem.sweep_job((GRID.rows,), (GRID.cols,))
-    assert [edge.h.any() for edge in (whole.top, whole.left)] == [mode == GLOBAL] * 2
+    are_free = mode.ends.target_start, mode.ends.query_start
+    assert [edge.h.any() for edge in (whole.top, whole.left)] == [not free for free in are_free]
     [want] = ReferenceBackend().sweep([whole])
     with ExitStack() as stack:
         store: Store = MemoryStore()
@@ -209,7 +207,7 @@ class Scripted(ReferenceBackend):
             for _ in range(20_000):
                 progress(0)
                 time.sleep(0.001)
-            raise AssertionError("nobody cancelled this sweep")
+            raise AssertionError("no one cancelled this sweep")
         finally:
             self.cancelled = True
 
@@ -237,11 +235,11 @@ def test_an_engine_goes_on_after_it_was_cancelled(want):
     assert content(lattice.store) == want
 
 
-# --- processes that share nothing but the store
+# --- processes that share only the store
 
 
 class Dies(ReferenceBackend):
-    """Its process is killed in its third sweep."""
+    """A back end whose process is killed in its third sweep."""
 
     def __init__(self) -> None:
         self.sweeps = 0
@@ -260,7 +258,7 @@ class Fails(ReferenceBackend):
 
 @pytest.fixture
 def processes():
-    """Runs what the store at `path` lacks in two new processes."""
+    """Sweeps the tiles that the store at `path` lacks in two new processes."""
 
     def run(path: Path, make_backend: Callable[[], Backend] = ReferenceBackend) -> set[tuple[int, int]]:
         spawn = multiprocessing.get_context("spawn")
@@ -326,7 +324,7 @@ def test_any_executor_will_do(tmp_path, want):
 
 
 def test_a_worker_knows_one_run_from_the_next_in_the_same_directory(tmp_path, want):
-    """It keeps what it has read of a run, and has to read it again for another."""
+    """A worker keeps what it has read of a run, and must read again for another run."""
     other = Pair(PAIR.query[::-1], PAIR.target[::-1])
     for pair in (other, PAIR):
         shutil.rmtree(tmp_path)
@@ -361,7 +359,7 @@ class SweepsAlone(ReferenceBackend):
 
 
 class LosesWorkers:
-    """An executor that cancels every second future, as an engine does that has lost its worker."""
+    """An executor that cancels every other future, like an engine that has lost its worker."""
 
     def __init__(self, pool):
         self.pool, self.count = pool, 0

@@ -1,4 +1,4 @@
-"""The wavefront hands out every tile once, never before its neighbours, whatever is done already."""
+"""The wavefront hands out each tile once, never before its neighbours, with any set of finished tiles."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ shapes = st.tuples(st.integers(1, 7), st.integers(1, 7))
 
 @st.composite
 def shapes_with_done(draw: st.DrawFn) -> tuple[tuple[int, int], set[tuple[int, int]]]:
-    """A grid, and any set of its tiles, holes and islands included."""
+    """A grid, and any set of its tiles, with holes and islands."""
     rows, cols = draw(shapes)
     tiles = [(row, col) for row in range(rows) for col in range(cols)]
     return (rows, cols), draw(st.sets(st.sampled_from(tiles)))

@@ -1,4 +1,4 @@
-"""Phase 1 on real Dask workers: the same tiles as here, whoever is killed, and one line for what is wrong."""
+"""Phase 1 on real Dask workers: the tiles of a local run, also after losses, and messages of one line."""
 
 from __future__ import annotations
 
@@ -16,8 +16,10 @@ from small_tile_runs import MITOCHONDRIA
 from longalign import api
 from longalign.cli import main
 from longalign.errors import BackendError, StoreError, UsageError
-from longalign.events import Advanced, Event, Notice, PhaseStarted, TileFinished
+from longalign.events import Advanced, Event, Notice, PhaseStarted, TileFinished, ignore
 from longalign.fasta import read_sequence
+from longalign.model.mode import EXTEND, LOCAL, SEMIGLOBAL, Mode
+from longalign.model.sequence import Sequence
 from longalign.run import pipeline
 from longalign.run.engines import dask
 from longalign.run.outcome import Outcome
@@ -39,7 +41,7 @@ def two_workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture
 def cluster(two_workers: Cluster) -> Cluster:
-    """Two workers, also after a test that killed some, and no orders."""
+    """Two workers without orders. Workers that an earlier test has killed are replaced."""
     shutil.rmtree(two_workers.orders)
     two_workers.orders.mkdir()
     two_workers.wait_for_workers(2)
@@ -47,7 +49,7 @@ def cluster(two_workers: Cluster) -> Cluster:
 
 
 class Events(list[Event]):
-    """What a run has reported."""
+    """The events that a run has reported."""
 
     @property
     def notices(self) -> list[str]:
@@ -59,7 +61,7 @@ class Events(list[Event]):
 
     @property
     def cells(self) -> int:
-        """Cells that phase 1 has reported as they were done."""
+        """The cells that phase 1 has reported while they were swept."""
         names = [event.name if isinstance(event, PhaseStarted) else None for event in self]
         phase_1 = self[names.index("score") : names.index("stitch") if "stitch" in names else None]
         steps = [event.cells for event in phase_1 if isinstance(event, Advanced)]
@@ -67,14 +69,14 @@ class Events(list[Event]):
         return sum(steps)
 
 
-def run(cluster: Cluster, store: Path, emit: Callable[[Event], None]) -> Outcome:
+def run(cluster: Cluster, store: Path, emit: Callable[[Event], None] = ignore, mode: Mode = LOCAL) -> Outcome:
     using = api.resources("cpu", 1, memory=8 << 30, cluster=cluster.address)
     query, target = map(read_sequence, map(str, PAIR))
-    return pipeline.run(RunSpec(query, target, api.Scoring(), store=store), using, emit)
+    return pipeline.run(RunSpec(query, target, api.Scoring(), mode, store=store), using, emit)
 
 
 def finished_tiles(store: Path) -> dict[str, list[bytes]]:
-    """The numbers of every tile."""
+    """All numbers of all tiles."""
     tiles = {}
     for path in (store / "tiles").glob("r*.h5"):
         with h5py.File(path) as file:
@@ -86,7 +88,7 @@ def finished_tiles(store: Path) -> dict[str, list[bytes]]:
 
 @pytest.fixture(scope="module")
 def local_store(two_workers: Cluster, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run in this process, cut as the workers cut theirs."""
+    """A run in this process, with the grid that the workers use."""
     path = tmp_path_factory.mktemp("local") / "s"
     query, target = map(read_sequence, map(str, PAIR))
     using = api.resources("cpu", 1, memory=8 << 30)
@@ -98,7 +100,7 @@ def local_store(two_workers: Cluster, tmp_path_factory: pytest.TempPathFactory) 
 
 @pytest.fixture
 def check(local_store: Path) -> Callable[[Outcome, Path], None]:
-    """The same answer, and the same numbers in all tiles, as in this process."""
+    """The result and the numbers of all tiles are those of a run in this process."""
     answer = api.resume(local_store, backend="cpu")
 
     def check(outcome: Outcome, store: Path) -> None:
@@ -110,7 +112,7 @@ def check(local_store: Path) -> Callable[[Outcome, Path], None]:
     return check
 
 
-# --- the answer
+# --- results
 
 
 @pytest.mark.cluster
@@ -122,6 +124,30 @@ def test_two_workers_make_the_same_tiles(cluster, tmp_path, check):
     assert events.cells == 16569 * 16548
     assert outcome.backend["workers"] == f"2 of {cluster.address}"
     assert len(list(cluster.orders.glob("swept-*"))) == 2
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize("mode", [SEMIGLOBAL, EXTEND], ids=str)
+def test_an_end_on_an_edge_and_one_in_any_cell_are_found_in_the_tiles_of_workers(cluster, tmp_path, mode):
+    alignment = run(cluster, tmp_path / "s", mode=mode).alignment
+    want = api.align(*map(read_sequence, map(str, PAIR)), mode=mode, backend="cpu", threads=1)
+    ends = [(found.score, found.query_end, found.target_end) for found in (alignment, want)]
+    assert ends[0] == ends[1]
+
+
+@pytest.mark.cluster
+def test_workers_sweep_both_strands(cluster, tmp_path):
+    events = Events()
+    using = api.resources("cpu", 1, memory=8 << 30, cluster=cluster.address)
+    query, target = map(read_sequence, map(str, PAIR))
+    reversed_query = Sequence.from_letters("q", query.on("minus").strand_letters)
+    spec = RunSpec(reversed_query, target, api.Scoring(), store=tmp_path / "s", strand="both")
+    outcome = pipeline.run(spec, using, events.append)
+    assert (outcome.end.value, outcome.spec.query.strand) == (SCORE, "minus")
+    assert (events.tiles, events.notices) == (2 * TILES, [])
+    assert events.cells == 2 * 16569 * 16548
+    assert len(list(cluster.orders.glob("swept-*"))) == 2
+    assert not list((tmp_path / "s").rglob(".tmp-*"))
 
 
 @pytest.mark.cluster
@@ -139,7 +165,7 @@ def test_the_command_line(cluster, tmp_path, capsys):
     assert err.count('"tile_finished"') == 1
 
 
-# --- what gets lost
+# --- losses
 
 
 @pytest.mark.cluster
@@ -172,7 +198,7 @@ def test_what_a_worker_raises_comes_back_in_a_line(cluster, tmp_path):
 
 @pytest.mark.cluster
 def test_an_interrupt_stops_the_workers_and_the_run_goes_on_later(cluster, tmp_path, check):
-    """In the middle of a tile, as soon as that has told how far it is."""
+    """Killed in the middle of a tile, as soon as it has reported progress."""
     (cluster.orders / "hold").touch()
 
     def interrupt(event: Event) -> None:
@@ -189,7 +215,7 @@ def test_an_interrupt_stops_the_workers_and_the_run_goes_on_later(cluster, tmp_p
 
 @pytest.mark.cluster
 def test_a_tile_damaged_on_the_way_is_swept_again(cluster, tmp_path, check):
-    """Before the workers that have its neighbours read it."""
+    """Damaged before the workers that have its neighbours read it."""
     events = Events()
 
     def damage(event: Event) -> None:
@@ -209,7 +235,7 @@ def told_of_cells(event: Event) -> bool:
 
 @pytest.fixture
 def alone(tmp_path: Path) -> Iterator[Cluster]:
-    """A scheduler of its own, without workers as yet."""
+    """A separate scheduler, which has no workers yet."""
     (tmp_path / "cluster").mkdir()
     with cluster_in(tmp_path / "cluster") as started:
         started.start_scheduler()
@@ -249,7 +275,7 @@ def test_the_only_worker_may_come_back_and_phase_1_alone_needs_a_scheduler(alone
     assert (events.tiles, events.cells) == (TILES, 16569 * 16548)
 
 
-# --- what is refused
+# --- refusals
 
 
 @pytest.mark.cluster

@@ -1,4 +1,4 @@
-"""Runs of several pairs, and what a run is asked for."""
+"""Runs of several pairs, the properties of a spec, and false reports of damage."""
 
 from __future__ import annotations
 
@@ -90,11 +90,11 @@ def test_what_a_caller_notes_in_a_store_is_there_before_phase_1(tmp_path):
         assert noted == [command, "/here.paf", "/here.json"]
 
 
-# --- what only looks like damage
+# --- false reports of damage
 
 
 class FailsOnce:
-    """A method of a store that once, for one tile, reports damage that there is not."""
+    """A method of a store that reports damage of one undamaged tile, once."""
 
     def __init__(self, method, place=(1, 1), times=1):
         self.method, self.place, self.times = method, place, times
@@ -116,13 +116,13 @@ def rerun(store, events) -> Outcome:
 
 @pytest.mark.parametrize("method", ["check_tile", "get_tile"])
 def test_a_tile_that_reads_well_a_second_time_is_kept(tmp_path, monkeypatch, method):
-    """Whether a run looks through its store, or phase 2 reads the tile."""
+    """Both when a run checks its store and when phase 2 reads the tile."""
     answer = result(rerun(tmp_path, []))
     (tmp_path / "path.h5").unlink()
     file = DirectoryStore.attach(tmp_path).tile_path(1, 1)
     inode, events = file.stat().st_ino, []
     failing = FailsOnce(getattr(DirectoryStore, method))
-    if method == "get_tile":  # which `check_tile` calls as well
+    if method == "get_tile":  # `check_tile` calls it as well
         monkeypatch.setattr(pipeline, "drop_damaged", lambda *_: None)
     monkeypatch.setattr(DirectoryStore, method, failing)
     assert result(rerun(tmp_path, events)) == answer

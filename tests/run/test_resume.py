@@ -1,4 +1,4 @@
-"""A run may be stopped at any moment, in any way, and gone on with: nothing finished is done again."""
+"""A run may be stopped at any moment and in any way, and continued. Finished work is not repeated."""
 
 from __future__ import annotations
 
@@ -12,11 +12,26 @@ import time
 from collections import Counter
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from runs import REPEATED, Interrupts, SmallTiles, result, small_geometry, swept, tiles_in, using
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from runs import (
+    CPU,
+    REPEATED,
+    Interrupts,
+    SmallTiles,
+    geometries,
+    problems,
+    result,
+    small_geometry,
+    swept,
+    tiles_in,
+    using,
+)
 from small_tile_runs import align, command, finish, start
 
 from longalign.backends.cpu import CpuBackend
@@ -25,7 +40,7 @@ from longalign.events import Emit, Event, Notice, PhaseFinished, PhaseStarted, T
 from longalign.fasta import read_sequence
 from longalign.run import pipeline
 from longalign.run.outcome import Outcome
-from longalign.run.planner import Resources
+from longalign.run.request import Resources
 from longalign.run.spec import RunSpec
 from longalign.store import DirectoryStore, directory, file_reader
 
@@ -33,7 +48,7 @@ TILES, LAST_TILE = 3 * 3, (2, 2)
 
 
 def small_run(store: Path | None, emit: Emit = ignore, backend=None) -> Outcome:
-    """A run of 3 x 3 tiles whose path passes through many chunks, several groups of segments."""
+    """A run of 3 x 3 tiles whose path passes through many chunks, in several groups of segments."""
     with small_geometry(chunk=8), pytest.MonkeyPatch.context() as patch:
         patch.setattr(pipeline, "_PATH_INTERVAL", 0.0)
         patch.setattr("longalign.phases.recompute.GROUP_SEGMENTS", 2)
@@ -56,7 +71,7 @@ def notices(events: list[Event]) -> list[str]:
 
 @pytest.mark.slow
 def test_an_interrupt_at_any_event_loses_nothing(tmp_path, answer):
-    """Every second time, another back end goes on."""
+    """Another back end continues after every other stop."""
     phases_interrupted = set()
     for at in range(1000):
         store = tmp_path / str(at)
@@ -79,13 +94,29 @@ def test_an_interrupt_at_any_event_loses_nothing(tmp_path, answer):
 
 
 def test_interrupts_again_and_again_end_in_the_answer(tmp_path, answer):
-    """Each time a little later, so that every step is in hand for once and ends some time."""
+    """Each stop comes a little later, so every step is interrupted once, and finishes eventually."""
     outcome = None
     for at in range(5, 1000):
         with suppress(KeyboardInterrupt):
             outcome = small_run(tmp_path, Interrupts(at))
             break
     assert result(outcome) == answer
+
+
+@settings(max_examples=settings().max_examples // 6)
+@given(problems(shortest=0), geometries, st.sampled_from(["lazy", "eager"]), st.integers(0, 40))
+def test_a_run_in_any_mode_goes_on_after_an_interrupt(tmp_path_factory, pair, geometry, start_states, at):
+    tile = 15 + geometry.tile[0], 15 + geometry.tile[1]  # few files
+    store = tmp_path_factory.mktemp("interrupted") / "s"
+    with small_geometry(geometry.chunk, geometry.group):
+        run = partial(pair.run, using(SmallTiles(tile, CPU, geometry.leaf)), start_states=start_states)
+        with suppress(KeyboardInterrupt):
+            run(store, Interrupts(at))
+        there, events = tiles_in(store) if store.exists() else 0, []
+        outcome = run(store, events.append)
+        pair.check(outcome)
+        assert result(outcome) == result(run())
+        assert swept(events) + there == len(DirectoryStore.attach(store).manifest.grid.tiles())
 
 
 def test_a_finished_run_is_there_at_once(tmp_path, answer):
@@ -104,6 +135,13 @@ def test_a_score_may_go_on_to_an_alignment(tmp_path, answer):
     REPEATED.check(outcome)
     assert outcome.end == answer[0]
     assert swept(events) == 0
+    [said] = notices(events)
+    assert said.startswith(
+        f"{tmp_path}: made for a score, so it has few boundaries: phases 2 and 3 compute about 78%"
+    )
+    events.clear()
+    small_run(tmp_path, events.append)  # it is the store of an alignment now
+    assert notices(events) == []
 
 
 # --- damage
@@ -138,7 +176,7 @@ def notices_of_a_new_run(store: Path) -> list[str]:
 
 @pytest.mark.parametrize("after", range(1, TILES + 1))
 def test_a_tile_damaged_while_the_run_goes_on_is_swept_again(tmp_path, answer, after, monkeypatch):
-    """Right after it was written, before its neighbours, or the path, have read it."""
+    """Damaged right after it was written, before its neighbours or the path have read it."""
     monkeypatch.setattr(pipeline, "WriteBehind", lambda store, devices: nullcontext(store))
     events: list[Event] = []
 
@@ -214,17 +252,17 @@ def test_a_disk_that_never_returns_what_was_written_ends_the_run(tmp_path, monke
 
 def test_phase_2_begins_while_the_last_tile_is_written(tmp_path, answer, monkeypatch):
     put_tile, stitch = DirectoryStore.put_tile, pipeline.stitch
-    writing, begun = threading.Event(), threading.Event()
+    writing, started = threading.Event(), threading.Event()
 
     def put_late(self, tile, record):
         if (tile.row, tile.col) == LAST_TILE:
             writing.set()
-            assert begun.wait(60)
+            assert started.wait(60)
         put_tile(self, tile, record)
 
     def begin(*arguments):
         assert writing.wait(60)
-        begun.set()
+        started.set()
         return stitch(*arguments)
 
     monkeypatch.setattr(DirectoryStore, "put_tile", put_late)
@@ -247,7 +285,7 @@ def test_a_disk_that_is_full_at_the_last_tile_ends_the_run_before_a_path_is_stor
         patch.setattr(DirectoryStore, "put_tile", full)
         with pytest.raises(StoreError, match="No space left"):
             small_run(tmp_path, events.append)
-    # Phase 1 or phase 2 ends with the error, whichever is the next to wait for the tile.
+    # Phase 1 or phase 2 ends with the error, depending on which one waits for the tile next.
     assert "stitch" not in [event.name for event in events if isinstance(event, PhaseFinished)]
     assert not (tmp_path / "path.h5").exists()
     events.clear()
@@ -256,7 +294,7 @@ def test_a_disk_that_is_full_at_the_last_tile_ends_the_run_before_a_path_is_stor
 
 
 def test_no_piece_is_stored_while_a_tile_cannot_be_written(tmp_path, answer, monkeypatch):
-    """The path is known, as only a tile and the pieces are gone."""
+    """The path is known, because only a tile and the pieces are missing."""
     store = finished_store(tmp_path)
     DirectoryStore.attach(store).tile_path(*LAST_TILE).unlink()
     for piece in (store / "pieces").iterdir():
@@ -273,7 +311,7 @@ def test_no_piece_is_stored_while_a_tile_cannot_be_written(tmp_path, answer, mon
     assert result(small_run(store)) == answer
 
 
-# --- sequences and scoring that are others now
+# --- changed sequences and scorings
 
 
 @pytest.fixture
@@ -285,7 +323,7 @@ def files(tmp_path: Path) -> list[Path]:
 
 
 def begin(files: list[Path], store: Path) -> None:
-    """A run of two files that stops in its first tiles."""
+    """A run of two files that is stopped in its first tiles."""
     with small_geometry(chunk=8), pytest.raises(KeyboardInterrupt):
         pipeline.run(spec_of(files, store), using(SmallTiles((24, 24))), Interrupts(4))
 
@@ -390,7 +428,7 @@ def test_a_disk_that_lacks_room_for_the_missing_tiles_is_refused_and_a_finished_
     there = tiles_in(tmp_path)
     assert 0 < there < TILES
     monkeypatch.setattr("longalign.run.planner.disk_usage", lambda _: SimpleNamespace(free=10))
-    with pytest.raises(UsageError, match="and 10 of the disk are free"):
+    with pytest.raises(UsageError, match="and 10 bytes of the disk are free"):
         small_run(tmp_path)
     assert tiles_in(tmp_path) == there
     monkeypatch.undo()
@@ -400,19 +438,19 @@ def test_a_disk_that_lacks_room_for_the_missing_tiles_is_refused_and_a_finished_
 
 
 def test_a_disk_that_lacks_room_for_tiles_found_damaged_is_refused(tmp_path, answer, monkeypatch):
-    """Empty files, as a power cut may leave them, give no room back."""
+    """Empty files, which a power failure may leave behind, free no space."""
     small_run(tmp_path)
     for tile in (tmp_path / "tiles").iterdir():
         tile.write_bytes(b"")
     monkeypatch.setattr("longalign.run.planner.disk_usage", lambda _: SimpleNamespace(free=10))
-    with pytest.raises(UsageError, match="and 10 of the disk are free"):
+    with pytest.raises(UsageError, match="and 10 bytes of the disk are free"):
         small_run(tmp_path)
     monkeypatch.undo()
     assert result(small_run(tmp_path)) == answer
 
 
 def test_a_piece_of_another_stretch_is_computed_again(tmp_path, answer):
-    """It is whole, and of this run; as if a path had been stored anew in other groups."""
+    """The piece is undamaged and of this run, as if a path had been stored again in other groups."""
     small_run(tmp_path)
     first, second = (tmp_path / "pieces" / f"p{number:06d}.h5" for number in (0, 1))
     shutil.copy(second, first)
@@ -421,7 +459,7 @@ def test_a_piece_of_another_stretch_is_computed_again(tmp_path, answer):
     assert notices(events) == ["piece 0 does not fit the path; this step is done again"]
 
 
-# --- the command line, killed
+# --- killed runs of the command line
 
 
 MITOCHONDRIA_TILES = 6 * 6
@@ -430,7 +468,7 @@ MITOCHONDRIA_SCORE = 10637
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, float]:
-    """The line of a run that nothing disturbs, and its seconds."""
+    """The output line of an undisturbed run, and its duration in seconds."""
     store = tmp_path_factory.mktemp("whole") / "s"
     started = time.monotonic()
     line, events = finish(align(store))
@@ -441,7 +479,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, float]:
 
 @pytest.mark.slow
 def test_kill_9_at_any_moment_loses_at_most_what_is_in_hand(tmp_path, whole):
-    """Killed again and again, some time after a random phase has begun; then left to end."""
+    """Killed repeatedly, some time after the start of a random phase, and then run to the end."""
     line, seconds = whole
     rng = random.Random(20)
     kills = 0
@@ -471,7 +509,7 @@ def test_kill_9_at_any_moment_loses_at_most_what_is_in_hand(tmp_path, whole):
 @pytest.mark.parametrize("moment", ["score", "tile_finished", "stitch", "recompute"])
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
 def test_a_run_on_a_gpu_goes_on_there_or_elsewhere(tmp_path, whole, backends, moment, number):
-    """Stopped on one back end, finished on another: tiles that are there stay, and the end is the same."""
+    """Stopped on one back end and finished on another: stored tiles stay, and the result is the same."""
     first, second = backends
     with start(align(tmp_path / "s", first)) as process:
         next((line for line in process.stderr if moment in line), None)

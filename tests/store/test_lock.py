@@ -164,7 +164,7 @@ WRITES: dict[str, Callable[[DirectoryStore], object]] = {
     "put_path": lambda store: store.put_path([], complete=False),
     "put_piece": lambda store: store.put_piece(0, Piece(np.zeros(1, np.uint8), np.ones(1, np.int64))),
     "put_sequences": lambda store: store.put_sequences(*PAIR.sequences()),
-    "note_request": lambda store: store.note_request("align", "elsewhere", None),
+    "note_request": lambda store: store.note_request(replace(store.manifest, output="elsewhere")),
     "drop_tile": lambda store: store.drop_tile(0, 0),
     "refresh": lambda store: store.refresh(),
     "marked": lambda store: store.marked().__enter__(),
@@ -318,7 +318,7 @@ def test_a_directory_with_a_pipe_in_it_is_no_place_for_a_store(tmp_path, name):
     path = tmp_path / "s"
     path.mkdir()
     os.mkfifo(path / name)
-    with pytest.raises(StoreError, match="s: not a store, and not empty"):
+    with pytest.raises(StoreError, match="s: neither empty nor a store"):
         run(path)
 
 

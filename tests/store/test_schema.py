@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import random
@@ -13,6 +14,7 @@ import tracemalloc
 import zlib
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -35,7 +37,9 @@ from longalign.run.outcome import Outcome
 from longalign.store import DirectoryStore, Manifest
 from longalign.store.hdf5_filters import inflate
 
-KINDS = [(mode, starts) for mode in ("local", "global") for starts in ("lazy", "eager")]
+KINDS = [
+    (mode, starts) for mode in ("local", "global", "semiglobal", "extend") for starts in ("lazy", "eager")
+]
 
 
 def resumed(store: Path, events: list[Event] | None = None) -> Outcome:
@@ -86,13 +90,13 @@ def check_forgery(store: Path, tmp_path: Path, seed: int, run: Any) -> None:
 
 @pytest.mark.parametrize("seed", range(24))
 def test_a_forged_store_is_refused_or_mended(stores, tmp_path, seed, run):
-    check_forgery(stores[KINDS[seed % 4]], tmp_path, seed, run)
+    check_forgery(stores[KINDS[seed % len(KINDS)]], tmp_path, seed, run)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(24, 174))
 def test_many_forged_stores_are_refused_or_mended(stores, tmp_path, seed, run):
-    check_forgery(stores[KINDS[seed % 4]], tmp_path, seed, run)
+    check_forgery(stores[KINDS[seed % len(KINDS)]], tmp_path, seed, run)
 
 
 # --- the manifest
@@ -132,6 +136,33 @@ def complaint_of(read: Callable[[], object]) -> str | None:
         return None
     assert "\n" not in complaint
     return complaint
+
+
+def test_a_store_of_the_plus_strand_is_as_those_before_strands_were_known(stores, tmp_path):
+    store = copied(stores["local", "lazy"], tmp_path)
+    manifest = Manifest.read(store / "manifest.json")
+    fields = json.loads(json.dumps(manifest.to_json()))
+    assert "strand" not in fields
+    names = ("query", "target", "mode", "scoring", "start_states", "grid")
+    content = json.dumps({name: fields[name] for name in names}, sort_keys=True)
+    assert manifest.run == hashlib.sha256(content.encode()).hexdigest()
+    minus = replace(manifest, strand="minus")
+    assert Manifest.from_json(json.loads(json.dumps(minus.to_json()))) == minus
+    assert minus.run != manifest.run
+    assert minus.to_json()["coordinates"] != fields["coordinates"]  # older programs refuse it
+    for strand in ("both", "+", None, 1):
+        with pytest.raises(InputError, match="strand: must be plus or minus"):
+            Manifest.from_json({**fields, "strand": strand})
+    with pytest.raises(InputError, match="coordinates: contradicts the scoring or the strand"):
+        Manifest.from_json({**fields, "strand": "minus"})
+
+
+def test_a_manifest_of_the_minus_strand_of_proteins_is_refused(tmp_path):
+    scoring = Scoring(gap_open=10, gap_extend=1, matrix=SubstitutionMatrix.load("BLOSUM62"))
+    longalign.align("MKV", "MKV", scoring=scoring, store=tmp_path / "s", backend="cpu")
+    data = json.loads((tmp_path / "s/manifest.json").read_text())
+    with pytest.raises(InputError, match="strand: BLOSUM62 has no minus strand"):
+        Manifest.from_json({**data, "strand": "minus"})
 
 
 def test_a_summary_that_is_no_text_is_refused(stores, tmp_path):
@@ -193,7 +224,7 @@ def test_a_grid_of_more_tiles_than_any_plan_has_is_refused():
         ({"name": "x", "letters": "AB"}, "scoring.matrix.scores: is missing"),
         ({"name": "x", "letters": 5, "scores": []}, "scoring.matrix.letters: must be a text, not 5"),
         ({"name": "x", "letters": "AB", "scores": [[1, 2], 3]}, "scoring.matrix.scores: must be rows of 2"),
-        ({"name": "x", "letters": "AB", "scores": [[1, 2], [3, "4"]]}, "scores must be whole numbers"),
+        ({"name": "x", "letters": "AB", "scores": [[1, 2], [3, "4"]]}, "matrix.scores: must be a whole"),
     ],
 )
 def test_a_matrix_that_is_none_is_refused(data, complaint):
@@ -431,7 +462,7 @@ def test_a_store_of_any_sequence_from_python_can_be_resumed(tmp_path, facts):
     "facts", [{"offset": -3}, {"offset": 3, "record_length": 5}, {"record_length": 1 << 63}]
 )
 def test_letters_that_are_no_part_of_their_record_are_refused(facts):
-    with pytest.raises(InputError, match=r"query: 4 letters from -?\d+ on are no part of a record of \d+"):
+    with pytest.raises(InputError, match=r"'query': 4 letters from -?\d+ on are no part of a record of \d+"):
         Sequence.from_letters("query", "ACGT", **facts)
 
 

@@ -57,7 +57,7 @@ from longalign.store.files import atomic_path, temporary_name
 from longalign.store.manifest import SequenceRecord
 from longalign.system.threads import in_threads
 from longalign.testing.reference import ReferenceBackend, matrices
-from longalign.testing.sweeps import whole_matrix
+from longalign.testing.sweep_jobs import whole_matrix
 
 GRID = Grid((0, 8, 16, 24, 32, 33), (0, 8, 16, 34), (0, 16, 33), (0, 16, 34))
 
@@ -446,7 +446,7 @@ def test_a_directory_with_something_else_in_it_is_refused_and_left_alone(tmp_pat
     (tmp_path / name).parent.mkdir(exist_ok=True)
     (tmp_path / name).write_text("precious")
     before = sorted(tmp_path.rglob("*"))
-    with pytest.raises(StoreError, match=f"not a store, and not empty .it holds {name.split('/')[0]}"):
+    with pytest.raises(StoreError, match=f"neither empty nor a store: it holds {name.split('/')[0]}"):
         new_store(tmp_path)
     assert sorted(tmp_path.rglob("*")) == before
 
@@ -672,8 +672,10 @@ def test_a_manifest_of_before_summaries_were_noted_is_read(tmp_path):
     write_manifest(tmp_path, data)
     with DirectoryStore.open(tmp_path) as store:
         assert store.manifest.summary is None
-        store.note_request("align", "-", "x.json")
-    assert DirectoryStore.attach(tmp_path).manifest.summary == "x.json"
+        assert store.manifest.output_format is None
+        store.note_request(dataclasses.replace(store.manifest, summary="x.json", output_format="tsv"))
+    manifest = DirectoryStore.attach(tmp_path).manifest
+    assert (manifest.summary, manifest.output_format) == ("x.json", "tsv")
 
 
 @pytest.mark.parametrize("version", [1, 2, 99])

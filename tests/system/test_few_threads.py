@@ -1,4 +1,4 @@
-"""Runs where the system refuses threads store the same boundaries and find the same alignment."""
+"""If the system refuses threads, runs store the same boundaries and find the same alignment."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from runs import Pair, SmallTiles, small_geometry, using
 from longalign.backends.cpu import CpuBackend, backend
 from longalign.model.scoring import Scoring
 from longalign.store import DirectoryStore
-from longalign.testing.sweeps import whole_matrix
+from longalign.testing.sweep_jobs import whole_matrix
 
 
 def related(length: int) -> Pair:
@@ -50,7 +50,7 @@ def undisturbed(tmp_path_factory):
 
 @pytest.mark.parametrize("granted", [0, 1, 2, 3, 5, 8, "some"])
 def test_a_run_with_few_threads_stores_the_same_boundaries(monkeypatch, tmp_path, undisturbed, granted):
-    """`granted` threads can be started in all, or each with a probability of one half."""
+    """`granted` threads can be started in total, or each one with a probability of one half."""
     start, started, rng = threading.Thread.start, [], random.Random(1)
 
     def limited(thread):
@@ -69,7 +69,7 @@ def test_a_run_with_few_threads_stores_the_same_boundaries(monkeypatch, tmp_path
 
 
 def test_a_helper_thread_that_fails_in_any_way_ends_the_sweep(monkeypatch):
-    """Otherwise the others would wait for its strip."""
+    """Otherwise the other threads would wait for its strip."""
     run, calling = backend._Worker.run, threading.current_thread()
 
     def failing(worker, *arguments):

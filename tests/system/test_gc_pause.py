@@ -1,4 +1,4 @@
-"""The garbage collector rests while something is compiled, and works afterwards as it did before."""
+"""The garbage collector pauses during a compilation, and then works as before."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from longalign.system.gc_pause import collector_at_rest
 
 @pytest.fixture(params=[True, False], ids=["at work", "at rest"])
 def before(request) -> Iterator[bool]:
-    """Whether the collector was at work when the block was entered."""
+    """Whether the collector was enabled when the block was entered."""
     found = gc.isenabled()
     (gc.enable if request.param else gc.disable)()
     yield request.param

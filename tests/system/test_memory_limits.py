@@ -1,4 +1,4 @@
-"""Memory that a process may take: the machine's, within the limits of its control groups."""
+"""The memory that a process may take: that of the machine, within the limits of its control groups."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ FREE = 10_000
 
 @pytest.fixture
 def machine(tmp_path, monkeypatch):
-    """Makes a machine with so many bytes free and with these control groups."""
+    """Simulates a machine with this number of free bytes and these control groups."""
     monkeypatch.setattr(psutil, "virtual_memory", lambda: SimpleNamespace(available=FREE))
 
     def make(own, groups):
@@ -38,7 +38,7 @@ def group(limit, used=0, cached=0, read_again=0):
 
 
 def silent_group(limit, used):
-    """One whose kernel does not say what its memory is used for."""
+    """A control group whose kernel does not report the use of its memory."""
     return {"memory.max": f"{limit}\n", "memory.current": f"{used}\n"}
 
 

@@ -1,4 +1,4 @@
-"""Sizes in text: whatever is printed can be given back."""
+"""Sizes as text: every printed size can be read again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Work spread over threads: results in order, errors passed on, nothing spread where there is one call."""
+"""Work in threads: results in order, errors passed on, and no thread for a single call."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_calls_are_made_while_the_caller_does_something_else():
         assert results() == [None]
 
 
-def test_calls_that_nobody_waits_for_are_not_made():
+def test_calls_that_no_caller_waits_for_are_not_made():
     made = []
 
     def slowly(number):
@@ -107,7 +107,7 @@ def test_streamed_results_wait_for_the_caller_in_bounded_number():
     assert sorted(made) == list(range(1000))
 
 
-def test_streamed_calls_that_nobody_waits_for_are_not_made():
+def test_streamed_calls_that_no_caller_waits_for_are_not_made():
     made = []
 
     def slowly(number):
@@ -124,7 +124,7 @@ def test_streamed_calls_that_nobody_waits_for_are_not_made():
 
 @pytest.fixture(params=[0, 1, 2])
 def few_threads(monkeypatch, request):
-    """The system starts no more than this many threads, as at a limit on processes."""
+    """The system refuses to start more threads than this, as at a limit on processes."""
     start, started = threading.Thread.start, []
 
     def limited(thread):
@@ -183,15 +183,15 @@ def test_threads_that_have_been_shut_down_take_no_more_calls():
 
 
 def test_queued_calls_are_cancelled_on_request():
-    has_begun, may_end = threading.Event(), threading.Event()
+    has_started, may_end = threading.Event(), threading.Event()
 
     def slowly():
-        has_begun.set()
+        has_started.set()
         return may_end.wait(60)
 
     with WorkerThreads(1) as threads:
         first = threads.submit(slowly)
-        assert has_begun.wait(60)
+        assert has_started.wait(60)
         queued = [threads.submit(int) for _ in range(5)]
         threads.shutdown(wait=False, cancel_futures=True)
         may_end.set()
@@ -202,7 +202,7 @@ def test_queued_calls_are_cancelled_on_request():
 def test_no_thread_is_started_while_one_has_nothing_to_do():
     with WorkerThreads(8) as threads:
         names = {threads.submit(lambda: threading.current_thread().name).result() for _ in range(20)}
-    assert len(names) <= 2  # a thread may be late to say that it has finished
+    assert len(names) <= 2  # a thread may be late to report that it has finished
 
 
 @pytest.mark.parametrize("at", [1, 2, 3])

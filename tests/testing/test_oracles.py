@@ -7,13 +7,12 @@ import pytest
 from oracles import parasail_score
 
 from longalign.backends.cpu import CpuBackend
+from longalign.model.mode import GLOBAL, LOCAL
 from longalign.model.scoring import Scoring
 from longalign.testing.inputs import (
     mutated,
 )
-from longalign.testing.sweeps import (
-    whole_matrix,
-)
+from longalign.testing.sweep_jobs import whole_matrix
 
 LINEAR = Scoring(match=2, mismatch=-3, gap_open=0, gap_extend=2)
 LONG_GAPS = Scoring(match=1, mismatch=-2, gap_open=10, gap_extend=0)
@@ -35,7 +34,7 @@ def diverged(length, rate, seed):
 
 
 def repeats(length, unit, seed):
-    """A tandem array against a diverged one with fewer copies: many ties, long gaps."""
+    """A tandem array against a diverged one with fewer copies, which gives many ties and long gaps."""
     query = np.resize(random_letters(unit, seed), length)
     return query, mutated(query, length - 5 * unit, 0.03, np.random.default_rng(seed))
 
@@ -55,5 +54,5 @@ def test_score_equals_parasail(backend, pair, scoring):
     query, target = PAIRS[pair]
     jobs = [whole_matrix(query, target, scoring, local) for local in (True, False)]
     in_local, in_global = backend.sweep(jobs)
-    assert in_local.best.score == parasail_score(query, target, scoring, True, "scan_32")
-    assert in_global.rows[0].h[-1] == parasail_score(query, target, scoring, False, "scan_32")
+    assert in_local.best.score == parasail_score(query, target, scoring, LOCAL, "scan_32")
+    assert in_global.rows[0].h[-1] == parasail_score(query, target, scoring, GLOBAL, "scan_32")

@@ -1,14 +1,16 @@
-"""The oracle itself: against other programs, and against matrices worked out by hand."""
+"""The oracle itself, compared with other programs and with DP matrices worked out by hand."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
-from oracles import biopython_score, parasail_score
+from oracles import MODE_OF, biopython_score, parasail_score, spell
+from runs import Pair
 
 from longalign.backends.base import SweepJob, TraceJob
 from longalign.model.alignment import format_cigar
 from longalign.model.boundary import BestCell, State, entry_edges, local_edges
+from longalign.model.mode import EXTEND, MODES
 from longalign.model.scoring import NEG_INF, Scoring
 from longalign.testing.inputs import (
     QUERY_N,
@@ -17,9 +19,7 @@ from longalign.testing.inputs import (
     mutated,
 )
 from longalign.testing.reference import ReferenceBackend, encode, matrices
-from longalign.testing.sweeps import (
-    whole_matrix,
-)
+from longalign.testing.sweep_jobs import whole_matrix
 
 DEFAULT = Scoring()
 
@@ -50,8 +50,20 @@ def test_score_equals_parasail_and_biopython(scoring, local):
     for _ in range(250):
         query, target = random_pair(rng)
         ours = score(query, target, scoring, local)
-        assert ours == parasail_score(query, target, scoring, local)
-        assert ours == biopython_score(query, target, scoring, local)
+        assert ours == parasail_score(query, target, scoring, MODE_OF[local])
+        assert ours == biopython_score(query, target, scoring, MODE_OF[local])
+
+
+@pytest.mark.parametrize("mode", MODES.values(), ids=str)
+def test_what_runs_are_compared_with_equals_parasail_and_biopython(mode):
+    rng = np.random.default_rng(list(MODES).index(mode))
+    for number in range(60):
+        scoring = SCORINGS[number % len(SCORINGS)]
+        query, target = random_pair(rng)
+        pair = Pair(spell(query), spell(target), scoring, mode)
+        score = pair.truth().score
+        assert score == parasail_score(query, target, scoring, mode), pair
+        assert mode == EXTEND or score == biopython_score(query, target, scoring, mode), pair
 
 
 def test_a_local_matrix_worked_out_by_hand():
@@ -99,7 +111,7 @@ def test_the_boundaries_are_rows_and_columns_of_the_matrices():
         ("A", "AAA", (1, 1)),  # the lowest anti-diagonal
         ("AAA", "A", (1, 1)),
         ("AC", "CA", (1, 2)),  # on one anti-diagonal the rightmost
-        ("CGA", "ACG", (2, 3)),  # the best score before anything else
+        ("CGA", "ACG", (2, 3)),  # the best score comes before all else
         ("A", "C", (0, 0)),  # no positive cell at all
     ],
 )

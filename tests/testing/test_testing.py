@@ -1,4 +1,4 @@
-"""The conformance suite catches back ends that are wrong, and its failures can be pasted."""
+"""The conformance suite detects wrong back ends, and the code in its messages can be run."""
 
 from __future__ import annotations
 
@@ -19,17 +19,12 @@ from longalign.testing.inputs import (
     largest_parameter,
 )
 from longalign.testing.reference import ReferenceBackend, encode
-from longalign.testing.sweeps import (
-    SweepConformance,
-    assert_same_result,
-    job_source,
-    jobs,
-    whole_matrix,
-)
+from longalign.testing.sweep_jobs import assert_same_result, job_source, jobs, whole_matrix
+from longalign.testing.sweeps import SweepConformance
 
 
 class Faulty(ReferenceBackend):
-    """A back end with one fault: in what it sweeps, or in what it returns."""
+    """A back end with one fault, in its sweep or in its results."""
 
     def sweep(self, jobs, progress=no_progress):
         swept = super().sweep([self.misread(job) for job in jobs], progress)

@@ -1,4 +1,4 @@
-"""The suite for traces catches back ends that are wrong, and its failures can be pasted."""
+"""The suite for traces detects wrong back ends, and the code in its messages can be run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MIRRORED = {State.H: State.H, State.E: State.F, State.F: State.E}
 
 
 class Faulty(ReferenceBackend):
-    """A back end with one fault: in what it traces, or in what it returns."""
+    """A back end with one fault, in its traces or in its results."""
 
     def trace(self, jobs, progress=no_progress):
         paths = super().trace([self.misread(job) for job in jobs], progress)

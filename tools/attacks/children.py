@@ -41,7 +41,7 @@ def warm_up() -> None:
     It leaves no thread running, as a process with threads must not be forked.
     """
     import longalign
-    import longalign.cli.align
+    import longalign.cli.runs
     import longalign.cli.trace
     import longalign.store
 
@@ -209,13 +209,32 @@ def environment(sizes: Sizes | None = None) -> dict[str, str]:
     """The environment of a real process: with this checkout, without the library of `shim`."""
     variables = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
     path = os.pathsep.join(filter(None, [str(ROOT), os.environ.get("PYTHONPATH")]))
-    return {**variables, "PYTHONPATH": path, **(sizes.environment() if sizes else {})}
+    # With PYTHONFAULTHANDLER, SIGABRT prints the stacks of all threads.
+    return {
+        **variables,
+        "PYTHONPATH": path,
+        "PYTHONFAULTHANDLER": "1",
+        **(sizes.environment() if sizes else {}),
+    }
 
 
 def real_command(arguments: Sequence[object], sizes: Sizes | None = None) -> list[str]:
     """The command that runs `longalign` as users do or, with `sizes`, over small tiles."""
     program = ["-m", "longalign"] if sizes is None else [str(SMALL)]
     return [sys.executable, *program, *map(str, arguments)]
+
+
+def result_of(process: subprocess.Popen[str], seconds: float, what: str) -> ProcessResult:
+    """Wait for the end of a real process. Raises Hang, with its stacks, if it does not end in time."""
+    try:
+        out, err = process.communicate(timeout=seconds)
+    except subprocess.TimeoutExpired:
+        process.send_signal(signal.SIGABRT)
+        _, stacks = process.communicate()
+        raise Hang(
+            f"hang: {what}: not finished after {seconds:g} seconds: {stacks[-2000:]}", stacks
+        ) from None
+    return ProcessResult(process.returncode, out, err)
 
 
 def run_real(

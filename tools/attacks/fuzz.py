@@ -14,6 +14,7 @@ import random
 import string
 from collections.abc import Callable
 from pathlib import Path
+from typing import get_args
 
 import longalign
 from attacks import forgery
@@ -21,6 +22,7 @@ from attacks.base import Attack, CaseFailed, expect
 from longalign.errors import InternalError, LongalignError
 from longalign.fasta import read_sequence
 from longalign.formats.verify import verify_paf
+from longalign.model.mode import ModeName
 from longalign.model.scoring import Scoring
 from longalign.model.sequence import Sequence
 from longalign.model.substitution_matrix import SubstitutionMatrix
@@ -117,7 +119,7 @@ class _Seeds:
         for spec, letters in zip(self.specs, (query, target), strict=True):
             Path(spec).write_text(f">{Path(spec).stem}\n{letters}\n")
         sequences = [read_sequence(spec) for spec in self.specs]
-        self.paf = [_paf_line(sequences, mode) for mode in ("local", "global")]
+        self.paf = [_paf_line(sequences, mode) for mode in get_args(ModeName)]
         store = folder / "store"
         longalign.align(*sequences, backend="cpu", threads=1, store=store)
         self.manifest = (store / "manifest.json").read_bytes()

@@ -33,6 +33,7 @@ from attacks.children import (
     Child,
     ProcessResult,
     environment,
+    result_of,
     run_forked,
     run_real,
     sleep_until,
@@ -138,8 +139,7 @@ def _signal_real_process(arguments: list[object], folder: Path, number: signal.S
     wait_for_handlers(process)
     sleep_until(time.monotonic() + after)
     process.send_signal(number)
-    out, err = process.communicate(timeout=60)
-    _check(ProcessResult(process.returncode, out, err), number, arguments, "a real process")
+    _check(result_of(process, 60, f"after {number.name}"), number, arguments, "a real process")
 
 
 def _check(

@@ -12,6 +12,7 @@ from itertools import groupby
 import numpy as np
 from numpy.typing import NDArray
 
+from longalign.model.mode import Mode
 from longalign.model.scoring import Scoring
 
 _UNREACHABLE = -(1 << 60)
@@ -19,7 +20,8 @@ _UNREACHABLE = -(1 << 60)
 
 @dataclass(frozen=True)
 class End:
-    """The optimal score and the end cell of its alignment; all 0 if nothing aligns."""
+    """The optimal score and the end cell of its alignment; all 0 if nothing aligns in a mode that ends in
+    any cell."""
 
     score: int
     i: int
@@ -39,19 +41,20 @@ def gap_cost(length: int, scoring: Scoring) -> int:
     return int(scoring.gap_open + length * scoring.gap_extend) if length else 0
 
 
-def find_end(query: str, target: str, scoring: Scoring, local: bool) -> End:
+def find_end(query: str, target: str, scoring: Scoring, mode: Mode) -> End:
     """The end cell: of all cells with the optimal score, that with the lowest i + j, then the largest j."""
-    m, n = len(query), len(target)
-    if min(m, n) == 0:
-        return End(0, 0, 0) if local else End(-gap_cost(m + n, scoring), m, n)
+    m, n, ends, local = len(query), len(target), mode.ends, mode.starts_anywhere
     scores = _Scores(query, target, scoring)
     opening, extending = scoring.gap_open + scoring.gap_extend, scoring.gap_extend
     costs = np.arange(m + n + 1, dtype=np.int64) * extending + scoring.gap_open
-    best = End(0, 0, 0)
 
-    def outer(length: int) -> int:
-        return 0 if local or length == 0 else -int(costs[length])
+    def outer(length: int, is_free: bool) -> int:
+        return 0 if is_free or length == 0 else -int(costs[length])
 
+    def may_end(i: int, j: int) -> bool:
+        return (i == m or (ends.query_end and j == n)) and (j == n or (ends.target_end and i == m))
+
+    best = End(0, 0, 0) if ends.ends_anywhere or may_end(0, 0) else None
     # Indexed by row i: H on the anti-diagonals d - 1 and d - 2, and E and F on d - 1. E is the vertical gap
     # (a query letter against a gap), F the horizontal one.
     h1, h2, e, f = (np.full(m + 1, _UNREACHABLE, np.int64) for _ in range(4))
@@ -68,13 +71,18 @@ def find_end(query: str, target: str, scoring: Scoring, local: bool) -> End:
         h2, h1 = h1, np.full(m + 1, _UNREACHABLE, np.int64)
         h1[rows] = h
         if d <= n:
-            h1[0], e[0] = outer(d), _UNREACHABLE
+            h1[0], e[0] = outer(d, ends.target_start), _UNREACHABLE
         if d <= m:
-            h1[d], e[d], f[d] = outer(d), _UNREACHABLE, _UNREACHABLE
-        if local and len(h) and h.max() > best.score:
-            i = low + int(h.argmax())
-            best = End(int(h.max()), i, d - i)
-    return best if local else End(int(h1[m]), m, n)
+            h1[d], e[d], f[d] = outer(d, ends.query_start), _UNREACHABLE, _UNREACHABLE
+        if ends.ends_anywhere:
+            candidates = [low + int(h.argmax())] if len(h) else []
+        else:
+            candidates = [i for i in {d - n, m} if 0 <= i <= d and may_end(i, d - i)]
+        for i in sorted(candidates):  # the largest j first
+            if best is None or h1[i] > best.score:
+                best = End(int(h1[i]), i, d - i)
+    assert best is not None
+    return best
 
 
 class _Scores:

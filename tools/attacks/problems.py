@@ -7,9 +7,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import get_args
 
 from attacks.children import run_forked
 from attacks.small_tiles import Sizes
+from longalign.model.mode import ModeName
 
 _SCORINGS = (
     (),
@@ -55,7 +57,7 @@ class Problem:
         target = random_letters(rng, 40) + mutated_copy(rng, query)
         for name, letters in (("query", query), ("target", target)):
             (folder / f"{name}.fa").write_text(f">{name}\n{letters}\n")
-        options: tuple[object, ...] = ("--mode", rng.choice(["local", "global"]), *rng.choice(_SCORINGS))
+        options: tuple[object, ...] = ("--mode", rng.choice(get_args(ModeName)), *rng.choice(_SCORINGS))
         command = rng.choice(commands)
         if command == "eager":
             command, options = "align", (*options, "--start-states", "eager")

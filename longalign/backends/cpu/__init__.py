@@ -3,7 +3,7 @@
 Read the modules of the sweep in this order: `config` (terms), `sweep_kernel` (a block), `number_widths`
 (proof of the number formats), `worker` (a thread), `workspace` and `worklist` (the arrays), `backend` (all
 threads). Paths are found by `traceback_kernel` and `traceback`, start states by `start_states_kernel` and
-`start_states`; `pair_scores` is used by both of these kernels.
+`start_states`. Both of these kernels use `pair_scores`, and all kernels use `lanes`.
 """
 
 from longalign.backends.cpu.backend import CpuBackend

@@ -58,16 +58,14 @@ _CELLS_PER_CALL = 1 << 28
 #: Seconds that a thread sleeps when it waits for its left neighbour: about the time of a block.
 _WAIT_SECONDS = 2e-4
 
-#: Cells of a tile for each thread, about three seconds of work, and the overhead of a tile in seconds, for
-#: its edges and its file.
+#: Cells of a tile for each thread, about three seconds of work.
 _TILE_CELLS = 1 << 36
-_TILE_OVERHEAD = 0.05
 
 #: Tile shapes are chosen for this scoring, whatever the scoring of the run.
 _DEFAULT_SCORING = Scoring()
 
-#: Cells after which a back end compiles specialised kernels. Compiling takes some seconds on the first run of
-#: a machine; for fewer cells than this, the specialised kernels save a second at most.
+#: Cells after which a back end compiles specialised kernels. Compiling takes some seconds on the first run on
+#: a machine. For fewer cells than this, specialised kernels would save at most a second.
 _CELLS_WORTH_COMPILING = 1 << 31
 
 
@@ -99,7 +97,9 @@ class CpuBackend:
     least_chunk, saturating_side = 1024, 4096
     path_share = 40
     host_bytes_per_call = 256 << 20
-    line_bytes = 16  # as it is swept, as two int32, and packed and on its way into a file
+    program_bytes = 288 << 20  # 128 MB, and 267 MB where kernels are compiled
+    line_bytes = 16  # while it is swept (two int32), and while it is packed and written to a file
+    tile_overhead = 0.012  # about 20 ms of a processor, most of it beside the next sweep: `checkpoints.py`
 
     def __init__(
         self,
@@ -135,9 +135,13 @@ class CpuBackend:
         return [results[k].delivered(job) for k, job in enumerate(jobs)]
 
     def kernels(self, scoring: Scoring | None = None, *, local: bool = True) -> list[Kernel]:
-        """See `longalign.backends.base.Backend`; for a path, after a phase 1 that was worth compiling for."""
+        """See `longalign.backends.base.Backend`.
+
+        With a `scoring`, they are the kernels that are used after a phase 1 long enough for specialised
+        kernels.
+        """
         if scoring is not None:
-            matrix = scoring.matrix is not None
+            matrix = scoring.table is not None
             return [self._block_kernel(16, False, local, matrix), _tracer(matrix)]
         local_kinds = product((8, 16, 32), (True,), (True,), (True, False))
         global_kinds = product((16, 32), (False,), (True, False), (True, False))
@@ -185,7 +189,7 @@ class CpuBackend:
         return height, min(cols, cells // height)
 
     def _tile_seconds(self, rows: int, cols: int) -> float:
-        return _TILE_OVERHEAD + self.sweep_seconds(rows, cols, _DEFAULT_SCORING, local=True)
+        return self.tile_overhead + self.sweep_seconds(rows, cols, _DEFAULT_SCORING, local=True)
 
     def sweep_seconds(self, rows: int, cols: int, scoring: Scoring, local: bool) -> float:
         """See `longalign.backends.base.Backend`."""
@@ -197,7 +201,7 @@ class CpuBackend:
         strips = len(cut_columns(len(job.target), job.cols, geometry, self.threads))
         return {
             "kernel": f"SIMD lanes of {geometry.columns} columns",
-            "letters": "match or mismatch" if job.scoring.matrix is None else "a profile of each strip",
+            "letters": "match or mismatch" if job.scoring.table is None else "a profile of each strip",
             "numbers": f"{', '.join(map(str, widths))} bits: of each block, the fewest that hold its values",
             "strips": f"{strips} of at most {geometry.strip} columns",
             "batch": f"blocks of at most {geometry.block_rows} rows",
@@ -223,7 +227,7 @@ class CpuBackend:
         return Kernel(f"start states {self._start_geometry} {local=} {matrix=}", load)
 
     def _family(self, job: SweepJob) -> _KernelFamily:
-        matrix = job.scoring.matrix is not None
+        matrix = job.scoring.table is not None
         if not self._specialised and self._cells < _CELLS_WORTH_COMPILING:
             return _GENERAL_KERNELS._replace(matrix=matrix)
         # Without the floor of 0 the values of a block spread too far for 8 bits.

@@ -1,4 +1,4 @@
-"""The ways in which this back end compiles functions, with types for the type checker."""
+"""How this back end compiles functions, with types for the type checker."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ def inline_by_llvm(body: Function) -> Function:
 
 
 def inline_by_numba(body: Function) -> Function:
-    """Let Numba inline a function into its callers, so that it is not compiled by itself."""
+    """Let Numba inline a function into its callers. The function is then not compiled separately."""
     compiled: Function = numba.njit(inline="always")(body)
     return compiled
 
 
 def compile_entry(body: Function, key: str, examples: Sequence[Any]) -> Function:
-    """Compile a function for Python to call with arguments of these types, kept on disk under `key`.
+    """Compile a function that Python calls with arguments of these types. The cache keeps it under `key`.
 
-    It runs without the GIL, and must not allocate. Raises BackendError if it does not compile.
+    The function runs without the GIL, and must not allocate. Raises BackendError if it does not compile.
     """
     compiled: Function
     compiled, _ = _compile(body, key, examples)
@@ -44,10 +44,10 @@ def compile_entry(body: Function, key: str, examples: Sequence[Any]) -> Function
 
 
 def compile_callee(body: Callable[..., Any], key: str, examples: Sequence[Any]) -> int:
-    """Like `compile_entry`, but for compiled functions to call: its address, for `call_address`.
+    """Like `compile_entry`, for a function that compiled code calls. Returns its address, for `call_address`.
 
-    With calls by address each function is compiled once. With plain calls LLVM would optimise the callee
-    again inside every caller.
+    With calls by address, each function is compiled once. With plain calls, LLVM would optimise the callee
+    again in each caller.
     """
     _, result = _compile(body, key, examples, no_cpython_wrapper=True)
     address: int = result.library.get_pointer_to_function(result.fndesc.llvm_func_name)
@@ -55,10 +55,9 @@ def compile_callee(body: Callable[..., Any], key: str, examples: Sequence[Any]) 
 
 
 def _compile(body: Any, key: str, examples: Sequence[Any], **options: bool) -> tuple[Any, Any]:
-    """A dispatcher and its only overload.
+    """The dispatcher of a compiled function, and its only overload.
 
-    Reference counting and wrappers for other callers are left out: they are not used and take long to
-    compile.
+    Reference counting and wrappers for other callers are omitted. They are not used and take long to compile.
     """
     compiled = numba.njit(nogil=True, _nrt=False, no_cfunc_wrapper=True, **options)(body)
     compiled._cache = CpuCache(key)
@@ -92,9 +91,9 @@ def intrinsic(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @intrinsic
 def call_address(typing: Any, address: Any, arguments: Any) -> tuple[Any, Any]:
-    """Call the function at an address that `compile_callee` gave, with a tuple of arguments; returns bool.
+    """Call the function at an address from `compile_callee` with a tuple of arguments. Returns its bool.
 
-    The argument types must be those that it was compiled for.
+    The types of the arguments must be those that the function was compiled for.
     """
 
     def emit(context: Any, builder: Any, signature: Any, args: Any) -> Any:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longalign.backends.cpu.jit import compile_entry, compiled_once, inline_by_llvm
-from longalign.backends.cpu.sweep_kernel import maximum
+from longalign.backends.cpu.lanes import maximum
 from longalign.backends.substitution_tables import PITCH, lay_out
 from longalign.model import recurrence
 from longalign.model.alphabet import Codes
@@ -57,7 +57,7 @@ def compute_cells(
     barred[excluded.query + 1, excluded.target + 1] = True
     matrix, [offset] = lay_out([scoring])
     costs = scoring.match, scoring.mismatch, scoring.gap_open + scoring.gap_extend, scoring.gap_extend
-    kernel = _kernel(local, scoring.matrix is not None)
+    kernel = _kernel(local, scoring.table is not None)
     letters = np.ascontiguousarray(query), np.ascontiguousarray(target)
     kernel(*letters, matrix[max(0, offset) :], np.array(costs, np.int32), barred, *cells)
     return cells

@@ -17,7 +17,7 @@ def sweep_seconds(
     rows: int, cols: int, scoring: Scoring, local: bool, geometry: SweepGeometry, threads: int
 ) -> float:
     """The approximate time of `threads` threads for a rectangle, in seconds."""
-    if scoring.matrix is None:
+    if scoring.table is None:
         rate = _CELLS_PER_SECOND[_most_bits(scoring, local, geometry)]
     else:
         rate = _CELLS_PER_SECOND_WITH_MATRIX

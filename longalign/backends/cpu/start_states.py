@@ -1,6 +1,6 @@
 """Start states by a pool of threads. Each thread takes one rectangle at a time and sweeps it strip by strip.
 
-The rectangles are chunks, of which a tile usually has more than there are threads.
+The rectangles are chunks. A tile usually has more chunks than there are threads.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class _Work:
 
 
 def _kernel(job: Rectangle, geometry: SweepGeometry) -> Callable[..., None]:
-    return strip_starts(geometry, job.local, job.scoring.matrix is not None)
+    return strip_starts(geometry, job.local, job.scoring.table is not None)
 
 
 def _part_of_edge(values: Edge, starts: StartLine, start: int, stop: int) -> EdgeWithStarts:

@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 
 from longalign.backends import trace_table
 from longalign.backends.cpu.jit import compile_entry, compiled_once, inline_by_llvm, inline_by_numba
+from longalign.backends.cpu.lanes import maximum
 from longalign.backends.cpu.pair_scores import compared, looked_up
 from longalign.backends.cpu.raw_memory import advance, load, pointer, store
-from longalign.backends.cpu.sweep_kernel import maximum
 from longalign.model import recurrence
 from longalign.model.boundary import IntArray
 from longalign.model.scoring import NEG_INF
@@ -119,7 +119,10 @@ def _advance_by_letters(state: Any, letters: Any, matrix: Any, directions: Any, 
 
 @inline_by_llvm
 def _advance_by_matrix(state: Any, letters: Any, matrix: Any, directions: Any, costs: Any) -> None:
-    """The same with a substitution matrix. Its scores are loaded first, in a loop that is not vectorised."""
+    """Compute the next cell of each lane of a group, scored by a substitution matrix.
+
+    The scores are loaded first, in a loop that is not vectorised.
+    """
     for p in range(GROUP):
         store(state, _SCORE + p, looked_up(matrix, load(state, _LETTER + p), load(letters, p), costs))
     for p in range(GROUP):
@@ -234,7 +237,7 @@ def _make_trace_leaves(has_matrix: bool) -> Callable[..., None]:
 
 @compiled_once
 def leaf_tracer(has_matrix: bool) -> Callable[..., None]:
-    """The compiled tracer of leaves, from disk if it is there. Thread-safe."""
+    """The compiled tracer of leaves, loaded from disk if possible. Thread-safe."""
     letters, table = np.zeros(1, np.uint8), np.zeros((1, trace_table.LEAF_FIELDS), np.int64)
     runs, counts = np.zeros(1, np.int32), np.zeros(1, np.int64)
     examples = [letters, letters, runs, table, make_scratch(table + 1), runs, counts]

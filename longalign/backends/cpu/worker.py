@@ -1,7 +1,7 @@
 """The loop of a thread, which runs without the GIL: take strips by ticket, and sweep them block by block.
 
-The ticket of a strip is higher than that of its left neighbour, and a strip waits for its left neighbour
-only. A strip that is waited for has therefore been taken by a thread, so there is no deadlock, whatever the
+The ticket of a strip is higher than that of its left neighbour, and a strip waits only for its left
+neighbour. The neighbour has therefore been taken by a thread already, and there is no deadlock with any
 number of threads.
 
 The compiled `_sweep_strips` returns to Python to sleep, to report progress and to compile. The next call
@@ -176,8 +176,7 @@ def _sweep_block(work: Any, position: Any, edges: Any, lanes: Any, kernels: Any)
         if kernels.block_16 and high - low <= LARGEST_16 - SMALLEST_16:
             block = _block(position, job, strip, low - SMALLEST_16, LARGEST_16)
             return bool(call_address(kernels.block_16, (lanes[1], edges, inputs, block, job, position)))
-        # Fewer rows may fit 16 bits, unless the edges alone do not, as where NEG_INF is next to finite
-        # values.
+        # Fewer rows may fit 16 bits, unless the edges alone exceed them: NEG_INF next to finite values does.
         if kernels.block_16 and highest - lowest <= LARGEST_16 and rows >= 2 * kernels.least_rows:
             position.block_end = position.row + rows // 2
         elif kernels.block_32:
@@ -234,7 +233,7 @@ def kernel_address(config: KernelConfig) -> int:
 
 @compiled_once
 def strip_sweep() -> Callable[..., int]:
-    """The compiled `_sweep_strips`, from disk if it is there; it serves every kernel. Thread-safe."""
+    """The compiled `_sweep_strips`, loaded from disk if possible. It calls any kernel. Thread-safe."""
     lanes = tuple(make_lane_buffers(_SMALLEST, bits) for bits in (8, 16, 32))
     examples = empty_work_list(), np.zeros(1, POSITION), make_block_edges(_SMALLEST), lanes, Kernels(1, 1), 0
     return compile_entry(_sweep_strips, "strips", examples)

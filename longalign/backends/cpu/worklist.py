@@ -73,9 +73,9 @@ class PreparedJobs:
 def cut_columns(cols: int, requested: Sequence[int], geometry: SweepGeometry, share: int) -> list[int]:
     """The columns at which strips end: every requested column, and more where a strip would be too wide.
 
-    Strips between two requested columns are equally wide, up to the columns of a lane. If `share` threads
-    work on the same job, the number of these strips is a multiple of `share`, unless that made them narrower
-    than a group of lanes.
+    The widths of strips between two requested columns differ by less than the columns of a lane. If `share`
+    threads work on the same job, the number of these strips is a multiple of `share`, unless strips would
+    then be narrower than a group of lanes.
     """
     stops: list[int] = []
     start = 0

@@ -153,7 +153,7 @@ def make_block_edges(geometry: SweepGeometry) -> BlockEdges:
 
 
 def make_lane_buffers(geometry: SweepGeometry, bits: int) -> LaneBuffers:
-    layout = StateLayout(geometry.columns, geometry.lanes, geometry.group)
+    layout = StateLayout.of(geometry.columns, geometry.lanes, geometry.group)
     rows = geometry.block_rows
     profile = LARGEST_ALPHABET * geometry.strip
     lengths = layout.size, rows + 2 * geometry.lanes, rows, rows, rows, rows, profile, geometry.strip

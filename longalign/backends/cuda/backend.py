@@ -1,4 +1,4 @@
-"""`CudaBackend`: sweeps and traces on one NVIDIA GPU."""
+"""`CudaBackend`: sweeps, start states and traces on one NVIDIA GPU."""
 
 from __future__ import annotations
 
@@ -49,24 +49,27 @@ from longalign.model.boundary import State, entry_edges
 from longalign.model.scoring import Scoring
 from longalign.system.threads import processors
 
-#: Bytes of device memory that a process takes that compiles kernels: its CUDA context.
+#: Bytes of device memory that a process needs to compile kernels: its CUDA context.
 _CONTEXT_BYTES = 1 << 30
 
 
 class CudaBackend:
-    """Sweeps and traces on the GPU of the given index, many rectangles in a launch.
+    """Sweeps and traces many rectangles in a launch, on the GPU with the index `device`.
 
-    `numbers` (packed only where it is exact) and the others fix what is otherwise chosen for the rectangles
-    at hand; they are there to be measured, see `KernelConfig`.
+    The keyword arguments override what is otherwise chosen for the rectangles of a call (see `KernelConfig`).
+    They serve measurements and tests. `numbers="packed"` is used only where packed numbers are exact.
     Raises BackendError if there is no such GPU or it cannot be used.
     """
 
-    #: A warp takes as long for a strip, and the next one starts a little later: the length of a side counts.
-    #: Of smaller chunks, boundaries would come faster than threads pack and deflate them.
+    #: One warp sweeps a whole strip, and the next strip starts only a little later. The length of a side
+    #: therefore decides how long a chunk takes. With smaller chunks, boundaries would arrive faster than
+    #: threads can pack and deflate them.
     least_chunk, saturating_side = 49_152, 1 << 20
     path_share = 52  # chunks are swept at half the speed of tiles
     host_bytes_per_call = 1 << 30
-    line_bytes = 3  # deflated at once: its own, and those of the tile before; without a file, plain
+    program_bytes = 512 << 20  # 381 MB with the driver, and more where kernels are compiled
+    line_bytes = 3  # deflated as they arrive, those of the preceding tile included; plain without a file
+    tile_overhead = kernel_shape.TILE_OVERHEAD
 
     def __init__(
         self,
@@ -83,7 +86,7 @@ class CudaBackend:
         if device not in devices:
             raise BackendError(f"cuda:{device}: {why_unavailable() or f'only {len(devices)} GPU(s) found'}")
         self.name = f"cuda:{device}"
-        #: How long the kernels of sweeps ran so far, without what goes before and after them.
+        #: Seconds that sweep kernels have run so far, without the work of the host before and after them.
         self.kernel_seconds = 0.0
         self._device = devices[device]
         self._workspace: device_memory.Workspace | None = None
@@ -92,7 +95,7 @@ class CudaBackend:
         self._overrides = Overrides(numbers, columns, block_rows, warps, max_registers, band_rows)
 
     def sweep(self, jobs: Sequence[SweepJob], progress: Progress = no_progress) -> list[SweepResult]:
-        """One launch for all jobs that get the same kernel (`planning.choose`); see `Backend.sweep`."""
+        """One launch for all jobs with the same kernel (`kernel_shape.choose`); see `Backend.sweep`."""
         results: dict[int, SweepResult] = {}
         groups: dict[KernelConfig, list[int]] = {}
         with self._current():
@@ -112,46 +115,50 @@ class CudaBackend:
         return [Kernel(spec.name, partial(self._load, spec)) for spec in specs]
 
     def most_compilers(self) -> int:
-        """See `longalign.backends.base.Backend`: each has a CUDA context."""
+        """See `longalign.backends.base.Backend`. Each process has a CUDA context of its own."""
         with self._current():
-            return min(processors(), self._kept().free_bytes() // _CONTEXT_BYTES)
+            return min(processors(), self._get_workspace().free_bytes() // _CONTEXT_BYTES)
 
     def max_boundary_cells(self) -> int:
         """See `longalign.backends.base.Backend`."""
         with self._current():
-            return device_memory.max_boundary_cells(self._kept().free_bytes())
+            return device_memory.max_boundary_cells(self._get_workspace().free_bytes())
 
     def can_trace(self, rows: int, cols: int) -> bool:
         """See `longalign.backends.base.Backend`."""
         return traceback.can_trace(rows, cols)
 
     def trace(self, jobs: Sequence[TraceJob], progress: Progress = no_progress) -> list[Runs]:
-        """A few launches for all jobs, as memory allows; see `Backend.trace`."""
+        """As few launches as memory allows; see `Backend.trace`."""
 
         def trace_kind(has_matrix: bool, jobs: list[TraceJob]) -> list[Runs]:
-            return traceback.trace(jobs, self._compiled(trace_spec(has_matrix)), self._kept(), progress)
+            return traceback.trace(
+                jobs, self._compiled(trace_spec(has_matrix)), self._get_workspace(), progress
+            )
 
         with self._current():
             return trace_table.trace_by_kind(jobs, trace_kind)
 
     def starts(self, jobs: Sequence[Rectangle], progress: Progress = no_progress) -> list[EdgeStarts]:
-        """A few launches for all jobs of a kind, as memory and time allow; see `Backend.starts`."""
+        """As few launches for each kind of job as memory and time allow; see `Backend.starts`."""
 
         def kernel_of(local: bool, has_matrix: bool) -> Any:
             return self._compiled(start_spec(local, has_matrix))
 
         with self._current():
             return start_states.starts(
-                jobs, kernel_of, self._hardware().multiprocessors, self._kept(), progress
+                jobs, kernel_of, self._hardware().multiprocessors, self._get_workspace(), progress
             )
 
     def tile_shape(self, rows: int, cols: int, devices: int = 1) -> tuple[int, int]:
-        """About half a minute of work within half of the device's free memory; see `planning`."""
+        """About half a minute of work within half of the device's free memory; see `kernel_shape`."""
         with self._current():
-            return kernel_shape.tile_shape(rows, cols, self._kept().free_bytes(), devices, self._hardware())
+            return kernel_shape.tile_shape(
+                rows, cols, self._get_workspace().free_bytes(), devices, self._hardware()
+            )
 
     def strip_width(self, rows: int, cols: int) -> int:
-        """See `longalign.backends.base.Backend`: that of the kernel for usual scorings."""
+        """See `longalign.backends.base.Backend`. It is the width of the kernel for usual scorings."""
         with self._current():
             return kernel_shape.strip_width(rows, cols, self._hardware())
 
@@ -181,7 +188,7 @@ class CudaBackend:
         }
 
     def describe(self) -> dict[str, str]:
-        """Name of back end and hardware, compute capability, driver's CUDA version, memory, package."""
+        """The back end, the hardware, its compute capability and memory, the driver and the CUDA package."""
         with self._current() as context:
             free, total = context.get_memory_info()
             return {
@@ -196,7 +203,7 @@ class CudaBackend:
 
     @contextmanager
     def _current(self) -> Iterator[Any]:
-        """The device's context, current; what CUDA raises in it becomes a BackendError."""
+        """Make the device's context current. Errors that CUDA raises inside become BackendErrors."""
         try:
             with cuda.gpus[self._device.index]:
                 yield cuda.current_context()
@@ -206,7 +213,7 @@ class CudaBackend:
             raise BackendError(f"{self.name} ({self._device.name}): {one_line(error)}") from error
 
     def choices(self, jobs: Sequence[SweepJob]) -> list[Choice]:
-        """The kernel that would sweep each of these rectangles in one call, and why."""
+        """The kernel that would sweep each of these rectangles if they came in one call, and why."""
         with self._current():
             return kernel_shape.choose(jobs, self._hardware(), self._overrides)
 
@@ -218,37 +225,38 @@ class CudaBackend:
         return compiled(spec, self.name)
 
     def _path_config(self, scoring: Scoring, local: bool) -> KernelConfig:
-        """A kernel that phases 2 and 3 run: they sweep rectangles that all paths enter at a corner."""
+        """A kernel that phases 2 and 3 use, chosen for a rectangle that all paths enter at a corner."""
         letters, edges = np.zeros(2, np.uint8), entry_edges(State.H, 2, 2, scoring)
         job = SweepJob(letters, letters, scoring, *edges, local=False, track_best=local)
         [choice] = self.choices([job])
         return choice.config
 
     def _hardware(self) -> Hardware:
-        """What planning needs to know; the device's context must be current when this is first asked."""
+        """The device's properties for planning. At the first call, the device's context must be current."""
         if self._known is None:
             device = cuda.current_context().device
             shared_bytes, clock = device.MAX_SHARED_MEMORY_PER_MULTIPROCESSOR, 1e3 * device.CLOCK_RATE
             known = Hardware(device.MULTIPROCESSOR_COUNT, self._device.compute_capability, shared_bytes)
-            self._known = replace(known, clock=clock) if clock > 0 else known  # virtual devices may not say
+            # Virtual devices may report no clock.
+            self._known = replace(known, clock=clock) if clock > 0 else known
         return self._known
 
     def _sweep_group(
         self, config: KernelConfig, jobs: list[SweepJob], progress: Progress
     ) -> list[SweepResult]:
-        workspace = self._kept()
+        workspace = self._get_workspace()
         shared_bytes = profile_bytes(config, max(job.scoring.letters for job in jobs))
         resident = self._resident_blocks(config, shared_bytes)
         band_rows = kernel_shape.band_rows(jobs, config, resident * config.warps, self._overrides)
         cells = sum(job.cells for job in jobs)
         what = f"sweeping {len(jobs)} rectangle(s) of {cells:.3g} cells with the requested boundaries"
         block = workspace.block(device_memory.bytes_needed(jobs, config, band_rows), what)
-        take = workspace.take_pinned(worklist.input_bytes(jobs))
-        work = worklist.build(jobs, config, band_rows, take)
+        allocate = workspace.pinned_allocator(worklist.input_bytes(jobs))
+        work = worklist.build(jobs, config, band_rows, allocate)
         kernel = self._compiled(sweep_spec(config))
         blocks = max(sweep_launch.LEAST_BLOCKS, min(resident, -(-len(work.strips) // config.warps)))
-        own = workspace.memory_of_warps(blocks * config.warps * config.warp_values)
-        buffers = device_memory.DeviceBuffers(work, block, own, workspace)
+        warp_memory = workspace.warp_memory(blocks * config.warps * config.warp_values)
+        buffers = device_memory.DeviceBuffers(work, block, warp_memory, workspace)
         if len(work.linear_edges):
             fill = self._compiled(edge_spec())
             threads = config.warps * LANES
@@ -265,13 +273,13 @@ class CudaBackend:
         progress(cells - reported)
         return swept
 
-    def _kept(self) -> device_memory.Workspace:
+    def _get_workspace(self) -> device_memory.Workspace:
         if self._workspace is None:
             self._workspace = device_memory.Workspace()
         return self._workspace
 
     def _resident_blocks(self, config: KernelConfig, shared_bytes: int) -> int:
-        """How many blocks the device runs at a time; compiles the kernel if need be."""
+        """The thread blocks that the device runs at a time. Compiles the kernel if necessary."""
         if (config, shared_bytes) not in self._blocks:
             kernel = self._compiled(sweep_spec(config)).overloads[SIGNATURE]
             blocks = kernel.max_cooperative_grid_blocks(config.warps * LANES, shared_bytes)

@@ -1,40 +1,49 @@
-"""What the kernel is specialised on. Nothing here needs a CUDA package."""
+"""The compile-time configuration of a sweep kernel. This module needs no CUDA package."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Literal
 
+#: Lanes (threads) of a warp.
 LANES = 32
 
-#: Rows that a part of a strip sweeps in one step: their columns depend on one another in two chains, so that
-#: a warp hides half of the latency by itself.
+#: Rows that a part of a strip sweeps in one step. The two rows are two chains of dependent instructions that
+#: run side by side, so a warp hides half of the latency by itself.
 STEP_ROWS = 2
 
-#: What a lane computes in. "packed": two cells at a time, each 16 bits relative to a 32-bit base that follows
-#: the sweep; "int32": one cell at a time.
+#: The numbers that a lane computes with. "packed": two cells at a time, as the halves of a 32-bit number, 16
+#: bits each, relative to a 32-bit base that follows the sweep. "int32": one cell at a time.
 NumberFormat = Literal["packed", "int32"]
 
-#: How letter pairs are scored. "bytes": from a target letter's four 8-bit scores against A C G T.
-#: "compare": any codes and any scores, in 32 bits only. "profile": by a matrix, from what every letter scores
-#: against the columns of the strip; in 8 bits where numbers are packed.
+#: How letter pairs are scored.
+#: "bytes": each target letter has four 8-bit scores, against A, C, G and T.
+#: "compare": letters are compared. This is exact for any codes and scores, but needs int32 numbers.
+#: "profile": by a substitution matrix. A table holds the score of every letter against the columns of the
+#: strip, in 8 bits for packed numbers and 32 bits for int32.
 LetterScoring = Literal["bytes", "compare", "profile"]
 
 
 @dataclass(frozen=True, slots=True)
 class KernelConfig:
-    """Compile-time choices of one kernel; everything else is a run-time argument.
+    """The compile-time choices of one kernel. Everything else is a run-time argument.
 
-    A warp sweeps a strip and exchanges boundary values every `block_rows` rows: a row block. A thread block
-    is `warps` independent warps. A strip has `parts`, each `columns` wide: one for each lane of the warp, or
-    two where numbers are packed. `max_registers` bounds the registers of a thread, to make room for more
-    warps.
+    `local`: H is at least 0. `track_best`: the kernel finds the best cell of each strip. `numbers` and
+    `letter_scoring` are explained above.
 
-    `prefetch_edge`: the edge of a row block is read a whole row block before it is needed. No lane then waits
-    for memory, but a strip falls that much further behind its left neighbour, as it cannot read what has not
-    been published. Otherwise the edge is read at the end of the preceding row block, or shortly before that
-    (`receive_edge_early`), and strips follow one another closely. That is better where few warps share the
-    pipes and would only wait for one another.
+    A warp sweeps a strip, and exchanges edges with the neighbouring strips every `block_rows` rows; these
+    rows are a row block. A thread block consists of `warps` independent warps. A strip has `parts`, each
+    `columns` wide: one for each lane of the warp, or two for each lane where numbers are packed.
+    `max_registers` limits the registers of a thread, so that more warps are resident. With None the compiler
+    decides.
+
+    With `prefetch_edge`, the left edge of a row block is read a whole row block before it is needed. No lane
+    then waits for memory. But a strip cannot read an edge that has not been published, so it falls further
+    behind its left neighbour by a row block. Without it, the edge is read at the end of the preceding row
+    block or shortly before that (`receive_edge_early`), and strips follow one another closely. That is
+    better where few warps share the pipes of a multiprocessor and would only wait for one another.
+
+    Raises ValueError for combinations that no kernel supports.
     """
 
     local: bool
@@ -58,73 +67,73 @@ class KernelConfig:
 
     @property
     def reload_parameters(self) -> bool:
-        """Whether columns leave too few registers to keep what can be read again in each row block."""
+        """Whether each row block reads the parameters of its rectangle again, since registers are scarce."""
         return self.columns > 8
 
     @property
     def narrow(self) -> bool:
-        """Whether columns are so few that a row takes as long as its chain of dependent instructions.
+        """Whether the latency of a row's dependent instructions, rather than their number, decides its time.
 
-        There are registers in plenty then, to begin early what takes its time.
+        Parts then have few columns and leave registers free for loads that are issued early.
         """
         return not self.reload_parameters and self.numbers == "packed"
 
     @property
     def snapshot_in_registers(self) -> bool:
-        """Whether there are registers to hold what a row block begins with until it has come high (see
-        `replay`).
+        """Whether the snapshot of a row block stays in registers until the block is known to be high.
 
-        That spares stores, which narrow strips feel: few columns make short row blocks.
+        See `replay`. Most snapshots are then never stored. In narrow strips, whose row blocks are short, the
+        stores would take a noticeable share of the time.
         """
         return self.track_best and self.narrow
 
     @property
     def separate_store_row_code(self) -> bool:
-        """Whether row blocks in which parts only meet a requested row have code of their own (see
-        `masked_blocks`).
+        """Whether STORES_ROW blocks have code of their own (see `masked_blocks`).
 
-        In narrow strips that gains less than it takes to compile.
+        In narrow strips this code gains less time than its compilation takes.
         """
         return not self.narrow
 
     @property
     def send_edge_early(self) -> bool:
-        """Whether a row's edge is passed on to the next lane before the next row is swept.
+        """Whether the edge of a row is passed to the next lane before the second row of the step is swept.
 
-        A few columns are swept sooner than it arrives. With more of them, measured, nothing is gained.
+        The sweep of a few columns takes less time than the shuffle. With more columns, measurements showed no
+        gain.
         """
         return self.narrow and self.columns <= 5
 
     @property
     def receive_edge_early(self) -> bool:
-        """Whether the edge of a row block is read while the last rows of a FAST block before are swept.
+        """Whether a FAST block begins to read the next row block's edge before it sweeps its last rows.
 
-        What is read waits in registers: there are enough in the narrowest strips.
+        The edge arrives during these rows and waits in registers. Only the narrowest strips have enough.
         """
         return self.send_edge_early and not self.prefetch_edge
 
     @property
     def may_skip_rows(self) -> bool:
-        """Whether row blocks may watch every second row only, where scores are high (see `replay`).
+        """Whether row blocks may watch alternate rows only, where scores are high (see `replay`).
 
-        In narrow strips, a row takes so long whatever is done with its cells; and letters that are compared
-        leave no registers for what must be known then.
+        Narrow strips would gain nothing: their rows are bound by latency. With "compare", no registers are
+        left for the additional state.
         """
         return self.track_best and self.columns > 8 and self.letter_scoring != "compare"
 
     @property
     def halves(self) -> int:
-        """Cells that a lane computes at a time."""
+        """Cells that a lane computes at a time: the halves of a number."""
         return 2 if self.numbers == "packed" else 1
 
     @property
     def parts(self) -> int:
-        """Parts of a strip, each of them a step behind its left neighbour."""
+        """Parts of a strip. Each part is a step behind its left neighbour."""
         return LANES * self.halves
 
     @property
     def span(self) -> int:
-        """Rows that the parts of a strip are spread over."""
+        """Rows over which the parts of a strip are spread at any time."""
         return STEP_ROWS * self.parts
 
     @property
@@ -134,57 +143,60 @@ class KernelConfig:
 
     @property
     def lag(self) -> int:
-        """Rows by which a strip follows its left neighbour.
+        """Rows by which a strip follows its left neighbour: a multiple of `block_rows`.
 
-        The neighbour has swept a row block, and its last part has come as far only almost a `span` later.
+        The left edge of a row block is complete when the neighbour's last part has swept these rows. That
+        part is almost a `span` behind the neighbour's first one.
         """
         return -(-(self.block_rows + self.span - STEP_ROWS) // self.block_rows) * self.block_rows
 
     @property
     def slope(self) -> int:
-        """Rows by which bands begin higher up in a strip than in its left neighbour.
+        """Rows by which each band begins higher in a strip than in the strip's left neighbour.
 
-        A strip then has rows for its next band as soon as the neighbour goes on with its own.
+        A strip can then begin its next band as soon as its left neighbour continues with that band.
         """
         return -(-self.span // self.block_rows) * self.block_rows
 
     @property
     def state_words(self) -> int:
-        """What a lane keeps while its strip is interrupted (see `strip_state`)."""
+        """int32 that a lane stores while its strip is interrupted (see `strip_state`)."""
         return 2 * self.columns + 9
 
     @property
     def link_words(self) -> int:
-        """int32 in which H and the gap state of a row pass from one part to the next."""
+        """int32 of a link: H and the gap state of a row, as they pass from one part to the next."""
         return 1 if self.numbers == "packed" else 2
 
     @property
     def slot_bytes(self) -> int:
-        """The same in bytes: a slot of a mailbox."""
+        """Bytes of a mailbox slot, which holds one link."""
         return 4 * self.link_words
 
     @property
     def snapshot_values(self) -> int:
-        """int32 that a warp keeps of a row block, to sweep it again (see `replay`)."""
+        """int32 of a row block's snapshot (see `replay`)."""
         return self.state_words * LANES + self.link_words * self.block_rows
 
     @property
     def row_buffer_at(self) -> int:
-        """Where in a warp's own memory it puts a requested row aside (see `requested_rows`): after what it
-        keeps of two row blocks, if any is swept again."""
+        """Index of the row buffer in a warp's own memory (see `requested_rows`).
+
+        The row buffer comes after the two snapshot buffers, if the kernel has these.
+        """
         return 2 * self.snapshot_values * self.track_best
 
     @property
     def warp_values(self) -> int:
-        """int32 of device memory that a warp has for itself."""
+        """int32 of a warp's own device memory: snapshot buffers, and a row buffer for opened values and E."""
         return self.row_buffer_at + 2 * self.strip_width
 
     @property
     def mailbox_bytes(self) -> int:
-        """Shared memory of a warp: two slots for every row of a row block, and row letters, each twice."""
+        """Bytes of shared memory of a warp: inbox, outbox, and the letter ring, which holds letters twice."""
         return 2 * self.slot_bytes * self.block_rows + 2 * 4 * self.ring_slots
 
     @property
     def ring_slots(self) -> int:
-        """Row letters that the parts of a strip work on in one row block, rounded up to a power of two."""
+        """Slots of the letter ring: rows that parts meet in a row block, rounded up to a power of two."""
         return 1 << (self.block_rows + self.span - 1).bit_length()

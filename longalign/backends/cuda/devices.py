@@ -1,4 +1,4 @@
-"""Which GPUs can be used, and the reason if none can. Importing this module imports no CUDA package."""
+"""Which GPUs can be used, and the reason if there are none. Importing this module imports no CUDA package."""
 
 from __future__ import annotations
 
@@ -28,11 +28,12 @@ class Device:
 def preload_driver(index: int) -> None:
     """Start to initialise the driver, if there is one, and the context of a GPU.
 
-    A thread does so, in a few tenths of a second, while this one imports the CUDA packages. A use of the GPU
-    in the meantime waits. The thread is not a daemon: the driver must not be unloaded while it starts.
+    A thread does this in a few tenths of a second, while the calling thread imports the CUDA packages. A use
+    of the GPU in the meantime waits. The thread is not a daemon, because the driver must not be unloaded
+    while it starts.
     """
     if _finds_driver_by_name() and (driver := _driver()):
-        with suppress(RuntimeError):  # without a thread, this one starts the driver later
+        with suppress(RuntimeError):  # if no thread can be started, the first use initialises the driver
             Thread(target=_make_context, args=(driver, index)).start()
 
 
@@ -77,12 +78,12 @@ def _found() -> tuple[list[Device], str | None]:
 
 
 def _may_have_driver() -> bool:
-    """False if the CUDA packages would find no driver. Importing them to ask would take long."""
+    """False if the CUDA packages would find no driver. To import them for this question would take long."""
     return not _finds_driver_by_name() or _driver() is not None
 
 
 def _finds_driver_by_name() -> bool:
-    """Whether the CUDA packages load `_driver`; they do not when they simulate a GPU."""
+    """Whether the CUDA packages load the library of `_driver`. They do not if they simulate a GPU."""
     return sys.platform == "linux" and "NUMBA_ENABLE_CUDASIM" not in os.environ
 
 
@@ -95,7 +96,7 @@ def _driver() -> ctypes.CDLL | None:
 
 
 def _make_context(driver: ctypes.CDLL, index: int) -> None:
-    """Create and keep the primary context, which the packages use. They report an error if this fails."""
+    """Create and keep the primary context, which the packages use. If this fails, they report the error."""
     device, context = ctypes.c_int(), ctypes.c_void_p()
     if driver.cuInit(0) == 0 and driver.cuDeviceGet(ctypes.byref(device), ctypes.c_int(index)) == 0:
         driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), device)

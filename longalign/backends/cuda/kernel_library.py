@@ -20,8 +20,10 @@ from longalign.system.gc_pause import collector_at_rest
 
 @dataclass(frozen=True, slots=True)
 class KernelSpec:
-    """Which kernel: its name for people, the function that makes it, with which options, and the types of the
-    kernel's arguments. Kernels are told apart by their factory and its options."""
+    """Identifies a kernel by the function that builds it (`build`) and that function's arguments (`options`).
+
+    `name` is shown to users. `signature` holds the types of the kernel's arguments.
+    """
 
     name: str = field(compare=False)
     build: Callable[..., Any]
@@ -30,7 +32,7 @@ class KernelSpec:
 
 
 def sweep_spec(config: KernelConfig) -> KernelSpec:
-    """The sweep of a configuration."""
+    """The sweep kernel of a configuration."""
     mode, best = ("local" if config.local else "global"), ("best " if config.track_best else "")
     name = f"sweep {mode} {best}{config.numbers} {config.letter_scoring} {config.columns} columns"
     return KernelSpec(name, sweep.build_kernel, (config,), sweep.SIGNATURE)
@@ -42,7 +44,7 @@ def edge_spec() -> KernelSpec:
 
 
 def trace_spec(has_matrix: bool) -> KernelSpec:
-    """The kernel that traces rectangles."""
+    """The kernel that traces leaves."""
     name = f"traceback{_with_matrix(has_matrix)}"
     return KernelSpec(name, traceback.build_kernel, (has_matrix,), traceback.SIGNATURE)
 
@@ -58,7 +60,7 @@ def _with_matrix(has_matrix: bool) -> str:
 
 
 def every_spec(compute_capability: tuple[int, int]) -> Iterator[KernelSpec]:
-    """All kernels that a device may need, the widest sweeps first: they take longest to compile."""
+    """All kernels that a device may need. The widest sweeps come first, as they take longest to compile."""
     has_packed = compute_capability >= kernel_shape.PACKED_CAPABILITY
     configs = [
         config for config in kernel_shape.every_configuration() if has_packed or config.numbers != "packed"
@@ -70,7 +72,7 @@ def every_spec(compute_capability: tuple[int, int]) -> Iterator[KernelSpec]:
 
 
 def path_specs(usual: KernelConfig) -> Iterator[KernelSpec]:
-    """The kernels that trace a path, whose sweeps score letters and compute numbers as `usual` does."""
+    """The kernels of phases 2 and 3, if their sweeps have the mode, numbers and letter scoring of `usual`."""
     kind = _kind(usual)
     yield from (sweep_spec(config) for config in kernel_shape.every_configuration() if _kind(config) == kind)
     yield trace_spec(usual.letter_scoring == "profile")
@@ -78,7 +80,7 @@ def path_specs(usual: KernelConfig) -> Iterator[KernelSpec]:
 
 
 def _kind(config: KernelConfig) -> tuple[Any, ...]:
-    """Everything but the shape."""
+    """The fields of a configuration except its shape."""
     return config.local, config.track_best, config.numbers, config.letter_scoring
 
 
@@ -91,9 +93,9 @@ def dispatcher(spec: KernelSpec) -> Any:
 
 
 def compiled(spec: KernelSpec, device: str) -> Any:
-    """The dispatcher of a kernel that is compiled for the current device, which the user calls `device`.
+    """Numba's dispatcher of a kernel, compiled for the current device. The user calls the device `device`.
 
-    Raises BackendError if it does not compile.
+    Raises BackendError if the kernel does not compile.
     """
     kernel = dispatcher(spec)
     if spec.signature in kernel.overloads:
@@ -102,6 +104,6 @@ def compiled(spec: KernelSpec, device: str) -> Any:
         try:
             with collector_at_rest():
                 kernel.compile(spec.signature)
-        except Exception as error:  # compiler, linker and driver each have their own kinds of error
+        except Exception as error:  # compiler, linker and driver have different types of errors
             raise BackendError(f"no kernel for this GPU and driver: {one_line(error)}") from error
     return kernel

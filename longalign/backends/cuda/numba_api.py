@@ -1,7 +1,7 @@
-"""Everything that the back end uses of numba-cuda: a change of package is a change here and in `device.ptx`.
+"""Everything that the back end uses of numba-cuda. A change of that package affects this module and `ptx`.
 
-`cuda` is the module that kernels use. Numba's simulator has neither `intrinsic` nor a compiler, so these
-are imported where they are used.
+`cuda` is the module that kernels use. Numba's simulator has neither `intrinsic` nor a compiler. What needs
+them is therefore imported inside functions.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ __all__ = [
     "download",
     "intrinsic",
     "is_cuda_error",
+    "jit_inlined",
     "jit_kernel",
     "pack_kernel",
     "package_version",
@@ -37,39 +38,49 @@ _ERRORS = (CudaDriverError, CudaSupportError, NvvmError, NvvmSupportError)
 
 
 def is_cuda_error(error: Exception) -> bool:
-    """Whether the driver, the compiler or a loader of theirs raised it.
+    """Whether the driver, the compiler, or code that loads these raised the error.
 
-    Numba lets errors of NVIDIA's own package `cuda` pass, as where a context finds no memory. Their class
-    has no public name.
+    Numba lets errors of NVIDIA's package `cuda` pass through, for example if there is no memory for a
+    context. Their class has no public name.
     """
     return isinstance(error, _ERRORS) or type(error).__module__.partition(".")[0] == "cuda"
 
 
 def intrinsic(function: Callable[..., Any]) -> Any:
-    """Numba's decorator for a function that emits its own machine code."""
+    """Numba's decorator for a function that generates its own LLVM code."""
     from numba.cuda.extending import intrinsic as decorate
 
     return decorate(function)
 
 
 def jit_kernel(max_registers: int | None = None) -> Callable[[Callable[..., None]], Any]:
-    """Numba's decorator for a kernel, without optimisation at link time.
+    """Numba's decorator for a kernel, without link-time optimisation.
 
-    A kernel is all there is to link. Numba would make its PTX all the same, put that aside, and have the
-    linker optimise once more. So machine code comes from the same PTX here as where there is no GPU.
+    A kernel is linked with nothing else. With link-time optimisation, Numba would generate PTX, discard it,
+    and let the linker optimise again. Without it, machine code is made from the same PTX as on a machine
+    without a GPU.
     """
 
     def compiled(function: Callable[..., None]) -> Any:
-        # As a decorator with options, numba-cuda 0.30 forgets this one.
+        # numba-cuda 0.30 ignores `lto` if `jit` is used as a decorator with options.
         return cuda.jit(function, max_registers=max_registers, lto=False)
 
     return compiled
 
 
-def part_of(block: Any, start: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
-    """An array in a one-dimensional device array of bytes, from byte `start` on; it does not copy.
+def jit_inlined(function: Callable[..., Any]) -> Any:
+    """Numba's decorator for a device function whose statements become the caller's own before they are typed.
 
-    The same as a slice, a view and a new shape, each of which takes as long.
+    A kernel that is split into such functions becomes the same machine code as one that is not. Of other
+    device functions the optimiser makes slightly different code: some registers and instructions more.
+    """
+    return cuda.jit(device=True, inline="always")(function)
+
+
+def part_of(block: Any, start: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:
+    """An array in a one-dimensional device array of bytes, from byte `start` on, without a copy.
+
+    A slice, a view and a reshape give the same, but each of the three takes as long as this function.
     """
     from numba.cuda.cudadrv.devicearray import DeviceNDArray
 
@@ -79,9 +90,9 @@ def part_of(block: Any, start: int, shape: tuple[int, ...], dtype: np.dtype[Any]
 
 
 def upload(to: Any, array: NDArray[Any], stream: Any) -> None:
-    """Begin to copy an array without gaps to a device array of its size.
+    """Queue the copy of a contiguous array to a device array of the same size.
 
-    The same as the device array's own method, which takes several times as long to look at both.
+    The device array's own method does the same, but takes several times as long to check both.
     """
     from numba.cuda.cudadrv.driver import host_to_device
 
@@ -89,9 +100,9 @@ def upload(to: Any, array: NDArray[Any], stream: Any) -> None:
 
 
 def download(to: NDArray[Any], array: Any, start: int, stream: Any) -> None:
-    """Begin to fill a host array from element `start` of a device array on, both without gaps.
+    """Queue a copy to a host array from element `start` of a device array on. Both are contiguous.
 
-    The same as a slice's own method; the slice alone takes longer than a small copy.
+    The method of a slice does the same, but the slice alone takes longer than a small copy.
     """
     from numba.cuda.cudadrv.driver import device_to_host
 
@@ -100,22 +111,22 @@ def download(to: NDArray[Any], array: Any, start: int, stream: Any) -> None:
 
 
 def package_version() -> str:
-    """Name and version of the package behind `cuda`."""
+    """The name and version of the package that provides `cuda`."""
     return f"numba-cuda {version('numba-cuda')}"
 
 
-#: What compiles and links, where it is installed as a Python package.
+#: The Python packages that compile and link. Some of them may not be installed.
 _COMPILER_PACKAGES = (
     *("numba", "llvmlite", "cuda-core", "cuda-bindings"),
     *("nvidia-nvvm", "nvidia-cuda-nvcc-cu12", "nvidia-nvjitlink", "nvidia-nvjitlink-cu12"),
 )
 
-#: Of Numba's settings, those that change machine code.
+#: Those of Numba's settings that change machine code.
 _SETTINGS = ("OPT", "CUDA_DEBUGINFO_DEFAULT")
 
 
 def compiler_versions() -> str:
-    """Everything that decides what a kernel becomes on the current device, but for its source."""
+    """Everything except its source that decides the machine code of a kernel for the current device."""
     from numba.cuda.core import config
     from numba.cuda.cudadrv.runtime import runtime
 
@@ -131,7 +142,7 @@ def compiler_versions() -> str:
 
 
 def pack_kernel(kernel: Any) -> bytes:
-    """A compiled kernel, machine code included, as bytes."""
+    """A compiled kernel, including its machine code, as bytes."""
     from numba.cuda.serialize import dumps
 
     packed: bytes = dumps(kernel._reduce_states())
@@ -139,9 +150,9 @@ def pack_kernel(kernel: Any) -> bytes:
 
 
 def unpack_kernel(packed: bytes) -> Any:
-    """The kernel that was packed, to be loaded on the device when it is first needed."""
+    """The kernel from the bytes of `pack_kernel`. The device loads it at its first use."""
     from numba.cuda.dispatcher import _Kernel
 
-    # Numba's own cache makes the compiler ready here, which takes longer than all the rest; a launch does not
-    # need it.
+    # Numba's own cache initialises the compiler here. That takes longer than everything else, and a launch
+    # does not need it.
     return _Kernel._rebuild(**pickle.loads(packed))

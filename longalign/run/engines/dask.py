@@ -63,8 +63,8 @@ _TOPIC = "longalign"
 def connect(address: str, backend: str, rows: int, cols: int) -> Iterator[Cluster]:
     """The cluster of a Dask scheduler, given by its address (tcp://host:8786) or its scheduler file.
 
-    The matrix to sweep has `rows` x `cols` letters. `backend` selects the device that a worker opens, as in
-    `longalign.backends.select.open_backends`; a worker on a CPU uses its number of Dask threads. Raises
+    The DP matrix to sweep has `rows` x `cols` letters. `backend` selects the device that a worker opens, as
+    in `longalign.backends.select.open_backends`. A worker on a CPU uses its number of Dask threads. Raises
     BackendError if there is no scheduler or no worker, and, naming the worker, if a worker has no such device
     or another version of longalign.
     """

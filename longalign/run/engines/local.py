@@ -45,8 +45,8 @@ class LocalEngine:
         return cells
 
     def cancel(self) -> None:
-        # The unfinished steps hold this event. Steps submitted later, after a damaged tile was dropped, get a
-        # new one.
+        # Unfinished steps hold this event. Steps submitted later, after a damaged tile was dropped, need
+        # another one.
         self._stop.set()
         self._stop = Event()
 

@@ -33,19 +33,15 @@ from longalign.model.scoring import UNREACHABLE, Scoring
 from longalign.testing.conformance import edge_lengths
 from longalign.testing.inputs import matrix_of, mutated
 from longalign.testing.reference import ReferenceBackend, matrices
-from longalign.testing.sweeps import (
-    assert_same_result,
-    jobs,
-    whole_matrix,
-)
+from longalign.testing.sweep_jobs import assert_same_result, jobs, whole_matrix
 
-#: Three columns a lane, so that the halves they are unrolled in differ; strips of up to 24 columns.
+#: Three columns a lane, so that the halves in which they are unrolled differ, and strips of up to 24 columns.
 TINY = SweepGeometry(columns=3, lanes=8, group=4, block_rows=16, least_rows=4)
 TINY_LENGTHS = (3, 12, 16, 24)
 
 RESULTS = Path(__file__).parents[3] / "experiments" / "results"
 
-#: For a back end that uses the best kernels from the first sweep on.
+#: The number widths for a back end that uses specialised kernels from its first sweep on.
 WIDTHS = (8, 16)
 
 
@@ -55,22 +51,22 @@ def check(cpu: CpuBackend, work: list[SweepJob]) -> None:
 
 
 def test_fewer_threads_do_where_the_system_has_no_more(monkeypatch):
-    """No helper, or one of two."""
+    """The number of helper threads that can be started: none, or one of two."""
     work = [random_job(200, 300, True)]
     for spare in (0, 1):
-        begun = []
+        started = []
 
         class Scarce(threading.Thread):
-            def start(self, begun=begun, spare=spare):
-                if len(begun) == spare:
+            def start(self, started=started, spare=spare):
+                if len(started) == spare:
                     raise RuntimeError("can't start new thread")
-                begun.append(self)
+                started.append(self)
                 super().start()
 
         with monkeypatch.context() as patched:
             patched.setattr(backend.threading, "Thread", Scarce)
             check(CpuBackend(3, TINY), work)
-        assert len(begun) == spare
+        assert len(started) == spare
 
 
 def random_job(rows: int, cols: int, local: bool, seed: int = 0, state: State = State.H) -> SweepJob:
@@ -81,7 +77,7 @@ def random_job(rows: int, cols: int, local: bool, seed: int = 0, state: State = 
 
 
 def matrix_job(rows: int, cols: int, letters: int) -> SweepJob:
-    """Letters scored by a matrix, the largest of which may be the last one of all."""
+    """Letters scored by a substitution matrix. The largest letter may be the last one of any alphabet."""
     rng = np.random.default_rng(rows + cols)
     matrix = matrix_of(rng.integers(-6, 4, (letters, letters)) + 6 * np.eye(letters, dtype=int))
     query = rng.integers(0, letters, rows, np.uint8)
@@ -141,7 +137,8 @@ def test_more_threads_take_less_time_where_columns_are_for_all_of_them():
 
 
 def test_wide_numbers_and_matrices_take_longer():
-    large, protein = Scoring(500, -400, 1_000, 300), Scoring(matrix=matrix_of([[4, -1], [-1, 4]]))
+    large = Scoring(500, -400, 1_000, 300)
+    protein = Scoring(gap_open=3, gap_extend=2, matrix=matrix_of([[4, -1], [-1, 4]]))
     assert seconds() < seconds(local=False) < seconds(scoring=large) == seconds(scoring=large, local=False)
     assert seconds(scoring=large) < seconds(scoring=protein)
 
@@ -176,7 +173,7 @@ def test_edge_lengths_of_the_geometry_in_use(local, widths):
 
 
 def test_nothing_outside_the_working_arrays_is_touched(monkeypatch):
-    """The kernels index without checks: fence their arrays in and see that the fences stand."""
+    """Kernels do not check indices. The numbers before and after their arrays must stay unchanged."""
     fences = []
 
     def fenced(length: int, dtype: np.dtype) -> np.ndarray:
@@ -206,7 +203,7 @@ def test_nothing_outside_the_working_arrays_is_touched(monkeypatch):
 
 @given(job=jobs((3, 12), 200))
 def test_every_number_of_a_block_lies_within_the_bounds(job):
-    """The proof in `number_widths.py`, tried on the oracle's matrices."""
+    """The proof in `number_widths.py`, checked on DP matrices of the oracle."""
     rows, cols = len(job.query), len(job.target)
     record = np.zeros(1, workspace.JOB)[0]
     for name in ("highest", "lowest", "gap_open", "gap_extend"):
@@ -216,7 +213,7 @@ def test_every_number_of_a_block_lies_within_the_bounds(job):
     h, e, f = (np.array(matrix, np.int64) for matrix in matrices(job))
     edge_values = np.concatenate([job.top.h, job.left.h])
     if edge_values.min() < UNREACHABLE:
-        return  # A cliff: such a block is swept in 32 bits.
+        return  # With minus infinity on an edge, the block is swept in 32 bits.
     edges = workspace.BlockEdges(job.top.h, job.top.gap, job.left.h, job.left.gap, *[job.top.h] * 4)
     lowest, highest = (int(value) for value in edge_extremes.py_func(edges, rows, cols))
     low, high = value_bounds.py_func(
@@ -233,7 +230,7 @@ def test_every_number_of_a_block_lies_within_the_bounds(job):
 
 @pytest.mark.parametrize("widths", [(8, 16), (8,), (16,), ()])
 def test_scores_that_outgrow_eight_and_sixteen_bits(widths):
-    """One long exact match: its scores pass every limit of every width in turn."""
+    """The scores of one long exact match pass the limits of all number widths."""
     rng = np.random.default_rng(1)
     query = rng.integers(0, 4, 700, np.uint8)
     scorings = [Scoring(), Scoring(100, -100, 100, 100), Scoring(1 << 20, -(1 << 20), 5, 1 << 19)]
@@ -247,7 +244,7 @@ def test_scores_that_outgrow_eight_and_sixteen_bits(widths):
 
 @pytest.mark.parametrize("state", State)
 def test_entry_edges_on_several_strips_and_blocks(state):
-    """Minus infinity beside finite values, along a whole edge and at the corner."""
+    """Minus infinity next to finite values, along a whole edge and at the corner."""
     job = random_job(70, 100, False, state=state)
     check(CpuBackend(2, TINY, WIDTHS), [job])
     check(CpuBackend(2), [job])
@@ -278,7 +275,7 @@ def test_jobs_of_all_families_in_one_call(threads):
 
 
 def test_the_best_cell_does_not_depend_on_threads_or_cuts():
-    """A tandem repeat against itself: equals on many diagonals, in many strips."""
+    """A tandem repeat against itself has equally good cells on many diagonals and in many strips."""
     query = np.resize(np.array([0, 1, 2], np.uint8), 300)
     job = whole_matrix(query, query[:200], Scoring(), True)
     backends = [CpuBackend(t, g, WIDTHS) for t in (1, 2, 3) for g in (TINY, SweepGeometry())]
@@ -286,7 +283,7 @@ def test_the_best_cell_does_not_depend_on_threads_or_cuts():
 
 
 def test_rows_are_published_after_all_that_belongs_to_them_is_written(monkeypatch):
-    """Other threads read as soon as they see the count; too early a count would show in few runs only."""
+    """Other threads read rows as soon as they are counted. A count too early would rarely show in a run."""
     rows, cols = 3, 2
     down, across = (np.zeros((2, length + 1), np.int32) for length in (rows, cols))
     outputs = {"column_h": down[0], "column_f": down[1], "row_h": across[0], "row_e": across[1]}
@@ -358,7 +355,7 @@ def test_no_threads_are_refused():
 
 @pytest.fixture
 def compiled(monkeypatch) -> set[KernelConfig]:
-    """The kernels that back ends ask for from now on."""
+    """The kernels that back ends request from now on."""
     asked: set[KernelConfig] = set()
 
     def note(config: KernelConfig) -> int:
@@ -370,7 +367,7 @@ def compiled(monkeypatch) -> set[KernelConfig]:
 
 
 def narrow(configs: set[KernelConfig]) -> set[KernelConfig]:
-    """All but those of 32 bits, which edges with minus infinity ask for at times."""
+    """The requested kernels without those of 32 bits, which edges with minus infinity sometimes need."""
     return {config for config in configs if config.bits < 32}
 
 

@@ -1,4 +1,4 @@
-"""What is particular to tracing on the CPU: batches for its threads, and leaves larger than a band."""
+"""Features of tracing that only the CPU has: batches for threads, and leaves larger than a band."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def test_many_batches_come_back_in_order(monkeypatch, threads):
     assert sum(counts) == sum(job.cells for job in work)
 
 
-def test_progress_that_raises_stops_the_batches_that_have_not_begun(monkeypatch):
-    begun = []
+def test_progress_that_raises_stops_the_batches_that_have_not_started(monkeypatch):
+    started = []
     trace_batch = traceback._trace_batch
     monkeypatch.setattr(traceback, "_MIN_BATCH_CELLS", 1)
     monkeypatch.setattr(traceback, "_BATCHES_PER_THREAD", 1 << 30)
 
     def note(tracer, jobs):
-        begun.append(jobs)
+        started.append(jobs)
         return trace_batch(tracer, jobs)
 
     monkeypatch.setattr(traceback, "_trace_batch", note)
@@ -52,7 +52,7 @@ def test_progress_that_raises_stops_the_batches_that_have_not_begun(monkeypatch)
 
     with pytest.raises(KeyboardInterrupt):
         CpuBackend(2).trace([leaf(200, 300) for _ in range(500)], stop)
-    assert 1 <= len(begun) < 500
+    assert 1 <= len(started) < 500
 
 
 @pytest.mark.parametrize(("rows", "cols"), [(600, 700), (1025, 33), (31, 2000)])
@@ -64,7 +64,7 @@ def test_leaves_of_several_bands(rows, cols):
 
 @pytest.mark.parametrize("letters", [1 << 12, 1 << 18])
 def test_one_letter_against_many(letters):
-    """The pair goes last: of equal paths, the walk back takes the one that it meets first."""
+    """The letter pair comes last: of equally good paths, the walk back takes the first one that it meets."""
     one, many = np.zeros(1, np.uint8), np.zeros(letters, np.uint8)
     for query, target, gap in ((one, many, Op.DELETION), (many, one, Op.INSERTION)):
         [(ops, lengths)] = CpuBackend(1).trace([TraceJob(query, target, Scoring(), State.H, State.H)])

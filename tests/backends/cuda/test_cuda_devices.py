@@ -1,4 +1,4 @@
-"""The driver gets ready while packages are imported; there is none in these tests."""
+"""The initialisation of the driver while packages are imported. A fake driver replaces the real one."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import pytest
 from longalign.backends.cuda import backend, devices
 from longalign.errors import BackendError
 
-pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere, the packages find it")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="elsewhere, the packages find the driver")
 
 
 class Driver(SimpleNamespace):
-    """Notes what it is told; `fails` names what does not work."""
+    """Records its calls. The call named `fails` reports an error."""
 
     def __init__(self, fails: str = "") -> None:
         super().__init__(fails=fails, calls=[])
@@ -38,7 +38,7 @@ class Driver(SimpleNamespace):
 
 
 def calls_of(driver: Driver | None, monkeypatch, index: int = 0) -> list[tuple[object, ...]]:
-    """What the driver is told by another thread."""
+    """The calls that `preload_driver` makes to the driver from another thread."""
     monkeypatch.delenv("NUMBA_ENABLE_CUDASIM", raising=False)
     monkeypatch.setattr(devices, "_driver", lambda: driver)
     before = set(enumerate())
@@ -48,7 +48,7 @@ def calls_of(driver: Driver | None, monkeypatch, index: int = 0) -> list[tuple[o
     return driver.calls if driver else []
 
 
-def test_the_context_of_the_wanted_gpu_is_made(monkeypatch):
+def test_the_context_of_the_requested_gpu_is_created(monkeypatch):
     expected = [("cuInit", 0), ("cuDeviceGet", 3), ("cuDevicePrimaryCtxRetain", 43)]
     assert calls_of(Driver(), monkeypatch, 3) == expected
 
@@ -56,7 +56,7 @@ def test_the_context_of_the_wanted_gpu_is_made(monkeypatch):
 @pytest.mark.parametrize(
     ("fails", "calls"), [("cuInit", 1), ("cuDeviceGet", 2), ("cuDevicePrimaryCtxRetain", 3)]
 )
-def test_where_something_fails_nothing_more_is_tried(fails, calls, monkeypatch):
+def test_after_a_failed_call_there_are_no_others(fails, calls, monkeypatch):
     assert len(calls_of(Driver(fails), monkeypatch)) == calls
 
 
@@ -87,8 +87,8 @@ def test_without_another_thread_the_driver_starts_later(monkeypatch):
 @pytest.mark.parametrize(
     ("module", "expected"), [("cuda.core._utils.cuda_utils", BackendError), ("elsewhere", ValueError)]
 )
-def test_what_the_driver_s_own_package_raises_is_an_error_of_the_device(monkeypatch, module, expected):
-    """As where there is no memory for a context."""
+def test_errors_of_the_driver_s_package_are_errors_of_the_back_end(monkeypatch, module, expected):
+    """For example, if there is no memory for a context."""
     error = type("CUDAError", (ValueError,), {"__module__": module})
 
     class Full:

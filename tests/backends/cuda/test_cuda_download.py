@@ -1,4 +1,4 @@
-"""Boundaries fetched while a kernel runs: only what is final, and in the end everything. No GPU needed."""
+"""The download of boundaries while a kernel runs: only final values, and in the end all. No GPU is needed."""
 
 from __future__ import annotations
 
@@ -9,14 +9,8 @@ import pytest
 
 from longalign.backends.base import Sinks, SweepResult
 from longalign.model.scoring import Scoring
-from longalign.testing.inputs import (
-    mutated,
-)
-from longalign.testing.sweeps import (
-    CollectedLines,
-    assert_same_result,
-    whole_matrix,
-)
+from longalign.testing.inputs import CollectedLines, mutated
+from longalign.testing.sweep_jobs import assert_same_result, whole_matrix
 
 pytest.importorskip("numba_cuda")
 
@@ -31,7 +25,7 @@ POISON = -123_456_789
 
 
 class OnDevice:
-    """A device array whose memory is an array of the host."""
+    """A fake device array in host memory."""
 
     def __init__(self, values):
         self.values = values
@@ -54,10 +48,10 @@ class Stream:
 
 
 class Space:
-    """Of a workspace, what a download uses; `staged` values go at a time."""
+    """The part of a workspace that a download uses, with `staged` int32 in each half of pinned memory."""
 
     def __init__(self, staged=1 << 10):
-        self.talk = Stream()
+        self.side_stream = Stream()
         self._staged = np.empty((2, staged), np.int32)
 
     def staging(self, half):
@@ -78,7 +72,7 @@ WORK = [
 
 
 def right_edges(work, number, flags):
-    """The strips of a rectangle, each once, and how many rows of their right edges are done."""
+    """The strips of a rectangle, each once, and the number of finished rows of their right edges."""
     of_rectangle = work.strips[work.strips[:, work_tables.JOB] == number]
     strips = [
         of_rectangle[of_rectangle[:, work_tables.NUMBER] == k]
@@ -92,7 +86,7 @@ def right_edges(work, number, flags):
 
 
 def finished_lines(work, jobs, flags):
-    """The output as it is when strips have come as far as `flags` say, POISON elsewhere; and all of it."""
+    """The output when strips have made the progress in `flags`, POISON elsewhere; and the complete output."""
     lines, everything = (np.full(work.line_values, POISON, np.int32) for _ in range(2))
     for number, (one, swept) in enumerate(zip(jobs, ReferenceBackend().sweep(jobs), strict=True)):
         strips, done = right_edges(work, number, flags)
@@ -119,7 +113,10 @@ def finished_lines(work, jobs, flags):
 
 
 def progress(work, steps):
-    """Flags that grow, no right edge ever ahead of its left neighbour's, each band after the one above."""
+    """Flags that grow step by step.
+
+    No right edge is ever ahead of that of the left neighbour. Each band begins after the one above.
+    """
     rng = np.random.default_rng(0)
     flags = work.flags.copy()
     for _ in range(steps):
@@ -166,7 +163,7 @@ def test_only_final_values_are_fetched_and_in_the_end_all(monkeypatch, looks, sl
         assert_same_result(one, SweepResult(rows, cols, want.best), want)
 
 
-def test_the_end_of_a_line_is_fetched_however_little_it_is(monkeypatch):
+def test_the_last_values_of_a_line_are_fetched_however_few(monkeypatch):
     monkeypatch.setattr(download, "_WORTH_STREAMING", 0)
     fetched = []
 
@@ -199,8 +196,8 @@ def test_the_end_of_a_line_is_fetched_however_little_it_is(monkeypatch):
 
 @pytest.mark.parametrize("least", [0, 1 << 20])
 @pytest.mark.parametrize("staged", [None, 40, 1 << 10, 1 << 20])
-def test_boundaries_nobody_waits_for_come_in_one_piece(monkeypatch, least, staged):
-    """Because the jobs have no sinks, or because they are few; directly, or so many values at a time."""
+def test_boundaries_that_are_not_streamed_come_in_one_array(monkeypatch, least, staged):
+    """The jobs have no sinks, or the values are few. They are copied directly, or `staged` at a time."""
     monkeypatch.setattr(download, "_WORTH_STREAMING", least)
     if staged:
         monkeypatch.setattr(download, "_WORTH_STAGING", 0)
@@ -211,7 +208,7 @@ def test_boundaries_nobody_waits_for_come_in_one_piece(monkeypatch, least, stage
         assert (fetching.finish() == everything).all()
 
 
-def test_what_a_sink_raises_is_raised(monkeypatch):
+def test_an_exception_of_a_sink_is_raised(monkeypatch):
     monkeypatch.setattr(download, "_WORTH_STREAMING", 0)
 
     class Refuses:

@@ -1,4 +1,4 @@
-"""The CUDA back end on a real GPU: conformance, sizes that fill it, races, and being stopped."""
+"""The CUDA back end on a real GPU: conformance, sizes that fill the GPU, races, and stopping."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from longalign.model.boundary import State, entry_edges, local_edges
 from longalign.model.scoring import Scoring
 from longalign.testing.inputs import QUERY_N, TARGET_N, letters_of, matrix_of, mutated, scattered
 from longalign.testing.start_states import StartConformance
-from longalign.testing.sweeps import SweepConformance, assert_same_result, whole_matrix
+from longalign.testing.sweep_jobs import assert_same_result, whole_matrix
+from longalign.testing.sweeps import SweepConformance
 from longalign.testing.traces import TIES, TraceConformance, assert_same_path
 
 pytestmark = pytest.mark.gpu
@@ -47,7 +48,7 @@ def gpu(request):
 
 
 class Strips(SweepConformance):
-    """Kernels of which the subclass says how they sweep."""
+    """Base class: the subclass overrides the choice of the kernel."""
 
     largest_job = 20_000
 
@@ -58,7 +59,7 @@ class Strips(SweepConformance):
 
 
 class TestNarrowPackedStrips(Strips):
-    """Narrower than any that the back end chooses, in batches of 64 rows."""
+    """Strips narrower than any that the back end chooses, in row blocks of 64 rows."""
 
     overrides = {"numbers": "packed", "columns": 4}  # noqa: RUF012
     interesting_lengths = (64, 256)
@@ -70,14 +71,14 @@ class TestNarrowInt32Strips(Strips):
 
 
 class TestBands(Strips):
-    """The narrow packed ones in bands of 34 rows."""
+    """The strips of TestNarrowPackedStrips in bands of 34 rows."""
 
     overrides = {"numbers": "packed", "columns": 4, "band_rows": 34}  # noqa: RUF012
     interesting_lengths = (34, 256)
 
 
 class WideStrips(Strips):
-    """What it chooses for middling rectangles: 16 columns of a part."""
+    """Base class for strips with 16 columns a part, as the back end chooses them for mid-sized rectangles."""
 
     effort = 0.5
 
@@ -93,7 +94,7 @@ class TestWideInt32Strips(WideStrips):
 
 
 def test_packed_arithmetic():
-    """The machine's instructions, fused as the assembler likes, do what the simulator's stand-ins do."""
+    """The GPU's instructions, fused by the assembler, agree with the simulator's replacements."""
     pytest.importorskip("numba_cuda")
     from longalign.backends.cuda.device.ptx import (
         add_pairs,
@@ -153,7 +154,7 @@ def check(gpu, cpu, work):
 
 @pytest.mark.parametrize("rows", [64 * 10, 64 * 100 + 31])
 @pytest.mark.parametrize("spare", [-1, 0, 1])
-def test_lengths_around_strips_and_batches(gpu, cpu, rows, spare):
+def test_lengths_around_strips_and_row_blocks(gpu, cpu, rows, spare):
     rng = np.random.default_rng(rows + spare)
     pairs = [related(rng, rows + step, 8 * 1024 + spare) for step in (-1, 0, 1)]
     check(gpu, cpu, [whole_matrix(*pair, Scoring(), local) for pair in pairs for local in (True, False)])
@@ -164,7 +165,7 @@ def test_more_strips_than_warps(gpu, cpu):
     check(gpu, cpu, [whole_matrix(*related(rng, 70, 2_500_000), Scoring(), True)])
 
 
-def test_more_batches_than_strips(gpu, cpu):
+def test_more_row_blocks_than_strips(gpu, cpu):
     rng = np.random.default_rng(2)
     check(gpu, cpu, [whole_matrix(*related(rng, 1_500_000, 70), Scoring(), True)])
 
@@ -209,7 +210,7 @@ def test_ties_among_best_cells_of_repeats(gpu, cpu, unit):
 
 
 def test_best_cells_of_one_score_here_and_there(gpu, cpu):
-    """A best cell is found by sweeping a batch again: which one, if many come as high?"""
+    """Many row blocks contain the best score, and the right one must be replayed."""
     work = [
         whole_matrix(*scattered(3_000, 5_000, words, seed), Scoring(), True)
         for words in (2, 40)
@@ -219,7 +220,7 @@ def test_best_cells_of_one_score_here_and_there(gpu, cpu):
 
 
 def test_best_cells_of_almost_one_score_here_and_there(gpu, cpu):
-    """High ones, as where alignments compete: batches then watch every second row."""
+    """High scores of several alignments that compete. Row blocks then watch alternate rows only."""
     work = []
     for seed in range(12):
         rng = np.random.default_rng(seed)
@@ -264,14 +265,14 @@ def test_values_beyond_16_bits_have_a_base(gpu, cpu, value):
 def test_runs_of_ambiguous_letters(gpu, cpu):
     rng = np.random.default_rng(9)
     query, target = related(rng, 5_000, 7_000)
-    for start in (0, 63, 64, 300, 1_000, 4_990):  # one ends with a batch
+    for start in (0, 63, 64, 300, 1_000, 4_990):  # that from 300 on ends with a row block
         query[start : start + 20], target[start : start + 33] = QUERY_N, TARGET_N
     check(gpu, cpu, [whole_matrix(query, target, Scoring(), local) for local in (True, False)])
 
 
 @pytest.mark.parametrize(("numbers", "columns"), KINDS)
 def test_no_races(cpu, numbers, columns):
-    """Same input, same output, however the warps happen to be scheduled: 200 sweeps of each kernel."""
+    """The same input gives the same output, however warps are scheduled: 200 sweeps of each kernel."""
     gpu = cuda_backend(numbers=numbers, columns=columns)
     width = columns * (64 if numbers == "packed" else 32)
     for seed in range(25):
@@ -287,7 +288,7 @@ def test_no_races(cpu, numbers, columns):
 
 @pytest.mark.parametrize(("numbers", "columns"), [("packed", 8), ("packed", 16), ("int32", 8)])
 def test_no_races_between_profiles(cpu, numbers, columns):
-    """Matrices of different sizes in one launch, and more strips than warps: profiles are written anew."""
+    """Matrices of different sizes in one launch, and more strips than warps: profiles are replaced."""
     gpu = cuda_backend(numbers=numbers, columns=columns)
     rng = np.random.default_rng(11)
     small = Scoring(gap_open=10, gap_extend=1, matrix=matrix_of(np.array(PROTEIN.matrix.scores)[:5, :5]))
@@ -316,7 +317,7 @@ def test_no_races_with_more_strips_than_can_be_resident(cpu, numbers, columns):
 
 @pytest.mark.parametrize("numbers", ["packed", "int32"])
 def test_no_races_between_bands(cpu, numbers):
-    """Low bands, so that strips of many bands are at work side by side, with a lattice through them."""
+    """Bands of few rows, so that strips of many bands run side by side, with a lattice through them."""
     gpu = cuda_backend(numbers=numbers, columns=4, band_rows=400)
     for seed in range(10):
         rng = np.random.default_rng(seed)
@@ -350,7 +351,7 @@ def test_a_sweep_stopped_in_the_middle_leaves_the_device_usable(cpu):
 
 
 class TestTraces(TraceConformance):
-    """Around the columns of a lane, the rows of a batch, and strips."""
+    """Lengths around the columns of a lane, the rows that are read together, and the width of a strip."""
 
     interesting_lengths = (8, 32, 256)
     largest_job = 20_000
@@ -403,7 +404,7 @@ def test_paths_do_not_depend_on_how_warps_are_scheduled(cpu):
 
 
 class TestStarts(StartConformance):
-    """Around the columns of a lane, the rows of a batch, and strips."""
+    """Lengths around the columns of a lane, the rows of a row block, and the width of a strip."""
 
     interesting_lengths = (8, 32, 256)
     largest_job = 20_000
@@ -441,7 +442,7 @@ def test_starts_of_large_rectangles_and_thin_ones(cpu):
 
 
 def test_starts_do_not_depend_on_how_warps_are_scheduled(cpu):
-    """Few rectangles of many strips, which wait for one another."""
+    """Few rectangles with many strips, so that strips wait for one another."""
     rng = np.random.default_rng(17)
     gpu, work = cuda_backend(), [rectangle(rng, 700, 100_003, scoring) for scoring in (TIES, TIES, PROTEIN)]
     for _ in range(20):
@@ -460,7 +461,7 @@ def test_starts_in_several_launches(cpu, monkeypatch):
     check_starts(gpu, cpu, work)
 
 
-def test_a_lattice_beyond_the_memory_is_refused_with_figures():
+def test_a_lattice_that_exceeds_the_memory_is_refused_with_figures():
     gpu = cuda_backend()
     rows, cols = 1_000_000, 1_000_000
     letters = np.zeros(rows, np.uint8)
@@ -487,7 +488,7 @@ def test_a_device_that_is_not_there():
 
 @pytest.mark.slow
 def test_every_kernel_is_compiled_in_processes_and_then_on_disk(monkeypatch, tmp_path):
-    """`longalign devices --compile`, as far as the GPU is concerned."""
+    """The part of `longalign devices --compile` that needs the GPU."""
     from longalign.backends import kernel_cache
     from longalign.backends.compile_processes import compile_all, kernels_to_compile
 

@@ -1,4 +1,4 @@
-"""How kernels are compiled, as far as that can be seen without a GPU."""
+"""The compilation of kernels, as far as it can be tested without a GPU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which kernel is chosen, and the proof that packed numbers are exact where they are: no GPU needed."""
+"""The choice of kernels, and the proof that packed numbers are exact. No GPU is needed."""
 
 from __future__ import annotations
 
@@ -19,14 +19,13 @@ from longalign.model.boundary import Boundary, LinearEdge, State, entry_edges, l
 from longalign.model.geometry import plan_grid
 from longalign.model.scoring import NEG_INF, Scoring
 from longalign.model.substitution_matrix import LARGEST_ALPHABET, SubstitutionMatrix
-from longalign.run.planner import Request, Resources, plan, speed_model_of
+from longalign.run.planner import plan, speed_model_of
+from longalign.run.request import Request, Resources
 from longalign.testing.inputs import (
     mutated,
 )
 from longalign.testing.reference import ReferenceBackend
-from longalign.testing.sweeps import (
-    whole_matrix,
-)
+from longalign.testing.sweep_jobs import whole_matrix
 
 pytest.importorskip("numba_cuda")
 
@@ -81,7 +80,7 @@ def test_a_matrix_is_packed_where_scores_and_an_opened_gap_fit_8_bits(local):
         return config.letter_scoring, config.numbers
 
     assert kind(protein(300, 200, local=local)) == ("profile", "packed")
-    assert kind(protein(300, 200, 115, local)) == ("profile", "packed")  # 11 + 115 + 1 = 127
+    assert kind(protein(300, 200, 115, local)) == ("profile", "packed")  # score + alpha + beta: 11 + 115 + 1
     assert kind(protein(300, 200, 116, local)) == ("profile", "int32")
     assert kind(protein(300, 200, local=local), AMPERE) == ("profile", "int32")
 
@@ -174,12 +173,15 @@ def small_matrices(draw):
     query = rng.integers(0, draw(st.sampled_from([1, 2, 4])), 60, np.uint8)
     target = mutated(query[draw(st.sampled_from([0, 25])) :], 60, 0.1, rng)
     work = whole_matrix(query, target, scoring, draw(st.booleans()))
-    return replace(work, rows=tuple(range(1, 61)), cols=tuple(range(1, 61)))
+    free_top, free_left = local_edges(60, 60)  # also one of the two without a floor, as in semiglobal modes
+    top = free_top if draw(st.booleans()) else work.top
+    left = free_left if draw(st.booleans()) else work.left
+    return replace(work, rows=tuple(range(1, 61)), cols=tuple(range(1, 61)), top=top, left=left)
 
 
 @given(small_matrices(), st.integers(0, 50), st.integers(0, 50))
 def test_every_value_near_an_edge_lies_in_the_window(work, row, col):
-    """Of a toy geometry: a batch of 4 rows, parts that span 4 rows."""
+    """The bounds hold for a toy geometry: a row block of 4 rows, parts that span 4 rows."""
     config = KernelConfig(True, True, 2, block_rows=4)
     width, span = 8, 4
     toy = replace_geometry(work.scoring, config, width, span)
@@ -212,7 +214,7 @@ def test_every_part_of_a_matrix_has_smooth_edges(work, row, col):
 
 @pytest.mark.parametrize("jump", [-1000, 1000])
 @pytest.mark.parametrize("at", [0, 5, 9])
-def test_a_jump_on_an_edge_is_seen(jump, at):
+def test_a_jump_on_an_edge_is_found(jump, at):
     plain = job(9, 9)
     h = np.full(10, 2_000, np.int32)
     level = Boundary(h, np.full(10, NEG_INF, np.int32))
@@ -222,9 +224,9 @@ def test_a_jump_on_an_edge_is_seen(jump, at):
     assert not packed_range.has_smooth_edges(replace(plain, top=level, left=jumps))
 
 
-def test_edges_that_are_known_to_be_those_of_a_matrix_are_not_looked_at():
+def test_edges_that_are_known_to_belong_to_a_matrix_are_not_examined():
     class Length:
-        """All of an edge that may be asked for."""
+        """An edge without values."""
 
         def __len__(self):
             return 9
@@ -256,8 +258,8 @@ def test_an_edge_is_smooth_if_no_fall_and_no_rise_is_too_deep(steps, begin, in_t
         assert packed_range.is_smooth(edge, scoring) == smooth
 
 
-def test_a_fall_over_several_pieces_is_seen(monkeypatch):
-    """Each piece falls a little, none from where the one before began."""
+def test_a_fall_over_several_pieces_is_found(monkeypatch):
+    """Each piece falls only a little, but they add up."""
     monkeypatch.setattr(edge_pieces, "_PIECE", 4)
     monkeypatch.setattr(edge_pieces, "LONG", 8)
     monkeypatch.setattr(packed_range, "LONG", 8)
@@ -275,17 +277,17 @@ def test_a_fall_over_several_pieces_is_seen(monkeypatch):
     st.integers(0, 6),
     st.sampled_from([Scoring(), Scoring(1, -3, 0, 2), Scoring(1, -3, 30, 1)]),
 )
-def test_an_even_edge_is_as_smooth_as_its_values(length, corner, first, step, scoring):
+def test_a_linear_edge_is_as_smooth_as_its_values(length, corner, first, step, scoring):
     first = corner + first if NEG_INF not in (corner, first) else first
-    even = LinearEdge(length, corner, first, 0 if first == NEG_INF else step)
-    assert packed_range.is_smooth(even, scoring) == packed_range.is_smooth(
-        Boundary(even.h, even.gap), scoring
+    linear = LinearEdge(length, corner, first, 0 if first == NEG_INF else step)
+    assert packed_range.is_smooth(linear, scoring) == packed_range.is_smooth(
+        Boundary(linear.h, linear.gap), scoring
     )
 
 
 @pytest.mark.parametrize("long", [8, 16])
 @pytest.mark.parametrize("place", [1, 7, 9])
-def test_a_gap_value_above_its_h_is_seen(monkeypatch, long, place):
+def test_a_gap_state_above_h_is_found(monkeypatch, long, place):
     monkeypatch.setattr(edge_pieces, "_PIECE", 4)
     monkeypatch.setattr(edge_pieces, "LONG", long)
     monkeypatch.setattr(packed_range, "LONG", long)
@@ -300,30 +302,30 @@ def test_a_gap_value_above_its_h_is_seen(monkeypatch, long, place):
 
 
 @pytest.mark.parametrize("numbers", ["packed", "int32"])
-def test_strips_are_wide_where_there_is_work_for_all_warps(numbers):
+def test_strips_are_wide_if_there_is_work_for_all_warps(numbers):
     overrides = Overrides(numbers=numbers)
     assert config_of(job(40_000, 300_000), Hardware(2, (9, 0)), overrides).columns >= 16
     assert config_of(job(30_000, 20_000), H200, overrides).columns <= 8
 
 
-def test_strips_are_as_wide_as_gives_each_quarter_of_a_multiprocessor_one():
+def test_strips_are_wide_if_every_quarter_of_a_multiprocessor_still_gets_one():
     wide, narrow = (config_of(job(600_000, cols)) for cols in (1_072_000, 560_000))
     assert (wide.columns, narrow.columns) == (32, 20)
 
 
 @pytest.mark.parametrize("unit", [8, 16, 20, 24, 48, 240])
-def test_strips_end_with_a_part_at_wanted_columns_where_some_kernel_has_such_parts(unit):
+def test_parts_end_at_requested_columns_if_some_kernel_has_such_parts(unit):
     columns = config_of(replace(job(3, 600_000), cols=(1_001 * unit, 2_003 * unit))).columns
     assert unit % columns == 0
 
 
-def test_no_shape_is_left_out_where_none_has_whole_parts():
+def test_no_shape_is_left_out_if_none_has_whole_parts():
     [choice] = choose([replace(job(3, 600_000), cols=(1_001, 2_003))], H200)
     assert choice.config == config_of(replace(job(3, 600_000), cols=()))
     assert "whole parts" not in choice.why_shape
 
 
-def test_bands_keep_all_warps_busy_where_strips_are_more_than_warps():
+def test_bands_keep_all_warps_busy_if_there_are_more_strips_than_warps():
     config = packed(16)
     work, width = job(100_000, 100 * config.strip_width), config.strip_width
     assert kernel_shape.band_rows([work], config, 100, Overrides()) == ALL_ROWS
@@ -334,13 +336,13 @@ def test_bands_keep_all_warps_busy_where_strips_are_more_than_warps():
     assert kernel_shape.band_rows([work], config, 100, Overrides(band_rows=34)) == 34
 
 
-def test_overrides_are_granted():
+def test_overrides_are_used():
     config = config_of(job(300, 200), overrides=Overrides("packed", 24, 16, 2, 200))
     assert (config.columns, config.block_rows, config.warps) == (24, 16, 2)
     assert config.max_registers == 200
 
 
-def test_a_wish_for_packed_numbers_is_not_granted_where_they_are_wrong():
+def test_an_override_for_packed_numbers_is_ignored_where_they_are_not_exact():
     assert (
         config_of(job(300, 200, Scoring(match=125)), overrides=Overrides(numbers="packed")).numbers == "int32"
     )
@@ -398,11 +400,12 @@ def test_a_faster_clock_and_more_multiprocessors_take_less_time():
 
 
 class Gpu(SmallTiles):
-    """As large as an H200, and as fast as is expected of one."""
+    """A back end with the memory and the expected speed of an H200."""
 
     def __init__(self):
         super().__init__()
         self.least_chunk, self.path_share, self.line_bytes = 49_152, 52, 3
+        self.tile_overhead = kernel_shape.TILE_OVERHEAD
 
     def tile_shape(self, rows, cols, devices=1):
         return kernel_shape.tile_shape(rows, cols, 140 << 30, devices, H200)
@@ -426,9 +429,13 @@ def test_phases_were_measured_to_take_about_what_is_expected(size, pair):
     assert 1 / 2 < cost.path / (phases["stitch"] + phases["recompute"]) < 2
 
 
-@pytest.mark.parametrize(("length", "tiles"), [(11_900_000, 2), (21_600_000, 4)])
-def test_tiles_of_a_gpu_are_of_equal_size(tmp_path, length, tiles):
-    grid = plan(Request(length, length, "align", tmp_path), Resources([Gpu()], 64 << 30))
+@pytest.mark.parametrize(
+    ("length", "stored", "tiles"),
+    [(11_900_000, False, 2), (11_900_000, True, 3), (21_600_000, False, 4), (21_600_000, True, 8)],
+)
+def test_tiles_of_a_gpu_are_of_equal_size(tmp_path, length, stored, tiles):
+    store = tmp_path if stored else None
+    grid = plan(Request(length, length, "align", store), Resources([Gpu()], 64 << 30))
     assert grid.shape == (tiles, 1)
     sizes = [stop - start for start, stop in pairwise(grid.tile_rows)]
     assert max(sizes) - min(sizes) < 1000
@@ -449,8 +456,8 @@ def test_every_gpu_has_a_column_of_a_large_matrix(devices, hardware):
     assert min(tiles(50_000_000, 50_000_000, devices, hardware)) >= devices
 
 
-def test_a_pipeline_of_strips_is_not_cut_short_for_nothing():
-    """Two GPUs would be done with a million letters no sooner than one."""
+def test_tiles_are_narrower_only_if_that_saves_time():
+    """Two GPUs would not sweep a matrix of a million letters sooner than one."""
     assert tiles(1_000_000, 1_000_000, 2) == (1, 1)
     assert 1 < tiles(5_000_000, 5_000_000, 2)[1] < 32
 

@@ -1,4 +1,4 @@
-"""Runs the tests of tests/backends/cuda/simulator in processes whose numba simulates CUDA."""
+"""Runs the tests of tests/backends/cuda/simulator in processes in which Numba simulates CUDA."""
 
 from __future__ import annotations
 

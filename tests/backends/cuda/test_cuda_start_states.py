@@ -1,4 +1,4 @@
-"""How rectangles share launches, and where the parts of each lie on the device: no GPU needed."""
+"""How rectangles share launches, and where their parts of arrays lie on the device. No GPU is needed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from longalign.model.scoring import Scoring
-from longalign.testing.sweeps import whole_matrix
+from longalign.testing.sweep_jobs import whole_matrix
 
 pytest.importorskip("numba_cuda")
 

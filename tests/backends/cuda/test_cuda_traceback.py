@@ -1,4 +1,4 @@
-"""How leaves share launches, and where the parts of each lie on the device: no GPU needed."""
+"""How leaves share launches, and where their parts of arrays lie on the device. No GPU is needed."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ def test_no_two_leaves_share_a_part_of_an_array(shapes):
 
 
 @pytest.mark.parametrize(("rows", "cols"), [(1, 1), (1, 1000), (8192, 8192), (65_000, 200)])
-def test_what_can_be_traced_takes_a_little_of_the_memory(rows, cols):
+def test_leaves_that_can_be_traced_take_little_memory(rows, cols):
     assert traceback.can_trace(rows, cols)
     assert traceback._device_bytes(rows, cols) < 1 << 26
 
 
 @pytest.mark.parametrize(("rows", "cols"), [(8193, 8192), (70_000, 1), (1, 70_000)])
-def test_what_is_too_large_to_be_traced(rows, cols):
+def test_larger_rectangles_cannot_be_traced(rows, cols):
     assert not traceback.can_trace(rows, cols)

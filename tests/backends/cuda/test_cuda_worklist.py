@@ -1,4 +1,4 @@
-"""The host side of the CUDA back end that needs no GPU: geometry, memory, letters, work lists."""
+"""The host side of the CUDA back end that needs no GPU: strips, bands, work lists, memory, letters."""
 
 from __future__ import annotations
 
@@ -14,9 +14,7 @@ from longalign.testing.inputs import (
     QUERY_N,
     TARGET_N,
 )
-from longalign.testing.sweeps import (
-    whole_matrix,
-)
+from longalign.testing.sweep_jobs import whole_matrix
 
 pytest.importorskip("numba_cuda")
 
@@ -42,20 +40,20 @@ def strips_of(work, number):
 
 
 @pytest.mark.parametrize("cols", [1, 63, 64, 65, 200])
-@pytest.mark.parametrize("wanted", [(), (1,), (1, 2, 3), (50, 64)])
-def test_strips_cover_the_columns_and_end_at_every_wanted_one(cols, wanted):
-    wanted = tuple(col for col in wanted if col <= cols)
-    work = worklist.build([job(5, cols, cols=wanted)], CONFIG)
+@pytest.mark.parametrize("requested", [(), (1,), (1, 2, 3), (50, 64)])
+def test_strips_cover_the_columns_and_end_at_every_requested_one(cols, requested):
+    requested = tuple(col for col in requested if col <= cols)
+    work = worklist.build([job(5, cols, cols=requested)], CONFIG)
     first, width = work.strips[:, work_tables.FIRST_COLUMN], work.strips[:, work_tables.WIDTH]
     assert first[0] == 0
     assert (first[1:] == first[:-1] + width[:-1]).all()
     assert first[-1] + width[-1] == cols
     assert ((width >= 1) & (width <= WIDTH)).all()
     ends = work.strips[work.strips[:, work_tables.REQUESTED_COLUMN] >= 0]
-    assert tuple(ends[:, work_tables.FIRST_COLUMN] + ends[:, work_tables.WIDTH]) == wanted
+    assert tuple(ends[:, work_tables.FIRST_COLUMN] + ends[:, work_tables.WIDTH]) == requested
 
 
-def test_a_strip_comes_after_its_left_neighbour_and_rectangles_take_turns():
+def test_a_strip_comes_after_its_left_neighbour_and_rectangles_alternate():
     work = worklist.build([job(5, 300), job(6, 10), job(7, 200)], CONFIG)
     assert list(work.strips[:4, work_tables.JOB]) == [0, 1, 2, 0]
     for number in range(3):
@@ -64,7 +62,7 @@ def test_a_strip_comes_after_its_left_neighbour_and_rectangles_take_turns():
         assert (np.diff(strips[:, work_tables.FIRST_COLUMN]) > 0).all()
 
 
-def test_the_kernel_is_told_where_paths_begin_all_along_the_top_edge():
+def test_top_edges_on_which_all_paths_may_begin_are_marked():
     fresh, below = job(5, 300), job(5, 300, top=LinearEdge(300, -4, -5, 1))
     given = job(5, 300, top=Boundary(np.zeros(301, np.int32), np.full(301, NEG_INF, np.int32)))
     work = worklist.build([fresh, below, given], CONFIG)
@@ -89,7 +87,7 @@ def test_bands_of_a_strip_follow_one_another_and_what_they_need_comes_first(shap
         assert list(of_strip[1:, work_tables.FLAG_ABOVE]) == list(of_strip[:-1, work_tables.FLAG])
         assert list(of_strip[1:, work_tables.DONE_ABOVE]) == list((last - first)[:-1])
         assert sorted(tickets := [ticket[flag] for flag in of_strip[:, work_tables.FLAG]]) == tickets
-        # Rows that the left neighbour must have done when the strip is interrupted or ends.
+        # The left neighbour must have finished these rows before the strip is interrupted or ends.
         left = strips[strips[:, work_tables.NUMBER] == number - 1]
         for strip in of_strip if number else ():
             done_before = left[
@@ -99,8 +97,8 @@ def test_bands_of_a_strip_follow_one_another_and_what_they_need_comes_first(shap
             assert done >= min(rows, strip[work_tables.LAST_START])
 
 
-def test_entries_of_strips_are_as_many_as_they_have_bands():
-    """Not as many as there are bands in all, of which a wide and low rectangle has many."""
+def test_a_strip_is_listed_only_for_bands_in_which_it_has_rows():
+    """A wide rectangle of few rows has many bands, but each of its strips has few."""
     wide = job(100, 50_000)
     work = worklist.build([wide], CONFIG, 64)
     count = count_strips(wide, CONFIG)
@@ -110,16 +108,16 @@ def test_entries_of_strips_are_as_many_as_they_have_bands():
     assert kernel_shape.band_rows([wide], CONFIG, 10, kernel_shape.Overrides()) == ALL_ROWS
 
 
-def test_the_short_strips_of_a_band_are_taken_by_turns_with_those_of_the_next():
+def test_the_short_strips_of_a_band_alternate_with_those_of_the_next():
     height = 20 * CONFIG.lag
     [strips] = [worklist.build([job(3 * height, 100 * WIDTH)], CONFIG, height).strips]
     bands, numbers = strips[:, work_tables.BAND], strips[:, work_tables.NUMBER]
-    per_band = height // CONFIG.slope  # in so many strips the slope is as high as a band
-    begin = np.flatnonzero(numbers == 0)  # of each band, its first ticket
-    assert begin[1] == height // CONFIG.lag + 1  # nor does it begin before as many strips have been taken
+    per_band = height // CONFIG.slope  # over this many strips, the slope equals the height of a band
+    begin = np.flatnonzero(numbers == 0)  # the first ticket of each band
+    assert begin[1] == height // CONFIG.lag + 1  # the second band does not begin before
     for band in (1, 2):
         before = numbers[: begin[band + 1]][bands[: begin[band + 1]] == band]
-        assert len(before) >= band * per_band  # all that are as high as the band
+        assert len(before) >= band * per_band  # all strips with as many rows as the band
         taken = bands[begin[band + 1] :][: 2 * (per_band - 2)]
         assert sorted(set(taken)) == [band, band + 1]
         assert abs(np.cumsum(np.where(taken == band, 1, -1))).max() <= 2
@@ -135,7 +133,7 @@ def test_no_strip_has_more_bands_than_are_counted(rows, band_rows):
 
 
 @pytest.mark.parametrize("shapes", [[(50, 300), (90, 100), (7, 64)], [(50, 300)], [(7, 64)]], ids=str)
-def test_one_band_is_as_one_of_so_many_rows(shapes):
+def test_a_single_band_equals_a_band_of_very_many_rows(shapes):
     jobs = [job(*shape) for shape in shapes]
     one, high = (worklist.build(jobs, CONFIG, rows) for rows in (ALL_ROWS, ALL_ROWS - 1))
     fields = [
@@ -169,7 +167,7 @@ def test_only_interrupted_strips_keep_a_state():
     assert list(work.jobs[:, work_tables.STATE_AT]) == [0, 2 * size, 4 * size]
 
 
-def test_every_strip_has_a_flag_of_its_own_and_none_is_up():
+def test_every_strip_has_a_flag_of_its_own_and_all_are_0():
     work = worklist.build([job(5, 300), job(6, 10)], CONFIG)
     assert sorted(work.strips[:, work_tables.FLAG]) == list(range(len(work.strips)))
     assert list(work.flags) == [0] * len(work.strips)
@@ -209,7 +207,7 @@ def test_long_edges_are_copied_in_pieces(monkeypatch, packed):
     assert column.column.view(np.int32).tolist() == rows.ravel().tolist()
 
 
-def test_given_edges_are_uploaded_and_even_ones_follow_in_a_table():
+def test_linear_edges_are_listed_in_a_table_and_follow_the_uploaded_ones():
     one, two, three = job(5, 30), job(6, 10), job(7, 20)
     jobs = [one, replace(two, top=swept(two.top)), replace(three, left=swept(three.left))]
     work = worklist.build(jobs, CONFIG)
@@ -225,16 +223,16 @@ def test_given_edges_are_uploaded_and_even_ones_follow_in_a_table():
 
 
 @pytest.mark.parametrize("count", [1, 3])
-def test_memory_is_taken_for_given_edges_and_for_letters_of_several_rectangles(count):
+def test_memory_is_allocated_for_uploaded_edges_and_letters_of_several_rectangles(count):
     one, two, three = job(5, 30), job(6, 10), job(7, 20)
     jobs = [replace(two, top=swept(two.top)), replace(three, left=swept(three.left)), one][:count]
     taken = []
 
-    def take(shape, dtype):
+    def allocate(shape, dtype):
         taken.append(np.empty(shape, dtype))
         return taken[-1]
 
-    work = worklist.build(jobs, CONFIG, take=take)
+    work = worklist.build(jobs, CONFIG, allocate=allocate)
     assert sum(array.nbytes for array in taken) == worklist.input_bytes(jobs)
     for side in ("query", "target"):
         letters = getattr(work, side)
@@ -288,7 +286,7 @@ def test_device_memory_grows_with_the_sides_and_the_lattice_only():
 
 
 @pytest.mark.parametrize("rows", [0, 15, 66])
-def test_a_batch_is_what_the_lanes_can_load_and_steps_can_sweep(rows):
+def test_a_row_block_has_whole_steps_and_at_most_two_rows_a_lane(rows):
     with pytest.raises(ValueError, match=f"not {rows}"):
         KernelConfig(True, True, block_rows=rows)
 

@@ -1,4 +1,4 @@
-"""Device memory as the CUDA back end lays it out, on a host that stands in for the device."""
+"""The layout of device memory. Host memory replaces the device's."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from longalign.backends.cuda.launch import device_memory
 
 @pytest.fixture
 def waits(monkeypatch):
-    """Host memory for all that a workspace takes; the streams that are waited for, in order."""
+    """Gives a workspace host memory. Returns the list of streams that it has waited for, in order."""
     waited = []
 
     def new_stream():
@@ -39,24 +39,24 @@ def part_of(block, start, shape, dtype):
     return block[start : start + size].view(dtype).reshape(shape)
 
 
-def test_inputs_and_uploads_lie_in_memory_of_their_own_that_grows(waits):
+def test_inputs_and_uploads_have_separate_memory_that_grows(waits):
     workspace = device_memory.Workspace()
-    inputs = workspace.take_pinned(100)((100,), np.dtype(np.uint8))
+    inputs = workspace.pinned_allocator(100)((100,), np.dtype(np.uint8))
     uploads = workspace.uploads(100)
     assert not np.shares_memory(inputs, uploads)
     assert np.shares_memory(workspace.uploads(10), uploads)
     assert len(workspace.uploads(1000)) == 1000
 
 
-def test_a_block_is_given_when_what_was_begun_with_it_is_over(waits):
+def test_a_block_is_returned_when_earlier_work_on_it_has_ended(waits):
     workspace = device_memory.Workspace()
     for _ in range(3):
         waits.clear()
         workspace.block(1000, "a launch")
-        assert waits == [workspace.stream, workspace.talk]
+        assert waits == [workspace.stream, workspace.side_stream]
 
 
-def test_arrays_arrive_in_the_block_whatever_is_in_the_memory_that_they_pass_through(waits):
+def test_uploads_do_not_depend_on_the_content_of_pinned_memory(waits):
     rng = np.random.default_rng(1)
     workspace = device_memory.Workspace()
     shapes = [(1,), (300,), (0,), (7, 5), (device_memory._SMALL + 3,), (2, 0)]

@@ -19,14 +19,14 @@ from longalign.backends.cuda.device.block_kinds import (
 from longalign.backends.cuda.device.letter_scores import has_blank_rows, letter_scores
 from longalign.backends.cuda.device.replay import is_high
 from longalign.backends.cuda.device.requested_rows import look_ahead, next_event
-from longalign.backends.cuda.numba_api import cuda
+from longalign.backends.cuda.numba_api import jit_inlined
 
 
 def make_choose_kind(config: KernelConfig) -> Any:
     """A device function that chooses the kind of a block by its place and by the requested rows it meets."""
     blank_rows, separate_store_row_code = has_blank_rows(config), config.separate_store_row_code
 
-    @cuda.jit(device=True)
+    @jit_inlined
     def choose(
         position, requested, start, end, last_part_lag, rows, outside, free_top, ambiguous_until,
         requested_rows, jobs,
@@ -58,12 +58,12 @@ def make_refine_kind(config: KernelConfig) -> Any:
     """A device function that replaces FAST by a kind that suits the letters and the scores so far."""
     tracks_ambiguous, may_skip_rows = letter_scores(config).add_any is not None, config.may_skip_rows
 
-    @cuda.jit(device=True)
-    def refine(kind, start, ambiguous_until, search, costs):
+    @jit_inlined
+    def refine(kind, start, ambiguous_until, best, best_elsewhere, watch_until, costs):
         if tracks_ambiguous and kind == FAST and start < ambiguous_until:
             kind = AMBIGUOUS
-        if may_skip_rows and kind == FAST and start >= search.watch_until and is_high(
-            max(search.best.score, search.best_elsewhere), costs
+        if may_skip_rows and kind == FAST and start >= watch_until and is_high(
+            max(best.score, best_elsewhere), costs
         ):  # fmt: skip
             kind = FAST_ALTERNATE_ROWS
         return kind

@@ -1,12 +1,13 @@
-"""The directions of a leaf, filled by one warp strip by strip.
+"""The directions of a leaf, computed by one warp, strip by strip.
 
-As in the sweep's kernel, a lane owns neighbouring columns and works a row behind the lane to its left, from
-which it gets opened H (H - alpha - beta) and F by a shuffle. The warp sweeps all strips itself, from left to
-right: what the first lane needs from the strip before lies in the leaf's part of a buffer, which the last
-lane overwrites row by row. Rows of it are read 32 at a time, before any of them is overwritten.
+A *leaf* is a rectangle that is traced. As in the sweep kernel, each lane owns neighbouring columns and works
+one row behind the lane to its left. From that lane it gets opened H (H - alpha - beta) and F by a shuffle.
+The warp sweeps all strips of the leaf itself, from left to right. The edge between two strips lies in the
+leaf's part of a buffer. The first lane reads it, 32 rows at a time, and the last lane overwrites it row by
+row. Each row is read before it is overwritten.
 
-A lane packs the directions of its columns in a row, four bits each, into one word. A step stores the words of
-all lanes side by side: word [strip, step, lane] belongs to row step - lane.
+A lane packs the directions of its columns in a row, four bits each, into one word (uint32). In each step the
+words of all lanes are stored side by side: word [strip, step, lane] belongs to row step - lane.
 """
 
 # mypy: allow-untyped-defs
@@ -28,20 +29,21 @@ from longalign.backends.cuda.numba_api import cuda
 from longalign.model import recurrence
 from longalign.model.scoring import NEG_INF
 
-#: Columns of a lane: as many as a word has room for.
+#: Columns of a lane: their directions fill a word.
 COLUMNS = 8
 STRIP_WIDTH = COLUMNS * LANES
+#: Bits of a direction.
 _BITS = 4
 
-# Columns of the table of leaves after those of `trace_table`: where the leaf's parts begin in the buffer
-# between strips and among the words.
+# Fields of the table of leaves after those of `trace_table`: the indices at which the leaf's parts of the
+# buffer between strips and of the words begin.
 COLUMN_AT, WORDS_AT = trace_table.LEAF_FIELDS, trace_table.LEAF_FIELDS + 1
 TABLE_FIELDS = trace_table.LEAF_FIELDS + 2
 
-#: What a lane has of a leaf's row before its first column.
+#: What lies left of a lane's first column in a row: opened H, F, and the row's letter.
 Left = namedtuple("Left", "opened f letter")
 
-#: Where the directions of a leaf are: the words, its first one, and the steps of a strip.
+#: The directions of a leaf: the array of words, the index of its first one, and the steps of a strip.
 Filled = namedtuple("Filled", "words at steps")
 
 _cell: Any = cuda.jit(device=True)(recurrence.make_cell(INT32.maximum, INT32.subtract, local=False))
@@ -49,12 +51,12 @@ _direction: Any = cuda.jit(device=True)(recurrence.direction)
 
 
 def strip_steps(rows: Any) -> Any:
-    """Steps that a warp takes for a strip: its last lane begins so much later than the first."""
+    """Steps that a warp takes for a strip of `rows` rows: the last lane starts LANES - 1 steps late."""
     return rows + LANES - 1
 
 
 def words_of(rows: Any, cols: Any) -> Any:
-    """Words that the directions of a leaf take."""
+    """Words (uint32) that hold the directions of a leaf."""
     return -(-cols // STRIP_WIDTH) * strip_steps(rows) * LANES
 
 
@@ -63,7 +65,10 @@ _steps: Any = cuda.jit(device=True)(strip_steps)
 
 @cuda.jit(device=True)
 def _opened_edge(table, leaf, first, step, k):
-    """Opened H on an edge of the leaf, k letters from its corner."""
+    """Opened H on an edge of the leaf, k letters from the corner.
+
+    `first` and `step` are the fields of the table that describe the edge.
+    """
     h = table[leaf, trace_table.CORNER]
     if k > 0:
         h = table[leaf, first] - (k - 1) * table[leaf, step]
@@ -83,9 +88,9 @@ def _read_costs(table, leaf):
 
 @cuda.jit(device=True)
 def _load_columns(opened, e, letters, table, leaf, target, first):
-    """The upper edge of a lane's columns, the first of which is `first`; returns opened H left of it.
+    """Load the top edge of a lane's columns, which begin at `first`; returns opened H left of it.
 
-    Columns beyond the leaf repeat its last; what is computed there goes nowhere.
+    Columns beyond the leaf repeat its last column. Their results are not used.
     """
     cols = table[leaf, trace_table.COLS]
     for k in range(COLUMNS):
@@ -98,7 +103,7 @@ def _load_columns(opened, e, letters, table, leaf, target, first):
 
 @cuda.jit(device=True)
 def _load_row(table, leaf, query, column, row, in_first_strip):
-    """What stands left of a row of the strip, and the row's letter."""
+    """The `Left` of the strip's first column in a row."""
     opened, f, letter = np.int32(0), np.int32(0), np.int32(0)
     if row < table[leaf, trace_table.ROWS]:
         letter = np.int32(query[table[leaf, trace_table.QUERY_AT] + row])
@@ -113,7 +118,8 @@ def _load_row(table, leaf, query, column, row, in_first_strip):
 
 @cuda.jit(device=True)
 def _from_left(own, loaded, step, lane):
-    """What stands left of a lane's next row: what lane - 1 has, or for the first lane what `step` loaded."""
+    """The `Left` of a lane's next row: from lane - 1 (`own` there), or for the first lane from lane `step`,
+    which has loaded this row."""
     opened = cuda.shfl_up_sync(ALL_LANES, own.opened, 1)
     f = cuda.shfl_up_sync(ALL_LANES, own.f, 1)
     letter = cuda.shfl_up_sync(ALL_LANES, own.letter, 1)
@@ -126,12 +132,12 @@ def _from_left(own, loaded, step, lane):
 
 
 def make_fill(has_matrix: bool) -> Any:
-    """A device function that fills leaves whose letters match or not, or are scored by a matrix."""
+    """A device function that computes the directions of leaves, with or without a substitution matrix."""
     score_of = pair_score(has_matrix)
 
     @cuda.jit(device=True)
     def advance(opened, e, letters, matrix, diagonal, left, costs):
-        """The next row of a lane; returns what stands right of it, and its word."""
+        """Sweep a lane's next row. Returns the `Left` of the lane to the right, and the row's word."""
         opened_left, f, word = left.opened, left.f, np.uint32(0)
         for k in range(COLUMNS):
             opened_up = opened[k]
@@ -146,7 +152,7 @@ def make_fill(has_matrix: bool) -> Any:
 
     @cuda.jit(device=True)
     def fill(table, leaf, query, target, matrices, column, words, lane):
-        """Fill the directions of a leaf; all lanes of a warp together."""
+        """Store the directions of a leaf in `words`; all lanes of a warp together."""
         opened = cuda.local.array(COLUMNS, np.int32)
         e = cuda.local.array(COLUMNS, np.int32)
         letters = cuda.local.array(COLUMNS, np.int32)
@@ -158,7 +164,7 @@ def make_fill(has_matrix: bool) -> Any:
         steps = _steps(rows)
         word_at, column_at = table[leaf, WORDS_AT] + lane, table[leaf, COLUMN_AT]
         for first_of_strip in range(0, cols, STRIP_WIDTH):
-            cuda.syncwarp()  # what the last lane has left of the strip before is now to be seen by all
+            cuda.syncwarp()  # makes the edge that the last lane stored visible to all lanes
             first = first_of_strip + lane * COLUMNS
             diagonal = _load_columns(opened, e, letters, table, leaf, target, first)
             right = Left(np.int32(0), np.int32(0), np.int32(0))
@@ -180,7 +186,7 @@ def make_fill(has_matrix: bool) -> Any:
 
 @cuda.jit(device=True)
 def direction_at(filled, i, j):
-    """The direction byte of cell (i, j)."""
+    """The direction byte of cell (i, j), counted from 1 within the leaf."""
     strip, column = (j - 1) // STRIP_WIDTH, (j - 1) % STRIP_WIDTH
     lane = column // COLUMNS
     word = filled.words[filled.at + (strip * filled.steps + i - 1 + lane) * LANES + lane]

@@ -1,27 +1,31 @@
-"""How a kernel scores a letter pair: strategies with the same device functions.
+"""How a kernel scores a letter pair: one strategy for each kind of numbers and scores.
 
-- `column(code, match, mismatch)`: what a lane keeps of a target letter, and `background` what else, if
-  anything;
-- `row(code, above)`: what stands for the query letter of a row and the one above on which the other half of a
-  packed number is at work, a step behind;
-- `plain_row`, if there is `add_any` and anything to gain: the same where no letter is ambiguous;
-- `blank(row, low, high)`, if there is such a thing: what stands for the letter of a row, but without one in
-  the low half, or in the high one, where it scores no more than 0 with any target letter;
-- `read(profile, row, lane_at)`: what a lane makes of that, a step before it is at the row;
-- `begin(letters, row)`: what it does with that at the row, before its first column;
-- `add(total, letters, k, columns, row, match, mismatch)`: `total` plus the score in column k, given what is
-  kept of the target letters, those of the other half's columns after the first `columns`;
-- `add_any`, if `add` is exact for query letters A C G T only: the same for all.
+A strategy (`LetterScores`) consists of these device functions:
 
-Letters come with four scores, against A C G T, and an ambiguous query letter has none of its own. It is worth
-the lower of those against A and against C: a target letter equals one of these at most.
+- `column(code, match, mismatch)` and `background(code, mismatch)` return the words (int32) that a lane keeps
+  for a target letter.
+- `row(code, above)` returns the *row letter*, an int32 that represents the query letter of a row. `above` is
+  the code of the letter a step above, where the high half of a packed number is at work.
+- `plain_row(code, above)` returns the same faster, if neither letter is ambiguous.
+- `blank(row, low, high)` returns a row letter without a letter in the low half (if `low`) or in the high half
+  (if `high`). Such a half scores at most 0 with any target letter.
+- `read(profile, row, lane_at)` loads what a lane needs for a row letter, a step before it sweeps the row.
+- `begin(letters, row)` prepares the lane for a row, before its first column.
+- `add(total, letters, k, columns, row, match, mismatch)` returns `total` plus the score in column k.
+  `letters` holds the words of the lane: `columns` of them for the low half or for `column`, then those of the
+  high half or of `background`. With a profile they are the words that `read` has loaded.
+- `add_any` is `add` for all query letters, if `add` is exact for A, C, G and T only.
 
-With a matrix a lane keeps nothing of target letters: `fill` writes a profile of the strip (see
-`strip_profile`) to shared memory, and of that a row is read. There are no ambiguous letters then.
+**Bytes.** A target letter has four scores, against A, C, G and T, and none against an ambiguous query letter.
+Such a query letter scores the lower of the scores against A and against C. This is its mismatch, because a
+target letter equals at most one of A and C.
 
-A target goes on with the code NO_LETTER beyond its end, which scores 0 with any other. As the kernel adds
-alpha + beta to every score, a letter pair there is worth no more than opening a gap: see `kernels.sweep` for
-why that keeps such columns from being best.
+**Profile.** With a substitution matrix, a lane keeps no target letters. `fill` writes a profile of the strip
+(see `strip_profile`) to shared memory, and each row is read from the profile. No letter is ambiguous then.
+
+**Beyond the target.** Kernels add alpha + beta to every score. Columns beyond the target have the code
+NO_LETTER, for which this sum is 0 with any letter. A letter pair there is thus worth no more than opening a
+gap; `kernels.sweep` says why the best cell never lies in such columns.
 """
 
 # mypy: allow-untyped-defs
@@ -42,14 +46,16 @@ from longalign.backends.cuda.numba_api import cuda
 from longalign.model.alphabet import Codes
 from longalign.model.scoring import Scoring
 
+#: Codes below this are A, C, G and T. Codes from this on are ambiguous, unless there is a matrix.
 UNAMBIGUOUS = 4
 
+#: Words with a one in each byte, and in the bytes of A and C.
 _ALL_HOT, _TWO_HOT = 0x01010101, 0x00000101
 
-#: Letters that are looked at together.
+#: Letters that `_ambiguous` counts together.
 _PIECE = 1 << 16
 
-#: A code that stands for no letter, and that no letter has.
+#: A code that no letter has. It stands for columns beyond the target.
 NO_LETTER = 255
 
 
@@ -60,9 +66,9 @@ def _nothing(letters, row):
 
 @dataclass(frozen=True, slots=True)
 class LetterScores:
-    """The device functions of one strategy, for one kernel; None where it has none."""
+    """The device functions of one strategy, for one kernel; None for those that it does not have."""
 
-    #: Words that a lane keeps.
+    #: The number of words (int32) that a lane keeps.
     words: int
     row: Any
     add: Any
@@ -88,7 +94,7 @@ def _row_code(code, above):
 
 @cuda.jit(device=True)
 def _mismatch_of(code, mismatch):
-    """What a target letter scores against all others."""
+    """The score of a target letter against all other letters."""
     return np.int32(0 if code == NO_LETTER else mismatch)
 
 
@@ -99,7 +105,10 @@ def _add_compared(total, letters, k, columns, row, match, mismatch):
 
 @cuda.jit(device=True)
 def _column_bytes(code, match, mismatch):
-    """The scores against A, C, G, T as four signed bytes; an ambiguous letter matches none."""
+    """The scores of a target letter against A, C, G and T, as four signed bytes, A in the lowest.
+
+    An ambiguous letter matches none of them.
+    """
     if code == NO_LETTER:
         return np.int32(0)
     scores = np.int64(mismatch & 255) * np.int64(_ALL_HOT)
@@ -110,13 +119,13 @@ def _column_bytes(code, match, mismatch):
 
 @cuda.jit(device=True)
 def _one_hot(code, above):
-    """A one in byte `code`, or in two bytes if ambiguous."""
+    """A word with a one in byte `code`, or in the bytes of A and C if the letter is ambiguous."""
     return np.int32(np.int64(1) << np.int64(8 * code) if code < UNAMBIGUOUS else np.int64(_TWO_HOT))
 
 
 @cuda.jit(device=True)
 def _add_dot(total, letters, k, columns, row, match, mismatch):
-    """One instruction, outside the pipe that the rest of a cell keeps busy."""
+    """This is one instruction, and it uses another pipe than the rest of the cell."""
     return dot_bytes(letters[k], row, total)
 
 
@@ -129,15 +138,19 @@ def _add_dot_any(total, letters, k, columns, row, match, mismatch):
 
 @cuda.jit(device=True)
 def _selecting(low, high):
-    """Nibbles that pick byte `low` of one word and byte `high` of another, each followed by its sign."""
+    """A selector of `permute_bytes` that picks byte `low` of its first word and byte `high` of its second.
+
+    Each byte is extended by its sign to 16 bits.
+    """
     return np.int32(np.int32(low | high << 8) * 0x11 + 0xC480)
 
 
 @cuda.jit(device=True)
 def _selector(code, above):
-    """Nibbles that pick byte `code` of the low half's column and byte `above` of the high half's, extended.
+    """Two selectors, each 16 bits, that pick the scores of a row from the words of two target letters.
 
-    An ambiguous letter picks two, one in the lower 16 bits and one in the upper; others the same in both.
+    They pick byte `code` for the low half and byte `above` for the high half. For an ambiguous letter, one
+    selector picks byte A and the other byte C. For other letters both pick the same byte.
     """
     low, low_too = np.int32(code), np.int32(code)
     high, high_too = np.int32(above), np.int32(above)
@@ -150,13 +163,16 @@ def _selector(code, above):
 
 @cuda.jit(device=True)
 def _plain_selector(code, above):
-    """The same where neither is ambiguous."""
+    """The same as `_selector`, if neither letter is ambiguous."""
     return np.int32(_selecting(np.int32(code), np.int32(above)) * 0x10001)
 
 
 @cuda.jit(device=True)
 def _without(selector, low, high):
-    """Nibbles that pick twice the sign of what they picked: of a score and a cost, it is 0, or -1."""
+    """The selectors without a letter in a half: there they pick the sign of the score, twice.
+
+    A score plus alpha + beta thus becomes 0, or -1 if it is negative.
+    """
     return np.int32(selector | (0x00880088 if low else 0) | (-0x77FF7800 if high else 0))
 
 
@@ -179,13 +195,13 @@ def _add_word(total, letters, k, columns, row, match, mismatch):
 
 @cuda.jit(device=True)
 def _add_bytes(total, letters, k, columns, row, match, mismatch):
-    """Byte k % 4 of a low half's word and of a high half's, extended."""
+    """The score is byte k % 4 of word k // 4 of each half, extended to 16 bits."""
     words = (columns + 3) // 4
     selector = np.int32(0xC480 + k % 4 * 0x1111)
     return add_pairs(total, permute_bytes(letters[k // 4], letters[words + k // 4], selector))
 
 
-#: The strategies that there are for each kind of numbers.
+#: The strategies for each kind of numbers.
 STRATEGIES: dict[NumberFormat, tuple[LetterScoring, ...]] = {
     "int32": ("compare", "bytes", "profile"),
     "packed": ("bytes", "profile"),
@@ -206,35 +222,32 @@ def letter_scores(config: KernelConfig) -> LetterScores:
                 2 * columns, _selector, _add_selected, _column_bytes, add_any=_add_selected_any,
                 plain_row=_plain_selector, blank=_without,
             )  # fmt: skip
-    where, add = (
-        strip_profile.ProfileLayout.of(config),
-        _add_bytes if config.numbers == "packed" else _add_word,
-    )
+    layout = strip_profile.ProfileLayout.of(config)
+    add = _add_bytes if config.numbers == "packed" else _add_word
     return LetterScores(
-        where.words * where.halves, strip_profile.make_row_offset(config), add,
+        layout.words * layout.halves, strip_profile.make_row_offset(config), add,
         read=strip_profile.make_read(config), begin=strip_profile.make_spread(config),
         fill=strip_profile.make_fill(config),
     )  # fmt: skip
 
 
 def has_blank_rows(config: KernelConfig) -> bool:
-    """Whether parts may sweep on above and below their rectangle, through rows without letters; see
-    `kernels.sweep`.
+    """Whether parts may sweep on above and below their rectangle, through rows without letters.
 
-    Only in local mode does no such row come to anything.
+    Such rows are harmless in local mode only; see `kernels.sweep`.
     """
     return config.local and letter_scores(config).blank is not None
 
 
 def fits_bytes(scoring: Scoring) -> bool:
-    """Whether 8 bits hold every score and the cost of a gap's first letter, which the kernel adds."""
+    """Whether 8 bits hold every score plus alpha + beta, which the kernel adds to it."""
     opening = scoring.gap_open + scoring.gap_extend
     return scoring.lowest + opening >= -128 and scoring.highest + opening <= 127
 
 
 def usual_letter_scoring(scoring: Scoring) -> LetterScoring:
-    """The fastest strategy that is exact for letters that are not ambiguous: bytes hold scores of 8 bits."""
-    if scoring.matrix is not None:
+    """The fastest strategy that is exact for a scoring and letters that are not ambiguous."""
+    if scoring.table is not None:
         return "profile"
     return "bytes" if fits_bytes(scoring) else "compare"
 
@@ -242,7 +255,8 @@ def usual_letter_scoring(scoring: Scoring) -> LetterScoring:
 def letter_scoring_for(job: SweepJob) -> LetterScoring:
     """The fastest strategy that is exact for a rectangle.
 
-    Where it is bytes, letters beyond A C G T must match nothing.
+    The strategy "bytes" takes each letter beyond A, C, G and T for one that matches nothing. It is therefore
+    exact only if no such letter occurs in both sequences.
     """
     letters = usual_letter_scoring(job.scoring)
     if letters != "bytes":
@@ -253,7 +267,7 @@ def letter_scoring_for(job: SweepJob) -> LetterScoring:
 
 
 def _ambiguous(codes: Codes) -> set[int]:
-    """The codes beyond A C G T that there are; most pieces of a sequence have none."""
+    """The codes beyond A, C, G and T that occur. Most pieces of a sequence have none."""
     pieces = (codes[start : start + _PIECE] for start in range(0, len(codes), _PIECE))
     counted = (np.bincount(piece)[UNAMBIGUOUS:] for piece in pieces if piece.max() >= UNAMBIGUOUS)
     return {int(code) for counts in counted for code in np.flatnonzero(counts)}

@@ -1,12 +1,13 @@
-"""Row blocks in which more happens than that parts begin or end: step by step where that can be, row by row
-otherwise.
+"""Row blocks that store requested rows, belong to ragged strips, or are replayed.
 
-Step by step, two rows overlap as in other row blocks. A lane puts its second row aside if it is a requested
-one. Otherwise STORES_ROW blocks are like FAST ones. In MASKED_STORES_ROW blocks parts may have to be kept
-from what is outside, too, as in MASKED blocks, and strips may be ragged. Where a requested row is the first
-of a step, where several are near one another, and where something happens among ambiguous letters, there is
-the way row by row. It is also the one that looks at each cell, where a row block is swept again to find the
-best one (see `replay`).
+**Step by step** (STORES_ROW and MASKED_STORES_ROW). The two rows of a step overlap, as in FAST blocks. If the
+second row of a step is requested, the lane copies it to the row buffer (see `requested_rows`). Apart from
+that, STORES_ROW blocks equal FAST blocks. In MASKED_STORES_ROW blocks, parts may also be outside the
+rectangle, as in MASKED blocks, and the strip may be ragged.
+
+**Row by row** (ROW_BY_ROW). This slower way is needed where a requested row is the first row of a step, where
+a row block meets several requested rows, and where any block but a FAST one meets ambiguous letters. It also
+tests each cell in a replay (see `replay`).
 """
 
 # mypy: allow-untyped-defs
@@ -45,22 +46,19 @@ from longalign.backends.cuda.numba_api import cuda
 
 
 def make_sweep_storing_block(config: KernelConfig, kind: np.int32) -> Any:
-    """A device function that sweeps a row block, STORES_ROW or MASKED_STORES_ROW, step by step; see
-    `row_block.make_sweep_row_block`.
+    """A device function that sweeps a STORES_ROW or MASKED_STORES_ROW block step by step.
 
-    `requested` is the only requested row that a part may meet, after the second row of a step. In `memory`
-    each warp has its own.
+    It returns the same as that of `row_block.make_sweep_row_block`. `requested` is the only requested row
+    that parts may meet in this block, and it is the second row of a step. `memory` (int32) holds the row
+    buffers of all warps.
     """
     block_rows, maximum = config.block_rows, ARITHMETIC[config.numbers].maximum
-    step, fetch_row, advance_cursor = (
-        make_step(config, kind),
-        make_fetch_row(config),
-        make_advance_cursor(config),
-    )
+    step, fetch_row = make_step(config, kind), make_fetch_row(config)
+    advance_cursor = make_advance_cursor(config)
     row_buffer_of, store_row_buffer = make_row_buffer(config), make_store_row_buffer(config)
 
     @cuda.jit(device=True)
-    def sweep_masked_store_row(
+    def sweep_storing_block(
         opened, e, letters, inbox, outbox, row_letters, cursor, first_row, rows, costs, base, position,
         carry, threshold, requested, jobs, lines, memory,
     ):  # fmt: skip
@@ -72,51 +70,32 @@ def make_sweep_storing_block(config: KernelConfig, kind: np.int32) -> Any:
             below = np.int32(row + STEP_ROWS)
             row_buffer = row_buffer_of(memory, position.lane, np.int32(below - requested.row))
             state = step(
-                opened,
-                e,
-                letters,
-                inbox,
-                outbox,
-                row_letters,
-                cursor,
-                row,
-                rows,
-                costs,
-                position,
-                state,
+                opened, e, letters, inbox, outbox, row_letters, cursor, row, rows, costs, position, state,
                 row_buffer,
-            )
+            )  # fmt: skip
             row, cursor = below, advance_cursor(cursor, np.int32(STEP_ROWS))
         if requested.row > 0:
             cuda.syncwarp()
             store_row_buffer(memory, lines, requested, row, jobs, position, costs, base)
         return state.carry, maximum(state.high, state.higher)
 
-    return sweep_masked_store_row
+    return sweep_storing_block
 
 
 def make_sweep_row_by_row(config: KernelConfig) -> Any:
-    """A device function that sweeps a row block row by row, whatever happens; requested rows from number
-    `requested` on may be met.
+    """A device function that sweeps a row block of any kind row by row.
 
-    If it is `replaying`, it notes the best cell, and else how high the row block has come, as the others do.
+    `requested` is the number of the first requested row that parts may meet. In a replay (`replaying`) it
+    finds the best cell. Otherwise it finds the highest opened value, as for the other kinds.
     """
-    block_rows, columns, halves, track_best = (
-        config.block_rows,
-        config.columns,
-        config.halves,
-        config.track_best,
-    )
+    block_rows, columns, halves = config.block_rows, config.columns, config.halves
+    track_best = config.track_best
     halves_if, select = ARITHMETIC[config.numbers].halves, ARITHMETIC[config.numbers].select
     advance, inner_edge = make_row(config, True, True), make_inner_edge(config)
     note_best, threshold_of = make_note_best(config), make_threshold(config)
     started_at, inside = make_started(config), make_inside(config)
-    fetch_row, send_right, advance_cursor = (
-        make_fetch_row(config),
-        make_send_right(config),
-        make_advance_cursor(config),
-    )
-    store_requested = make_store_requested(config)
+    fetch_row, send_right = make_fetch_row(config), make_send_right(config)
+    advance_cursor, store_requested = make_advance_cursor(config), make_store_requested(config)
 
     @cuda.jit(device=True)
     def sweep_row_by_row(
@@ -135,19 +114,9 @@ def make_sweep_row_by_row(config: KernelConfig) -> Any:
         while row < first_row + block_rows:
             started, left = started_at(row), here.left
             right, high = advance(
-                opened,
-                opened,
-                e,
-                e,
-                letters,
-                here.letter,
-                carry.diagonal,
-                left,
-                highest,
-                costs,
-                started,
+                opened, opened, e, e, letters, here.letter, carry.diagonal, left, highest, costs, started,
                 None,
-            )
+            )  # fmt: skip
             if position.ragged:
                 right = inner_edge(
                     opened, left, right, costs.extend_cost, position.final, position.last_column

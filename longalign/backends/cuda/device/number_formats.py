@@ -1,20 +1,20 @@
-"""What a lane computes in: two sets of device functions with the same names and meanings.
+"""The numbers that a lane computes with: two sets of device functions with the same names and meanings.
 
-`INT32` holds one cell in a 32-bit number, and there is nothing to prove: all finite values and NEG_INF fit.
+`INT32` holds one cell in a 32-bit number. All finite values and NEG_INF fit.
 
-`PACKED` holds two cells in the halves of a 32-bit number, as unsigned 16-bit numbers relative to a *base*, a
-32-bit number that all lanes of a warp share and that follows the sweep from row block to row block.
-`packed_range.py` proves for which scores and strips every value of a row block lies above the base, and less
-than 2^16 above. So no sum of a value and a score or a cost ever leaves 16 bits, and therefore
+`PACKED` holds two cells in the halves of a 32-bit number, as unsigned 16-bit numbers relative to a *base*.
+The base is a 32-bit number that all lanes of a warp share, and it changes from row block to row block.
+`packed_range.py` proves for which scores and strips every value of a row block lies above the base by less
+than 2^16. No sum of a value and a score or a cost therefore leaves 16 bits. This has four consequences:
 
-- costs are kept negated, modulo 2^16: there is an instruction that adds and takes a maximum;
-- a pair of costs can be subtracted as one 32-bit number, on another pipe than the maxima keep busy: the low
-  half never borrows from the high one;
-- minus infinity has no number, and needs none: E below H - alpha is raised to H - alpha, which changes no
-  value computed from it, the next E being max(E - beta, H - alpha - beta) either way. So is F. Rectangles
-  with minus infinity among the H of their edges are swept in 32 bits;
-- the floor of local mode, if it lies below the base, lies below all values too (none is negative), and any
-  number not above them stands for it: 0 does.
+- Costs are kept negated, modulo 2^16, because one instruction adds and takes a maximum.
+- A pair of equal costs may be subtracted as one 32-bit number, since the low half never borrows from the high
+  half. This subtraction uses another pipe than the maxima.
+- Minus infinity has no number and needs none. An E below H - alpha is raised to H - alpha. This changes no
+  value computed from it, because the next E is max(E - beta, H - alpha - beta) in both cases. The same holds
+  for F. Rectangles with minus infinity among the H of their edges are swept in 32 bits.
+- In local mode no value is negative. If the floor 0 lies below the base, it thus lies below all values, and
+  any number that is not above them can represent it. The number 0 does.
 """
 
 # mypy: allow-untyped-defs
@@ -38,27 +38,31 @@ _HIGHEST_32 = np.int32((1 << 31) - 1)
 
 @dataclass(frozen=True, slots=True)
 class Arithmetic:
-    """The device functions of one kind of number; "x" and "y" are such numbers, "value" is 32 bits wide.
+    """The device functions of one number format.
 
-    - `highest`: no number is above, in both halves;
-    - `maximum(x, y)`, `subtract(x, cost)`: arithmetic, in each half on its own;
-    - `lower(x, amount)`: the same as `subtract`, where no low half is less: `amount` is `number(amount, 0)`;
-    - `cost(amount)`: a cost or the difference of two bases, as `subtract` takes it;
-    - `base(value, below)`: the base that lies `offset` below a value;
-    - `number(value, base)`: the number of a value not below the base, in both halves;
-    - `raised(gap, h, gap_open)`: a gap state for which there is a number;
-    - `value(x, half, base)`: back again;
-    - `join(low, high)`: the low half of one and the high half of the other;
-    - `halves(low, high)`: all bits of the low half if `low`, of the high half if `high`;
-    - `select(mask, x, y)`: x where the mask has bits, else y;
-    - `link(open, gap, which)`: the edge of one part in as few bits as it takes: of the first or the second
-      part of the lane, as `first_part` or `second_part` says, if it has two;
-    - `from_link(link, open, gap)`: what stands left of the parts of a lane: of the first one the edge in
-      `link`, of the second one that of the first, which is in `open` and `gap`;
-    - `unlink(link, base)`: the two values of a link;
-    - `store_link(words, at, link)`, `load_link(words, at)`: a link in an array of int32, which takes
-      `KernelConfig.link_words` of these;
-    - `part(x, half)`: one half as an integer, in the order of the values.
+    `x` and `y` are int32 numbers of this format, `value` and `base` plain int32. A number has one half in
+    `INT32`, a low and a high half in `PACKED`; `half` is 0 or 1.
+
+    - `highest`: the number that no other exceeds, in both halves.
+    - `maximum(x, y)`, `subtract(x, cost)`: arithmetic in each half separately.
+    - `lower(x, amount)`: the same as `subtract`, for an `amount` that is `number(amount, 0)`. It requires
+      that `amount` does not exceed x in the low half.
+    - `cost(amount)`: a cost, or the difference of two bases, as the second argument of `subtract`.
+    - `base(value, below)`: the base that lies `below` below a value.
+    - `number(value, base)`: the number of a value that is not below the base, in both halves.
+    - `raised(gap, h, gap_open)`: a gap state, raised to one that has a number.
+    - `value(x, half, base)`: the value of one half, the inverse of `number`.
+    - `join(low, high)`: the low half of the first argument and the high half of the second.
+    - `halves(low, high)`: a mask with all bits of the low half if `low`, and of the high half if `high`.
+    - `select(mask, x, y)`: the bits of x where the mask has ones, those of y elsewhere.
+    - `link(open, gap, which)`: the right edge of one part, in as few bits as possible. `which` is
+      `first_part` or `second_part`, the part of the lane.
+    - `from_link(link, open, gap)`: the values (open, gap) left of a lane's parts. For the first part they are
+      those of `link`. For the second part they are those of the first part, given in `open` and `gap`.
+    - `unlink(link, base)`: the two values of a link.
+    - `store_link(words, at, link)`, `load_link(words, at)`: store or load a link in an array of int32, where
+      it takes `KernelConfig.link_words` elements.
+    - `part(x, half)`: one half as an integer. These integers have the order of the values.
     """
 
     highest: Any
@@ -81,7 +85,7 @@ class Arithmetic:
     part: Any
     first_part: np.int32
     second_part: np.int32
-    #: In what links lie, in shared memory.
+    #: The Numba type of a link in shared memory.
     link_type: Any
 
 
@@ -167,7 +171,7 @@ INT32 = Arithmetic(
 
 @cuda.jit(device=True)
 def _pair(number):
-    """A number from 0 to 65535, of type int32, in both halves."""
+    """An int32 from 0 to 65535 in both halves."""
     return np.int32(number | np.int32(number << 16))
 
 
@@ -183,7 +187,7 @@ def _base_below(value, below):
 
 @cuda.jit(device=True)
 def _relative_pair(value, base):
-    """Values that lie beyond either end (thresholds, the floor) become that end."""
+    """Values outside the 16 bits above the base (thresholds, the floor) become the nearer end of these."""
     return _pair(np.int32(min(max(value, base), np.int32(base + _HIGHEST_HALF)) - base))
 
 
@@ -214,13 +218,13 @@ def _halves_if(low, high):
 
 @cuda.jit(device=True)
 def _link_halves(opened, gap, which):
-    """Two halves, picked by a selector of bytes: one of `opened` and, above it, the same one of `gap`."""
+    """The half of `opened` that the selector `which` picks and, above it, the same half of `gap`."""
     return permute_bytes(opened, gap, which)
 
 
 @cuda.jit(device=True)
 def _from_halves(link, own_open, own_gap):
-    """What is in the link comes low, and above it the low half of what is the lane's own."""
+    """The low halves come from the link. The high halves are the low halves of the lane's own edge."""
     return (
         permute_bytes(link, own_open, np.int32(0x5410)),
         permute_bytes(link, own_gap, np.int32(0x5432)),

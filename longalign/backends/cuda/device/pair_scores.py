@@ -1,7 +1,7 @@
-"""What a letter pair scores, plus alpha + beta, in kernels of 32 bits: traces and start states.
+"""The score of a letter pair plus alpha + beta, in the int32 kernels of traces and start states.
 
-A matrix is read from shared memory, into which a warp, the only one of its block, copies it. Both ways have
-the same arguments.
+Letters are compared, or looked up in a substitution matrix. A thread block has a single warp, which copies
+the matrix to shared memory.
 """
 
 # mypy: allow-untyped-defs
@@ -17,17 +17,18 @@ from longalign.backends.cuda.config import LANES
 from longalign.backends.cuda.numba_api import cuda
 from longalign.backends.substitution_tables import PITCH
 
-#: Letter scores plus alpha + beta, alpha + beta, and beta; with a matrix the first two mean nothing.
+#: All int32: `match` and `mismatch`, each plus alpha + beta, which are unused with a matrix; `opening`,
+#: alpha + beta; and `extend`, beta.
 PairCosts = namedtuple("PairCosts", "match mismatch opening extend")
 
-#: Scores of a matrix, int32.
+#: The number of scores (int32) in a matrix.
 SCORES = PITCH * PITCH
 
 
 @cuda.jit(device=True)
 def load_matrix(matrix, matrices, at, opening, lane):
-    """Copy the matrix that begins there, alpha + beta added; all lanes of a warp together."""
-    cuda.syncwarp()  # no lane looks anything up in the one before any more
+    """Copy the matrix that begins at index `at` of `matrices`, and add alpha + beta; all lanes together."""
+    cuda.syncwarp()  # no lane still reads the preceding matrix
     for k in range(lane, SCORES, LANES):
         matrix[k] = matrices[at + k] + opening
     cuda.syncwarp()
@@ -40,10 +41,10 @@ def _compared(matrix, query_letter, target_letter, costs):
 
 @cuda.jit(device=True)
 def _looked_up(matrix, query_letter, target_letter, costs):
-    # Numba wraps a signed index that is negative, which would cost more than all the rest.
+    # For a signed index Numba generates code that wraps negative values, which would cost more than the rest.
     return matrix[np.uint32(query_letter * PITCH + target_letter)]
 
 
 def pair_score(has_matrix: bool) -> Any:
-    """The device function (matrix, query letter, target letter, costs)."""
+    """The device function that scores a pair. Its arguments: matrix, query letter, target letter, costs."""
     return _looked_up if has_matrix else _compared

@@ -1,6 +1,6 @@
-"""Single PTX instructions that numba has no name for.
+"""PTX instructions that Numba does not offer, each as an intrinsic.
 
-Each is an intrinsic of a few lines. The tests' simulator replaces this module by plain Python.
+The tests' simulator replaces this module by plain Python.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _I64 = ir.IntType(64)
 
 
 def _address(context: Any, builder: Any, array_type: Any, array: Any, index: Any) -> Any:
-    """The address of array[index], index >= 0, as an integer."""
+    """The address of array[index] as a 64-bit integer; index >= 0."""
     data = context.make_array(array_type)(context, builder, array).data
     return builder.ptrtoint(builder.gep(data, [index]), _I64)
 
@@ -36,7 +36,7 @@ def _load(qualifier: str) -> Any:
     return intrinsic(load)
 
 
-#: `load_acquire(array, index)`: an int32 from global memory; whatever its writer released is visible after.
+#: `load_acquire(array, index)`: an int32 from global memory. Whatever its writer released is visible then.
 load_acquire = _load("acquire")
 #: `load_relaxed(array, index)`: an int32 from global memory, never from a stale cache line.
 load_relaxed = _load("relaxed")
@@ -44,7 +44,7 @@ load_relaxed = _load("relaxed")
 
 @intrinsic
 def opaque(typing_context: Any, value: Any) -> Any:
-    """An int32 as it is; nothing that is made of it is computed in advance and kept in a register."""
+    """An int32, unchanged. The compiler cannot compute in advance what is derived from the result."""
     instruction = ir.InlineAsm(ir.FunctionType(_I32, [_I32]), "mov.b32 $0, $1;", "=r,r", side_effect=True)
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -55,7 +55,7 @@ def opaque(typing_context: Any, value: Any) -> Any:
 
 @intrinsic
 def store_if(typing_context: Any, condition: Any, array: Any, index: Any, value: Any) -> Any:
-    """Store an int32 to global memory if a condition is true, without a branch."""
+    """Store an int32 to global memory if a condition is true, by a predicated store without a branch."""
     ptx = (
         "{ .reg .u64 p; .reg .pred q; cvta.to.global.u64 p, $1; setp.ne.b32 q, $0, 0; "
         "@q st.global.b32 [p], $2; }"
@@ -76,7 +76,7 @@ def store_if(typing_context: Any, condition: Any, array: Any, index: Any, value:
 
 @intrinsic
 def load_pair(typing_context: Any, array: Any, index: Any) -> Any:
-    """Two neighbouring int64 from global memory, from an even index on, each read in one piece."""
+    """The int64 at an even index of global memory and the next one, as a tuple. Each is read atomically."""
     ptx = "{ .reg .u64 p; cvta.to.global.u64 p, $2; ld.relaxed.gpu.global.v2.b64 {$0, $1}, [p]; }"
     pair = ir.LiteralStructType([_I64, _I64])
     instruction = ir.InlineAsm(ir.FunctionType(pair, [_I64]), ptx, "=l,=l,l,~{memory}", side_effect=True)
@@ -93,7 +93,7 @@ def load_pair(typing_context: Any, array: Any, index: Any) -> Any:
 
 @intrinsic
 def store_pair(typing_context: Any, array: Any, index: Any, first: Any, second: Any) -> Any:
-    """Store two neighbouring int64 to global memory, from an even index on, each in one piece."""
+    """Store two int64 at an even index of global memory and the next one. Each is written atomically."""
     ptx = "{ .reg .u64 p; cvta.to.global.u64 p, $0; st.relaxed.gpu.global.v2.b64 [p], {$1, $2}; }"
     instruction = ir.InlineAsm(
         ir.FunctionType(ir.VoidType(), [_I64, _I64, _I64]), ptx, "l,l,l,~{memory}", side_effect=True
@@ -110,7 +110,7 @@ def store_pair(typing_context: Any, array: Any, index: Any, first: Any, second: 
 
 @intrinsic
 def store_release(typing_context: Any, array: Any, index: Any, value: Any) -> Any:
-    """Store an int32 to global memory, after everything that this thread wrote or saw before."""
+    """Store an int32 to global memory, ordered after everything that this thread wrote or observed before."""
     ptx = "{ .reg .u64 p; cvta.to.global.u64 p, $0; st.release.gpu.global.b32 [p], $1; }"
     instruction = ir.InlineAsm(
         ir.FunctionType(ir.VoidType(), [_I64, _I32]), ptx, "l,r,~{memory}", side_effect=True
@@ -132,7 +132,7 @@ def _shared_pointer(context: Any, array_type: Any) -> Any:
 
 @intrinsic
 def shared_address(typing_context: Any, array: Any) -> Any:
-    """Where an array in shared memory begins: an int32, to which bytes can be added."""
+    """The address at which an array in shared memory begins, as an int32 in bytes."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         [array_type] = signature.args
@@ -144,7 +144,7 @@ def shared_address(typing_context: Any, array: Any) -> Any:
 
 @intrinsic
 def load_shared(typing_context: Any, array: Any, address: Any) -> Any:
-    """The element of an array in shared memory that stands at an address."""
+    """The element at an address of shared memory; the type is that of the array's elements."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         pointer = builder.inttoptr(args[1], _shared_pointer(context, signature.args[0]))
@@ -168,14 +168,14 @@ def _load_shared_words(count: int) -> Any:
 
 
 #: `load_shared_single(array, address)`, `load_shared_quad`: one or four neighbouring int32 of shared memory,
-#: as a tuple, by one instruction. The address is a multiple of their size.
+#: as a tuple, by one instruction. The address is a multiple of 4 or 16.
 load_shared_single = _load_shared_words(1)
 load_shared_quad = _load_shared_words(4)
 
 
 @intrinsic
 def store_shared(typing_context: Any, array: Any, address: Any, value: Any) -> Any:
-    """Store an element of an array in shared memory at an address."""
+    """Store an element at an address of shared memory; the type is that of the array's elements."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         pointer = builder.inttoptr(args[1], _shared_pointer(context, signature.args[0]))
@@ -187,7 +187,7 @@ def store_shared(typing_context: Any, array: Any, address: Any, value: Any) -> A
 
 @intrinsic
 def load_shared_two(typing_context: Any, array: Any, address: Any) -> Any:
-    """Two neighbouring elements of an array in shared memory, from a multiple of 8 on, as a tuple."""
+    """Two neighbouring elements of shared memory, as a tuple. The address is a multiple of 8."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         element = context.get_data_type(signature.args[0].dtype)
@@ -201,7 +201,7 @@ def load_shared_two(typing_context: Any, array: Any, address: Any) -> Any:
 
 @intrinsic
 def store_shared_two(typing_context: Any, array: Any, address: Any, first: Any, second: Any) -> Any:
-    """Store two neighbouring elements of an array in shared memory, from a multiple of 8 on."""
+    """Store two neighbouring elements of shared memory. The address is a multiple of 8."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         vector = ir.VectorType(context.get_data_type(signature.args[0].dtype), 2)
@@ -215,7 +215,7 @@ def store_shared_two(typing_context: Any, array: Any, address: Any, first: Any, 
 
 
 def _arithmetic(ptx: str, operands: int) -> Any:
-    """An instruction that computes one 32-bit number from two or three others."""
+    """An intrinsic for an instruction that computes one 32-bit number from two or three others."""
     constraints = ",".join(["=r", *["r"] * operands])
     instruction = ir.InlineAsm(ir.FunctionType(_I32, [_I32] * operands), ptx, constraints)
 
@@ -231,15 +231,15 @@ def _arithmetic(ptx: str, operands: int) -> Any:
     return intrinsic(of_two if operands == 2 else of_three)
 
 
-#: `permute_bytes(low, high, selector)`: PRMT. Each of the selector's four lowest nibbles names a byte of
-#: high:low (0-7), or with 8 added its sign, repeated.
+#: `permute_bytes(low, high, selector)`: PRMT. Each of the selector's four lowest nibbles gives a byte of the
+#: result: byte 0-7 of high:low or, with 8 added, that byte's sign bit in all eight bits.
 permute_bytes = _arithmetic("prmt.b32 $0, $1, $2, $3;", 3)
 #: `dot_bytes(x, y, total)`: DP4A, `total` plus the sum of the products of the four signed bytes of x and y.
 dot_bytes = _arithmetic("dp4a.s32.s32 $0, $1, $2, $3;", 3)
 #: `add_pairs(x, y)`: the sums of two pairs of 16-bit numbers, modulo 2^16.
 add_pairs = _arithmetic("add.u16x2 $0, $1, $2;", 2)
-#: `maximum_pairs(x, y)`: the larger of each of two pairs of unsigned 16-bit numbers. The assembler makes one
-#: instruction of a sum and a maximum, and one of two maxima.
+#: `maximum_pairs(x, y)`: the maxima of two pairs of unsigned 16-bit numbers. The assembler fuses a sum and a
+#: maximum, or two maxima, into one instruction.
 maximum_pairs = _arithmetic("max.u16x2 $0, $1, $2;", 2)
-#: `minimum_signed_pairs(x, y)`: the smaller of each of two pairs of signed 16-bit numbers.
+#: `minimum_signed_pairs(x, y)`: the minima of two pairs of signed 16-bit numbers.
 minimum_signed_pairs = _arithmetic("min.s16x2 $0, $1, $2;", 2)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from longalign.backends.cuda.config import LANES, KernelConfig
+from longalign.backends.cuda.config import KernelConfig
 from longalign.backends.cuda.device import work_tables
 from longalign.backends.cuda.device.strip_state import make_state_store
 from longalign.backends.cuda.device.sync import (
@@ -18,7 +18,7 @@ from longalign.backends.cuda.device.sync import (
     publish_rows,
     stop_requested,
 )
-from longalign.backends.cuda.numba_api import cuda
+from longalign.backends.cuda.numba_api import cuda, jit_inlined
 
 
 @cuda.jit(device=True)
@@ -33,11 +33,11 @@ def make_publish(config: KernelConfig) -> Any:
     It is called every `REST_EVERY` row blocks and at the end of a band.
     """
     block_rows, lead = config.block_rows, config.lag + MAX_LEAD * config.block_rows
-    state_words, (store_state, _) = config.state_words, make_state_store(config)
+    store_state, _ = make_state_store(config)
 
-    @cuda.jit(device=True)
+    @jit_inlined
     def publish(
-        opened, e, strip_state, state, strips, strip, jobs, parameters, rows, tag, start, last_start,
+        opened, e, strip_state, state, state_at, strips, strip, parameters, rows, tag, start, last_start,
         last_part_lag, column, flags, tickets, progress, lane, stop,
     ):  # fmt: skip
         """`start`: the first row that the first part has yet to sweep. Returns whether the host says stop."""
@@ -50,8 +50,6 @@ def make_publish(config: KernelConfig) -> Any:
             )  # fmt: skip
         if is_last or np.uint32(start) % np.uint32(REPORT_EVERY * block_rows) == 0:
             if last_start <= start < rows + last_part_lag:
-                job = strips[strip, work_tables.JOB]
-                state_at = jobs[job, work_tables.STATE_AT] + np.int64(tag) * state_words * LANES
                 store_state(state, state_at, lane, opened, e, strip_state)
             begin = strips[strip, work_tables.FIRST_START]
             publish_rows(flags, strips[strip, work_tables.FLAG], np.int32(start - begin), lane)

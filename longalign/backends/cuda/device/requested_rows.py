@@ -1,14 +1,18 @@
-"""What happens beside the recurrence: a part begins, it is at work, it meets a requested row.
+"""What a part does beside the recurrence: it starts, it leaves the rectangle, and it stores requested rows.
 
-The first and the last steps of a strip find most of its parts idle. They compute all the same: a branch would
-take longer. Where parts may not sweep on without letters (see `kernels.sweep`), that is garbage, and it is
-not used: a half keeps its columns until it *begins*, and what it ends with has been stored before it goes on.
+**Idle parts.** In the first and last steps of a strip, most of its parts are above or below the rectangle.
+They compute all the same, because a branch would take longer. Where parts may not sweep on through rows
+without letters (see `kernels.sweep`), these results are meaningless and are not used. A half keeps its
+columns until it *starts*, and its last row has been stored, if requested, before it sweeps on below the
+rectangle.
 
-Lanes meet a requested row one after the other. While one stores its columns, the others wait, and so does the
-strip to the right, which then takes as long itself: what that takes adds up over all strips. Where rows are
-swept two at a time (see `masked_blocks`), a lane therefore only puts its numbers aside as they are, in the
-warp's own memory, and all lanes make values of them at the end of the row block. Nor is there a branch for
-the lane that meets the row: instructions that store something, or nothing, stand between others in each step.
+**Requested rows.** The lanes of a strip meet a requested row one after another. If each lane stored its
+columns when it meets the row, the other lanes would wait for it, and so would the strip to the right. That
+strip would then be delayed by its own stores as well: the delays of all strips add up. Where rows are swept
+step by step (see `masked_blocks`), a lane therefore copies its numbers unchanged to the warp's *row buffer*.
+At the end of the row block, all lanes together convert them to values and write the requested row. The copy
+needs no branch either: every step contains conditional stores between its other instructions, and they take
+effect only in the lane that meets the row.
 """
 
 # mypy: allow-untyped-defs
@@ -30,16 +34,18 @@ from longalign.backends.cuda.device.row import RowBuffer
 from longalign.backends.cuda.device.sync import ALL_LANES
 from longalign.backends.cuda.numba_api import cuda
 
-#: A requested row: its index, not positive if there is none, and its number from 0.
+#: A requested row of the rectangle: its row boundary index, not positive if there is none, and its number
+#: among the requested rows, from 0.
 RequestedRow = namedtuple("RequestedRow", "row number")
 
-#: What a row block meets: the next requested row, whether it is met, and whether that must be row by row.
+#: What the parts of a strip meet in a row block: the next requested row that some part has yet to pass,
+#: whether any part meets it in this block, and whether the block must then be swept row by row.
 Lookahead = namedtuple("Lookahead", "requested stores_row row_by_row")
 
 
 @cache
 def make_started(config: KernelConfig) -> Any:
-    """A device function: bits of the halves whose part has started by a given row of the first part."""
+    """A device function that returns a mask of the halves that have started, given the low half's row."""
     halves_if = ARITHMETIC[config.numbers].halves
 
     @cuda.jit(device=True)
@@ -51,12 +57,12 @@ def make_started(config: KernelConfig) -> Any:
 
 @cache
 def make_inside(config: KernelConfig) -> Any:
-    """A device function for bits of the halves whose row is one of the rectangle's."""
+    """A device function that returns a mask of the halves whose row is inside the rectangle."""
     halves_if = ARITHMETIC[config.numbers].halves
 
     @cuda.jit(device=True)
     def inside(row, rows):
-        """`row` is that of the first part."""
+        """`row` is the low half's row; the high half is a step behind."""
         row_of_high = np.int32(row - STEP_ROWS)
         return halves_if(np.uint32(row) < np.uint32(rows), np.uint32(row_of_high) < np.uint32(rows))
 
@@ -65,29 +71,31 @@ def make_inside(config: KernelConfig) -> Any:
 
 @cuda.jit(device=True)
 def requested_row(number, requested_rows, jobs, job):
-    """The requested row of this number; there is none after the last."""
+    """The requested row of a number. After the last one, its `row` is not positive."""
     return RequestedRow(np.int32(requested_rows[jobs[job, work_tables.REQUESTED_AT] + number]), number)
 
 
 @cuda.jit(device=True)
 def first_requested_below(row, number, requested_rows, jobs, job):
-    """The number of the first requested row below `row`, given one that is not below it."""
-    wanted_at = jobs[job, work_tables.REQUESTED_AT]
-    while 0 < requested_rows[wanted_at + number] <= row:
+    """The number of the first requested row below `row`. The search begins at `number`."""
+    requested_at = jobs[job, work_tables.REQUESTED_AT]
+    while 0 < requested_rows[requested_at + number] <= row:
         number = np.int32(number + 1)
     return number
 
 
 @cuda.jit(device=True)
 def next_event(requested, rows):
-    """The row at which something is next to happen: a requested one, or the last."""
+    """The row boundary that needs attention next: the requested row, or the rectangle's last one."""
     return requested.row if requested.row > 0 else rows
 
 
 @cuda.jit(device=True)
 def look_ahead(requested, start, end, last_part_lag, requested_rows, jobs, job):
-    """What parts of a strip meet while the first is at rows `start` to `end`; `requested` is what some part
-    had yet to pass before."""
+    """What the parts of a strip meet while its first part sweeps rows `start` to `end`, as a `Lookahead`.
+
+    `requested` is the requested row that some part had yet to pass before an earlier row block.
+    """
     if 0 < requested.row <= start - last_part_lag:
         number = first_requested_below(
             np.int32(start - last_part_lag), requested.number, requested_rows, jobs, job
@@ -101,13 +109,13 @@ def look_ahead(requested, start, end, last_part_lag, requested_rows, jobs, job):
 
 @cache
 def make_store_requested(config: KernelConfig) -> Any:
-    """A device function that writes one half of a lane's row as a requested row."""
+    """A device function that writes the columns of one half of a lane to a requested row in `lines`."""
     columns = config.columns
     value_of = ARITHMETIC[config.numbers].value
 
     @cuda.jit(device=True)
     def store_requested(lines, opened, e, half, number, jobs, position, costs, base):
-        # What is made of these is needed rarely, and registers are scarce.
+        # Registers are scarce: `opaque` keeps values that are needed rarely from being computed in advance.
         first, width = opaque(position.first), opaque(position.width)
         length = jobs[position.job, work_tables.COLS] + 1
         at = jobs[position.job, work_tables.ROW_OUT_AT] + number * 2 * length + 1 + first
@@ -122,7 +130,10 @@ def make_store_requested(config: KernelConfig) -> Any:
 
 @cache
 def _make_row_buffer_at(config: KernelConfig) -> Any:
-    """A device function for where a warp's memory for a row begins; no register is to hold that meanwhile."""
+    """A device function that returns the index in `memory` at which the warp's row buffer begins.
+
+    It is computed anew at each call, so that no register holds it in the meantime.
+    """
     warps, warp_values, row_buffer_at = config.warps, config.warp_values, config.row_buffer_at
 
     @cuda.jit(device=True)
@@ -135,16 +146,16 @@ def _make_row_buffer_at(config: KernelConfig) -> Any:
 
 @cache
 def make_row_buffer(config: KernelConfig) -> Any:
-    """A device function that says whether a lane is to put a row aside, and where.
+    """A device function that returns a `RowBuffer`: whether a lane copies its row, and to which place.
 
-    There is a place for each column of the strip, and another for its E. A lane with two parts puts aside
-    both halves of its arithmetic, in the place of the part that meets the row.
+    The row buffer holds a number (int32) for each column of the strip, and then another for E of each column.
+    A lane with two parts copies whole numbers, both halves, to the place of the part that meets the row.
     """
     columns, halves, row_buffer_at = config.columns, config.halves, _make_row_buffer_at(config)
 
     @cuda.jit(device=True)
     def row_buffer(memory, lane, beyond):
-        """`beyond`: rows by which the row of the lane's first part is below the requested one."""
+        """`beyond`: the rows by which the lane's first part is below the requested row."""
         second_meets = halves == 2 and beyond == STEP_ROWS
         part = opaque(np.int32(halves * lane + second_meets))
         return RowBuffer(memory, row_buffer_at() + part * columns, beyond == 0 or second_meets)
@@ -154,24 +165,28 @@ def make_row_buffer(config: KernelConfig) -> Any:
 
 @cache
 def make_store_row_buffer(config: KernelConfig) -> Any:
-    """A device function that writes as a requested row what parts have put aside in a row block."""
+    """A device function that converts a row buffer to values and writes them to a requested row in `lines`.
+
+    It writes the columns of those parts that met the row in the row block just swept.
+    """
     block_rows, columns, parts, halves = config.block_rows, config.columns, config.parts, config.halves
     strip_width, value_of = config.strip_width, ARITHMETIC[config.numbers].value
     row_buffer_at = _make_row_buffer_at(config)
-    # Columns that a lane reads before it stores any: loads overlap. In narrow strips it has few.
+    # The number of columns that a lane loads before it stores any, so that loads overlap. Narrow strips have
+    # few columns for each lane.
     together = 2 if config.narrow else 4
 
     @cuda.jit(device=True)
     def store_row_buffer(memory, lines, requested, row, jobs, position, costs, base):
-        """`row` is that of the lane's first part after the row block."""
+        """`row` is the row of the lane's first part after the row block."""
         h = cuda.local.array(together, int32)
         e = cuda.local.array(together, int32)
-        # Part p has just swept the rows from above - 2p, exclusive, to above - 2p + block_rows, counted from
-        # the requested one.
+        # Relative to the requested row, part p has just swept the row boundaries from above - 2p (exclusive)
+        # to above - 2p + block_rows (inclusive). It has met the row if 0 is among these.
         lane_part = np.int32(halves * position.lane)
         above = np.int32(row + STEP_ROWS * lane_part - block_rows - requested.row)
         first = max(np.int32(0), np.int32(above // STEP_ROWS + 1))
-        # A requested row far below makes this so low that columns up to there could not be counted.
+        # At least -1: if the requested row is far below, the product with `columns` would overflow.
         last = min(np.int32(parts - 1), max(np.int32(-1), np.int32((above + block_rows) // STEP_ROWS)))
         first_of_strip = np.int32(position.first - lane_part * columns)
         strip_end = cuda.shfl_sync(ALL_LANES, np.int32(position.first + position.width), position.last_lane)

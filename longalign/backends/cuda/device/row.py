@@ -1,4 +1,4 @@
-"""One row of a lane: its columns from left to right, in both halves where numbers are packed."""
+"""The sweep of one row by a lane: its columns from left to right, in both halves where numbers are packed."""
 
 # mypy: allow-untyped-defs
 # Device functions have the types that numba infers.
@@ -15,21 +15,22 @@ from longalign.backends.cuda.device.ptx import store_if
 from longalign.backends.cuda.numba_api import cuda
 from longalign.model.recurrence import make_cell
 
-#: The scores of a rectangle: letter scores plus alpha + beta, and alpha + beta itself, as integers; the
-#: latter as `lower` takes it, beta as `subtract` does; and the number of the floor.
+#: The scores of a rectangle. As int32: `match` and `mismatch`, each plus alpha + beta, and `opening`, alpha +
+#: beta. In the format of the kernel's numbers: `opening_number`, alpha + beta for `Arithmetic.lower`;
+#: `extend_cost`, beta for `Arithmetic.subtract`; and `floor`, the number of 0.
 LaneCosts = namedtuple("LaneCosts", "match mismatch opening opening_number extend_cost floor")
 
-#: H - alpha - beta and the gap state beside it.
+#: A row's edge between parts: opened H (H - alpha - beta) and the gap state, as numbers.
 LaneEdge = namedtuple("LaneEdge", "open gap")
 
-#: Where a lane puts a row aside if it `stores` a requested one: in `memory` from `at` on (see
-#: `requested_rows`).
+#: Whether a lane copies its row to the warp's row buffer (`stores`), and where: in `memory`, from index `at`
+#: on (see `requested_rows`).
 RowBuffer = namedtuple("RowBuffer", "memory at stores")
 
 
 @cache
 def _make_cell(arithmetic: Arithmetic, local: bool) -> Any:
-    """The recurrence in a lane's numbers, as a device function that all rows share."""
+    """The recurrence in a lane's numbers, as a device function. It is cached, so that all rows share it."""
     return cuda.jit(device=True)(make_cell(arithmetic.maximum, arithmetic.subtract, local))
 
 
@@ -37,17 +38,20 @@ def _make_cell(arithmetic: Arithmetic, local: bool) -> Any:
 def make_row(
     config: KernelConfig, any_letters: bool, guarded: bool, watched: bool = True, stores_row: bool = False
 ) -> Any:
-    """A device function that advances a lane by one row, from opened values (H - alpha - beta) in `above` and
-    E in `e_above`.
+    """A device function that advances a lane by one row.
 
-    Those of the row go to `here` and `e_here`, which may be the same arrays; where `guarded`, only in halves
-    with bits in `started`. It returns the right edge, and `highest` or, where `watched`, what opened value of
-    the row is higher. `any_letters`: not only A C G T in the query. `stores_row`: the row is put aside where
-    `row_buffer` says, if it `stores`, number by number, as stores that come all at once wait for one another.
-    Without `stores_row`, `row_buffer` is None.
+    It takes opened values (H - alpha - beta) in `above` and E in `e_above`, and writes those of the row to
+    `here` and `e_here`, which may be the same arrays. It returns the right edge as a `LaneEdge`, and the
+    maximum of `highest` and, if `watched`, the opened values of the row.
 
-    Narrow strips spare F the way through H, which makes a column's part of the chain a single instruction.
-    The last column's F is handed on and stored, and must be right where it is negative, too.
+    `any_letters`: the query may have letters other than A, C, G and T. `guarded`: a half is written only if
+    the mask `started` contains it. `stores_row`: the row is also copied to `row_buffer`, if that `stores`.
+    Each number is copied as soon as it is known, since stores that are issued all at once wait for one
+    another. Without `stores_row`, `row_buffer` is None.
+
+    In narrow strips F is opened from H without F (see `recurrence.make_cell`), so that a column adds a single
+    instruction to the chain of dependent ones. The last two columns are excepted: F of the last column is
+    passed on and stored, and must be correct even where it is negative.
     """
     columns, early_until = config.columns, config.columns - 2 if config.narrow else 0
     arithmetic, scores = ARITHMETIC[config.numbers], letter_scores(config)
@@ -82,9 +86,9 @@ def make_row(
 
 @cache
 def make_inner_edge(config: KernelConfig) -> Any:
-    """A device function that finds the right edge of a strip that ends inside a part, of a row just done.
+    """A device function that returns the right edge of a ragged strip, for the row just swept.
 
-    Opened is still there, and F follows from it and from what came from the left.
+    The opened values of the row are still in `opened`. F is computed again from them and the left edge.
     """
     columns = config.columns
     arithmetic = ARITHMETIC[config.numbers]
@@ -92,7 +96,7 @@ def make_inner_edge(config: KernelConfig) -> Any:
 
     @cuda.jit(device=True)
     def inner_edge(opened, left, right, extend_cost, final, last_column):
-        """`final` has bits for the half that is the strip's last part."""
+        """`final` is a mask of the half that is the strip's last part. Other halves keep the edge `right`."""
         here, f = left.open, left.gap
         for k in range(columns):
             if k > last_column:

@@ -1,4 +1,11 @@
-"""What comes into a strip and what leaves it, between 32-bit boundary values and a lane's numbers."""
+"""What enters and leaves a strip: letters, and edges, converted between 32-bit values and a lane's numbers.
+
+These arguments mean the same in all functions. `parameters` is a `JobParameters`. `inbox` and `outbox` are
+the mailboxes in shared memory; each has a slot for the link of every row of a row block. The inbox holds the
+left edge, the outbox the right edge. `row_letters` is the ring of row letters. `inbox_at`, `outbox_at` and
+`letter_ring_at` are the addresses of the warp's part of these arrays. `column` holds the tagged edges between
+strips (see `sync`), `lines` the requested rows and columns.
+"""
 
 # mypy: allow-untyped-defs
 # Device functions have the types that numba infers.
@@ -30,17 +37,18 @@ from longalign.backends.cuda.device.sync import (
 from longalign.backends.cuda.device.work_tables import high_of, low_of
 from longalign.backends.cuda.numba_api import cuda
 
-#: What a row block needs to know of its rectangle; the words are those of `work_tables`.
+#: The fields of a rectangle that its row blocks need, as in `work_tables`.
 JobParameters = namedtuple("JobParameters", "match mismatch opening extend base_offset query_at column_at")
 
-#: What a lane reads of a row: its left edge, its letter, and that of the row on which the other half of a
-#: packed number is, a step behind; of the nearest row where there is none.
+#: What a lane reads for a row: its values on the strip's left edge, as `Tagged` or `Values`; the code of its
+#: letter; and the code of the letter a step above, where the high half of a packed number is at work. For a
+#: row outside the rectangle, these are those of the nearest row inside.
 IncomingRow = namedtuple("IncomingRow", "edge code above")
 
 
 @cuda.jit(device=True)
 def read_parameters(jobs, job):
-    """What is to be known of a rectangle."""
+    """The `JobParameters` of a rectangle."""
     return JobParameters(
         np.int32(jobs[job, work_tables.MATCH]), np.int32(jobs[job, work_tables.MISMATCH]),
         np.int32(jobs[job, work_tables.OPENING]), np.int32(jobs[job, work_tables.EXTEND]),
@@ -50,7 +58,7 @@ def read_parameters(jobs, job):
 
 
 def make_costs(config: KernelConfig) -> Any:
-    """A device function for the scores of a rectangle, in numbers above a base."""
+    """A device function that returns the `LaneCosts` of a rectangle, for numbers relative to a base."""
     arithmetic = ARITHMETIC[config.numbers]
     number, cost = arithmetic.number, arithmetic.cost
 
@@ -73,9 +81,10 @@ def make_load_columns(config: KernelConfig) -> Any:
 
     @cuda.jit(device=True)
     def load_columns(opened, e, first, end, top, top_at, extend, costs, base):
-        """Returns opened above and left of the first cells.
+        """The lane's columns begin at `first`; those from `end` on are beyond the strip.
 
-        Beyond the strip's end, the last value goes on: `kernels.sweep` says why that does no harm.
+        Beyond the strip, the last value is repeated. `kernels.sweep` says why that does no harm. Returns the
+        opened value above and left of the first cell, for each half.
         """
         opening, gap_open = costs.opening, np.int32(costs.opening - extend)
         diagonal = np.int32(0)
@@ -96,7 +105,10 @@ def make_load_columns(config: KernelConfig) -> Any:
 
 
 def make_load_letters(config: KernelConfig) -> Any:
-    """A device function that loads what a lane keeps of the target letters of one half's columns."""
+    """A device function that loads what a lane keeps of the target letters of one half's columns.
+
+    `letter_scores.LetterScores` says what that is.
+    """
     columns = config.columns
     scores = letter_scores(config)
     column_letter, background = scores.column, scores.background
@@ -117,10 +129,10 @@ def make_load_letters(config: KernelConfig) -> Any:
 
 @cache
 def _make_nearest(config: KernelConfig) -> Any:
-    """A device function for the row of a row block from `start` on whose left edge stands in a slot.
+    """A device function that returns the row whose left edge belongs in a slot of the inbox.
 
-    Beyond the last row of the row block or of the rectangle, it is that row: so there is always one to read,
-    and waited for (see `sync`).
+    The row block begins at row `start`. Beyond the last row of the row block or of the rectangle, the result
+    is that last row. A lane thus always has a row to read and to wait for (see `sync`).
     """
     block_rows, full = config.block_rows, config.block_rows % LANES == 0
 
@@ -135,12 +147,12 @@ def _make_nearest(config: KernelConfig) -> Any:
 
 @cache
 def _make_read_letters(config: KernelConfig) -> Any:
-    """A device function that reads the letters of a `IncomingRow`."""
+    """A device function that reads the two letters of an `IncomingRow`."""
     has_other = config.halves == 2
 
     @cuda.jit(device=True)
     def read_letters(query, parameters, rows, row):
-        """The same letter twice where numbers have one half."""
+        """Where numbers have one half, both letters are that of the row."""
         last = np.int32(rows - 1)
         there = min(max(row, np.int32(0)), last)
         above = min(max(np.int32(row - STEP_ROWS), np.int32(0)), last)
@@ -151,11 +163,11 @@ def _make_read_letters(config: KernelConfig) -> Any:
 
 
 def make_receive(config: KernelConfig) -> tuple[Any, Any]:
-    """A device function that reads a row block's left edge, as it happens to be, and its letters; and one
-    that waits until the edge is complete.
+    """Device functions that begin and complete the receipt of a row block's left edge and letters.
 
-    The first is called a row block before the second, or just long enough before for other things to be done
-    while memory answers; see `KernelConfig.ahead`.
+    The first reads both, whether the edge is complete or not. The second waits until the edge is complete.
+    The first is called early, so that other work overlaps with the latency of memory: a whole row block
+    early, or only some rows (see `KernelConfig.prefetch_edge`).
     """
     loads, nearest = -(-config.block_rows // LANES), _make_nearest(config)
     read_letters = _make_read_letters(config)
@@ -171,7 +183,10 @@ def make_receive(config: KernelConfig) -> tuple[Any, Any]:
 
     @cuda.jit(device=True)
     def begin(query, column, parameters, rows, start, lane):
-        """Both rows of the lane."""
+        """Returns the lane's two rows as `IncomingRow`s with `Tagged` edges.
+
+        They are the same row twice where a row block has no more rows than lanes.
+        """
         one, other = read_edges(column, parameters, rows, start, lane)
         code, above = read_letters(query, parameters, rows, np.int32(start + lane))
         first = IncomingRow(one, code, above)
@@ -183,13 +198,15 @@ def make_receive(config: KernelConfig) -> tuple[Any, Any]:
 
     @cuda.jit(device=True)
     def receive(incoming, column, parameters, rows, tag, start, lane, stop):
-        """What `begin` has returned, with H and F of the edges in place of what is tagged; and whether the
-        host says stop instead."""
+        """Returns the two rows that `begin` has returned (`incoming`), with `Values` as their edges.
+
+        The third result is whether the host has set `stop` while this warp waited. The rows are invalid then.
+        """
         first, second = incoming
         one, other = first.edge, second.edge
         stopped = False
         while not stopped and any_missing(one, other, tag):
-            cuda.nanosleep(POLL_NANOSECONDS)  # others have work
+            cuda.nanosleep(POLL_NANOSECONDS)  # leaves the issue slots to other warps
             one, other = read_edges(column, parameters, rows, start, lane)
             stopped = stop_requested(stop)
         return (
@@ -201,16 +218,14 @@ def make_receive(config: KernelConfig) -> tuple[Any, Any]:
 
 
 def make_load_rows(config: KernelConfig) -> tuple[Any, Any]:
-    """A device function that puts a row block's left edge and row letters into shared memory, and one that
-    puts earlier letters there."""
+    """Device functions that fill the inbox and the letter ring in shared memory.
+
+    The first writes the left edge and the letters of a row block. The second writes letters of earlier rows.
+    """
     block_rows, ring_slots, loads = config.block_rows, config.ring_slots, -(-config.block_rows // LANES)
     arithmetic, scores, slot_bytes = ARITHMETIC[config.numbers], letter_scores(config), config.slot_bytes
-    number, raised, link_of, first_part = (
-        arithmetic.number,
-        arithmetic.raised,
-        arithmetic.link,
-        arithmetic.first_part,
-    )
+    number, raised = arithmetic.number, arithmetic.raised
+    link_of, first_part = arithmetic.link, arithmetic.first_part
     row_letter, plain_letter = scores.row, scores.plain_row or scores.row
     tracks_ambiguous, full = scores.add_any is not None, config.block_rows % LANES == 0
     read_letters = _make_read_letters(config)
@@ -218,7 +233,7 @@ def make_load_rows(config: KernelConfig) -> tuple[Any, Any]:
 
     @cuda.jit(device=True)
     def blank_outside(letter, row, rows):
-        """A row letter, without one in a half that is above the rectangle or below it, if parts sweep on."""
+        """The row letter with a blank in each half that is outside the rectangle, if parts sweep on there."""
         if not blank_rows:
             return letter
         above, last = np.int32(row - STEP_ROWS), np.uint32(rows - 1)
@@ -226,6 +241,7 @@ def make_load_rows(config: KernelConfig) -> tuple[Any, Any]:
 
     @cuda.jit(device=True)
     def store_letter(row_letters, letter_ring_at, row, letter):
+        # Twice, `ring_slots` apart, so that the letters of a row block are contiguous in the ring.
         in_ring = np.int32(letter_ring_at + LETTER_BYTES * (row & (ring_slots - 1)))
         store_shared(row_letters, in_ring, letter)
         store_shared(row_letters, np.int32(in_ring + LETTER_BYTES * ring_slots), letter)
@@ -251,22 +267,16 @@ def make_load_rows(config: KernelConfig) -> tuple[Any, Any]:
 
     @cuda.jit(device=True)
     def load_rows(
-        inbox,
-        inbox_at,
-        row_letters,
-        letter_ring_at,
-        first,
-        second,
-        parameters,
-        rows,
-        start,
-        lane,
-        outside,
+        inbox, inbox_at, row_letters, letter_ring_at, first, second, parameters, rows, start, lane, outside,
         base,
-    ):
-        """Returns H on the edge of the row block's last row, and whether the kernel must mind ambiguous
-        letters in it, or in the two rows above. `outside`: some part is above the rectangle or below it."""
-        # No letter of these is ambiguous if none has a bit from UNAMBIGUOUS, a power of two, on.
+    ):  # fmt: skip
+        """`first` and `second` are the rows that `receive` has returned.
+
+        `outside`: some part is above the rectangle or below it. Returns H of the row block's last row on the
+        edge, and whether the block, or one of the two rows above it, has an ambiguous letter that the kernel
+        must treat separately.
+        """
+        # UNAMBIGUOUS is a power of two: no letter is ambiguous if none has that bit or a higher one.
         codes = first.code | first.above | second.code | second.above
         ambiguous = tracks_ambiguous and cuda.any_sync(ALL_LANES, codes >= UNAMBIGUOUS)
         load_row(
@@ -283,7 +293,7 @@ def make_load_rows(config: KernelConfig) -> tuple[Any, Any]:
 
     @cuda.jit(device=True)
     def load_letters_again(row_letters, letter_ring_at, query, parameters, rows, start, end, lane):
-        """The letters of rows `start` to `end`, of which the first may be negative."""
+        """The letters of rows `start` to `end`. `start` may be negative."""
         for each in range(start + lane, end, LANES):
             row = np.int32(each)
             code, above = read_letters(query, parameters, rows, row)
@@ -293,39 +303,32 @@ def make_load_rows(config: KernelConfig) -> tuple[Any, Any]:
 
 
 def make_store_edge(config: KernelConfig) -> Any:
-    """A device function that moves a row block's right edge from shared memory to where others read it."""
-    block_rows, loads, full = (
-        config.block_rows,
-        -(-config.block_rows // LANES),
-        config.block_rows % LANES == 0,
-    )
+    """A device function that writes the right edge of a row block from the outbox to global memory.
+
+    It passes the edge on to the strip to the right. If the edge is a requested column, it writes that, too.
+    """
+    block_rows, loads = config.block_rows, -(-config.block_rows // LANES)
+    full = config.block_rows % LANES == 0
     unlink, slot_bytes = ARITHMETIC[config.numbers].unlink, config.slot_bytes
 
     @cuda.jit(device=True)
     def read(outbox, outbox_at, slot, parameters, base):
-        """What is in a slot; beyond the row block, in its last one."""
+        """H and F in a slot, as `Values`. For slots beyond the row block they are those of the last slot."""
         nearest = slot if full else min(slot, np.int32(block_rows - 1))
         opened, gap = unlink(load_shared(outbox, np.int32(outbox_at + slot_bytes * nearest)), base)
         return Values(np.int32(opened + parameters.opening), gap)
 
     @cuda.jit(device=True)
     def store_edge(
-        outbox,
-        outbox_at,
-        column,
-        lines,
-        jobs,
-        job,
-        parameters,
-        rows,
-        tag,
-        requested_column,
-        first,
-        lane,
+        outbox, outbox_at, column, lines, jobs, job, parameters, rows, tag, requested_column, first, lane,
         base,
-    ):
-        """The slots hold rows from `first` on, which may be negative."""
-        # Both are read before either is written: loads overlap.
+    ):  # fmt: skip
+        """The slots hold rows from `first` on. Rows outside the rectangle are not stored; `first` may be < 0.
+
+        `tag` is that of the values passed on. `requested_column` is the number of the requested column that
+        this edge is, or -1.
+        """
+        # Both rows are read before either is written, so that the loads overlap.
         one = read(outbox, outbox_at, lane, parameters, base)
         other = read(outbox, outbox_at, np.int32(lane + LANES), parameters, base) if loads > 1 else one
         row, below = np.int32(first + lane), np.int32(first + lane + LANES)
@@ -349,7 +352,10 @@ def make_store_edge(config: KernelConfig) -> Any:
 
 
 def make_rebase(config: KernelConfig) -> Any:
-    """A device function that moves all numbers of a lane to another base."""
+    """A device function that moves all numbers of a lane to another base.
+
+    `by` is the difference of the bases, new minus old, as `Arithmetic.cost` returns it.
+    """
     columns = config.columns
     subtract = ARITHMETIC[config.numbers].subtract
 

@@ -1,13 +1,18 @@
-"""The profile of a strip: what every letter of a matrix scores against the strip's columns, in shared memory.
+"""The profile of a strip in shared memory: the score of every letter against the strip's columns.
 
-Each lane writes and reads what belongs to its own columns, so nobody has to wait for anybody. For a query
-letter, that is some words for each half of a packed number: four columns in the bytes of a word, or one
-column in 32 bits. They lie in pieces that one instruction loads, the same piece of all lanes side by side:
-whatever rows the lanes are at, their loads then meet different banks.
+Each lane writes and reads the scores of its own columns only, so no synchronisation is needed. For a query
+letter, these are some words for each half of a lane's numbers. A word holds four columns as bytes where
+numbers are packed, and one column otherwise. The words lie in *pieces*, each of which one instruction loads.
+The same piece of all lanes is contiguous. Whatever rows the lanes are at, their loads therefore use different
+banks of shared memory.
 
-    address of a word = a letter's row + a half's part + a piece's part + a lane's piece + 4 * its place there
+    address of a word = start of the letter's row
+                      + offset of the half in the row
+                      + offset of the piece in the half
+                      + offset of the lane in the piece
+                      + 4 * index of the word in the lane's piece
 
-As everywhere in the kernel, alpha + beta is added to a score; and it is 0 with it beyond the strip's end.
+As everywhere in the kernel, alpha + beta is added to a score. Beyond the strip's end the sum is 0.
 """
 
 # mypy: allow-untyped-defs
@@ -32,14 +37,17 @@ from longalign.backends.cuda.numba_api import cuda
 from longalign.backends.substitution_tables import PITCH
 from longalign.model.substitution_matrix import LARGEST_ALPHABET
 
+#: Bytes of a word.
 _WORD = 4
 
-#: The profiles of a block begin at a multiple of this: the largest piece.
+#: The profiles of a thread block begin at a multiple of this many bytes, the size of the largest piece.
 ALIGNMENT = 16
 
-#: What a block may have without asking the driver for more; a little is left for rounding.
+#: Bytes of shared memory that a thread block may have without a request to the driver, and the bytes of these
+#: that are left for rounding.
 _BLOCK_BYTES, _RESERVED = 48 << 10, 256
 
+#: Stands for the letter of a column beyond the strip's end.
 _NO_COLUMN = -1
 
 _LOADS = {1: load_shared_single, 2: load_shared_two, 4: load_shared_quad}
@@ -47,9 +55,10 @@ _LOADS = {1: load_shared_single, 2: load_shared_two, 4: load_shared_quad}
 
 @dataclass(frozen=True, slots=True)
 class ProfileLayout:
-    """Where things lie; sizes are in bytes unless they count words.
+    """The layout of a warp's profile.
 
-    A lane has `words` of each half in the row of a letter, in pieces of `piece` words.
+    In the row of a letter, a lane has `words` words for each of its `halves`, in pieces of `piece` words. A
+    word holds `columns_a_word` columns.
     """
 
     columns_a_word: int
@@ -59,7 +68,7 @@ class ProfileLayout:
 
     @classmethod
     def of(cls, config: KernelConfig) -> ProfileLayout:
-        """That of a kernel."""
+        """The layout of a kernel's profiles."""
         columns_a_word = _WORD if config.numbers == "packed" else 1
         words = -(-config.columns // columns_a_word)
         piece = next(size for size in (4, 2, 1) if words % size == 0)
@@ -67,50 +76,50 @@ class ProfileLayout:
 
     @property
     def lane_bytes(self) -> int:
-        """From a lane's piece to that of the next one."""
+        """Bytes from a lane's piece to the same piece of the next lane."""
         return self.piece * _WORD
 
     @property
     def half_bytes(self) -> int:
-        """From the low half's part of a row to the high half's."""
+        """Bytes from the low half's part of a row to that of the high half."""
         return self.words * _WORD * LANES
 
     @property
     def row_bytes(self) -> int:
-        """From a letter's row to the next one."""
+        """Bytes from the row of a letter to that of the next letter."""
         return self.halves * self.half_bytes
 
 
 def warp_bytes(config: KernelConfig) -> int:
-    """Shared memory of a warp beside its profile."""
+    """Bytes of shared memory of a warp, without its profile."""
     return config.mailbox_bytes
 
 
 def profile_bytes(config: KernelConfig, letters: int) -> int:
-    """Dynamic shared memory of a block, for matrices of at most so many letters."""
+    """Bytes of dynamic shared memory of a thread block, for matrices of at most `letters` letters."""
     if config.letter_scoring != "profile":
         return 0
     return config.warps * letters * ProfileLayout.of(config).row_bytes + ALIGNMENT
 
 
 def most_warps(config: KernelConfig) -> int:
-    """Warps that a block may have, whatever the matrix."""
+    """The most warps of a thread block for which shared memory suffices, whatever the matrix."""
     per_warp = LARGEST_ALPHABET * ProfileLayout.of(config).row_bytes + warp_bytes(config)
     return (_BLOCK_BYTES - _RESERVED) // per_warp
 
 
 def make_fill(config: KernelConfig) -> Any:
-    """A device function that writes a lane's part of a strip's profile."""
-    columns, at_most = config.columns, ProfileLayout.of(config)
+    """A device function that writes the part of a strip's profile that belongs to a lane."""
+    columns, layout = config.columns, ProfileLayout.of(config)
     columns_a_word, words, piece, halves = (
-        at_most.columns_a_word, at_most.words, at_most.piece, at_most.halves,
+        layout.columns_a_word, layout.words, layout.piece, layout.halves,
     )  # fmt: skip
-    half_bytes, row_bytes = at_most.half_bytes, at_most.row_bytes
+    half_bytes, row_bytes = layout.half_bytes, layout.row_bytes
     width, mask = 32 // columns_a_word, (1 << 32 // columns_a_word) - 1
 
     @cuda.jit(device=True)
     def fill(profile, lane_at, matrices, target, jobs, job, first, end):
-        """`lane_at` is the address of the lane's first piece, `first` and `end` those columns of `target`."""
+        """`lane_at` is the address of the lane's first piece, `first` its first column, `end` the strip's."""
         codes = cuda.local.array(columns_a_word, int32)
         opening, letters = jobs[job, work_tables.OPENING], jobs[job, work_tables.LETTERS]
         target_at, matrix_at = jobs[job, work_tables.TARGET_AT], jobs[job, work_tables.MATRIX_AT]
@@ -136,7 +145,7 @@ def make_fill(config: KernelConfig) -> Any:
 
 
 def _make_load(words: int, piece: int) -> Any:
-    """A device function that loads a lane's words of a half, as a tuple."""
+    """A device function that loads a lane's words of one half in a letter's row, as a tuple."""
     load_piece, piece_bytes = _LOADS[piece], piece * _WORD * LANES
     if words == piece:
         return load_piece
@@ -150,12 +159,12 @@ def _make_load(words: int, piece: int) -> Any:
 
 
 def make_read(config: KernelConfig) -> Any:
-    """A device function that loads what a row needs, all words of the lane as a tuple, low half first.
+    """A device function that loads all words of a lane for a row, as a tuple, low half first.
 
-    It is given what `make_row_offset` makes of the row's letters.
+    Its second argument is the result of `make_row_offset` for the row.
     """
-    where = ProfileLayout.of(config)
-    load, half_bytes, halves = _make_load(where.words, where.piece), where.half_bytes, where.halves
+    layout = ProfileLayout.of(config)
+    load, half_bytes, halves = _make_load(layout.words, layout.piece), layout.half_bytes, layout.halves
 
     @cuda.jit(device=True)
     def read_packed(profile, offsets, lane_at):
@@ -171,7 +180,11 @@ def make_read(config: KernelConfig) -> Any:
 
 
 def make_row_offset(config: KernelConfig) -> Any:
-    """A device function for where the rows of two letters begin: 16 bits each, or of the first one 32."""
+    """A device function that returns the offset in bytes at which a letter's row begins, as an int32.
+
+    Where numbers are packed, it is two 16-bit offsets: of the low half's letter, and of `above`, the high
+    half's letter.
+    """
     row_bytes, halves = ProfileLayout.of(config).row_bytes, config.halves
 
     @cuda.jit(device=True)
@@ -185,13 +198,13 @@ def make_row_offset(config: KernelConfig) -> Any:
 
 
 def make_spread(config: KernelConfig) -> Any:
-    """A device function that puts the words of a row where columns find them by their number."""
-    where = ProfileLayout.of(config)
-    return _make_spread(where.words * where.halves - 1)
+    """A device function that copies the words of a row, a tuple, to the array `letters`."""
+    layout = ProfileLayout.of(config)
+    return _make_spread(layout.words * layout.halves - 1)
 
 
 def _make_spread(last: int) -> Any:
-    """Only a constant may index a tuple."""
+    """The same for the words up to index `last`. It recurs because only constants may index a tuple."""
     if last < 0:
         return _nothing
     others = _make_spread(last - 1)

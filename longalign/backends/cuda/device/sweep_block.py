@@ -18,7 +18,7 @@ from longalign.backends.cuda.device.block_kinds import (
 from longalign.backends.cuda.device.letter_scores import has_blank_rows, letter_scores
 from longalign.backends.cuda.device.masked_blocks import make_sweep_row_by_row, make_sweep_storing_block
 from longalign.backends.cuda.device.row_block import make_sweep_and_receive, make_sweep_row_block
-from longalign.backends.cuda.numba_api import cuda
+from longalign.backends.cuda.numba_api import jit_inlined
 
 
 def make_sweep_block(config: KernelConfig, begin_receive: Any) -> Any:
@@ -40,7 +40,7 @@ def make_sweep_block(config: KernelConfig, begin_receive: Any) -> Any:
     )
     sweep_row_by_row = make_sweep_row_by_row(config)
 
-    @cuda.jit(device=True)
+    @jit_inlined
     def sweep_block(
         kind, opened, e, letters, inbox, outbox, row_letters, cursor, first_row, rows, costs, base, position,
         carry, best, replaying, threshold, requested_rows, first_requested, requested, jobs, lines, memory,

@@ -1,48 +1,53 @@
-"""Tickets, tagged values and flags, and the order of memory between warps: all synchronisation of the kernel.
+"""Synchronisation between warps, and with the host: tickets, tags, flags, and the order of memory accesses.
 
-**Tickets.** Strips are listed so that each stands after its left neighbour, and warps take them in that order
-from one atomic counter. A warp waits only for strips of earlier tickets, its left neighbour and itself in the
-band above: a warp that runs already holds such a strip (or has finished it). The warp with the earliest
-unfinished strip never waits; hence there is always progress, whatever blocks are resident.
+**Tickets.** In the list of strips, each strip comes after its left neighbour and after itself in the band
+above. Warps take strips in the order of the list, by an atomic counter; the position of a strip in the list
+is its *ticket*. A warp waits only for these two strips. Their tickets are earlier, so a warp that is already
+running holds or has finished them. The warp with the earliest unfinished ticket never waits. Hence there is
+always progress, whatever blocks are resident.
 
-**Tags.** Strips of a rectangle hand their edges on through one buffer: H and F of each row, which every strip
-reads and overwrites in turn. Each is an int64 of its own: the value, and as its *tag* how many strips have
-written it. Strip number s (from 0) waits until it reads the tag s. No fence is needed:
+**Tags.** The strips of a rectangle pass their edges on through one buffer, which holds H and F of each row.
+Each strip in turn reads and overwrites it. H and F of a row are an int64 each: the value, and a *tag*, which
+is the number of strips that have written this word. Strip number s (from 0) waits until it reads tag s. No
+fence is needed:
 
-1. memory never tears an aligned int64, so a value comes with its own tag (H and F are tested apart);
-2. nothing else is read on the strength of a tag;
-3. a word that strip s has read is overwritten by strip s itself and later, with a `syncwarp` between the read
-   and the write; so no one reads a value that is too new, and tags only rise. Where there are no more rows,
-   the last one is read again, until the strip's last row block, which alone writes it, after all reads that
-   count: what the strip begins to read for a row block after its last, or of its next band, is dropped;
-4. every tag met before is smaller than s, and nobody but strip s writes a greater one.
+1. Memory never tears an aligned int64, so a value comes with its own tag. The tags of H and F are tested
+   separately.
+2. A tag vouches for its own word only. Nothing else is read because a tag has been seen.
+3. A strip never reads a value that is too new, and tags only rise: a word that strip s reads is overwritten
+   by strip s itself, later, with a `syncwarp` between the read and the write. In place of rows beyond the
+   rectangle, its last row is read again. Only the last row block of a strip writes that row, after all reads
+   that count. What a strip begins to read for a row block after its last one, or for its next band, is
+   discarded.
+4. Until tag s appears, strip s reads smaller tags only. The next greater tag is written by strip s itself.
 
-**Flags.** A strip's flag in a band counts the rows that its first part has done there; its right edge, and so
-all that its lanes have stored of requested rows and columns, is behind by as many rows as the last part is.
-The lanes of the warp store these, and what the strip goes on with in the next band, plainly; `syncwarp`
-orders that before lane 0's next step, and lane 0 stores the count with *release*, which covers by
-cumulativity all that it has seen, the other lanes' stores included. The host fetches what it wants while the
-kernel runs; a row block that is swept again (see `replay`) stores the same values once more, without
-effect. In the next band the strip waits with *acquire* until it is done in this one, which has an earlier
-ticket.
+**Flags.** A strip has a flag in each band, which counts the rows that its first part has swept in the band.
+Its right edge lags behind this count by the lag of its last part, and so do the requested rows and columns
+that its lanes have stored. The lanes use plain stores for these, and for the state with which the strip
+continues in the next band. A `syncwarp` orders the stores before lane 0's next step. Lane 0 then stores the
+count with *release*. By cumulativity, the release covers everything that lane 0 has observed, including the
+stores of the other lanes. The host may therefore fetch requested rows and columns while the kernel runs. A
+replay (see `replay`) stores the same values once more, without effect. In the next band the strip waits with
+*acquire* until it has finished this band.
 
-**Aside.** What a warp puts aside of a requested row (see `requested_rows`), its lanes read of one another:
-written, then a `syncwarp`, then read; and before any lane writes there again, the `syncwarp` after the row
-block.
+**Row buffers.** The lanes of a warp read one another's part of its row buffer (see `requested_rows`). A
+`syncwarp` separates the writes from the reads, and the `syncwarp` after the row block separates the reads
+from the next writes.
 
-**Rows.** In the kernel of start states, strips have flags as well, and no tags: before each row block a strip
-waits, with *acquire*, for the rows of its left neighbour that it is about to read. All go through one buffer.
-A strip overwrites a row of it after it has read the row, and so after its left neighbour has done with it for
-good; its right neighbour reads it after it has been published.
+**Rows.** In the kernel of start states, strips have flags but no tags. Before each row block, a strip waits
+with *acquire* for the rows of its left neighbour that it is about to read. All strips of a rectangle share
+one buffer of rows. A strip overwrites a row after it has read the row, and so after its left neighbour has
+used the row for the last time. Its right neighbour reads the row after it has been published.
 
 **Rests.** A multiprocessor favours some of its warps. A strip that runs far ahead of its right neighbour
-takes time from strips that others wait for, and gains nothing: the last strip decides. So now and then it
-rests while its neighbour, if a warp has taken that, is more than `MAX_LEAD` row blocks behind what it could
-be. Rests are bounded: neither the result nor progress depends on them.
+takes time from strips that others wait for. It gains nothing, because the last strip decides when the sweep
+ends. Every `REST_EVERY` row blocks a strip therefore rests while its right neighbour, if a warp has taken it,
+is more than `MAX_LEAD` row blocks behind where it could be. Rests are bounded, so neither the result nor
+progress depends on them.
 
-**Stop.** The host sets `stop` from another stream; every warp reads it when it waits, at the end of a strip
-and every `REPORT_EVERY` row blocks, and leaves. A warp that leaves stores nothing more, so no
-unfinished value is read.
+**Stop.** The host sets `stop` through another stream. Every warp reads it while it waits, at the end of a
+strip and every `REPORT_EVERY` row blocks, and exits if it is set. A warp that exits stores nothing more, so
+no unfinished value is read.
 """
 
 # mypy: allow-untyped-defs
@@ -64,27 +69,27 @@ from longalign.backends.cuda.device.work_tables import high_of, low_of, pack
 from longalign.backends.cuda.numba_api import cuda
 
 ALL_LANES = 0xFFFFFFFF
-#: Row blocks between two looks at the right neighbour, and how many it may be behind.
+#: The number of row blocks between two checks of the right neighbour, and the number that it may be behind.
 REST_EVERY, MAX_LEAD = 16, 16
-#: Row blocks after which a warp tells the host how far it has come, and looks at what the host says, whether
-#: it waits or not. A multiple of the others, so that most row blocks end with one look at their number.
+#: The number of row blocks after which a warp reports its progress to the host and reads `stop`, even if it
+#: does not wait. It is a multiple of `REST_EVERY`, so most row blocks end with a single test of their number.
 REPORT_EVERY = 4 * REST_EVERY
 
 _REST_NANOSECONDS, _MOST_RESTS = np.uint32(1_000), 256
 
-#: Between two looks of a warp that waits.
+#: The pause of a waiting warp between two polls.
 POLL_NANOSECONDS = np.uint32(20)
 
-#: H and F of a row on a strip's edge, each with its tag.
+#: H and F of a row on a strip's edge, each an int64 with its tag.
 Tagged = namedtuple("Tagged", "h gap")
-#: The same without tags.
+#: H and F of a row on a strip's edge, each an int32.
 Values = namedtuple("Values", "h gap")
 
 
 @cuda.jit(device=True)
 def take_ticket(tickets, lane):
-    """The next strip's number, the same in all lanes."""
-    ticket = lane  # any number that is in a register: lane 0 alone is heard
+    """The ticket of the next strip to sweep, the same in all lanes."""
+    ticket = lane  # an arbitrary register: only the value of lane 0 is used
     if lane == 0:
         ticket = np.int32(cuda.atomic.add(tickets, 0, 1))
     return cuda.shfl_sync(ALL_LANES, ticket, 0)
@@ -92,26 +97,26 @@ def take_ticket(tickets, lane):
 
 @cuda.jit(device=True)
 def read_tagged(column, row):
-    """H and F of a row as they are now."""
+    """H and F of a row as they are now, whatever their tags."""
     h, gap = load_pair(column, 2 * row)
     return Tagged(h, gap)
 
 
 @cuda.jit(device=True)
 def untagged(pair):
-    """The values alone."""
+    """The values of a `Tagged`, as `Values`."""
     return Values(low_of(pair.h), low_of(pair.gap))
 
 
 @cuda.jit(device=True)
 def write_tagged(column, row, h, gap, tag):
-    """Hand H and F of a row on."""
+    """Pass H and F of a row on to the strip that waits for `tag`."""
     store_pair(column, 2 * row, pack(h, tag), pack(gap, tag))
 
 
 @cuda.jit(device=True)
 def any_missing(first, second, tag):
-    """Whether a row of any lane is not ready; the same in all lanes."""
+    """Whether a value of any lane's two rows does not carry `tag` yet; the same in all lanes."""
     missing = (
         high_of(first.h) != tag or high_of(first.gap) != tag
         or high_of(second.h) != tag or high_of(second.gap) != tag
@@ -121,19 +126,22 @@ def any_missing(first, second, tag):
 
 @cuda.jit(device=True)
 def stop_requested(stop):
-    """What the host says; the same in all lanes."""
+    """Whether the host has set `stop`; the same in all lanes."""
     return cuda.any_sync(ALL_LANES, load_relaxed(stop, 0) != 0)
 
 
 @cuda.jit(device=True)
 def load_for_all(array, index):
-    """An int32 that others may be changing, the same in all lanes."""
+    """An int32 that other warps may be changing, the same in all lanes."""
     return cuda.shfl_sync(ALL_LANES, load_relaxed(array, index), 0)
 
 
 @cuda.jit(device=True)
 def let_neighbour_catch_up(column, row, tag, next_ticket, tickets, lane):
-    """Rest a while if the right neighbour, though it has begun, is still above a row that carries `tag`."""
+    """Rest, for a bounded time, while the right neighbour has been taken but has not passed `row`.
+
+    That is the case while the row still carries `tag`, which this strip has written.
+    """
     if lane == 0:
         rests = np.int32(0)
         while (
@@ -147,7 +155,10 @@ def let_neighbour_catch_up(column, row, tag, next_ticket, tickets, lane):
 
 @cuda.jit(device=True)
 def wait_for_band(flags, above, done, stop):
-    """Wait until a strip is done in the band above; whether the host says stop instead."""
+    """Wait until a strip has finished the band above. Returns whether the host has set `stop` instead.
+
+    `above` is the index of the strip's flag in that band, and `done` the value of the flag at its end.
+    """
     stopped = np.int32(0)
     while stopped == 0 and load_acquire(flags, above) < done:
         cuda.nanosleep(POLL_NANOSECONDS)
@@ -157,7 +168,7 @@ def wait_for_band(flags, above, done, stop):
 
 @cuda.jit(device=True)
 def wait_for_rows(flags, index, rows):
-    """Wait until a strip has published so many rows; all lanes together."""
+    """Wait until a strip has published `rows` rows; all lanes together."""
     while load_acquire(flags, index) < rows:
         cuda.nanosleep(POLL_NANOSECONDS)
     cuda.syncwarp()
@@ -165,7 +176,7 @@ def wait_for_rows(flags, index, rows):
 
 @cuda.jit(device=True)
 def publish_rows(flags, index, rows, lane):
-    """Release what the warp has stored of its first `rows` rows, to whoever waits for them."""
+    """Publish the first `rows` rows: release what the warp has stored, and set the strip's flag."""
     cuda.syncwarp()
     if lane == 0:
         store_release(flags, index, rows)

@@ -1,4 +1,4 @@
-"""The kernel that fills in linear edges, so that the host need not compute and upload their values."""
+"""The kernel that fills in linear edges. The host thus need not compute and upload their values."""
 
 # mypy: allow-untyped-defs
 # Device functions have the types that numba infers.
@@ -18,7 +18,7 @@ from longalign.model.scoring import NEG_INF
 #: The types of the kernel's arguments, all C-contiguous arrays.
 SIGNATURE = (int64[:, ::1], int64[::1], int64[::1])
 
-#: Values that a thread fills in, about, and the most blocks that a launch has along y.
+#: About how many values a thread fills in, and the most thread blocks of a launch along y.
 _VALUES_A_THREAD, _MOST_BLOCKS = 16, 1 << 15
 
 
@@ -26,9 +26,9 @@ _VALUES_A_THREAD, _MOST_BLOCKS = 16, 1 << 15
 def build_kernel() -> Any:
     """The kernel, compiled at its first launch.
 
-    Its arguments are the table of linear edges, and the arrays of top and of left edges as
-    `worklist.WorkList` describes them. Blocks along y take the edges in turn,
-    threads along x the values of an edge.
+    The arguments are the table of linear edges, and the arrays of top and of left edges, as
+    `worklist.WorkList` describes them. Thread blocks along y share the edges, threads along x the values of
+    an edge.
     """
 
     @jit_kernel()
@@ -51,7 +51,10 @@ def build_kernel() -> Any:
 
 
 def grid_for(edges: Any, threads: int, least_blocks: int) -> tuple[int, int]:
-    """The numbers of blocks along x and y for a table of linear edges."""
+    """The numbers of thread blocks along x and y for a table of linear edges, at least `least_blocks` in all.
+
+    A block has `threads` threads.
+    """
     down = min(len(edges), _MOST_BLOCKS)
     longest = int(edges[:, work_tables.LENGTH].max()) + 1
     return max(-(-longest // (threads * _VALUES_A_THREAD)), -(-least_blocks // down)), down

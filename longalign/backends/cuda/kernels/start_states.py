@@ -1,14 +1,14 @@
-"""The kernel of start states: warps take strips of many rectangles and carry start states along.
+"""The kernel of start states: warps sweep strips of many rectangles and pass start states along.
 
-As in the sweep's kernel, a lane owns neighbouring columns and works a row behind the lane to its left, from
-which it gets opened H (H - alpha - beta), F and their starts by a shuffle; warps take strips in the order of
-their tickets. Strips of a rectangle hand their right edges on through one buffer, which each of them reads, a
-row block of rows at a time, and overwrites row by row; `sync` says what keeps them in step. After the last
-strip, that buffer is the right edge of the rectangle.
+As in the sweep kernel, each lane owns neighbouring columns and works one row behind the lane to its left.
+From that lane it gets opened H (H - alpha - beta), F and their starts by a shuffle. Warps take strips in the
+order of their tickets. The strips of a rectangle pass their right edges on through one buffer. Each strip
+reads it, LANES rows at a time, and overwrites it row by row; `sync` explains how they are synchronised. After
+the last strip, the buffer holds the right edge of the rectangle.
 
-All values are 32 bits wide, and a start is one of `boundary.start_code`. In the last strip of a rectangle,
-columns beyond its end hand on what stands left of them, so that its right edge, too, leaves through the last
-lane.
+All values are 32 bits wide. A start is an int64 of `boundary.start_code`. In the last strip of a rectangle,
+columns beyond its end pass on what lies left of them. Its right edge therefore leaves through the last lane,
+too.
 """
 
 # mypy: allow-untyped-defs
@@ -31,17 +31,19 @@ from longalign.backends.cuda.numba_api import cuda, jit_kernel
 from longalign.model import recurrence
 from longalign.model.boundary import start_code
 
-#: Columns of a lane: more would take more registers than leave room for warps.
+#: Columns of a lane. With more of them, threads need more registers, and fewer warps are resident.
 COLUMNS = 8
 STRIP_WIDTH = COLUMNS * LANES
 
-# One row a rectangle, int64: its size, where its letters begin, where its part of what lies along the top and
-# along the left edge begins, where its matrix does, and its `PairCosts`.
+# The table of rectangles, int64, one row for each: its size; the indices at which its letters, its part of
+# the arrays along the top edge (TOP_AT) and along the left edge (COLUMN_AT), and its matrix begin; and its
+# `PairCosts`.
 ROWS, COLS, QUERY_AT, TARGET_AT, TOP_AT, COLUMN_AT, MATRIX_AT = 0, 1, 2, 3, 4, 5, 6
 MATCH, MISMATCH, OPENING, EXTEND = 7, 8, 9, 10
 JOB_FIELDS = 11
 
-# One row a strip, int32: its rectangle, its first column, and the ticket of its left neighbour or NO_STRIP.
+# The table of strips, int32, one row for each: the number of its rectangle, its first column, and the ticket
+# of its left neighbour, or NO_STRIP.
 JOB, FIRST_COLUMN, LEFT = 0, 1, 2
 STRIP_FIELDS = 3
 NO_STRIP = -1
@@ -52,7 +54,7 @@ SIGNATURE = (
     int64[::1], int64[::1], int64[::1], int32[::1], int32[::1],
 )  # fmt: skip
 
-#: What a lane has of a row before its first column: opened H, F, the row's letter, and the starts of H and F.
+#: What lies left of a lane's first column in a row: opened H, F, the row's letter, and the starts of H and F.
 _Left = namedtuple("_Left", "opened f letter start_h start_f")
 
 _start_code: Any = cuda.jit(device=True)(start_code)
@@ -78,7 +80,10 @@ def _read_costs(jobs, job):
 
 @cuda.jit(device=True)
 def _load_columns(opened, e, letters, starts_h, starts_e, jobs, job, target, top, first):
-    """The upper edge of a lane's columns, from `first` on; those beyond the rectangle repeat its last."""
+    """Load the top edge of a lane's columns, which begin at `first`.
+
+    Columns beyond the rectangle repeat its last column.
+    """
     cols = np.int32(jobs[job, COLS])
     for k in range(COLUMNS):
         column = min(np.int32(first + k), np.int32(cols - 1))
@@ -91,7 +96,7 @@ def _load_columns(opened, e, letters, starts_h, starts_e, jobs, job, target, top
 
 @cuda.jit(device=True)
 def _load_row(jobs, job, query, column, column_h, column_f, row, in_first_strip):
-    """What stands left of a row of the strip, and the row's letter."""
+    """The `_Left` of the strip's first column in a row; arbitrary below the rectangle."""
     if row >= jobs[job, ROWS]:
         return _nothing()
     at = jobs[job, COLUMN_AT] + row
@@ -104,7 +109,8 @@ def _load_row(jobs, job, query, column, column_h, column_f, row, in_first_strip)
 
 @cuda.jit(device=True)
 def _from_left(own, loaded, step, lane):
-    """What stands left of a lane's next row: what lane - 1 has, or for the first lane what `step` loaded."""
+    """The `_Left` of a lane's next row: from lane - 1 (`own` there), or for the first lane from lane `step`,
+    which has loaded this row."""
     up, first = cuda.shfl_up_sync, cuda.shfl_sync
     beside = _Left(
         up(ALL_LANES, own.opened, 1), up(ALL_LANES, own.f, 1), up(ALL_LANES, own.letter, 1),
@@ -119,9 +125,9 @@ def _from_left(own, loaded, step, lane):
 
 
 def _make_advance(local: bool, has_matrix: bool, ragged: bool) -> Any:
-    """A device function that takes a lane to its next row; returns what stands right of it then.
+    """A device function that sweeps a lane's next row and returns the `_Left` of the lane to the right.
 
-    If `ragged`, only its first `width` columns are there.
+    If `ragged`, only the first `width` columns of the lane are inside the rectangle.
     """
     cell: Any = cuda.jit(device=True)(recurrence.make_cell(INT32.maximum, INT32.subtract, local))
     rule: Any = cuda.jit(device=True)(recurrence.make_start_rule(local))
@@ -153,7 +159,7 @@ def _make_advance(local: bool, has_matrix: bool, ragged: bool) -> Any:
 
 
 def _make_sweep(local: bool, has_matrix: bool, ragged: bool) -> Any:
-    """A device function that sweeps a strip; all lanes of a warp together."""
+    """A device function that sweeps a strip, with all lanes of a warp."""
     advance = _make_advance(local, has_matrix, ragged)
 
     @cuda.jit(device=True)
@@ -204,13 +210,20 @@ def _make_sweep(local: bool, has_matrix: bool, ragged: bool) -> Any:
 
 @cache
 def build_kernel(local: bool, has_matrix: bool) -> Any:
-    """The kernel of a mode, compiled at its first launch: in thread blocks of one warp, any number of them.
+    """The kernel for local or global rectangles, with or without a matrix, compiled at its first launch.
 
-    Either all rectangles have a matrix or none has. Its arguments are the tables (rectangles, JOB_FIELDS) and
-    (strips, STRIP_FIELDS), each strip after its left neighbour; query and target letters; matrices; along the
-    top edges, corners included, pairs of opened H and E; along the left ones, corners left out, pairs of
-    opened H and F, and room for starts of H and F, which become those of the right edge; room for starts of H
-    and E of the bottom edge, with corners; a flag for each strip, and the ticket counter, all 0.
+    Launch it with any number of thread blocks of one warp. Either all rectangles have a matrix or none has.
+    The arguments are
+
+    - `jobs`, (rectangles, JOB_FIELDS), and `strips`, (strips, STRIP_FIELDS), each strip after its left
+      neighbour;
+    - `query` and `target`, the letters of all rectangles, and `matrices`;
+    - `top`: pairs of opened H and E along the top edges, corners included;
+    - `column`: pairs of opened H and F along the left edges, without corners, which become those along the
+      right edges;
+    - `column_h`, `column_f`: output, the starts of H and F along the right edges, without corners;
+    - `bottom_h`, `bottom_e`: output, the starts of H and E along the bottom edges, with room for corners;
+    - `flags`, one for each strip, and `tickets`, a counter; all 0.
     """
     sweep, sweep_ragged = (_make_sweep(local, has_matrix, ragged) for ragged in (False, True))
 

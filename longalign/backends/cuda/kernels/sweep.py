@@ -38,11 +38,11 @@ from numba import int32, int64, uint8
 
 from longalign.backends.cuda.config import LANES, STEP_ROWS, KernelConfig
 from longalign.backends.cuda.device import work_tables
-from longalign.backends.cuda.device.best_cell import make_threshold
+from longalign.backends.cuda.device.best_cell import make_threshold, no_best
 from longalign.backends.cuda.device.block_kinds import FAST, FAST_ALTERNATE_ROWS, ROW_BY_ROW
 from longalign.backends.cuda.device.choose_kind import make_choose_kind, make_refine_kind
 from longalign.backends.cuda.device.letter_scores import has_blank_rows, letter_scores
-from longalign.backends.cuda.device.load_strip import make_load_strip
+from longalign.backends.cuda.device.load_strip import make_load_target, make_load_top, make_place
 from longalign.backends.cuda.device.number_formats import ARITHMETIC
 from longalign.backends.cuda.device.ptx import load_relaxed, shared_address
 from longalign.backends.cuda.device.publish import make_publish
@@ -50,13 +50,12 @@ from longalign.backends.cuda.device.replay import (
     NO_BLOCK,
     REPLAY_NEWEST,
     REPLAY_NOTHING,
+    WATCHED_BLOCKS,
     after_replay,
     after_strip,
     make_after_high_block,
-    make_begin_search,
     make_replay,
     make_score,
-    with_best_elsewhere,
 )
 from longalign.backends.cuda.device.requested_rows import requested_row
 from longalign.backends.cuda.device.row_block import LETTER_BYTES, SharedCursor
@@ -69,9 +68,9 @@ from longalign.backends.cuda.device.strip_edges import (
     read_parameters,
 )
 from longalign.backends.cuda.device.strip_profile import ALIGNMENT, ProfileLayout
-from longalign.backends.cuda.device.strip_state import StripState
+from longalign.backends.cuda.device.strip_state import StripState, make_state_store
 from longalign.backends.cuda.device.sweep_block import make_sweep_block
-from longalign.backends.cuda.device.sync import ALL_LANES, REST_EVERY, take_ticket
+from longalign.backends.cuda.device.sync import ALL_LANES, REST_EVERY, take_ticket, wait_for_band
 from longalign.backends.cuda.numba_api import cuda, jit_kernel
 
 #: The types of a kernel's arguments, all C-contiguous arrays.
@@ -110,14 +109,15 @@ def build_kernel(config: KernelConfig) -> Any:
     may_skip_rows, blank_rows = config.may_skip_rows, has_blank_rows(config)
     reload_parameters, prefetch_edge = config.reload_parameters, config.prefetch_edge
     snapshot_in_registers, receive_edge_early = config.snapshot_in_registers, config.receive_edge_early
-    load_strip, lane_costs, rebase = make_load_strip(config), make_costs(config), make_rebase(config)
+    place, load_target, load_top = make_place(config), make_load_target(config), make_load_top(config)
+    lane_costs, rebase, state_words = make_costs(config), make_rebase(config), config.state_words
     (begin_receive, receive), store_edge = make_receive(config), make_store_edge(config)
     load_rows, load_letters_again = make_load_rows(config)
     choose_kind, refine_kind = make_choose_kind(config), make_refine_kind(config)
     threshold_of, sweep_block = make_threshold(config), make_sweep_block(config, begin_receive)
     save_block, hold_block, save_held_block, restore_block = make_replay(config)
-    begin_search, score_of = make_begin_search(config), make_score(config)
-    after_high_block, publish = make_after_high_block(config), make_publish(config)
+    score_of, after_high_block = make_score(config), make_after_high_block(config)
+    publish, (_, load_state) = make_publish(config), make_state_store(config)
 
     @jit_kernel(config.max_registers)
     def sweep(
@@ -156,42 +156,48 @@ def build_kernel(config: KernelConfig) -> Any:
 
         strip = take_ticket(tickets, lane)
         while strip < strips.shape[0]:
-            job, tag = strips[strip, work_tables.JOB], strips[strip, work_tables.NUMBER]
-            rows, last_part_lag = (
-                np.int32(jobs[job, work_tables.ROWS]),
-                strips[strip, work_tables.LAST_PART_LAG],
-            )
-            last_start = strips[strip, work_tables.LAST_START]
-            parameters = read_parameters(jobs, job)
+            job = strips[strip, work_tables.JOB]
+            rows, tag = np.int32(jobs[job, work_tables.ROWS]), strips[strip, work_tables.NUMBER]
+            start, last_start = strips[strip, work_tables.FIRST_START], strips[strip, work_tables.LAST_START]
+            position, parameters = place(strips, strip, jobs, job, lane)
+            last_part_lag = strips[strip, work_tables.LAST_PART_LAG]
             requested_column = strips[strip, work_tables.REQUESTED_COLUMN]
-            position, strip_state, stopped = load_strip(
-                opened, e, letters, row_letters, letter_ring_at, profile, lane_at, strips, strip, jobs,
-                parameters, rows, requested_column, query, target, matrices, top, state, flags, stop, lane,
+            load_target(
+                letters, profile, lane_at, strips, strip, position, parameters, jobs, target, matrices
             )  # fmt: skip
-            if stopped:
-                return
-            carry, edge, base = strip_state.carry, strip_state.edge, strip_state.base
-            ambiguous_until = strip_state.ambiguous_until
-            requested = requested_row(strip_state.next_requested, requested_rows, jobs, job)
+            state_at = jobs[job, work_tables.STATE_AT] + np.int64(tag) * state_words * LANES
             free_top = blank_rows and jobs[job, work_tables.FREE_TOP] != 0
-            used, links = halves_if(position.width > 0, position.width > columns), no_links
-            search = begin_search(best_scores, job)
-            start = strips[strip, work_tables.FIRST_START]
-            incoming = begin_receive(query, column, parameters, rows, start, lane)
-            while start < last_start or search.to_replay != REPLAY_NOTHING:
-                replaying, end = (
-                    track_best and search.to_replay != REPLAY_NOTHING,
-                    np.int32(start + block_rows),
+            if start == 0:
+                strip_state = load_top(opened, e, strips, strip, position, parameters, jobs, top)
+            else:
+                above, done = strips[strip, work_tables.FLAG_ABOVE], strips[strip, work_tables.DONE_ABOVE]
+                if wait_for_band(flags, above, done, stop):
+                    return
+                strip_state = load_state(state, state_at, lane, opened, e)
+            if blank_rows or start > 0:  # above the rectangle, only parts that sweep on there read letters
+                load_letters_again(
+                    row_letters, letter_ring_at, query, parameters, rows, np.int32(start - span), start, lane
                 )
+            carry, edge, base, ambiguous_until, next_requested = strip_state
+            requested = requested_row(next_requested, requested_rows, jobs, job)
+            # The search for the best cell: `replay` says what these are.
+            best, buffer, candidate, to_replay = no_best(), np.int32(0), NO_BLOCK, REPLAY_NOTHING
+            slack, watch_until = np.int32(0), np.int32(0)
+            used, links = halves_if(position.width > 0, position.width > columns), no_links
+            best_elsewhere = load_relaxed(best_scores, job) if track_best else np.int32(0)
+            incoming = begin_receive(query, column, parameters, rows, start, lane)
+            while start < last_start or to_replay != REPLAY_NOTHING:
+                replaying = track_best and to_replay != REPLAY_NOTHING
+                end = np.int32(start + block_rows)
                 outside = start < last_part_lag or end >= rows
                 if reload_parameters:
                     parameters = read_parameters(jobs, job)
                     requested_column = strips[strip, work_tables.REQUESTED_COLUMN]
                 if replaying:
-                    of_candidate, kind = search.to_replay != REPLAY_NEWEST, ROW_BY_ROW
-                    now = search.candidate if of_candidate else np.int32(start - block_rows)
-                    buffer = np.int32(1 - search.buffer) if of_candidate else search.buffer
-                    snapshot_at = scratch_at + snapshot_values * buffer
+                    of_candidate, kind = to_replay != REPLAY_NEWEST, ROW_BY_ROW
+                    now = candidate if of_candidate else np.int32(start - block_rows)
+                    other = np.int32(1 - buffer) if of_candidate else buffer
+                    snapshot_at = scratch_at + snapshot_values * other
                     strip_state = restore_block(memory, snapshot_at, lane, opened, e, inbox, inbox_at)
                     carry, base = strip_state.carry, strip_state.base
                     load_letters_again(
@@ -216,7 +222,7 @@ def build_kernel(config: KernelConfig) -> Any:
                         if snapshot_in_registers:
                             links = hold_block(opened, e, held, e_held, lane, inbox, inbox_at)
                         else:
-                            snapshot_at = scratch_at + snapshot_values * search.buffer
+                            snapshot_at = scratch_at + snapshot_values * buffer
                             save_block(memory, snapshot_at, lane, opened, e, strip_state, inbox, inbox_at)
                     if prefetch_edge:
                         incoming = begin_receive(query, column, parameters, rows, end, lane)
@@ -232,26 +238,26 @@ def build_kernel(config: KernelConfig) -> Any:
                 costs, first_row = lane_costs(parameters, base), np.int32(now - lane * halves * STEP_ROWS)
                 # No row above the rectangle could tie with a cell.
                 top_row = max(np.int32(first_row + 1 - STEP_ROWS * (halves - 1)), np.int32(1))
-                kind = refine_kind(kind, start, ambiguous_until, search, costs)
+                kind = refine_kind(kind, start, ambiguous_until, best, best_elsewhere, watch_until, costs)
                 slack_of_block = (
                     costs.opening if may_skip_rows and kind == FAST_ALTERNATE_ROWS else np.int32(0)
                 )
                 threshold = threshold_of(
-                    search.best, np.int32(0) if replaying else search.best_elsewhere, top_row,
+                    best, np.int32(0) if replaying else best_elsewhere, top_row,
                     np.int32(position.first + 1), costs, base, used, slack_of_block,
                 )  # fmt: skip
                 if track_best:  # the load is issued early, as it takes long
-                    search = with_best_elsewhere(search, load_relaxed(best_scores, job))
+                    best_elsewhere = load_relaxed(best_scores, job)
                 letter_at = np.int32(letter_ring_at + LETTER_BYTES * (first_row & (ring_slots - 1)))
                 cursor = SharedCursor(inbox_at, outbox_at, letter_at, profile, lane_at)
                 carry, highest, best, incoming = sweep_block(
                     kind, opened, e, letters, inbox, outbox, row_letters, cursor, first_row, rows, costs,
-                    base, position, carry, search.best, replaying, threshold, requested_rows,
+                    base, position, carry, best, replaying, threshold, requested_rows,
                     first_requested, requested, jobs, lines, memory, incoming, query, column, parameters, end,
                 )  # fmt: skip
                 cuda.syncwarp()
                 if replaying:
-                    search = after_replay(search, best)
+                    best, candidate, slack, to_replay = after_replay(best, to_replay)
                     continue
 
                 if not prefetch_edge and not (receive_edge_early and kind == FAST):
@@ -264,30 +270,29 @@ def build_kernel(config: KernelConfig) -> Any:
                     exceeds, score = score_of(highest, threshold, costs, base)
                     if exceeds:
                         if snapshot_in_registers:
-                            snapshot_at = scratch_at + snapshot_values * search.buffer
+                            snapshot_at = scratch_at + snapshot_values * buffer
                             save_held_block(memory, snapshot_at, lane, held, e_held, strip_state, links)
-                        search = after_high_block(
-                            search, score, slack_of_block, start, strips, strip, best_scores, job, lane
-                        )
+                        watch_until = np.int32(end + WATCHED_BLOCKS * block_rows)
+                        best, buffer, candidate, slack, to_replay = after_high_block(
+                            best, buffer, candidate, slack, to_replay, score, slack_of_block, start, strips,
+                            strip, best_scores, job, lane,
+                        )  # fmt: skip
                 start = end
                 is_last = start >= last_start
                 if is_last or np.uint32(start) % np.uint32(REST_EVERY * block_rows) == 0:
                     strip_state = StripState(carry, edge, base, ambiguous_until, requested.number)
                     if publish(
-                        opened, e, strip_state, state, strips, strip, jobs, parameters, rows, tag, start,
+                        opened, e, strip_state, state, state_at, strips, strip, parameters, rows, tag, start,
                         last_start, last_part_lag, column, flags, tickets, progress, lane, stop,
                     ):  # fmt: skip
                         return
-                    if (
-                        track_best and is_last and search.to_replay == REPLAY_NOTHING
-                        and search.candidate != NO_BLOCK
-                    ):  # fmt: skip
-                        search = after_strip(search, best_scores, job)
+                    if track_best and is_last and to_replay == REPLAY_NOTHING and candidate != NO_BLOCK:
+                        best, to_replay = after_strip(best, slack, to_replay, best_scores, job)
 
             if track_best and lane == 0:
-                best_out[strip, work_tables.BEST_SCORE] = search.best.score
-                best_out[strip, work_tables.BEST_I] = search.best.i
-                best_out[strip, work_tables.BEST_J] = search.best.j
+                best_out[strip, work_tables.BEST_SCORE] = best.score
+                best_out[strip, work_tables.BEST_I] = best.i
+                best_out[strip, work_tables.BEST_J] = best.j
             strip = take_ticket(tickets, lane)
 
     return sweep

@@ -1,8 +1,11 @@
-"""The kernel that traces a list of leaves: a warp fills a leaf, one of its lanes walks back through it.
+"""The kernel that traces a list of leaves.
 
-Each leaf has room for its longest path. Paths are much shorter than that, so when a warp knows how many runs
-its path has, it takes as many places in one common array, and moves them there: what is copied to the host is
-without gaps, in whatever order the warps finished.
+A warp computes the directions of a leaf, and one of its lanes walks back through them.
+
+Each leaf has room for its longest possible path, but most paths have far fewer runs. A warp that knows the
+number of its runs reserves as many places in a common array and moves them there. The common array has no
+gaps, and only its used part is copied to the host. The order of the paths in it is the order in which warps
+finish.
 """
 
 # mypy: allow-untyped-defs
@@ -22,7 +25,7 @@ from longalign.backends.cuda.device.sync import ALL_LANES
 from longalign.backends.cuda.numba_api import cuda, jit_kernel
 from longalign.model import recurrence
 
-# The columns of what is found out about each leaf, int32: where its runs begin, and how many there are.
+# The fields of the results, int32, one row for each leaf: the index of its first run, and the number of runs.
 FOUND_AT, FOUND_RUNS = 0, 1
 FOUND_FIELDS = 2
 
@@ -39,11 +42,15 @@ _steps: Any = cuda.jit(device=True)(strip_steps)
 
 @cache
 def build_kernel(has_matrix: bool) -> Any:
-    """The kernel, compiled at its first launch: in thread blocks of one warp, a block for each leaf.
+    """The kernel, compiled at its first launch.
 
-    Either all leaves have a matrix or none has. Its arguments are the table (leaves, TABLE_FIELDS), query and
-    target letters, matrices, room for the edges between strips, for words and for each leaf's runs; and what
-    it returns: all runs, how many, and `found` (leaves, FOUND_FIELDS).
+    Launch it with a thread block of one warp for each leaf. Either all leaves have a matrix or none has. The
+    arguments are
+
+    - `table`, (leaves, TABLE_FIELDS); `query` and `target`, the letters of all leaves; `matrices`;
+    - `column`, `words`, `runs`: memory for the edges between strips, the directions, and each leaf's runs;
+    - output: `packed_runs`, the runs of all leaves; `used`, their number, 0 before the launch; and `found`,
+      (leaves, FOUND_FIELDS).
     """
 
     fill = make_fill(has_matrix)

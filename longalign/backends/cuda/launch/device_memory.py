@@ -1,4 +1,4 @@
-"""Device memory: what a work list takes, whether it fits, and the arrays themselves."""
+"""Device memory: how much a work list needs, whether it fits, and the arrays themselves."""
 
 from __future__ import annotations
 
@@ -13,41 +13,41 @@ from numpy.typing import NDArray
 from longalign.backends.base import SweepJob
 from longalign.backends.cuda.config import LANES, KernelConfig
 from longalign.backends.cuda.device import work_tables
-from longalign.backends.cuda.launch.worklist import Take, WorkList
+from longalign.backends.cuda.launch.worklist import Allocate, WorkList
 from longalign.backends.cuda.numba_api import cuda, download, part_of, upload
 from longalign.backends.cuda.planning.strips import ALL_ROWS, count_bands
 from longalign.backends.substitution_tables import lay_out
 from longalign.errors import BackendError
 from longalign.model.boundary import IntArray
 
-_VALUE = 8  # bytes of a boundary value: two numbers, or one and its tag
-_LETTER = 1
-_STRIP = 4 * (work_tables.STRIP_FIELDS + work_tables.BEST_FIELDS + 1)
+_VALUE = 8  # bytes of a boundary value: two int32, or one and its tag
+_LETTER = 1  # bytes of a letter
+_STRIP = 4 * (work_tables.STRIP_FIELDS + work_tables.BEST_FIELDS + 1)  # bytes of a strip: tables, and a flag
 
-#: Device memory, as a function that gives an array in it: from a byte on, of a shape and a type.
+#: A block of device memory: a function that returns the array of a shape and type from a byte of it on.
 Block = Callable[[int, tuple[int, ...], np.dtype[Any]], Any]
 
-#: Arrays of a block that are kept: the next launch may have the same ones, and each takes long to make and to
-#: pass to a kernel for the first time.
+#: Array objects of a block that are kept for later launches, which may need the same ones. It takes long to
+#: create an array, and to pass it to a kernel for the first time.
 _KEPT_ARRAYS = 256
 
-#: Arrays begin at multiples of this, which adds at most so many bytes to a launch that traces or finds start
-#: states.
+#: Arrays begin at multiples of `_ALIGNMENT` bytes. This rounding adds at most `ROUNDING` bytes to a launch
+#: that traces or finds start states.
 _ALIGNMENT, ROUNDING = 256, 1 << 13
 
-#: Arrays of fewer bytes are uploaded together.
+#: Arrays of fewer bytes than this are uploaded together.
 _SMALL = 1 << 20
 
-#: Values in pinned memory that are copied before others are waited for.
+#: int32 in each half of the pinned memory through which boundaries are downloaded.
 _STAGED = 1 << 23
 
-#: Left free for the driver, the kernels' code, what warps keep (up to 40 MB: see `replay` and `events`) and
-#: the rounding of allocations.
+#: Bytes left free for the driver, the kernels' code, the warps' own memory (up to 40 MB: see `replay` and
+#: `requested_rows`), and the rounding of allocations.
 _RESERVE = 256 << 20
 
 
 def bytes_needed(jobs: Sequence[SweepJob], config: KernelConfig, band_rows: int = ALL_ROWS) -> int:
-    """Device bytes of a launch, rounded up a little: O(m + n) and the requested boundaries."""
+    """Device bytes of a launch, rounded up a little: O(m + n), plus the requested boundaries."""
     total = 20 * _ALIGNMENT + lay_out(job.scoring for job in jobs)[0].nbytes
     for job in jobs:
         rows, cols = len(job.query), len(job.target)
@@ -62,18 +62,21 @@ def bytes_needed(jobs: Sequence[SweepJob], config: KernelConfig, band_rows: int 
 
 
 def max_boundary_cells(free_bytes: int) -> int:
-    """Cells of wanted boundaries in a quarter of the device memory: a half is for letters and their edges."""
+    """The cells of requested boundaries that fit a quarter of the device memory.
+
+    Letters and edges may take a half.
+    """
     return free_bytes // (4 * _VALUE)
 
 
 class _PinnedBytes:
-    """Pinned memory that grows to what the largest use needed."""
+    """Pinned memory that grows to the largest size requested."""
 
     def __init__(self) -> None:
         self._array: Any = None
 
     def first(self, size: int) -> NDArray[np.uint8]:
-        """So many bytes, which are good until this is called again."""
+        """The first `size` bytes, valid until the next call."""
         if self._array is None or len(self._array) < size:
             self._array = None
             cuda.current_context().memory_manager.deallocations.clear()
@@ -83,32 +86,39 @@ class _PinnedBytes:
 
 
 class Workspace:
-    """What a device keeps from sweep to sweep, because it takes long to get: streams, and memory.
+    """What is kept for a device from launch to launch, because it takes long to create: streams and memory.
 
-    A block of it, and what warps keep of batches, grow to what the largest launch needed.
+    `stream` runs the kernels. `side_stream` carries copies while a kernel runs. `started` and `finished` are
+    events around a kernel. `pinned_cells` and `pinned_one` are single numbers in pinned memory: room for the
+    number of cells swept so far, and a 1.
+
+    The block of device memory and the warps' own memory grow to the size that the largest launch needs.
     """
 
     def __init__(self) -> None:
         self.stream = cuda.stream()
-        self.talk = cuda.stream()
+        self.side_stream = cuda.stream()
         self.started, self.finished = cuda.event(), cuda.event()
-        self.swept = cuda.pinned_array(1, np.int64)
-        self.yes = cuda.pinned_array(1, np.int32)
-        self.yes[0] = 1
+        self.pinned_cells = cuda.pinned_array(1, np.int64)
+        self.pinned_one = cuda.pinned_array(1, np.int32)
+        self.pinned_one[0] = 1
         self._block: Block | None = None
         self._size = 0
         self._staging: Any = None
         self._inputs, self._uploads, self._downloads = _PinnedBytes(), _PinnedBytes(), _PinnedBytes()
-        self._own: Any = None
+        self._warp_memory: Any = None
 
     def staging(self, half: int) -> Any:
-        """One of two arrays of int32 in pinned memory, for boundaries on their way."""
+        """One of two arrays of `_STAGED` int32 in pinned memory, through which boundaries are downloaded."""
         if self._staging is None:
             self._staging = cuda.pinned_array((2, _STAGED), np.int32)
         return self._staging[half]
 
-    def take_pinned(self, size: int) -> Take:
-        """Gives parts of so many bytes of pinned memory, which are good until this is called again."""
+    def pinned_allocator(self, size: int) -> Allocate:
+        """A function that allocates arrays in pinned memory, at most `size` bytes in all.
+
+        The arrays are valid until the next call of this method.
+        """
         block, used = self._inputs.first(size), 0
 
         def take(shape: tuple[int, ...], dtype: np.dtype[Any]) -> NDArray[Any]:
@@ -120,40 +130,41 @@ class Workspace:
         return take
 
     def uploads(self, size: int) -> NDArray[np.uint8]:
-        """So many bytes of pinned memory for what is on its way to the device, until this is called again."""
+        """`size` bytes of pinned memory for an upload, valid until the next call."""
         return self._uploads.first(size)
 
     def downloads(self, size: int) -> NDArray[np.uint8]:
-        """So many bytes of pinned memory for what comes back from the device, until this is called again."""
+        """`size` bytes of pinned memory for a download, valid until the next call."""
         return self._downloads.first(size)
 
-    def memory_of_warps(self, values: int) -> Any:
-        """Room for at least so many int32, for the warps' own use; see `replay` and `events`."""
-        if self._own is None or self._own.size < values:
-            self._own = None
-            self._own = cuda.device_array(max(1, values), np.int32)
-        return self._own
+    def warp_memory(self, values: int) -> Any:
+        """The warps' own memory, at least `values` int32; see `replay` and `requested_rows`."""
+        if self._warp_memory is None or self._warp_memory.size < values:
+            self._warp_memory = None
+            self._warp_memory = cuda.device_array(max(1, values), np.int32)
+        return self._warp_memory
 
     def free_bytes(self) -> int:
-        """Device bytes that may be planned with, in the current context: this block's are among them."""
+        """Device bytes that a launch may use in the current context, including those of the block."""
         context = cuda.current_context()
-        context.memory_manager.deallocations.clear()  # what numba has not given back yet
+        context.memory_manager.deallocations.clear()  # Numba frees memory late
         return int(max(0, context.get_memory_info().free + self._size - _RESERVE))
 
     def launch_room(self, most: int) -> int:
-        """Device bytes that one of several launches may take: `most`, or half of those that are free."""
+        """Device bytes that one of several launches may take: `most`, but no more than half of those free."""
         return min(most, self.free_bytes() // 2)
 
     def kernel_seconds(self) -> float:
-        """How long the last kernel ran."""
+        """How long the last sweep kernel ran, in seconds."""
         return float(self.started.elapsed_time(self.finished)) / 1e3
 
     def block(self, needed: int, what: str) -> Block:
-        """Device memory of that many bytes for `what`. Raises BackendError, with figures, if too little.
+        """The block of device memory, at least `needed` bytes, for `what` (words for the error message).
 
-        What has been begun with the block before is over then, even if an error came in between.
+        It waits until all earlier work on the block has ended, even after an error. Raises BackendError, with
+        figures, if the device has too little memory.
         """
-        for stream in (self.stream, self.talk):
+        for stream in (self.stream, self.side_stream):
             stream.synchronize()
         if self._block is None or needed > self._size:
             free = self.free_bytes()
@@ -172,10 +183,10 @@ class Workspace:
 def in_launches(
     order: Iterable[int], sizes: Sequence[tuple[int, ...]], room: tuple[int, ...]
 ) -> Iterator[list[int]]:
-    """Jobs, by their numbers and in this order, in lists for a launch each.
+    """Divide jobs, given by their numbers in `order`, into launches.
 
-    `sizes[k]` is what job k takes of several things, and `room` how much a launch has of them. A job that
-    takes more has a launch of its own.
+    `sizes[k]` is the amount of each resource that job k takes, and `room` the amount that a launch has. A job
+    that takes more has a launch of its own.
     """
     batch: list[int] = []
     left = room
@@ -190,14 +201,17 @@ def in_launches(
 
 
 class Arena:
-    """Arrays laid out one after the other in a workspace's block, for one launch."""
+    """Allocates the arrays of one launch one after another in a workspace's block."""
 
     def __init__(self, block: Block, workspace: Workspace) -> None:
         self._block, self._stream, self._used = block, workspace.stream, 0
         self._uploads = workspace.uploads
 
     def _upload(self, arrays: list[NDArray[Any]]) -> list[Any]:
-        """Copies on the device, once a launch. Those of small arrays lie end to end and travel together."""
+        """Copy host arrays to the device; called once for each launch.
+
+        Small arrays lie end to end on the device and are uploaded together.
+        """
         placed = {}
         for array in arrays:
             if array.nbytes >= _SMALL:
@@ -223,46 +237,48 @@ class Arena:
 
 
 class DeviceBuffers(Arena):
-    """The arrays of one launch, laid out in a workspace's block; `arguments` in the kernel's order."""
+    """The arrays of one sweep launch in a workspace's block. `arguments` has the kernel's order."""
 
-    def __init__(self, work: WorkList, block: Block, own: Any, workspace: Workspace) -> None:
+    def __init__(self, work: WorkList, block: Block, warp_memory: Any, workspace: Workspace) -> None:
         super().__init__(block, workspace)
         linear_edges = (
             work.linear_edges if len(work.linear_edges) else np.zeros((1, work_tables.EDGE_FIELDS), np.int64)
         )
         (
-            jobs, strips, query, target, matrices, linear_edges, wanted_rows, self.flags, best_scores,
+            jobs, strips, query, target, matrices, linear_edges, requested_rows, self.flags, best_scores,
             tickets, self.stop, self.progress,
         ) = self._upload(
             [
                 work.jobs, work.strips, work.query, work.target, work.matrices, linear_edges,
-                work.wanted_rows, work.flags, np.zeros(len(work.jobs), np.int32),
+                work.requested_rows, work.flags, np.zeros(len(work.jobs), np.int32),
                 np.zeros(1, np.int32), np.zeros(1, np.int32), np.zeros(1, np.int64),
             ]
         )  # fmt: skip
-        top, column = self._begun(work.top, work.top_values), self._begun(work.column, work.column_values)
-        #: The arguments of `edge_kernel`.
+        top = self._place_edges(work.top, work.top_values)
+        column = self._place_edges(work.column, work.column_values)
+        #: The arguments of the kernel `fill_edges`.
         self.edges = linear_edges, top, column
         self.lines = self._place((max(1, work.line_values),), np.dtype(np.int32))
         self._best = self._place((len(work.strips), work_tables.BEST_FIELDS), np.dtype(np.int32))
         best = workspace.downloads(4 * self._best.size).view(np.int32)
-        #: The best cell of each strip when the stream is done, until the next launch.
+        #: (strips, BEST_FIELDS) int32: the best cell of each strip. Valid from the end of the stream's work
+        #: until the next launch.
         self.best: IntArray = best.reshape(self._best.shape)
         state = self._place((max(1, work.state_values),), np.dtype(np.int32))
         self.arguments = (
-            jobs, strips, query, target, matrices, top, column, wanted_rows, self.flags, tickets, self.stop,
-            self.progress, best_scores, self.lines, self._best, state, own,
+            jobs, strips, query, target, matrices, top, column, requested_rows, self.flags, tickets,
+            self.stop, self.progress, best_scores, self.lines, self._best, state, warp_memory,
         )  # fmt: skip
 
-    def _begun(self, beginning: NDArray[np.int64], size: int) -> Any:
-        """An array of so many values of which the first are these."""
+    def _place_edges(self, beginning: NDArray[np.int64], size: int) -> Any:
+        """An array of `size` int64 that begins with `beginning`. The kernel `fill_edges` fills the rest."""
         start, whole = self._used, self._place((size,), beginning.dtype)
         if len(beginning):
             upload(self._part(start, beginning.shape, beginning.dtype), beginning, self._stream)
         return whole
 
     def fetch_best(self) -> None:
-        """Begin to fill `best`, after what the stream has been given to do."""
+        """Queue the download of `best`, after the work that the stream already has."""
         download(self.best, self._best, 0, self._stream)
 
 

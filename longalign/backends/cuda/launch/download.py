@@ -1,9 +1,10 @@
-"""Wanted boundaries on their way to the host, most of them while the kernel still runs.
+"""The download of requested boundaries, most of them while the kernel still runs.
 
-The flags say how far each strip has come, and what a strip has published is final (see `sync`): a wanted
-column as far down as its strip has come, a wanted row as far right as strips have passed it. What has become
-final since the last look goes by pinned memory to the sinks of its job, unless it is too little to be worth a
-copy. Threads feed the sinks from one half of the pinned memory while the other is filled.
+The flags give the progress of each strip, and values that a strip has published are final (see `sync`). A
+requested column is final down to the row that its strip has reached. A requested row is final as far to the
+right as strips have passed it. At intervals, values that have become final are copied to pinned memory and
+passed to the sinks of their job, unless they are too few to be worth a copy. Threads feed the sinks from one
+half of the pinned memory while the other half is filled.
 """
 
 from __future__ import annotations
@@ -24,22 +25,26 @@ from longalign.backends.cuda.launch.worklist import WorkList
 from longalign.model.boundary import IntArray
 from longalign.system.threads import MOST_THREADS, WorkerThreads
 
-#: Values of one boundary array in a copy, at most.
+#: The most values of one boundary array in a copy.
 _LARGEST_SLICE = 1 << 18
 
-#: Boundaries of fewer values in all are fetched in one go when the kernel has finished.
+#: Boundaries with fewer values than this in all are fetched together after the kernel has finished.
 _WORTH_STREAMING = 1 << 22
 
 #: Threads that feed sinks. With more, contention for the GIL costs more than they gain.
 _FEEDERS = min(4, MOST_THREADS)
 
-#: Without sinks, fewer values than these are copied directly, not by pinned memory.
+#: Without sinks, fewer values than this are copied directly, not through pinned memory.
 _WORTH_STAGING = 1 << 22
 
 
 @dataclass(slots=True)
 class _Line:
-    """A wanted row or column: where its two arrays begin on the device, their length, how much is fetched."""
+    """A requested row or column. It is line `number` of `sink`.
+
+    `at`: the index at which it begins on the device. `length`: its letters. `fetched`: the cells that have
+    been fetched.
+    """
 
     sink: LineSink
     number: int
@@ -48,8 +53,11 @@ class _Line:
     fetched: int = 0
 
     def slices(self, final: int) -> Iterator[tuple[int, int, int, int]]:
-        """What is to be fetched now, without the corner: the first cell, where H and the gap state begin on
-        the device, and how many cells."""
+        """The copies that fetch the line up to cell `final`, not counting the corner.
+
+        Each is the first cell, the indices at which its H and its gap state are on the device, and the number
+        of cells.
+        """
         while self.fetched < final:
             count = min(_LARGEST_SLICE, final - self.fetched)
             first = self.at + 1 + self.fetched
@@ -58,7 +66,7 @@ class _Line:
 
 
 class _Rectangle:
-    """The wanted lines of one rectangle, and where its strips' flags and right edges are."""
+    """The requested lines of one rectangle, and the flags and right edges of its strips."""
 
     def __init__(self, job: SweepJob, fields: IntArray, strips: IntArray) -> None:
         assert job.sinks is not None
@@ -69,21 +77,22 @@ class _Rectangle:
             for k, row in enumerate(job.rows)
         ]
         _, firsts = np.unique(strips[:, work_tables.NUMBER], return_index=True)
-        each = strips[firsts]  # once, in whatever band
+        each = strips[firsts]  # each strip once, from any band
         wanted = np.flatnonzero(each[:, work_tables.REQUESTED_COLUMN] >= 0)
         self.cols = [
             (int(strip), _Line(job.sinks.cols, k, col_at + k * work_tables.line_size(rows), rows))
             for k, strip in enumerate(wanted)
         ]
         self._numbers, self._flags = strips[:, work_tables.NUMBER], strips[:, work_tables.FLAG]
-        self._behind, self._length = each[:, work_tables.LAST_PART_LAG], rows
+        self._last_part_lags, self._length = each[:, work_tables.LAST_PART_LAG], rows
         self._ends = np.concatenate([[0], each[:, work_tables.FIRST_COLUMN] + each[:, work_tables.WIDTH]])
 
     def final(self, flags: IntArray) -> Iterator[tuple[_Line, int]]:
-        """Every line, and how many of its values are final."""
-        # Rows of their right edges that strips have done, in all bands: no more than their left neighbours.
-        begun = np.bincount(self._numbers, weights=flags[self._flags]).astype(np.int64)
-        done = np.minimum.accumulate(np.clip(begun - self._behind, 0, self._length))
+        """Every line, and the number of its cells that are final."""
+        # The rows of its right edge that each strip has finished, over all bands: at most as many as its left
+        # neighbour.
+        swept_rows = np.bincount(self._numbers, weights=flags[self._flags]).astype(np.int64)
+        done = np.minimum.accumulate(np.clip(swept_rows - self._last_part_lags, 0, self._length))
         for row, line in self.rows:
             yield line, int(self._ends[np.count_nonzero(done >= row)])
         for strip, line in self.cols:
@@ -94,14 +103,15 @@ class _Rectangle:
             yield line, line.length
 
 
-#: A piece of a line in pinned memory: its first cell, H and the gap state.
+#: A piece of a line in pinned memory: its first cell, H, and the gap state.
 _Fetched = tuple[int, IntArray, IntArray]
 
 
 class Download:
-    """Fetches the wanted boundaries of a launch from `out` on the device, guided by `flags` there.
+    """Fetches the requested boundaries of a launch from the device array `out`, guided by the array `flags`.
 
-    Boundaries that are not streamed are an array in the end. Use as a context manager.
+    If `streams`, boundaries go to the jobs' sinks, from `advance` on. Otherwise `finish` returns them as an
+    array. Use it as a context manager.
     """
 
     def __init__(
@@ -129,10 +139,12 @@ class Download:
         self._threads.shutdown(cancel_futures=True)
 
     def advance(self, least: int) -> None:
-        """Fetch what has become final, while the kernel runs: at least so many values of a boundary array, or
-        the last ones, of which no more will come."""
-        flags = self._flags.copy_to_host(stream=self._space.talk)
-        self._space.talk.synchronize()
+        """Fetch what has become final while the kernel runs.
+
+        A line is fetched if at least `least` more of its cells are final, or its last ones.
+        """
+        flags = self._flags.copy_to_host(stream=self._space.side_stream)
+        self._space.side_stream.synchronize()
         for rectangle in self._rectangles:
             self._fetch(
                 (line, end)
@@ -141,7 +153,10 @@ class Download:
             )
 
     def finish(self) -> IntArray | None:
-        """After the kernel has finished: all values of all lines, or None if they have gone to sinks."""
+        """Fetch the rest after the kernel has finished.
+
+        Returns the values of all lines, (line_values,) int32, or None if they have gone to sinks.
+        """
         if self.streams:
             for rectangle in self._rectangles:
                 self._fetch(rectangle.all())
@@ -151,23 +166,23 @@ class Download:
         if self._values >= _WORTH_STAGING:
             self._fill(host)
         elif self._values:
-            numba_api.download(host, self._out, 0, self._space.talk)
-            self._space.talk.synchronize()
+            numba_api.download(host, self._out, 0, self._space.side_stream)
+            self._space.side_stream.synchronize()
         return host
 
     def _fill(self, host: IntArray) -> None:
-        """Fetch all values by pinned memory, from which threads copy them.
+        """Fetch all values through pinned memory, from which threads copy them to `host`.
 
-        That is several times as fast as a copy to memory that nobody has used yet: its pages are made by all
-        threads, and the driver need not go by memory of its own.
+        This is several times as fast as a direct copy to memory that is used for the first time. The threads
+        share the page faults, and the driver needs no pinned memory of its own in between.
         """
         start = 0
         while start < len(host):
             room = self._space.staging(self._half)
             part = host[start : start + len(room)]
             staged = room[: len(part)]
-            numba_api.download(staged, self._out, start, self._space.talk)
-            self._space.talk.synchronize()
+            numba_api.download(staged, self._out, start, self._space.side_stream)
+            self._space.side_stream.synchronize()
             self._wait()
             share = -(-len(part) // MOST_THREADS)
             self._feeding = [
@@ -179,7 +194,7 @@ class Download:
         self._wait()
 
     def _fetch(self, lines: Iterator[tuple[_Line, int]]) -> None:
-        """Fetch lines up to their ends, as many values at a time as there is room for."""
+        """Fetch each line up to the cell that comes with it. One half of the pinned memory limits a batch."""
         batch: dict[int, tuple[_Line, list[_Fetched]]] = {}
         room = self._space.staging(self._half)
         used = 0
@@ -190,15 +205,15 @@ class Download:
                     batch, room, used = {}, self._space.staging(self._half), 0
                 parts = room[used : used + count], room[used + count : used + 2 * count]
                 for source, part in zip(sources, parts, strict=True):
-                    numba_api.download(part, self._out, source, self._space.talk)
+                    numba_api.download(part, self._out, source, self._space.side_stream)
                 batch.setdefault(id(line), (line, []))[1].append((first, *parts))
                 used += 2 * count
         self._feed(batch)
 
     def _feed(self, batch: dict[int, tuple[_Line, list[_Fetched]]]) -> None:
-        """Hand on what has been copied, once the sinks have taken what was before."""
+        """Pass a batch to its sinks, after these have taken the batch before."""
         if batch:
-            self._space.talk.synchronize()
+            self._space.side_stream.synchronize()
             self._wait()
             self._feeding = [self._threads.submit(_put, *item) for item in batch.values()]
             self._half = 1 - self._half

@@ -1,4 +1,4 @@
-"""Start states of lists of rectangles on the GPU: in each launch as many as memory and patience allow."""
+"""Start states of a list of rectangles on the GPU, in launches limited by memory and time."""
 
 from __future__ import annotations
 
@@ -17,16 +17,17 @@ from longalign.backends.cuda.launch.device_memory import ROUNDING, Arena, Block,
 from longalign.backends.substitution_tables import lay_out
 from longalign.model.boundary import Edge, IntArray, StartLine
 
-#: A launch has at most so many cells, or one rectangle: a second or so, between words to the caller.
+#: The most cells of a launch of several rectangles. It takes about a second, and progress is reported after
+#: it.
 _LAUNCH_CELLS = 1 << 39
 
-#: Device memory that a launch takes, at most.
+#: The most bytes of device memory of a launch.
 _LAUNCH_BYTES = 8 << 30
 
-#: Blocks of one warp that a multiprocessor runs, at most.
+#: The most thread blocks, of one warp each, that a multiprocessor runs at a time.
 _WARPS = 32
 
-# Bytes of a letter on an edge, of a strip, and of a rectangle.
+# Device bytes for each letter of a side (the letter and the edges beside it), strip, and rectangle.
 _EDGE, _STRIP, _JOB = 1 + 3 * 8, 4 * kernel.STRIP_FIELDS + 4, 8 * kernel.JOB_FIELDS + 3 * 8
 
 
@@ -37,14 +38,14 @@ def starts(
     workspace: Workspace,
     progress: Progress,
 ) -> list[EdgeStarts]:
-    """Start states of all rectangles; `progress` is told after each launch.
+    """The start states of all rectangles, in order. `progress` is called after each launch.
 
-    `kernel_of` is given whether the rectangles of a launch are local, and whether they have a matrix.
+    `kernel_of(local, has_matrix)` returns the kernel for the rectangles of a launch.
     """
     found: dict[int, EdgeStarts] = {}
     room = workspace.launch_room(_LAUNCH_BYTES)
     for kind in product((True, False), repeat=2):
-        members = [k for k, job in enumerate(jobs) if (job.local, job.scoring.matrix is not None) == kind]
+        members = [k for k, job in enumerate(jobs) if (job.local, job.scoring.table is not None) == kind]
         for batch in _launches([jobs[k] for k in members], room):
             places = [members[k] for k in batch]
             work = [jobs[k] for k in places]
@@ -55,14 +56,14 @@ def starts(
 
 
 def _launches(jobs: Sequence[Rectangle], room: int) -> Iterator[list[int]]:
-    """Which jobs share a launch. The highest go first: the last warps at work have a short way."""
+    """The jobs of each launch. Jobs with many rows come first, so that the last warps have short strips."""
     sizes = [(_device_bytes(job), job.cells) for job in jobs]
     order = sorted(range(len(jobs)), key=lambda k: len(jobs[k].query), reverse=True)
     return in_launches(order, sizes, (room, _LAUNCH_CELLS))
 
 
 def _device_bytes(job: Rectangle) -> int:
-    """What a rectangle takes on the device."""
+    """The device bytes of a rectangle."""
     rows, cols = len(job.query), len(job.target)
     return (rows + cols) * _EDGE + _JOB + -(-cols // kernel.STRIP_WIDTH) * _STRIP
 
@@ -80,7 +81,7 @@ def _launch(
 
 
 class _Buffers(Arena):
-    """The arrays of one launch; `arguments` in the kernel's order."""
+    """The arrays of one launch. `arguments` has the kernel's order."""
 
     def __init__(
         self, jobs: Sequence[Rectangle], matrices: IntArray, block: Block, workspace: Workspace
@@ -108,7 +109,7 @@ class _Buffers(Arena):
         self.arguments = (*inputs, *self._right, *self._bottom, flags, tickets)
 
     def results(self) -> list[EdgeStarts]:
-        """What the kernel has found, once it is done."""
+        """Wait for the kernel, and return the start states of each rectangle."""
         edges = [array.copy_to_host(stream=self._stream) for array in (*self._bottom, *self._right)]
         self._stream.synchronize()
         bottom_h, bottom_e, right_h, right_f = edges
@@ -122,7 +123,7 @@ class _Buffers(Arena):
 
 
 def table(jobs: Sequence[Rectangle]) -> NDArray[np.int64]:
-    """The kernel's table of rectangles."""
+    """The kernel's table of rectangles, (rectangles, JOB_FIELDS) int64."""
     rows, cols = [len(job.query) for job in jobs], [len(job.target) for job in jobs]
     down, across = (list(accumulate(lengths, initial=0))[:-1] for lengths in (rows, cols))
     _, matrix_at = lay_out(job.scoring for job in jobs)
@@ -131,16 +132,17 @@ def table(jobs: Sequence[Rectangle]) -> NDArray[np.int64]:
         scoring = job.scoring
         opening = scoring.gap_open + scoring.gap_extend
         costs = scoring.match + opening, scoring.mismatch + opening, opening, scoring.gap_extend
-        # A top edge is one longer than the letters, hence the + k.
+        # Each top edge has a corner besides its letters, hence the + k.
         places = down[k], across[k], across[k] + k, down[k], matrix_at[k]
         records.append((rows[k], cols[k], *places, *costs))
     return np.array(records, np.int64)
 
 
 def strip_table(rectangles: NDArray[np.int64]) -> NDArray[np.int32]:
-    """The kernel's table of strips: first the first of every rectangle, then the second...
+    """The kernel's table of strips, (strips, STRIP_FIELDS) int32, in the order of their tickets.
 
-    So a warp rarely waits, and with few rectangles their strips follow one another closely.
+    First come the first strips of all rectangles, then all second ones, and so on. Warps then rarely wait
+    for a left neighbour. With few rectangles, their strips follow one another closely.
     """
     counts = -(-rectangles[:, kernel.COLS] // kernel.STRIP_WIDTH)
     numbers = np.concatenate([np.arange(count) for count in counts])
@@ -154,7 +156,7 @@ def strip_table(rectangles: NDArray[np.int64]) -> NDArray[np.int32]:
 
 
 def _opened(job: Rectangle, edge: Edge) -> NDArray[np.int64]:
-    """An edge as pairs of opened H and the gap state."""
+    """An edge with its corner, as int64 pairs of opened H (low) and the gap state (high)."""
     opening = np.int32(job.scoring.gap_open + job.scoring.gap_extend)
     pairs = np.stack([edge.h - opening, edge.gap], axis=1)
     return np.ascontiguousarray(pairs, np.int32).view(np.int64).reshape(-1)

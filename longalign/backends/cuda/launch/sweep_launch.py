@@ -1,8 +1,8 @@
-"""One launch of the kernel: started, watched while it runs, and stopped early if the caller asks.
+"""One launch of the sweep kernel: the host starts it, watches it, and stops it early if the caller asks.
 
-The kernel runs on one stream and the host talks to it over another, by copies of single numbers from
-and to pinned memory: the device's copy engines work while the kernel fills every multiprocessor, and
-the kernel itself reads and writes device memory only.
+The kernel runs on one stream. The host communicates with it through another stream, by copies of single
+numbers from and to pinned memory. The copy engines of the device work while the kernel occupies all
+multiprocessors. The kernel itself accesses device memory only.
 """
 
 from __future__ import annotations
@@ -16,19 +16,19 @@ from longalign.backends.cuda.launch.device_memory import DeviceBuffers, Workspac
 from longalign.backends.cuda.launch.download import Download
 from longalign.backends.cuda.numba_api import cuda
 
-#: Numba warns about launches of fewer blocks. Blocks without a strip end at once.
+#: Numba warns about launches of fewer thread blocks. Blocks that get no strip end at once.
 LEAST_BLOCKS = 128
 
-#: Short kernels are watched without pause; then pauses grow with the time so far, of which each is one part
-#: of `_PAUSES`.
-_ATTENTION = 2e-2
-_PAUSES = 200
-_LONGEST_WAIT = 5e-4
+#: In its first `_EAGER_SECONDS` seconds a kernel is polled without pause. Then the pause between two polls is
+#: the time so far divided by `_POLL_FRACTION`, but at most `_LONGEST_POLL_PAUSE` seconds.
+_EAGER_SECONDS = 2e-2
+_POLL_FRACTION = 200
+_LONGEST_POLL_PAUSE = 5e-4
 
-#: The pause between two looks at boundaries is one part of `_FETCHES` of the time so far, within these
-#: bounds. A line is fetched when at least so many new values of it, for each second of the pause, are final:
-#: of a short sweep little is left for the end.
-_FETCHES, _SHORTEST_PAUSE, _LONGEST_PAUSE = 50, 5e-3, 2e-2
+#: The pause between two fetches of boundaries is the time so far divided by `_FETCH_FRACTION`, within these
+#: bounds in seconds. A line is fetched if at least the pause times `_VALUES_A_SECOND` new values of it are
+#: final. In a short sweep, little then remains to be fetched at the end.
+_FETCH_FRACTION, _SHORTEST_FETCH_PAUSE, _LONGEST_FETCH_PAUSE = 50, 5e-3, 2e-2
 _VALUES_A_SECOND = 4_500_000
 
 
@@ -42,9 +42,9 @@ def run(
     download: Download,
     progress: Progress,
 ) -> int:
-    """Launch, and wait; returns the number of cells reported to `progress`.
+    """Launch the kernel and wait for it. Returns the number of cells reported to `progress`.
 
-    `blocks` are LEAST_BLOCKS or more, `shared_bytes` is dynamic shared memory of each.
+    `blocks` is at least LEAST_BLOCKS. `shared_bytes` is the dynamic shared memory of each thread block.
 
     An exception from `progress`, and KeyboardInterrupt, stop the kernel and are raised again.
     """
@@ -54,33 +54,33 @@ def run(
         kernel[blocks, config.warps * LANES, stream, shared_bytes](*buffers.arguments)
         finished.record(stream)
         buffers.fetch_best()  # queued now, so that the results arrive without a round trip
-        with cuda.defer_cleanup():  # freeing device memory would wait for the kernel
+        with cuda.defer_cleanup():  # a call that frees device memory would wait for the kernel
             return _watch(buffers, workspace, download, progress)
     except BaseException:
         # Without this wait, the upload that clears `stop` could overwrite the 1.
-        workspace.started.wait(workspace.talk)
-        buffers.stop.copy_to_device(workspace.yes, stream=workspace.talk)
+        workspace.started.wait(workspace.side_stream)
+        buffers.stop.copy_to_device(workspace.pinned_one, stream=workspace.side_stream)
         stream.synchronize()
         raise
 
 
 def _watch(buffers: DeviceBuffers, workspace: Workspace, download: Download, progress: Progress) -> int:
-    """Report progress, and fetch boundaries, until the kernel has finished."""
+    """Report progress and fetch boundaries until the kernel has finished. Returns the cells reported."""
     reported = 0
     started = time.monotonic()
-    next_report, next_fetch = started + PROGRESS_SECONDS, started + _SHORTEST_PAUSE
+    next_report, next_fetch = started + PROGRESS_SECONDS, started + _SHORTEST_FETCH_PAUSE
     while not workspace.finished.query():
         so_far = time.monotonic() - started
-        if so_far > _ATTENTION:
-            time.sleep(min(so_far / _PAUSES, _LONGEST_WAIT))
+        if so_far > _EAGER_SECONDS:
+            time.sleep(min(so_far / _POLL_FRACTION, _LONGEST_POLL_PAUSE))
         if download.streams and time.monotonic() >= next_fetch:
-            pause = min(max(so_far / _FETCHES, _SHORTEST_PAUSE), _LONGEST_PAUSE)
+            pause = min(max(so_far / _FETCH_FRACTION, _SHORTEST_FETCH_PAUSE), _LONGEST_FETCH_PAUSE)
             download.advance(int(pause * _VALUES_A_SECOND))
             next_fetch = time.monotonic() + pause
         if time.monotonic() >= next_report:
-            buffers.progress.copy_to_host(workspace.swept, stream=workspace.talk)
-            workspace.talk.synchronize()
-            swept = int(workspace.swept[0])
+            buffers.progress.copy_to_host(workspace.pinned_cells, stream=workspace.side_stream)
+            workspace.side_stream.synchronize()
+            swept = int(workspace.pinned_cells[0])
             progress(swept - reported)
             reported = swept
             next_report = time.monotonic() + PROGRESS_SECONDS

@@ -1,4 +1,4 @@
-"""Lists of leaves on the GPU: as many in a launch as there is memory for their directions."""
+"""Tracing lists of leaves on the GPU. Memory for their directions limits the leaves of a launch."""
 
 from __future__ import annotations
 
@@ -17,14 +17,15 @@ from longalign.backends.cuda.launch import sweep_launch
 from longalign.backends.cuda.launch.device_memory import ROUNDING, Arena, Block, Workspace, in_launches
 from longalign.backends.substitution_tables import lay_out
 
-#: The largest leaf: a warp takes some hundredths of a second for it, less than the rounds that would cut it.
-#: The walk back takes its letters one by one.
+#: The most cells and letters of a leaf. A warp takes some hundredths of a second for the largest leaf. The
+#: further rounds of halving that a lower limit requires would take longer. The limit on letters bounds the
+#: walk back, which takes them one by one.
 _LEAF_CELLS, _LEAF_LETTERS = 1 << 26, 1 << 16
 
-#: Device memory that a launch takes, at most.
+#: The most bytes of device memory of a launch.
 _LAUNCH_BYTES = 16 << 30
 
-# Bytes of a word of directions, of a run, and of a value between strips.
+# Bytes of a word of directions, of a run, and of a row's edge between strips.
 _WORD, _RUN, _EDGE = 4, 4, 8
 
 
@@ -34,7 +35,7 @@ def can_trace(rows: int, cols: int) -> bool:
 
 
 def trace(jobs: Sequence[TraceJob], kernel: Any, workspace: Workspace, progress: Progress) -> list[Runs]:
-    """The paths through all leaves; `progress` is told after each launch."""
+    """The paths through all leaves, in order. `progress` is called after each launch."""
     paths: dict[int, Runs] = {}
     for batch in _launches(jobs, workspace.launch_room(_LAUNCH_BYTES)):
         work = [jobs[k] for k in batch]
@@ -44,20 +45,20 @@ def trace(jobs: Sequence[TraceJob], kernel: Any, workspace: Workspace, progress:
 
 
 def _launches(jobs: Sequence[TraceJob], room: int) -> Iterator[list[int]]:
-    """Which jobs share a launch. Large leaves go first, so that the last warps at work have small ones."""
+    """The jobs of each launch. Large leaves come first, so that the last warps have small ones."""
     sizes = [(_device_bytes(len(job.query), len(job.target)),) for job in jobs]
     return in_launches(sorted(range(len(jobs)), key=sizes.__getitem__, reverse=True), sizes, (room,))
 
 
 def _device_bytes(rows: int, cols: int) -> int:
-    """What a leaf takes on the device."""
+    """The device bytes of a leaf."""
     words: int = words_of(rows, cols)
     fields = TABLE_FIELDS * 8 + FOUND_FIELDS * 4
     return fields + rows + cols + rows * _EDGE + words * _WORD + 2 * (rows + cols) * _RUN
 
 
 class _Buffers(Arena):
-    """The arrays of one launch; `arguments` in the kernel's order."""
+    """The arrays of one launch. `arguments` has the kernel's order."""
 
     def __init__(self, jobs: Sequence[TraceJob], block: Block, workspace: Workspace) -> None:
         super().__init__(block, workspace)
@@ -73,7 +74,7 @@ class _Buffers(Arena):
         self.arguments = (*inputs, column, filled, runs, self._runs, used, self._found)
 
     def paths(self) -> list[Runs]:
-        """What the kernel has found, once it is done."""
+        """Wait for the kernel, and return the path of each leaf."""
         found = self._found.copy_to_host(stream=self._stream)
         self._stream.synchronize()
         at, counts = found[:, FOUND_AT], found[:, FOUND_RUNS]
@@ -83,7 +84,7 @@ class _Buffers(Arena):
 
 
 def _table(jobs: Sequence[TraceJob]) -> NDArray[np.int64]:
-    """The table of `leaves` and, after it, where the parts of each leaf begin in the device's own arrays."""
+    """The table (leaves, TABLE_FIELDS) int64: that of `trace_table`, and the fields of `directions`."""
     table = np.empty((len(jobs), TABLE_FIELDS), np.int64)
     table[:, : trace_table.LEAF_FIELDS] = trace_table.leaf_table(jobs)
     for field, sizes in ((COLUMN_AT, table[:, trace_table.ROWS]), (WORDS_AT, _words(table))):

@@ -1,4 +1,4 @@
-"""A work list in the form the kernel reads: rectangles cut into strips, and their arrays end to end."""
+"""A work list in the form that the kernel reads: rectangles cut into strips, and their arrays end to end."""
 
 from __future__ import annotations
 
@@ -22,28 +22,33 @@ from longalign.model.boundary import BestCell, Boundary, Edge, IntArray, LinearE
 from longalign.model.scoring import NEG_INF, Scoring
 
 Packed = NDArray[np.int64]
-#: Gives memory for an array of some shape and type, as `np.empty` does.
-Take = Callable[[tuple[int, ...], np.dtype[Any]], NDArray[Any]]
+#: Allocates an array of a shape and type, as `np.empty` does.
+Allocate = Callable[[tuple[int, ...], np.dtype[Any]], NDArray[Any]]
 
 _HALF, _WORD = np.dtype("<i4"), np.dtype("<i8")
 
-_END_OF_WANTED_ROWS = -1
+_END_OF_REQUESTED_ROWS = -1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class WorkList:
-    """The kernel's input for several rectangles (the field tables are in `layout`).
+    """The kernel's input for several rectangles. `work_tables` names the fields of the tables.
 
-    `jobs` (rectangles, JOB_FIELDS) int64; `strips` (strips, STRIP_FIELDS) int32, each after its left
-    neighbour and after itself in the band above; `query` and `target` uint8; `matrices` int32, as in
-    `backends.substitution_tables`, of at most `letters` letters; `wanted_rows` int32, each rectangle's list
-    ended by -1; `flags` (strips,) int32, for the kernel to say how far each strip has come. `line_values` is
-    the size of the output for wanted rows and columns, `state_values` of what interrupted strips keep.
-
-    Top edges are int64, H and E as pairs, `top_values` in all; left edges int64, H and F of each row with
-    their tags, overwritten by each strip in turn, `column_values` in all. Either array begins with `top` and
-    `column`; what follows are linear edges, which `edge_kernel` fills in by the table `linear_edges` (edges,
-    EDGE_FIELDS) int64.
+    - `jobs`, (rectangles, JOB_FIELDS) int64.
+    - `strips`, (strips, STRIP_FIELDS) int32: the strips of all bands in the order of their tickets. Each
+      comes after its left neighbour and after itself in the band above.
+    - `query` and `target`, uint8: letters, end to end.
+    - `matrices`, int32: substitution matrices as in `backends.substitution_tables`, of at most `letters`
+      letters.
+    - `requested_rows`, int32: the requested rows of each rectangle, each list terminated by -1.
+    - `flags`, (strips,) int32, all 0: the progress of each strip.
+    - `top`, int64: H and E of top edges as pairs. On the device this array has `top_values` elements.
+    - `column`, int64: H and F of each row of left edges, each with its tag. Each strip in turn overwrites
+      them. On the device this array has `column_values` elements.
+    - `linear_edges`, (edges, EDGE_FIELDS) int64: the edges that follow `top` and `column` on the device,
+      where the kernel `fill_edges` fills them in.
+    - `line_values`: the int32 of the output for requested rows and columns.
+    - `state_values`: the int32 that interrupted strips store.
     """
 
     jobs: NDArray[np.int64]
@@ -54,7 +59,7 @@ class WorkList:
     top: Packed
     column: Packed
     linear_edges: NDArray[np.int64]
-    wanted_rows: IntArray
+    requested_rows: IntArray
     flags: IntArray
     top_values: int
     column_values: int
@@ -64,15 +69,17 @@ class WorkList:
 
 
 def build(
-    jobs: Sequence[SweepJob], config: KernelConfig, band_rows: int = ALL_ROWS, take: Take = np.empty
+    jobs: Sequence[SweepJob], config: KernelConfig, band_rows: int = ALL_ROWS, allocate: Allocate = np.empty
 ) -> WorkList:
-    """The work list of one launch; `jobs` is not empty. Bands have `band_rows` rows, or a little less. Memory
-    for boundaries and for letters of several rectangles comes from `take`, `input_bytes` in all.
+    """The work list of one launch; `jobs` is not empty.
 
-    Warps take the strips of a band from left to right, and bands as `_band_turns` says. Where there are more
-    strips than warps fit on the device, lower bands spare the device from idling while the last few strips
-    are swept. Bands slope: each strip is interrupted a `KernelConfig.slope` higher up than its left
-    neighbour, with its parts where they are, and goes on without having to drain and fill them.
+    Bands have `band_rows` rows, rounded down to whole row blocks. `allocate` provides the memory for edges
+    and for the letters of several rectangles, `input_bytes` in all.
+
+    Warps take the strips of a band from left to right, and bands as `planning.strips` says. If there are more
+    strips than resident warps, bands keep the device busy while the last few strips are swept. Bands slope:
+    each strip is interrupted a `KernelConfig.slope` higher than its left neighbour. Its parts stay at their
+    different rows, so it continues without draining and filling this pipeline.
     """
     rows, cols = [len(job.query) for job in jobs], [len(job.target) for job in jobs]
     tops, lefts = [job.top for job in jobs], [job.left for job in jobs]
@@ -94,7 +101,7 @@ def build(
         work_tables.ROW_OUT_AT: lines_at[::2], work_tables.COL_OUT_AT: lines_at[1::2],
         **dict(enumerate(zip(*(costs[job.scoring] for job in jobs), strict=True), work_tables.MATCH)),
         work_tables.MATRIX_AT: matrices_at, work_tables.LETTERS: [letters] * len(jobs),
-        work_tables.STATE_AT: [0] * len(jobs), work_tables.FREE_TOP: [_is_fresh(job.top) for job in jobs],
+        work_tables.STATE_AT: [0] * len(jobs), work_tables.FREE_TOP: [_is_free(job.top) for job in jobs],
     }  # fmt: skip
     table = np.array([fields[field] for field in range(work_tables.JOB_FIELDS)], np.int64).T.copy()
 
@@ -103,8 +110,8 @@ def build(
     states = _state_values(len(jobs), strips, entries, config)
     table[:, work_tables.STATE_AT] = _starts(states)
 
-    top, column = _tops(_given(tops), take), _columns(_given(lefts), take)
-    query, target = (_joined(letters, take) for letters in _letters(jobs))
+    top, column = _tops(_uploaded(tops), allocate), _columns(_uploaded(lefts), allocate)
+    query, target = (_joined(letters, allocate) for letters in _letters(jobs))
     return WorkList(
         table,
         in_ticket_order(entries, config, band_rows),
@@ -114,7 +121,7 @@ def build(
         top,
         column,
         _linear_edges(tops, fields[work_tables.TOP_AT], lefts, fields[work_tables.COLUMN_AT]),
-        np.array([*chain.from_iterable((*job.rows, _END_OF_WANTED_ROWS) for job in jobs)], np.int32),
+        np.array([*chain.from_iterable((*job.rows, _END_OF_REQUESTED_ROWS) for job in jobs)], np.int32),
         np.zeros(len(entries), np.int32),
         sum(cols) + len(jobs),
         2 * sum(rows),
@@ -125,14 +132,14 @@ def build(
 
 
 def _costs(scoring: Scoring, config: KernelConfig) -> tuple[int, ...]:
-    """The fields from MATCH to BELOW."""
+    """The fields from MATCH to BASE_OFFSET."""
     opening, extend = scoring.gap_open + scoring.gap_extend, scoring.gap_extend
     below = packed_range.below(scoring, config) if config.numbers == "packed" else 0
     return scoring.match, scoring.mismatch, opening, extend, below
 
 
-def _is_fresh(top: Edge) -> bool:
-    """Whether it is known that H is 0 all along it, and that no gap is open."""
+def _is_free(top: Edge) -> bool:
+    """Whether a top edge is known to have H = 0 everywhere and no open gap (FREE_TOP)."""
     return isinstance(top, LinearEdge) and top.corner == top.first == top.step == 0
 
 
@@ -144,25 +151,29 @@ def _letters(jobs: Sequence[SweepJob]) -> tuple[list[Codes], list[Codes]]:
     return [job.query for job in jobs], [job.target for job in jobs]
 
 
-def _joined(letters: list[Codes], take: Take) -> Codes:
+def _joined(letters: list[Codes], allocate: Allocate) -> Codes:
     if not _must_be_joined(letters):
         return letters[0]
-    return np.concatenate(letters, out=take((sum(map(len, letters)),), np.dtype(np.uint8)))
+    return np.concatenate(letters, out=allocate((sum(map(len, letters)),), np.dtype(np.uint8)))
 
 
 def _must_be_joined(letters: list[Codes]) -> bool:
-    # A reversed array of one element counts as contiguous and still has a negative stride, which numba's
-    # transfers take for an empty array.
+    # A reversed array of one element counts as contiguous but has a negative stride. Numba's transfers would
+    # take it for an empty array.
     return len(letters) > 1 or letters[0].strides != (1,)
 
 
-def _given(edges: Sequence[Edge]) -> list[Edge]:
+def _uploaded(edges: Sequence[Edge]) -> list[Edge]:
     """The edges that are uploaded."""
     return [edge for edge in edges if not isinstance(edge, LinearEdge)]
 
 
 def _edge_starts(edges: Sequence[Edge], corner: int) -> list[int]:
-    """Where edges begin that lie end to end, with or without their corners: the given ones come first."""
+    """The index at which each edge begins in an array of all edges, end to end.
+
+    Edges that are uploaded come first, linear edges after them. `corner` is 1 if edges include their corner,
+    else 0.
+    """
     sizes = [len(edge) + corner for edge in edges]
     is_linear = [isinstance(edge, LinearEdge) for edge in edges]
     order = sorted(range(len(edges)), key=is_linear.__getitem__)
@@ -184,9 +195,9 @@ def _linear_edges(
     return np.array(rows, np.int64).reshape(-1, work_tables.EDGE_FIELDS)
 
 
-def _tops(edges: Sequence[Edge], take: Take) -> Packed:
-    """Top edges end to end, H in the low half of an int64 (as `layout.pack` does on the device)."""
-    halves = take((sum(len(edge) + 1 for edge in edges), 2), _HALF)
+def _tops(edges: Sequence[Edge], allocate: Allocate) -> Packed:
+    """Top edges end to end as int64: H in the low half, E in the high half, as `work_tables.pack` does."""
+    halves = allocate((sum(len(edge) + 1 for edge in edges), 2), _HALF)
     start = 0
     for edge in edges:
         _copy(edge, 0, halves[start : start + len(edge) + 1])
@@ -194,9 +205,9 @@ def _tops(edges: Sequence[Edge], take: Take) -> Packed:
     return halves.view(_WORD)[:, 0]
 
 
-def _columns(edges: Sequence[Edge], take: Take) -> Packed:
-    """H and the gap state of each row of left edges, as a strip hands them on, with the tag 0."""
-    words = take((sum(map(len, edges)), 4), _HALF)
+def _columns(edges: Sequence[Edge], allocate: Allocate) -> Packed:
+    """H and F of each row of left edges, with tag 0, in the form in which strips pass them on."""
+    words = allocate((sum(map(len, edges)), 4), _HALF)
     start = 0
     for edge in edges:
         part = words[start : start + len(edge)]
@@ -207,7 +218,7 @@ def _columns(edges: Sequence[Edge], take: Take) -> Packed:
 
 
 def _copy(edge: Edge, start: int, to: IntArray) -> None:
-    """Copy H and the gap state, from index `start` of an edge on, to the two columns of `to`."""
+    """Copy H and the gap state of an edge, from index `start` on, to the two columns of `to`."""
 
     def copy(first: int, h: IntArray, gap: IntArray) -> None:
         part = to[first - start : first - start + len(h)]
@@ -220,15 +231,15 @@ def _copy(edge: Edge, start: int, to: IntArray) -> None:
 
 
 def input_bytes(jobs: Sequence[SweepJob]) -> int:
-    """Bytes that `build` takes memory for."""
-    values = sum(len(edge) + 1 for edge in _given([job.top for job in jobs]))
-    values += sum(2 * len(edge) for edge in _given([job.left for job in jobs]))
+    """Bytes that `build` allocates with `allocate`."""
+    values = sum(len(edge) + 1 for edge in _uploaded([job.top for job in jobs]))
+    values += sum(2 * len(edge) for edge in _uploaded([job.left for job in jobs]))
     joined = sum(sum(map(len, letters)) for letters in _letters(jobs) if _must_be_joined(letters))
     return _WORD.itemsize * values + joined
 
 
 def _state_values(jobs: int, strips: IntArray, entries: IntArray, config: KernelConfig) -> list[int]:
-    """int32 for what the strips of each rectangle keep, if any of them is interrupted."""
+    """The int32 that the strips of each rectangle store: none if no strip of it is interrupted."""
     if not entries[:, work_tables.FIRST_START].any():
         return [0] * jobs
     interrupted = entries[entries[:, work_tables.FIRST_START] > 0, work_tables.JOB]
@@ -241,10 +252,11 @@ def _state_values(jobs: int, strips: IntArray, entries: IntArray, config: Kernel
 def results(
     jobs: Sequence[SweepJob], work: WorkList, lines: IntArray | None, best: IntArray
 ) -> list[SweepResult]:
-    """What the kernel has left in its outputs, a result for each rectangle.
+    """The result of each rectangle, from the kernel's outputs.
 
-    `lines` (line_values,) becomes the memory of the boundaries, or goes to the jobs' sinks; None if that has
-    been done. `best` (strips, BEST_FIELDS) holds the best cell of each strip.
+    `lines`, (line_values,) int32, holds the requested boundaries. The results are views of it, or its values
+    go to the jobs' sinks. It is None if the sinks have already received them. `best`, (strips, BEST_FIELDS)
+    int32, holds the best cell of each strip.
     """
     if any(job.track_best for job in jobs):
         cells = _best_cells(work.strips[:, work_tables.JOB], best)
@@ -268,8 +280,10 @@ def _result(job: SweepJob, rows_at: int, cols_at: int, lines: IntArray | None, b
 def _boundaries(
     lines: IntArray, start: int, length: int, beside: Edge, places: Sequence[int]
 ) -> tuple[Boundary, ...]:
-    """The boundaries that stand end to end from `start`, `length` letters each; their corners lie at these
-    places of the edge `beside`."""
+    """The boundaries that lie end to end in `lines` from `start` on, each of `length` letters.
+
+    The kernel does not write their corners. These are taken from the edge `beside`, at the indices `places`.
+    """
     if not places:
         return ()
     size = work_tables.line_size(length)
@@ -279,7 +293,7 @@ def _boundaries(
 
 
 def _best_cells(job_of_strip: IntArray, best: IntArray) -> list[BestCell]:
-    """The best of each rectangle's strips, in the order of `BestCell.rank`."""
+    """The best cell of each rectangle: the first of its strips' cells in the order of `BestCell.rank`."""
     score, i, j = best[:, work_tables.BEST_SCORE], best[:, work_tables.BEST_I], best[:, work_tables.BEST_J]
     order = np.lexsort((-j, i + j, -score, job_of_strip))
     in_order = job_of_strip[order]

@@ -1,10 +1,10 @@
-"""The cost model: how many seconds a kernel is expected to take for rectangles of given sizes.
+"""The cost model: the seconds that a kernel is expected to take for rectangles of given sizes.
 
-The unit is a cycle of a multiprocessor. A row of a lane has a latency, which it takes however few warps run,
-and an issue cost, which occupies the pipes that the warps of a multiprocessor's quarter share. A row block
-adds to both. A strip starts when its left neighbour is a `lag` ahead; where parts may not sweep on outside
-the rectangle, most of these rows are in MASKED row blocks, which are slower. The constants were measured on
-an NVIDIA H200.
+The unit of the constants is a clock cycle of a multiprocessor. A row of a lane has a *latency*, the time that
+it takes however few warps run. It also has an *issue cost*, the time for which it occupies the pipes that the
+warps of a quarter of a multiprocessor share. Each row block adds to both. A strip starts when its left
+neighbour is a `lag` ahead. Where parts may not sweep on outside the rectangle, most of these rows are in
+MASKED row blocks, which are slower. The constants were measured on an NVIDIA H200.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from longalign.backends.cuda.config import LANES, KernelConfig
 from longalign.backends.cuda.device.letter_scores import has_blank_rows
 from longalign.backends.cuda.device.strip_profile import profile_bytes, warp_bytes
 
-_QUARTERS, _REGISTERS = 4, 65536
-_BLOCK_SHARED = 1 << 10  # shared memory that a block takes beside what it asks for
+_QUARTERS, _REGISTERS = 4, 65536  # of a multiprocessor
+_BLOCK_SHARED = 1 << 10  # bytes of shared memory that a thread block takes in addition to its request
 _ROW_LATENCY, _COLUMN_LATENCY, _BLOCK_LATENCY = 39, 12.2, 1_800
-_NARROW_LATENCY = 28  # by which a row takes less where strips are narrow
+_NARROW_LATENCY = 28  # the latency that a row saves in narrow strips
 _ROW_ISSUE, _COLUMN_ISSUE, _BLOCK_ISSUE = 15, 13, 800
-_ROOMY, _CROWDED_ISSUE = 24, 2  # columns for which there are registers in plenty; more of them take longer
+_ROOMY, _CROWDED_ISSUE = 24, 2  # columns of a part for which registers suffice; added for each column beyond
 _MASKED_SLOWDOWN, _STRIP_LATENCY = 1.15, 3_800
 
 
@@ -40,9 +40,10 @@ class Hardware:
 
 @lru_cache
 def resident_warps(config: KernelConfig, hardware: Hardware, alphabet: int = 0) -> int:
-    """Warps that the device runs at a time.
+    """The warps that the device runs at a time.
 
-    Registers bound them, and so does shared memory for a substitution matrix of `alphabet` letters.
+    Registers and shared memory limit their number. A substitution matrix of `alphabet` letters takes shared
+    memory.
     """
     threads = config.warps * LANES
     blocks = _REGISTERS // (threads * (config.max_registers or _REGISTERS // threads))
@@ -52,11 +53,11 @@ def resident_warps(config: KernelConfig, hardware: Hardware, alphabet: int = 0) 
 
 @dataclass(frozen=True, slots=True)
 class _SpeedModel:
-    """A kernel's parameters of the model on one device.
+    """The parameters of the model for one kernel on one device.
 
-    `latency` is the cycles that a row of a lane takes by itself, `issue` the cycles that it occupies the
-    pipes which warps share. A strip starts `lag` rows after its left neighbour. `resident` warps run at a
-    time.
+    `latency` is the number of cycles that a row of a lane takes by itself. `issue` is the number of cycles
+    for which it occupies the shared pipes. A strip starts `lag` rows after its left neighbour. `resident`
+    warps run at a time.
     """
 
     latency: float
@@ -82,10 +83,10 @@ def _speed_model(config: KernelConfig, hardware: Hardware, alphabet: int) -> _Sp
 def expected_seconds(
     rectangles: Sequence[tuple[int, int]], config: KernelConfig, hardware: Hardware, alphabet: int = 0
 ) -> float:
-    """Seconds that the kernel is expected to take for `rectangles`, pairs (rows, strips).
+    """The seconds that the kernel is expected to take for `rectangles`, given as pairs (rows, strips).
 
-    In a low rectangle few strips run at a time: each ends soon after the next one could start. The time from
-    the start of one strip to the start of the next then decides.
+    In a rectangle of few rows, few strips run at a time, because each ends soon after the next one has
+    started. The time from the start of one strip to the start of the next then decides.
     """
     speed, lag = _speed_model(config, hardware, alphabet), config.lag
     strips = [count for _, count in rectangles]
@@ -100,7 +101,9 @@ def expected_seconds(
 
 
 def _in_turn(rows: int, strips: int, config: KernelConfig, speed: _SpeedModel) -> float:
-    """Cycles until the last strip has swept a rectangle, if each starts when its left neighbour is a lag
-    ahead, or at its end."""
+    """The cycles until the last strip of a rectangle ends.
+
+    Each strip starts when its left neighbour is a lag ahead, or ends.
+    """
     lag = min(speed.lag, rows + config.span)  # a strip's last part ends a span after its first
     return (strips * lag + rows) * speed.latency + strips * _STRIP_LATENCY

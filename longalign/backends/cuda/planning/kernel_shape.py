@@ -1,4 +1,4 @@
-"""Which kernel sweeps a work list, and why; and how large a tile is."""
+"""The choice of the kernel that sweeps a list of rectangles, with the reasons, and the size of tiles."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from longalign.model.scoring import Scoring
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The part of a configuration that decides its speed; the words are those of `KernelConfig`."""
+    """The fields of a `KernelConfig` that decide its speed, but not its results."""
 
     columns: int
     block_rows: int
@@ -33,9 +33,9 @@ class Shape:
     prefetch_edge: bool = False
 
 
-#: Shapes to choose from. Wide strips spend less on boundaries and synchronisation, narrow ones keep more
-#: warps busy on short rectangles. Those that sweep the longest ones read ahead: there, many warps share the
-#: pipes.
+#: The shapes to choose from. Wide strips spend less time on boundaries and synchronisation. Narrow strips
+#: keep more warps busy on short rectangles. The shapes for the longest rectangles prefetch edges, because
+#: there many warps share the pipes.
 SHAPES: dict[NumberFormat, tuple[Shape, ...]] = {
     "packed": (
         *(Shape(32, 64, 255), Shape(24, 64, 255, prefetch_edge=True), Shape(20, 64, 255)),
@@ -44,43 +44,44 @@ SHAPES: dict[NumberFormat, tuple[Shape, ...]] = {
     "int32": (Shape(16, 32, 168, prefetch_edge=True), Shape(8, 32, 128)),
 }
 
-#: With a matrix, shared memory bounds how many warps there is room for, and how wide strips can be: no wider
-#: than the widest here.
+#: The shapes to choose from with a substitution matrix. Shared memory limits the number of resident warps and
+#: the width of strips: no strip can be wider than the widest of these.
 PROFILE_SHAPES: dict[NumberFormat, tuple[Shape, ...]] = {
     "packed": (Shape(16, 64, 168, prefetch_edge=True), Shape(8, 64, 168)),
     "int32": (Shape(8, 32, 168),),
 }
 
-#: Columns of packed shapes to choose from where all paths enter at a corner. So they do in phases 2 and 3,
-#: which sweep rectangles of all sizes: two kernels will do, as each takes seconds to compile.
+#: The columns of the packed shapes to choose from where all paths enter at a corner, as in phases 2 and 3.
+#: Rectangles of all sizes occur there. Two kernels suffice for them, as each takes seconds to compile.
 _COLUMNS_FROM_A_CORNER = (24, 8)
 
-#: How letter pairs are scored: for people.
+#: How letter pairs are scored, for users.
 LETTER_SCORING_IN_WORDS: dict[LetterScoring, str] = {
     "bytes": "bytes: a target letter's four scores in a register",
     "compare": "compare: match or mismatch, in 32 bits",
     "profile": "profile: what each letter of the matrix scores against a strip, in shared memory",
 }
 
-#: What packed arithmetic needs: Hopper's instructions.
+#: The compute capability of Hopper, whose instructions packed arithmetic needs.
 PACKED_CAPABILITY = (9, 0)
 
-#: About half a minute at 4 TCUPS: long beside a launch and its transfers, short enough to lose.
+#: The most cells of a tile, about half a minute of work at 4 TCUPS. A launch and its transfers take little
+#: time in comparison, and the loss of a tile costs little.
 TILE_CELLS = 1 << 47
 
-#: Seconds that a tile takes beside its kernel, at least: its edges, its file.
-_TILE_OVERHEAD = 0.1
+#: The least time of a tile besides its kernel, in seconds: for its edges and its file.
+TILE_OVERHEAD = 0.1
 
-#: What tiles are cut for, whatever is to be swept.
+#: The scoring for which tiles are cut, whatever the scoring of the run.
 _USUAL = Scoring()
 
-#: What a tile takes on the device for a letter of either side: the letter, and the boundary beside it with
-#: its tags, or twice above it.
+#: Device bytes of a tile for each letter of either side: 1 for the letter and 16 for boundaries. For a row
+#: these are H and F with their tags, for a column H and E twice.
 _BYTES_A_LETTER = 1 + 16
 
 
 def shapes_of(numbers: NumberFormat, letter_scoring: LetterScoring, local: bool) -> tuple[Shape, ...]:
-    """The shapes that there are for a kind of numbers and a strategy for letters."""
+    """The shapes to choose from for a number format and a way to score letters."""
     shapes = (PROFILE_SHAPES if letter_scoring == "profile" else SHAPES)[numbers]
     if local or letter_scoring == "profile" or numbers == "int32":
         return shapes
@@ -89,7 +90,7 @@ def shapes_of(numbers: NumberFormat, letter_scoring: LetterScoring, local: bool)
 
 @dataclass(frozen=True, slots=True)
 class Overrides:
-    """What is not left to this module: None where it is."""
+    """Choices of the caller. None leaves a choice to this module."""
 
     numbers: NumberFormat | None = None
     columns: int | None = None
@@ -99,7 +100,7 @@ class Overrides:
     band_rows: int | None = None
 
     def shapes(self, numbers: NumberFormat, letter_scoring: LetterScoring, local: bool) -> list[Shape]:
-        """The shapes that are left to choose from."""
+        """The shapes to choose from with these overrides, without duplicates."""
         columns = self.columns
         there = shapes_of(numbers, letter_scoring, local or columns is not None)
         if columns and letter_scoring == "profile":
@@ -120,8 +121,12 @@ class Overrides:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Choice:
-    """A kernel, and why this one: a sentence for its numbers, and the seconds that shapes are expected to
-    take; `only_whole` if only those with whole parts between requested columns were looked at."""
+    """A kernel, and why it was chosen.
+
+    `why_numbers`: the reason for its number format. `seconds`: the expected time of each kernel that was
+    considered. `only_whole`: only kernels were considered for which requested columns are multiples of the
+    columns of a part.
+    """
 
     config: KernelConfig
     why_numbers: str
@@ -130,10 +135,10 @@ class Choice:
 
     @property
     def why_shape(self) -> str:
-        """A sentence for its strips."""
+        """The reason for its shape."""
         why = f"expected to take {self.seconds[self.config]:.3g} s"
         if self.only_whole:
-            why += ", of those with whole parts between wanted columns"
+            why += ", of those with whole parts between requested columns"
         others = [
             f"{config.columns} columns: {time:.3g} s"
             for config, time in self.seconds.items()
@@ -143,7 +148,7 @@ class Choice:
 
 
 def every_configuration() -> list[KernelConfig]:
-    """Every kernel that `CudaBackend` may choose by itself."""
+    """Every configuration that may be chosen without overrides."""
     return [
         _config(local, track_best, numbers, letter_scoring, shape)
         for local, track_best, numbers in product((True, False), (True, False), STRATEGIES)
@@ -168,7 +173,11 @@ def _config(
 
 
 def choose(jobs: Sequence[SweepJob], hardware: Hardware, overrides: Overrides = Overrides()) -> list[Choice]:
-    """A kernel for each rectangle; those that one kernel can sweep share its launch, and so their choice."""
+    """A kernel for each rectangle, in order.
+
+    Rectangles that agree in `local`, `track_best`, number format and letter scoring get the same kernel, so
+    that one launch sweeps them all. It is the kernel with the shortest expected time for all of them.
+    """
     groups: dict[tuple[bool, bool, NumberFormat, LetterScoring], list[int]] = {}
     reasons = {}
     for number, job in enumerate(jobs):
@@ -187,7 +196,7 @@ def choose(jobs: Sequence[SweepJob], hardware: Hardware, overrides: Overrides = 
 def _numbers(
     job: SweepJob, hardware: Hardware, overrides: Overrides
 ) -> tuple[LetterScoring, NumberFormat, str]:
-    """The fastest exact way to score letters, the fastest exact numbers, and why these."""
+    """The fastest exact way to score letters, the fastest exact number format, and the reason for it."""
     letter_scoring = letter_scoring_for(job)
     numbers, why = _numbers_for(job, letter_scoring, hardware, overrides)
     return letter_scoring, numbers, why
@@ -210,7 +219,7 @@ def _usual_numbers(
     hardware: Hardware,
     overrides: Overrides,
 ) -> tuple[NumberFormat, str]:
-    """The fastest numbers that are exact where the edges are those of a matrix."""
+    """The fastest number format that is exact if the edges are those of a DP matrix, and the reason."""
     if overrides.numbers == "int32":
         return "int32", "32 bits were asked for"
     if hardware.compute_capability < PACKED_CAPABILITY:
@@ -219,13 +228,13 @@ def _usual_numbers(
         return "int32", "a score and the cost of a gap's first letter exceed 8 bits"
     if not _exact_kernels(scoring, local, track_best, "packed", letter_scoring, overrides):
         return "int32", "neighbouring values can differ by more than 16 bits hold"
-    return "packed", "every value of a batch fits 16 bits"
+    return "packed", "every value of a row block fits 16 bits"
 
 
 def _fitting(
     jobs: Sequence[SweepJob], numbers: NumberFormat, letter_scoring: LetterScoring, overrides: Overrides
 ) -> list[KernelConfig]:
-    """The kernels that are exact for all these rectangles."""
+    """The kernels to choose from that are exact for all these rectangles."""
     local, track_best = jobs[0].local, jobs[0].track_best
     exact = [
         _exact_kernels(scoring, local, track_best, numbers, letter_scoring, overrides)
@@ -243,7 +252,7 @@ def _exact_kernels(
     letter_scoring: LetterScoring,
     overrides: Overrides,
 ) -> list[KernelConfig]:
-    """The kernels that are exact for a scoring."""
+    """The kernels to choose from that are exact for a scoring."""
     configs = [
         _config(local, track_best, numbers, letter_scoring, shape, overrides.warps)
         for shape in overrides.shapes(numbers, letter_scoring, local)
@@ -258,11 +267,10 @@ def _strips(
     hardware: Hardware,
     overrides: Overrides,
 ) -> tuple[bool, dict[KernelConfig, float]]:
-    """How many seconds each shape takes, and whether these are fewer shapes than there are: if some will do,
-    only those with whole parts between requested columns.
+    """The expected seconds of each kernel to choose from, and whether some kernels were left out.
 
-    Where a requested column lies inside a part, its strip is swept more slowly, and all that follow wait for
-    it.
+    If a requested column lies inside a part, its strip is ragged and slower, and all strips that follow wait
+    for it. Kernels that make strips ragged are therefore left out, if others remain.
     """
     alphabet = max(job.scoring.letters for job in jobs)
     fitting, cols = (
@@ -281,10 +289,12 @@ def _strips(
 def band_rows(
     jobs: Sequence[SweepJob], config: KernelConfig, resident_warps: int, overrides: Overrides
 ) -> int:
-    """Rows of a band: all, unless there are more strips than warps, the last of which would leave many idle.
+    """The rows of a band, or `ALL_ROWS` for a single band.
 
-    A band must be so high that its strips, each a `lag` behind its neighbour, keep all warps busy: where no
-    rectangle is higher, bands would only interrupt.
+    Several bands are used only if there are more strips than resident warps. Without bands, many warps would
+    then be idle while the last strips are swept. A band must have enough rows that its strips, each a `lag`
+    behind its left neighbour, keep all warps busy. If no rectangle has more rows than that, bands would gain
+    nothing and only interrupt strips.
     """
     if overrides.band_rows:
         return overrides.band_rows
@@ -294,11 +304,12 @@ def band_rows(
 
 
 def tile_shape(rows: int, cols: int, free_bytes: int, devices: int, hardware: Hardware) -> tuple[int, int]:
-    """The largest tile (rows, columns) worth one launch within this much device memory.
+    """The largest tile (rows, columns) worth one launch, within half of `free_bytes` of device memory.
 
-    Full width where memory allows: the pipeline of strips then fills and empties once for the whole
-    width, and tiles follow one another from top to bottom. Tiles are of nearly equal width. Where `devices`
-    share the matrix, there are columns for all of them, as far as short pipelines do not cost more.
+    A tile has the full width of the DP matrix, if memory allows. The pipeline of strips then fills and drains
+    once for the whole width, and tiles follow one another from top to bottom. Otherwise tiles have nearly
+    equal widths. If several `devices` share the DP matrix, tiles are narrower, so that all devices have work,
+    unless the shorter pipelines would cost more than that gains.
     """
     letters = max(2, free_bytes // (2 * _BYTES_A_LETTER))
     width = _even_part(cols, letters // 2)
@@ -307,8 +318,7 @@ def tile_shape(rows: int, cols: int, free_bytes: int, devices: int, hardware: Ha
 
 
 def strip_width(rows: int, cols: int, hardware: Hardware) -> int:
-    """Columns of a strip in a tile of this size, with the kernel that suits it best, of those for usual
-    scorings."""
+    """The columns of a strip in a tile of this size, for the fastest kernel and the default scoring."""
     return min((seconds, config.strip_width) for seconds, config in _kernels(rows, cols, hardware))[1]
 
 
@@ -320,13 +330,13 @@ def sweep_seconds(
     local: bool,
     overrides: Overrides = Overrides(),
 ) -> float:
-    """How long a rectangle takes with the kernel that suits it best, if letters and edges are FAST ones."""
+    """The expected seconds of a rectangle with the fastest kernel, if letters and edges are usual ones."""
     return min(seconds for seconds, _ in _kernels(rows, cols, hardware, scoring, local, overrides))
 
 
 def _tile_seconds(hardware: Hardware, rows: int, cols: int) -> float:
-    """How long a tile takes, for usual scorings."""
-    return _TILE_OVERHEAD + min(seconds for seconds, _ in _kernels(rows, cols, hardware))
+    """The expected seconds of a tile for the default scoring."""
+    return TILE_OVERHEAD + min(seconds for seconds, _ in _kernels(rows, cols, hardware))
 
 
 def _kernels(
@@ -337,7 +347,7 @@ def _kernels(
     local: bool = True,
     overrides: Overrides = Overrides(),
 ) -> Iterator[tuple[float, KernelConfig]]:
-    """The kernels for a scoring, by default a usual one, and how long each takes for a rectangle."""
+    """The expected seconds of a rectangle for each kernel that suits a scoring, and the kernel."""
     letter_scoring = usual_letter_scoring(scoring)
     numbers, _ = _usual_numbers(scoring, local, True, letter_scoring, hardware, overrides)
     for config in _exact_kernels(scoring, local, True, numbers, letter_scoring, overrides):
@@ -346,5 +356,5 @@ def _kernels(
 
 
 def _even_part(length: int, limit: int) -> int:
-    """The size of nearly equal parts of at most `limit`."""
+    """The size of the largest part if `length` is divided into nearly equal parts of at most `limit`."""
     return -(-length // -(-length // limit))

@@ -1,4 +1,4 @@
-"""How rectangles are cut into strips and bands, and the order in which warps take these."""
+"""How rectangles are cut into strips, and strips into bands, and the order in which warps take them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from longalign.backends.cuda.device import work_tables
 from longalign.model.boundary import IntArray
 from longalign.model.scoring import TOO_MANY_LETTERS
 
-#: More rows than any rectangle has: one band.
+#: The rows of a band that is never interrupted: more than any rectangle has.
 ALL_ROWS = TOO_MANY_LETTERS
 
 
@@ -25,9 +25,10 @@ def count_strips(job: SweepJob, config: KernelConfig) -> int:
 
 
 def cut_strips(jobs: Sequence[SweepJob], config: KernelConfig) -> IntArray:
-    """The strips of each rectangle from left to right: every requested column is the right edge of a strip.
+    """The strips of each rectangle from left to right, (strips, STRIP_FIELDS) int32.
 
-    Between two requested columns the strips are full and one, the last, is narrower.
+    Every requested column is the right edge of a strip. Between two requested columns all strips have the
+    full width, except that the last one may be narrower. The fields that depend on bands are 0.
     """
     spans = [
         (k, start, end, number if number < len(job.cols) else -1)
@@ -56,16 +57,18 @@ def _ends(job: SweepJob) -> list[int]:
 
 
 def _runs(lengths: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Of each element of runs that lie end to end: the number of its run, and its place in that."""
+    """The number of the run of each element, and its index in the run, for runs that lie end to end."""
     run = np.repeat(np.arange(len(lengths)), lengths)
     return run, np.arange(len(run)) - (np.cumsum(lengths) - lengths)[run]
 
 
 def in_bands(strips: IntArray, rows: NDArray[np.int64], config: KernelConfig, band_rows: int) -> IntArray:
-    """The strips of all bands in which they have rows, strip after strip; flags count from the first.
+    """The strips, once for each band in which they have rows, with the fields that depend on bands.
 
-    A strip's first part sweeps `rows` rows, and as many more as its last part is behind. NEXT is the flag of
-    the right neighbour in the band, or -1.
+    `rows` is the number of rows of each strip's rectangle. The first part of a strip sweeps these rows, and
+    then as many more as the last part is behind. The result is ordered by strip, then by band, and FLAG is
+    the index in this order. NEXT is the flag of the right neighbour in the band, or -1;
+    `in_ticket_order` replaces it by a ticket.
     """
     ends = rows + strips[:, work_tables.LAST_PART_LAG]
     if band_rows >= ALL_ROWS:
@@ -92,7 +95,7 @@ def in_bands(strips: IntArray, rows: NDArray[np.int64], config: KernelConfig, ba
 
 
 def _in_one_band(strips: IntArray, ends: NDArray[np.int64]) -> IntArray:
-    """The same, quickly, where none is interrupted: the other fields are 0."""
+    """`in_bands` for a single band, which takes less time. The other fields stay 0."""
     flags, numbers = np.arange(len(strips)), strips[:, work_tables.NUMBER]
     strips[:, work_tables.FLAG], strips[:, work_tables.LAST_START] = flags, ends
     strips[:-1, work_tables.NEXT] = np.where(numbers[1:] > numbers[:-1], flags[1:], -1)
@@ -101,14 +104,14 @@ def _in_one_band(strips: IntArray, ends: NDArray[np.int64]) -> IntArray:
 
 
 def in_ticket_order(entries: IntArray, config: KernelConfig, band_rows: int) -> IntArray:
-    """In the order of tickets: band after band all first strips, then all second ones, and so on: as many
-    rectangles as possible at a time.
+    """The result of `in_bands` in the order of tickets, with the ticket of the right neighbour in NEXT.
 
-    That keeps every strip behind its left neighbour, and every band behind the one above. Each learns the
-    ticket of its right neighbour.
+    In each band the first strips of all rectangles come first, then all second ones, and so on, so that as
+    many rectangles as possible are swept at a time. Every strip comes after its left neighbour, and after
+    itself in the band above.
     """
     if band_rows >= ALL_ROWS and entries[-1, work_tables.NUMBER] == len(entries) - 1:
-        # One rectangle, in one band: its flags are tickets.
+        # With one rectangle and one band, flags equal tickets.
         entries[-1, work_tables.NEXT] = work_tables.NO_TICKET
         return entries
     turn = (
@@ -123,12 +126,15 @@ def in_ticket_order(entries: IntArray, config: KernelConfig, band_rows: int) -> 
 
 
 def _band_turns(entries: IntArray, config: KernelConfig, band_rows: int) -> NDArray[np.int64]:
-    """The turn in which the first strip of each band is taken; the others of the band follow one a turn.
+    """The turn in which warps take the first strip of each band, one for each band.
 
-    As bands slope, each of the first ones ends at the right with strips that are ever shorter. These end one
-    soon after the other, and the strips that warps take next can only begin one a `lag` after the other. So
-    the next band begins there, by turns with them; not sooner, though, than all warps have had a strip or
-    two of this band, as its own strips go on with those.
+    The other strips of the band follow, one in each turn.
+
+    Bands slope, so the strips at the right end of the first bands become shorter and shorter. They end
+    shortly after one another. The strips that are taken next, however, can only start a `lag` after one
+    another. The next band therefore starts with the turn of the first shortened strip, and its strips
+    alternate with the shortened ones. But it does not start before all warps have taken a strip or two of
+    this band, because its strips continue those of this band.
     """
     if band_rows >= ALL_ROWS:
         return np.zeros(1, np.int64)
@@ -139,11 +145,11 @@ def _band_turns(entries: IntArray, config: KernelConfig, band_rows: int) -> NDAr
 
 
 def count_bands(rows: int, config: KernelConfig, band_rows: int) -> int:
-    """The most bands that a strip of `rows` rows can span: it may start anywhere in its first band."""
+    """The most bands that a strip of `rows` rows can span. It may start anywhere in its first band."""
     height = _height(config, band_rows)
     return 1 if height == _height(config, ALL_ROWS) else -(-(rows + config.span) // height) + 1
 
 
 def _height(config: KernelConfig, band_rows: int) -> int:
-    """Rows of a band: whole row blocks."""
+    """The rows of a band, rounded down to whole row blocks, but at least one."""
     return max(config.block_rows, band_rows // config.block_rows * config.block_rows)

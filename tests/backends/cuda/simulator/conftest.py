@@ -1,7 +1,7 @@
-"""Puts the CUDA simulator in order before any test here imports the back end.
+"""Patches the CUDA simulator before any test in this folder imports the back end.
 
-Whether numba simulates is decided when it is first imported, so these tests need a process of their own,
-with NUMBA_ENABLE_CUDASIM=1: `tests/backends/cuda/test_cuda_simulator.py` starts it.
+Numba decides at its first import whether it simulates. These tests therefore need a process of their own,
+with NUMBA_ENABLE_CUDASIM=1. `tests/backends/cuda/test_cuda_simulator.py` starts it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""What numba's CUDA simulator lacks, in plain Python: warp primitives, inline PTX, and facts of a device.
+"""What Numba's CUDA simulator lacks, in plain Python: warp primitives, inline PTX, and device properties.
 
-`install()` runs before the back end is imported, with NUMBA_ENABLE_CUDASIM=1 set. The simulator runs
-the threads of a block one barrier at a time and blocks one after another; with one warp a block, a warp
-primitive is a value left in a slot, a barrier, and a look at another slot. It tests logic, not concurrency.
+`install()` must run before the back end is imported, with NUMBA_ENABLE_CUDASIM=1 set. The simulator runs the
+threads of a block from barrier to barrier, and blocks one after another. Here a block has one warp. A warp
+primitive stores a value in a slot, waits at a barrier, and reads another slot. These tests thus cover logic,
+not concurrency.
 """
 
 from __future__ import annotations
@@ -22,9 +23,9 @@ LANES = 32
 
 
 class Lane(kernel.BlockThread):
-    """A thread of a block that runs only while it has the baton, and hands it on at every barrier.
+    """A thread of a block that runs only in its turn, and passes the turn on at every barrier.
 
-    The simulator's own threads all run at once and poll: with 32 of them a barrier takes milliseconds.
+    The simulator's own threads run at the same time and poll. With 32 of them a barrier takes milliseconds.
     """
 
     def __init__(self, *args):
@@ -57,7 +58,7 @@ class Lane(kernel.BlockThread):
 
 
 class Block(kernel.BlockManager):
-    """Runs the lanes of a block in turn, from barrier to barrier."""
+    """Runs the lanes of a block one after another, from barrier to barrier."""
 
     def run(self, grid_point, *args):
         self.failed = False
@@ -77,9 +78,10 @@ class Block(kernel.BlockManager):
 
 
 def _exchange(value, source):
-    """Every lane gives a value and gets that of lane `source(lane)`, or its own if there is none.
+    """Every lane passes a value and gets that of lane `source(lane)`, or its own if there is no such lane.
 
-    Two sets of slots in turn, so that a lane that is ahead cannot overwrite what others have yet to read.
+    Exchanges alternate between two sets of slots. A lane that is ahead thus cannot overwrite a value that
+    others have yet to read.
     """
     lane = threading.current_thread()
     slots, base = lane._manager.slots, lane.exchanges % 2 * LANES
@@ -98,14 +100,14 @@ def _any(predicate):
 
 
 class _Cuda:
-    """Stands for `cuda` in modules with device functions: the kernel's view of it while a kernel runs."""
+    """Replaces `cuda` in modules with device functions: while a kernel runs, the kernel's view of `cuda`."""
 
     def __getattr__(self, name):
         return getattr(kernel._get_kernel_context() or cuda, name)
 
 
 def _call(launch):
-    """The simulator looks through a module's globals at each call of a device function: once will do."""
+    """Replaces `cuda` in a module once. The simulator would search the globals at each call of a function."""
     proxy = _Cuda()
 
     def call(self, *args):
@@ -165,12 +167,12 @@ def _store_pair(array, index, first, second):
 
 
 def _shared_address(array):
-    """Where an array begins: no better aligned than its elements are, as it may be on a device."""
+    """The address of an array. It is aligned no better than the elements are, which can occur on a device."""
     return array.itemsize
 
 
 def _shared_index(array, address, count, alignment):
-    """The index of the first of `count` elements that stand at an address."""
+    """The index of the first of `count` elements at an address, after a check of bounds and alignment."""
     index = address // array.itemsize - 1
     assert address % alignment == 0
     assert 0 <= index <= len(array) - count
@@ -242,7 +244,7 @@ def install() -> None:
     """Patch the simulator, and replace the module of PTX intrinsics."""
     if hasattr(os, "sched_setaffinity"):
         cores = sorted(os.sched_getaffinity(0))
-        # Lanes take turns: one core hands on faster. Of tests side by side, each process takes its own.
+        # Lanes run one at a time, and turns pass faster on one core. Each test process has a core of its own.
         worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
         os.sched_setaffinity(0, {cores[worker % len(cores)]})
     warp = {
@@ -280,5 +282,5 @@ def install() -> None:
     sys.modules["longalign.backends.cuda.device.ptx"] = _ptx()
     from longalign.backends.cuda import kernel_cache, numba_api
 
-    kernel_cache.CudaCache.holds = lambda self, signature: True  # nothing is compiled, and no one waits
+    kernel_cache.CudaCache.holds = lambda self, signature: True  # nothing is compiled: no message about it
     numba_api.part_of, numba_api.upload, numba_api.download = _part_of, _upload, _download

@@ -1,4 +1,4 @@
-"""The CUDA kernel in numba's simulator, with narrow strips and short batches."""
+"""The sweep kernel in Numba's simulator, with narrow strips and short row blocks."""
 
 from __future__ import annotations
 
@@ -30,11 +30,8 @@ from longalign.testing.inputs import (
     scattered,
 )
 from longalign.testing.reference import ReferenceBackend
-from longalign.testing.sweeps import (
-    SweepConformance,
-    assert_same_result,
-    whole_matrix,
-)
+from longalign.testing.sweep_jobs import assert_same_result, whole_matrix
+from longalign.testing.sweeps import SweepConformance
 
 #: A mismatch costs more than a gap.
 STEEP = Scoring(5, -4, 0, 1)
@@ -46,7 +43,7 @@ class SimulatedCuda(SweepConformance):
 
 
 class TestPacked(SimulatedCuda):
-    """Packed numbers where they are exact: strips of 128 columns, batches of 16 rows."""
+    """Packed numbers where they are exact: strips of 128 columns, row blocks of 16 rows."""
 
     interesting_lengths = (16, 128)
 
@@ -57,7 +54,7 @@ class TestPacked(SimulatedCuda):
 
 
 class TestBands(SimulatedCuda):
-    """The same, in bands of 22 rows."""
+    """The same as TestPacked, in bands of 22 rows."""
 
     interesting_lengths = (22, 128)
 
@@ -68,7 +65,7 @@ class TestBands(SimulatedCuda):
 
 
 class TestInt32(SimulatedCuda):
-    """Strips of 64 columns, batches of 16 rows."""
+    """int32 numbers: strips of 64 columns, row blocks of 16 rows."""
 
     interesting_lengths = (16, 64)
 
@@ -101,8 +98,8 @@ def test_ragged_strips_and_runs_of_ambiguous_letters(overrides: dict[str, int]):
 
 
 @pytest.mark.parametrize("place", [14, 15])
-def test_an_ambiguous_letter_at_the_end_of_a_batch_is_minded_in_the_next(place: int):
-    """The high half is at work on it two rows later, when it is the letter above."""
+def test_an_ambiguous_letter_at_the_end_of_a_row_block_counts_in_the_next(place: int):
+    """The high half sweeps its row two rows later than the low half, in the next row block."""
     rng = np.random.default_rng(1)
     query = rng.integers(0, 4, 20, np.uint8)
     target = mutated(query, 130, 0.1, rng)
@@ -111,8 +108,11 @@ def test_an_ambiguous_letter_at_the_end_of_a_batch_is_minded_in_the_next(place: 
 
 
 @pytest.mark.parametrize(("block_rows", "rows"), [(6, 7), (32, 31), (40, 41), (64, 63)])
-def test_batches_of_all_kinds(block_rows: int, rows: int):
-    """Of fewer rows than lanes, as many, more, and twice as many; in rectangles of a row less or more."""
+def test_row_blocks_of_all_sizes(block_rows: int, rows: int):
+    """Row blocks of fewer rows than lanes, as many, more, and twice as many.
+
+    The rectangle has a row more or less than the row block.
+    """
     rng = np.random.default_rng(block_rows)
     query = rng.integers(0, 4, rows, np.uint8)
     target = mutated(query, 66, 0.1, rng)
@@ -122,7 +122,7 @@ def test_batches_of_all_kinds(block_rows: int, rows: int):
 
 
 @pytest.mark.parametrize("overrides", [{"block_rows": 64}, {"block_rows": 40, "band_rows": 85}], ids=str)
-def test_batches_of_more_rows_than_lanes_are_repeated_from_all_of_their_left_edge(overrides: dict[str, int]):
+def test_a_replay_of_more_rows_than_lanes_restores_all_of_the_left_edge(overrides: dict[str, int]):
     rng = np.random.default_rng(0)
     query = rng.integers(0, 4, 230, np.uint8)
     target = np.concatenate([rng.integers(0, 4, 70, np.uint8), mutated(query, 230, 0.1, rng)])
@@ -131,8 +131,11 @@ def test_batches_of_more_rows_than_lanes_are_repeated_from_all_of_their_left_edg
 
 
 @pytest.mark.parametrize("rows", [17, 29, 30, 31, 32])
-def test_rows_below_the_rectangle_come_to_nothing(rows: int):
-    """The last letters would go on matching. In wide strips nothing guards them if the last row is wanted."""
+def test_rows_below_the_rectangle_do_not_count(rows: int):
+    """If the last letters were repeated below, they would match.
+
+    In wide strips (9 columns) the row block that stores a requested last row does not mask rows below.
+    """
     query = np.full(rows, 1, np.uint8)
     query[-5:] = 0
     job = whole_matrix(query, np.zeros(8, np.uint8), STEEP, True)
@@ -140,15 +143,15 @@ def test_rows_below_the_rectangle_come_to_nothing(rows: int):
     check_packed([replace(job, rows=(rows,), cols=())], columns=9)
 
 
-def test_a_batch_that_is_repeated_ends_without_letters():
-    """Two batches tie; the second is repeated, and others follow."""
+def test_a_replayed_row_block_ends_without_letters():
+    """Two row blocks tie. The second one is replayed, and others follow."""
     query = np.full(20, 1, np.uint8)
     query[[0, 19]] = 0
     check_packed([replace(whole_matrix(query, np.zeros(20, np.uint8), STEEP, True), rows=(), cols=())])
 
 
-def test_a_strip_interrupted_above_the_rectangle_goes_on_without_letters():
-    """Its warp has swept others meanwhile, whose letters stand where it has none."""
+def test_a_strip_interrupted_above_the_rectangle_continues_without_letters():
+    """Its warp has swept other strips in between, and their letters are still in the ring."""
     job = whole_matrix(np.zeros(290, np.uint8), np.zeros(130, np.uint8), Scoring(), True)
     check_packed([job], columns=1, band_rows=144)
 
@@ -163,34 +166,37 @@ def test_parts_wait_below_a_top_edge_where_not_all_paths_begin():
     check_packed([SweepJob(query[9:], target[9:], STEEP, top, left, True, (), (60,))])
 
 
-def test_gaps_from_nothing_at_the_end_of_parts():
-    """Their F is negative, and stored."""
+def test_negative_f_at_the_end_of_parts():
+    """Requested columns at the ends of parts store F where it is negative."""
     rng = np.random.default_rng(0)
     query = rng.integers(0, 4, 20, np.uint8)
     job = whole_matrix(query, mutated(query, 30, 0.1, rng), Scoring(), True)
     check_packed([replace(job, rows=(1, 20), cols=(5, 10, 25, 30))], columns=5)
 
 
-def test_rows_above_the_rectangle_are_not_looked_at(monkeypatch: pytest.MonkeyPatch):
-    looks, best_of_warp = [], replay.best_of_warp
+def test_rows_above_the_rectangle_cause_no_replay(monkeypatch: pytest.MonkeyPatch):
+    replays, best_of_warp = [], replay.best_of_warp
 
-    def look(best):
-        looks.append(best)
+    def count(best):
+        replays.append(best)
         return best_of_warp(best)
 
-    monkeypatch.setattr(replay, "best_of_warp", look)
+    monkeypatch.setattr(replay, "best_of_warp", count)
     job = whole_matrix(np.full(40, QUERY_N, np.uint8), np.full(20, TARGET_N, np.uint8), Scoring(), True)
     check_packed([replace(job, rows=(), cols=())])
-    assert not looks
+    assert not replays
 
 
 @pytest.mark.parametrize("rank", [(0, 1), (0, -1), (1, -1), (-1, -1)], ids=str)
 @pytest.mark.parametrize(("block_rows", "rows"), [(64, 100), (40, 100), (40, 37), (6, 100)])
-def test_a_batch_waits_for_each_value_of_its_edge(
+def test_a_row_block_waits_for_each_value_of_its_edge(
     block_rows: int, rows: int, rank: tuple[int, int], monkeypatch: pytest.MonkeyPatch
 ):
-    """They come one by one, whenever a lane that waits pauses: first to last or last to first, H and F in
-    turns or all F last or first."""
+    """One value arrives whenever a waiting lane pauses.
+
+    The rows arrive from first to last or from last to first, with H and F of a row together, or with all
+    values of F last or first.
+    """
     config = KernelConfig(True, True, columns=1, block_rows=block_rows, numbers="packed")
     begin, receive = strip_edges.make_receive(config)
     column = cuda.to_device(np.full(2 * rows, 7, np.int64))
@@ -223,9 +229,9 @@ def test_a_batch_waits_for_each_value_of_its_edge(
 def test_rows_are_published_after_their_edges_are_stored(
     overrides: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ):
-    """Strips are swept one after the other here, so a count that comes too early would do no harm."""
+    """The simulator sweeps strips one after another, so results would not show a count that is too early."""
     block_rows, indices = 16, []
-    batches = SimpleNamespace(stored=0, published=0, before=0)
+    blocks = SimpleNamespace(stored=0, published=0, before=0)
     make_store_edge, publish_rows = sweep_kernel.make_store_edge, publish_module.publish_rows
 
     def make(config):
@@ -233,7 +239,7 @@ def test_rows_are_published_after_their_edges_are_stored(
 
         def count(*arguments):
             store_edge(*arguments)
-            batches.stored += int(arguments[-2] == 0)  # by lane 0
+            blocks.stored += int(arguments[-2] == 0)  # by lane 0
 
         return count
 
@@ -241,9 +247,9 @@ def test_rows_are_published_after_their_edges_are_stored(
         if lane == 0:
             if index not in indices:  # another strip or band
                 indices.append(int(index))
-                batches.before = batches.published
-            assert rows == (batches.stored - batches.before) * block_rows
-            batches.published = batches.stored
+                blocks.before = blocks.published
+            assert rows == (blocks.stored - blocks.before) * block_rows
+            blocks.published = blocks.stored
         publish_rows(flags, index, rows, lane)
 
     monkeypatch.setattr(sweep_kernel, "make_store_edge", make)
@@ -259,7 +265,7 @@ def test_rows_are_published_after_their_edges_are_stored(
 
 
 @pytest.mark.parametrize("overrides", [{}, {"band_rows": 22}], ids=["whole", "in bands"])
-def test_batches_that_are_read_ahead(overrides: dict[str, int], monkeypatch: pytest.MonkeyPatch):
+def test_row_blocks_with_prefetched_edges(overrides: dict[str, int], monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(kernel_shape.SHAPES, "packed", (kernel_shape.Shape(3, 16, prefetch_edge=True),))
     rng = np.random.default_rng(4)
     query = rng.integers(0, 4, 60, np.uint8)
@@ -274,10 +280,10 @@ def test_batches_that_are_read_ahead(overrides: dict[str, int], monkeypatch: pyt
     [(True, {}), (True, {"band_rows": 60}), (False, {})],
     ids=["local", "bands", "global"],
 )
-def test_batches_that_only_meet_a_wanted_row(
+def test_row_blocks_that_only_meet_a_requested_row(
     local: bool, overrides: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ):
-    """In the rectangle and at its end; in a strip of all parts, and in one of three."""
+    """A requested row inside the rectangle and at its end, in a full strip and in one of three parts."""
     meetings = []
 
     def make(config, kind):
@@ -302,9 +308,29 @@ def test_batches_that_only_meet_a_wanted_row(
 
 @pytest.mark.parametrize(("words", "seed"), [(2, 0), (8, 0), (8, 1)])
 @pytest.mark.parametrize("overrides", [{}, {"band_rows": 22}], ids=["whole", "in bands"])
-def test_best_cells_of_one_score_here_and_there(overrides: dict[str, int], words: int, seed: int):
-    """The one on the lowest anti-diagonal is in the first batch of these, or in a later one of a strip."""
-    check_packed([whole_matrix(*scattered(120, 600, words, seed), Scoring(), True)], columns=8, **overrides)
+@pytest.mark.parametrize("local", [True, False], ids=["floor", "no floor"])
+def test_best_cells_of_one_score_here_and_there(
+    overrides: dict[str, int], local: bool, words: int, seed: int
+):
+    """Of many tied cells, the first in rank is in the first of their row blocks, or in a later one."""
+    job = whole_matrix(*scattered(120, 600, words, seed), Scoring(), True)
+    check_packed([replace(job, local=local)], columns=8, **overrides)
+
+
+@pytest.mark.parametrize("overrides", [{}, {"band_rows": 22}], ids=["whole", "in bands"])
+@pytest.mark.parametrize("last", ["positive", "negative"])
+def test_a_best_cell_where_values_begin_below_0(overrides: dict[str, int], last: str):
+    """It is found where they rise above 0. Far below, 16 bits above the base do not hold the threshold."""
+    rng = np.random.default_rng(7)
+    query = rng.integers(0, 4, 300, np.uint8)
+    target = mutated(query, 301, 0.01, rng)
+    scoring = Scoring(match=110, mismatch=-110, gap_open=3, gap_extend=2)
+    value = -20_000 if last == "positive" else -200_000
+    top, left = entry_edges(State.H, 300, 301, scoring, value)
+    job = SweepJob(query, target, scoring, top, left, False, (300,), (301,))
+    [want] = ReferenceBackend().sweep([job])
+    assert (want.best.score > 0) == (last == "positive")
+    check_packed([job], **overrides)
 
 
 @pytest.mark.parametrize(
@@ -314,23 +340,25 @@ def test_best_cells_of_one_score_here_and_there(overrides: dict[str, int], words
         *((seed, {"band_rows": 22}) for seed in (52, 227, 322)),
     ],
 )
+@pytest.mark.parametrize("local", [True, False], ids=["floor", "no floor"])
 def test_best_cells_where_every_second_row_is_watched(
-    seed: int, overrides: dict[str, int], monkeypatch: pytest.MonkeyPatch
+    local: bool, seed: int, overrides: dict[str, int], monkeypatch: pytest.MonkeyPatch
 ):
-    """Many cells have almost the highest score; it is in a row that nobody watches, or in a batch before."""
+    """Many cells have almost the highest score. The best is in an unwatched row or an earlier row block."""
     monkeypatch.setattr(replay, "_HIGH", 0)
     monkeypatch.setattr(replay, "WATCHED_BLOCKS", np.int32(0))
     rng = np.random.default_rng(seed)
     query, target = rng.integers(0, 2, 121, np.uint8), rng.integers(0, 2, 18, np.uint8)
     scoring = [Scoring(1, -1, 0, 1), Scoring(2, -3, 1, 1), Scoring(3, -2, 1, 1)][seed % 3]
-    work, narrow = [whole_matrix(query, target, scoring, True)], {"columns": 9, "block_rows": 8, **overrides}
+    work = [replace(whole_matrix(query, target, scoring, True), local=local)]
+    narrow = {"columns": 9, "block_rows": 8, **overrides}
     assert CudaBackend(warps=1, **narrow).choices(work)[0].config.may_skip_rows
     check_packed(work, **narrow)
 
 
 @pytest.mark.parametrize("overrides", [{}, {"band_rows": 22}], ids=["whole", "in bands"])
 def test_progress_counts_every_cell_once(overrides: dict[str, int], monkeypatch: pytest.MonkeyPatch):
-    """As the device does; strips tell how far they have come, and rest, every other batch."""
+    """`progress` on the device counts them. Strips report every other row block, and rest after each."""
     counted = []
 
     def run(*arguments):
@@ -366,7 +394,7 @@ def test_values_far_beyond_16_bits(value: int):
 
 @pytest.mark.parametrize("local", [True, False])
 def test_steep_scores_at_the_limit_of_16_bits(local: bool):
-    """A long match, then a long gap: values rise and fall as fast as they can, almost out of the window."""
+    """A long match, then a long gap: values rise and fall as fast as they can, almost beyond the 16 bits."""
     config = KernelConfig(local, True, 8, block_rows=16, numbers="packed")
     extend = max(k for k in range(100) if packed_range.wide_enough(Scoring(20, -20, 3, k), config))
     rng = np.random.default_rng(2)
@@ -382,7 +410,7 @@ def test_steep_scores_at_the_limit_of_16_bits(local: bool):
     ids=str,
 )
 def test_matrices_at_the_edge_of_8_bits(highest: int, overrides: dict[str, int]):
-    """Of 3 and 32 letters in one launch, with wanted rows, in strips that end inside a part."""
+    """Matrices of 3 and 32 letters in one launch, with requested rows, in ragged strips."""
     rng = np.random.default_rng(3)
     work = []
     for letters, local in ((3, True), (32, True)):
@@ -392,3 +420,19 @@ def test_matrices_at_the_edge_of_8_bits(highest: int, overrides: dict[str, int])
         job = whole_matrix(query, target, Scoring(gap_open=3, gap_extend=2, matrix=matrix), local)
         work.append(replace(job, rows=(1, 12, 19), cols=(3, 128, 133)))
     check_packed(work, **overrides)
+
+
+@pytest.mark.parametrize("local", [True, False])
+@pytest.mark.parametrize(
+    "scoring",
+    [Scoring(preset="edit"), Scoring(0, -1, 3, 0), Scoring(0, -1, 0, 1, ambiguous="average")],
+    ids=str,
+)
+def test_scorings_without_a_positive_score(scoring: Scoring, local: bool):
+    """With requested rows and ambiguous letters; in local mode no cell is best."""
+    rng = np.random.default_rng(4)
+    query = rng.integers(0, 4, 40, np.uint8)
+    target = mutated(query, 133, 0.1, rng)
+    query[10:14], target[20:23] = QUERY_N, TARGET_N
+    job = whole_matrix(query, target, scoring, local)
+    check_packed([replace(job, rows=(1, 12, 40), cols=(3, 128, 133))])

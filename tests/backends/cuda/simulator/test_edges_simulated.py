@@ -1,4 +1,4 @@
-"""The kernel that fills in linear edges, in numba's simulator."""
+"""The kernel that fills in linear edges, in Numba's simulator."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from longalign.backends.cuda.kernels import fill_edges as edge_kernel
 from longalign.backends.cuda.launch import worklist
 from longalign.model.boundary import Boundary, State, entry_edges, local_edges
 from longalign.model.scoring import Scoring
-from longalign.testing.sweeps import whole_matrix
+from longalign.testing.sweep_jobs import whole_matrix
 
 CONFIG = KernelConfig(False, False, columns=2)
 
@@ -29,7 +29,7 @@ def entered(rows, cols, state, value=0):
 
 
 def device_edges(work, grid, threads):
-    """The edges of a work list as the kernel finds them."""
+    """The top and left edges of each rectangle of a work list, as the sweep kernel reads them."""
     top, column = np.full(work.top_values, 99, np.int64), np.full(work.column_values, 99, np.int64)
     top[: len(work.top)], column[: len(work.column)] = work.top, work.column
     if len(work.linear_edges):

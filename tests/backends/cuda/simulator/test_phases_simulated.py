@@ -1,4 +1,4 @@
-"""Phases 2 and 3 on the CUDA back end, in numba's simulator: all kinds of entries, ties, next to nothing."""
+"""Phases 2 and 3 on the CUDA back end, in Numba's simulator: all kinds of entries, ties, tiny inputs."""
 
 from __future__ import annotations
 
@@ -7,7 +7,10 @@ from crossings import CROSSINGS, entries, regular, run_on
 from runs import CPU, Geometry, Pair
 
 from longalign.backends.cuda.backend import CudaBackend
+from longalign.model.mode import MODES
 from longalign.model.scoring import Scoring
+from longalign.run.batch import run_batch
+from longalign.run.planner import Resources
 from longalign.testing.inputs import SCORINGS, matrix_of
 from longalign.testing.traces import FREE_GAPS, TIES
 
@@ -29,21 +32,30 @@ def test_a_path_enters_where_it_should(crossing, backend):
 MATRIX = Scoring(gap_open=0, gap_extend=1, matrix=matrix_of([[2, -2, 1], [-1, 2, -2], [0, -1, 3]]))
 
 
-@pytest.mark.parametrize(
-    "pair",
-    [
-        Pair("A", "A"),
-        Pair("CAC", "GAG"),
-        Pair("AAAA", "CCCC"),
-        Pair("A", "C", mode="global"),
-        Pair("A", "CCCA", mode="global"),
-        Pair("ACAC" * 3, "CACA" * 3, TIES),
-        Pair("ACAC" * 3, "CACA" * 3, FREE_GAPS, "global"),
-        Pair("AAC" * 4, "CAA" * 4, SCORINGS[2], "global"),
-        Pair("AAC" * 4, "CAA" * 4, SCORINGS[-1], "global"),
-        Pair("ABCAABBC", "CABBACAB", MATRIX, "global"),
-    ],
-    ids=str,
-)
-def test_ties_and_next_to_nothing(pair, backend):
+PAIRS = [
+    Pair("A", "A"),
+    Pair("CAC", "GAG"),
+    Pair("AAAA", "CCCC"),
+    Pair("A", "C", mode="global"),
+    Pair("A", "CCCA", mode="global"),
+    Pair("ACAC" * 3, "CACA" * 3, TIES),
+    Pair("ACAC" * 3, "CACA" * 3, FREE_GAPS, "global"),
+    Pair("AAC" * 4, "CAA" * 4, SCORINGS[2], "global"),
+    Pair("AAC" * 4, "CAA" * 4, SCORINGS[-1], "global"),
+    Pair("ABCAABBC", "CABBACAB", MATRIX, "global"),
+    *(Pair("TTACGTACG", "ACGTTACGAAC", mode=mode) for mode in MODES),
+    Pair("AAC" * 4, "CAA" * 4, FREE_GAPS, "semiglobal:query-start,query-end,target-end"),
+    Pair("ABCAABBC", "CABBACAB", MATRIX, "semiglobal"),
+    Pair("ABCAABBC", "CABBACAB", MATRIX, "extend"),
+]
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=str)
+def test_ties_and_tiny_inputs(pair, backend):
     pair.check(Geometry((9, 9), chunk=5, leaf=6).run(pair, backend))
+
+
+def test_a_batch_of_pairs(backend):
+    outcomes = run_batch([pair.spec() for pair in PAIRS], Resources([backend], 1 << 40))
+    for pair, outcome in zip(PAIRS, outcomes, strict=True):
+        pair.check(outcome)

@@ -1,4 +1,4 @@
-"""A run that began on one back end and goes on, in any phase, on the other."""
+"""A run that starts on one back end and continues, in any phase, on another."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class StopError(Exception):
 
 @pytest.mark.parametrize("first", ["cpu", "cuda"])
 @pytest.mark.parametrize("after", [2, 6])
-def test_a_run_goes_on_where_another_back_end_stopped(tmp_path, first, after):
+def test_a_run_continues_where_another_back_end_stopped(tmp_path, first, after):
     makers = {"cpu": lambda: CpuBackend(1), "cuda": lambda: CudaBackend(columns=2, block_rows=16, warps=1)}
     [second] = set(makers) - {first}
     tiles = {name: SmallTiles((17, 17), make()) for name, make in makers.items()}

@@ -1,4 +1,4 @@
-"""The kernel of start states, in numba's simulator."""
+"""The kernel of start states, in Numba's simulator."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from longalign.model.scoring import Scoring
 from longalign.testing.inputs import matrix_of, mutated
 from longalign.testing.reference import ReferenceBackend
 from longalign.testing.start_states import StartConformance, assert_same_starts
-from longalign.testing.sweeps import whole_matrix
+from longalign.testing.sweep_jobs import whole_matrix
 from longalign.testing.traces import TIES
 
 
 class TestStarts(StartConformance):
-    """Around the columns of a lane."""
+    """Lengths around the columns of a lane."""
 
     interesting_lengths = (COLUMNS,)
     largest_job = 300
@@ -30,7 +30,7 @@ class TestStarts(StartConformance):
         return CudaBackend()
 
 
-#: Not symmetric, and with ties.
+#: An asymmetric matrix with ties.
 MATRIX = Scoring(
     gap_open=0, gap_extend=1, matrix=matrix_of([[1, -2, 0, -1], [-2, 1, -2, 1], [-1, -2, 2, 0], [1, 0, 1, 1]])
 )
@@ -38,7 +38,7 @@ MATRIX = Scoring(
 
 @pytest.mark.parametrize("local", [True, False])
 @pytest.mark.parametrize("scoring", [TIES, MATRIX], ids=["letters", "matrix"])
-def test_several_strips_and_batches_of_rows(scoring, local):
+def test_several_strips_and_row_blocks(scoring, local):
     rng = np.random.default_rng(1)
     shapes = [(1, STRIP_WIDTH - 1), (2, STRIP_WIDTH), (3, STRIP_WIDTH + 1), (LANES, 9), (2 * LANES + 1, 3)]
     work = []
@@ -49,7 +49,7 @@ def test_several_strips_and_batches_of_rows(scoring, local):
         assert_same_starts(job, got, want)
 
 
-def test_as_many_launches_as_memory_asks_for(monkeypatch):
+def test_several_launches_if_memory_is_small(monkeypatch):
     monkeypatch.setattr(start_states, "_LAUNCH_BYTES", 1 << 13)
     rng = np.random.default_rng(0)
     work = []

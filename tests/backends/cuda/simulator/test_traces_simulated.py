@@ -1,4 +1,4 @@
-"""The kernel that traces, in numba's simulator."""
+"""The traceback kernel, in Numba's simulator."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from longalign.testing.traces import TIES, TraceConformance, assert_same_path
 
 
 class TestTraces(TraceConformance):
-    """Around the columns of a lane, the rows of a batch, and strips."""
+    """Lengths around the columns of a lane, the rows that are read together, and the width of a strip."""
 
     interesting_lengths = (COLUMNS, LANES, STRIP_WIDTH)
     largest_job = 520
@@ -38,7 +38,7 @@ def leaf(rows: int, cols: int, scoring: Scoring) -> TraceJob:
     return TraceJob(query, mutated(query, cols, 0.2, rng), scoring, State.H, State.H)
 
 
-def test_as_many_launches_as_memory_asks_for(monkeypatch):
+def test_several_launches_if_memory_is_small(monkeypatch):
     monkeypatch.setattr(traceback, "_LAUNCH_BYTES", 1 << 15)
     work = [leaf(3, 300, Scoring()), leaf(5, 5, TIES), leaf(40, 9, Scoring()), leaf(33, 257, TIES)]
     counts = []

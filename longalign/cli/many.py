@@ -1,0 +1,288 @@
+"""`longalign align`, `score` and `resume` for many pairs: one after the other, into one output.
+
+A pair that cannot be aligned is reported in one line and left out. With a store, each pair has a store of its
+own, and the list of the pairs beside these notes what was asked for: `resume` takes the options from there,
+and pairs whose stores are complete are only read.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import Namespace
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+
+from longalign._version import __version__
+from longalign.cli.align import (
+    absolute,
+    alignments_of,
+    check_outputs,
+    resources_of,
+    score_line,
+    spec_of,
+    summary_of,
+)
+from longalign.cli.reporting import reporting
+from longalign.cli.scoring import SCORING_OPTIONS
+from longalign.cli.statistics import print_statistics
+from longalign.errors import InputError, LongalignError, UsageError
+from longalign.events import Emit, Notice, PairFinished, PairsStarted
+from longalign.fasta.pair_list import NamedPair, read_pairs
+from longalign.fasta.specs import Sequences, can_read_again, with_absolute_path
+from longalign.formats.output import STDOUT, open_output
+from longalign.formats.registry import resolve_format
+from longalign.model.alphabet import Alphabet
+from longalign.model.scoring import Scoring
+from longalign.run import pipeline
+from longalign.run.outcome import Outcome
+from longalign.run.spec import RunSpec
+from longalign.store.manifest import Command
+from longalign.store.pair_stores import PairList, PairStores
+from longalign.system.rationals import spell
+
+#: Options of a command that a list of pairs does not note: those of the machine and of one call.
+_NOT_NOTED = frozenset(
+    (
+        "backend",
+        "threads",
+        "device",
+        "mem",
+        "cluster",
+        "progress",
+        "quiet",
+        "interrupts",
+        "run",
+        "store",
+        "pairs",
+    )
+)
+
+#: Noted options that may be others when a run goes on.
+_MAY_DIFFER = frozenset(("output", "json", "format", "strict", "store_budget"))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Inputs:
+    """The records of two files, and the pairs of them that are wanted; `words` say which these are."""
+
+    queries: Sequences
+    targets: Sequences
+    pairs: Sequence[NamedPair]
+    words: str
+
+    @property
+    def kept_letters(self) -> int:
+        """How many letters are kept in memory besides those of the pair at work."""
+        files = {id(side): side for side in (self.queries, self.targets)}
+        return sum(side.kept_letters for side in files.values())
+
+
+def every_pair(queries: Sequences, targets: Sequences) -> Inputs:
+    """Each query record with each target record."""
+    pairs = [NamedPair(*pair, line=0) for pair in product(queries.selectors, targets.selectors)]
+    words = (
+        f"{len(queries.selectors):,} query x {len(targets.selectors):,} target records: {len(pairs):,} pairs"
+    )
+    return Inputs(queries, targets, pairs, words)
+
+
+def listed_pairs(options: Namespace, alphabet: Alphabet) -> Inputs:
+    """The pairs in the file of --pairs. Raises InputError, naming file and line, if it is no such list."""
+    pairs = read_pairs(options.pairs)
+    return _inputs(options, alphabet, pairs, f"{len(pairs):,} pairs of {options.pairs}")
+
+
+def _inputs(options: Namespace, alphabet: Alphabet, pairs: Sequence[NamedPair], words: str) -> Inputs:
+    """Some pairs of the records of two files. If these are one file, it is read once."""
+    queries, targets = ([getattr(pair, side) for pair in pairs] for side in ("query", "target"))
+    if options.query == options.target:
+        both = Sequences(options.query, alphabet, [*queries, *targets])
+        return Inputs(both, both, pairs, words)
+    first, second = Sequences(options.query, alphabet, queries), Sequences(options.target, alphabet, targets)
+    return Inputs(first, second, pairs, words)
+
+
+def run_pairs(command: Command, options: Namespace, scoring: Scoring, inputs: Inputs) -> int:
+    """Run all pairs; returns 1 if one was left out, else 0."""
+    with ExitStack() as stack:
+        stores = None
+        if options.store is not None:
+            asked = _asked(command, options, scoring, inputs)
+            stores = stack.enter_context(PairStores.open(Path(options.store)))
+            stores.note(asked, _MAY_DIFFER)
+        return _run(command, options, scoring, inputs, stores)
+
+
+def resume_pairs(options: Namespace) -> int:
+    """Go on with the pairs of a directory of stores; returns what `run_pairs` returns."""
+    from longalign.cli.parser import build_parser  # which imports this module when a command runs
+
+    folder = Path(options.store)
+    noted = PairList.read(folder)
+    if options.format is not None and noted.command == "score":
+        raise UsageError(f"{folder}: a run for the score alone writes no alignment: leave --format out")
+    if options.output is not None and options.format is None:
+        options.format = resolve_format(None, options.output).name
+    scoring = Scoring.from_json(noted.options["scoring"])
+    of_command = build_parser().parse_args([noted.command, "", ""])
+    given = {name: value for name, value in vars(options).items() if value is not None}
+    asked = Namespace(**{**vars(of_command), **noted.options, **given})
+    pairs = [NamedPair(*pair, line=0) for pair in noted.pairs]
+    check_outputs(noted.command, asked.output, asked.json, [asked.query, asked.target], options.store)
+    inputs = _inputs(asked, scoring.alphabet, pairs, f"{len(pairs):,} pairs of {folder}")
+    with PairStores.open(folder) as stores:
+        return _run(noted.command, asked, scoring, inputs, stores)
+
+
+def _asked(command: Command, options: Namespace, scoring: Scoring, inputs: Inputs) -> PairList:
+    """The list of pairs and options to note in a directory of stores."""
+    for spec in (options.query, options.target):
+        if not can_read_again(spec):
+            raise UsageError(f"{spec}: cannot be read again: for many pairs, --store needs files")
+    noted = {name: value for name, value in vars(options).items() if name not in _NOT_NOTED | SCORING_OPTIONS}
+    noted["scoring"] = scoring.to_json()
+    for name in ("query", "target"):
+        noted[name] = with_absolute_path(noted[name])
+    for name in ("output", "json"):
+        if noted[name] is not None:
+            noted[name] = absolute(noted[name])
+    return PairList(command, noted, tuple((pair.query, pair.target) for pair in inputs.pairs), __version__)
+
+
+def _run(
+    command: Command, options: Namespace, scoring: Scoring, inputs: Inputs, stores: PairStores | None
+) -> int:
+    kept = inputs.kept_letters
+    if options.mem is not None:
+        options.mem = max(0, options.mem - kept)
+    with reporting(options) as emit, _writing(command, options) as write:
+        using = resources_of(options)
+        emit(Notice(inputs.words))
+        emit(PairsStarted(len(inputs.pairs)))
+        pairs = _Pairs(command, options, scoring, inputs, stores, emit)
+        note = pipeline.no_output_files
+        for outcome in pipeline.run_all(pairs.specs(), using, emit, note=note, refused=pairs.refuse):
+            pairs.finish(outcome)
+            write(outcome)
+    if not options.quiet and options.progress != "json":
+        print(f"longalign: {pairs.in_words()}", file=sys.stderr)
+    return 1 if pairs.left_out else 0
+
+
+@dataclass(slots=True)
+class _Pairs:
+    """The pairs of a run: what is asked for, which of them are at work, and what became of the others."""
+
+    command: Command
+    options: Namespace
+    scoring: Scoring
+    inputs: Inputs
+    stores: PairStores | None
+    emit: Emit
+    aligned: int = 0
+    empty: int = 0
+    left_out: int = 0
+    _at_work: deque[NamedPair] = field(default_factory=deque)
+    _said: set[str] = field(default_factory=set)
+    _seconds: dict[str, float] = field(default_factory=dict)
+    _backend: str = ""
+
+    def specs(self) -> Iterator[RunSpec]:
+        """The runs of the pairs whose records can be used."""
+        for number, pair in enumerate(self.inputs.pairs):
+            store = None if self.stores is None else self.stores.store(number)
+            try:
+                query = self.inputs.queries.sequence(pair.query)
+                target = self.inputs.targets.sequence(pair.target)
+            except InputError as error:
+                self._leave_out(pair, str(error))
+                continue
+            try:
+                spec = spec_of(self.command, self.options, self.scoring, query, target, store)
+            except InputError as error:
+                self._leave_out(pair, f"{query.source} and {target.source}: {error}")
+                continue
+            self._at_work.append(pair)
+            yield spec
+
+    def refuse(self, spec: RunSpec, error: LongalignError) -> None:
+        """Leave out the first pair at work."""
+        text = f"{spec.query.source} and {spec.target.source}: {error}"
+        self._leave_out(self._at_work.popleft(), text)
+
+    def finish(self, outcome: Outcome) -> None:
+        """Count the outcome of the first pair at work."""
+        self._at_work.popleft()
+        self.empty += outcome.is_empty
+        self.aligned += not outcome.is_empty
+        for phase in outcome.phases:
+            self._seconds[phase.name] = self._seconds.get(phase.name, 0.0) + phase.seconds
+        self._backend = outcome.backend["name"]
+        names = outcome.spec.query.name, outcome.spec.target.name
+        self.emit(PairFinished(*names, spell(outcome.score)))
+
+    def in_words(self) -> str:
+        """What became of the pairs, and how long it took."""
+        done = "aligned" if self.command == "align" else "scored"
+        parts = [f"{self.aligned:,} of {len(self.inputs.pairs):,} pairs {done}"]
+        parts += [f"nothing to align in {self.empty:,}"] * (self.empty > 0)
+        parts += [f"{self.left_out:,} left out"] * (self.left_out > 0)
+        parts += [f"{name} {seconds:.2f} s" for name, seconds in self._seconds.items()]
+        return ", ".join([*parts, *[self._backend] * bool(self._backend)])
+
+    def _leave_out(self, pair: NamedPair, reason: str) -> None:
+        """Say why a pair is left out, once for each record at fault. With --strict, raise InputError."""
+        place = f"{self.options.pairs}: line {pair.line}: " if pair.line else ""
+        if self.options.strict:
+            raise InputError(f"{place}{reason}")
+        self.left_out += 1
+        if reason not in self._said:
+            self._said.add(reason)
+            text = f"{place}{reason}; left out"
+            if self.options.quiet:  # errors are said all the same
+                print(f"longalign: {text}", file=sys.stderr)
+            else:
+                self.emit(Notice(text))
+        self.emit(PairFinished(pair.query, pair.target, None))
+
+
+@contextmanager
+def _writing(command: Command, options: Namespace) -> Iterator[Callable[[Outcome], None]]:
+    """A function that writes one outcome: to the output, and to the summary, a list, if there is one."""
+    output, summary = options.output, options.json
+    with ExitStack() as stack:
+        lines = summaries = None
+        if not output == summary == STDOUT:  # then only the summary is written
+            lines = stack.enter_context(open_output(output))
+        if summary is not None:
+            summaries = stack.enter_context(open_output(summary))
+            summaries.write("[")
+        known = resolve_format(options.format, output)
+        if lines is not None and command == "align":
+            lines.write(known.header)
+        separator = "\n"
+
+        def write(outcome: Outcome) -> None:
+            nonlocal separator
+            if lines is not None and command == "align":
+                for alignment in alignments_of(outcome):
+                    known.write(alignment, lines)
+            elif lines is not None:
+                lines.write(score_line(outcome))
+            if lines is not None and output == STDOUT:
+                lines.flush()  # the reader sees each pair when it is done
+            if summaries is not None:
+                summaries.write(separator + json.dumps(summary_of(outcome), indent=2))
+                separator = ",\n"
+            for alignment in alignments_of(outcome) if options.stats else ():
+                print(f"longalign: {alignment.query.name} and {alignment.target.name}:", file=sys.stderr)
+                print_statistics(alignment)
+
+        yield write
+        if summaries is not None:
+            summaries.write("\n]\n")

@@ -1,0 +1,97 @@
+"""The input of the planner: the properties of a run, and the resources that it may use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from longalign.backends.base import Backend, Workers
+from longalign.model.geometry import BYTES_PER_KEPT_START, BYTES_PER_STORED_CELL, BYTES_PER_STORED_START
+from longalign.model.mode import LOCAL, Mode
+from longalign.model.scoring import Scoring
+from longalign.run.spec import RunSpec
+from longalign.store.manifest import Command, StartStates
+
+if TYPE_CHECKING:  # importing it imports Dask
+    from longalign.run.engines.dask import Cluster
+
+_DEFAULT_SCORING = Scoring()
+
+
+@dataclass(frozen=True, slots=True)
+class Resources:
+    """What a run may use: devices, bytes of host memory, and bytes of boundaries.
+
+    If `store_budget` is None, the planner chooses a number of bytes with which phases 2 and 3 take little
+    time, limited by the free memory or disk. `cluster`, if given, is called with the numbers of rows and
+    columns of the DP matrix. It connects to workers that sweep the tiles instead of `backends`.
+    """
+
+    backends: Sequence[Backend]
+    memory: int
+    store_budget: int | None = None
+    cluster: Callable[[int, int], AbstractContextManager[Cluster]] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """The properties of a run on which the grid of its DP matrix, `rows` x `cols` letters, depends.
+
+    With `command` "score" and lazy start states, only the edges of tiles are stored. Without `store_path`,
+    boundaries are kept in memory. `workers`, if given, sweep the tiles instead of `Resources.backends`. Each
+    of `strands` strands of the query has a matrix of its own; all are cut alike.
+    """
+
+    rows: int
+    cols: int
+    command: Command = "align"
+    store_path: Path | None = None
+    workers: Workers | None = None
+    start_states: StartStates = "lazy"
+    scoring: Scoring = _DEFAULT_SCORING
+    mode: Mode = LOCAL
+    strands: int = 1
+
+    @classmethod
+    def of(cls, spec: RunSpec, workers: Workers | None = None) -> Request:
+        """The request for a run."""
+        return cls(
+            spec.query.length,
+            spec.target.length,
+            spec.command,
+            spec.store,
+            workers,
+            spec.start_states,
+            spec.scoring,
+            spec.mode,
+            len(spec.sides),
+        )
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether the boundaries are kept in memory."""
+        return self.store_path is None
+
+    @property
+    def is_eager(self) -> bool:
+        """Whether phase 1 stores start states as well."""
+        return self.start_states == "eager"
+
+    @property
+    def edges_only(self) -> bool:
+        """Whether only the edges of tiles are stored, and no boundaries inside them."""
+        return self.command == "score" and not self.is_eager
+
+    @property
+    def cell_bytes(self) -> float:
+        """Bytes to plan for a boundary cell stored for each strand, with its start states if eager."""
+        cell_bytes = BYTES_PER_STORED_CELL * self.scoring.difference_bytes
+        if self.is_eager:
+            cell_bytes += BYTES_PER_KEPT_START if self.in_memory else BYTES_PER_STORED_START
+        return self.strands * cell_bytes
+
+    def __str__(self) -> str:
+        return f"{self.rows:,} x {self.cols:,} letters"

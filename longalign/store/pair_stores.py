@@ -1,0 +1,201 @@
+"""A directory of many stores, one for each of many pairs, and the list of the pairs.
+
+    pairs.json       what was asked for, and the pairs
+    000000/          the store of the first pair, once it has begun: see `longalign.store.directory`
+    000001/          that of the second one, and so on
+    lock             held by the one process that runs
+
+The stores are independent of one another and hold all that is known about their pairs. A run that goes on
+opens them in the order of the list. It only reads those of finished pairs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, get_args
+
+from longalign.errors import InputError, StoreError
+from longalign.model.json_fields import Fields, shown
+from longalign.model.scoring import Scoring
+from longalign.store.files import atomic_path, final_name, no_check, open_regular_file
+from longalign.store.layout import LIST_NAME
+from longalign.store.lock import Lock
+from longalign.store.manifest import Command
+
+FORMAT, VERSION = "longalign-pairs", 1
+
+_FOLDER = re.compile(r"\d{6,}")
+
+
+@dataclass(frozen=True, slots=True)
+class PairList:
+    """Many pairs, and what is wanted of them.
+
+    - `command`: "align" or "score".
+    - `options`: the options of that command, with absolute paths; `scoring` is that of `Scoring.to_json`.
+    - `pairs`: the selectors of the query's and the target's record, for each pair.
+    - `program`: the version of longalign that wrote the list.
+    """
+
+    command: Command
+    options: dict[str, Any]
+    pairs: tuple[tuple[str, str], ...]
+    program: str
+
+    def write(self, folder: Path, check: Callable[[], None] = no_check) -> None:
+        """Write the file of the list, as `Manifest.write` does. Raises StoreError."""
+        data = {
+            "format": FORMAT,
+            "version": VERSION,
+            "program": self.program,
+            "command": self.command,
+            "options": self.options,
+            "pairs": self.pairs,
+        }
+        with atomic_path(folder / LIST_NAME, check) as temporary, temporary.open("x") as file:
+            file.write(json.dumps({**data, "sha256": _digest(data)}, indent=1) + "\n")
+
+    @classmethod
+    def read(cls, folder: Path) -> PairList:
+        """The list in a directory. Raises StoreError if it is damaged, or of another format or version."""
+        path = folder / LIST_NAME
+        try:
+            with open_regular_file(path) as file:
+                data = json.loads(file.read())
+            if not isinstance(data, dict) or data.get("format") != FORMAT:
+                raise StoreError(f"{path}: not the list of pairs of longalign")
+            if data.get("version") != VERSION:
+                raise StoreError(
+                    f"{path}: version {shown(data.get('version'))}, this program reads version {VERSION}"
+                )
+            if data.pop("sha256", None) != _digest(data):
+                raise StoreError(f"{path}: damaged: its SHA-256 differs from the one in it")
+            return cls._from_json(Fields(data))
+        except OSError as error:
+            raise StoreError(f"{path}: cannot be read: {error.strerror}") from error
+        except (ValueError, RecursionError, InputError) as error:
+            raise StoreError(f"{path}: damaged: {error}") from error
+
+    @classmethod
+    def _from_json(cls, fields: Fields) -> PairList:
+        options, pairs = fields.any("options"), fields.items("pairs")
+        if not isinstance(options, dict):
+            raise InputError(f"options: must be an object, not {shown(options)}")
+        for pair in pairs:
+            if not isinstance(pair, list) or [type(name) for name in pair] != [str, str]:
+                raise InputError(f"pairs: must be lists of two names, not {shown(pair)}")
+        return cls(
+            command=fields.choice("command", get_args(Command)),
+            options=options,
+            pairs=tuple((query, target) for query, target in pairs),
+            program=fields.text("program"),
+        )
+
+
+class PairStores:
+    """The directory of the stores of many pairs, locked; use it as a context manager."""
+
+    def __init__(self, folder: Path, lock: Lock) -> None:
+        self.folder = folder
+        self._lock = lock
+
+    @staticmethod
+    def exist(folder: Path) -> bool:
+        """Whether there is a list of pairs in a directory."""
+        return os.path.exists(folder / LIST_NAME)  # noqa: PTH110 - Path.exists raises EACCES
+
+    @classmethod
+    @contextmanager
+    def open(cls, folder: Path) -> Iterator[PairStores]:
+        """Make the directory, if there is none, and hold its lock.
+
+        Raises StoreError if it holds something else, cannot be written, or is in use.
+        """
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            _refuse_foreign(folder)
+            lock = Lock(folder)
+        except FileExistsError as error:
+            raise StoreError(f"{folder}: a file, not a directory: it cannot hold stores") from error
+        except OSError as error:
+            raise StoreError(f"{folder}: {error.strerror or error}") from error
+        try:
+            yield cls(folder, lock)
+        finally:
+            lock.release()
+
+    def note(self, asked: PairList, may_differ: Collection[str]) -> None:
+        """Note what is asked for now; `resume` repeats it.
+
+        Raises StoreError if the stores belong to other pairs, or if an option is another one than it was,
+        unless it is among those that `may_differ`.
+        """
+        if self.exist(self.folder):
+            noted = PairList.read(self.folder)
+            _refuse_other(self.folder, noted, asked, may_differ)
+            if noted == asked:
+                return
+        asked.write(self.folder, self._lock.check)
+
+    def store(self, number: int) -> Path:
+        """The store of the pair with this number, counted from 0."""
+        return pair_store(self.folder, number)
+
+
+def pair_store(folder: Path, number: int) -> Path:
+    """The store of the pair with this number, counted from 0, in a directory of such stores."""
+    return folder / f"{number:06d}"
+
+
+def is_pair_name(name: str) -> bool:
+    """Whether a file or folder of this name is the list of pairs or the store of one."""
+    return name == LIST_NAME or _FOLDER.fullmatch(name) is not None
+
+
+def _refuse_foreign(folder: Path) -> None:
+    """Raise StoreError if a directory holds anything but a list of pairs and their stores."""
+    if PairStores.exist(folder):
+        return
+    for name in sorted(entry.name for entry in os.scandir(folder)):
+        if name == "manifest.json":
+            raise StoreError(f"{folder}: is the store of a single pair")
+        if name != "lock" and final_name(name) != LIST_NAME:
+            raise StoreError(f"{folder}: neither empty nor a directory of many stores: it holds {name}")
+
+
+def _refuse_other(folder: Path, noted: PairList, asked: PairList, may_differ: Collection[str]) -> None:
+    if noted.pairs != asked.pairs:
+        raise StoreError(
+            f"{folder}: the stores belong to other pairs: {_in_words(noted.pairs)} there, "
+            f"{_in_words(asked.pairs)} now"
+        )
+    differing = [
+        f"{name} is {_option(name, noted.options.get(name))} there and {_option(name, value)} now"
+        for name, value in asked.options.items()
+        if name not in may_differ and noted.options.get(name) != value
+    ]
+    if differing:
+        raise StoreError(f"{folder}: the stores belong to another run: {'; '.join(differing)}")
+
+
+def _option(name: str, value: Any) -> str:
+    """The value of an option in words."""
+    if name != "scoring":
+        return str(value)
+    scoring = Scoring.from_json(value)
+    return f"{scoring.letter_scores}, {scoring.convention},"
+
+
+def _in_words(pairs: Sequence[tuple[str, str]]) -> str:
+    return f"{len(pairs):,} that begin with {' and '.join(pairs[0])}" if pairs else "none"
+
+
+def _digest(data: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()

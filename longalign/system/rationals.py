@@ -1,0 +1,63 @@
+"""Exact numbers as people write scores: whole numbers, fractions and decimals, never binary floats."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from decimal import Decimal
+from fractions import Fraction
+from math import lcm
+from typing import Any, TypeAlias
+
+from longalign.system.integers import as_whole
+
+#: An exact number: an int where it is whole, otherwise a Fraction.
+Number: TypeAlias = int | Fraction
+
+_TEXT = re.compile(r"[-+]?(?:\d{1,18}(?:\.\d{0,30})?|\.\d{1,30}|\d{1,18}/0*[1-9]\d{0,17})", re.ASCII)
+
+
+def as_number(value: Any) -> Number:
+    """An integer of any type, a Fraction or a Decimal as an exact number. Raises TypeError for anything else.
+
+    Floats are refused: 0.1 is not a tenth.
+    """
+    if isinstance(value, Fraction):
+        return simplest(value)
+    if isinstance(value, Decimal) and value.is_finite():
+        return simplest(Fraction(value))
+    return as_whole(value)
+
+
+def parse_number(text: str) -> Number:
+    """The number that a text such as `10`, `0.5` or `1/3` spells. Raises ValueError for any other text."""
+    if not _TEXT.fullmatch(text):
+        raise ValueError(f"{text!r} is not a number")
+    return simplest(Fraction(text))
+
+
+def simplest(value: Fraction) -> Number:
+    """The same number, as an int if it is whole."""
+    return value.numerator if value.denominator == 1 else value
+
+
+def spell(value: Number) -> str:
+    """The number, exactly: as a decimal if a finite one exists (`0.5`), otherwise as a fraction (`1/3`)."""
+    top, bottom = value.numerator, value.denominator
+    if not is_decimal(value):
+        return f"{top}/{bottom}"
+    digits = next(count for count in range(bottom.bit_length() + 1) if 10**count % bottom == 0)
+    text = str(abs(top) * 10**digits // bottom).rjust(digits + 1, "0")
+    whole, rest = (text[:-digits], text[-digits:]) if digits else (text, "")
+    return f"{'-' * (top < 0)}{whole}{'.' * bool(rest)}{rest}"
+
+
+def is_decimal(value: Number) -> bool:
+    """Whether a finite decimal spells the number: its denominator has no prime factors but 2 and 5."""
+    bottom = value.denominator
+    return pow(10, bottom.bit_length(), bottom) == 0
+
+
+def common_denominator(values: Iterable[Number]) -> int:
+    """The least number that makes all of these whole when they are multiplied by it."""
+    return lcm(*(value.denominator for value in values))

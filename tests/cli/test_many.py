@@ -1,0 +1,437 @@
+"""Many pairs on the command line: which pairs run, one output for all, records at fault, and going on."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from fractions import Fraction
+from io import BytesIO, StringIO, TextIOWrapper
+from itertools import product
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from twobit import two_bit
+
+import longalign
+from longalign.cli.progress import Bar, JsonLines
+from longalign.events import Advanced, PairFinished, PairsStarted, PhaseFinished, PhaseStarted
+from longalign.formats.paf import read_paf
+from longalign.run import pipeline
+from longalign.store.pair_stores import PairList
+
+QUERIES = {
+    "q1": "ACGGTCATTGCAGGATCCATCAGTTAGCACGG",
+    "q2": "TTTACGGATTGCAGG",
+    "q3": "CATCAGTTAGCACGGTCAT",
+}
+TARGETS = {"t1": "TTACGGTCATTGCAGGATCATCAGTTAGCACGGTCTTGCAGGATCAA", "t2": "GGATCCATCAG"}
+
+
+def fasta(records):
+    return "".join(f">{name} words\n{letters}\n" for name, letters in records.items())
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path, monkeypatch):
+    """A working directory with two files of several sequences."""
+    monkeypatch.chdir(tmp_path)
+    Path("q.fa").write_text(fasta(QUERIES))
+    Path("t.fa").write_text(fasta(TARGETS))
+    return tmp_path
+
+
+FILES = ["q.fa", "t.fa", "--backend", "cpu"]
+EVERY_PAIR = list(product(QUERIES, TARGETS))
+
+
+def expected(pairs=EVERY_PAIR, **options):
+    """Names and score of each pair, as each would score by itself."""
+    return [
+        (query, target, longalign.score(QUERIES[query], TARGETS[target], backend="cpu", **options).score)
+        for query, target in pairs
+    ]
+
+
+def found(paf):
+    return [(record.query_name, record.target_name, record.score) for record in read_paf(str(paf))]
+
+
+# --- which pairs, and what comes out
+
+
+def test_every_query_is_aligned_with_every_target(run):
+    assert run("align", *FILES, "-o", "x.paf", "--json", "x.json")[0] == 0
+    assert found("x.paf") == expected()
+    summaries = json.loads(Path("x.json").read_text())
+    assert [(one["query"]["name"], one["target"]["name"], one["score"]) for one in summaries] == expected()
+    assert run("verify", "x.paf", "q.fa", "t.fa")[1].startswith("x.paf: OK: 6 alignments")
+
+
+def test_what_is_said(run):
+    _, _, err = run("align", *FILES, "-o", "x.paf")
+    first, last = err.splitlines()
+    assert first == "longalign: 3 query x 2 target records: 6 pairs"
+    assert last.startswith("longalign: 6 of 6 pairs aligned, score ")
+    assert run("align", *FILES, "-o", "x.paf", "-q") == (0, "", "")
+
+
+def test_a_table_has_one_header(run):
+    lines = run("align", *FILES, "-q", "--format", "tsv")[1].splitlines()
+    assert lines[0].startswith("query\t")
+    assert len(lines) == 1 + len(EVERY_PAIR)
+    assert [line.split("\t")[0] for line in lines[1:]] == [query for query, _ in EVERY_PAIR]
+
+
+def test_a_score_is_a_line_for_each_pair(run):
+    rows = [line.split("\t") for line in run("score", *FILES, "-q", "--mode", "global")[1].splitlines()]
+    assert [(row[0], row[1], int(row[3])) for row in rows] == expected(mode="global")
+
+
+def test_the_free_ends_are_those_of_every_pair_and_are_noted(run):
+    free = ["--mode", "semiglobal", "--free", "query-start,target-end"]
+    rows = [line.split("\t") for line in run("score", *FILES, "-q", *free, "--store", "s")[1].splitlines()]
+    scores = expected(mode="semiglobal", free=["query-start", "target-end"])
+    assert [(row[0], row[1], int(row[3])) for row in rows] == scores
+    assert run("resume", "s", "-q", "--backend", "cpu")[1].splitlines() == ["\t".join(row) for row in rows]
+    code, _, err = run("score", *FILES, "-q", "--mode", "semiglobal", "--store", "s")
+    assert (code, "free is ['query-start', 'target-end'] there and None now" in err) == (1, True)
+
+
+def test_an_exact_scoring_is_noted(run):
+    scoring = ["--match", "0.5", "--mismatch=-1/3", "--gap-open", "1", "--gap-extend", "0.5"]
+    lines = run("score", *FILES, "-q", *scoring, "--store", "s", "--progress", "json")[1]
+    scores = expected(scoring=longalign.Scoring(Fraction("1/2"), Fraction("-1/3"), 1, Fraction("1/2")))
+    assert [Fraction(line.split("\t")[3]) for line in lines.splitlines()] == [score for *_, score in scores]
+    assert run("resume", "s", "-q", "--backend", "cpu")[1] == lines
+
+
+def test_many_on_one_side(run):
+    assert run("align", "q.fa:q2", "t.fa", "-q", "-o", "x.paf", "--backend", "cpu")[0] == 0
+    assert found("x.paf") == expected([("q2", "t1"), ("q2", "t2")])
+    assert run("align", "q.fa", "t.fa:t2", "-q", "-o", "x.paf", "--backend", "cpu")[0] == 0
+    assert found("x.paf") == expected([(query, "t2") for query in QUERIES])
+
+
+def test_one_record_on_both_sides_is_one_pair(run):
+    assert run("align", "q.fa:q2", "t.fa:t1", "-q", "--json", "x.json", "--backend", "cpu")[0] == 0
+    assert isinstance(json.loads(Path("x.json").read_text()), dict)
+
+
+@pytest.mark.parametrize("kind", ["plain", "indexed", "2bit", "stdin"])
+def test_the_pairs_of_a_list(run, monkeypatch, kind):
+    query = "q.fa"
+    if kind == "indexed":
+        import pysam
+
+        pysam.faidx("q.fa")
+    elif kind == "2bit":
+        Path(query := "q.2bit").write_bytes(two_bit(QUERIES))
+    elif kind == "stdin":
+        monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(fasta(QUERIES).encode())))
+        query = "-"
+    Path("a.tsv").write_text("# a comment\nQuery\tTarget\nq3\tt2\n\nq1:2-30 t1\nq1\tt1\n")
+    assert run("align", query, "t.fa", "--pairs", "a.tsv", "-q", "-o", "x.paf", "--backend", "cpu")[0] == 0
+    region = ("q1", "t1", longalign.score(QUERIES["q1"][2:30], TARGETS["t1"], backend="cpu").score)
+    assert found("x.paf") == [*expected([("q3", "t2")]), region, *expected([("q1", "t1")])]
+
+
+def test_one_file_on_both_sides_is_read_once(run):
+    Path("a.tsv").write_text("q1 q2\nq2 q1\n")
+    assert run("score", "q.fa", "q.fa", "--pairs", "a.tsv", "--backend", "cpu")[0] == 0
+    assert run("score", "q.fa", "q.fa", "--backend", "cpu")[1].count("\n") == 9
+
+
+def test_pairs_without_an_alignment_have_no_line(run):
+    Path("q.fa").write_text(fasta({**QUERIES, "empty": ""}))
+    code, out, err = run("align", *FILES)
+    assert (code, out.count("\n")) == (0, 6)
+    assert "6 of 8 pairs aligned, nothing to align in 2, " in err
+    assert run("align", *FILES, "-q", "--mode", "global")[1].count("\n") == 8
+
+
+# --- records and lists at fault
+
+
+def test_a_record_at_fault_is_left_out_and_the_rest_is_done(run):
+    Path("q.fa").write_text(fasta({**QUERIES, "bad": "ACGXACGT"}))
+    for quiet in ([], ["-q"]):
+        code, out, err = run("align", *FILES, *quiet)
+        assert (code, out.count("\n")) == (1, 6)
+        [line] = [line for line in err.splitlines() if "bad" in line]
+        assert line == (
+            "longalign: q.fa:bad: record 'bad': letter 4 (counting from 1) is 'X', "
+            "not one of ACGTURYSWKMBDHVN in either case, the letters of DNA; left out"
+        )
+    code, out, err = run("align", *FILES, "-q", "--strict", "-o", "x.paf")
+    assert (code, out) == (1, "")
+    assert err.startswith("longalign: q.fa:bad: record 'bad': letter 4 ")
+    assert not Path("x.paf").exists()
+
+
+@pytest.mark.parametrize("store", [[], ["--store", "s"]])
+def test_a_pair_that_is_too_long_for_memory_is_left_out(run, store):
+    Path("t.fa").write_text(fasta({**TARGETS, "long": "ACGT" * 2_000_000}))
+    code, out, err = run("score", "q.fa:q1", "t.fa", "--backend", "cpu", "--mem", "700M", *store)
+    assert (code, out.count("\n")) == (1, 2)
+    assert "q.fa:q1 and t.fa:long: 32 x 8,000,000 letters need about" in err
+
+
+def test_a_pair_beyond_the_range_of_scores_is_left_out(run):
+    Path("q.fa").write_text(fasta({**QUERIES, "long": "ACGT" * 100}))
+    Path("t.fa").write_text(fasta({**TARGETS, "long": "ACGT" * 100}))
+    code, out, err = run("score", *FILES, "-q", "--match", str(1 << 24))
+    assert (code, out.count("\n")) == (1, 11)
+    assert err.startswith(
+        "longalign: q.fa:long and t.fa:long: scoring: match 16777216 over 400 letters could "
+    )
+
+
+def test_names_that_a_list_has_and_a_file_does_not(run):
+    Path("a.tsv").write_text("q1 t1\nnope t1\nq1 t9\n")
+    code, out, err = run("align", *FILES, "--pairs", "a.tsv", "-q")
+    assert (code, out.count("\n")) == (1, 1)
+    assert err.splitlines() == [
+        "longalign: a.tsv: line 2: q.fa: no record named 'nope'; the file has q1, q2, q3; left out",
+        "longalign: a.tsv: line 3: t.fa: no record named 't9'; the file has t1, t2; left out",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "text"),
+    [
+        (
+            ["q.fa:q1", "t.fa", "--pairs", "a.tsv"],
+            2,
+            "q.fa:q1: names a record: with a list of pairs, give the",
+        ),
+        (["q.fa", "t.fa", "--pairs", "nowhere"], 1, "nowhere: no such file or directory"),
+        (["q.fa", "t.fa", "--pairs", "q.fa"], 1, "q.fa: line 2: want two columns"),
+        (["-", "t.fa", "--pairs", "-"], 2, "only one of QUERY, TARGET and --pairs can be stdin (-)"),
+        (["q.fa", "t.fa", "--pairs", "a.tsv", "-o", "a.tsv"], 2, "a.tsv: cannot be written: the input a.tsv"),
+        (["q.fa", "twice.fa"], 1, "twice.fa: more than one record is named 't'"),
+    ],
+)
+def test_what_is_refused(run, arguments, code, text):
+    Path("a.tsv").write_text("q1\tt1\n")
+    Path("twice.fa").write_text(">t\nA\n>t\nC\n")
+    failed, out, err = run("align", *arguments)
+    assert (failed, out) == (code, "")
+    assert err.startswith(f"longalign: {text}")
+    assert err.count("\n") == 1
+
+
+# --- stores
+
+
+def test_finished_pairs_are_not_computed_again(run, monkeypatch):
+    assert run("align", *FILES, "--store", "s", "-q", "-o", "x.txt", "--format", "tsv")[0] == 0
+    written, scores = Path("x.txt").read_text(), expected()
+    Path("x.txt").unlink()
+    before = {path: path.stat().st_mtime_ns for path in Path("s").rglob("*.h5")}
+    assert len({path.parts[1] for path in before}) == len(EVERY_PAIR)
+    monkeypatch.setattr("longalign.backends.cpu.CpuBackend.sweep", None)
+    monkeypatch.setattr("longalign.backends.cpu.CpuBackend.trace", None)
+    assert run("resume", "s", "-q", "--backend", "cpu") == (0, "", "")
+    assert Path("x.txt").read_text() == written
+    assert {path: path.stat().st_mtime_ns for path in before} == before
+    assert run("align", *FILES, "--store", "s", "-q", "-o", "y.paf")[0] == 0
+    assert found("y.paf") == scores
+
+
+def test_a_batch_that_was_interrupted_goes_on(run, monkeypatch):
+    run_one, begun = pipeline._run_one, []
+
+    def interrupted(spec, *arguments):
+        begun.append((spec.query.name, spec.target.name))
+        if len(begun) == 4:
+            raise KeyboardInterrupt
+        return run_one(spec, *arguments)
+
+    with monkeypatch.context() as interrupting:
+        interrupting.setattr(pipeline, "_run_one", interrupted)
+        code, _, err = run("align", *FILES, "-q", "--store", "s", "-o", "x.paf")
+    assert (code, err) == (130, "longalign: interrupted; go on with: longalign resume s\n")
+    assert begun == EVERY_PAIR[:4]
+    assert not Path("x.paf").exists()
+    report = json.loads(run("inspect", "s", "--json")[1])
+    assert (report["pairs"], report["pairs_begun"], report["pairs_done"]) == (6, 3, 3)
+    assert "pairs    3 of 6 done, 3 begun" in run("inspect", "s")[1]
+    assert run("resume", "s", "-q", "--backend", "cpu") == (0, "", "")
+    assert found("x.paf") == expected()
+    assert json.loads(run("inspect", "s", "--json")[1])["pairs_done"] == 6
+
+
+@pytest.mark.slow
+def test_a_batch_that_was_killed_goes_on(run):
+    Path("q.fa").write_text(fasta({f"q{k}": QUERIES["q1"] * 20 for k in range(20)}))
+    command = [sys.executable, "-m", "longalign", "align", *FILES, "-q", "--store", "s", "-o", "x.paf"]
+    with subprocess.Popen(command) as process:
+        while not Path("s/000005/pieces/p000000.h5").exists() and process.poll() is None:
+            time.sleep(0.01)
+        process.send_signal(signal.SIGKILL)
+    assert not Path("x.paf").exists()
+    done = json.loads(run("inspect", "s", "--json")[1])["pairs_done"]
+    assert 5 <= done < 40
+    assert run("resume", "s", "-q", "--backend", "cpu") == (0, "", "")
+    assert len(found("x.paf")) == 40
+    assert run("verify", "x.paf", "q.fa", "t.fa")[0] == 0
+
+
+def test_a_score_becomes_an_alignment(run):
+    first = run("score", *FILES, "-q", "--store", "s")
+    assert run("resume", "s", "-q", "--backend", "cpu") == first
+    assert run("align", *FILES, "-q", "--store", "s", "-o", "x.paf")[0] == 0
+    assert found("x.paf") == expected()
+    assert PairList.read(Path("s")).command == "align"
+
+
+def test_resume_notes_what_was_asked_for(run, tmp_path, monkeypatch):
+    options = [
+        "--mode",
+        "global",
+        "--match",
+        "2",
+        "--strict",
+        "--store",
+        "s",
+        "-o",
+        "x.tsv",
+        "--json",
+        "x.json",
+    ]
+    assert run("align", *FILES, "-q", *options)[0] == 0
+    written = [Path(name).read_text() for name in ("x.tsv", "x.json")]
+    for name in ("x.tsv", "x.json"):
+        Path(name).unlink()
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    assert run("resume", "../s", "-q", "--backend", "cpu")[0] == 0
+    monkeypatch.chdir(tmp_path)
+    assert Path("x.tsv").read_text() == written[0]
+    scores = [[one["score"] for one in json.loads(text)] for text in (written[1], Path("x.json").read_text())]
+    assert scores[0] == scores[1]
+    assert PairList.read(Path("s")).options["strict"] is True
+    assert run("resume", "s", "-q", "--backend", "cpu", "-o", "-")[1].count("\n") == 6  # PAF has no header
+
+
+def test_a_bad_record_is_left_out_again_when_a_run_goes_on(run):
+    Path("q.fa").write_text(fasta({"bad": "X", **QUERIES}))
+    assert run("align", *FILES, "-q", "--store", "s", "-o", "x.paf")[0] == 1
+    first = found("x.paf")
+    Path("x.paf").unlink()
+    code, _, err = run("resume", "s", "-q", "--backend", "cpu")
+    assert (code, "record 'bad': letter 1" in err) == (1, True)
+    assert found("x.paf") == first == expected()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["q.fa", "t.fa", "--match", "2"], "s: the stores belong to another run: scoring is "),
+        (["t.fa", "q.fa"], "s: the stores belong to other pairs: 6 that begin with q1 and t1 there, 6 that "),
+        (["q.fa:q1", "t.fa:t1"], "s: neither empty nor a store: it holds 000000"),
+    ],
+)
+def test_other_runs_are_refused(run, arguments, text):
+    assert run("align", *FILES, "-q", "--store", "s", "-o", "x.paf")[0] == 0
+    code, out, err = run("align", *arguments, "-q", "--store", "s", "--backend", "cpu")
+    assert (code, out) == (1, "")
+    assert err.startswith(f"longalign: {text}")
+
+
+def test_stores_of_another_kind_are_refused(run):
+    assert run("align", "q.fa:q1", "t.fa:t1", "-q", "--store", "one", "--backend", "cpu")[0] == 0
+    for name, text in (
+        ("one", "one: is the store of a single pair"),
+        ("q.fa", "q.fa: a file, not a directory"),
+    ):
+        code, _, err = run("align", *FILES, "-q", "--store", name)
+        assert (code, err.startswith(f"longalign: {text}")) == (1, True)
+    Path("other").mkdir()
+    Path("other/notes").touch()
+    _, _, err = run("align", *FILES, "-q", "--store", "other")
+    assert err == "longalign: other: neither empty nor a directory of many stores: it holds notes\n"
+
+
+def test_a_trace_names_one_of_many_stores(run):
+    assert run("align", *FILES, "-q", "--store", "s", "--start-states", "eager")[0] == 0
+    code, _, err = run("trace", "s", "--end", "3,3")
+    assert (code, err) == (
+        1,
+        "longalign: s: not a store: it holds the stores of many pairs: name one of them, such as s/000000\n",
+    )
+    assert run("trace", "s/000000", "--end", "12,14", "--backend", "cpu", "-q")[0] == 0
+    assert run("resume", "s/000000", "--backend", "cpu", "-q")[1].count("\n") == 1
+
+
+def test_stdin_cannot_be_stored(run, monkeypatch):
+    monkeypatch.setattr("sys.stdin", TextIOWrapper(BytesIO(fasta(QUERIES).encode())))
+    code, _, err = run("align", "-", "t.fa", "--store", "s")
+    assert (code, err) == (2, "longalign: -: cannot be read again: for many pairs, --store needs files\n")
+    assert not Path("s").exists()
+
+
+def test_a_damaged_list_is_refused(run):
+    assert run("align", *FILES, "-q", "--store", "s", "-o", "x.paf")[0] == 0
+    path = Path("s/pairs.json")
+    text = path.read_text()
+    for damaged in (
+        text.replace("q1", "q2", 1),
+        text[:-20],
+        "[]",
+        text.replace('"version": 1', '"version": 2'),
+    ):
+        path.write_text(damaged)
+        code, _, err = run("resume", "s")
+        assert (code, err.startswith("longalign: s/pairs.json: ")) == (1, True)
+
+
+# --- progress
+
+EVENTS = [
+    PairsStarted(3),
+    PhaseStarted("score", 100),
+    Advanced(50),
+    PhaseFinished("score", 100, 1.0),
+    PhaseStarted("stitch", None),
+    Advanced(10),
+    PhaseFinished("stitch", 10, 1.0),
+    PairFinished("a", "b", "7"),
+    PairFinished("bad", "b", None),
+]
+
+
+def test_one_bar_for_all_pairs():
+    bar = Bar(StringIO())
+    places = []
+    for event in EVENTS:
+        bar(event)
+        places.append(bar._pairs._bar.n)
+    assert places == pytest.approx([0, 0, 0.5, 0.5, 0.5, 0.5, 0.5, 1, 2])
+    bar.close()
+
+
+@given(st.lists(st.integers(0, 200), max_size=20))
+def test_a_pair_at_work_never_counts_as_done(cells):
+    bar = Bar(StringIO())
+    bar(PairsStarted(3))
+    bar(PhaseStarted("score", 100))
+    for some in cells:
+        bar(Advanced(some))
+        assert 0 <= bar._pairs._bar.n < 1
+    bar.close()
+
+
+def test_lines_of_json_tell_of_pairs():
+    stream = StringIO()
+    lines = JsonLines(stream)
+    for event in EVENTS:
+        lines(event)
+    found = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert found[0] == {"event": "pairs_started", "pairs": 3}
+    assert found[-1] == {"event": "pair_finished", "query": "bad", "target": "b", "score": None}

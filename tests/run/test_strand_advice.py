@@ -1,0 +1,74 @@
+"""The advice to try the other strand: given where that has many k-mers in common, and only there."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles import reverse_complement
+from runs import CPU, Pair, using
+
+from longalign.events import Notice
+from longalign.model.mode import GLOBAL
+from longalign.model.sequence import Sequence
+from longalign.run import pipeline, strand_advice
+from longalign.run.spec import RunSpec
+
+RNG = random.Random(5)
+TARGET = "".join(RNG.choices("ACGT", k=3000))
+COPY = "".join(letter if RNG.random() > 0.05 else RNG.choice("ACGTN") for letter in TARGET[500:])
+REVERSED = Pair(reverse_complement(COPY), TARGET)
+
+
+def notices(spec: RunSpec) -> list[str]:
+    events: list[object] = []
+    pipeline.run(spec, replace(using(CPU), store_budget=None), events.append)
+    return [event.text for event in events if isinstance(event, Notice)]
+
+
+def test_a_query_on_the_other_strand_is_noticed() -> None:
+    [notice] = notices(REVERSED.spec())
+    assert notice.startswith("query and target: few matches on this strand, but many exact 20-mers of the")
+    assert notice.endswith("try --strand both")
+    assert notices(REVERSED.spec(command="score")) == [notice]
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        Pair(COPY, TARGET).spec(),  # on the right strand
+        replace(REVERSED.spec(), strand="minus"),
+        replace(REVERSED.spec(), strand="both"),
+        replace(REVERSED, mode=GLOBAL).spec(),
+        Pair("".join(RNG.choices("ACGT", k=3000)), TARGET).spec(),  # unrelated
+        Pair(reverse_complement(COPY[:25]), TARGET).spec(),  # few k-mers
+        Pair("ACGT", TARGET).spec(),
+        Pair("", TARGET).spec(),
+        Pair("N" * 500, "N" * 500).spec(),
+        Pair("AT" * 1500, "G" * 2000 + "AT" * 50).spec(),  # the same on both strands
+    ],
+)
+def test_no_other_run_is_advised(spec: RunSpec) -> None:
+    assert notices(spec) == []
+
+
+@given(st.text("ACGTNU", max_size=300), st.integers(0, 4), st.integers(1, 60))
+def test_the_kmers_are_those_of_the_letters(letters: str, bits: int, block: int) -> None:
+    codes = Sequence.from_letters("x", letters).as_target()
+    plain = letters.replace("U", "T")
+    kmers = {plain[at : at + 20] for at in range(len(plain) - 19)}
+    numbers = sorted(int(k.translate(str.maketrans("ACGT", "0123")), 4) for k in kmers if "N" not in k)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(strand_advice, "_BLOCK", block)
+        every, sampled = (strand_advice._sampled_kmers(codes, n).tolist() for n in (0, bits))
+    assert every == numbers
+    assert set(sampled) <= set(every)
+    assert sampled == sorted(sampled)
+
+
+def test_about_one_kmer_in_so_many_is_sampled() -> None:
+    codes = Sequence.from_letters("x", TARGET).as_query()
+    assert 2981 / 16 < len(strand_advice._sampled_kmers(codes, 3)) < 2981 / 4
