@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from longalign._version import __version__
-    from longalign.api import align, align_many, resume, score, score_many, trace
+    from longalign.api import align, align_many, best_alignments, resume, score, score_many, trace
     from longalign.errors import (
         BackendError,
         InputError,

@@ -31,7 +31,7 @@ from longalign.run.trace_cell import trace_cell
 from longalign.store.manifest import Command, StartStates
 from longalign.system.integers import as_whole
 from longalign.system.memory_limits import free_memory
-from longalign.system.rationals import Number
+from longalign.system.rationals import Number, as_number
 
 if TYPE_CHECKING:  # importing it imports Dask
     from longalign.run.engines.dask import Cluster
@@ -77,6 +77,14 @@ def _whole_number(name: str, value: object, minimum: int = 0) -> int:
     if number < minimum:
         raise UsageError(f"{name} must be at least {minimum}, not {number}")
     return number
+
+
+def _exact(name: str, value: object) -> Number | None:
+    """`value` as an exact number, or None. Raises UsageError for anything else, such as a float."""
+    try:
+        return None if value is None else as_number(value)
+    except TypeError:
+        raise UsageError(f"{name} must be an int, a Fraction or a Decimal, not {value!r}") from None
 
 
 def default_memory() -> int:
@@ -237,7 +245,7 @@ def best_alignments(
     using = resources(backend, threads, devices, memory, store_budget, cluster)
     count = _whole_number("count", count, 1)
     spec = _spec("align", query, target, scoring, LOCAL, strand, store=store)
-    first = pipeline.run(replace(spec, top=count, min_score=min_score), using, emit)
+    first = pipeline.run(replace(spec, top=count, min_score=_exact("min_score", min_score)), using, emit)
     found = [outcome.alignment for outcome in (first, *first.further) if not outcome.is_empty]
     return [alignment for alignment in found if alignment is not None]
 

@@ -96,8 +96,8 @@ class Manifest:
     `start_states` says whether tiles hold start states as well. `strand` is that of the query; its letters
     and all fields of its record are those of the forward strand. `command` ("align" or "score"), `output`,
     `output_format` (a name, or None for that of the file's ending) and `summary` (a file, or None) tell a
-    resumed run what was requested. So do `top` and `min_score`, which are those of `RunSpec`. `program` is the
-    version of longalign that made the store.
+    resumed run what was requested. So do `top` and `min_score`, those of `RunSpec`. `program` is the version
+    of longalign that made the store.
     """
 
     query: SequenceRecord

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from oracles import reverse_complement
 from runs import CPU, REPEATED, Geometry, Pair, SmallTiles, geometries, problems, score_columns, using
 
 from longalign import api
@@ -130,12 +131,25 @@ def test_a_store_keeps_the_first_and_the_others_are_found_again(tmp_path):
     assert api.resume(tmp_path / "s", backend="cpu", threads=1).score == first[0]
 
 
+def test_the_minus_strand():
+    """Its alignments have forward coordinates, and mirror those of the reverse complement."""
+    query, target = REPEATED.query, REPEATED.target
+    plus, minus = (
+        api.best_alignments(text, target, 4, strand=strand, backend="cpu", threads=1)
+        for text, strand in ((query, "plus"), (reverse_complement(query), "minus"))
+    )
+    found = [[(one.score, one.cigar, one.target_start) for one in side] for side in (plus, minus)]
+    assert found[0] == found[1]
+    assert [len(query) - one.query_end for one in minus] == [one.query_start for one in plus]
+
+
 @pytest.mark.parametrize(
     ("changes", "complaint"),
     [
         ({"mode": GLOBAL}, "in local mode only"),
         ({"command": "score"}, "by align only"),
         ({"start_states": "eager"}, "need lazy start states"),
+        ({"strand": "both"}, "on one strand"),
     ],
 )
 def test_what_several_alignments_exclude(changes, complaint):
@@ -146,6 +160,6 @@ def test_what_several_alignments_exclude(changes, complaint):
 def test_the_public_function_checks_its_numbers():
     with pytest.raises(UsageError, match="count must be at least 1"):
         api.best_alignments("ACGT", "ACGT", 0)
-    with pytest.raises(UsageError, match="min_score must be at least 1"):
-        api.best_alignments("ACGT", "ACGT", 1, min_score=0)
+    with pytest.raises(UsageError, match=r"min_score must be an int, a Fraction or a Decimal, not 0\.5"):
+        api.best_alignments("ACGT", "ACGT", 1, min_score=0.5)
     assert api.best_alignments("AAAA", "CCCC", 3, backend="cpu", threads=1) == []
