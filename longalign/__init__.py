@@ -11,7 +11,7 @@ TYPE_CHECKING = False
 
 if TYPE_CHECKING:
     from longalign._version import __version__
-    from longalign.api import align, align_many, resume, score, score_many, trace
+    from longalign.api import align, align_many, best_alignments, resume, score, score_many, trace
     from longalign.errors import (
         BackendError,
         InputError,
@@ -45,6 +45,7 @@ __all__ = [
     "__version__",
     "align",
     "align_many",
+    "best_alignments",
     "read_sequence",
     "resume",
     "score",
@@ -56,7 +57,7 @@ __all__ = [
 #: The public names of each module. They are imported at first use: NumPy and the compiler take a while.
 _NAMES_OF = {
     "_version": ("__version__",),
-    "api": ("align", "align_many", "resume", "score", "score_many", "trace"),
+    "api": ("align", "align_many", "best_alignments", "resume", "score", "score_many", "trace"),
     "errors": (
         *("BackendError", "InputError", "InternalError", "LongalignError", "StoreError", "UsageError"),
     ),

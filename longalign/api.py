@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator
 from collections.abc import Sequence as Items
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from functools import partial
 from os import PathLike, fspath
 from pathlib import Path
@@ -18,10 +19,10 @@ from longalign.events import Emit, ignore
 from longalign.model.alignment import Alignment
 from longalign.model.alphabet import Alphabet
 from longalign.model.boundary import BestCell
-from longalign.model.mode import EndName, Mode, ModeName, choose_mode
+from longalign.model.mode import LOCAL, EndName, Mode, ModeName, choose_mode
 from longalign.model.scoring import Scoring
 from longalign.model.sequence import Letters, Sequence
-from longalign.model.strand import STRANDS_OF, StrandChoice
+from longalign.model.strand import STRANDS_OF, Strand, StrandChoice
 from longalign.run import pipeline
 from longalign.run.outcome import Outcome
 from longalign.run.request import Resources
@@ -30,6 +31,7 @@ from longalign.run.trace_cell import trace_cell
 from longalign.store.manifest import Command, StartStates
 from longalign.system.integers import as_whole
 from longalign.system.memory_limits import free_memory
+from longalign.system.rationals import Number, as_number
 
 if TYPE_CHECKING:  # importing it imports Dask
     from longalign.run.engines.dask import Cluster
@@ -75,6 +77,14 @@ def _whole_number(name: str, value: object, minimum: int = 0) -> int:
     if number < minimum:
         raise UsageError(f"{name} must be at least {minimum}, not {number}")
     return number
+
+
+def _exact(name: str, value: object) -> Number | None:
+    """`value` as an exact number, or None. Raises UsageError for anything else, such as a float."""
+    try:
+        return None if value is None else as_number(value)
+    except TypeError:
+        raise UsageError(f"{name} must be an int, a Fraction or a Decimal, not {value!r}") from None
 
 
 def default_memory() -> int:
@@ -206,6 +216,38 @@ def score_many(
         emit,
     ):
         yield outcome.best
+
+
+def best_alignments(
+    query: Text,
+    target: Text,
+    count: int,
+    *,
+    min_score: Number | None = None,
+    scoring: Scoring | None = None,
+    strand: Strand = "plus",
+    backend: str = "auto",
+    threads: int | None = None,
+    devices: Items[int] = (),
+    memory: int | None = None,
+    store: str | PathLike[str] | None = None,
+    store_budget: int | None = None,
+    cluster: str | PathLike[str] | None = None,
+    emit: Emit = ignore,
+) -> list[Alignment]:
+    """The best local alignments of two sequences, no two of which use the same letter pair.
+
+    There are `count` of them in the order of decreasing scores, or fewer if no more have a positive score, or
+    one of at least `min_score`. Each is the best one that uses no letter pair of those before it (M. S.
+    Waterman and M. Eggert, J. Mol. Biol. 197:723, 1987). The other parameters and the errors are those of
+    `align`. A store keeps the lattice of the first alignment; a resumed run finds the others again.
+    """
+    using = resources(backend, threads, devices, memory, store_budget, cluster)
+    count = _whole_number("count", count, 1)
+    spec = _spec("align", query, target, scoring, LOCAL, strand, store=store)
+    first = pipeline.run(replace(spec, top=count, min_score=_exact("min_score", min_score)), using, emit)
+    found = [outcome.alignment for outcome in (first, *first.further) if not outcome.is_empty]
+    return [alignment for alignment in found if alignment is not None]
 
 
 def score(

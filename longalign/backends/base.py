@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from longalign.model.alphabet import Codes
 from longalign.model.boundary import BestCell, Boundary, Edge, IntArray, StartLine, State
+from longalign.model.excluded_pairs import NO_PAIRS, ExcludedPairs
 from longalign.model.geometry import checkpoint_rows
 from longalign.model.scoring import Scoring
 from longalign.system.threads import in_threads
@@ -50,6 +51,9 @@ class Rectangle:
     `top` has length n (gap = E) and `left` has length m (gap = F). `top.h[0] == left.h[0]`. `local` sets the
     floor of 0. A back end must sweep every finite value that `Scoring.check_range` admits.
 
+    `excluded` are letter pairs that no path may use. Back ends ignore them; `longalign.backends.excluding`
+    adds them to any back end.
+
     Raises ValueError for edges of other lengths, with which a back end would access memory out of bounds.
     """
 
@@ -59,6 +63,7 @@ class Rectangle:
     top: Edge
     left: Edge
     local: bool
+    excluded: ExcludedPairs = field(default=NO_PAIRS, kw_only=True)
 
     def __post_init__(self) -> None:
         letters, edges = (len(self.query), len(self.target)), (len(self.left), len(self.top))
@@ -161,7 +166,7 @@ class TraceJob:
 
     `query` of shape (m,) and `target` of shape (n,) are codes as in `Rectangle`, m >= 1 and n >= 1. Every
     path enters in the state `entry` (see `boundary.entry_edges`) and leaves in the state `exit`. At least one
-    such path must exist.
+    such path must exist. `excluded`: see `Rectangle`.
     """
 
     query: Codes
@@ -169,6 +174,7 @@ class TraceJob:
     scoring: Scoring
     entry: State
     exit: State
+    excluded: ExcludedPairs = field(default=NO_PAIRS, kw_only=True)
 
     @property
     def cells(self) -> int:

@@ -22,6 +22,7 @@ from longalign.fasta.specs import is_read_from
 from longalign.formats.output import STDOUT, check_output, open_output
 from longalign.formats.registry import resolve_format
 from longalign.formats.summary import summarize
+from longalign.model.alignment import Alignment
 from longalign.model.mode import choose_mode
 from longalign.model.scoring import Scoring
 from longalign.model.sequence import MEMORY, Sequence
@@ -73,7 +74,8 @@ def spec_of(
     """What a new run is asked for. Raises InputError for a pair that the scoring does not admit."""
     mode = choose_mode(options.mode, options.free)
     start_states, strand = options.start_states, options.strand
-    return RunSpec(query, target, scoring, mode, command, start_states, store, strand)
+    several = {} if command == "score" else {"top": options.top, "min_score": options.min_score}
+    return RunSpec(query, target, scoring, mode, command, start_states, store, strand, **several)
 
 
 def resume_pair(options: Namespace) -> int:
@@ -154,9 +156,9 @@ def _refuse_overwriting(output: str, inputs: Collection[str]) -> None:
 
 def write_outcome(outcome: Outcome, output: str, summary: str | None, options: Namespace) -> None:
     """Write the alignment, or the score line, and the summary; report the result on stderr."""
-    if outcome.alignment is not None:
+    if outcome.spec.command == "align":
         with open_output(output) as file:
-            resolve_format(options.format, output).write_all([outcome.alignment], file)
+            resolve_format(options.format, output).write_all(alignments_of(outcome), file)
     elif not output == summary == STDOUT:
         with open_output(output) as file:
             file.write(score_line(outcome))
@@ -166,8 +168,15 @@ def write_outcome(outcome: Outcome, output: str, summary: str | None, options: N
             file.write("\n")
     if not options.quiet and options.progress != "json":
         print(f"longalign: {_in_words(outcome)}", file=sys.stderr)
-    if options.stats and outcome.alignment is not None and not outcome.is_empty:
-        print_statistics(outcome.alignment)
+    if options.stats:
+        for alignment in alignments_of(outcome):
+            print_statistics(alignment)
+
+
+def alignments_of(outcome: Outcome) -> list[Alignment]:
+    """The alignments that were found, the best one first; none that has no columns."""
+    found = [one.alignment for one in (outcome, *outcome.further) if not one.is_empty]
+    return [alignment for alignment in found if alignment is not None]
 
 
 def summary_of(outcome: Outcome) -> dict[str, object]:
@@ -181,6 +190,7 @@ def summary_of(outcome: Outcome) -> dict[str, object]:
         end=None if outcome.is_empty else (end.i, end.j),
         strand_scores=outcome.strand_scores,
         alignment=outcome.alignment,
+        next_best=alignments_of(outcome)[1:],
         backend=outcome.backend,
         phases=outcome.phases,
         compile_seconds=outcome.compile_seconds,
@@ -245,6 +255,9 @@ def _in_words(outcome: Outcome) -> str:
         alignment = outcome.alignment
         identity = f"identity {alignment.identity:.2%} over {alignment.columns:,} columns"
         parts.append(identity if alignment.columns else "no columns")
+    if outcome.further:
+        lowest = _with_commas(outcome.further[-1].score)
+        parts.append(f"{len(outcome.further):,} more, the last one with score {lowest}")
     parts += [f"{phase.name} {phase.seconds:.2f} s" for phase in outcome.phases]
     if outcome.compile_seconds:
         parts.append(f"compiling {outcome.compile_seconds:.2f} s")

@@ -18,7 +18,15 @@ from itertools import product
 from pathlib import Path
 
 from longalign._version import __version__
-from longalign.cli.align import absolute, check_outputs, resources_of, score_line, spec_of, summary_of
+from longalign.cli.align import (
+    absolute,
+    alignments_of,
+    check_outputs,
+    resources_of,
+    score_line,
+    spec_of,
+    summary_of,
+)
 from longalign.cli.reporting import reporting
 from longalign.cli.scoring import SCORING_OPTIONS
 from longalign.cli.statistics import print_statistics
@@ -261,8 +269,9 @@ def _writing(command: Command, options: Namespace) -> Iterator[Callable[[Outcome
 
         def write(outcome: Outcome) -> None:
             nonlocal separator
-            if lines is not None and outcome.alignment is not None:
-                known.write(outcome.alignment, lines)
+            if lines is not None and command == "align":
+                for alignment in alignments_of(outcome):
+                    known.write(alignment, lines)
             elif lines is not None:
                 lines.write(score_line(outcome))
             if lines is not None and output == STDOUT:
@@ -270,11 +279,9 @@ def _writing(command: Command, options: Namespace) -> Iterator[Callable[[Outcome
             if summaries is not None:
                 summaries.write(separator + json.dumps(summary_of(outcome), indent=2))
                 separator = ",\n"
-            if options.stats and outcome.alignment is not None and not outcome.is_empty:
-                print(
-                    f"longalign: {outcome.spec.query.name} and {outcome.spec.target.name}:", file=sys.stderr
-                )
-                print_statistics(outcome.alignment)
+            for alignment in alignments_of(outcome) if options.stats else ():
+                print(f"longalign: {alignment.query.name} and {alignment.target.name}:", file=sys.stderr)
+                print_statistics(alignment)
 
         yield write
         if summaries is not None:

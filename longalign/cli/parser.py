@@ -108,6 +108,7 @@ def build_parser() -> argparse.ArgumentParser:
 def _add_align(commands: Commands) -> None:
     align = _add(commands, "align", _lazy("runs", "run_align"), "the optimal alignment of two sequences")
     _add_run(align)
+    _add_next_best(align)
     _add_output(align)
 
 
@@ -138,6 +139,25 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     )
     _add_resources(parser)
     _add_cluster(parser)
+
+
+def _add_next_best(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("several alignments")
+    group.add_argument(
+        "--top",
+        type=_positive,
+        default=1,
+        metavar="K",
+        help="the K best local alignments, in decreasing score: each is the best one that uses no pair of "
+        "positions of those before it (Waterman and Eggert 1987); with --store, a run that is resumed finds "
+        "all but the first one again (default: 1)",
+    )
+    group.add_argument(
+        "--min-score",
+        type=_exact,
+        metavar="SCORE",
+        help="leave out alignments with a lower score",
+    )
 
 
 def _add_pairs(parser: argparse.ArgumentParser) -> None:

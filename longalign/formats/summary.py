@@ -32,6 +32,7 @@ whole record, on its forward strand, like those of the PAF output.
     significance  {bit_score, e_value, lambda, k, h, gapped}, the fields of
                 `longalign.model.karlin_altschul`; {unknown} where these are not known: a sentence that says
                 why; or null if no local score is positive
+    next_best   [{score, and the fields of `alignment`}] of the next best alignments, if more were asked for
     backend     {word: description} of the hardware and software that computed the sweeps
     phases      [{name, cells, seconds, gcups}]: cells computed, wall time, 10^9 cells a second, or null
                 where the time is 0
@@ -75,6 +76,7 @@ def summarize(
     end: tuple[int, int] | None,
     strand_scores: Mapping[Strand, Number] | None = None,
     alignment: Alignment | None = None,
+    next_best: Iterable[Alignment] = (),
     backend: Mapping[str, str],
     phases: Iterable[PhaseFinished] = (),
     compile_seconds: float = 0.0,
@@ -101,6 +103,7 @@ def summarize(
         "score": _number(score),
         "end": None if end is None else _end(query, target, *end),
         "alignment": None if aligned is None else _alignment(aligned),
+        "next_best": [{"score": _number(one.score), **_alignment(one)} for one in next_best],
         "statistics": None if aligned is None else _statistics(aligned),
         "significance": None if end is None else _significance(significant),
         "backend": dict(backend),

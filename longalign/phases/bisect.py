@@ -51,18 +51,30 @@ def _halves(problem: Problem, segment: Segment) -> tuple[Half, Half]:
     between_rows, cut = _cut(segment)
     entry, exit_ = segment.entry, segment.exit
     i, j = (entry.i + cut, exit_.j) if between_rows else (exit_.i, entry.j + cut)
-    first = problem.letters(entry.i, i, entry.j, j)
+    first = entry.i, i, entry.j, j
     i, j = (entry.i + cut, entry.j) if between_rows else (entry.i, entry.j + cut)
-    second = problem.letters_backwards(i, exit_.i, j, exit_.j)
+    second = i, exit_.i, j, exit_.j
     # Only phase 2 needs the best cell. Tracking it here as well lets both phases use the same kernels, each
     # of which takes seconds to compile on a new machine.
     scoring, best, between_cols = problem.scoring, problem.has_floor, not between_rows
     return (
         forward_half(
-            *first, scoring, entry.state, last_row=between_rows, last_col=between_cols, track_best=best
+            *problem.letters(*first),
+            scoring,
+            entry.state,
+            last_row=between_rows,
+            last_col=between_cols,
+            track_best=best,
+            excluded=problem.excluded.within(*first),
         ),
         backward_half(
-            *second, scoring, exit_.state, last_row=between_rows, last_col=between_cols, track_best=best
+            *problem.letters_backwards(*second),
+            scoring,
+            exit_.state,
+            last_row=between_rows,
+            last_col=between_cols,
+            track_best=best,
+            excluded=problem.excluded_backwards(*second),
         ),
     )
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from longalign.backends.base import SweepJob
 from longalign.model.alphabet import Codes
 from longalign.model.boundary import Boundary, Edge, IntArray, State, entry_edges, gap_edges
+from longalign.model.excluded_pairs import NO_PAIRS, ExcludedPairs
 from longalign.model.recurrence import join
 from longalign.model.scoring import Scoring
 from longalign.phases.problem import Segment, reachable
@@ -76,6 +77,7 @@ def forward_half(
     last_row: bool,
     last_col: bool,
     track_best: bool = False,
+    excluded: ExcludedPairs = NO_PAIRS,
 ) -> Half:
     """The sweep of a rectangle whose paths all enter at its upper left corner, in state `entry` with `value`.
 
@@ -84,6 +86,7 @@ def forward_half(
     returned lines that cross the skipped row or column then lack their first cell, which no path reaches.
     """
     skipped = int(entry == State.E and len(query) > 1), int(entry == State.F and len(target) > 1)
+    rows, cols = len(query), len(target)
     query, target = query[skipped[0] :], target[skipped[1] :]
     size = len(query), len(target)
     if any(skipped):
@@ -93,6 +96,7 @@ def forward_half(
     job = SweepJob(
         query, target, scoring, top, left, False,
         size[:1] if last_row else (), size[1:] if last_col else (), track_best,
+        excluded=excluded.within(skipped[0], rows, skipped[1], cols),
     )  # fmt: skip
     return Half(job, skipped)
 
@@ -106,11 +110,13 @@ def backward_half(
     last_row: bool,
     last_col: bool,
     track_best: bool = False,
+    excluded: ExcludedPairs = NO_PAIRS,
 ) -> Half:
     """The backward sweep of a rectangle whose paths all leave at its lower right corner, in state `exit_`.
 
-    The caller reverses both sequences (see `Problem.letters_backwards`). Rows and columns count from the
-    lower right corner. A gap state pays for its opening in both halves; see `recurrence.join`.
+    The caller reverses both sequences, and the excluded pairs (see `Problem.letters_backwards`).
+    Rows and columns count from the lower right corner. A gap state pays for its opening in both halves; see
+    `recurrence.join`.
     """
     return forward_half(
         query,
@@ -121,6 +127,7 @@ def backward_half(
         last_row=last_row,
         last_col=last_col,
         track_best=track_best,
+        excluded=excluded,
     )
 
 

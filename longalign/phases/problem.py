@@ -10,6 +10,7 @@ import numpy as np
 from longalign.backends.base import SweepJob, TraceJob
 from longalign.model.alphabet import Codes
 from longalign.model.boundary import Edge, State, Waypoint, entry_edges, local_edges
+from longalign.model.excluded_pairs import NO_PAIRS, ExcludedPairs
 from longalign.model.mode import Mode
 from longalign.model.scoring import UNREACHABLE, Scoring
 from longalign.model.sequence import Sequence
@@ -19,7 +20,8 @@ from longalign.model.sequence import Sequence
 class Problem:
     """The matrix of two sequences: codes (m,) and (n,) uint8, scoring, mode, and its upper and left edge.
 
-    `entry` is the state in which every path starts that starts in the upper left corner.
+    `entry` is the state in which every path starts that starts in the upper left corner. No path uses the
+    letter pairs in `excluded`.
     """
 
     query: Codes
@@ -29,6 +31,7 @@ class Problem:
     top: Edge
     left: Edge
     entry: State = State.H
+    excluded: ExcludedPairs = NO_PAIRS
 
     @classmethod
     def of(cls, query: Sequence, target: Sequence, scoring: Scoring, mode: Mode) -> Problem:
@@ -78,6 +81,10 @@ class Problem:
         rows, cols = len(query), len(target)
         return query[rows - i1 : rows - i0], target[cols - j1 : cols - j0]
 
+    def excluded_backwards(self, i0: int, i1: int, j0: int, j1: int) -> ExcludedPairs:
+        """The excluded pairs of `letters_backwards`."""
+        return self.excluded.within(i0, i1, j0, j1).reversed(i1 - i0, j1 - j0)
+
     @cached_property
     def _backwards(self) -> tuple[Codes, Codes]:
         # Reversed once: each rectangle that is swept backwards then takes a contiguous part of it.
@@ -95,6 +102,7 @@ class Problem:
             rows,
             cols,
             self.mode.ends_anywhere,
+            excluded=self.excluded,
         )
 
 
@@ -123,7 +131,14 @@ class Segment:
 
     def trace_job(self, problem: Problem) -> TraceJob:
         """The segment as a job for `Backend.trace`."""
-        return TraceJob(*self.letters(problem), problem.scoring, self.entry.state, self.exit.state)
+        place = self.entry.i, self.exit.i, self.entry.j, self.exit.j
+        return TraceJob(
+            *problem.letters(*place),
+            problem.scoring,
+            self.entry.state,
+            self.exit.state,
+            excluded=problem.excluded.within(*place),
+        )
 
     def cut(self, at: Waypoint) -> tuple[Segment, Segment]:
         """The stretches before and after a point on the path."""

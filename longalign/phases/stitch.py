@@ -153,6 +153,7 @@ def _from_exit(place: _Place) -> meeting.Half:
         last_row=True,
         last_col=True,
         track_best=problem.has_floor,
+        excluded=problem.excluded_backwards(i0, exit_.i, j0, exit_.j),
     )
 
 

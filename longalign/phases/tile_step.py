@@ -84,6 +84,7 @@ def sweep_job(lattice: StoreLattice, tile: Tile) -> SweepJob:
         cols=lattice.cols_in(tile),
         track_best=problem.mode.ends_anywhere,
         of_matrix=True,
+        excluded=problem.excluded.within(tile.i0, tile.i1, tile.j0, tile.j1),
     )
 
 

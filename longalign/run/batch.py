@@ -66,7 +66,8 @@ def batches(specs: Iterable[RunSpec], resources: Resources) -> Iterator[list[Run
 def _is_small(spec: RunSpec, resources: Resources) -> bool:
     """Whether a run may be part of a batch: small, in memory, and with nothing that only a plan can heed."""
     in_memory = spec.store is None and not spec.is_eager and resources.cluster is None
-    return in_memory and resources.store_budget is None and _cells(spec) <= _SMALL_CELLS
+    is_usual = spec.top == 1 and spec.min_score is None
+    return in_memory and is_usual and resources.store_budget is None and _cells(spec) <= _SMALL_CELLS
 
 
 def _cells(spec: RunSpec) -> int:

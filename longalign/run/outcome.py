@@ -34,7 +34,8 @@ class Outcome:
     were swept, in the units that the user gave. `end` is in boundary indices of query and target, along that
     strand, its value scaled (`Scoring.scale`). `phases` are those that ran in this process. A pair that was
     computed in a batch has its share of them, by cells. The run waited `compile_seconds` for the compiler; no
-    phase counts them.
+    phase counts them. `further` are the next best alignments, in decreasing score, if more than one was asked
+    for.
     """
 
     spec: RunSpec
@@ -44,6 +45,7 @@ class Outcome:
     backend: dict[str, str]
     compile_seconds: float = 0.0
     strand_scores: Mapping[Strand, Number] = field(default_factory=dict)
+    further: tuple[Outcome, ...] = ()
 
     @property
     def is_empty(self) -> bool:

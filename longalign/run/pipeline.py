@@ -35,6 +35,7 @@ from longalign.run.batch import batches, run_batch
 from longalign.run.cost_model import format_share, path_share
 from longalign.run.damage import contradictions_refused, drop_damaged, mending, read_or
 from longalign.run.engines.local import LocalEngine
+from longalign.run.next_best import next_best
 from longalign.run.outcome import Outcome, Recorder, best_side, checked_alignment, strand_scores
 from longalign.run.planner import check_disk, check_memory, plan
 from longalign.run.request import Request, Resources
@@ -156,7 +157,7 @@ def _run_in_memory(spec: RunSpec, resources: Resources, emit: Emit) -> Outcome:
         _Side(side, lattice, partial(LocalEngine, lattice, resources.backends))
         for side, lattice in zip(spec.sides, lattices, strict=True)
     ]
-    return _run_phases(sides, resources, emit)
+    return _with_next_best(_run_phases(sides, resources, emit), sides, resources, emit)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -250,7 +251,7 @@ def _note(spec: RunSpec, stores: Items[DirectoryStore], note: Note, emit: Emit) 
     """
     notices = [*_few_boundaries(spec, stores[0])]  # which depend on what was asked for before
     for store in reversed(stores):
-        asked = note(replace(store.manifest, command=spec.command))
+        asked = note(replace(store.manifest, command=spec.command, top=spec.top, min_score=spec.min_score))
         try:
             store.note_request(asked)
         except NotWritten as error:
@@ -311,7 +312,7 @@ def _run_stored(
             _stored_side(side, store, resources, cluster, stack, emit)
             for side, store in zip(spec.sides, stores, strict=True)
         ]
-        outcome = _run_phases(sides, resources, emit)
+        outcome = _with_next_best(_run_phases(sides, resources, emit), sides, resources, emit)
     if cluster is None:
         return outcome
     return replace(outcome, backend={**outcome.backend, "workers": cluster.description})
@@ -365,15 +366,31 @@ def _run_phases(sides: Items[_Side], resources: Resources, emit: Emit) -> Outcom
         scores = strand_scores([side.spec for side in sides], found)
         best = best_side(found)
         spec, end, alignment = sides[best].spec, found[best], None
-        if len(sides) == 1 and emit is not ignore and (advice := strand_advice(spec, end.value)):
+        is_first = len(sides[best].lattice.problem.excluded) == 0
+        if len(sides) == 1 and is_first and emit is not ignore and (advice := strand_advice(spec, end.value)):
             emit(Notice(advice))
-        if spec.command == "align":
+        if spec.command == "align" and _is_high_enough(spec, end):
             wait_for_path_kernels()
             alignment = _align(spec, sides[best].lattice, finders[best], backend, recorder)
     return Outcome(
         *(spec, end, alignment, tuple(recorder.finished), backend.describe(), recorder.compile_seconds),
         strand_scores=scores,
     )
+
+
+def _is_high_enough(spec: RunSpec, end: Waypoint) -> bool:
+    """Whether the score of the best alignment is one for which the alignment is wanted."""
+    return spec.min_score is None or spec.scoring.unscaled(end.value) >= spec.min_score
+
+
+def _with_next_best(first: Outcome, sides: Items[_Side], resources: Resources, emit: Emit) -> Outcome:
+    """The outcome with the next best alignments that its spec asks for, on the only side."""
+
+    def run_phases(lattice: StoreLattice, engine: LocalEngine, backends: Items[Backend]) -> Outcome:
+        side = _Side(first.spec, lattice, lambda: engine)
+        return _run_phases([side], replace(resources, backends=backends), emit)
+
+    return replace(first, further=next_best(first, sides[0].lattice, resources.backends, run_phases))
 
 
 def _phase_1_seconds(side: _Side, resources: Resources) -> float:

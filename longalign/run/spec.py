@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from longalign._version import __version__
+from longalign.errors import UsageError
 from longalign.model.geometry import Grid
 from longalign.model.mode import LOCAL, Mode
 from longalign.model.scoring import Scoring
@@ -13,6 +14,7 @@ from longalign.model.sequence import Sequence
 from longalign.model.strand import STRANDS_OF, StrandChoice
 from longalign.store.layout import strand_folder
 from longalign.store.manifest import Command, Manifest, SequenceRecord, StartStates
+from longalign.system.rationals import Number
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -23,9 +25,12 @@ class RunSpec:
     `start_states` "eager", phase 1 keeps start states as well: phase 2 then only reads them, and so does
     `trace_cell`. The `query` is held on its `strand`; for "both", `sides` gives a run for each strand.
 
+    In local mode, `top` > 1 asks for that many alignments on one strand, no two of which use the same letter
+    pair. No alignment with a score below `min_score`, in the units that the user gave, is computed.
+
     The sequences are held in the alphabet of `scoring`. Raises InputError for letters outside that alphabet,
     and for sequences that are too long for `scoring`; UsageError for a strand that the alphabet does not
-    have.
+    have, and for a `top` that the mode, the command, the strands or eager start states exclude.
     """
 
     query: Sequence
@@ -36,8 +41,11 @@ class RunSpec:
     start_states: StartStates = "lazy"
     store: Path | None = None
     strand: StrandChoice = "plus"
+    top: int = 1
+    min_score: Number | None = None
 
     def __post_init__(self) -> None:
+        self._check_top()
         query, target = (text.under(self.scoring.alphabet) for text in (self.query, self.target))
         on_strands = [query.on(strand) for strand in STRANDS_OF[self.strand]]
         object.__setattr__(self, "query", on_strands[0])
@@ -56,6 +64,8 @@ class RunSpec:
             manifest.start_states,
             store,
             manifest.strand,
+            manifest.top,
+            manifest.min_score,
         )
 
     @property
@@ -81,7 +91,21 @@ class RunSpec:
             command=self.command,
             start_states=self.start_states,
             strand=self.query.strand,
+            top=self.top,
+            min_score=self.min_score,
         )
+
+    def _check_top(self) -> None:
+        if self.top == 1:
+            return
+        if not (self.mode.starts_anywhere and self.mode.ends_anywhere):
+            raise UsageError(f"several alignments are found in local mode only, not in mode {self.mode}")
+        if self.command == "score":
+            raise UsageError("a score has no alignments: several are found by align only")
+        if self.is_eager:
+            raise UsageError("start states lead to one alignment only: several need lazy start states")
+        if self.strand == "both":
+            raise UsageError("several alignments are found on one strand: choose plus or minus")
 
     @property
     def is_eager(self) -> bool:

@@ -22,7 +22,7 @@ from longalign.model.sequence import LONGEST_RECORD, Sequence, is_name
 from longalign.model.strand import Strand
 from longalign.store.files import atomic_path, no_check, open_regular_file
 from longalign.store.layout import LIST_NAME
-from longalign.system.rationals import spell
+from longalign.system.rationals import Number, parse_number, spell
 
 Command = Literal["align", "score"]
 
@@ -32,6 +32,9 @@ StartStates = Literal["lazy", "eager"]
 FORMAT = "longalign-store"
 #: Stores of other versions are refused. Up to version 2, blocks had no checksums of their own.
 VERSION = 3
+
+#: The most alignments of one pair that can be asked for.
+MOST_ALIGNMENTS = 1_000_000
 
 #: The most bytes that a manifest may have. The longest sequences in the smallest chunks take a quarter.
 _LARGEST_MANIFEST = 1 << 26
@@ -93,7 +96,8 @@ class Manifest:
     `start_states` says whether tiles hold start states as well. `strand` is that of the query; its letters
     and all fields of its record are those of the forward strand. `command` ("align" or "score"), `output`,
     `output_format` (a name, or None for that of the file's ending) and `summary` (a file, or None) tell a
-    resumed run what was requested. `program` is the version of longalign that made the store.
+    resumed run what was requested. So do `top` and `min_score`, those of `RunSpec`. `program` is the version
+    of longalign that made the store.
     """
 
     query: SequenceRecord
@@ -107,6 +111,8 @@ class Manifest:
     start_states: StartStates = "lazy"
     summary: str | None = None
     output_format: str | None = None
+    top: int = 1
+    min_score: Number | None = None
     strand: Strand = "plus"
 
     @property
@@ -129,6 +135,11 @@ class Manifest:
         data = self._fields()
         return {**data, "sha256": _digest(data)}
 
+    def _next_best(self) -> dict[str, Any]:
+        """The fields about several alignments. They are left out where older programs wrote none."""
+        fields: dict[str, Any] = {} if self.top == 1 else {"top": self.top}
+        return fields if self.min_score is None else {**fields, "min_score": spell(self.min_score)}
+
     def _fields(self) -> dict[str, Any]:
         is_reversed = self.strand == "minus"
         return {
@@ -138,6 +149,7 @@ class Manifest:
             "command": self.command,
             "output": self.output,
             "output_format": self.output_format,
+            **self._next_best(),
             "summary": self.summary,
             **({"strand": self.strand} if is_reversed else {}),
             "mode": self.mode,
@@ -179,6 +191,8 @@ class Manifest:
             start_states=fields.choice("start_states", get_args(StartStates)),
             summary=text_or_none("summary"),
             output_format=text_or_none("output_format"),
+            top=fields.whole("top", 1, MOST_ALIGNMENTS) if fields.has("top") else 1,
+            min_score=_min_score(fields) if fields.has("min_score") else None,
             strand=strand,
         )
         for name in _DERIVED:
@@ -231,6 +245,13 @@ class Manifest:
         ]
         if differing:
             raise StoreError(f"{store}: the store belongs to another run: {'; '.join(differing)}")
+
+
+def _min_score(fields: Fields) -> Number:
+    try:
+        return parse_number(fields.text("min_score"))
+    except ValueError as error:
+        raise InputError(f"{fields.name('min_score')}: {error}") from None
 
 
 def _mode(fields: Fields) -> Mode:

@@ -57,6 +57,7 @@ def matrices(job: Rectangle) -> tuple[list[list[int]], list[list[int]], list[lis
     cell, scoring = CELL[job.local], job.scoring
     opening = scoring.gap_open + scoring.gap_extend
     cols = len(job.target)
+    barred = {*zip(job.excluded.query.tolist(), job.excluded.target.tolist(), strict=True)}
     h = [[int(x) for x in job.top.h]]
     e = [[int(x) for x in job.top.gap]]
     f = [[NEG_INF] * (cols + 1)]
@@ -66,7 +67,7 @@ def matrices(job: Rectangle) -> tuple[list[list[int]], list[list[int]], list[lis
         f.append([int(job.left.gap[i])] + [0] * cols)
         for j, b in enumerate(job.target, start=1):
             h[i][j], e[i][j], f[i][j], _ = cell(
-                h[i - 1][j - 1] + letter_score(a, b, scoring),
+                NEG_INF if (i - 1, j - 1) in barred else h[i - 1][j - 1] + letter_score(a, b, scoring),
                 h[i - 1][j] - opening,
                 e[i - 1][j],
                 h[i][j - 1] - opening,
@@ -197,11 +198,14 @@ def _best(h: list[list[int]]) -> BestCell:
 def _trace(job: TraceJob) -> Runs:
     scoring, i, j = job.scoring, len(job.query), len(job.target)
     edges = entry_edges(job.entry, i, j, scoring)
-    h, e, f = matrices(SweepJob(job.query, job.target, scoring, *edges, local=False))
+    h, e, f = matrices(SweepJob(job.query, job.target, scoring, *edges, local=False, excluded=job.excluded))
+    barred = {*zip(job.excluded.query.tolist(), job.excluded.target.tolist(), strict=True)}
     opening = scoring.gap_open + scoring.gap_extend
     state, path = int(job.exit), []
     while i > 0 and j > 0:
         pair = h[i - 1][j - 1] + letter_score(job.query[i - 1], job.target[j - 1], scoring)
+        if (i - 1, j - 1) in barred:
+            pair = NEG_INF
         bits = direction(h[i][j], pair, e[i][j], f[i][j], h[i - 1][j] - opening, h[i][j - 1] - opening)
         down, right, state = step_back(state, bits)
         path.append(Op.DIAGONAL if down and right else Op.INSERTION if down else Op.DELETION)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -245,9 +245,13 @@ class Geometry:
     leaf: int
     group: int = 256 << 20
 
+    def applied(self) -> AbstractContextManager[None]:
+        """Chunks and groups of these sizes."""
+        return small_geometry(self.chunk, self.group)
+
     def run(self, pair: Pair, *backends):
         tiled = [SmallTiles(self.tile, backend, self.leaf) for backend in backends]
-        with small_geometry(self.chunk, self.group):
+        with self.applied():
             return pair.run(using(*tiled))
 
 

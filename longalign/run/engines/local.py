@@ -2,26 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, Future
 from queue import SimpleQueue
 from threading import Event, Lock
 from types import TracebackType
 
-from longalign.backends.base import Backend
+from longalign.backends.base import Backend, Progress
 from longalign.events import TileFinished
 from longalign.model.geometry import Tile
 from longalign.phases.lattice import StoreLattice
 from longalign.phases.tile_step import sweep_tile
 from longalign.system.threads import WorkerThreads
 
+#: A tile step: see `sweep_tile`.
+TileStep = Callable[[StoreLattice, Backend, Tile, Progress], TileFinished]
+
 
 class LocalEngine:
     """Runs tile steps on one worker thread for each of `backends`; use it as a context manager."""
 
-    def __init__(self, lattice: StoreLattice, backends: Sequence[Backend]) -> None:
+    def __init__(
+        self, lattice: StoreLattice, backends: Sequence[Backend], step: TileStep = sweep_tile
+    ) -> None:
         self.capacity = len(backends)
         self._lattice = lattice
+        self._tile_step = step
         self._idle: SimpleQueue[Backend] = SimpleQueue()
         for backend in backends:
             self._idle.put(backend)
@@ -61,6 +67,6 @@ class LocalEngine:
 
         backend = self._idle.get()
         try:
-            return sweep_tile(self._lattice, backend, tile, advance)
+            return self._tile_step(self._lattice, backend, tile, advance)
         finally:
             self._idle.put(backend)

@@ -1,0 +1,230 @@
+"""Sweeps and traces of rectangles with excluded letter pairs, on top of any back end.
+
+Excluded pairs are those of alignments found before, so they lie along a few paths. A rectangle is halved in
+both directions until a part either has no excluded pair, and the back end sweeps it, or is small, and a plain
+kernel computes its cells. For a path of L letter pairs these small parts hold about L * `_SIDE` cells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, cast
+
+import numpy as np
+
+from longalign.backends.base import (
+    Backend,
+    Progress,
+    Runs,
+    Sinks,
+    SweepJob,
+    SweepResult,
+    TraceJob,
+    no_progress,
+)
+from longalign.backends.cpu.masked_kernel import compute_cells
+from longalign.model.alignment import Op, merge_runs
+from longalign.model.boundary import BestCell, Boundary, IntArray, best_of, entry_edges
+from longalign.model.excluded_pairs import ExcludedPairs
+from longalign.model.recurrence import step_back
+from longalign.model.scoring import NEG_INF
+
+#: The largest side of a rectangle with excluded pairs that the plain kernel computes in a sweep.
+_SIDE = 512
+
+#: The most cells of such a rectangle that is traced: each takes 13 bytes.
+_TRACED_CELLS = 1 << 21
+
+
+def excluding(backend: Backend) -> Backend:
+    """`backend`, able to sweep and trace jobs with excluded pairs. It finds no start states of such jobs."""
+    return cast("Backend", _ExcludingBackend(backend))
+
+
+class _ExcludingBackend:
+    """Passes everything on to another back end, except jobs with excluded pairs."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend = backend
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._backend, name)
+
+    def sweep(self, jobs: Sequence[SweepJob], progress: Progress = no_progress) -> list[SweepResult]:
+        """See `longalign.backends.base.Backend`."""
+        plain = [job for job in jobs if not len(job.excluded)]
+        results = iter(self._backend.sweep(plain, progress) if plain else ())
+        return [
+            _DividedSweep(job, self._backend, progress).run() if len(job.excluded) else next(results)
+            for job in jobs
+        ]
+
+    def can_trace(self, rows: int, cols: int) -> bool:
+        """See `longalign.backends.base.Backend`."""
+        return rows * cols == 1 or (rows * cols <= _TRACED_CELLS and self._backend.can_trace(rows, cols))
+
+    def trace(self, jobs: Sequence[TraceJob], progress: Progress = no_progress) -> list[Runs]:
+        """See `longalign.backends.base.Backend`."""
+        paths = iter(self._backend.trace([job for job in jobs if not len(job.excluded)], progress))
+        return [_trace(job, progress) if len(job.excluded) else next(paths) for job in jobs]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Part:
+    """The rows i0 < i <= i1 and columns j0 < j <= j1 of a rectangle, and the excluded pairs among them."""
+
+    i0: int
+    i1: int
+    j0: int
+    j1: int
+    excluded: ExcludedPairs
+
+    def leaves(self, side: int) -> Iterator[_Part]:
+        """Parts without excluded pairs, or with sides up to `side`. Each follows those it depends on."""
+        if not len(self.excluded) or max(self.i1 - self.i0, self.j1 - self.j0) <= side:
+            yield self
+            return
+        for rows, cols in product(_halves(self.i0, self.i1, side), _halves(self.j0, self.j1, side)):
+            local = rows[0] - self.i0, rows[1] - self.i0, cols[0] - self.j0, cols[1] - self.j0
+            yield from _Part(*rows, *cols, self.excluded.within(*local)).leaves(side)
+
+
+def _halves(start: int, stop: int, side: int) -> list[tuple[int, int]]:
+    if stop - start <= side:
+        return [(start, stop)]
+    middle = (start + stop) // 2
+    return [(start, middle), (middle, stop)]
+
+
+class _DividedSweep:
+    """The sweep of one job part by part.
+
+    `_row_h` and `_row_e` hold, for each column, the values in the last row that is computed there; `_col_h`
+    and `_col_f` hold, for each row, those in the last column. `_corners` holds H in the corners of all parts:
+    the upper left corner of a part is always a corner of the part above it or of the part beside it.
+    """
+
+    def __init__(self, job: SweepJob, backend: Backend, progress: Progress) -> None:
+        self._job, self._backend, self._progress = job, backend, progress
+        self._row_h, self._row_e = job.top.h.copy(), job.top.gap.copy()
+        self._col_h, self._col_f = job.left.h.copy(), job.left.gap.copy()
+        self._corners: dict[tuple[int, int], int] = {}
+
+    def run(self) -> SweepResult:
+        job = self._job
+        rows = _Lines(job.rows, job.left.h_at(job.rows), len(job.target))
+        cols = _Lines(job.cols, job.top.h_at(job.cols), len(job.query))
+        sinks = job.sinks or Sinks(rows, cols)
+        best = BestCell()
+        for part in _Part(0, len(job.query), 0, len(job.target), job.excluded).leaves(_SIDE):
+            swept = self._sweep(part)
+            self._keep(part, swept, sinks)
+            best = best_of([best, swept.best.shifted(part.i0, part.j0)])
+        return SweepResult((), (), best) if job.sinks else SweepResult(rows.lines, cols.lines, best)
+
+    def _sweep(self, part: _Part) -> SweepResult:
+        """The rows and columns of a part that the job asks for, followed by its last ones."""
+        i0, i1, j0, j1 = part.i0, part.i1, part.j0, part.j1
+        corner = self._corner(i0, j0)
+        job = SweepJob(
+            self._job.query[i0:i1],
+            self._job.target[j0:j1],
+            self._job.scoring,
+            _edge(corner, self._row_h[j0 + 1 : j1 + 1], self._row_e[j0 + 1 : j1 + 1]),
+            _edge(corner, self._col_h[i0 + 1 : i1 + 1], self._col_f[i0 + 1 : i1 + 1]),
+            self._job.local,
+            _wanted(self._job.rows, i0, i1),
+            _wanted(self._job.cols, j0, j1),
+            self._job.track_best,
+            excluded=part.excluded,
+        )
+        if len(part.excluded):
+            self._progress(job.cells)
+            return _sweep_cells(job)
+        [result] = self._backend.sweep([job], self._progress)
+        return result
+
+    def _keep(self, part: _Part, swept: SweepResult, sinks: Sinks) -> None:
+        i0, i1, j0, j1 = part.i0, part.i1, part.j0, part.j1
+        self._corners[i1, j0] = int(self._col_h[i1])
+        self._corners[i0, j1] = int(self._row_h[j1])
+        bottom, right = swept.rows[-1], swept.cols[-1]
+        self._corners[i1, j1] = int(bottom.h[-1])
+        self._row_h[j0 + 1 : j1 + 1], self._row_e[j0 + 1 : j1 + 1] = bottom.h[1:], bottom.gap[1:]
+        self._col_h[i0 + 1 : i1 + 1], self._col_f[i0 + 1 : i1 + 1] = right.h[1:], right.gap[1:]
+        for sink, indices, start, stop, lines, along in (
+            (sinks.rows, self._job.rows, i0, i1, swept.rows, j0),
+            (sinks.cols, self._job.cols, j0, j1, swept.cols, i0),
+        ):
+            first, last = np.searchsorted(indices, (start, stop), side="right")
+            for number, line in zip(range(first, last), lines, strict=False):
+                sink.put(number, along, line.h[1:], line.gap[1:])
+
+    def _corner(self, i: int, j: int) -> int:
+        if i == 0:
+            return int(self._job.top.h_at([j])[0])
+        if j == 0:
+            return int(self._job.left.h_at([i])[0])
+        return self._corners[i, j]
+
+
+def _edge(corner: int, h: IntArray, gap: IntArray) -> Boundary:
+    return Boundary(
+        np.concatenate([np.array([corner], np.int32), h]),
+        np.concatenate([np.array([NEG_INF], np.int32), gap]),
+    )
+
+
+def _wanted(indices: Sequence[int], start: int, stop: int) -> tuple[int, ...]:
+    """The indices start < k <= stop, and `stop` itself, counted from `start`."""
+    return (*(k - start for k in indices if start < k < stop), stop - start)
+
+
+class _Lines:
+    """A `LineSink` that joins the pieces of boundaries whose first cells are given."""
+
+    def __init__(self, indices: Sequence[int], corners: IntArray, length: int) -> None:
+        self.lines = tuple(
+            Boundary(np.full(length + 1, corner, np.int32), np.full(length + 1, NEG_INF, np.int32))
+            for corner in corners
+        )
+
+    def put(self, line: int, start: int, h: IntArray, gap: IntArray) -> None:
+        """See `LineSink`."""
+        stop = start + 1 + len(h)
+        self.lines[line].h[start + 1 : stop] = h
+        self.lines[line].gap[start + 1 : stop] = gap
+
+
+def _sweep_cells(job: SweepJob) -> SweepResult:
+    """The sweep of a small job by the plain kernel."""
+    cells = compute_cells(job.query, job.target, job.scoring, job.top, job.left, job.local, job.excluded)
+    rows = tuple(_edge(int(cells.h[i, 0]), cells.h[i, 1:], cells.e[i, 1:]) for i in job.rows)
+    cols = tuple(_edge(int(cells.h[0, j]), cells.h[1:, j], cells.f[1:, j]) for j in job.cols)
+    return SweepResult(rows, cols, _best_cell(cells.h) if job.track_best else BestCell())
+
+
+def _best_cell(h: IntArray) -> BestCell:
+    """The best of all cells that are not on the top or left edge, by `BestCell.rank`."""
+    score = int(h[1:, 1:].max())
+    if score <= 0:
+        return BestCell()
+    i, j = np.nonzero(h[1:, 1:] == score)
+    first = np.lexsort((-j, i + j))[0]
+    return BestCell(score, int(i[first]) + 1, int(j[first]) + 1)
+
+
+def _trace(job: TraceJob, progress: Progress) -> Runs:
+    i, j, state = len(job.query), len(job.target), int(job.exit)
+    edges = entry_edges(job.entry, i, j, job.scoring)
+    cells = compute_cells(job.query, job.target, job.scoring, *edges, False, job.excluded)
+    ops: list[int] = []
+    while i > 0 and j > 0:
+        down, right, state = step_back(state, int(cells.directions[i, j]))
+        ops.append(Op.DIAGONAL if down and right else Op.INSERTION if down else Op.DELETION)
+        i, j = i - down, j - right
+    ops += [Op.INSERTION] * i + [Op.DELETION] * j
+    progress(job.cells)
+    return merge_runs(ops[::-1], np.ones(len(ops)))

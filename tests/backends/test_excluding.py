@@ -1,0 +1,88 @@
+"""Jobs with excluded letter pairs, divided into parts, against the reference implementation."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from longalign.backends import excluding as module
+from longalign.backends.base import Sinks, SweepResult
+from longalign.backends.cpu import CpuBackend
+from longalign.backends.excluding import excluding
+from longalign.model.excluded_pairs import ExcludedPairs
+from longalign.testing.inputs import CollectedLines
+from longalign.testing.reference import ReferenceBackend
+from longalign.testing.sweeps import assert_same_result, jobs
+from longalign.testing.traces import assert_same_path, has_path, trace_jobs
+
+CPU = excluding(CpuBackend(2))
+REFERENCE = ReferenceBackend()
+
+
+@st.composite
+def excluded_pairs(draw: st.DrawFn, rows: int, cols: int) -> ExcludedPairs:
+    """Some pairs of a rectangle: a diagonal, as an alignment leaves it, or any."""
+    rng = np.random.default_rng(draw(st.integers(0, 1 << 32)))
+    if draw(st.booleans()):
+        shift = draw(st.integers(1 - rows, cols - 1))
+        pairs = [(i, i + shift) for i in range(rows) if 0 <= i + shift < cols]
+    else:
+        pairs = [(int(rng.integers(rows)), int(rng.integers(cols))) for _ in range(draw(st.integers(1, 40)))]
+    ordered = np.array(sorted({*pairs}), np.int64).reshape(-1, 2)
+    return ExcludedPairs(ordered[:, 0], ordered[:, 1])
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch):
+    """Parts of at most five letters a side: short sequences then have parts of every kind."""
+    monkeypatch.setattr(module, "_SIDE", 5)
+
+
+@pytest.mark.parametrize("backend", [CPU, excluding(REFERENCE)], ids=["cpu", "reference"])
+@given(data=st.data())
+def test_sweeps(backend, data):
+    job = data.draw(jobs([1, 5, 6, 11, 40], 1600))
+    work = [
+        replace(job, excluded=data.draw(excluded_pairs(len(job.query), len(job.target)))),
+        job,
+        replace(job, rows=(), cols=(), excluded=data.draw(excluded_pairs(len(job.query), len(job.target)))),
+    ]
+    for one, got, want in zip(work, backend.sweep(work), REFERENCE.sweep(work), strict=True):
+        assert_same_result(one, got, want)
+
+
+@given(data=st.data())
+def test_sinks(data):
+    job = data.draw(jobs([5, 6, 11], 400))
+    job = replace(job, excluded=data.draw(excluded_pairs(len(job.query), len(job.target))))
+    rows, cols = CollectedLines(), CollectedLines()
+    [got] = CPU.sweep([replace(job, sinks=Sinks(rows, cols))])
+    [want] = REFERENCE.sweep([job])
+    assert (got.rows, got.cols) == ((), ())
+    collected = (
+        lines.boundaries([int(boundary.h[0]) for boundary in boundaries])
+        for lines, boundaries in ((rows, want.rows), (cols, want.cols))
+    )
+    assert_same_result(job, SweepResult(*collected, got.best), want)
+
+
+@given(data=st.data())
+def test_traces(data):
+    job = data.draw(trace_jobs([1, 5, 6, 20], 400))
+    job = replace(job, excluded=data.draw(excluded_pairs(len(job.query), len(job.target))))
+    if has_path(job):
+        for one, got, want in zip([job], CPU.trace([job]), REFERENCE.trace([job]), strict=True):
+            assert_same_path(one, got, want)
+
+
+@given(data=st.data())
+def test_progress_counts_all_cells(data):
+    job = data.draw(jobs([5, 6, 11], 400))
+    job = replace(job, excluded=data.draw(excluded_pairs(len(job.query), len(job.target))))
+    cells: list[int] = []
+    CPU.sweep([job], cells.append)
+    assert sum(cells) == job.cells

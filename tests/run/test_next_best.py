@@ -1,0 +1,165 @@
+"""The next best local alignments: each is the best one without the letter pairs of those before it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles import reverse_complement
+from runs import CPU, REPEATED, Geometry, Pair, SmallTiles, geometries, problems, score_columns, using
+
+from longalign import api
+from longalign.backends import excluding
+from longalign.errors import UsageError
+from longalign.model.boundary import BestCell
+from longalign.model.excluded_pairs import NO_PAIRS, ExcludedPairs
+from longalign.model.mode import GLOBAL, LOCAL
+from longalign.phases import changed_tiles
+from longalign.run import pipeline
+from longalign.run.outcome import Outcome
+from longalign.testing.inputs import any_scorings
+from longalign.testing.reference import ReferenceBackend
+from longalign.testing.sweeps import whole_matrix
+
+#: The word CAT, ten times, with different letters between.
+CATS_LETTERS = "CATA" * 10, "GCATG" * 10
+CATS = Pair(*CATS_LETTERS)
+
+
+@pytest.fixture(autouse=True)
+def small_parts(monkeypatch):
+    monkeypatch.setattr(excluding, "_SIDE", 3)
+
+
+def run(pair: Pair, top: int, geometry: Geometry, backend=CPU, min_score: int | None = None) -> list[Outcome]:
+    tiles = SmallTiles(geometry.tile, backend, geometry.leaf)
+    with geometry.applied():
+        spec = replace(pair.spec(), top=top, min_score=min_score)
+        first = pipeline.run(spec, using(tiles))
+    return [first, *first.further]
+
+
+def best_without(pair: Pair, pairs: ExcludedPairs) -> BestCell:
+    """The best cell of the whole matrix if some letter pairs may not be used, found slowly."""
+    query, target = pair.sequences()
+    job = whole_matrix(query.as_query(), target.as_target(), pair.scoring, True)
+    [result] = ReferenceBackend().sweep([replace(job, excluded=pairs)])
+    return result.best
+
+
+def check(pair: Pair, outcomes: list[Outcome], top: int) -> None:
+    """Each is the best one of those that use no letter pair of an earlier one, and none is missing."""
+    pairs = NO_PAIRS
+    for outcome in outcomes:
+        alignment = outcome.alignment
+        assert outcome.best == best_without(pair, pairs), pair
+        if outcome.is_empty:
+            assert len(outcomes) == 1
+            return
+        assert score_columns(alignment) == outcome.end.value, pair
+        assert (alignment.query_end, alignment.target_end) == (outcome.end.i, outcome.end.j), pair
+        used = ExcludedPairs.of(alignment)
+        together = {*zip(pairs.query.tolist(), pairs.target.tolist(), strict=True)}
+        assert together.isdisjoint(zip(used.query.tolist(), used.target.tolist(), strict=True)), pair
+        pairs |= used
+    if len(outcomes) < top:
+        assert best_without(pair, pairs) == BestCell(), pair
+
+
+@given(problems(30, any_scorings), geometries, st.integers(1, 6))
+def test_each_is_the_best_without_the_pairs_before(pair, geometry, top):
+    pair = replace(pair, mode=LOCAL)
+    check(pair, run(pair, top, geometry), top)
+
+
+@given(problems(25), geometries, st.integers(2, 4))
+def test_the_reference_back_end(pair, geometry, top):
+    pair = replace(pair, mode=LOCAL)
+    check(pair, run(pair, top, geometry, ReferenceBackend()), top)
+
+
+@pytest.mark.parametrize("pair", [REPEATED, CATS], ids=["repeated", "cats"])
+@pytest.mark.parametrize("tile", [(100, 100), (13, 17), (4, 5)])
+def test_repeats(pair, tile):
+    outcomes = run(pair, 30, Geometry(tile, 5, 12))
+    assert len(outcomes) > 5
+    check(pair, outcomes, 30)
+
+
+def test_only_changed_tiles_are_swept_again(monkeypatch):
+    """Two alignments far from each other: the second one's tiles keep their records."""
+    swept: list[tuple[int, int]] = []
+    sweep = changed_tiles.sweep_tile
+
+    def count(lattice, backend, tile, progress):
+        swept.append((tile.row, tile.col))
+        return sweep(lattice, backend, tile, progress)
+
+    monkeypatch.setattr(changed_tiles, "sweep_tile", count)
+    rng = np.random.default_rng(1)
+    word, other = ("".join(rng.choice([*"ACGT"], 20)) for _ in range(2))
+    pair = Pair(word + "A" * 60 + other[:15], word + "C" * 60 + other[:15])
+    outcomes = run(pair, 2, Geometry((20, 20), 10, 50))
+    assert [outcome.end.value for outcome in outcomes] == [20, 15]
+    assert (0, 0) in swept
+    assert len(swept) < 5
+
+
+def test_scores_below_the_least_are_left_out():
+    scores = [outcome.end.value for outcome in run(REPEATED, 30, Geometry((13, 17), 5, 12))]
+    assert len({*scores}) > 2
+    least = sorted({*scores})[-2]
+    outcomes = run(REPEATED, 30, Geometry((13, 17), 5, 12), min_score=least)
+    assert [outcome.end.value for outcome in outcomes] == [score for score in scores if score >= least]
+    [none] = run(REPEATED, 30, Geometry((13, 17), 5, 12), min_score=max(scores) + 1)
+    assert none.alignment is None
+
+
+def test_a_store_keeps_the_first_and_the_others_are_found_again(tmp_path):
+    def scores() -> list[int]:
+        found = api.best_alignments(
+            CATS.query, CATS.target, 5, backend="cpu", threads=1, store=tmp_path / "s"
+        )
+        return [alignment.score for alignment in found]
+
+    first = scores()
+    assert len(first) == 5
+    assert scores() == first
+    assert api.resume(tmp_path / "s", backend="cpu", threads=1).score == first[0]
+
+
+def test_the_minus_strand():
+    """Its alignments have forward coordinates, and mirror those of the reverse complement."""
+    query, target = REPEATED.query, REPEATED.target
+    plus, minus = (
+        api.best_alignments(text, target, 4, strand=strand, backend="cpu", threads=1)
+        for text, strand in ((query, "plus"), (reverse_complement(query), "minus"))
+    )
+    found = [[(one.score, one.cigar, one.target_start) for one in side] for side in (plus, minus)]
+    assert found[0] == found[1]
+    assert [len(query) - one.query_end for one in minus] == [one.query_start for one in plus]
+
+
+@pytest.mark.parametrize(
+    ("changes", "complaint"),
+    [
+        ({"mode": GLOBAL}, "in local mode only"),
+        ({"command": "score"}, "by align only"),
+        ({"start_states": "eager"}, "need lazy start states"),
+        ({"strand": "both"}, "on one strand"),
+    ],
+)
+def test_what_several_alignments_exclude(changes, complaint):
+    with pytest.raises(UsageError, match=complaint):
+        replace(REPEATED.spec(), top=2, **changes)
+
+
+def test_the_public_function_checks_its_numbers():
+    with pytest.raises(UsageError, match="count must be at least 1"):
+        api.best_alignments("ACGT", "ACGT", 0)
+    with pytest.raises(UsageError, match=r"min_score must be an int, a Fraction or a Decimal, not 0\.5"):
+        api.best_alignments("ACGT", "ACGT", 1, min_score=0.5)
+    assert api.best_alignments("AAAA", "CCCC", 3, backend="cpu", threads=1) == []
