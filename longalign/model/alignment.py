@@ -220,7 +220,7 @@ class Alignment:
         if not np.isin(ops, _FINAL).all() or (lengths <= 0).any() or (ops[1:] == ops[:-1]).any():
             raise InternalError("runs must be I, D, = or X, not empty, and differ from their neighbours")
         ends = self.mode.ends
-        query, target = self._rows, (self.target_start, self.target_end)
+        query, target = self.rows, (self.target_start, self.target_end)
         self._check_extent("query", self.query, *query, (ends.query_start, ends.query_end), uses_query(ops))
         self._check_extent(
             "target", self.target, *target, (ends.target_start, ends.target_end), uses_target(ops)
@@ -232,7 +232,7 @@ class Alignment:
     def _check_edges(self) -> None:
         """Raise InternalError unless one of the sequences is aligned from its start, and one to its end,
         where the mode does not let paths start or end anywhere."""
-        start, end = self._rows
+        start, end = self.rows
         starts_inside = start > 0 and self.target_start > 0
         ends_inside = end < self.query.length and self.target_end < self.target.length
         if starts_inside and not self.mode.starts_anywhere:
@@ -272,8 +272,11 @@ class Alignment:
         return self.strand == "minus"
 
     @property
-    def _rows(self) -> tuple[int, int]:
-        """Where the alignment begins and ends along the strand of the query."""
+    def rows(self) -> tuple[int, int]:
+        """The rows of the DP matrix from which and to which it runs: letters along the query's strand.
+
+        They are `query_start` and `query_end` on the plus strand.
+        """
         return self.query.mirrored(self.query_start, self.query_end)
 
     @property
@@ -362,7 +365,7 @@ class Alignment:
         return matches * scoring.match + (len(query) - matches) * scoring.mismatch
 
     def _columns(self) -> Iterator[tuple[Ops, Codes, Codes]]:
-        query = self.query.as_query()[slice(*self._rows)]
+        query = self.query.as_query()[slice(*self.rows)]
         target = self.target.as_target()[self.target_start : self.target_end]
         return gapped_rows(query, target, self.ops, self.lengths, gap=_GAP)
 
@@ -393,7 +396,7 @@ class Alignment:
 
         The places of a query on the minus strand fall, as its letters are read backwards.
         """
-        query = self.query.strand_letters[slice(*self._rows)]
+        query = self.query.strand_letters[slice(*self.rows)]
         target = self.target.letters[self.target_start : self.target_end]
         rows = gapped_rows(query, target, self.ops, self.lengths, gap=ord("-"), chunk=_LINE)
         width = len(str(max(self.query_end, self.target_end)))

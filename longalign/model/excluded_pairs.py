@@ -33,8 +33,7 @@ class ExcludedPairs:
         The indices are those of its sequences, of the query along its strand.
         """
         ops, lengths = alignment.ops, alignment.lengths
-        first, _ = alignment.query.mirrored(alignment.query_start, alignment.query_end)
-        begins_i = first + _starts(np.where(uses_query(ops), lengths, 0))
+        begins_i = alignment.rows[0] + _starts(np.where(uses_query(ops), lengths, 0))
         begins_j = alignment.target_start + _starts(np.where(uses_target(ops), lengths, 0))
         paired = ~np.isin(ops, (Op.INSERTION, Op.DELETION))
         counts = lengths[paired]

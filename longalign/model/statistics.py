@@ -119,7 +119,7 @@ def _mismatches(alignment: Alignment, chunk: int = _CHUNK) -> Iterator[tuple[Cod
     """The codes of the letters in mismatches, query and target, at most `chunk` pairs at a time."""
     ops, lengths = alignment.ops, alignment.lengths
     chosen = ops == Op.MISMATCH
-    rows = alignment.query_start + np.cumsum(lengths * uses_query(ops))[chosen]
+    rows = alignment.rows[0] + np.cumsum(lengths * uses_query(ops))[chosen]
     cols = alignment.target_start + np.cumsum(lengths * uses_target(ops))[chosen]
     ends = np.cumsum(lengths[chosen])  # counted in mismatches alone
     query, target = alignment.query.as_query(), alignment.target.as_target()

@@ -66,7 +66,7 @@ def test_mismatches_are_the_same_however_they_are_cut(case: Case, chunk: int) ->
     i, j = case.start
     for op in case.operations():
         if op == "X":
-            expected.append((table[case.query.letters[i]], other[case.target.letters[j]]))
+            expected.append((table[case.query.strand_letters[i]], other[case.target.letters[j]]))
         i, j = i + (op != "D"), j + (op != "I")
     assert pairs == expected
 
