@@ -214,7 +214,7 @@ def test_any_cell_of_two_proteins_can_be_traced(run, tmp_path, mode):
     options = (*BLOSUM, "--mode", mode)
     code, out, err = run("score", HBA, HBB, *options, "--start-states", "eager", "--store", store, *cpu)
     assert (code, err) == (0, "")
-    end = ",".join(out.split()[4:])
+    end = ",".join(out.split()[4:6])
     code, out, _ = run("trace", store, "--end", end, *cpu)
     assert (code, out.replace(";end=given", "")) == run("align", HBA, HBB, *options, *cpu)[:2]
     code, out, _ = run("trace", store, "--end", "93,92", "-o", paf, *cpu)
