@@ -156,7 +156,8 @@ def _refuse_overwriting(output: str, inputs: Collection[str]) -> None:
 
 def write_outcome(outcome: Outcome, output: str, summary: str | None, options: Namespace) -> None:
     """Write the alignment, or the score line, and the summary; report the result on stderr."""
-    if outcome.spec.command == "align":
+    # `trace` aligns in the store of a score, and `align` may find no alignment that scores enough.
+    if outcome.spec.command == "align" or outcome.alignment is not None:
         with open_output(output) as file:
             resolve_format(options.format, output).write_all(alignments_of(outcome), file)
     elif not output == summary == STDOUT:

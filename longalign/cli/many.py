@@ -30,7 +30,7 @@ from longalign.cli.align import (
 from longalign.cli.reporting import reporting
 from longalign.cli.scoring import SCORING_OPTIONS
 from longalign.cli.statistics import print_statistics
-from longalign.errors import InputError, LongalignError, UsageError
+from longalign.errors import InputError, LongalignError, StoreError, UsageError
 from longalign.events import Emit, Notice, PairFinished, PairsStarted
 from longalign.fasta.pair_list import NamedPair, read_pairs
 from longalign.fasta.specs import Sequences, can_read_again, with_absolute_path
@@ -43,7 +43,7 @@ from longalign.run.outcome import Outcome
 from longalign.run.spec import RunSpec
 from longalign.store.manifest import Command
 from longalign.store.pair_stores import PairList, PairStores
-from longalign.system.rationals import spell
+from longalign.system.rationals import Number, parse_number, spell
 
 #: Options of a command that a list of pairs does not note: those of the machine and of one call.
 _NOT_NOTED = frozenset(
@@ -63,7 +63,7 @@ _NOT_NOTED = frozenset(
 )
 
 #: Noted options that may be others when a run goes on.
-_MAY_DIFFER = frozenset(("output", "json", "format", "strict", "store_budget"))
+_MAY_DIFFER = frozenset(("output", "json", "format", "strict", "store_budget", "top", "min_score"))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -132,11 +132,20 @@ def resume_pairs(options: Namespace) -> int:
     of_command = build_parser().parse_args([noted.command, "", ""])
     given = {name: value for name, value in vars(options).items() if value is not None}
     asked = Namespace(**{**vars(of_command), **noted.options, **given})
+    asked.min_score = _noted_min_score(noted)
     pairs = [NamedPair(*pair, line=0) for pair in noted.pairs]
     check_outputs(noted.command, asked.output, asked.json, [asked.query, asked.target], options.store)
     inputs = _inputs(asked, scoring.alphabet, pairs, f"{len(pairs):,} pairs of {folder}")
     with PairStores.open(folder) as stores:
         return _run(noted.command, asked, scoring, inputs, stores)
+
+
+def _noted_min_score(noted: PairList) -> Number | None:
+    text = noted.options.get("min_score")
+    try:
+        return None if text is None else parse_number(text)
+    except (TypeError, ValueError) as error:
+        raise StoreError(f"min_score: damaged list of pairs: {error}") from error
 
 
 def _asked(command: Command, options: Namespace, scoring: Scoring, inputs: Inputs) -> PairList:
@@ -148,6 +157,8 @@ def _asked(command: Command, options: Namespace, scoring: Scoring, inputs: Input
     noted["scoring"] = scoring.to_json()
     for name in ("query", "target"):
         noted[name] = with_absolute_path(noted[name])
+    if noted.get("min_score") is not None:
+        noted["min_score"] = spell(noted["min_score"])
     for name in ("output", "json"):
         if noted[name] is not None:
             noted[name] = absolute(noted[name])

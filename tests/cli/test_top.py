@@ -72,6 +72,17 @@ def test_several_for_each_of_many_pairs(files):
     assert [len(one["next_best"]) for one in json.loads(Path("x.json").read_text())] == [2, 2]
 
 
+def test_many_pairs_go_on_with_the_same_least_score(files):
+    Path("q.fa").write_text(f">a\n{REPEATED.query}\n>b\n{REPEATED.query}\n")
+    arguments = (*files, "--top", "3", "--min-score", "5.5", "--store", "s", "-o", "x.paf")
+    assert align(*arguments) == 0
+    first = Path("x.paf").read_bytes()
+    assert first
+    Path("x.paf").unlink()
+    assert main(["resume", "s", "--backend", "cpu", "--threads", "1"]) == 0
+    assert Path("x.paf").read_bytes() == first
+
+
 @pytest.mark.parametrize(
     ("option", "complaint"),
     [
