@@ -9,21 +9,16 @@ import pysam
 
 from longalign.errors import InputError
 from longalign.fasta.selection import Choice, Record, choose
-from longalign.fasta.source import GZIP_MAGIC, STDIN
+from longalign.fasta.source import GZIP_MAGIC, first_bytes
 
 
 def has_fresh_index(path: str) -> bool:
     """Whether an index lies beside the file; one older than the file is ignored."""
-    if path == STDIN:
-        return False
-    file = Path(path)
+    head = first_bytes(path, len(GZIP_MAGIC))
+    suffixes = [".fai", ".gzi"] if head == GZIP_MAGIC else [".fai"]
     try:
-        if not file.is_file():  # reading the first bytes of a pipe would lose them
-            return False
-        with file.open("rb") as stream:
-            suffixes = [".fai", ".gzi"] if stream.read(2) == GZIP_MAGIC else [".fai"]
-        age = file.stat().st_mtime_ns
-        return all(Path(path + suffix).stat().st_mtime_ns >= age for suffix in suffixes)
+        age = Path(path).stat().st_mtime_ns
+        return bool(head) and all(Path(path + suffix).stat().st_mtime_ns >= age for suffix in suffixes)
     except OSError:  # no index, or no permission: reading the file reports that
         return False
 

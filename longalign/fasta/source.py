@@ -34,6 +34,20 @@ class DamagedGzip(Exception):
     line = 1
 
 
+def first_bytes(path: str, count: int) -> bytes:
+    """The first bytes of a regular file.
+
+    None of stdin, a pipe or a file that cannot be read. Reading from a pipe would lose its first bytes.
+    """
+    try:
+        if path == STDIN or not Path(path).is_file():
+            return b""
+        with Path(path).open("rb") as file:
+            return file.read(count)
+    except OSError:
+        return b""
+
+
 @contextmanager
 def open_chunks(path: str) -> Iterator[Iterator[bytes]]:
     """The decompressed bytes of a file, or of stdin for "-", a chunk of at most 64 KiB at a time.

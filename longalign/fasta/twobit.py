@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from longalign.errors import InputError
 from longalign.fasta.selection import Choice, Record, choose
-from longalign.fasta.source import STDIN
+from longalign.fasta.source import first_bytes
 
 if TYPE_CHECKING:
     from Bio.SeqIO.TwoBitIO import TwoBitIterator
@@ -25,16 +25,7 @@ _MAGICS = {bytes.fromhex("1a412743"), bytes.fromhex("4327411a")}
 
 def is_two_bit(path: str) -> bool:
     """Whether `path` is a regular file that begins as 2bit files do."""
-    if path == STDIN:
-        return False
-    file = Path(path)
-    try:
-        if not file.is_file():  # reading the first bytes of a pipe would lose them
-            return False
-        with file.open("rb") as stream:
-            return stream.read(4) in _MAGICS
-    except OSError:  # reading it as FASTA reports that
-        return False
+    return first_bytes(path, 4) in _MAGICS
 
 
 def two_bit_names(path: str) -> list[str]:
