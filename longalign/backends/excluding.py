@@ -25,7 +25,7 @@ from longalign.backends.base import (
     no_progress,
 )
 from longalign.backends.cpu.masked_kernel import compute_cells
-from longalign.model.alignment import Op, merge_runs
+from longalign.backends.trace_table import make_walk, paths_of
 from longalign.model.boundary import BestCell, Boundary, IntArray, best_of, entry_edges
 from longalign.model.excluded_pairs import ExcludedPairs
 from longalign.model.recurrence import step_back
@@ -217,14 +217,15 @@ def _best_cell(h: IntArray) -> BestCell:
 
 
 def _trace(job: TraceJob, progress: Progress) -> Runs:
-    i, j, state = len(job.query), len(job.target), int(job.exit)
-    edges = entry_edges(job.entry, i, j, job.scoring)
+    """The path through a small rectangle, followed back through the directions of the plain kernel."""
+    rows, cols = len(job.query), len(job.target)
+    edges = entry_edges(job.entry, rows, cols, job.scoring)
     cells = compute_cells(job.query, job.target, job.scoring, *edges, False, job.excluded)
-    ops: list[int] = []
-    while i > 0 and j > 0:
-        down, right, state = step_back(state, int(cells.directions[i, j]))
-        ops.append(Op.DIAGONAL if down and right else Op.INSERTION if down else Op.DELETION)
-        i, j = i - down, j - right
-    ops += [Op.INSERTION] * i + [Op.DELETION] * j
+    runs = np.empty(rows + cols, np.int32)
+    count = _walk(cells.directions, rows, cols, int(job.exit), runs, len(runs))
     progress(job.cells)
-    return merge_runs(ops[::-1], np.ones(len(ops)))
+    [path] = paths_of(runs, [len(runs)], [count])
+    return path
+
+
+_walk = make_walk(step_back, lambda directions, i, j: int(directions[i, j]))
