@@ -179,15 +179,8 @@ def align_many(
     the first device, which is several times as fast as a call of `align` for each. An error ends the
     iteration, after the alignments of the pairs before it.
     """
-    for outcome in _run_many(
-        "align",
-        pairs,
-        scoring,
-        choose_mode(mode, free),
-        strand,
-        resources(backend, threads, devices, memory),
-        emit,
-    ):
+    using = resources(backend, threads, devices, memory)
+    for outcome in _run_many("align", pairs, scoring, choose_mode(mode, free), strand, using, emit):
         assert outcome.alignment is not None
         yield outcome.alignment
 
@@ -206,15 +199,8 @@ def score_many(
     emit: Emit = ignore,
 ) -> Iterator[BestCell]:
     """The optimal score and end cell of each pair (query, target), in order; see `align_many` and `score`."""
-    for outcome in _run_many(
-        "score",
-        pairs,
-        scoring,
-        choose_mode(mode, free),
-        strand,
-        resources(backend, threads, devices, memory),
-        emit,
-    ):
+    using = resources(backend, threads, devices, memory)
+    for outcome in _run_many("score", pairs, scoring, choose_mode(mode, free), strand, using, emit):
         yield outcome.best
 
 
