@@ -37,7 +37,7 @@ def run_inspect(options: Namespace) -> int:
 def inspect_pairs(path: Path) -> dict[str, Any]:
     """The state of a directory of many stores as JSON-ready values. Raises StoreError for a damaged list."""
     noted = PairList.read(path)
-    begun = [
+    started = [
         inspect(store)
         for number in range(len(noted.pairs))
         if DirectoryStore.exists(first_store(store := pair_store(path, number)))
@@ -49,10 +49,10 @@ def inspect_pairs(path: Path) -> dict[str, Any]:
         "command": noted.command,
         "options": noted.options,
         "pairs": len(noted.pairs),
-        "pairs_begun": len(begun),
-        "pairs_done": sum(_is_done(report, noted.command) for report in begun),
-        "damaged": [text for report in begun for text in report["damaged"]],
-        "bytes": sum(report["bytes"] for report in begun),
+        "pairs_started": len(started),
+        "pairs_done": sum(_is_done(report, noted.command) for report in started),
+        "damaged": [text for report in started for text in report["damaged"]],
+        "bytes": sum(report["bytes"] for report in started),
     }
 
 
@@ -71,7 +71,7 @@ def _pairs_in_words(report: dict[str, Any]) -> str:
         f"target   {options['target']}",
         f"output   {options['output']}",
         f"size     {report['bytes']:,} bytes",
-        f"pairs    {report['pairs_done']} of {report['pairs']} done, {report['pairs_begun']} begun",
+        f"pairs    {report['pairs_done']} of {report['pairs']} done, {report['pairs_started']} started",
         *(f"damaged  {text}" for text in report["damaged"]),
     ]
     return "\n".join(lines)
@@ -156,7 +156,7 @@ def _in_words(report: dict[str, Any]) -> str:
         return _one_in_words(report)
     parts = [f"{report['path']}: both strands"]
     for strand, part in report["strands"].items():
-        parts.append(f"{strand}: not begun" if part is None else _one_in_words(part))
+        parts.append(f"{strand}: not started" if part is None else _one_in_words(part))
     return "\n\n".join(parts)
 
 

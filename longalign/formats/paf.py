@@ -293,7 +293,7 @@ def _opened(source: str) -> Iterator[TextIO]:
             content = cast(BinaryIO, gzip.GzipFile(fileobj=file)) if is_gzip else file
             # Names are only compared and shown: bytes that are not UTF-8 need not stop the reading.
             yield TextIOWrapper(content, encoding="utf-8", errors="backslashreplace")
-    elif sys.stdin is None:  # closed by whoever started us
+    elif sys.stdin is None:  # the parent process closed it
         raise InputError("stdin: closed")
     else:
         yield sys.stdin

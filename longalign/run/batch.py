@@ -130,7 +130,7 @@ def _score(specs: Sequence[RunSpec], backend: Backend, progress: Progress) -> li
 
 
 def _part(phase: PhaseFinished, cells: int, of: int) -> PhaseFinished:
-    """The part of a phase that a pair of so many cells takes, out of the cells `of` the batch."""
+    """The share that a pair of `cells` cells has in a phase of a batch of `of` cells."""
     return PhaseFinished(phase.name, phase.cells * cells // of, phase.seconds * cells / of)
 
 

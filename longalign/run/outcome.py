@@ -143,7 +143,7 @@ class Recorder:
         if self._unfinished != name:
             self._cells, self._seconds = 0, 0.0
             self._emit(PhaseStarted(name, cells, done))
-        self._unfinished = None  # a block that fails begins the phase anew
+        self._unfinished = None  # after a failure, the phase starts again
         started, compiled_before = perf_counter(), self.compile_seconds
         yield
         compiling = self.compile_seconds - compiled_before

@@ -1,7 +1,7 @@
 """A directory of many stores, one for each of many pairs, and the list of the pairs.
 
     pairs.json       what was asked for, and the pairs
-    000000/          the store of the first pair, once it has begun: see `longalign.store.directory`
+    000000/          the store of the first pair, once its run has started: see `longalign.store.directory`
     000001/          that of the second one, and so on
     lock             held by the one process that runs
 

@@ -244,11 +244,11 @@ def test_finished_pairs_are_not_computed_again(run, monkeypatch):
 
 
 def test_a_batch_that_was_interrupted_goes_on(run, monkeypatch):
-    run_one, begun = pipeline._run_one, []
+    run_one, started = pipeline._run_one, []
 
     def interrupted(spec, *arguments):
-        begun.append((spec.query.name, spec.target.name))
-        if len(begun) == 4:
+        started.append((spec.query.name, spec.target.name))
+        if len(started) == 4:
             raise KeyboardInterrupt
         return run_one(spec, *arguments)
 
@@ -256,11 +256,11 @@ def test_a_batch_that_was_interrupted_goes_on(run, monkeypatch):
         interrupting.setattr(pipeline, "_run_one", interrupted)
         code, _, err = run("align", *FILES, "-q", "--store", "s", "-o", "x.paf")
     assert (code, err) == (130, "longalign: interrupted; go on with: longalign resume s\n")
-    assert begun == EVERY_PAIR[:4]
+    assert started == EVERY_PAIR[:4]
     assert not Path("x.paf").exists()
     report = json.loads(run("inspect", "s", "--json")[1])
-    assert (report["pairs"], report["pairs_begun"], report["pairs_done"]) == (6, 3, 3)
-    assert "pairs    3 of 6 done, 3 begun" in run("inspect", "s")[1]
+    assert (report["pairs"], report["pairs_started"], report["pairs_done"]) == (6, 3, 3)
+    assert "pairs    3 of 6 done, 3 started" in run("inspect", "s")[1]
     assert run("resume", "s", "-q", "--backend", "cpu") == (0, "", "")
     assert found("x.paf") == expected()
     assert json.loads(run("inspect", "s", "--json")[1])["pairs_done"] == 6

@@ -119,7 +119,7 @@ def test_a_store_of_both_strands(run) -> None:
         assert code in (1, 2)
         assert path in err
     Path("s/minus/manifest.json").unlink()
-    assert "minus: not begun" in run("inspect", "s")[1]
+    assert "minus: not started" in run("inspect", "s")[1]
     assert json.loads(run("inspect", "s", "--json")[1])["strands"]["minus"] is None
 
 
@@ -227,7 +227,7 @@ def test_many_pairs_each_on_its_better_strand(run) -> None:
             [line.split("\t")[:9] for line in out.splitlines()],
         )
     report = json.loads(run("inspect", "s", "--json")[1])
-    assert (report["pairs"], report["pairs_begun"], report["pairs_done"]) == (3, 3, 3)
+    assert (report["pairs"], report["pairs_started"], report["pairs_done"]) == (3, 3, 3)
     found = longalign.align_many([(QUERY, TARGET)] * 2, strand="both", backend="cpu")
     assert [alignment.strand for alignment in found] == ["minus", "minus"]
     scores = longalign.score_many([(QUERY, TARGET), ("", "ACGT")], strand="both", backend="cpu")

@@ -66,7 +66,7 @@ def make_threshold(config: KernelConfig) -> Any:
         """Cells from row i and column j on follow; ties matter while one could outrank `best`, and so do
         cells that are lower by up to `slack`.
 
-        A cell of the score `elsewhere` has been seen in the rectangle, nobody asks where: ties matter.
+        `best_elsewhere` is a score found elsewhere in the rectangle, in an unknown cell: ties matter.
         Halves without a bit in `used` are right of the strip: nothing there exceeds `highest`.
         """
         tie = np.int32(1 if np.int32(i + j) <= np.int32(best.i + best.j) else 0)

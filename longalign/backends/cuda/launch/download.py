@@ -89,8 +89,8 @@ class _Rectangle:
 
     def final(self, flags: IntArray) -> Iterator[tuple[_Line, int]]:
         """Every line, and the number of its cells that are final."""
-        # The rows of its right edge that each strip has finished, over all bands: at most as many as its left
-        # neighbour.
+        # For each strip, the number of rows finished on its right edge, summed over the bands. It never
+        # exceeds that of the strip to its left.
         swept_rows = np.bincount(self._numbers, weights=flags[self._flags]).astype(np.int64)
         done = np.minimum.accumulate(np.clip(swept_rows - self._last_part_lags, 0, self._length))
         for row, line in self.rows:
