@@ -315,6 +315,7 @@ def test_a_summary_of_an_alignment() -> None:
             "gap_letters": 0,
             "identity": 1.0,
         },
+        "next_best": [],
         "backend": {"name": "cpu", "hardware": "one core"},
         "phases": [
             {"name": "score", "cells": 2 * 10**9, "seconds": 0.5, "gcups": 4.0},
