@@ -17,6 +17,7 @@ from longalign.model.alphabet import Codes
 from longalign.model.boundary import BestCell, Boundary, Edge, IntArray, StartLine, State
 from longalign.model.excluded_pairs import NO_PAIRS, ExcludedPairs
 from longalign.model.geometry import checkpoint_rows
+from longalign.model.pruning import Pruning
 from longalign.model.scoring import Scoring
 from longalign.system.threads import in_threads
 
@@ -54,7 +55,12 @@ class Rectangle:
     `excluded` are letter pairs that no path may use. Back ends ignore them; `longalign.backends.excluding`
     adds them to any back end.
 
-    Raises ValueError for edges of other lengths, with which a back end would access memory out of bounds.
+    With `pruning`, a sweep may leave out any cells that it shows not to be needed. They have the values of
+    `pruning.left_out` in the results. All other values may then be lower than in the whole matrix, but those
+    on paths of interest are exact.
+
+    Raises ValueError for edges or gains of other lengths, with which a back end would access memory out of
+    bounds.
     """
 
     query: Codes
@@ -64,11 +70,16 @@ class Rectangle:
     left: Edge
     local: bool
     excluded: ExcludedPairs = field(default=NO_PAIRS, kw_only=True)
+    pruning: Pruning | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         letters, edges = (len(self.query), len(self.target)), (len(self.left), len(self.top))
         if letters != edges:
             raise ValueError(f"a rectangle of {letters} letters has edges of {edges}")
+        if self.pruning is not None:
+            gains = len(self.pruning.query_gain) - 1, len(self.pruning.target_gain) - 1
+            if letters != gains:
+                raise ValueError(f"a rectangle of {letters} letters has gains for {gains}")
 
     @property
     def cells(self) -> int:
@@ -135,12 +146,14 @@ class SweepResult:
 
     `rows[k]` is the boundary of length n at row `job.rows[k]` (gap = E), and `cols[k]` that of length m at
     column `job.cols[k]` (gap = F). The indices of `best` are those of the rectangle, 1..m and 1..n. `best` is
-    BestCell() if no cell is positive or if it was not requested.
+    BestCell() if no cell is positive or if it was not requested. With pruning it is exact if its score is at
+    least the bound. `cells_left_out` is the number of cells that were not computed.
     """
 
     rows: tuple[Boundary, ...]
     cols: tuple[Boundary, ...]
     best: BestCell
+    cells_left_out: int = 0
 
     def delivered(self, job: SweepJob) -> SweepResult:
         """Put the boundaries into the job's sinks, and return the result without them.
@@ -157,7 +170,7 @@ class SweepResult:
         in_threads(
             put, *zip(*((sink, *item) for sink, lines in both for item in enumerate(lines)), strict=True)
         )
-        return SweepResult((), (), self.best)
+        return SweepResult((), (), self.best, self.cells_left_out)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from itertools import product
 
 import numpy as np
 
@@ -33,6 +34,7 @@ from longalign.model.boundary import (
     entry_edges,
     start_code,
 )
+from longalign.model.pruning import is_needed, left_out
 from longalign.model.recurrence import H, direction, make_cell, make_start_rule, step_back
 from longalign.model.scoring import NEG_INF, Scoring
 
@@ -53,7 +55,10 @@ def letter_score(a: int, b: int, scoring: Scoring) -> int:
 
 
 def matrices(job: Rectangle) -> tuple[list[list[int]], list[list[int]], list[list[int]]]:
-    """H, E and F of every cell, as lists of m + 1 rows of n + 1 values, boundaries included."""
+    """H, E and F of every cell, as lists of m + 1 rows of n + 1 values, boundaries included.
+
+    With pruning, every single cell is a block that may be left out.
+    """
     cell, scoring = CELL[job.local], job.scoring
     opening = scoring.gap_open + scoring.gap_extend
     cols = len(job.target)
@@ -61,11 +66,15 @@ def matrices(job: Rectangle) -> tuple[list[list[int]], list[list[int]], list[lis
     h = [[int(x) for x in job.top.h]]
     e = [[int(x) for x in job.top.gap]]
     f = [[NEG_INF] * (cols + 1)]
+    nothing, gap = left_out(scoring, job.local)
     for i, a in enumerate(job.query, start=1):
         h.append([int(job.left.h[i])] + [0] * cols)
         e.append([NEG_INF] * (cols + 1))
         f.append([int(job.left.gap[i])] + [0] * cols)
         for j, b in enumerate(job.target, start=1):
+            if not _is_needed(job, h, e, f, i, j):
+                h[i][j], e[i][j], f[i][j] = nothing, gap, gap
+                continue
             h[i][j], e[i][j], f[i][j], _ = cell(
                 NEG_INF if (i - 1, j - 1) in barred else h[i - 1][j - 1] + letter_score(a, b, scoring),
                 h[i - 1][j] - opening,
@@ -76,6 +85,18 @@ def matrices(job: Rectangle) -> tuple[list[list[int]], list[list[int]], list[lis
                 0,
             )
     return h, e, f
+
+
+def _is_needed(
+    job: Rectangle, h: list[list[int]], e: list[list[int]], f: list[list[int]], i: int, j: int
+) -> bool:
+    """Whether the cell in row i and column j, both from 1, has to be computed."""
+    if job.pruning is None:
+        return True
+    before = ((i - 1, j - 1), (i - 1, j), (i, j - 1))
+    highest = max(values[row][col] for values in (h, e, f) for row, col in before)
+    gains = int(job.pruning.query_gain[i - 1]), int(job.pruning.target_gain[j - 1])
+    return is_needed(highest, *gains, job.scoring.gap_open, job.pruning.bound)
 
 
 class ReferenceBackend:
@@ -142,7 +163,9 @@ def _sweep(job: SweepJob) -> SweepResult:
     h, e, f = matrices(job)
     rows = tuple(_boundary(h[r], [NEG_INF, *e[r][1:]]) for r in job.rows)
     cols = tuple(_boundary([row[c] for row in h], [NEG_INF, *(row[c] for row in f[1:])]) for c in job.cols)
-    return SweepResult(rows, cols, _best(h) if job.track_best else BestCell())
+    places = product(range(1, len(job.query) + 1), range(1, len(job.target) + 1)) if job.pruning else ()
+    left_out = sum(not _is_needed(job, h, e, f, *place) for place in places)
+    return SweepResult(rows, cols, _best(h) if job.track_best else BestCell(), left_out)
 
 
 def _boundary(h: list[int], gap: list[int]) -> Boundary:
