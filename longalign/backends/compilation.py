@@ -1,7 +1,7 @@
 """Compilation from a run's point of view: the time spent waiting, and which kernels are on disk.
 
-A back end compiles a kernel in the thread that first needs it. Each compilation goes through `compiling`,
-which reports the wait to the run, or refuses to compile on behalf of `is_on_disk`.
+A back end compiles a kernel when it first needs it. Each compilation goes through `compile_or_load`, which
+reports the wait to the run, or refuses to compile on behalf of `is_on_disk`.
 
 Waits are counted for the whole process, because Numba compiles one function at a time in a process. If two
 runs are active in one process, each gets the reports of both.
@@ -10,12 +10,13 @@ runs are active in one process, each gets the reports of both.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import perf_counter
 
 from longalign.backends.base import Kernel
 from longalign.events import CompileFinished, CompileStarted, Emit, Event
+from longalign.system.threads import in_own_thread
 
 _listeners: list[Emit] = []
 _this_thread = threading.local()
@@ -78,19 +79,38 @@ def waiting_for_compiler(device: str) -> Iterator[None]:
         _waits.end(device)
 
 
-@contextmanager
-def compiling(device: str, on_disk: bool) -> Iterator[None]:
-    """The block compiles a kernel for `device`, or loads it from disk if `on_disk`.
+def compile_or_load(device: str, on_disk: bool, call: Callable[[], None]) -> None:
+    """Make the call, which compiles a kernel for `device`, or loads it from disk if `on_disk`.
 
-    Raises NotOnDisk instead of running the block if it would compile on behalf of `is_on_disk`.
+    A compiler runs for seconds without a chance for Python to interrupt it. It therefore has a thread of its
+    own. The caller, which may be interrupted, waits for it: see `polled`. Raises NotOnDisk instead of
+    compiling on behalf of `is_on_disk`, and whatever `call` raises.
     """
     if on_disk:
-        yield
+        call()
         return
     if getattr(_this_thread, "only_from_disk", False):
         raise NotOnDisk
     with waiting_for_compiler(device):
+        in_own_thread(call, getattr(_this_thread, "poll", _nothing))
+
+
+@contextmanager
+def polled(poll: Callable[[], object]) -> Iterator[None]:
+    """Within the block, `poll` is called about ten times a second while this thread waits for a compiler.
+
+    If it raises, the wait ends with that exception. The compiler goes on, and its kernel is kept on disk.
+    """
+    before = getattr(_this_thread, "poll", _nothing)
+    _this_thread.poll = poll
+    try:
         yield
+    finally:
+        _this_thread.poll = before
+
+
+def _nothing() -> None:
+    """The poll of a thread that has none."""
 
 
 def is_on_disk(kernel: Kernel) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
+import threading
 
 from longalign.cli.command import fail, run
 from longalign.cli.interrupts import Interrupts
@@ -27,7 +28,16 @@ def run_process(interrupts: Interrupts) -> int:
     # A KeyboardInterrupt that propagates out of `exec` or `eval` of a string sets a flag in CPython, which
     # then ends the process by SIGINT whatever the exit code is. Evaluating another string clears the flag.
     eval("0")
-    return _flushed(code)
+    code = _flushed(code)
+    if interrupts.struck and _has_threads_to_wait_for():
+        sys.stderr.flush()
+        os._exit(code)
+    return code
+
+
+def _has_threads_to_wait_for() -> bool:
+    """Whether the end of the interpreter would wait for threads, such as one that compiles."""
+    return any(not thread.daemon for thread in threading.enumerate() if thread is not threading.main_thread())
 
 
 def _flushed(code: int) -> int:

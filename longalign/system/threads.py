@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor, Future, wait
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from queue import Empty, SimpleQueue
@@ -34,6 +34,9 @@ _BATCHES_A_THREAD = 4
 
 #: Calls of `streamed` for each thread that are running or finished ahead of the caller.
 _AHEAD_A_THREAD = 4
+
+#: Seconds between two looks of a thread that waits for a call in another thread.
+_POLL_SECONDS = 0.1
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -134,6 +137,26 @@ class WorkerThreads(Executor):
                 call = self._calls.get_nowait()
                 if call is not None:
                     call.future.cancel()
+
+
+def in_own_thread(call: Callable[[], T], poll: Callable[[], object] = lambda: None) -> T:
+    """The result of `call()`, made in a new thread. For code that no signal interrupts, such as a compiler.
+
+    `poll` is called before, and about ten times a second meanwhile. If it raises, or KeyboardInterrupt is
+    raised here, the wait ends. The call goes on, and its result is dropped. The end of the interpreter waits
+    for it: the call may hold locks that finalizers of a library take. If the system refuses another thread,
+    the call is made in this one.
+    """
+    poll()
+    future: Future[T] = Future()
+    made = _Call(future, call)
+    try:
+        Thread(target=made.make, name="own").start()
+    except (RuntimeError, MemoryError):
+        made.make()
+    while not wait([future], _POLL_SECONDS).done:
+        poll()
+    return future.result()
 
 
 def in_threads(function: Callable[..., T], *arguments: Iterable[Any]) -> list[T]:

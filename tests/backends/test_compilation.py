@@ -12,7 +12,13 @@ import pytest
 
 from longalign.backends import compile_processes, kernel_cache
 from longalign.backends.base import Kernel
-from longalign.backends.compilation import compiles_reported, is_on_disk, waiting_for_compiler
+from longalign.backends.compilation import (
+    compile_or_load,
+    compiles_reported,
+    is_on_disk,
+    polled,
+    waiting_for_compiler,
+)
 from longalign.backends.compile_processes import (
     compile_all,
     compiled_in_processes,
@@ -103,6 +109,30 @@ def test_asking_for_a_kernel_does_not_compile_it():
     assert not is_on_disk(kernel)
     add_one()
     assert is_on_disk(kernel)
+
+
+def test_a_wait_for_the_compiler_that_is_given_up_is_reported_to_its_end():
+    events, may_end = [], threading.Event()
+
+    def give_up() -> None:
+        if events:
+            raise KeyError("enough")
+
+    with compiles_reported(events.append), polled(give_up), pytest.raises(KeyError, match="enough"):
+        compile_or_load("cpu", False, lambda: may_end.wait(60))
+    may_end.set()
+    assert [type(event) for event in events] == [CompileStarted, CompileFinished]
+
+
+def test_only_the_innermost_block_polls():
+    polls = []
+    with polled(lambda: polls.append("outer")):
+        with polled(lambda: polls.append("inner")):
+            compile_or_load("cpu", False, lambda: None)
+        compile_or_load("cpu", False, lambda: None)
+    compile_or_load("cpu", False, lambda: None)
+    compile_or_load("cpu", True, lambda: None)
+    assert [*dict.fromkeys(polls)] == ["inner", "outer"]
 
 
 # --- which kernels

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import copytree
@@ -239,7 +239,7 @@ def test_a_cuda_kernel_is_the_same_from_disk(folder):
 
     def build() -> object:
         kernel_library.dispatcher.cache_clear()
-        return kernel_library.compiled(spec, "cuda:0").overloads[SIGNATURE]
+        return kernel_library.compiled(spec, "cuda:0", nullcontext()).overloads[SIGNATURE]
 
     with device_without_driver():
         compiled = build()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -12,7 +13,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from processes import FORMS, PAIR, folder, wait_for_handlers  # noqa: F401 - a fixture
+from processes import FORMS, PAIR, folder, longalign, wait_for_handlers  # noqa: F401 - a fixture
 
 from longalign.cli.interrupts import Interrupts
 
@@ -38,6 +39,33 @@ def test_a_signal_at_any_moment(form, number, times):
             _, err = process.communicate(timeout=120)
         expected = [(128 + number, f"longalign: {line}\n") for line in LINES]
         assert (process.returncode, err) in [*expected, (0, "")]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("stored", [True, False])
+@pytest.mark.parametrize("command", ["score", "align"])
+def test_a_signal_while_a_kernel_is_compiled_does_not_wait_for_it(tmp_path, command, stored, number):
+    """The first kernel takes seconds. Were it waited for, it would be in the cache."""
+    cache = tmp_path / "cache"
+    options = ["--store", "s"] if stored else []
+    started = [*FORMS["module"], command, *PAIR, "--progress", "json", *options]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    with subprocess.Popen(started, env={**os.environ, "XDG_CACHE_HOME": str(cache)}, **pipes) as process:
+        events = iter(process.stderr.readline, "")
+        assert any('"compile_started"' in line for line in events)
+        time.sleep(0.2)
+        process.send_signal(number)
+        out, err = process.communicate(timeout=120)
+    advice = "go on with: longalign resume s" if stored else "with --store DIR a run can be resumed"
+    last = err.splitlines()[-1]
+    assert (process.returncode, out, last) == (128 + number, "", f"longalign: interrupted; {advice}")
+    assert not [path for path in cache.rglob("*") if path.is_file()]
+    if stored:
+        assert not [path for path in Path("s").rglob("*") if "tmp" in path.name]
+        resumed = longalign("resume", "s", "--backend", "cpu", "-q")
+        undisturbed = longalign(command, *PAIR, "-q")
+        assert (resumed.returncode, resumed.stderr, resumed.stdout) == (0, "", undisturbed.stdout)
 
 
 def in_process(body):

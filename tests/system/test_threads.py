@@ -9,7 +9,14 @@ import time
 
 import pytest
 
-from longalign.system.threads import MOST_THREADS, WorkerThreads, calls_in_background, in_threads, streamed
+from longalign.system.threads import (
+    MOST_THREADS,
+    WorkerThreads,
+    calls_in_background,
+    in_own_thread,
+    in_threads,
+    streamed,
+)
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 50])
@@ -228,3 +235,52 @@ def test_a_process_ends_though_its_threads_were_never_shut_down():
     code = "from longalign.system.threads import WorkerThreads; WorkerThreads(2).submit(print, 1).result()"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, timeout=60, check=True)
     assert done.stdout == b"1\n"
+
+
+# --- calls that are not interrupted
+
+
+def test_a_call_in_a_thread_of_its_own_has_its_result():
+    assert in_own_thread(threading.current_thread) is not threading.current_thread()
+    with pytest.raises(ZeroDivisionError):
+        in_own_thread(lambda: 1 // 0)
+
+
+def test_a_poll_that_raises_ends_the_wait_and_not_the_call():
+    started, may_end, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def call() -> None:
+        started.set()
+        may_end.wait(60)
+        ended.set()
+
+    def poll() -> None:
+        if started.is_set():
+            raise KeyError("enough")
+
+    with pytest.raises(KeyError, match="enough"):
+        in_own_thread(call, poll)
+    assert not ended.is_set()
+    may_end.set()
+    assert ended.wait(60)
+
+
+def test_a_call_that_nobody_waits_for_is_not_begun():
+    made = []
+
+    def poll() -> None:
+        raise KeyError("enough")
+
+    with pytest.raises(KeyError, match="enough"):
+        in_own_thread(lambda: made.append(1), poll)
+    assert made == []
+
+
+def test_without_another_thread_the_call_is_made_once_in_this_one(monkeypatch):
+    def refuse(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    made = []
+    in_own_thread(lambda: made.append(threading.current_thread()))
+    assert made == [threading.current_thread()]

@@ -7,6 +7,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Sequence
+from concurrent.futures import CancelledError
 from contextlib import suppress
 from functools import partial
 from itertools import product
@@ -31,6 +32,7 @@ from longalign.backends.base import (
     TraceJob,
     no_progress,
 )
+from longalign.backends.compilation import polled
 from longalign.backends.cpu import start_states, traceback
 from longalign.backends.cpu.config import DEFAULT_GEOMETRY, KernelConfig, SweepGeometry
 from longalign.backends.cpu.speed import sweep_seconds
@@ -272,7 +274,10 @@ class CpuBackend:
 
 
 class _ProgressReport:
-    """Reports the cells that all threads have finished since the last report, ten times a second."""
+    """Reports the cells that all threads have finished since the last report, ten times a second.
+
+    There may be none while they wait for a kernel to be compiled; the caller may stop the sweep then too.
+    """
 
     def __init__(self, work: WorkList, progress: Progress) -> None:
         self._cells = work.counters[CELLS:]
@@ -288,9 +293,8 @@ class _ProgressReport:
     def flush(self) -> None:
         """Report now."""
         cells = int(self._cells[0])
-        if cells > self._reported:
-            new_cells, self._reported = cells - self._reported, cells
-            self._progress(new_cells)
+        new_cells, self._reported = cells - self._reported, cells
+        self._progress(new_cells)
 
 
 class _Worker:
@@ -310,7 +314,8 @@ class _Worker:
         Otherwise they would wait forever for a strip whose thread has ended.
         """
         try:
-            self.run(work, kernels, config_32, _report_nothing)
+            with polled(lambda: _refuse_aborted(work)):
+                self.run(work, kernels, config_32, _report_nothing)
         except BaseException as failure:
             failures.append(failure)
             work.counters[ABORT] = 1
@@ -341,6 +346,12 @@ class _Worker:
 
 def _tracer(matrix: bool) -> Kernel:
     return Kernel(f"traceback {matrix=}", partial(leaf_tracer, matrix))
+
+
+def _refuse_aborted(work: WorkList) -> None:
+    """Raise CancelledError if the sweep was aborted."""
+    if work.counters[ABORT]:
+        raise CancelledError
 
 
 def _report_nothing() -> None:

@@ -11,7 +11,7 @@ import numba
 from numba.core import cgutils, types
 from numba.extending import intrinsic as numba_intrinsic
 
-from longalign.backends.compilation import compiling
+from longalign.backends.compilation import compile_or_load
 from longalign.backends.cpu.kernel_cache import CpuCache
 from longalign.errors import BackendError
 from longalign.system.gc_pause import collector_at_rest
@@ -62,12 +62,15 @@ def _compile(body: Any, key: str, examples: Sequence[Any], **options: bool) -> t
     compiled = numba.njit(nogil=True, _nrt=False, no_cfunc_wrapper=True, **options)(body)
     compiled._cache = CpuCache(key)
     signature = tuple(numba.typeof(example) for example in examples)
-    with compiling("cpu", on_disk=compiled._cache.holds(signature)):
+
+    def compile_it() -> None:
         try:
             with collector_at_rest():
                 compiled.compile(signature)
         except Exception as failure:  # Numba and LLVM each have their own kinds of error
             raise BackendError(f"cpu: {key} does not compile: {failure}") from failure
+
+    compile_or_load("cpu", compiled._cache.holds(signature), compile_it)
     return compiled, compiled.overloads[signature]
 
 

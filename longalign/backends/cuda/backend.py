@@ -222,7 +222,7 @@ class CudaBackend:
             self._compiled(spec)
 
     def _compiled(self, spec: KernelSpec) -> Any:
-        return compiled(spec, self.name)
+        return compiled(spec, self.name, cuda.gpus[self._device.index])
 
     def _path_config(self, scoring: Scoring, local: bool) -> KernelConfig:
         """A kernel that phases 2 and 3 use, chosen for a rectangle that all paths enter at a corner."""

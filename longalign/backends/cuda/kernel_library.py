@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import product
 from typing import Any
 
-from longalign.backends.compilation import compiling
+from longalign.backends.compilation import compile_or_load
 from longalign.backends.cuda.config import KernelConfig
 from longalign.backends.cuda.devices import one_line
 from longalign.backends.cuda.kernel_cache import CudaCache
@@ -92,18 +93,23 @@ def dispatcher(spec: KernelSpec) -> Any:
     return kernel
 
 
-def compiled(spec: KernelSpec, device: str) -> Any:
+def compiled(spec: KernelSpec, device: str, made_current: AbstractContextManager[object]) -> Any:
     """Numba's dispatcher of a kernel, compiled for the current device. The user calls the device `device`.
+
+    `made_current` makes it the current device of a thread, which compiles.
 
     Raises BackendError if the kernel does not compile.
     """
     kernel = dispatcher(spec)
     if spec.signature in kernel.overloads:
         return kernel
-    with compiling(device, on_disk=kernel._cache.holds(spec.signature)):
+
+    def compile_it() -> None:
         try:
-            with collector_at_rest():
+            with made_current, collector_at_rest():
                 kernel.compile(spec.signature)
         except Exception as error:  # compiler, linker and driver have different types of errors
             raise BackendError(f"no kernel for this GPU and driver: {one_line(error)}") from error
+
+    compile_or_load(device, kernel._cache.holds(spec.signature), compile_it)
     return kernel

@@ -9,6 +9,7 @@ from threading import Event, Lock
 from types import TracebackType
 
 from longalign.backends.base import Backend, Progress
+from longalign.backends.compilation import polled
 from longalign.events import TileFinished
 from longalign.model.geometry import Tile
 from longalign.phases.lattice import StoreLattice
@@ -67,6 +68,7 @@ class LocalEngine:
 
         backend = self._idle.get()
         try:
-            return self._tile_step(self._lattice, backend, tile, advance)
+            with polled(lambda: advance(0)):
+                return self._tile_step(self._lattice, backend, tile, advance)
         finally:
             self._idle.put(backend)
