@@ -5,6 +5,9 @@ Altschul, PNAS 87:2264, 1990). The expected number of local alignments with scor
 K m n exp(-lambda S). For alignments without gaps, lambda, K and H follow from the letter scores and the
 frequencies of letters; `ungapped` computes them. For alignments with gaps they are only known from
 simulations: `published_parameters` has the values that NCBI BLAST uses.
+
+An E-value counts the search space of one strand, also in a run over both. So does BLAST: each strand of a
+nucleotide query is a context with the search space of its own length (`BLAST_CalcEffLengths`).
 """
 
 from __future__ import annotations
