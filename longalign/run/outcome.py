@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from time import perf_counter
 
 from longalign.backends.kernel_cache import why_not_writable
@@ -35,7 +35,7 @@ class Outcome:
     strand, its value scaled (`Scoring.scale`). `phases` are those that ran in this process. A pair that was
     computed in a batch has its share of them, by cells. The run waited `compile_seconds` for the compiler; no
     phase counts them. `further` are the next best alignments, in decreasing score, if more than one was asked
-    for.
+    for; `phases` and `compile_seconds` then include theirs.
     """
 
     spec: RunSpec
@@ -52,6 +52,17 @@ class Outcome:
         """Whether nothing aligns: the best alignment is the empty one, in a mode that has a choice."""
         mode, end = self.spec.mode, self.end
         return mode.may_be_empty and mode.starts_at(end.i, end.j, end.value)
+
+    def followed_by(self, further: tuple[Outcome, ...]) -> Outcome:
+        """This outcome with further ones, whose cells and seconds are added to its own."""
+        cells: dict[str, int] = {}
+        seconds: dict[str, float] = {}
+        for phase in (phase for one in (self, *further) for phase in one.phases):
+            cells[phase.name] = cells.get(phase.name, 0) + phase.cells
+            seconds[phase.name] = seconds.get(phase.name, 0.0) + phase.seconds
+        phases = tuple(PhaseFinished(name, cells[name], seconds[name]) for name in cells)
+        compiling = sum(one.compile_seconds for one in (self, *further))
+        return replace(self, further=further, phases=phases, compile_seconds=compiling)
 
     @property
     def score(self) -> Number:

@@ -390,7 +390,7 @@ def _with_next_best(first: Outcome, sides: Items[_Side], resources: Resources, e
         side = _Side(first.spec, lattice, lambda: engine)
         return _run_phases([side], replace(resources, backends=backends), emit)
 
-    return replace(first, further=next_best(first, sides[0].lattice, resources.backends, run_phases))
+    return first.followed_by(next_best(first, sides[0].lattice, resources.backends, run_phases))
 
 
 def _phase_1_seconds(side: _Side, resources: Resources) -> float:

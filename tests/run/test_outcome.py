@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from longalign.events import CompileFinished, CompileStarted, Event, Notice
-from longalign.run.outcome import Recorder
+from longalign.events import CompileFinished, CompileStarted, Event, Notice, PhaseFinished
+from longalign.model.boundary import State, Waypoint
+from longalign.run.outcome import Outcome, Recorder
 
 
 def compile_twice(events: list[Event]) -> list[str]:
@@ -26,3 +27,17 @@ def test_a_cache_that_cannot_be_written_is_mentioned_once(tmp_path, monkeypatch)
 def test_a_cache_that_can_be_written_is_not(tmp_path, monkeypatch):
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert compile_twice([]) == []
+
+
+def outcome_of(*phases: PhaseFinished, compiling: float = 0.0) -> Outcome:
+    return Outcome(None, Waypoint(0, 0, State.H, 0), None, phases, {}, compiling)
+
+
+def test_the_seconds_of_further_alignments_count():
+    first = outcome_of(PhaseFinished("score", 100, 1.0), PhaseFinished("stitch", 10, 0.5), compiling=2.0)
+    further = outcome_of(PhaseFinished("score", 20, 0.25), PhaseFinished("stitch", 5, 0.5), compiling=1.0)
+    all_three = first.followed_by((further, further))
+    assert all_three.phases == (PhaseFinished("score", 140, 1.5), PhaseFinished("stitch", 20, 1.5))
+    assert all_three.compile_seconds == 4.0
+    assert all_three.further == (further, further)
+    assert first.followed_by(()).phases == first.phases
