@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 
 import numpy as np
@@ -18,7 +19,7 @@ from longalign.model.boundary import BestCell
 from longalign.model.excluded_pairs import NO_PAIRS, ExcludedPairs
 from longalign.model.mode import GLOBAL, LOCAL
 from longalign.phases import changed_tiles
-from longalign.run import pipeline
+from longalign.run import next_best, pipeline
 from longalign.run.outcome import Outcome
 from longalign.testing.inputs import any_scorings
 from longalign.testing.reference import ReferenceBackend
@@ -163,3 +164,21 @@ def test_the_public_function_checks_its_numbers():
     with pytest.raises(UsageError, match=r"min_score must be an int, a Fraction or a Decimal, not 0\.5"):
         api.best_alignments("ACGT", "ACGT", 1, min_score=0.5)
     assert api.best_alignments("AAAA", "CCCC", 3, backend="cpu", threads=1) == []
+
+
+@pytest.mark.parametrize("share", [0.0, 0.5, 0.9])
+def test_tiles_that_are_damaged_between_two_alignments_are_swept_again(tmp_path, monkeypatch, share):
+    """Their records were stored with the first alignment; the files lose all but a share of their bytes."""
+    store, geometry = tmp_path / "store", Geometry((9, 9), 3, 9)
+    spec, tiles = replace(CATS.spec(), top=4), SmallTiles(geometry.tile, CPU, geometry.leaf)
+
+    class Damaging(changed_tiles.ChangedTiles):
+        def __init__(self, before) -> None:
+            for file in store.glob("tiles/*.h5"):
+                os.truncate(file, int(file.stat().st_size * share))
+            super().__init__(before)
+
+    monkeypatch.setattr(next_best, "ChangedTiles", Damaging)
+    with geometry.applied():
+        found = pipeline.run(replace(spec, store=store), using(tiles))
+    check(CATS, [found, *found.further], 4)
