@@ -34,7 +34,6 @@ from scripts import run_script
 
 import longalign
 from longalign import Scoring, SubstitutionMatrix, read_sequence
-from longalign.model.presets import PRESETS
 
 DATA = Path(__file__).resolve().parents[1] / "tests" / "data"
 DNA_PAIRS = {
@@ -84,7 +83,7 @@ def comparisons(folder: Path, backend: str) -> Iterator[Row]:
         for pair, names in pairs.items():
             files = _plain(folder, names)
             yield from _emboss(pair, files, usual, whole, linear, backend)
-    preset = PRESETS["lastz"]
+    preset = Scoring(preset="lastz")
     for pair, names in DNA_PAIRS.items():
         files = _plain(folder, names, without_n=True)
         yield _row(
