@@ -120,7 +120,7 @@ class LinearEdge:
         return self.h[start:stop], self.gap[start:stop]
 
     def part(self, start: int, stop: int) -> LinearEdge:
-        """See `Edge`."""
+        """See `Edge`. The part may lie beyond the end of this edge: H goes on decreasing."""
         return LinearEdge(stop - start, self.value(start), self.value(start + 1), self.step)
 
     def value(self, index: int) -> int:

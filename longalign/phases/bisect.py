@@ -1,20 +1,20 @@
-"""Cut each of many segments at a waypoint near its middle, through which an optimal path passes.
+"""Cut each of many segments at a waypoint near its middle, through which its path passes.
 
 A segment is cut across its longer side. Its first half is swept forward from its entry, and its second half
-backward from its exit. The values of both sweeps are compared at the cut. One call sweeps the halves of all
-segments, and keeps one line of each half.
+backward from its exit. The forward values on the cut are the values on an edge of the second half, so the
+waypoint is where the path enters the second half (see `entry`). One call sweeps the halves of all segments.
+D. Hirschberg, Comm. ACM 18:341 (1975); E. Myers and W. Miller, CABIOS 4:11 (1988).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
 
 from longalign.backends.base import Backend, Progress, SweepResult
-from longalign.errors import InternalError
-from longalign.model.boundary import State, Waypoint
-from longalign.phases.meeting import Half, backward_half, closed, forward_half, meet, reversed_line
-from longalign.phases.problem import Problem, Segment
+from longalign.model.boundary import Waypoint
+from longalign.phases.entry import entries
+from longalign.phases.meeting import Half, backward_sweep, forward_half
+from longalign.phases.problem import Approach, Problem, Segment
 
 
 def bisect(
@@ -22,13 +22,22 @@ def bisect(
 ) -> list[Waypoint]:
     """A waypoint in each segment, between its entry and its exit.
 
-    A segment must have a side of 2 letters or more. Among equally good paths, the one that crosses the cut
-    furthest to the right is chosen (the lowest one, where the cut lies between columns). At one cell, H is
-    preferred to a gap state.
+    A segment must have a side of 2 letters or more. The waypoint lies on the cut, or beyond it on the side of
+    the segment on which the entry lies: the path is then a single gap up to there.
     """
-    halves = [*chain.from_iterable(_halves(problem, segment) for segment in segments)]
-    swept = backend.sweep([half.job for half in halves], progress)
-    return [*map(_middle, segments, halves[::2], swept[::2], swept[1::2])]
+    firsts = [_first_half(problem, segment) for segment in segments]
+    corners = [_corner(segment, first) for segment, first in zip(segments, firsts, strict=True)]
+    backs = [
+        backward_sweep(problem, corner, segment.exit)
+        for segment, corner in zip(segments, corners, strict=True)
+    ]
+    jobs = [job for first, back in zip(firsts, backs, strict=True) for job in (first.job, back)]
+    swept = backend.sweep(jobs, progress)
+    seconds = [
+        _second_half(problem, segment, corner, first, result)
+        for segment, corner, first, result in zip(segments, corners, firsts, swept[::2], strict=True)
+    ]
+    return entries(seconds, swept[1::2], backend, progress)
 
 
 #: Cuts lie at multiples of these. Back ends sweep rows in pairs, and columns in groups of 8, 16 or 24.
@@ -46,57 +55,40 @@ def _cut(segment: Segment) -> tuple[bool, int]:
     return between_rows, middle // step * step if middle >= _MIN_STEPS * step else middle
 
 
-def _halves(problem: Problem, segment: Segment) -> tuple[Half, Half]:
-    """The sweep from the entry to the cut, and the one from the exit back to the cut."""
+def _first_half(problem: Problem, segment: Segment) -> Half:
+    """The sweep from the entry to the cut."""
     between_rows, cut = _cut(segment)
     entry, exit_ = segment.entry, segment.exit
-    i, j = (entry.i + cut, exit_.j) if between_rows else (exit_.i, entry.j + cut)
-    first = entry.i, i, entry.j, j
-    i, j = (entry.i + cut, entry.j) if between_rows else (entry.i, entry.j + cut)
-    second = i, exit_.i, j, exit_.j
-    # Only phase 2 needs the best cell. Tracking it here as well lets both phases use the same kernels, each
-    # of which takes seconds to compile on a new machine.
-    scoring, best, between_cols = problem.scoring, problem.has_floor, not between_rows
-    return (
-        forward_half(
-            *problem.letters(*first),
-            scoring,
-            entry.state,
-            last_row=between_rows,
-            last_col=between_cols,
-            track_best=best,
-            excluded=problem.excluded.within(*first),
-        ),
-        backward_half(
-            *problem.letters_backwards(*second),
-            scoring,
-            exit_.state,
-            last_row=between_rows,
-            last_col=between_cols,
-            track_best=best,
-            excluded=problem.excluded_backwards(*second),
-        ),
+    i1, j1 = (entry.i + cut, exit_.j) if between_rows else (exit_.i, entry.j + cut)
+    place = entry.i, i1, entry.j, j1
+    return forward_half(
+        *problem.letters(*place),
+        problem.scoring,
+        entry.state,
+        entry.value,
+        last_row=between_rows,
+        last_col=not between_rows,
+        track_best=problem.has_floor,
+        excluded=problem.excluded.within(*place),
     )
 
 
-def _middle(
-    segment: Segment, forward: Half, forward_result: SweepResult, backward_result: SweepResult
-) -> Waypoint:
-    """The waypoint at the cut of a segment, given the sweeps of its halves."""
+def _corner(segment: Segment, first: Half) -> tuple[int, int]:
+    """The upper left corner of the second half. Rows or columns that the first half skips are left out."""
     between_rows, cut = _cut(segment)
-    rows_skipped, cols_skipped = forward.skipped
-    if between_rows:
-        gap, start = State.E, cols_skipped
-        forward_line, backward_line = forward_result.rows[0], backward_result.rows[0]
+    rows, cols = (cut, first.skipped[1]) if between_rows else (first.skipped[0], cut)
+    return segment.entry.i + rows, segment.entry.j + cols
+
+
+def _second_half(
+    problem: Problem, segment: Segment, corner: tuple[int, int], first: Half, swept: SweepResult
+) -> Approach:
+    """The part of a segment after the cut. One of its edges is the cut, the other goes on from the entry."""
+    (i0, j0), exit_ = corner, segment.exit
+    top, left = first.job.top, first.job.left
+    if swept.rows:
+        top, left = swept.rows[0], left.part(len(left), len(left) + exit_.i - i0)
     else:
-        gap, start = State.F, rows_skipped
-        forward_line, backward_line = forward_result.cols[0], backward_result.cols[0]
-    entry, exit_ = segment.entry, segment.exit
-    # The value on entry in a gap state includes the cost of opening the gap, which is not charged again here.
-    total, alpha = exit_.value - entry.value, forward.job.scoring.gap_open
-    found = meet(closed(forward_line), reversed_line(backward_line), gap, total, alpha, start)
-    if found is None:
-        raise InternalError(f"no path from {entry} to {exit_} accounts for the difference of their values")
-    offset, state, value = found
-    i, j = (cut, offset) if between_rows else (offset, cut)
-    return Waypoint(entry.i + i, entry.j + j, state, entry.value + value)
+        top, left = top.part(len(top), len(top) + exit_.j - j0), swept.cols[0]
+    rectangle = problem.rectangle(i0, exit_.i, j0, exit_.j, top, left, local=False)
+    return Approach(i0, j0, rectangle, exit_)

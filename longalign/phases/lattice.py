@@ -9,25 +9,12 @@ from itertools import pairwise
 from longalign.model.boundary import Edge, State, Waypoint
 from longalign.model.geometry import Grid, Tile, owning_interval
 from longalign.model.scoring import NEG_INF
-from longalign.phases.problem import Problem
+from longalign.phases.problem import Approach, Problem
 from longalign.store import Store
 from longalign.store.base import DamagedTile
 
 #: The most cells of a line that are unpacked at a time.
 _PIECE = 1 << 22
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Chunk:
-    """The part of a chunk between its upper left corner (i0, j0) and a cell (i, j) in it, with its edges.
-
-    `top` holds H and E at row i0 for columns j0..j, `left` holds H and F at column j0 for rows i0..i.
-    """
-
-    i0: int
-    j0: int
-    top: Edge
-    left: Edge
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -42,10 +29,12 @@ class StoreLattice:
     store: Store
     eager: bool = False
 
-    def chunk(self, i: int, j: int) -> Chunk:
-        """The chunk that computes cell (i, j), both at least 1, up to that cell."""
-        i0, j0 = self.corner(i, j)
-        return Chunk(i0, j0, self.row(i0, j0, j), self.column(j0, i0, i))
+    def approach(self, exit_: Waypoint) -> Approach:
+        """The chunk that computes a cell (i, j), both at least 1, from its upper left corner to that cell."""
+        (i, j), (i0, j0) = (exit_.i, exit_.j), self.corner(exit_.i, exit_.j)
+        top, left = self.row(i0, j0, j), self.column(j0, i0, i)
+        local = self.problem.has_floor
+        return Approach(i0, j0, self.problem.rectangle(i0, i, j0, j, top, left, local=local), exit_)
 
     def corner(self, i: int, j: int) -> tuple[int, int]:
         """The upper left corner of the chunk that computes cell (i, j), both at least 1."""

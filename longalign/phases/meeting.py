@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 
 from longalign.backends.base import SweepJob
 from longalign.model.alphabet import Codes
-from longalign.model.boundary import Boundary, Edge, IntArray, State, entry_edges, gap_edges
+from longalign.model.boundary import Boundary, Edge, State, Waypoint, entry_edges, gap_edges
 from longalign.model.excluded_pairs import NO_PAIRS, ExcludedPairs
 from longalign.model.recurrence import join
 from longalign.model.scoring import Scoring
-from longalign.phases.problem import Segment, reachable
+from longalign.phases.problem import Problem, Segment, reachable
 from longalign.store.codec import PackedEdge
 
 #: Host bytes for each letter of a swept rectangle: its cells on the edges and on the last row and column,
@@ -58,7 +58,7 @@ def calls_of(segments: Sequence[Segment], host_bytes_per_call: int, max_segments
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Half:
-    """A sweep of one half of a path: from the corner where every path begins to the last row, column or both.
+    """A sweep from the corner where every path begins to the last row, the last column, or both.
 
     `skipped` is the number of rows and of columns at the corner that the sweep leaves out.
     """
@@ -84,6 +84,9 @@ def forward_half(
     A path that enters in a gap state first takes one letter of the gap. The sweep skips that row or column,
     unless it is the only one. The edges of the rest hold no minus infinity, which a GPU sweeps faster. The
     returned lines that cross the skipped row or column then lack their first cell, which no path reaches.
+
+    `track_best` asks for the best cell. Only phase 2 needs it. Phase 3 asks for it wherever phase 2 does, so
+    that both use the same kernels, each of which takes seconds to compile on a new machine.
     """
     skipped = int(entry == State.E and len(query) > 1), int(entry == State.F and len(target) > 1)
     rows, cols = len(query), len(target)
@@ -101,110 +104,68 @@ def forward_half(
     return Half(job, skipped)
 
 
-def backward_half(
-    query: Codes,
-    target: Codes,
-    scoring: Scoring,
-    exit_: State,
-    *,
-    last_row: bool,
-    last_col: bool,
-    track_best: bool = False,
-    excluded: ExcludedPairs = NO_PAIRS,
-) -> Half:
-    """The backward sweep of a rectangle whose paths all leave at its lower right corner, in state `exit_`.
+def backward_sweep(problem: Problem, corner: tuple[int, int], exit_: Waypoint) -> SweepJob:
+    """The sweep back from the exit of a path to this corner, with the last row and the last column.
 
-    The caller reverses both sequences, and the excluded pairs (see `Problem.letters_backwards`).
-    Rows and columns count from the lower right corner. A gap state pays for its opening in both halves; see
-    `recurrence.join`.
+    Rows and columns count from the exit. A gap state pays for its opening in the forward and in the backward
+    sweep; see `recurrence.join`.
     """
+    place = corner[0], exit_.i, corner[1], exit_.j
     return forward_half(
-        query,
-        target,
-        scoring,
-        exit_,
-        0 if exit_ == State.H else -scoring.gap_open,
-        last_row=last_row,
-        last_col=last_col,
-        track_best=track_best,
-        excluded=excluded,
-    )
-
-
-def closed(line: Boundary) -> Boundary:
-    """Set the gap state to H at the first cell of a line that the sweep of a segment has returned; in place.
-
-    That cell lies on the edge that the sweep was given, on which this gap state is defined to equal H; see
-    `entry_edges`.
-    """
-    line.gap[0] = line.h[0]
-    return line
+        *problem.letters_backwards(*place),
+        problem.scoring,
+        exit_.state,
+        0 if exit_.state == State.H else -problem.scoring.gap_open,
+        last_row=True,
+        last_col=True,
+        track_best=problem.has_floor,
+        excluded=problem.excluded_backwards(*place),
+    ).job
 
 
 def reversed_line(line: Boundary) -> Boundary:
-    """A line that a backward sweep has returned, `closed`, in the order of the sequences."""
-    line = closed(line)
+    """A line that a backward sweep has returned, in the order of the sequences. Changes the line itself.
+
+    The line's first cell lies on an edge of the sweep, where its gap state is defined to equal H; see
+    `entry_edges`. A path may leave the rectangle along that edge.
+    """
+    line.gap[0] = line.h[0]
     return Boundary(line.h[::-1], line.gap[::-1])
 
 
-def meet(
-    forward: Edge, backward: Boundary, gap: State, total: int, alpha: int, start: int = 0
-) -> tuple[int, State, int] | None:
-    """The last cell of a line where a path of value `total` passes: its index, state and forward value.
+def meetings(
+    forward: Edge, backward: Boundary, gap: State, total: int, alpha: int
+) -> Iterator[tuple[State, NDArray[np.int64]]]:
+    """All cells and states of a line in which a path of value `total` passes: states, and indices of cells.
 
-    `gap` is the state of a gap that crosses the line. H is preferred where both states of a cell qualify.
-    Requires that no path across the line has a value above `total`, and no gap state one above H.
-    `forward` begins at the index `start`, and ends where `backward` does or later. Returns None if there is
-    no such cell.
+    `gap` is the state of a gap that crosses the line. `forward` may be longer than `backward`. Requires that
+    no path across the line has a value above `total`, and no gap state one above H.
     """
     threshold = total - alpha
-    for first, stop in _blocks(forward, backward, threshold, start):
-        forward_h, forward_gap = forward.cells(first - start, stop - start)
+    for first, stop in _blocks(forward, backward, threshold):
+        forward_h, forward_gap = forward.cells(first, stop)
         backward_h, backward_gap = backward.cells(first, stop)
         # These 32-bit sums may wrap around, but not where a path passes. Candidates are checked with 64 bits.
         candidates = np.flatnonzero(forward_h + backward_h >= threshold)
-        meetings = [
-            (place, -state, state, int(before[place]))
-            for state, before, after in (
-                (State.H, forward_h, backward_h),
-                (gap, forward_gap, backward_gap),
-            )
-            for place in _last_meeting(candidates, before, after, state, total, alpha)
-        ]
-        if meetings:
-            place, _, state, value = max(meetings)
-            return first + place, state, value
-    return None
+        for state, ahead, behind in ((State.H, forward_h, backward_h), (gap, forward_gap, backward_gap)):
+            before, after = (values[candidates].astype(np.int64) for values in (ahead, behind))
+            meets = (join(before, after, state, alpha) == total) & reachable(before) & reachable(after)
+            if meets.any():
+                yield state, first + candidates[meets]
 
 
-def _last_meeting(
-    candidates: NDArray[np.int64],
-    forward: IntArray,
-    backward: IntArray,
-    state: State,
-    total: int,
-    alpha: int,
-) -> list[int]:
-    """The last candidate at which both halves of a path add up to `total`, as a list of one or no index."""
-    before, after = forward[candidates].astype(np.int64), backward[candidates].astype(np.int64)
-    meets = (join(before, after, state, alpha) == total) & reachable(before) & reachable(after)
-    last: list[int] = candidates[meets][-1:].tolist()
-    return last
-
-
-def _blocks(forward: Edge, backward: Boundary, threshold: int, start: int) -> Iterator[tuple[int, int]]:
-    """Spans of a line, the last one first, in which forward H plus backward H may reach `threshold`.
+def _blocks(forward: Edge, backward: Boundary, threshold: int) -> Iterator[tuple[int, int]]:
+    """Spans of a line in which forward H plus backward H may reach `threshold`.
 
     A packed line has few of them, since both values are high near a path and fall with the distance from it.
     """
     end = len(backward) + 1
     if not isinstance(forward, PackedEdge):
-        yield from ((max(start, stop - _BLOCK), stop) for stop in range(end, start, -_BLOCK))
+        yield from ((start, min(start + _BLOCK, end)) for start in range(0, end, _BLOCK))
         return
     firsts, highest = forward.stretches()
-    firsts += start
     firsts = firsts[: np.searchsorted(firsts, end)]
     upper_bounds = highest[: len(firsts)] + np.maximum.reduceat(backward.h, firsts)
     stops = np.append(firsts[1:], end)
-    for k in np.flatnonzero(upper_bounds >= threshold)[::-1]:
+    for k in np.flatnonzero(upper_bounds >= threshold):
         yield int(firsts[k]), int(stops[k])

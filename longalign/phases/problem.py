@@ -7,9 +7,9 @@ from functools import cached_property
 
 import numpy as np
 
-from longalign.backends.base import SweepJob, TraceJob
+from longalign.backends.base import Rectangle, SweepJob, TraceJob
 from longalign.model.alphabet import Codes
-from longalign.model.boundary import Edge, State, Waypoint, entry_edges, local_edges
+from longalign.model.boundary import Edge, State, Waypoint, entry_edges, local_edges, start_parts
 from longalign.model.excluded_pairs import NO_PAIRS, ExcludedPairs
 from longalign.model.mode import Mode
 from longalign.model.scoring import UNREACHABLE, Scoring
@@ -74,6 +74,14 @@ class Problem:
     def letters(self, i0: int, i1: int, j0: int, j1: int) -> tuple[Codes, Codes]:
         """The query letters of rows i0 < i <= i1 and the target letters of columns j0 < j <= j1."""
         return self.query[i0:i1], self.target[j0:j1]
+
+    def rectangle(
+        self, i0: int, i1: int, j0: int, j1: int, top: Edge, left: Edge, *, local: bool
+    ) -> Rectangle:
+        """The rows i0 < i <= i1 and columns j0 < j <= j1 with these edges; `local` sets the floor of 0."""
+        place = i0, i1, j0, j1
+        excluded = self.excluded.within(*place)
+        return Rectangle(*self.letters(*place), self.scoring, top, left, local, excluded=excluded)
 
     def letters_backwards(self, i0: int, i1: int, j0: int, j1: int) -> tuple[Codes, Codes]:
         """The same letters in reverse order."""
@@ -143,6 +151,31 @@ class Segment:
     def cut(self, at: Waypoint) -> tuple[Segment, Segment]:
         """The stretches before and after a point on the path."""
         return Segment(self.entry, at), Segment(at, self.exit)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Approach:
+    """A rectangle of the DP matrix with known edges, and the `exit` of a path in its lower right corner.
+
+    (i0, j0) is the rectangle's upper left corner. The path enters the rectangle through its top or left edge
+    or, if `rectangle.local`, may begin inside. The values on the edges are those of the whole matrix, or
+    lower where the path does not pass.
+    """
+
+    i0: int
+    j0: int
+    rectangle: Rectangle
+    exit: Waypoint
+
+    def entry(self, code: int) -> Waypoint:
+        """The cell at which the path enters, or begins, given its `boundary.start_code` in the rectangle."""
+        row, col, state = start_parts(code)
+        value = 0
+        if row == 0 or col == 0:
+            edge, cell = (self.rectangle.top, col) if row == 0 else (self.rectangle.left, row)
+            h, gap = edge.cells(cell, cell + 1)
+            value = int((h if state == State.H else gap)[0])
+        return Waypoint(self.i0 + row, self.j0 + col, State(state), value)
 
 
 def reachable(values: np.ndarray) -> np.ndarray:

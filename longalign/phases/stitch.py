@@ -1,8 +1,9 @@
 """Phase 2, lazy: from the end cell back, find the cell and state in which the path enters each of its chunks.
 
 A chunk is swept in reverse from the known exit of the path. An optimal path enters at a cell of a stored
-edge where the forward value plus the backward value equals the value of the exit. Finding the path chunk by
-chunk is the method of ChunkedAlignment by Li, Ranka and Sahni.
+edge where the forward value plus the backward value equals the value of the exit. Where there are several
+such cells, start states tell which of them counts; see `entry`. Finding the path chunk by chunk is the method
+of ChunkedAlignment by Li, Ranka and Sahni.
 
 Sweeping one chunk at a time leaves most of a GPU idle. The search therefore starts not only at the end cell
 but also at guesses, cells where the path is likely to cross rows of the lattice. Each round sweeps one chunk
@@ -15,12 +16,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
-from longalign.backends.base import Backend, Progress, SweepResult, no_progress
-from longalign.errors import InternalError
-from longalign.model.boundary import State, Waypoint
+from longalign.backends.base import Backend, Progress, no_progress
+from longalign.model.boundary import Waypoint
 from longalign.phases import meeting
-from longalign.phases.lattice import Chunk, StoreLattice
-from longalign.phases.problem import Problem
+from longalign.phases.entry import entries, entries_by_starts
+from longalign.phases.lattice import StoreLattice
+from longalign.phases.problem import Approach, Problem
 from longalign.system.threads import calls_in_background, in_threads
 
 #: Threads that read edges while chunks are swept. More threads read no faster, but delay the sweep's start.
@@ -40,9 +41,7 @@ def stitch(
     each round. Consecutive waypoints lie in one chunk, or on one edge of the matrix, where the path is a
     single gap.
 
-    Among equally good paths it chooses, in each chunk: a start inside (the nearest to the exit), else an
-    entry through the top edge (rightmost first, H before E), else through the left edge (lowest first,
-    H before F). The choice therefore depends on where the chunks lie.
+    Among equally good paths, `recurrence.direction` decides, wherever the chunks lie.
     """
     problem, path = lattice.problem, list(found)
     guesses = _guesses(lattice, path[-1], backend)
@@ -124,54 +123,29 @@ _Place = tuple[StoreLattice, Waypoint]
 
 
 def _go_back(places: Sequence[_Place], backend: Backend, progress: Progress) -> list[Waypoint]:
-    """The waypoint before each of `places`, by one call of the back end."""
+    """The waypoint before each of `places`."""
     inside = [(lattice, point) for lattice, point in places if point.i > 0 and point.j > 0]
+    first = [place for place in inside if _begins_here(*place)]
+    later = [place for place in inside if not _begins_here(*place)]
     # Reading the edges of many chunks from a disk takes as long as sweeping them on a GPU, so both overlap.
-    with calls_in_background(_chunk, inside, most=_READERS) as chunks:
-        halves = [*map(_from_exit, inside)]
-        swept = backend.sweep([half.job for half in halves], progress)
-        entries = iter([*map(_entry, inside, chunks(), halves, swept)])
-    return [
-        next(entries) if point.i > 0 and point.j > 0 else lattice.problem.corner for lattice, point in places
-    ]
+    with calls_in_background(_approach, later, most=_READERS) as approaches:
+        jobs = [
+            meeting.backward_sweep(lattice.problem, lattice.corner(point.i, point.j), point)
+            for lattice, point in later
+        ]
+        swept = backend.sweep(jobs, progress)
+        found = entries(approaches(), swept, backend, progress)
+    begins = entries_by_starts([*map(_approach, first)], backend, progress)
+    preceding = dict(zip([*later, *first], [*found, *begins], strict=True))
+    return [preceding.get(place, place[0].problem.corner) for place in places]
 
 
-def _chunk(place: _Place) -> Chunk:
-    """The chunk that computes a waypoint."""
+def _begins_here(lattice: StoreLattice, point: Waypoint) -> bool:
+    """Whether the path to a waypoint begins in the waypoint's chunk, where only start states tell."""
+    return lattice.problem.has_floor and lattice.corner(point.i, point.j) == (0, 0)
+
+
+def _approach(place: _Place) -> Approach:
+    """The chunk that computes a waypoint, up to the waypoint."""
     lattice, point = place
-    return lattice.chunk(point.i, point.j)
-
-
-def _from_exit(place: _Place) -> meeting.Half:
-    """The backward sweep from a waypoint over the chunk that computes it."""
-    lattice, exit_ = place
-    problem, (i0, j0) = lattice.problem, lattice.corner(exit_.i, exit_.j)
-    return meeting.backward_half(
-        *problem.letters_backwards(i0, exit_.i, j0, exit_.j),
-        problem.scoring,
-        exit_.state,
-        last_row=True,
-        last_col=True,
-        track_best=problem.has_floor,
-        excluded=problem.excluded_backwards(i0, exit_.i, j0, exit_.j),
-    )
-
-
-def _entry(place: _Place, chunk: Chunk, half: meeting.Half, swept: SweepResult) -> Waypoint:
-    """Where an optimal path to a waypoint starts in its chunk or enters it, given the backward sweep."""
-    lattice, exit_ = place
-    problem = lattice.problem
-    best, alpha = swept.best.shifted(*half.skipped), problem.scoring.gap_open
-    if problem.has_floor and best.score == exit_.value:
-        return Waypoint(exit_.i - best.i, exit_.j - best.j, State.H, 0)
-    top = meeting.reversed_line(swept.rows[0])
-    across = meeting.meet(chunk.top, top, State.E, exit_.value, alpha)
-    if across is not None:
-        offset, state, value = across
-        return Waypoint(chunk.i0, chunk.j0 + offset, state, value)
-    left = meeting.reversed_line(swept.cols[0])
-    down = meeting.meet(chunk.left, left, State.F, exit_.value, alpha)
-    if down is not None:
-        offset, state, value = down
-        return Waypoint(chunk.i0 + offset, chunk.j0, state, value)
-    raise InternalError(f"no path of value {exit_.value} leads to cell ({exit_.i}, {exit_.j})")
+    return lattice.approach(point)

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from longalign.backends.base import Backend, Progress, Rectangle, no_progress
-from longalign.errors import InternalError
-from longalign.model.boundary import State, Waypoint, start_parts
+from longalign.backends.base import Backend, Progress, no_progress
+from longalign.model.boundary import Waypoint
+from longalign.phases.entry import entries_by_starts
 from longalign.phases.lattice import StoreLattice
 
 
@@ -21,10 +21,7 @@ def walk(
     progress: Progress = no_progress,
     report: Callable[[list[Waypoint]], None] = lambda _: None,
 ) -> list[Waypoint]:
-    """Extend `found`, waypoints from the end cell backwards, to the start of the path, as `stitch` does.
-
-    Among equally good paths, `recurrence.direction` decides, and where the chunks lie makes no difference.
-    """
+    """Extend `found`, waypoints from the end cell backwards, to the start of the path, as `stitch` does."""
     path = list(found)
     while not lattice.problem.is_start(path[-1]):
         path.append(_preceding(lattice, path[-1], backend, progress))
@@ -36,25 +33,8 @@ def _preceding(lattice: StoreLattice, point: Waypoint, backend: Backend, progres
     """The waypoint where the path to `point` enters the chunk that computes it."""
     if point.i == 0 or point.j == 0:
         return lattice.problem.corner
-    start = lattice.start(point) or _start_within(lattice, point, backend, progress)
-    return lattice.entry(lattice.corner(point.i, point.j), *start)
-
-
-def _start_within(
-    lattice: StoreLattice, point: Waypoint, backend: Backend, progress: Progress
-) -> tuple[int, int, State]:
-    """Where the path to an end cell inside a chunk enters the chunk. A path ends in H, never in a gap."""
-    if point.state != State.H:
-        raise InternalError(f"a path ends in cell ({point.i}, {point.j}) in a gap")
-    problem, chunk = lattice.problem, lattice.chunk(point.i, point.j)
-    rectangle = Rectangle(
-        problem.query[chunk.i0 : point.i],
-        problem.target[chunk.j0 : point.j],
-        problem.scoring,
-        chunk.top,
-        chunk.left,
-        problem.has_floor,
-    )
-    [starts] = backend.starts([rectangle], progress)
-    row, col, state = start_parts(int(starts.bottom.h[-1]))
-    return chunk.i0 + row, chunk.j0 + col, State(state)
+    start = lattice.start(point)
+    if start is not None:
+        return lattice.entry(lattice.corner(point.i, point.j), *start)
+    [entry] = entries_by_starts([lattice.approach(point)], backend, progress)
+    return entry

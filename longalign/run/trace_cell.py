@@ -10,6 +10,7 @@ from longalign.errors import InputError, StoreError, UsageError
 from longalign.events import Emit, ignore
 from longalign.model.alignment import Alignment
 from longalign.model.boundary import State, Waypoint
+from longalign.model.scoring import NEG_INF
 from longalign.phases.lattice import StoreLattice
 from longalign.phases.problem import Problem
 from longalign.phases.recompute import groups_of, merge, recompute, segments_of
@@ -105,15 +106,10 @@ def _open_lattice(store: DirectoryStore, spec: RunSpec, i: int, j: int) -> Store
 
 def _value(lattice: StoreLattice, i: int, j: int, backend: Backend) -> int:
     """H of cell (i, j), computed by sweeping its chunk up to the cell."""
-    problem, chunk = lattice.problem, lattice.chunk(i, j)
+    part = lattice.approach(Waypoint(i, j, State.H, NEG_INF)).rectangle  # the value is what is asked for
     job = SweepJob(
-        problem.query[chunk.i0 : i],
-        problem.target[chunk.j0 : j],
-        problem.scoring,
-        chunk.top,
-        chunk.left,
-        problem.has_floor,
-        rows=(i - chunk.i0,),
+        *(part.query, part.target, part.scoring, part.top, part.left, part.local),
+        rows=(len(part.query),),
         track_best=False,
     )
     [result] = backend.sweep([job])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
 
@@ -29,11 +29,13 @@ from longalign.backends.base import (
 from longalign.backends.cpu import CpuBackend
 from longalign.events import Advanced, Emit, Event, TileFinished, ignore
 from longalign.model import geometry
-from longalign.model.alignment import Alignment
+from longalign.model.alignment import Alignment, Op, format_cigar, split_matches
 from longalign.model.boundary import BestCell, State, best_of, entry_edges, local_edges
+from longalign.model.excluded_pairs import NO_PAIRS, ExcludedPairs
 from longalign.model.geometry import Grid, part_count
 from longalign.model.mode import EXTEND, FIT, GLOBAL, LOCAL, MODES, OVERLAP, SEMIGLOBAL, Mode, as_mode
-from longalign.model.scoring import Scoring
+from longalign.model.recurrence import direction, step_back
+from longalign.model.scoring import NEG_INF, Scoring
 from longalign.model.sequence import Sequence as Letters
 from longalign.phases import recompute
 from longalign.phases.lattice import StoreLattice
@@ -46,7 +48,7 @@ from longalign.run.spec import RunSpec
 from longalign.store import MemoryStore
 from longalign.store.manifest import Command, StartStates
 from longalign.testing.inputs import pairs, scorings
-from longalign.testing.reference import ReferenceBackend, matrices
+from longalign.testing.reference import ReferenceBackend, letter_score, matrices
 
 
 class SmallTiles:
@@ -198,6 +200,32 @@ PAIR = Pair("ACGTTACGGATCAGGCATTACGACGATTACAGG", "ACGTACGGATCCAGGATTACGTACGATACA
 
 #: Twice the same letters, with a gap and a mismatch.
 REPEATED = Pair(BODY + "TTTTT" + BODY, BODY + BODY[:9] + "G" + BODY[10:])
+
+
+def walked(pair: Pair, i: int, j: int, excluded: ExcludedPairs = NO_PAIRS) -> tuple[int, int, str]:
+    """The path to H of a cell by a walk back through the whole DP matrix: its start and its CIGAR."""
+    job = replace(pair.whole(), excluded=excluded)
+    (h, e, f), barred = matrices(job), {*zip(excluded.query.tolist(), excluded.target.tolist(), strict=True)}
+    opening, state, ops, end = pair.scoring.gap_open + pair.scoring.gap_extend, State.H, [], (i, j)
+    while i > 0 and j > 0 and not (job.local and state == State.H and h[i][j] == 0):
+        paired = h[i - 1][j - 1] + letter_score(job.query[i - 1], job.target[j - 1], pair.scoring)
+        if (i - 1, j - 1) in barred:
+            paired = NEG_INF
+        bits = direction(h[i][j], paired, e[i][j], f[i][j], h[i - 1][j] - opening, h[i][j - 1] - opening)
+        down, right, state = step_back(state, bits)
+        ops.append(Op.DIAGONAL if down and right else Op.INSERTION if down else Op.DELETION)
+        i, j = i - down, j - right
+    if not pair.mode.starts_at(i, j, h[i][j]):
+        ops += [Op.INSERTION] * i + [Op.DELETION] * j
+        i = j = 0
+    letters = job.query[i : end[0]], job.target[j : end[1]]
+    return i, j, format_cigar(*split_matches(*letters, ops[::-1], [1] * len(ops)))
+
+
+def found_path(outcome: Outcome) -> tuple[int, int, str]:
+    """The start and the CIGAR of the alignment of a run."""
+    alignment = outcome.alignment
+    return alignment.query_start, alignment.target_start, alignment.cigar
 
 
 def pair_score(query: str, target: str, scoring: Scoring) -> int:

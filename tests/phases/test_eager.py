@@ -21,6 +21,7 @@ from runs import (
     REPEATED,
     Interrupts,
     SmallTiles,
+    found_path,
     geometries,
     problems,
     result,
@@ -31,16 +32,15 @@ from runs import (
     swept_lattice,
     tiles_in,
     using,
+    walked,
 )
 from small_tile_runs import align, finish, start
 
 from longalign.cli import main
 from longalign.errors import InputError, StoreError, UsageError
 from longalign.events import Notice, PhaseStarted
-from longalign.model.alignment import Op, format_cigar, split_matches
 from longalign.model.boundary import StartLine, State, Waypoint, start_code
 from longalign.model.geometry import BYTES_PER_KEPT_START, BYTES_PER_STORED_CELL, BYTES_PER_STORED_START, Grid
-from longalign.model.recurrence import direction, step_back
 from longalign.model.scoring import Scoring
 from longalign.phases.lattice import StoreLattice
 from longalign.phases.problem import Problem
@@ -59,7 +59,7 @@ from longalign.store.deflated import DeflatedArray
 from longalign.store.manifest import SequenceRecord
 from longalign.store.start_tables import pack_starts
 from longalign.testing.inputs import any_scorings
-from longalign.testing.reference import ReferenceBackend, letter_score, matrices
+from longalign.testing.reference import ReferenceBackend, matrices
 
 TILES = 3 * 3
 
@@ -75,43 +75,15 @@ def eager_run(pair, geometry, *backends, store=None):
         return pair.run(using(*tiled), store, start_states="eager")
 
 
-def walked(pair, i, j):
-    """The path to a cell in H by a walk back through the whole DP matrix: its start and its CIGAR."""
-    job, ends = pair.whole(), pair.mode.ends
-    h, e, f = matrices(job)
-    opening, state, ops, end = pair.scoring.gap_open + pair.scoring.gap_extend, State.H, [], (i, j)
-    while i > 0 and j > 0 and not (job.local and state == State.H and h[i][j] == 0):
-        paired = h[i - 1][j - 1] + letter_score(job.query[i - 1], job.target[j - 1], pair.scoring)
-        bits = direction(h[i][j], paired, e[i][j], f[i][j], h[i - 1][j] - opening, h[i][j - 1] - opening)
-        down, right, state = step_back(state, bits)
-        ops.append(Op.DIAGONAL if down and right else Op.INSERTION if down else Op.DELETION)
-        i, j = i - down, j - right
-    if not (job.local or (i == 0 and ends.target_start) or (j == 0 and ends.query_start)):
-        ops += [Op.INSERTION] * i + [Op.DELETION] * j
-        i = j = 0
-    letters = job.query[i : end[0]], job.target[j : end[1]]
-    return (i, j), format_cigar(*split_matches(*letters, ops[::-1], [1] * len(ops)))
-
-
-# --- the same results as lazy runs
-
-
-@share_of_examples(0.2)
-@given(problems(scorings=any_scorings, shortest=0), geometries)
-def test_eager_and_lazy_agree(pair, geometry):
-    eager = eager_run(pair, geometry, CPU)
-    pair.check(eager)
-    assert eager.end == geometry.run(pair, CPU).end
+# --- the path of the whole matrix, as in lazy runs
 
 
 @share_of_examples(0.4)
 @given(problems(scorings=any_scorings, shortest=0), geometries)
 def test_the_path_is_that_of_the_whole_matrix_wherever_it_is_cut(pair, geometry):
-    """If chunks are small enough to be traced, ties in phase 3 are decided as by start states."""
-    outcome = eager_run(pair, replace(geometry, leaf=10**6), CPU)
-    alignment = outcome.alignment
-    found = (alignment.query_start, alignment.target_start), alignment.cigar
-    assert found == walked(pair, outcome.end.i, outcome.end.j), pair
+    outcome = eager_run(pair, geometry, CPU)
+    pair.check(outcome)
+    assert found_path(outcome) == walked(pair, outcome.end.i, outcome.end.j), pair
 
 
 def test_phase_2_sweeps_nothing_but_the_part_of_a_chunk_before_the_end():
@@ -142,19 +114,19 @@ def test_any_cell_can_be_traced_and_nothing_is_swept_again(tmp_path_factory, pai
         h, _, _ = matrices(pair.whole())
         cells = st.tuples(st.integers(1, len(pair.query)), st.integers(1, len(pair.target)))
         for i, j in data.draw(st.lists(cells, min_size=1, max_size=5)):
-            backend = SmallTiles(geometry.tile, CPU, leaf=10**6)
+            backend = SmallTiles(geometry.tile, CPU, geometry.leaf)
             if pair.mode == "local" and h[i][j] == 0:
                 with pytest.raises(
                     InputError, match=rf"no alignment ends there: H is 0 in cell \({i}, {j}\)"
                 ):
                     trace_cell(store, (i, j), using(backend))
                 continue
-            alignment = trace_cell(store, (i, j), using(backend)).alignment
+            outcome = trace_cell(store, (i, j), using(backend))
+            alignment = outcome.alignment
             assert backend.swept == 1, "only the part of a chunk, for the value"
             assert alignment.score == h[i][j] == score_columns(alignment), (pair, i, j)
             assert (alignment.query_end, alignment.target_end) == (i, j)
-            starts = alignment.query_start, alignment.target_start
-            assert (starts, alignment.cigar) == walked(pair, i, j), (pair, i, j)
+            assert found_path(outcome) == walked(pair, i, j), (pair, i, j)
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,89 @@
+"""Where the one path that counts enters a rectangle, given the cell in which it leaves.
+
+Many paths may be equally good. The one that counts is found by going back from the end cell, letter by
+letter, with the preference of `recurrence.direction`. It is a function of the matrix alone. Parts of the
+matrix suffice to find it, for these reasons:
+
+1. Take a rectangle with an exit on the path. On its edges, let every value be at most that of the whole
+   matrix, and let the value be exact where the path enters. The path inside is one of those that the
+   rectangle admits. Hence all values along it are exact, and no other value exceeds that of the whole matrix.
+   Going back, the path takes the first predecessor that accounts for the value at hand. In the rectangle, the
+   predecessors before it in the order of preference are no better than in the whole matrix, so they do not
+   account for that value either. The path is thus the same. A local path stops at the first H = 0, and H is
+   exact along the path. A rectangle that the path enters at one known corner is a case of this; that is why
+   segments can be traced by themselves.
+2. The path is an optimal one. Where it enters, the forward value plus the backward value therefore equals the
+   value at the exit. If this holds for a single cell and state of the edges, and no path of that value begins
+   inside, that is the entry.
+3. Otherwise the start states of the rectangle decide (`Backend.starts`). They follow the same preference, so
+   by 1 they lead to the entry. They take a few times as long as a sweep, but few rectangles need them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longalign.backends.base import Backend, EdgeStarts, Progress, SweepResult
+from longalign.errors import InternalError
+from longalign.model.boundary import State, Waypoint, start_code
+from longalign.phases.meeting import meetings, reversed_line
+from longalign.phases.problem import Approach
+
+
+def entries(
+    approaches: Sequence[Approach], swept: Sequence[SweepResult], backend: Backend, progress: Progress
+) -> list[Waypoint]:
+    """Where the path to each exit enters its rectangle, or begins inside, given sweeps back from the exits.
+
+    Each sweep is a `meeting.backward_sweep`. Raises InternalError if no path accounts for an exit's value.
+    """
+    found = [*map(_only_entry, approaches, swept)]
+    tied = [approach for approach, entry in zip(approaches, found, strict=True) if entry is None]
+    decided = iter(entries_by_starts(tied, backend, progress))
+    return [entry or next(decided) for entry in found]
+
+
+def entries_by_starts(approaches: Sequence[Approach], backend: Backend, progress: Progress) -> list[Waypoint]:
+    """Where the path to each exit enters its rectangle, or begins inside, by start states alone."""
+    if not approaches:
+        return []
+    starts = backend.starts([approach.rectangle for approach in approaches], progress)
+    return [
+        approach.entry(_start_of(approach.exit.state, found))
+        for approach, found in zip(approaches, starts, strict=True)
+    ]
+
+
+def _only_entry(approach: Approach, swept: SweepResult) -> Waypoint | None:
+    """The only entry with which a path has the value of the exit; None if there are others."""
+    exit_ = approach.exit
+    if approach.rectangle.local and swept.best.score == exit_.value:
+        return None  # a path that begins inside
+    codes = _possible_entries(approach, swept)
+    if not len(codes):
+        raise InternalError(f"no path of value {exit_.value} leads to cell ({exit_.i}, {exit_.j})")
+    return approach.entry(int(codes[0])) if len(codes) == 1 else None
+
+
+def _possible_entries(approach: Approach, swept: SweepResult) -> NDArray[np.int64]:
+    """The start codes of all cells and states of the edges through which paths of the exit's value pass."""
+    rectangle, total = approach.rectangle, approach.exit.value
+    alpha = rectangle.scoring.gap_open
+    [top], [left] = swept.rows, swept.cols
+    across = meetings(rectangle.top, reversed_line(top), State.E, total, alpha)
+    down = meetings(rectangle.left, reversed_line(left), State.F, total, alpha)
+    codes = [
+        *(start_code(0, cells, int(state)) for state, cells in across),
+        *(start_code(cells, 0, int(state)) for state, cells in down),
+    ]
+    return np.unique(np.concatenate(codes)) if codes else np.empty(0, np.int64)  # the corner is on both edges
+
+
+def _start_of(state: State, starts: EdgeStarts) -> int:
+    """The start code of the path that leaves in this state through the lower right corner."""
+    if state == State.F:
+        return int(starts.right.gap[-1])
+    return int((starts.bottom.h if state == State.H else starts.bottom.gap)[-1])
