@@ -1,4 +1,4 @@
-"""Sweeps and traces of rectangles with excluded letter pairs, on top of any back end.
+"""Sweeps, start states and traces of rectangles with excluded letter pairs, on top of any back end.
 
 Excluded pairs are those of alignments found before, so they lie along a few paths. A rectangle is halved in
 both directions until a part either has no excluded pair, and the back end sweeps it, or is small, and a plain
@@ -13,10 +13,13 @@ from itertools import product
 from typing import Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from longalign.backends.base import (
     Backend,
+    EdgeStarts,
     Progress,
+    Rectangle,
     Runs,
     Sinks,
     SweepJob,
@@ -24,9 +27,20 @@ from longalign.backends.base import (
     TraceJob,
     no_progress,
 )
-from longalign.backends.cpu.masked_kernel import compute_cells
+from longalign.backends.cpu.masked_kernel import Cells, compute_cells, start_states
 from longalign.backends.trace_table import make_walk, paths_of
-from longalign.model.boundary import BestCell, Boundary, IntArray, best_of, entry_edges
+from longalign.model.boundary import (
+    BestCell,
+    Boundary,
+    IntArray,
+    StartLine,
+    State,
+    best_of,
+    edge_starts,
+    entry_edges,
+    start_code,
+    start_parts,
+)
 from longalign.model.excluded_pairs import ExcludedPairs
 from longalign.model.recurrence import step_back
 from longalign.model.scoring import NEG_INF
@@ -39,7 +53,7 @@ _TRACED_CELLS = 1 << 21
 
 
 def excluding(backend: Backend) -> Backend:
-    """`backend`, able to sweep and trace jobs with excluded pairs. It finds no start states of such jobs."""
+    """`backend`, able to compute jobs with excluded pairs."""
     return cast("Backend", _ExcludingBackend(backend))
 
 
@@ -58,6 +72,15 @@ class _ExcludingBackend:
         results = iter(self._backend.sweep(plain, progress) if plain else ())
         return [
             _DividedSweep(job, self._backend, progress).run() if len(job.excluded) else next(results)
+            for job in jobs
+        ]
+
+    def starts(self, jobs: Sequence[Rectangle], progress: Progress = no_progress) -> list[EdgeStarts]:
+        """See `longalign.backends.base.Backend`."""
+        plain = [job for job in jobs if not len(job.excluded)]
+        found = iter(self._backend.starts(plain, progress) if plain else ())
+        return [
+            _DividedStarts(job, self._backend, progress).run() if len(job.excluded) else next(found)
             for job in jobs
         ]
 
@@ -119,16 +142,19 @@ class _DividedSweep:
         sinks = job.sinks or Sinks(rows, cols)
         best = BestCell()
         for part in _Part(0, len(job.query), 0, len(job.target), job.excluded).leaves(_SIDE):
-            swept = self._sweep(part)
-            self._keep(part, swept, sinks)
+            swept = self.sweep(self.part_job(part))
+            self.keep(part, swept, sinks)
             best = best_of([best, swept.best.shifted(part.i0, part.j0)])
         return SweepResult((), (), best) if job.sinks else SweepResult(rows.lines, cols.lines, best)
 
-    def _sweep(self, part: _Part) -> SweepResult:
-        """The rows and columns of a part that the job asks for, followed by its last ones."""
+    def part_job(self, part: _Part) -> SweepJob:
+        """The sweep of a part: the rows and columns that the job asks for, followed by the part's last ones.
+
+        The parts on which it depends must have been kept.
+        """
         i0, i1, j0, j1 = part.i0, part.i1, part.j0, part.j1
         corner = self._corner(i0, j0)
-        job = SweepJob(
+        return SweepJob(
             self._job.query[i0:i1],
             self._job.target[j0:j1],
             self._job.scoring,
@@ -140,13 +166,17 @@ class _DividedSweep:
             self._job.track_best,
             excluded=part.excluded,
         )
-        if len(part.excluded):
+
+    def sweep(self, job: SweepJob) -> SweepResult:
+        """Sweep a part."""
+        if len(job.excluded):
             self._progress(job.cells)
             return _sweep_cells(job)
         [result] = self._backend.sweep([job], self._progress)
         return result
 
-    def _keep(self, part: _Part, swept: SweepResult, sinks: Sinks) -> None:
+    def keep(self, part: _Part, swept: SweepResult, sinks: Sinks) -> None:
+        """Keep the edges of a part for those that follow, and hand the lines that the job asks for on."""
         i0, i1, j0, j1 = part.i0, part.i1, part.j0, part.j1
         self._corners[i1, j0] = int(self._col_h[i1])
         self._corners[i0, j1] = int(self._row_h[j1])
@@ -168,6 +198,75 @@ class _DividedSweep:
         if j == 0:
             return int(self._job.left.h_at([i])[0])
         return self._corners[i, j]
+
+
+class _DividedStarts:
+    """The start states of one rectangle part by part. Sweeps give the edges of each part.
+
+    Starts count from the rectangle's corner. `_row` holds, for each column, those in the last row that is
+    computed there, and `_col`, for each row, those in the last column. `_corners` holds those of H in the
+    corners of parts.
+    """
+
+    def __init__(self, job: Rectangle, backend: Backend, progress: Progress) -> None:
+        self._whole = SweepJob(
+            *(job.query, job.target, job.scoring, job.top, job.left, job.local),
+            track_best=False,
+            excluded=job.excluded,
+        )
+        self._backend, self._progress = backend, progress
+        self._row, self._col = edge_starts(len(job.query), len(job.target))
+        self._corners: dict[tuple[int, int], int] = {}
+
+    def run(self) -> EdgeStarts:
+        whole = self._whole
+        values = _DividedSweep(whole, self._backend, no_progress)
+        nowhere = _Lines((), np.empty(0, np.int32), 0)
+        for part in _Part(0, len(whole.query), 0, len(whole.target), whole.excluded).leaves(_SIDE):
+            job = values.part_job(part)
+            self._keep(part, self._starts(job))
+            values.keep(part, values.sweep(job), Sinks(nowhere, nowhere))
+        return EdgeStarts(
+            *(StartLine(line.h[1:].copy(), line.gap[1:].copy()) for line in (self._row, self._col))
+        )
+
+    def _starts(self, job: SweepJob) -> EdgeStarts:
+        """The start states of a part, counted from the part's corner."""
+        if not len(job.excluded):
+            [starts] = self._backend.starts([job], self._progress)
+            return starts
+        self._progress(job.cells)
+        return start_states(_cells_of(job), job.local)
+
+    def _keep(self, part: _Part, starts: EdgeStarts) -> None:
+        i0, i1, j0, j1 = part.i0, part.i1, part.j0, part.j1
+        corner = self._corners.get((i0, j0), start_code(i0, j0, 0))  # the corner of an edge starts at itself
+        on_top, on_left = (
+            StartLine(np.append(corner, line.h[first + 1 : last + 1]), line.gap[first : last + 1])
+            for line, first, last in ((self._row, j0, j1), (self._col, i0, i1))
+        )
+        bottom, right = (
+            StartLine(*(_continued(codes, part, on_top, on_left) for codes in (line.h, line.gap)))
+            for line in (starts.bottom, starts.right)
+        )
+        self._corners[i1, j0], self._corners[i0, j1] = int(self._col.h[i1]), int(self._row.h[j1])
+        self._corners[i1, j1] = int(bottom.h[-1])
+        self._row.h[j0 + 1 : j1 + 1], self._row.gap[j0 + 1 : j1 + 1] = bottom.h, bottom.gap
+        self._col.h[i0 + 1 : i1 + 1], self._col.gap[i0 + 1 : i1 + 1] = right.h, right.gap
+
+
+def _continued(codes: NDArray[np.int64], part: _Part, top: StartLine, left: StartLine) -> NDArray[np.int64]:
+    """Starts in a part as starts in the rectangle: a path that enters the part starts where the edge says."""
+    row, col, state = start_parts(codes)
+    # An undefined start may lie anywhere, but not outside the lines.
+    at_top, at_left = np.clip(col, 0, len(top.h) - 1), np.clip(row, 0, len(left.h) - 1)
+    on_top = np.where(state == State.H, top.h[at_top], top.gap[at_top])
+    on_left = np.where(state == State.H, left.h[at_left], left.gap[at_left])
+    inside: NDArray[np.int64] = codes + start_code(part.i0, part.j0, 0)
+    inside[row == 0] = on_top[row == 0]
+    on_left_only = (row > 0) & (col == 0)
+    inside[on_left_only] = on_left[on_left_only]
+    return inside
 
 
 def _edge(corner: int, h: IntArray, gap: IntArray) -> Boundary:
@@ -200,10 +299,14 @@ class _Lines:
 
 def _sweep_cells(job: SweepJob) -> SweepResult:
     """The sweep of a small job by the plain kernel."""
-    cells = compute_cells(job.query, job.target, job.scoring, job.top, job.left, job.local, job.excluded)
+    cells = _cells_of(job)
     rows = tuple(_edge(int(cells.h[i, 0]), cells.h[i, 1:], cells.e[i, 1:]) for i in job.rows)
     cols = tuple(_edge(int(cells.h[0, j]), cells.h[1:, j], cells.f[1:, j]) for j in job.cols)
     return SweepResult(rows, cols, _best_cell(cells.h) if job.track_best else BestCell())
+
+
+def _cells_of(job: SweepJob) -> Cells:
+    return compute_cells(job.query, job.target, job.scoring, job.top, job.left, job.local, job.excluded)
 
 
 def _best_cell(h: IntArray) -> BestCell:

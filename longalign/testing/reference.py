@@ -177,6 +177,7 @@ def _starts(job: Rectangle) -> EdgeStarts:
     opening = scoring.gap_open + scoring.gap_extend
     h, e, f = matrices(job)
     rows, cols = len(job.query), len(job.target)
+    barred = {*zip(job.excluded.query.tolist(), job.excluded.target.tolist(), strict=True)}
     top, left = edge_starts(rows, cols)
     start_h = [top.h.tolist()] + [[code] + [0] * cols for code in left.h[1:].tolist()]
     start_e = [top.gap.tolist()] + [[0] * (cols + 1) for _ in range(rows)]
@@ -185,7 +186,7 @@ def _starts(job: Rectangle) -> EdgeStarts:
         for j, b in enumerate(job.target, start=1):
             start_h[i][j], start_e[i][j], start_f[i][j] = rule(
                 h[i][j],
-                h[i - 1][j - 1] + letter_score(a, b, scoring),
+                NEG_INF if (i - 1, j - 1) in barred else h[i - 1][j - 1] + letter_score(a, b, scoring),
                 e[i][j],
                 f[i][j],
                 h[i - 1][j] - opening,

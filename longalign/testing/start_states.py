@@ -8,6 +8,7 @@ start states.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -50,7 +51,7 @@ def assert_same_starts(job: SweepJob, got: EdgeStarts, want: EdgeStarts) -> None
 
 def _with_edges(job: SweepJob) -> SweepJob:
     rows, cols = (len(job.query),), (len(job.target),)
-    return SweepJob(job.query, job.target, job.scoring, job.top, job.left, job.local, rows, cols)
+    return replace(job, rows=rows, cols=cols)
 
 
 def walked_start(

@@ -16,6 +16,7 @@ from longalign.backends.excluding import excluding
 from longalign.model.excluded_pairs import ExcludedPairs
 from longalign.testing.inputs import CollectedLines
 from longalign.testing.reference import ReferenceBackend
+from longalign.testing.start_states import assert_same_starts
 from longalign.testing.sweeps import assert_same_result, jobs
 from longalign.testing.traces import assert_same_path, has_path, trace_jobs
 
@@ -70,6 +71,15 @@ def test_sinks(data):
     assert_same_result(job, SweepResult(*collected, got.best), want)
 
 
+@pytest.mark.parametrize("backend", [CPU, excluding(REFERENCE)], ids=["cpu", "reference"])
+@given(data=st.data())
+def test_starts(backend, data):
+    job = data.draw(jobs([1, 5, 6, 11, 40], 1600))
+    work = [replace(job, excluded=data.draw(excluded_pairs(len(job.query), len(job.target)))), job]
+    for one, got, want in zip(work, backend.starts(work), REFERENCE.starts(work), strict=True):
+        assert_same_starts(one, got, want)
+
+
 @given(data=st.data())
 def test_traces(data):
     job = data.draw(trace_jobs([1, 5, 6, 20], 400))
@@ -86,3 +96,5 @@ def test_progress_counts_all_cells(data):
     cells: list[int] = []
     CPU.sweep([job], cells.append)
     assert sum(cells) == job.cells
+    CPU.starts([job], cells.append)
+    assert sum(cells) == 2 * job.cells

@@ -12,9 +12,21 @@ import pytest
 from crossings import grids, run_on
 from hypothesis import given
 from hypothesis import strategies as st
-from runs import CPU, PLAIN_MODES, Geometry, Pair, found_path, geometries, problems, walked
+from runs import (
+    CPU,
+    PLAIN_MODES,
+    Geometry,
+    Pair,
+    SmallTiles,
+    found_path,
+    geometries,
+    problems,
+    using,
+    walked,
+)
 
 from longalign.model.scoring import Scoring
+from longalign.run import pipeline
 from longalign.testing.inputs import SCORINGS, any_scorings
 from longalign.testing.reference import ReferenceBackend
 from longalign.testing.traces import FREE_GAPS, TIES
@@ -51,6 +63,13 @@ def test_the_path_is_that_of_the_whole_matrix_on_any_lattice(data):
     start_states = data.draw(st.sampled_from(["lazy", "eager"]))
     outcome, _ = run_on(data.draw(grids(pair)), pair, CPU, data.draw(st.integers(1, 100)), start_states)
     assert found_path(outcome) == walked(pair, outcome.end.i, outcome.end.j), pair
+
+
+@given(st.lists(tying_problems(longest=25), min_size=2, max_size=5))
+def test_the_path_is_that_of_the_whole_matrix_in_a_batch(pairs):
+    outcomes = pipeline.run_all([pair.spec() for pair in pairs], using(SmallTiles(inner=CPU, leaf=30)))
+    for pair, outcome in zip(pairs, outcomes, strict=True):
+        assert found_path(outcome) == walked(pair, outcome.end.i, outcome.end.j), pair
 
 
 @pytest.mark.parametrize("mode", PLAIN_MODES, ids=str)

@@ -10,7 +10,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import reverse_complement
-from runs import CPU, REPEATED, Geometry, Pair, SmallTiles, geometries, problems, score_columns, using
+from runs import (
+    CPU,
+    REPEATED,
+    Geometry,
+    Pair,
+    SmallTiles,
+    found_path,
+    geometries,
+    problems,
+    score_columns,
+    using,
+    walked,
+)
 
 from longalign import api
 from longalign.backends import excluding
@@ -52,7 +64,10 @@ def best_without(pair: Pair, pairs: ExcludedPairs) -> BestCell:
 
 
 def check(pair: Pair, outcomes: list[Outcome], top: int) -> None:
-    """Each is the best one of those that use no letter pair of an earlier one, and none is missing."""
+    """Each is the best one of those that use no letter pair of an earlier one, and none is missing.
+
+    Of equally good ones, it is the one that a walk back through the whole matrix finds.
+    """
     pairs = NO_PAIRS
     for outcome in outcomes:
         alignment = outcome.alignment
@@ -62,6 +77,7 @@ def check(pair: Pair, outcomes: list[Outcome], top: int) -> None:
             return
         assert score_columns(alignment) == outcome.end.value, pair
         assert (alignment.query_end, alignment.target_end) == (outcome.end.i, outcome.end.j), pair
+        assert found_path(outcome) == walked(pair, outcome.end.i, outcome.end.j, pairs), pair
         used = ExcludedPairs.of(alignment)
         together = {*zip(pairs.query.tolist(), pairs.target.tolist(), strict=True)}
         assert together.isdisjoint(zip(used.query.tolist(), used.target.tolist(), strict=True)), pair

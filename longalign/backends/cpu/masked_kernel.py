@@ -1,7 +1,7 @@
-"""A plain kernel for a small rectangle in which some letter pairs are excluded: all its cells and directions.
+"""Plain kernels for a small rectangle in which some letter pairs are excluded: its cells and start states.
 
-It computes one cell after the other. `longalign.backends.excluding` uses it for the few cells near excluded
-pairs, whatever back end sweeps the rest.
+They compute one cell after the other. `longalign.backends.excluding` uses them for the few cells near
+excluded pairs, whatever back end sweeps the rest.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from longalign.backends.base import EdgeStarts
 from longalign.backends.cpu.jit import compile_entry, compiled_once, inline_by_llvm
 from longalign.backends.cpu.lanes import maximum
 from longalign.backends.substitution_tables import PITCH, lay_out
 from longalign.model import recurrence
 from longalign.model.alphabet import Codes
-from longalign.model.boundary import Edge, IntArray
+from longalign.model.boundary import Edge, IntArray, StartLine, State, edge_starts, start_code
 from longalign.model.excluded_pairs import ExcludedPairs
 from longalign.model.scoring import NEG_INF, Scoring
 
@@ -61,6 +62,18 @@ def compute_cells(
     letters = np.ascontiguousarray(query), np.ascontiguousarray(target)
     kernel(*letters, matrix[max(0, offset) :], np.array(costs, np.int32), barred, *cells)
     return cells
+
+
+def start_states(cells: Cells, local: bool) -> EdgeStarts:
+    """The start states on the edges of a rectangle, from all its cells. They take 24 bytes for each cell."""
+    rows, cols = (length - 1 for length in cells.h.shape)
+    top, left = edge_starts(rows, cols)
+    codes = np.empty((len(State), rows + 1, cols + 1), np.int64)
+    codes[State.H, 0], codes[State.E, 0] = top.h, top.gap
+    codes[State.H, :, 0], codes[State.F, :, 0] = left.h, left.gap
+    _start_kernel()(cells.directions, cells.h, local, codes)
+    h, e, f = codes
+    return EdgeStarts(StartLine(h[-1, 1:], e[-1, 1:]), StartLine(h[1:, -1], f[1:, -1]))
 
 
 def _make_kernel(local: bool, has_matrix: bool) -> Callable[..., None]:
@@ -108,3 +121,28 @@ def _kernel(local: bool, has_matrix: bool) -> Callable[..., None]:
         *(square, square, square, square.astype(np.uint8)),
     ]
     return compile_entry(_make_kernel(local, has_matrix), f"masked {local=} {has_matrix=}", examples)
+
+
+def _make_start_kernel() -> Callable[..., None]:
+    step_back: Any = inline_by_llvm(recurrence.step_back)
+    code: Any = inline_by_llvm(start_code)
+
+    def spread(directions: Any, h: Any, local: Any, codes: Any) -> None:
+        """Hand start codes on from the edges, from each cell and state to those that step back to it."""
+        for i in range(1, h.shape[0]):
+            for j in range(1, h.shape[1]):
+                for state in range(3):
+                    down, right, before = step_back(state, directions[i, j])
+                    codes[state, i, j] = codes[before, i - down, j - right]
+                if local and h[i, j] == 0:
+                    codes[recurrence.H, i, j] = code(i, j, recurrence.H)
+
+    return spread
+
+
+@compiled_once
+def _start_kernel() -> Callable[..., None]:
+    """The compiled kernel, from disk if it is there. Thread-safe."""
+    values = np.zeros((1, 1), np.int32)
+    examples = [values.astype(np.uint8), values, True, np.zeros((1, 1, 1), np.int64)]
+    return compile_entry(_make_start_kernel(), "masked starts", examples)
