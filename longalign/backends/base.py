@@ -332,6 +332,7 @@ class Backend(Protocol):
         """The start states on the edges of independent rectangles, in order.
 
         Among equally good paths, `recurrence.make_start_rule` decides, so all back ends find the same starts.
+        Phases 2 and 3 of a lazy run ask for them where equally good paths enter a rectangle at several cells.
         Raises BackendError if the device fails, and whatever `progress` raises.
         """
         ...

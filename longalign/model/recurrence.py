@@ -14,8 +14,9 @@ read H.
 
 Ties. Of equally good predecessors, H takes a letter pair before a vertical gap, and a vertical gap before a
 horizontal one. E and F open a gap rather than extend one. In local mode a path starts at H = 0 rather than
-continue backwards. So the path is a function of the input alone, whatever the back end or the tiling. The
-order among end cells is `BestCell.rank` in `longalign.model.boundary`.
+continue backwards. So the path is a function of the input, the scoring and the mode alone, whatever the back
+end, the tiling and the way in which the phases find it (`longalign.phases.entry` says why). The order among
+end cells is `BestCell.rank` in `longalign.model.boundary`.
 
 Sources. Affine gaps: O. Gotoh, J. Mol. Biol. 162:705-708 (1982). Local mode: T. F. Smith and M. S. Waterman,
 J. Mol. Biol. 147:195-197 (1981). Start states handed from cell to cell: J. Li, S. Ranka and S. Sahni,

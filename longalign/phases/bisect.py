@@ -22,8 +22,8 @@ def bisect(
 ) -> list[Waypoint]:
     """A waypoint in each segment, between its entry and its exit.
 
-    A segment must have a side of 2 letters or more. The waypoint lies on the cut, or beyond it on the side of
-    the segment on which the entry lies: the path is then a single gap up to there.
+    A segment must have a side of 2 letters or more. The waypoint lies on the cut, or beyond it on an edge of
+    the first half that goes on, along which the path has a gap.
     """
     firsts = [_first_half(problem, segment) for segment in segments]
     corners = [_corner(segment, first) for segment, first in zip(segments, firsts, strict=True)]

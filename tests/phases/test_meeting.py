@@ -15,8 +15,9 @@ from longalign.model.recurrence import join
 from longalign.model.scoring import NEG_INF, UNREACHABLE, Scoring
 from longalign.phases import meeting
 from longalign.phases.bisect import _cut, bisect
-from longalign.phases.meeting import forward_half, meet, reversed_line
+from longalign.phases.meeting import forward_half, meetings, reversed_line
 from longalign.phases.problem import Problem, Segment, reachable
+from longalign.phases.recompute import recompute
 from longalign.store import codec
 from longalign.testing.reference import ReferenceBackend
 
@@ -49,13 +50,20 @@ def most(forward, backward, alpha=ALPHA):
 
 
 def all_meetings(forward, backward, gap, total, alpha=ALPHA):
-    """All cells and states at which the sweeps meet. The one to be chosen comes first."""
-    found = []
-    for state, ahead, behind in ((State.H, forward.h, backward.h), (gap, forward.gap, backward.gap)):
-        for k, (before, after) in enumerate(zip(ahead.tolist(), behind.tolist(), strict=True)):
-            if reachable(before) and reachable(after) and join(before, after, state, alpha) == total:
-                found.append((k, state, before))
-    return sorted(found, key=lambda item: (-item[0], item[1]))
+    """All cells and states at which the sweeps meet, by a search of every cell."""
+    return {
+        (k, state)
+        for state, ahead, behind in ((State.H, forward.h, backward.h), (gap, forward.gap, backward.gap))
+        for k, (before, after) in enumerate(zip(ahead.tolist(), behind.tolist(), strict=True))
+        if reachable(before) and reachable(after) and join(before, after, state, alpha) == total
+    }
+
+
+def found_meetings(*arguments):
+    """The cells and states that `meetings` finds, each once."""
+    found = [(k, state) for state, cells in meetings(*arguments) for k in cells.tolist()]
+    assert len({*found}) == len(found)
+    return {*found}
 
 
 @given(
@@ -64,12 +72,12 @@ def all_meetings(forward, backward, gap, total, alpha=ALPHA):
     st.sampled_from([0, 0, 1, ALPHA, 1 << 29]),
     st.integers(1, 13),
 )
-def test_they_meet_at_the_last_cell_where_they_can_and_there_in_h_first(both, gap, more, block):
+def test_they_meet_at_all_cells_where_they_can(both, gap, more, block):
     total = most(*both) + more
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(meeting, "_BLOCK", block)
-        found = meet(*both, gap, total, ALPHA)
-    assert found == next(iter(all_meetings(*both, gap, total)), None)
+        found = found_meetings(*both, gap, total, ALPHA)
+    assert found == all_meetings(*both, gap, total)
 
 
 def test_a_line_of_a_backward_sweep_is_turned_round_and_its_gap_state_at_the_corner_equals_h():
@@ -106,8 +114,9 @@ def test_on_a_packed_line_they_meet_where_they_do_on_any_other(both, stride, sta
     total = most(shared, behind)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(codec, "ANCHOR_STRIDE", stride)
-        found = meet(codec.pack([1], [forward]).part(1, start, len(forward)), behind, State.E, total, ALPHA)
-    assert found == next(iter(all_meetings(shared, behind, State.E, total)), None)
+        packed = codec.pack([1], [forward]).part(1, start, len(forward))
+        found = found_meetings(packed, behind, State.E, total, ALPHA)
+    assert found == all_meetings(shared, behind, State.E, total)
 
 
 @pytest.mark.parametrize("place", [0, 1, 4095, 4096, 4097, 50_000, 99_999, 100_000])
@@ -122,22 +131,18 @@ def test_a_packed_line_is_unpacked_around_the_meeting_only(monkeypatch, place):
     monkeypatch.setattr(
         codec.PackedEdge, "cells", lambda edge, *span: unpacked.append(span) or cells(edge, *span)
     )
-    assert meet(codec.pack([1], [forward]).part(1, 0, 100_000), backward, State.E, 1_000_077, ALPHA) == (
-        place, State.H, 1_000_000,
-    )  # fmt: skip
+    packed = codec.pack([1], [forward]).part(1, 0, 100_000)
+    assert found_meetings(packed, backward, State.E, 1_000_077, ALPHA) == {(place, State.H)}
     assert len(unpacked) <= 4
     assert all(stop - start <= codec.ANCHOR_STRIDE for start, stop in unpacked)
 
 
-@given(lines(9), lines(7), st.integers(0, 3))
-def test_forward_values_may_begin_later_and_go_on_further(forward, backward, start):
-    shared = slice(0, 7 - start)
-    ahead = Boundary(forward.h[shared], forward.gap[shared])
-    behind = Boundary(backward.h[start:], backward.gap[start:])
-    total = most(ahead, behind)
-    want = next(iter(all_meetings(ahead, behind, State.E, total)), None)
-    found = meet(forward, backward, State.E, total, ALPHA, start)
-    assert found == (want and (want[0] + start, *want[1:]))
+@given(lines(9), lines(7))
+def test_forward_values_may_go_on_further(forward, backward):
+    ahead = Boundary(forward.h[:7], forward.gap[:7])
+    total = most(ahead, backward)
+    found = found_meetings(forward, backward, State.E, total, ALPHA)
+    assert found == all_meetings(ahead, backward, State.E, total)
 
 
 def last_lines(query, target, scoring, entry, value):
@@ -153,31 +158,24 @@ def last_lines(query, target, scoring, entry, value):
 
 
 @given(problems(20), st.sampled_from(State), st.sampled_from(State))
-def test_a_segment_is_cut_where_two_sweeps_of_all_its_cells_meet(pair, entry, exit_):
+def test_a_segment_is_cut_near_its_middle_on_the_path_that_a_trace_finds(pair, entry, exit_):
     query, target = pair.sequences()
     query, target = query.as_query(), target.as_target()
     rows, cols, scoring = len(query), len(target), pair.scoring
     assume(max(rows, cols) >= 2)
-    bottom, right = last_lines(query, target, scoring, entry, 0)
+    bottom, right = last_lines(query, target, scoring, entry, 7)
     value = int({State.H: bottom.h, State.E: bottom.gap, State.F: right.gap}[exit_][-1])
     assume(value > UNREACHABLE)
-    segment = Segment(Waypoint(0, 0, entry, 0), Waypoint(rows, cols, exit_, value))
-    [middle] = bisect(
-        Problem.of_codes(query, target, scoring, GLOBAL), [segment], ReferenceBackend(), no_progress
-    )
-
-    across, gap = rows >= cols, State.E if rows >= cols else State.F
-    cut = middle.i if across else middle.j
+    segment = Segment(Waypoint(0, 0, entry, 7), Waypoint(rows, cols, exit_, value))
+    problem = Problem.of_codes(query, target, scoring, GLOBAL)
+    [middle] = bisect(problem, [segment], ReferenceBackend(), no_progress)
+    along, beside = (middle.i, middle.j) if rows >= cols else (middle.j, middle.i)
     half = max(rows, cols) // 2
-    assert cut == half
-    before = (query[:cut], target) if across else (query, target[:cut])
-    after = (query[cut:], target) if across else (query, target[cut:])
-    ahead = last_lines(*before, scoring, entry, 0)[not across]
-    opening = 0 if exit_ == State.H else -scoring.gap_open
-    behind = last_lines(*(side[::-1].copy() for side in after), scoring, exit_, opening)[not across]
-    behind = Boundary(behind.h[::-1], behind.gap[::-1])
-    offset, state, worth = all_meetings(ahead, behind, gap, value, scoring.gap_open)[0]
-    assert middle == Waypoint(*((cut, offset) if across else (offset, cut)), state, worth)
+    skipped = int(entry != State.H)  # a path that enters in a gap takes a letter of it first
+    assert along == half or (along > half and beside <= skipped)
+    whole = recompute(problem, [segment], ReferenceBackend())
+    parts = recompute(problem, segment.cut(middle), ReferenceBackend())
+    assert (parts.ops.tolist(), parts.lengths.tolist()) == (whole.ops.tolist(), whole.lengths.tolist())
 
 
 def test_a_long_segment_is_cut_where_parts_of_strips_end():

@@ -144,7 +144,8 @@ class CpuBackend:
         """
         if scoring is not None:
             matrix = scoring.table is not None
-            return [self._block_kernel(16, False, local, matrix), _tracer(matrix)]
+            starts = (self._start_kernel(floor, matrix) for floor in sorted({False, local}))
+            return [self._block_kernel(16, False, local, matrix), *starts, _tracer(matrix)]
         local_kinds = product((8, 16, 32), (True,), (True,), (True, False))
         global_kinds = product((16, 32), (False,), (True, False), (True, False))
         return [

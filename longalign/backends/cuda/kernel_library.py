@@ -73,10 +73,15 @@ def every_spec(compute_capability: tuple[int, int]) -> Iterator[KernelSpec]:
 
 
 def path_specs(usual: KernelConfig) -> Iterator[KernelSpec]:
-    """The kernels of phases 2 and 3, if their sweeps have the mode, numbers and letter scoring of `usual`."""
-    kind = _kind(usual)
+    """The kernels of phases 2 and 3, if their sweeps have the mode, numbers and letter scoring of `usual`.
+
+    Those sweeps track the best cell in local mode only. Start states have the floor of 0 in phase 2 of local
+    mode, and otherwise not.
+    """
+    kind, has_matrix = _kind(usual), usual.letter_scoring == "profile"
     yield from (sweep_spec(config) for config in kernel_shape.every_configuration() if _kind(config) == kind)
-    yield trace_spec(usual.letter_scoring == "profile")
+    yield from (start_spec(local, has_matrix) for local in sorted({False, usual.track_best}))
+    yield trace_spec(has_matrix)
     yield edge_spec()
 
 
