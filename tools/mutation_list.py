@@ -281,6 +281,13 @@ _RUN = (
         ("tests/phases/test_meeting.py",),
     ),
     Fault(
+        "the last of several possible entries",
+        "longalign/phases/entry.py",
+        "return approach.entry(int(codes[0])) if len(codes) == 1 else None",
+        "return approach.entry(int(codes[-1]))",
+        ("tests/run/test_one_paf.py",),
+    ),
+    Fault(
         "pieces looked for under the next number",
         "longalign/run/pipeline.py",
         "in enumerate(groups)\n",

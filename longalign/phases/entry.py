@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from longalign.backends.base import Backend, EdgeStarts, Progress, SweepResult
 from longalign.errors import InternalError
 from longalign.model.boundary import State, Waypoint, start_code
-from longalign.phases.meeting import meetings, reversed_line
+from longalign.phases.meeting import calls_of, meetings, reversed_line
 from longalign.phases.problem import Approach
 
 
@@ -47,14 +47,16 @@ def entries(
 
 
 def entries_by_starts(approaches: Sequence[Approach], backend: Backend, progress: Progress) -> list[Waypoint]:
-    """Where the path to each exit enters its rectangle, or begins inside, by start states alone."""
-    if not approaches:
-        return []
-    starts = backend.starts([approach.rectangle for approach in approaches], progress)
-    return [
-        approach.entry(_start_of(approach.exit.state, found))
-        for approach, found in zip(approaches, starts, strict=True)
-    ]
+    """Where the path to each exit enters its rectangle, or begins inside, by start states alone.
+
+    A call takes half of the host memory of a call: the results of sweeps may take the other half.
+    """
+    found = []
+    for call in calls_of(approaches, backend.host_bytes_per_call // 2, len(approaches)):
+        starts = backend.starts([approach.rectangle for approach in call], progress)
+        codes = [_start_of(approach.exit.state, at) for approach, at in zip(call, starts, strict=True)]
+        found += [approach.entry(code) for approach, code in zip(call, codes, strict=True)]
+    return found
 
 
 def _only_entry(approach: Approach, swept: SweepResult) -> Waypoint | None:

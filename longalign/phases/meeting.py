@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +19,11 @@ from longalign.model.boundary import Boundary, Edge, State, Waypoint, entry_edge
 from longalign.model.excluded_pairs import NO_PAIRS, ExcludedPairs
 from longalign.model.recurrence import join
 from longalign.model.scoring import Scoring
-from longalign.phases.problem import Problem, Segment, reachable
+from longalign.phases.problem import Approach, Problem, Segment, reachable
 from longalign.store.codec import PackedEdge
 
-#: Host bytes for each letter of a swept rectangle: its cells on the edges and on the last row and column,
-#: and a back end's copies of them.
+#: Host bytes for each letter of a rectangle of which a sweep or start states are asked for: its cells on the
+#: edges and on the last row and column, and a back end's copies of them.
 _BYTES_PER_LETTER = 40
 
 #: Cells of a line that are compared in one NumPy operation. Their values stay in a cache.
@@ -39,19 +40,23 @@ def jobs_at_once(rows: int, cols: int, host_bytes_per_call: int) -> int:
     return max(1, host_bytes_per_call // max(1, bytes_needed(rows, cols)))
 
 
-def calls_of(segments: Sequence[Segment], host_bytes_per_call: int, max_segments: int) -> list[list[Segment]]:
-    """Groups of consecutive segments, each within the bytes and the number of segments given.
+#: What is computed as one rectangle.
+Part = TypeVar("Part", Segment, Approach)
 
-    A segment that is too large for `host_bytes_per_call` forms a group of its own.
+
+def calls_of(parts: Sequence[Part], host_bytes_per_call: int, most: int) -> list[list[Part]]:
+    """Groups of consecutive parts, each within the bytes and the number of parts given.
+
+    A part that is too large for `host_bytes_per_call` forms a group of its own.
     """
-    calls: list[list[Segment]] = []
+    calls: list[list[Part]] = []
     room = 0
-    for segment in segments:
-        needed = bytes_needed(segment.rows, segment.cols)
-        if not calls or needed > room or len(calls[-1]) == max_segments:
+    for part in parts:
+        needed = bytes_needed(part.rows, part.cols)
+        if not calls or needed > room or len(calls[-1]) == most:
             calls.append([])
             room = host_bytes_per_call
-        calls[-1].append(segment)
+        calls[-1].append(part)
         room -= needed
     return calls
 

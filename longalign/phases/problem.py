@@ -167,6 +167,14 @@ class Approach:
     rectangle: Rectangle
     exit: Waypoint
 
+    @property
+    def rows(self) -> int:
+        return len(self.rectangle.query)
+
+    @property
+    def cols(self) -> int:
+        return len(self.rectangle.target)
+
     def entry(self, code: int) -> Waypoint:
         """The cell at which the path enters, or begins, given its `boundary.start_code` in the rectangle."""
         row, col, state = start_parts(code)
