@@ -1,0 +1,237 @@
+"""Words of one sequence that occur nowhere in another, and the scan that charges a cost for each of them.
+
+`longalign.pruning.gains` says what they are for and proves that the result is a bound.
+
+A *word* is a run of symbols (0, 1, ...), packed into 64 bits from the highest bit down. The words that begin
+at all places of a sequence, sorted, tell by a binary search whether a shorter word occurs: the sorted words
+that begin with it are neighbours. A table of their first bits starts the search close to its end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from longalign.backends.cpu.jit import compile_entry, compiled_once, inline_by_llvm
+from longalign.model.alphabet import Codes
+from longalign.model.boundary import IntArray
+
+#: The symbol of a letter that no word contains.
+NO_SYMBOL = 255
+
+_WORD_BITS = 64
+
+#: Sorted words for each entry of the table of first bits: they lie in one or two cache lines.
+_WORDS_AN_ENTRY = 4
+
+_word = numba.uint64
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class WordIndex:
+    """The words of a sequence of n letters, of up to 64 // `bits` symbols. It takes 9 to 10 bytes a letter.
+
+    `words` are uint64 of shape (n,), sorted. `starts`, int32 of shape (2**k + 1,), are the places in `words`
+    at which each value of the first k bits begins.
+
+    Symbol 0 is read in place of a letter without a symbol, and after the end of the sequence. So a few words
+    seem to occur that do not. No word that occurs seems to be absent.
+    """
+
+    words: NDArray[np.uint64]
+    starts: IntArray
+    bits: int
+
+    @classmethod
+    def of(cls, codes: Codes, symbols: NDArray[np.uint8], bits: int) -> WordIndex:
+        """The words of a sequence. `symbols` of shape (256,) are those of all codes, of `bits` bits each."""
+        words = np.empty(len(codes), np.uint64)
+        kernels = _kernels()
+        kernels.pack(codes, symbols, bits, words)
+        words.sort()
+        first_bits = max(1, (len(words) // _WORDS_AN_ENTRY).bit_length())
+        starts = np.empty((1 << first_bits) + 1, np.int32)
+        kernels.fill_starts(words, _WORD_BITS - first_bits, starts)
+        return cls(words, starts, bits)
+
+
+def letters_present(codes: Codes) -> NDArray[np.bool_]:
+    """Whether each of the 256 codes occurs in a sequence."""
+    present = np.zeros(256, np.bool_)
+    _kernels().mark_present(codes, present)
+    return present
+
+
+def charge_absent_words(
+    codes: Codes, symbols: NDArray[np.uint8], index: WordIndex, most: int, a_letter: int, charges: IntArray
+) -> None:
+    """Write the charge of each absent word at its first letter, into zeros of shape (letters + 1,), int32.
+
+    The words are disjoint, do not occur in the sequence of `index`, and contain no letter with `NO_SYMBOL`.
+    They are found from the end of the sequence on, each as soon as there is one. A word ends where the one
+    found before it begins, or at a letter with `NO_SYMBOL`. Each is charged `most`, but no more than
+    `a_letter` for each of its letters.
+    """
+    shift = _WORD_BITS - (len(index.starts) - 1).bit_length() + 1
+    _kernels().charge(codes, symbols, index.bits, index.words, index.starts, shift, most, a_letter, charges)
+
+
+def sum_gains(
+    codes: Codes, symbols: NDArray[np.uint8], letter_gains: NDArray[np.int64], most: int, charges: IntArray
+) -> None:
+    """Replace the charges of absent words by the most that can be gained from each place on, at most `most`.
+
+    `letter_gains` and `symbols` are those of all 256 codes. `longalign.pruning.gains` proves the sum.
+    """
+    _kernels().sum_gains(codes, symbols, letter_gains, most, charges)
+
+
+class _Kernels(NamedTuple):
+    mark_present: Callable[..., None]
+    pack: Callable[..., None]
+    fill_starts: Callable[..., None]
+    charge: Callable[..., None]
+    sum_gains: Callable[..., None]
+
+
+def _mark_present(codes: Any, present: Any) -> None:
+    for k in range(codes.shape[0]):
+        present[codes[k]] = True
+
+
+def _pack(codes: Any, symbols: Any, bits: Any, words: Any) -> None:
+    word, top, step = _word(0), _word(_WORD_BITS - bits), _word(bits)
+    for k in range(codes.shape[0] - 1, -1, -1):
+        symbol = symbols[codes[k]]
+        if symbol == NO_SYMBOL:
+            symbol = 0
+        word = (word >> step) | (_word(symbol) << top)
+        words[k] = word
+
+
+def _fill_starts(words: Any, shift: Any, starts: Any) -> None:
+    filled = 0
+    for k in range(words.shape[0]):
+        first_bits = numba.int64(words[k] >> _word(shift))
+        while filled <= first_bits:
+            starts[filled] = k
+            filled += 1
+    while filled < starts.shape[0]:
+        starts[filled] = words.shape[0]
+        filled += 1
+
+
+def _make_charge() -> Callable[..., None]:
+    @inline_by_llvm
+    def occurs(
+        codes: Any, symbols: Any, start: Any, end: Any, bits: Any, words: Any, starts: Any, shift: Any
+    ) -> Any:
+        """Whether the word of the letters from `start` to `end`, not empty, is among the sorted words."""
+        word = _word(0)
+        for k in range(start, end):
+            word = (word << _word(bits)) | _word(symbols[codes[k]])
+        unused = _word(_WORD_BITS - (end - start) * bits)
+        lowest = word << unused
+        first_bits = numba.int64(lowest >> _word(shift))
+        low, high = numba.int64(starts[first_bits]), numba.int64(starts[first_bits + 1])
+        while low < high:
+            middle = (low + high) >> 1
+            if words[middle] < lowest:
+                low = middle + 1
+            else:
+                high = middle
+        return low < words.shape[0] and words[low] >> unused == word
+
+    @inline_by_llvm
+    def start_of_word(
+        codes: Any, symbols: Any, first: Any, end: Any, bits: Any, words: Any, starts: Any, shift: Any
+    ) -> Any:
+        """The place, at or after `first`, at which the last absent word begins that ends by `end`; or -1.
+
+        A longer word than fits in 64 bits is taken for present. Further left, only every half longest word is
+        looked at: an error between the sequences makes all words absent that contain it.
+        """
+        longest = _WORD_BITS // bits
+        present, start = end, max(first, end - longest)
+        while occurs(codes, symbols, start, min(end, start + longest), bits, words, starts, shift):
+            if start == first:
+                return -1
+            present, start = start, max(first, start - longest // 2)
+        while present - start > 1:  # the word at `start` is absent, that at `present` is not, or is empty
+            middle = (start + present) >> 1
+            if occurs(codes, symbols, middle, min(end, middle + longest), bits, words, starts, shift):
+                present = middle
+            else:
+                start = middle
+        return start
+
+    def charge(
+        codes: Any,
+        symbols: Any,
+        bits: Any,
+        words: Any,
+        starts: Any,
+        shift: Any,
+        most: Any,
+        a_letter: Any,
+        charges: Any,
+    ) -> None:
+        end = codes.shape[0]
+        while end > 0:
+            first = end
+            while first > 0 and symbols[codes[first - 1]] != NO_SYMBOL:
+                first -= 1
+            while end > first:
+                start = start_of_word(codes, symbols, first, end, bits, words, starts, shift)
+                if start < 0:
+                    break
+                charges[start] = min(most, (end - start) * a_letter)
+                end = start
+            end = first - 1
+
+    return charge
+
+
+def _sum_gains(codes: Any, symbols: Any, letter_gains: Any, most: Any, charges: Any) -> None:
+    zero, nowhere = numba.int64(0), numba.int64(-_WORD_BITS << 32)
+    gain = bound = zero
+    stop = nowhere  # the most if the path ends before the next word to the right does
+    charges[codes.shape[0]] = 0
+    for k in range(codes.shape[0] - 1, -1, -1):
+        code = codes[k]
+        gain = max(zero, gain + letter_gains[code])
+        stop = max(zero, stop + letter_gains[code])
+        if charges[k] > 0:
+            gain = max(gain - charges[k], stop)
+            stop = nowhere
+        elif symbols[code] == NO_SYMBOL:
+            stop = nowhere
+        bound = max(bound, gain)
+        charges[k] = min(bound, most)
+
+
+@compiled_once
+def _kernels() -> _Kernels:
+    """The compiled functions, from disk if they are there. Thread-safe."""
+    codes, flags, words, line = (np.zeros(1, kind) for kind in (np.uint8, np.bool_, np.uint64, np.int32))
+    gains, number = np.zeros(1, np.int64), 1
+    examples: dict[str, tuple[Callable[..., None], list[Any]]] = {
+        "mark_present": (_mark_present, [codes, flags]),
+        "pack": (_pack, [codes, codes, number, words]),
+        "fill_starts": (_fill_starts, [words, number, line]),
+        "charge": (
+            _make_charge(),
+            [codes, codes, number, words, line, number, number, number, line],
+        ),
+        "sum_gains": (_sum_gains, [codes, codes, gains, number, line]),
+    }
+    compiled = {
+        name: compile_entry(body, f"absent words {name}", arguments)
+        for name, (body, arguments) in examples.items()
+    }
+    return _Kernels(**compiled)
