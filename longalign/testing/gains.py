@@ -36,10 +36,32 @@ def true_gains(query: Codes, target: Codes, scoring: Scoring) -> tuple[Values, V
     return forward(h), forward(in_gap(e)), forward(in_gap(f))
 
 
-def plain_gains(query: Codes, target: Codes, scoring: Scoring) -> list[int]:
-    """The most that the query's letters from each place on can gain, each letter by itself."""
-    gains = [0]
-    for a in query[::-1]:
-        best = max((letter_score(int(a), int(b), scoring) for b in {*target.tolist()}), default=0)
-        gains.append(gains[-1] + max(0, best))
-    return gains[::-1]
+def naive_gains(query: Codes, target: Codes, scoring: Scoring, text: bytes | None = None) -> list[int]:
+    """The bound of `longalign.pruning.gains` for the query, with absent words of any length.
+
+    For scorings without a table. Words are looked for in `text`, by default that of the target.
+    """
+    match, mismatch, alpha, beta = scoring.match, scoring.mismatch, scoring.gap_open, scoring.gap_extend
+    rows, present = len(query), {*target.tolist()}
+    text = target.tobytes() if text is None else text
+    pairs = [[match if a == b else mismatch for b in present] for a in query.tolist()]
+    letters = [max([*scores, -beta]) for scores in pairs]
+    charge = min(alpha + beta, match + beta + alpha // 2)
+    if len(present) > 1:
+        charge = min(charge, match - mismatch)
+
+    words, end = [], rows
+    for start in reversed(range(rows)):
+        if query[start] not in present:
+            end = start
+        elif query[start:end].tobytes() not in text:
+            words.append((start, end, min(charge, (end - start) * (match + beta))))
+            end = start
+
+    def gain(start: int, stop: int) -> int:
+        charged = sum(cost for first, last, cost in words if start <= first and last <= stop)
+        return sum(letters[start:stop]) - charged
+
+    best = [max(gain(i, stop) for stop in range(i, rows + 1)) for i in range(rows + 1)]
+    most = match * min(rows, len(target))
+    return [min(most, max(best[i:])) for i in range(rows + 1)]

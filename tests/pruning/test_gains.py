@@ -1,0 +1,225 @@
+"""The bound of what a path can still gain, compared with what it gains at best, and with its definition."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from longalign.model.scoring import Scoring
+from longalign.pruning import gains as module
+from longalign.pruning.gains import gains
+from longalign.testing.gains import naive_gains, true_gains
+from longalign.testing.inputs import (
+    QUERY_N,
+    SCORINGS,
+    TARGET_N,
+    any_scorings,
+    generators,
+    letters_of,
+    matrix_of,
+    pairs,
+)
+from longalign.testing.reference import encode
+
+LONGEST = 24
+DEFAULT = Scoring()
+
+
+@st.composite
+def small_scorings(draw):
+    """Numbers from the same small range, so that each may decide what an error costs."""
+    match = draw(st.integers(0, 4))
+    return Scoring(
+        match=match,
+        mismatch=draw(st.integers(-4, match - 1)),
+        gap_open=draw(st.integers(0, 6)),
+        gap_extend=draw(st.integers(0, 3)),
+        ambiguous=draw(st.sampled_from(["mismatch", "mismatch", "zero"])),
+    )
+
+
+@st.composite
+def matrix_with_partners(draw):
+    """A substitution matrix in which most letters score best with one letter, not always with themselves."""
+    letters, rng = draw(st.integers(2, 6)), draw(generators())
+    scores = rng.integers(-4, 2, (letters, letters))
+    scores[np.arange(letters), rng.permutation(letters)] += rng.integers(1, 5, letters)
+    scores[0, 0] = max(0, scores[0, 0])
+    costs = draw(st.integers(0, 6)), draw(st.integers(0, 3))
+    return Scoring(gap_open=costs[0], gap_extend=costs[1], matrix=matrix_of(scores))
+
+
+@st.composite
+def edited_pairs(draw, letters=4, longest=LONGEST):
+    """A query, and a target that differs from it by a few edits, or from its start, its middle or its end."""
+    query = draw(st.lists(st.integers(0, letters - 1), max_size=longest))
+    start, stop = sorted(draw(st.integers(0, len(query))) for _ in range(2))
+    target = list(query if draw(st.booleans()) else query[start:stop])
+    for _ in range(draw(st.integers(0, 3))):
+        place, length = draw(st.integers(0, len(target))), draw(st.integers(0, 3))
+        inserted = draw(st.lists(st.integers(0, letters - 1), max_size=2))
+        target[place : place + length] = inserted
+    both = [np.array(side, np.uint8) for side in (query, target)]
+    return tuple(both if draw(st.booleans()) else both[::-1])
+
+
+@st.composite
+def problems(draw):
+    """A query and a target of up to `LONGEST` letters or a few more, and a scoring."""
+    scoring = draw(
+        st.one_of(small_scorings(), st.sampled_from(SCORINGS), matrix_with_partners(), any_scorings(99, 99))
+    )
+    if draw(st.booleans()):
+        return *draw(pairs(*(draw(st.integers(0, LONGEST)) for _ in range(2)), scoring)), scoring
+    query, target = draw(edited_pairs(min(letters_of(scoring), 4)))
+    if scoring.table is None and draw(st.booleans()):
+        for codes, ambiguous in ((query, QUERY_N), (target, TARGET_N)):
+            codes[draw(st.lists(st.integers(0, len(codes) - 1), max_size=2)) if len(codes) else []] = (
+                ambiguous
+            )
+    return query, target, scoring
+
+
+def check(query, target, scoring):
+    found = gains(query, target, scoring, threads=1)
+    assert found.query.shape == (len(query) + 1,)
+    assert found.target.shape == (len(target) + 1,)
+    for side in (found.query, found.target):
+        assert side.dtype == np.int32
+        assert side[-1] == 0
+        assert (np.diff(side) <= 0).all()
+    bound = np.minimum.outer(found.query.astype(np.int64), found.target)
+    in_h, in_e, in_f = map(np.array, true_gains(query, target, scoring))
+    assert (in_h <= bound).all()
+    assert (in_e <= bound + scoring.gap_open).all()
+    assert (in_f <= bound + scoring.gap_open).all()
+
+
+def spelled(query: str, target: str):
+    return encode(query, QUERY_N), encode(target, TARGET_N)
+
+
+#: Pairs whose best path loses exactly what absent words are charged: at a letter that differs, and at a letter
+#: that is inserted into a word.
+SUBSTITUTION = (*spelled("ACGTACGGTCATTGCAGGGCCCA", "ACGTACGCTCATTGCAGGGCCCTGGCCCA"), DEFAULT)
+INSERTION = (
+    *spelled("ACGTACGTTCATTGCAGGGCCCA", "ACGTACGCTTCATTGCAGGGCCCTGGCCCA"),
+    Scoring(1, -9, 0, 2),
+)
+
+#: A gap over the end of a word (AG) and the start of another (TA).
+GAP = Scoring(1, -9, 6, 0)
+TWO_WORDS = (
+    *spelled("CCACAACCACACCAGTACCCACAACACCCCCCCA", "CCACAACCACACCAACCCACAACACCCCCCCTCCCCCACG"),
+    GAP,
+)
+
+#: A gap over many words (GT, TG), which lose less than words with an error of another kind.
+MANY_WORDS = (*spelled("GT" * 9 + 4 * "AACACCAC", 4 * "AACACCAC" + "TAG"), GAP)
+
+
+@given(problems())
+@example(SUBSTITUTION)
+@example(INSERTION)
+@example(TWO_WORDS)
+@example(MANY_WORDS)
+def test_no_path_gains_more_than_the_bound(problem):
+    check(*problem)
+
+
+def changed_letters(monkeypatch, change):
+    """Let `change` falsify what is known of the letters."""
+    right = module._Letters.of
+    monkeypatch.setattr(module._Letters, "of", lambda *arguments: change(right(*arguments)))
+
+
+def higher_charge(letters):
+    return letters._replace(charge=letters.charge + 1)
+
+
+def smaller_gains(letters):
+    return letters._replace(gains=letters.gains - 1)
+
+
+@pytest.mark.parametrize("change", [higher_charge, smaller_gains])
+def test_a_bound_too_small_by_one_is_noticed(change, monkeypatch, first_failure_only):
+    changed_letters(monkeypatch, change)
+    with pytest.raises(AssertionError):
+        given(problems())(check_problem)()
+
+
+def check_problem(problem):
+    check(*problem)
+
+
+@pytest.mark.parametrize("problem", [SUBSTITUTION, INSERTION])
+def test_no_charge_could_be_higher(problem, monkeypatch):
+    changed_letters(monkeypatch, higher_charge)
+    with pytest.raises(AssertionError):
+        check(*problem)
+
+
+def read_as_first(codes, present):
+    """The target in which words are found: other letters, and those after its end, are read as the first."""
+    first = min(present, default=0)
+    return bytes(code if code in present else first for code in codes.tolist()) + bytes([first] * 64)
+
+
+@given(edited_pairs(), small_scorings().filter(lambda scoring: scoring.table is None))
+@example(SUBSTITUTION[:2], DEFAULT)
+@example(TWO_WORDS[:2], GAP)
+@example(MANY_WORDS[:2], GAP)
+def test_bound_is_as_defined(codes, scoring):
+    query, target = codes
+    text = read_as_first(target, {*query.tolist()} & {*target.tolist()})
+    found = gains(query, target, scoring).query.tolist()
+    assert found == naive_gains(query, target, scoring, text)
+    assert all(x >= y for x, y in zip(found, naive_gains(query, target, scoring), strict=True))
+
+
+@given(pairs(70, 90), st.sampled_from(SCORINGS))
+def test_words_that_seem_present_only_loosen_the_bound(codes, scoring):
+    """Words longer than the longest, those at the end of the target, and those with ambiguous letters."""
+    found = gains(*codes, scoring)
+    for side, both in ((found.query, codes), (found.target, codes[::-1])):
+        assert (side >= naive_gains(*both, scoring)).all()
+
+
+@given(problems())
+def test_threads_do_not_change_the_bound(problem):
+    one, two = (gains(*problem, threads=count) for count in (1, 2))
+    assert (one.query == two.query).all()
+    assert (one.target == two.target).all()
+
+
+@given(edited_pairs(), st.integers(0, 6), st.integers(0, 3))
+def test_a_table_of_match_and_mismatch_gives_the_same_bound(codes, alpha, beta):
+    table = matrix_of(np.where(np.eye(4, dtype=bool), 2, -3))
+    by_table = gains(*codes, Scoring(gap_open=alpha, gap_extend=beta, matrix=table))
+    by_letters = gains(*codes, Scoring(2, -3, alpha, beta))
+    assert (by_table.query == by_letters.query).all()
+    assert (by_table.target == by_letters.target).all()
+
+
+def test_each_error_of_a_long_pair_is_charged():
+    rng = np.random.default_rng(1)
+    query = rng.integers(0, 4, 100_000, np.uint8)
+    target = query.copy()
+    errors = np.arange(50, 100_000, 100)
+    target[errors] ^= 1
+    found = gains(query, target, DEFAULT)
+    exact = len(query) - 4 * len(errors)
+    for side in (found.query, found.target):
+        assert exact <= side[0] <= exact + 4 * 5
+
+
+def test_gains_stay_within_32_bits():
+    """One side may be so long that the sum of its letter gains is larger; no path gains that."""
+    scoring = Scoring(1 << 24, -(1 << 24), 1 << 20, 1 << 10)
+    query, target = np.zeros(1000, np.uint8), np.zeros(100, np.uint8)
+    scoring.check_range(len(query), len(target))
+    found = gains(query, target, scoring)
+    assert found.query[0] == found.target[0] == 100 << 24
+    assert found.query[950] == 50 << 24
