@@ -36,6 +36,9 @@ _SHARED = (
     *("backends/kernel_cache", "backends/trace_table", "backends/substitution_tables"),
 )
 
+#: Packages beside a back end's own whose kernels it compiles.
+_COMPILED_BY = {"cpu": ("pruning",)}
+
 _CHECKSUM_BYTES = sha256().digest_size
 
 
@@ -87,7 +90,8 @@ def settings(config: Any, names: Iterable[str]) -> str:
 
 def _sources(target: str) -> list[Path]:
     shared = [_PACKAGE / f"{module}.py" for module in _SHARED]
-    return shared + sorted((_PACKAGE / "backends" / target).rglob("*.py"))
+    packages = [f"backends/{target}", *_COMPILED_BY.get(target, ())]
+    return shared + [path for name in packages for path in sorted((_PACKAGE / name).rglob("*.py"))]
 
 
 class KernelCache(ABC):

@@ -1,0 +1,116 @@
+"""Ways through a rectangle that take time in proportion to its sides: two diagonals and gaps between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from longalign.backends.cpu.jit import compile_entry, compiled_once, inline_by_llvm
+from longalign.backends.substitution_tables import PITCH
+from longalign.model.alignment import Op
+from longalign.model.alphabet import Codes
+from longalign.model.scoring import Scoring
+from longalign.pruning.letter_scores import table_of
+
+#: The operations of a bridge, in order. Runs may be empty.
+BRIDGE = np.array([Op.DIAGONAL, Op.INSERTION, Op.DELETION, Op.DIAGONAL], np.uint8)
+
+#: How far below its best score an ungapped extension may fall, in costs of a gap of one letter.
+_DROP = 10
+
+
+def bridges(query: Codes, target: Codes, scoring: Scoring, gaps: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The lengths of the runs `BRIDGE` across rectangles, int64 of shape (rectangles, 4).
+
+    A row of `gaps` is the first and the last row boundary of a rectangle, then its columns. A bridge keeps to
+    the diagonals of both corners. Of the two best of its kinds, it is the better one: with one gap where it
+    changes from one diagonal to the other, or with both gaps between the best ends of the diagonals.
+    """
+    lengths = np.zeros((len(gaps), len(BRIDGE)), np.int64)
+    costs = np.array([scoring.gap_open, scoring.gap_extend], np.int64)
+    _bridger()(query, target, table_of(scoring), costs, np.ascontiguousarray(gaps), lengths)
+    return lengths
+
+
+def extension(query: Codes, target: Codes, scoring: Scoring, start: tuple[int, int], step: int) -> int:
+    """The letter pairs by which an alignment that begins (`step` -1) or ends (1) at a cell is best extended
+    on its diagonal."""
+    drop = _DROP * (scoring.gap_open + scoring.gap_extend) + scoring.highest
+    numbers = np.array([*start, step, drop], np.int64)
+    return int(_extender()(query, target, table_of(scoring), numbers))
+
+
+def _make_bridger() -> Callable[..., None]:
+    number = numba.int64
+
+    @inline_by_llvm
+    def gap(costs: Any, length: int) -> Any:
+        return costs[0] + costs[1] * length if length > 0 else number(0)
+
+    def bridge(query: Any, target: Any, table: Any, costs: Any, gaps: Any, lengths: Any) -> None:
+        for g in range(len(gaps)):
+            i, i_end, j, j_end = gaps[g, 0], gaps[g, 1], gaps[g, 2], gaps[g, 3]
+            rows, cols = i_end - i, j_end - j
+            least = min(rows, cols)
+            # All pairs on the diagonal of the lower right corner; then one after the other on the upper left.
+            total = number(0)
+            first, first_best, first_length = number(0), number(0), number(0)
+            last, last_best, last_length = number(0), number(0), number(0)
+            for x in range(least):
+                last += table[query[i_end - 1 - x] * PITCH + target[j_end - 1 - x]]
+                if last > last_best:
+                    last_best, last_length = last, x + 1
+            total = last
+            best, split = total, number(0)
+            for x in range(least):
+                pair = table[query[i + x] * PITCH + target[j + x]]
+                beyond = table[query[i_end - least + x] * PITCH + target[j_end - least + x]]
+                first += pair
+                total += pair - beyond
+                if total > best:
+                    best, split = total, x + 1
+                if first > first_best:
+                    first_best, first_length = first, x + 1
+            best -= gap(costs, rows - least) + gap(costs, cols - least)
+            paired = first_length + last_length
+            two = first_best + last_best - gap(costs, rows - paired) - gap(costs, cols - paired)
+            if paired <= least and two > best:
+                lengths[g, 0], lengths[g, 3] = first_length, last_length
+                lengths[g, 1], lengths[g, 2] = rows - paired, cols - paired
+            else:
+                lengths[g, 0], lengths[g, 3] = split, least - split
+                lengths[g, 1], lengths[g, 2] = rows - least, cols - least
+
+    return bridge
+
+
+def _extend(query: Any, target: Any, table: Any, numbers: Any) -> Any:
+    i, j, step, drop = numbers[0], numbers[1], numbers[2], numbers[3]
+    letters = min(len(query) - i, len(target) - j) if step > 0 else min(i, j)
+    back = 1 if step < 0 else 0
+    score, best, length = numba.int64(0), numba.int64(0), numba.int64(0)
+    for x in range(letters):
+        score += table[query[i - back + step * x] * PITCH + target[j - back + step * x]]
+        if score > best:
+            best, length = score, x + 1
+        elif score < best - drop:
+            break
+    return length
+
+
+_CODES, _TABLE, _NUMBERS = np.zeros(1, np.uint8), np.zeros(1, np.int32), np.zeros(1, np.int64)
+
+
+@compiled_once
+def _bridger() -> Callable[..., None]:
+    square = _NUMBERS.reshape(1, 1)
+    return compile_entry(_make_bridger(), "bridges", [_CODES, _CODES, _TABLE, _NUMBERS, square, square])
+
+
+@compiled_once
+def _extender() -> Callable[..., int]:
+    return compile_entry(_extend, "ungapped extension", [_CODES, _CODES, _TABLE, _NUMBERS])

@@ -1,0 +1,79 @@
+"""Cuts of large rectangles at cells through which a good path passes, until the back end can trace them.
+
+As in Hirschberg's method (Comm. ACM 18:341, 1975), one half is swept forwards and the other backwards, and
+the path crosses where the two values add up to most. A path crosses in H here, at the end of a gap if it is
+in one: a gap that would cross the cut is paid for twice, so the path is a good one, not always the best.
+"""
+
+from __future__ import annotations
+
+from itertools import chain
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longalign.backends.base import Backend, Progress, SweepJob, SweepResult
+from longalign.model.alphabet import Codes
+from longalign.model.boundary import State, entry_edges
+from longalign.model.scoring import Scoring
+from longalign.pruning.fill import Anchors, Gaps
+
+
+def cut_points(
+    query: Codes, target: Codes, scoring: Scoring, gaps: Gaps, backend: Backend, progress: Progress
+) -> Anchors:
+    """Cells inside rectangles, as anchors without letters, between which the back end can trace.
+
+    Takes about two sweeps of the rectangles. Each has a side of 2 letters or more.
+    """
+    points: list[list[int]] = []
+    large = gaps.tolist()
+    while large:
+        jobs = chain.from_iterable(_halves(query, target, scoring, *gap) for gap in large)
+        results = iter(backend.sweep([*jobs], progress))
+        parts: list[list[int]] = []
+        for i, i_end, j, j_end in large:
+            is_row = _is_cut_across(i, i_end, j, j_end)
+            before, after = _last_line(next(results)), _last_line(next(results))
+            place = int(np.argmax(before + after[::-1]))
+            row, col = ((i + i_end) // 2, j + place) if is_row else (i + place, (j + j_end) // 2)
+            points.append([row, row, col, col])
+            parts += [i, row, j, col], [row, i_end, col, j_end]
+        large = [part for part in parts if is_large(part, backend)]
+    return np.array(points, np.int64).reshape(-1, 4)
+
+
+def is_large(gap: list[int], backend: Backend) -> bool:
+    """Whether a rectangle has cells but cannot be traced."""
+    rows, cols = gap[1] - gap[0], gap[3] - gap[2]
+    return rows * cols > 0 and not backend.can_trace(rows, cols)
+
+
+def _is_cut_across(i: int, i_end: int, j: int, j_end: int) -> bool:
+    """Whether a rectangle is cut between rows, else between columns."""
+    return i_end - i >= j_end - j
+
+
+def _halves(
+    query: Codes, target: Codes, scoring: Scoring, i: int, i_end: int, j: int, j_end: int
+) -> tuple[SweepJob, SweepJob]:
+    """The sweeps from the upper left corner to the cut and, of reversed letters, from the lower right one."""
+    is_row = _is_cut_across(i, i_end, j, j_end)
+    row, col = ((i + i_end) // 2, j_end) if is_row else (i_end, (j + j_end) // 2)
+    first = query[i:row], target[j:col]
+    row, col = (row, j) if is_row else (i, col)
+    second = query[row:i_end][::-1].copy(), target[col:j_end][::-1].copy()
+
+    def job(query: Codes, target: Codes) -> SweepJob:
+        size = len(query), len(target)
+        top, left = entry_edges(State.H, *size, scoring)
+        rows, cols = (size[:1], ()) if is_row else ((), size[1:])
+        return SweepJob(query, target, scoring, top, left, False, rows, cols, False)
+
+    return job(*first), job(*second)
+
+
+def _last_line(result: SweepResult) -> NDArray[np.int64]:
+    """H on the only line that was requested."""
+    [line] = (*result.rows, *result.cols)
+    return line.h.astype(np.int64)

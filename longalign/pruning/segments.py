@@ -1,0 +1,96 @@
+"""Segments: stretches of one diagonal that begin and end with a word that is unique in both sequences."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from longalign.backends.cpu.jit import compile_entry, compiled_once
+from longalign.backends.substitution_tables import PITCH
+from longalign.model.alphabet import Codes
+from longalign.model.scoring import Scoring
+from longalign.pruning.letter_scores import table_of
+from longalign.pruning.unique_words import PLACE_BITS, common_unique_words
+
+Places = NDArray[np.int64]
+
+
+class Segments(NamedTuple):
+    """Ungapped stretches, int64 of shape (segments,) each, in the order of their first rows.
+
+    `row` and `col` are where they begin, `length` their letters, `score` the scaled score of their pairs.
+    """
+
+    row: Places
+    col: Places
+    length: Places
+    score: Places
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+    def take(self, places: Any) -> Segments:
+        """Some of them, in the order given."""
+        return Segments(*(column[places] for column in self))
+
+
+def find_segments(query: Codes, target: Codes, scoring: Scoring, k: int, most_words: int) -> Segments:
+    """The segments of two sequences, from words of k letters that are unique in both.
+
+    Neighbouring words of a diagonal are joined if no detour with gaps could score more than the pairs between
+    them. Two segments on one diagonal do not overlap.
+    """
+    words = common_unique_words(query, target, k, most_words)
+    found = np.empty((4, len(words)), np.int64)
+    # A detour leaves the diagonal by one gap and returns by another, and has fewer pairs.
+    most_loss = 2 * (scoring.gap_open + scoring.gap_extend) + scoring.highest
+    numbers = np.array([k, scoring.match, most_loss], np.int64)
+    count = _joiner()(query, target, table_of(scoring), words, numbers, found)
+    order = np.argsort(found[0, :count], kind="stable")
+    return Segments(*(column[order] for column in found[:, :count]))
+
+
+def _join_words(query: Any, target: Any, table: Any, words: Any, numbers: Any, found: Any) -> int:
+    k, match, most_loss = numbers[0], numbers[1], numbers[2]
+    rows, count = len(query), 0
+    shift, mask = np.uint64(PLACE_BITS), np.uint64((1 << PLACE_BITS) - 1)
+    current, begin, end, lost = numba.int64(0), numba.int64(0), numba.int64(0), numba.int64(0)
+    for w in range(len(words)):
+        diagonal = numba.int64(words[w] >> shift) - rows
+        i = numba.int64(words[w] & mask)
+        is_on = end > begin and diagonal == current
+        x = max(i, end) if is_on else i
+        while x < i + k and query[x] == target[x + diagonal]:
+            x += 1
+        if x < i + k:
+            continue  # another word with the same hash
+        loss = numba.int64(0)
+        if is_on:
+            x = end
+            while x < i and loss <= most_loss:
+                loss += match - table[query[x] * PITCH + target[x + diagonal]]
+                x += 1
+        if not is_on or loss > most_loss:
+            if end > begin:
+                found[0, count], found[1, count] = begin, begin + current
+                found[2, count], found[3, count] = end - begin, (end - begin) * match - lost
+                count += 1
+            current, begin, lost, loss = diagonal, i, numba.int64(0), numba.int64(0)
+        end = i + k
+        lost += loss
+    if end > begin:
+        found[0, count], found[1, count] = begin, begin + current
+        found[2, count], found[3, count] = end - begin, (end - begin) * match - lost
+        count += 1
+    return count
+
+
+@compiled_once
+def _joiner() -> Callable[..., int]:
+    codes, table, numbers = np.zeros(1, np.uint8), np.zeros(1, np.int32), np.zeros(1, np.int64)
+    examples = [codes, codes, table, np.zeros(1, np.uint64), numbers, numbers.reshape(1, 1)]
+    return compile_entry(_join_words, "segments", examples)

@@ -1,0 +1,164 @@
+"""The lower bound: the score of a real alignment, never above the best, close to it for similar sequences."""
+
+from __future__ import annotations
+
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from oracles import parasail_score, spell
+from related_pairs import mutated_copy, related_pairs
+
+from longalign.backends.cpu import CpuBackend
+from longalign.model.alignment import Alignment
+from longalign.model.mode import GLOBAL, LOCAL, MODES
+from longalign.model.scoring import Scoring
+from longalign.model.sequence import Sequence
+from longalign.model.substitution_matrix import SubstitutionMatrix
+from longalign.pruning import budget
+from longalign.pruning.seeds import LowerBound, lower_bound
+from longalign.testing.inputs import SCORINGS
+from longalign.testing.reference import ReferenceBackend
+
+CPU = CpuBackend(2)
+
+#: The score of every letter pair is whole, so that parasail knows these scorings.
+RULES = [*SCORINGS, Scoring(ambiguous="zero")]
+
+
+@pytest.fixture(autouse=True)
+def _patience():
+    """Whatever the lengths, a bound may take a second."""
+    with mock.patch.object(budget, "_SECONDS", 1.0):
+        yield
+
+
+def check(found: LowerBound, query, target, scoring, mode) -> None:
+    """The runs are an alignment of the mode, and worth the score."""
+    sequences = [
+        Sequence.from_letters("s", spell(codes), alphabet=scoring.alphabet) for codes in (query, target)
+    ]
+    score = scoring.unscaled(found.score)
+    alignment = Alignment.from_runs(*sequences, scoring, mode, score, found.start, found.ops, found.lengths)
+    alignment.check()
+    assert found.end == (alignment.query_end, alignment.target_end)
+    assert 0 < found.covered <= 1
+    assert found.anchors > 0
+
+
+@given(related_pairs(500), st.sampled_from(SCORINGS), st.sampled_from([*MODES.values()]))
+def test_a_bound_is_the_score_of_an_alignment_and_never_above_the_best(pair, scoring, mode):
+    found = lower_bound(*pair, scoring, mode, CPU)
+    if found is not None:
+        check(found, *pair, scoring, mode)
+        assert found.score <= parasail_score(*pair, scoring, mode)
+
+
+@pytest.mark.parametrize("rule", ["zero", "average"])
+@given(related_pairs(300))
+def test_ambiguous_letters_that_score_otherwise(rule, pair):
+    scoring = Scoring(ambiguous=rule)
+    letters = [Sequence.from_letters("s", spell(codes), alphabet=scoring.alphabet) for codes in pair]
+    found = lower_bound(letters[0].as_query(), letters[1].as_target(), scoring, LOCAL, CPU)
+    if found is not None:
+        check(found, *pair, scoring, LOCAL)
+
+
+@given(related_pairs(200), st.sampled_from(SCORINGS), st.sampled_from([*MODES.values()]))
+def test_large_rectangles_are_cut_until_the_back_end_can_trace_them(pair, scoring, mode):
+    """The reference implementation traces rectangles of 64 x 64 letters."""
+    with mock.patch.object(budget, "_CALL", 0.0):
+        found = lower_bound(*pair, scoring, mode, ReferenceBackend())
+    if found is not None:
+        check(found, *pair, scoring, mode)
+        assert found.score <= parasail_score(*pair, scoring, mode)
+
+
+@given(related_pairs(500), st.sampled_from([*MODES.values()]))
+def test_with_hardly_any_time_rectangles_are_bridged(pair, mode):
+    with mock.patch.object(budget, "_SECONDS", 1e-4):
+        found = lower_bound(*pair, Scoring(), mode, CPU)
+    if found is not None:
+        check(found, *pair, Scoring(), mode)
+        assert found.score <= parasail_score(*pair, Scoring(), mode)
+
+
+@pytest.mark.parametrize("mode", MODES.values(), ids=str)
+@pytest.mark.parametrize("letters", [2_000, 20_000])
+def test_it_is_close_to_the_best_of_similar_sequences(mode, letters):
+    query, target = mutated_copy(letters, 0.01, letters)
+    found = lower_bound(query, target, Scoring(), mode, CPU)
+    assert found is not None
+    assert 0.998 * parasail_score(query, target, Scoring(), mode) <= found.score
+
+
+def test_large_insertions_and_a_start_inside():
+    rng = np.random.default_rng(5)
+    query = rng.integers(0, 4, 60_000, np.uint8)
+    island = rng.integers(0, 4, 3_000, np.uint8)
+    target = np.concatenate([island, query[10_000:30_000], island[::-1], query[31_000:]])
+    found = lower_bound(query, target, Scoring(), LOCAL, CPU)
+    best = parasail_score(query, target, Scoring(), LOCAL)
+    assert found is not None
+    assert 0.999 * best <= found.score <= best
+
+
+@pytest.mark.parametrize("mode", [LOCAL, GLOBAL], ids=str)
+@pytest.mark.parametrize(
+    "lengths", [(0, 0), (0, 1), (1, 0), (1, 1), (5, 3000), (1000, 1000), (50_000, 40_000)]
+)
+def test_random_sequences_have_no_bound(lengths, mode):
+    rng = np.random.default_rng(7)
+    query, target = (rng.integers(0, 4, length, np.uint8) for length in lengths)
+    assert lower_bound(query, target, Scoring(), mode, CPU) is None
+
+
+def test_proteins_have_no_bound():
+    codes = np.random.default_rng(1).integers(0, 20, 2_000, np.uint8)
+    scoring = Scoring(matrix=SubstitutionMatrix.load("BLOSUM62"), gap_open=10, gap_extend=1)
+    assert lower_bound(codes, codes, scoring, LOCAL, CPU) is None
+
+
+def test_a_repeat_has_no_unique_words():
+    codes = np.resize(np.array([0, 1, 2], np.uint8), 3_000)
+    assert lower_bound(codes, codes.copy(), Scoring(), LOCAL, CPU) is None
+
+
+def test_the_time_is_a_small_share_of_a_sweep():
+    query, target = mutated_copy(20_000, 0.01, 3)
+    with mock.patch.object(budget, "_SECONDS", 1e-9), mock.patch.object(budget, "_SHARE", 0.0):
+        assert lower_bound(query, target, Scoring(), LOCAL, CPU) is None
+
+
+def test_threads_change_nothing():
+    query, target = mutated_copy(30_000, 0.03, 11)
+    found = [lower_bound(query, target, Scoring(), LOCAL, CpuBackend(threads)) for threads in (1, 2, 3)]
+    first = found[0]
+    assert first is not None
+    for other in found[1:]:
+        assert other is not None
+        assert (other.score, other.start, other.end) == (first.score, first.start, first.end)
+        assert np.array_equal(other.ops, first.ops)
+        assert np.array_equal(other.lengths, first.lengths)
+
+
+def test_read_only_codes_and_parts_of_arrays():
+    query, target = mutated_copy(5_000, 0.01, 2)
+    query.setflags(write=False)
+    assert lower_bound(query, target, Scoring(), LOCAL, CPU) is not None
+    assert lower_bound(query[::1][100:], target[::2], Scoring(), GLOBAL, CPU) is None
+
+
+def test_progress_receives_cells_and_may_stop_the_work():
+    query, target = mutated_copy(20_000, 0.02, 4)
+    cells: list[int] = []
+    assert lower_bound(query, target, Scoring(), LOCAL, CPU, cells.append) is not None
+    assert sum(cells) > 0
+
+    def stop(done: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        lower_bound(query, target, Scoring(), LOCAL, CPU, stop)
