@@ -1,1 +1,1 @@
-"""Exact pruning: which parts of the matrix no optimal path can meet, known before they are swept."""
+"""What a run needs to know before a sweep in order to leave out cells that no optimal path can meet."""

@@ -9,9 +9,10 @@ from longalign.backends.base import Backend, Progress
 from longalign.model.alphabet import Codes
 from longalign.model.mode import GLOBAL, Mode
 from longalign.model.scoring import Scoring
+from longalign.pruning.bridge import bridges
 from longalign.pruning.budget import Budget
 from longalign.pruning.chain import heaviest_chain
-from longalign.pruning.fill import Anchors, Gaps, gaps_around
+from longalign.pruning.fill import Anchors, Cell, Gaps, cells_of, gaps_around
 from longalign.pruning.halving import cut_points, is_large
 from longalign.pruning.segments import Places, Segments, find_segments
 from longalign.pruning.unique_words import MOST_WORDS, word_length
@@ -62,7 +63,7 @@ def refined(
     target: Codes,
     scoring: Scoring,
     anchors: Anchors,
-    ends: tuple[tuple[int, int], tuple[int, int]],
+    ends: tuple[Cell, Cell],
     backend: Backend,
     budget: Budget,
     progress: Progress,
@@ -73,13 +74,13 @@ def refined(
     in the rectangle between two anchors, if there are any.
     """
     for _ in range(_ROUNDS):
-        large = _large_gaps(anchors, ends, backend)
+        large = _large_gaps(query, target, scoring, anchors, ends, backend)
         is_cheap = budget.affordable_sweeps(large, scoring, backend)
         added = [_within(query, target, scoring, *gap) for gap in large[~is_cheap].tolist()]
         if not any(map(len, added)):
             break
         anchors = _inserted(anchors, added)
-    large = _large_gaps(anchors, ends, backend)
+    large = _large_gaps(query, target, scoring, anchors, ends, backend)
     cheap = large[budget.affordable_sweeps(large, scoring, backend)]
     return _inserted(anchors, [cut_points(query, target, scoring, cheap, backend, progress)])
 
@@ -89,11 +90,14 @@ def _inserted(anchors: Anchors, added: list[Anchors]) -> Anchors:
     return anchors[np.lexsort((anchors[:, 2], anchors[:, 0]))]
 
 
-def _large_gaps(anchors: Anchors, ends: tuple[tuple[int, int], tuple[int, int]], backend: Backend) -> Gaps:
-    """The rectangles between neighbouring anchors that cannot be traced."""
+def _large_gaps(
+    query: Codes, target: Codes, scoring: Scoring, anchors: Anchors, ends: tuple[Cell, Cell], backend: Backend
+) -> Gaps:
+    """The rectangles between neighbouring anchors that cannot be traced, and have no good bridge."""
     gaps = gaps_around(anchors, *ends)
-    large = [is_large(gap, backend) for gap in gaps.tolist()]
-    return gaps[np.array(large, np.bool_)]
+    gaps = gaps[cells_of(gaps) > 1]
+    large = gaps[np.array([is_large(gap, backend) for gap in gaps.tolist()], np.bool_)]
+    return large[~bridges(query, target, scoring, large).is_good(scoring)]
 
 
 def _within(query: Codes, target: Codes, scoring: Scoring, i: int, i_end: int, j: int, j_end: int) -> Anchors:

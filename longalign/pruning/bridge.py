@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -23,17 +23,31 @@ BRIDGE = np.array([Op.DIAGONAL, Op.INSERTION, Op.DELETION, Op.DIAGONAL], np.uint
 _DROP = 10
 
 
-def bridges(query: Codes, target: Codes, scoring: Scoring, gaps: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The lengths of the runs `BRIDGE` across rectangles, int64 of shape (rectangles, 4).
+class Bridges(NamedTuple):
+    """Ways across rectangles: the lengths of the runs `BRIDGE`, int64 of shape (rectangles, 4).
 
-    A row of `gaps` is the first and the last row boundary of a rectangle, then its columns. A bridge keeps to
-    the diagonals of both corners. Of the two best of its kinds, it is the better one: with one gap where it
-    changes from one diagonal to the other, or with both gaps between the best ends of the diagonals.
+    `loss`, int64 of shape (rectangles,), is how far their scores are below those of matches and one gap.
     """
-    lengths = np.zeros((len(gaps), len(BRIDGE)), np.int64)
-    costs = np.array([scoring.gap_open, scoring.gap_extend], np.int64)
-    _bridger()(query, target, table_of(scoring), costs, np.ascontiguousarray(gaps), lengths)
-    return lengths
+
+    lengths: NDArray[np.int64]
+    loss: NDArray[np.int64]
+
+    def is_good(self, scoring: Scoring) -> NDArray[np.bool_]:
+        """Which of them lose no more than one mismatch: hardly less than the best way."""
+        return self.loss <= scoring.highest - scoring.mismatch
+
+
+def bridges(query: Codes, target: Codes, scoring: Scoring, gaps: NDArray[np.int64]) -> Bridges:
+    """Bridges across rectangles, which keep to the diagonals of both corners.
+
+    A row of `gaps` is the first and the last row boundary of a rectangle, then its columns. A bridge has one
+    gap, where it changes from one diagonal to the other, or both gaps between the best ends of the diagonals,
+    whichever is better.
+    """
+    found = Bridges(np.zeros((len(gaps), len(BRIDGE)), np.int64), np.zeros(len(gaps), np.int64))
+    costs = np.array([scoring.gap_open, scoring.gap_extend, scoring.highest], np.int64)
+    _bridger()(query, target, table_of(scoring), costs, np.ascontiguousarray(gaps), *found)
+    return found
 
 
 def extension(query: Codes, target: Codes, scoring: Scoring, start: tuple[int, int], step: int) -> int:
@@ -51,7 +65,7 @@ def _make_bridger() -> Callable[..., None]:
     def gap(costs: Any, length: int) -> Any:
         return costs[0] + costs[1] * length if length > 0 else number(0)
 
-    def bridge(query: Any, target: Any, table: Any, costs: Any, gaps: Any, lengths: Any) -> None:
+    def bridge(query: Any, target: Any, table: Any, costs: Any, gaps: Any, lengths: Any, loss: Any) -> None:
         for g in range(len(gaps)):
             i, i_end, j, j_end = gaps[g, 0], gaps[g, 1], gaps[g, 2], gaps[g, 3]
             rows, cols = i_end - i, j_end - j
@@ -75,15 +89,18 @@ def _make_bridger() -> Callable[..., None]:
                     best, split = total, x + 1
                 if first > first_best:
                     first_best, first_length = first, x + 1
-            best -= gap(costs, rows - least) + gap(costs, cols - least)
+            least_cost = gap(costs, rows - least) + gap(costs, cols - least)
+            best -= least_cost
             paired = first_length + last_length
             two = first_best + last_best - gap(costs, rows - paired) - gap(costs, cols - paired)
             if paired <= least and two > best:
                 lengths[g, 0], lengths[g, 3] = first_length, last_length
                 lengths[g, 1], lengths[g, 2] = rows - paired, cols - paired
+                best = two
             else:
                 lengths[g, 0], lengths[g, 3] = split, least - split
                 lengths[g, 1], lengths[g, 2] = rows - least, cols - least
+            loss[g] = least * costs[2] - least_cost - best
 
     return bridge
 
@@ -108,7 +125,8 @@ _CODES, _TABLE, _NUMBERS = np.zeros(1, np.uint8), np.zeros(1, np.int32), np.zero
 @compiled_once
 def _bridger() -> Callable[..., None]:
     square = _NUMBERS.reshape(1, 1)
-    return compile_entry(_make_bridger(), "bridges", [_CODES, _CODES, _TABLE, _NUMBERS, square, square])
+    examples = [_CODES, _CODES, _TABLE, _NUMBERS, square, square, _NUMBERS]
+    return compile_entry(_make_bridger(), "bridges", examples)
 
 
 @compiled_once

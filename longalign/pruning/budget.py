@@ -11,16 +11,19 @@ from longalign.backends.base import Backend
 from longalign.model.scoring import Scoring
 
 #: The share of the time of a sweep that a bound may take, and seconds that do not matter.
-_SHARE, _SECONDS = 0.01, 0.01
+_SHARE, _SECONDS = 0.02, 0.01
 
-#: Letters that are searched for words in a second, and cells that are traced in a second, at least.
-_LETTERS_A_SECOND, _TRACED_A_SECOND = 5e7, 3e8
+#: Letters that are searched for words in a second, at least.
+_LETTERS_A_SECOND = 5e7
+
+#: Cells that are traced in a second, and seconds that a rectangle takes besides, at most.
+_TRACED_A_SECOND, _TRACE = 2.5e9, 5e-6
 
 #: Sweeps until all rectangles are halved so often that they can be traced, in sweeps of the whole.
 _SWEEPS = 2
 
-#: Seconds of a call of a back end.
-_CALL = 1e-3
+#: Seconds that a rectangle takes besides its sweeps.
+_CALL = 1e-4
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,10 +41,9 @@ class Budget:
         """Whether sequences of so many letters may be searched for words."""
         return letters / _LETTERS_A_SECOND <= self.seconds
 
-    @property
-    def traced_cells(self) -> float:
-        """The most cells that may be traced, in half of the time."""
-        return self.seconds / 2 * _TRACED_A_SECOND
+    def affordable_traces(self, cells: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which rectangles may be traced, in half of the time, by their cells: the smallest."""
+        return self._first(cells / _TRACED_A_SECOND + _TRACE)
 
     def affordable_sweeps(
         self, gaps: NDArray[np.int64], scoring: Scoring, backend: Backend
@@ -50,13 +52,16 @@ class Budget:
 
         A row of `gaps` is the first and the last row boundary, then the columns.
         """
-        if not len(gaps):
-            return np.empty(0, np.bool_)
         sides = zip((gaps[:, 1] - gaps[:, 0]).tolist(), (gaps[:, 3] - gaps[:, 2]).tolist(), strict=True)
         seconds = np.array(
-            [_SWEEPS * backend.sweep_seconds(*shape, scoring, False) + _CALL for shape in sides]
+            [_SWEEPS * backend.sweep_seconds(*shape, scoring, False) + _CALL for shape in sides],
+            np.float64,
         )
+        return self._first(seconds)
+
+    def _first(self, seconds: NDArray[np.float64]) -> NDArray[np.bool_]:
+        """The shortest of some tasks, which take half of the time together."""
         order = np.argsort(seconds, kind="stable")
-        affordable = np.empty(len(gaps), np.bool_)
+        affordable = np.empty(len(seconds), np.bool_)
         affordable[order] = np.cumsum(seconds[order]) <= self.seconds / 2
         return affordable

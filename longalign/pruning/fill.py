@@ -13,8 +13,12 @@ from longalign.model.alphabet import Codes
 from longalign.model.boundary import State
 from longalign.model.scoring import Scoring
 from longalign.pruning.bridge import BRIDGE, bridges
+from longalign.pruning.budget import Budget
 from longalign.pruning.letter_scores import scores_of_pieces
 from longalign.system.gc_pause import collector_at_rest
+
+#: A cell of the DP matrix, by its boundary indices.
+Cell = tuple[int, int]
 
 #: Stretches of a diagonal on the path: first and last row boundary, then columns; int64, shape (anchors, 4).
 Anchors = NDArray[np.int64]
@@ -37,7 +41,7 @@ class Pieces(NamedTuple):
     bounds: NDArray[np.int64]
 
 
-def gaps_around(anchors: Anchors, start: tuple[int, int], end: tuple[int, int]) -> Gaps:
+def gaps_around(anchors: Anchors, start: Cell, end: Cell) -> Gaps:
     """The rectangles from a cell to the first anchor, between neighbours, and from the last one to a cell."""
     first = np.array([[start[0], start[0], start[1], start[1]]], np.int64)
     last = np.array([[end[0], end[0], end[1], end[1]]], np.int64)
@@ -57,15 +61,16 @@ def fill(
     anchors: Anchors,
     gaps: Gaps,
     backend: Backend,
-    most_cells: float,
+    budget: Budget,
     progress: Progress,
 ) -> Pieces:
     """The path along all anchors and through all gaps.
 
-    The smallest rectangles, of `most_cells` altogether, are traced if the back end can; the others are
-    bridged.
+    Rectangles are bridged where that is good. Of the others, those are traced that the back end can trace and
+    the budget affords.
     """
-    is_traced = _traced(gaps, backend, most_cells)
+    bridged = bridges(query, target, scoring, gaps)
+    is_traced = _traced(gaps, ~bridged.is_good(scoring), backend, budget)
     traced = _trace(query, target, scoring, gaps[is_traced], backend, progress)
     count = np.full(len(gaps), len(BRIDGE))
     count[is_traced] = [len(ops) for ops, _ in traced]
@@ -77,12 +82,12 @@ def fill(
     of_anchor[1::2] = True
     of_bridge = np.zeros(len(counts), np.bool_)
     of_bridge[::2] = ~is_traced
-    anchored, bridged = np.repeat(of_anchor, counts), np.repeat(of_bridge, counts)
-    ops[anchored], lengths[anchored] = Op.DIAGONAL, anchors[:, 1] - anchors[:, 0]
-    ops[bridged] = np.tile(BRIDGE, np.count_nonzero(~is_traced))
-    lengths[bridged] = bridges(query, target, scoring, gaps[~is_traced]).reshape(-1)
+    in_anchor, in_bridge = np.repeat(of_anchor, counts), np.repeat(of_bridge, counts)
+    ops[in_anchor], lengths[in_anchor] = Op.DIAGONAL, anchors[:, 1] - anchors[:, 0]
+    ops[in_bridge] = np.tile(BRIDGE, np.count_nonzero(~is_traced))
+    lengths[in_bridge] = bridged.lengths[~is_traced].reshape(-1)
     if traced:
-        rest = ~(anchored | bridged)
+        rest = ~(in_anchor | in_bridge)
         ops[rest] = np.concatenate([ops for ops, _ in traced])
         lengths[rest] = np.concatenate([lengths for _, lengths in traced])
     starts = np.empty((len(counts), 2), np.int64)
@@ -94,17 +99,15 @@ def fill(
     return Pieces(starts, scores, ops, lengths, bounds)
 
 
-def _traced(gaps: Gaps, backend: Backend, most_cells: float) -> NDArray[np.bool_]:
-    """Which rectangles are traced."""
+def _traced(gaps: Gaps, is_wanted: NDArray[np.bool_], backend: Backend, budget: Budget) -> NDArray[np.bool_]:
+    """Which of the wanted rectangles are traced."""
     cells = cells_of(gaps)
-    order = np.argsort(cells, kind="stable")
-    affordable = np.zeros(len(gaps), np.bool_)
-    affordable[order] = np.cumsum(cells[order]) <= most_cells
-    able = [
-        cells > 0 and backend.can_trace(i_end - i, j_end - j)
-        for (i, i_end, j, j_end), cells in zip(gaps.tolist(), cells.tolist(), strict=True)
-    ]
-    return affordable & np.array(able, np.bool_)
+    places = np.flatnonzero(is_wanted & (cells > 0))
+    able = [backend.can_trace(i_end - i, j_end - j) for i, i_end, j, j_end in gaps[places].tolist()]
+    places = places[np.array(able, np.bool_)]
+    is_traced = np.zeros(len(gaps), np.bool_)
+    is_traced[places] = budget.affordable_traces(cells[places])
+    return is_traced
 
 
 def _trace(

@@ -20,15 +20,13 @@ from longalign.model.scoring import Scoring
 from longalign.pruning.anchors import chained, refined
 from longalign.pruning.bridge import extension
 from longalign.pruning.budget import Budget
-from longalign.pruning.fill import Anchors, Pieces, fill, gaps_around
+from longalign.pruning.fill import Anchors, Cell, Pieces, fill, gaps_around
 from longalign.pruning.letter_scores import score_of_runs
 from longalign.pruning.segments import find_segments
 from longalign.pruning.unique_words import MOST_WORDS, word_length
 
 #: A bound is not worth its time if seeds cover a smaller share of the shorter sequence.
 _LEAST_COVERED = 0.005
-
-Cell = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -41,8 +39,8 @@ class LowerBound:
     """
 
     score: int
-    start: tuple[int, int]
-    end: tuple[int, int]
+    start: Cell
+    end: Cell
     ops: Ops
     lengths: Lengths
     anchors: int
@@ -81,7 +79,7 @@ def lower_bound(
     anchors = refined(query, target, scoring, anchors, cells, backend, budget, progress)
     times.append(perf_counter())
     gaps = gaps_around(anchors, *cells)
-    pieces = fill(query, target, scoring, anchors, gaps, backend, budget.traced_cells, progress)
+    pieces = fill(query, target, scoring, anchors, gaps, backend, budget, progress)
     start, (ops, lengths) = _best_stretch(query, target, scoring, mode, pieces)
     score = score_of_runs(query, target, scoring, start, ops, lengths)
     times.append(perf_counter())
