@@ -72,31 +72,34 @@ def fill(
     bridged = bridges(query, target, scoring, gaps)
     is_traced = _traced(gaps, ~bridged.is_good(scoring), backend, budget)
     traced = _trace(query, target, scoring, gaps[is_traced], backend, progress)
-    count = np.full(len(gaps), len(BRIDGE))
-    count[is_traced] = [len(ops) for ops, _ in traced]
-    counts = np.ones(2 * len(anchors) + 1, np.int64)
-    counts[::2] = count
-    bounds = np.concatenate([[0], np.cumsum(counts)])
-    ops, lengths = np.empty(bounds[-1], np.uint8), np.empty(bounds[-1], np.int64)
-    of_anchor = np.zeros(len(counts), np.bool_)
-    of_anchor[1::2] = True
-    of_bridge = np.zeros(len(counts), np.bool_)
-    of_bridge[::2] = ~is_traced
-    in_anchor, in_bridge = np.repeat(of_anchor, counts), np.repeat(of_bridge, counts)
-    ops[in_anchor], lengths[in_anchor] = Op.DIAGONAL, anchors[:, 1] - anchors[:, 0]
-    ops[in_bridge] = np.tile(BRIDGE, np.count_nonzero(~is_traced))
-    lengths[in_bridge] = bridged.lengths[~is_traced].reshape(-1)
-    if traced:
-        rest = ~(in_anchor | in_bridge)
-        ops[rest] = np.concatenate([ops for ops, _ in traced])
-        lengths[rest] = np.concatenate([lengths for _, lengths in traced])
-    starts = np.empty((len(counts), 2), np.int64)
+    counts, ops, lengths = _runs_of_gaps(bridged.lengths, is_traced, traced)
+    places = np.cumsum(counts)[:-1]
+    ops = np.insert(ops, places, np.uint8(Op.DIAGONAL))
+    lengths = np.insert(lengths, places, anchors[:, 1] - anchors[:, 0])
+    starts, bounds = np.empty((2 * len(anchors) + 1, 2), np.int64), np.zeros(2 * len(anchors) + 2, np.int64)
     starts[::2], starts[1::2] = gaps[:, ::2], anchors[:, ::2]
+    bounds[1::2], bounds[2::2] = counts, 1
     kept = lengths > 0
-    bounds = np.concatenate([[0], np.cumsum(kept)])[bounds]
+    bounds = np.concatenate([[0], np.cumsum(kept)])[np.cumsum(bounds)]
     ops, lengths = ops[kept], lengths[kept]
     scores = scores_of_pieces(query, target, scoring, starts, ops, lengths, bounds)
     return Pieces(starts, scores, ops, lengths, bounds)
+
+
+def _runs_of_gaps(
+    bridged: NDArray[np.int64], is_traced: NDArray[np.bool_], traced: list[Runs]
+) -> tuple[NDArray[np.int64], Ops, Lengths]:
+    """The number of runs of each rectangle, and all runs, some of them empty."""
+    counts = np.full(len(is_traced), len(BRIDGE))
+    counts[is_traced] = [len(ops) for ops, _ in traced]
+    in_trace = np.repeat(is_traced, counts)
+    ops, lengths = np.empty(len(in_trace), np.uint8), np.empty(len(in_trace), np.int64)
+    ops[~in_trace] = np.tile(BRIDGE, np.count_nonzero(~is_traced))
+    lengths[~in_trace] = bridged[~is_traced].reshape(-1)
+    if traced:
+        ops[in_trace] = np.concatenate([ops for ops, _ in traced])
+        lengths[in_trace] = np.concatenate([lengths for _, lengths in traced])
+    return counts, ops, lengths
 
 
 def _traced(gaps: Gaps, is_wanted: NDArray[np.bool_], backend: Backend, budget: Budget) -> NDArray[np.bool_]:

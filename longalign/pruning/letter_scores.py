@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from longalign.backends.base import Kernel
 from longalign.backends.cpu.jit import compile_entry, compiled_once
 from longalign.backends.substitution_tables import PITCH, lay_out
 from longalign.model.alignment import Lengths, Op, Ops
@@ -87,3 +88,8 @@ def _scorer() -> Callable[..., bool]:
     codes, numbers = np.zeros(1, np.uint8), np.zeros(1, np.int64)
     examples = [codes, codes, np.zeros(1, np.int32), numbers, numbers.reshape(1, 1)]
     return compile_entry(_score, "score of runs", [*examples, codes, numbers, numbers, numbers])
+
+
+def kernels() -> list[Kernel]:
+    """What is compiled here."""
+    return [Kernel("score of runs", _scorer)]

@@ -12,11 +12,12 @@ from time import perf_counter
 
 import numpy as np
 
-from longalign.backends.base import Backend, Progress, Runs, no_progress
+from longalign.backends.base import Backend, Kernel, Progress, Runs, no_progress
 from longalign.model.alignment import Lengths, Op, Ops, merge_runs, uses_query, uses_target
 from longalign.model.alphabet import Codes
 from longalign.model.mode import Mode
 from longalign.model.scoring import Scoring
+from longalign.pruning import bridge, chain, letter_scores, segments, unique_words
 from longalign.pruning.anchors import chained, refined
 from longalign.pruning.bridge import extension
 from longalign.pruning.budget import Budget
@@ -58,8 +59,8 @@ def lower_bound(
 ) -> LowerBound | None:
     """The score of an alignment of two sequences in a mode, or None if there are hardly any seeds.
 
-    `query` and `target` are contiguous uint8 codes of shape (m,) and (n,). The time is at most about a
-    hundredth of that of a sweep, and 10 ms. `progress` receives the cells of the rectangles that are filled.
+    `query` and `target` are contiguous uint8 codes of shape (m,) and (n,). The time is bounded by a
+    small share of that of a sweep (see `Budget`). `progress` receives the cells of the rectangles that are filled.
     Raises BackendError if the device fails, and whatever `progress` raises.
     """
     shape = len(query), len(target)
@@ -69,9 +70,9 @@ def lower_bound(
         return None
     query, target = _writable(query), _writable(target)
     times = [perf_counter()]
-    segments = find_segments(query, target, scoring, k, MOST_WORDS)
+    found = find_segments(query, target, scoring, k, MOST_WORDS)
     times.append(perf_counter())
-    anchors = chained(segments, shape, scoring, mode, k)
+    anchors = chained(found, shape, scoring, mode, k)
     covered = int((anchors[:, 1] - anchors[:, 0]).sum())
     if covered < max(1, _LEAST_COVERED * min(shape)):
         return None
@@ -85,10 +86,19 @@ def lower_bound(
     times.append(perf_counter())
     if score <= 0 and mode.may_be_empty:
         return None
-    words, chain, filled = np.diff(times).tolist()
     end = start[0] + int(lengths[uses_query(ops)].sum()), start[1] + int(lengths[uses_target(ops)].sum())
-    share = covered / len(query)
-    return LowerBound(score, start, end, ops, lengths, len(anchors), share, (words, chain, filled))
+    words, chaining, filling = np.diff(times).tolist()
+    share, seconds = covered / len(query), (words, chaining, filling)
+    return LowerBound(score, start, end, ops, lengths, len(anchors), share, seconds)
+
+
+def kernels() -> list[Kernel]:
+    """What `lower_bound` compiles on its first call on a machine besides kernels of the back end.
+
+    That takes about three seconds of a processor.
+    """
+    parts = chain, unique_words, segments, bridge, letter_scores
+    return [kernel for part in parts for kernel in part.kernels()]
 
 
 def _writable(codes: Codes) -> Codes:

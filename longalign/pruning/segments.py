@@ -9,6 +9,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from longalign.backends.base import Kernel
 from longalign.backends.cpu.jit import compile_entry, compiled_once
 from longalign.backends.substitution_tables import PITCH
 from longalign.model.alphabet import Codes
@@ -94,3 +95,8 @@ def _joiner() -> Callable[..., int]:
     codes, table, numbers = np.zeros(1, np.uint8), np.zeros(1, np.int32), np.zeros(1, np.int64)
     examples = [codes, codes, table, np.zeros(1, np.uint64), numbers, numbers.reshape(1, 1)]
     return compile_entry(_join_words, "segments", examples)
+
+
+def kernels() -> list[Kernel]:
+    """What is compiled here."""
+    return [Kernel("segments", _joiner)]

@@ -14,6 +14,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from longalign.backends.base import Kernel
 from longalign.backends.cpu.jit import compile_entry, compiled_once, inline_by_llvm
 from longalign.model.alphabet import BASES, Codes
 from longalign.system.threads import in_threads
@@ -25,6 +26,9 @@ _SHORTEST_WORD = 7
 
 #: About the most words that are sampled of a sequence.
 MOST_WORDS = 1 << 21
+
+#: About the most words of a sequence that are sampled to tell strands apart.
+_SMALL_SAMPLE = 1 << 14
 
 #: A sampled word is one number: the lowest bits of its hash, and below them the place where it begins.
 PLACE_BITS = 30
@@ -78,6 +82,14 @@ def common_unique_words(query: Codes, target: Codes, k: int, most: int = MOST_WO
     found = places[:count]
     found.sort()
     return found
+
+
+def shared_words(query: Codes, target: Codes, k: int) -> int:
+    """How many words of k letters in a small sample are unique in both sequences.
+
+    It tells the strands of a query apart in a few nanoseconds a letter.
+    """
+    return len(common_unique_words(query, target, k, _SMALL_SAMPLE))
 
 
 def _make_sampler() -> Callable[..., int]:
@@ -149,3 +161,8 @@ def _sampler() -> Callable[..., int]:
 def _joiner() -> Callable[..., int]:
     words = np.zeros(1, np.uint64)
     return compile_entry(_make_joiner(), "common unique words", [words, words, 1, words])
+
+
+def kernels() -> list[Kernel]:
+    """What is compiled here."""
+    return [Kernel("sampled words", _sampler), Kernel("common unique words", _joiner)]

@@ -6,15 +6,12 @@ import random
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from oracles import reverse_complement
 from runs import CPU, Pair, using
 
 from longalign.events import Notice
 from longalign.model.mode import GLOBAL
-from longalign.model.sequence import Sequence
-from longalign.run import pipeline, strand_advice
+from longalign.run import pipeline
 from longalign.run.spec import RunSpec
 
 RNG = random.Random(5)
@@ -53,22 +50,3 @@ def test_a_query_on_the_other_strand_is_noticed() -> None:
 )
 def test_no_other_run_is_advised(spec: RunSpec) -> None:
     assert notices(spec) == []
-
-
-@given(st.text("ACGTNU", max_size=300), st.integers(0, 4), st.integers(1, 60))
-def test_the_kmers_are_those_of_the_letters(letters: str, bits: int, block: int) -> None:
-    codes = Sequence.from_letters("x", letters).as_target()
-    plain = letters.replace("U", "T")
-    kmers = {plain[at : at + 20] for at in range(len(plain) - 19)}
-    numbers = sorted(int(k.translate(str.maketrans("ACGT", "0123")), 4) for k in kmers if "N" not in k)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(strand_advice, "_BLOCK", block)
-        every, sampled = (strand_advice._sampled_kmers(codes, n).tolist() for n in (0, bits))
-    assert every == numbers
-    assert set(sampled) <= set(every)
-    assert sampled == sorted(sampled)
-
-
-def test_about_one_kmer_in_so_many_is_sampled() -> None:
-    codes = Sequence.from_letters("x", TARGET).as_query()
-    assert 2981 / 16 < len(strand_advice._sampled_kmers(codes, 3)) < 2981 / 4
