@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
 from longalign.backends.base import Backend, Progress, Runs, TraceJob
-from longalign.model.alignment import Lengths, Op, Ops
+from longalign.model.alignment import Lengths, Op, Ops, merge_runs
 from longalign.model.alphabet import Codes
 from longalign.model.boundary import State
 from longalign.model.scoring import Scoring
 from longalign.pruning.bridge import BRIDGE, bridges
 from longalign.pruning.budget import Budget
-from longalign.pruning.letter_scores import scores_of_pieces
 from longalign.system.gc_pause import collector_at_rest
 
 #: A cell of the DP matrix, by its boundary indices.
@@ -25,20 +22,6 @@ Anchors = NDArray[np.int64]
 
 #: Rectangles between anchors, in the same form.
 Gaps = NDArray[np.int64]
-
-
-class Pieces(NamedTuple):
-    """A path in pieces: gap, anchor, gap, ..., anchor, gap. Gaps may be empty.
-
-    `starts` and `scores`, int64 of shape (pieces, 2) and (pieces,), are the cells where they begin and their
-    scaled scores. Piece p has the runs bounds[p] <= k < bounds[p + 1] of `ops` and `lengths`.
-    """
-
-    starts: NDArray[np.int64]
-    scores: NDArray[np.int64]
-    ops: Ops
-    lengths: Lengths
-    bounds: NDArray[np.int64]
 
 
 def gaps_around(anchors: Anchors, start: Cell, end: Cell) -> Gaps:
@@ -63,8 +46,8 @@ def fill(
     backend: Backend,
     budget: Budget,
     progress: Progress,
-) -> Pieces:
-    """The path along all anchors and through all gaps.
+) -> Runs:
+    """The path along all anchors and through all gaps, those before and after the anchors included.
 
     Rectangles are bridged where that is good. Of the others, those are traced that the back end can trace and
     the budget affords.
@@ -74,16 +57,10 @@ def fill(
     traced = _trace(query, target, scoring, gaps[is_traced], backend, progress)
     counts, ops, lengths = _runs_of_gaps(bridged.lengths, is_traced, traced)
     places = np.cumsum(counts)[:-1]
-    ops = np.insert(ops, places, np.uint8(Op.DIAGONAL))
-    lengths = np.insert(lengths, places, anchors[:, 1] - anchors[:, 0])
-    starts, bounds = np.empty((2 * len(anchors) + 1, 2), np.int64), np.zeros(2 * len(anchors) + 2, np.int64)
-    starts[::2], starts[1::2] = gaps[:, ::2], anchors[:, ::2]
-    bounds[1::2], bounds[2::2] = counts, 1
-    kept = lengths > 0
-    bounds = np.concatenate([[0], np.cumsum(kept)])[np.cumsum(bounds)]
-    ops, lengths = ops[kept], lengths[kept]
-    scores = scores_of_pieces(query, target, scoring, starts, ops, lengths, bounds)
-    return Pieces(starts, scores, ops, lengths, bounds)
+    return merge_runs(
+        np.insert(ops, places, np.uint8(Op.DIAGONAL)),
+        np.insert(lengths, places, anchors[:, 1] - anchors[:, 0]),
+    )
 
 
 def _runs_of_gaps(

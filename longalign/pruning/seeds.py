@@ -21,13 +21,16 @@ from longalign.pruning import bridge, chain, letter_scores, segments, unique_wor
 from longalign.pruning.anchors import chained, refined
 from longalign.pruning.bridge import extension
 from longalign.pruning.budget import Budget
-from longalign.pruning.fill import Anchors, Cell, Pieces, fill, gaps_around
-from longalign.pruning.letter_scores import score_of_runs
+from longalign.pruning.fill import Anchors, Cell, fill, gaps_around
+from longalign.pruning.letter_scores import scores_of_runs
 from longalign.pruning.segments import find_segments
 from longalign.pruning.unique_words import MOST_WORDS, word_length
 
 #: A bound is not worth its time if seeds cover a smaller share of the shorter sequence.
 _LEAST_COVERED = 0.005
+
+#: Letters of either sequence beyond the outermost anchors in which an end that may be anywhere is looked for.
+_LONGEST_END = 512
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -60,7 +63,7 @@ def lower_bound(
     """The score of an alignment of two sequences in a mode, or None if there are hardly any seeds.
 
     `query` and `target` are contiguous uint8 codes of shape (m,) and (n,). The time is bounded by a
-    small share of that of a sweep (see `Budget`). `progress` receives the cells of the rectangles that are filled.
+    small share of that of a sweep (see `Budget`). `progress` receives the cells that are filled.
     Raises BackendError if the device fails, and whatever `progress` raises.
     """
     shape = len(query), len(target)
@@ -80,13 +83,13 @@ def lower_bound(
     anchors = refined(query, target, scoring, anchors, cells, backend, budget, progress)
     times.append(perf_counter())
     gaps = gaps_around(anchors, *cells)
-    pieces = fill(query, target, scoring, anchors, gaps, backend, budget, progress)
-    start, (ops, lengths) = _best_stretch(query, target, scoring, mode, pieces)
-    score = score_of_runs(query, target, scoring, start, ops, lengths)
+    path = fill(query, target, scoring, anchors, gaps, backend, budget, progress)
+    start, (ops, lengths) = _best_stretch(query, target, scoring, mode, cells[0], path)
+    score = int(scores_of_runs(query, target, scoring, start, ops, lengths).sum())
     times.append(perf_counter())
     if score <= 0 and mode.may_be_empty:
         return None
-    end = start[0] + int(lengths[uses_query(ops)].sum()), start[1] + int(lengths[uses_target(ops)].sum())
+    end = _end_of(start, ops, lengths)
     words, chaining, filling = np.diff(times).tolist()
     share, seconds = covered / len(query), (words, chaining, filling)
     return LowerBound(score, start, end, ops, lengths, len(anchors), share, seconds)
@@ -107,11 +110,12 @@ def _writable(codes: Codes) -> Codes:
 
 
 def _first_cell(anchors: Anchors, mode: Mode) -> Cell:
-    """Where a path to the first anchor begins: on its diagonal if an edge there is free."""
+    """Where a path to the first anchor begins: on its diagonal if the mode lets it begin there."""
     i, _, j, _ = anchors[0].tolist()
-    if mode.starts_anywhere:
-        return i, j
     back = min(i, j)
+    if mode.starts_anywhere:
+        back = min(back, _LONGEST_END)
+        return i - back, j - back
     is_free = mode.ends.query_start if i > j else mode.ends.target_start
     return (i - back, j - back) if is_free else (0, 0)
 
@@ -119,34 +123,39 @@ def _first_cell(anchors: Anchors, mode: Mode) -> Cell:
 def _last_cell(anchors: Anchors, shape: Cell, mode: Mode) -> Cell:
     """Where a path from the last anchor ends, likewise."""
     _, i, _, j = anchors[-1].tolist()
-    if mode.ends_anywhere:
-        return i, j
     rows, cols = shape[0] - i, shape[1] - j
     on = min(rows, cols)
+    if mode.ends_anywhere:
+        on = min(on, _LONGEST_END)
+        return i + on, j + on
     is_free = mode.ends.query_end if rows > cols else mode.ends.target_end
     return (i + on, j + on) if is_free else shape
 
 
+def _end_of(start: Cell, ops: Ops, lengths: Lengths) -> Cell:
+    """The cell to which runs lead from another."""
+    return start[0] + int(lengths[uses_query(ops)].sum()), start[1] + int(lengths[uses_target(ops)].sum())
+
+
 def _best_stretch(
-    query: Codes, target: Codes, scoring: Scoring, mode: Mode, pieces: Pieces
+    query: Codes, target: Codes, scoring: Scoring, mode: Mode, start: Cell, path: Runs
 ) -> tuple[Cell, Runs]:
-    """The pieces from the best beginning to the best end that the mode lets a path have, and where it starts.
+    """The runs of a path from the best beginning to the best end that the mode lets it have, and its start.
 
     An end that may be anywhere is extended on its diagonal.
     """
-    totals = np.concatenate([[0], np.cumsum(pieces.scores)])
+    ops, lengths = path
+    totals = np.concatenate([[0], np.cumsum(scores_of_runs(query, target, scoring, start, ops, lengths))])
     lowest = np.minimum.accumulate(totals) if mode.starts_anywhere else 0 * totals
-    stop = int(np.argmax(totals - lowest)) if mode.ends_anywhere else len(pieces.scores)
+    stop = int(np.argmax(totals - lowest)) if mode.ends_anywhere else len(ops)
     first = int(np.argmin(totals[: stop + 1])) if mode.starts_anywhere else 0
-    part = slice(pieces.bounds[first], pieces.bounds[stop])
-    ops, lengths = pieces.ops[part], pieces.lengths[part]
-    start: Cell = tuple(pieces.starts[first].tolist())
-    end = start[0] + int(lengths[uses_query(ops)].sum()), start[1] + int(lengths[uses_target(ops)].sum())
+    start = _end_of(start, ops[:first], lengths[:first])
+    ops, lengths = ops[first:stop], lengths[first:stop]
     more = [0, 0]
     if mode.starts_anywhere:
         more[0] = extension(query, target, scoring, start, -1)
     if mode.ends_anywhere:
-        more[1] = extension(query, target, scoring, end, 1)
+        more[1] = extension(query, target, scoring, _end_of(start, ops, lengths), 1)
     pair = [Op.DIAGONAL]
     runs = merge_runs(np.concatenate([pair, ops, pair]), np.concatenate([more[:1], lengths, more[1:]]))
     return (start[0] - more[0], start[1] - more[0]), runs
