@@ -35,6 +35,7 @@ from longalign.backends.cpu.number_widths import (
     value_bounds,
 )
 from longalign.backends.cpu.raw_memory import fetch_add, load_acquire, pointer, store_release
+from longalign.backends.cpu.skipping import is_left_out, leave_out, raise_edges
 from longalign.backends.cpu.sweep_kernel import make_block_sweep
 from longalign.backends.cpu.workspace import (
     ABORT,
@@ -78,6 +79,7 @@ def _take_strip(work: Any, position: Any, edges: Any) -> bool:
         # Anti-diagonal -1 wins every tie, so only a cell with a positive score replaces this one.
         position.job, position.score, position.i, position.j = strip.job, 0, NOTHING, 0
     position.ticket, position.row, position.next_request = ticket, 0, job.requests_at
+    position.top_left_out = 0
     top = job.top_at + strip.start
     for k in range(strip.stop - strip.start + 1):
         edges.top_h[k] = work.top_h[top + k]
@@ -115,11 +117,8 @@ def _load_left(work: Any, position: Any, edges: Any, job: Any) -> None:
 
 
 @inline_by_numba
-def _finish_block(work: Any, position: Any, edges: Any, job: Any, strip: Any) -> None:
-    """Store the right edge of a swept block, its bottom edge if requested, and the top of the next block.
-
-    The rows are published last, so that other threads see everything that belongs to them.
-    """
+def _keep_edges(work: Any, position: Any, edges: Any, job: Any, strip: Any) -> None:
+    """Store the right edge of a swept block in the column buffer, and its bottom edge as the next top edge."""
     rows, cols = position.block_end - position.row, strip.stop - strip.start
     edges.top_h[0] = edges.left_h[rows]
     for k in range(1, cols + 1):
@@ -128,16 +127,27 @@ def _finish_block(work: Any, position: Any, edges: Any, job: Any, strip: Any) ->
     for r in range(1, rows + 1):
         work.column_h[job.left_at + position.row + r] = edges.right_h[r]
         work.column_f[job.left_at + position.row + r] = edges.right_f[r]
+    position.top_left_out = 0
+
+
+@inline_by_numba
+def _finish_block(work: Any, position: Any, edges: Any, job: Any, strip: Any) -> None:
+    """Output the right and the bottom edge of a block, if requested, and continue with the next block.
+
+    The rows are published last, so that other threads see everything that belongs to them.
+    """
+    rows, cols = position.block_end - position.row, strip.stop - strip.start
     if strip.col_out_at != NOTHING:
+        column, output = job.left_at + position.row, strip.col_out_at + position.row
         for r in range(1, rows + 1):
-            work.col_h[strip.col_out_at + position.row + r] = edges.right_h[r]
-            work.col_f[strip.col_out_at + position.row + r] = edges.right_f[r]
+            work.col_h[output + r] = work.column_h[column + r]
+            work.col_f[output + r] = work.column_f[column + r]
     request = position.next_request
     if request < job.requests_end and position.block_end == work.requested_rows[request]:
         output = job.row_out_at + (request - job.requests_at) * (job.cols + 1) + strip.start
         for k in range(1, cols + 1):
-            work.row_h[output + k] = edges.bottom_h[k]
-            work.row_e[output + k] = edges.bottom_e[k]
+            work.row_h[output + k] = edges.top_h[k]
+            work.row_e[output + k] = edges.top_e[k]
         position.next_request += 1
     position.row = position.block_end
     store_release(pointer(work.rows_done), position.ticket, position.row)
@@ -164,9 +174,14 @@ def _sweep_block(work: Any, position: Any, edges: Any, lanes: Any, kernels: Any)
     strip, job = work.strips[position.ticket], work.jobs[position.job]
     inputs, cols = (work.query, work.target, work.matrices), strip.stop - strip.start
     padded = (cols + kernels.columns - 1) // kernels.columns * kernels.columns
+    raises = job.raises_edges
     while True:
         rows = position.block_end - position.row
         lowest, highest = edge_extremes(edges, rows, cols)
+        if raises and highest - lowest > LARGEST_16:
+            raise_edges(edges, rows, cols, job)
+            raises = 0
+            continue
         low, high = value_bounds(lowest, highest, rows, padded, job)
         limit = LARGEST_8 - job.highest
         if kernels.block_8 and highest - (low - SMALLEST_8) <= limit:
@@ -198,10 +213,16 @@ def _sweep_strips(work: Any, position: Any, edges: Any, lanes: Any, kernels: Any
         position.block_end = _next_stop(work, position, job)
         if not _wait_for_left(work, strip.left_ticket, position.block_end):
             return _WAITING
-        _load_left(work, position, edges, job)
-        if not _sweep_block(work, position, edges, lanes, kernels):
-            return _NEEDS_32_BITS
-        cells -= (position.block_end - position.row) * (strip.stop - strip.start)
+        size = position.block_end - position.row, strip.stop - strip.start
+        if is_left_out(work, position, edges, job, strip):
+            leave_out(work, position, edges, job, strip)
+            cells -= size[0] + size[1]
+        else:
+            _load_left(work, position, edges, job)
+            if not _sweep_block(work, position, edges, lanes, kernels):
+                return _NEEDS_32_BITS
+            _keep_edges(work, position, edges, job, strip)
+            cells -= (position.block_end - position.row) * size[1]
         _finish_block(work, position, edges, job, strip)
     return _PAUSED
 

@@ -12,7 +12,11 @@ from longalign.backends.cpu.config import SweepGeometry
 from longalign.backends.cpu.workspace import JOB, NOTHING, STRIP, Records, WorkList
 from longalign.backends.substitution_tables import lay_out
 from longalign.model.boundary import BestCell, Boundary, IntArray, best_of
+from longalign.model.pruning import left_out
 from longalign.model.scoring import NEG_INF
+
+#: The most rows of a block in a job with pruning. Lower blocks leave out more cells, but are swept more slowly.
+_PRUNED_ROWS = 1024
 
 
 class PreparedJobs:
@@ -42,6 +46,9 @@ class PreparedJobs:
             row_e=np.empty(self._row_outputs[-1], np.int32),
             col_h=np.empty(self._col_outputs[-1], np.int32),
             col_f=np.empty(self._col_outputs[-1], np.int32),
+            query_gain=_joined(job.pruning.query_gain for job in jobs if job.pruning),
+            target_gain=_joined(job.pruning.target_gain for job in jobs if job.pruning),
+            cells_left_out=np.zeros(len(jobs), np.int64),
             best=np.zeros((len(strips), 3), np.int64),
             rows_done=np.zeros(len(strips), np.int64),
             counters=np.zeros(3, np.int64),
@@ -49,7 +56,7 @@ class PreparedJobs:
 
     def results(self) -> list[SweepResult]:
         """The result of every job, from the arrays that the threads have filled."""
-        work, best = self.work, self._best_cells()
+        work, best, left_out = self.work, self._best_cells(), self.work.cells_left_out.tolist()
         results = []
         for k, job in enumerate(self._jobs):
             rows = _boundaries(
@@ -58,7 +65,7 @@ class PreparedJobs:
             cols = _boundaries(
                 work.col_h, work.col_f, self._col_outputs[k], len(job.query), job.cols, job.top.h
             )
-            results.append(SweepResult(rows, cols, best[k] if job.track_best else BestCell()))
+            results.append(SweepResult(rows, cols, best[k] if job.track_best else BestCell(), left_out[k]))
         return results
 
     def _best_cells(self) -> list[BestCell]:
@@ -124,11 +131,13 @@ def _job_records(
     share: int,
 ) -> Records:
     queries, targets = _starts(len(job.query) for job in jobs), _starts(len(job.target) for job in jobs)
-    requests = _starts(len(job.rows) for job in jobs)
+    requests, pruning = _starts(len(job.rows) for job in jobs), _pruning_fields(jobs)
     records = []
     for k, job in enumerate(jobs):
         rows, scoring = len(job.query), job.scoring
         block_rows = geometry.block_rows
+        if job.pruning is not None:
+            block_rows = min(block_rows, _PRUNED_ROWS)
         if share > 1 and len(cuts[k]) > 1:
             # A strip starts a block after its left neighbour, so tall blocks would leave threads idle.
             block_rows = min(block_rows, max(geometry.least_rows, rows // (4 * share)))
@@ -138,8 +147,28 @@ def _job_records(
         # Boundaries are one longer than the letters, hence the + k.
         indices = queries[k], targets[k], targets[k] + k, queries[k] + k
         rows_out = requests[k], requests[k + 1], row_outputs[k]
-        records.append((*size, *costs, *pairs, *indices, block_rows, *rows_out))
+        records.append((*size, *costs, *pairs, *indices, block_rows, *rows_out, *pruning[k]))
     return np.array(records, JOB)
+
+
+def _pruning_fields(jobs: Sequence[SweepJob]) -> list[tuple[int, ...]]:
+    """The fields of job records that belong to pruning; the gains of jobs with pruning lie end to end."""
+    fields = []
+    query_at = target_at = 0
+    for job in jobs:
+        if job.pruning is None:
+            fields.append((NOTHING, NOTHING, 0, 0, 0, 0, 0))
+            continue
+        values = left_out(job.scoring, job.local)
+        fields.append(
+            (query_at, target_at, job.pruning.bound, int(job.track_best), *values, int(job.of_matrix))
+        )
+        query_at, target_at = query_at + len(job.query) + 1, target_at + len(job.target) + 1
+    return fields
+
+
+def _joined(arrays: Iterable[IntArray]) -> IntArray:
+    return np.concatenate([np.zeros(0, np.int32), *arrays], dtype=np.int32)
 
 
 def _boundaries(

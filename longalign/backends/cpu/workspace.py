@@ -27,6 +27,9 @@ JOB = np.dtype(
         *[(name, np.int64) for name in ("query_at", "target_at", "top_at", "left_at")],
         # The most rows of a block; the range of the job's `requested_rows`; where the first is output.
         *[(name, np.int64) for name in ("block_rows", "requests_at", "requests_end", "row_out_at")],
+        # Pruning, if `query_gain_at` is not NOTHING; what stands in cells that were left out.
+        *[(name, np.int64) for name in ("query_gain_at", "target_gain_at", "bound", "track_best")],
+        *[(name, np.int64) for name in ("left_out_h", "left_out_gap", "raises_edges")],
     ]
 )
 
@@ -35,9 +38,13 @@ JOB = np.dtype(
 STRIP = np.dtype([(name, np.int64) for name in ("job", "start", "stop", "left_ticket", "col_out_at")])
 
 #: The position of a thread: the ticket of its strip, the rows of the strip that are done, the row at which
-#: the current block ends, the index of the next requested row, and the best cell that it has found in `job`.
+#: the current block ends, whether the block above was left out, the index of the next requested row, and the
+#: best cell that it has found in `job`.
 POSITION = np.dtype(
-    [(name, np.int64) for name in ("ticket", "job", "row", "block_end", "next_request", "score", "i", "j")]
+    [
+        *[(name, np.int64) for name in ("ticket", "job", "row", "block_end", "top_left_out")],
+        *[(name, np.int64) for name in ("next_request", "score", "i", "j")],
+    ]
 )
 
 NOTHING = -1
@@ -54,7 +61,8 @@ class WorkList(NamedTuple):
     `rows_done[ticket]` is the number of rows that are valid: the strip stores it with release semantics, and
     its neighbour loads it with acquire semantics. `row_h`, `row_e`, `col_h` and `col_f` are the requested
     boundaries. `best[ticket]` holds the score, i and j of the best cell that the thread of this strip had
-    found in the job.
+    found in the job. The gains are those of the jobs with pruning. `cells_left_out` has one element for each
+    job.
     """
 
     jobs: Records
@@ -71,6 +79,9 @@ class WorkList(NamedTuple):
     row_e: IntArray
     col_h: IntArray
     col_f: IntArray
+    query_gain: IntArray
+    target_gain: IntArray
+    cells_left_out: LongArray
     best: LongArray
     rows_done: LongArray
     counters: LongArray
@@ -94,6 +105,9 @@ def empty_work_list() -> WorkList:
         row_e=values,
         col_h=values,
         col_f=values,
+        query_gain=values,
+        target_gain=values,
+        cells_left_out=numbers,
         best=np.zeros((0, 3), np.int64),
         rows_done=numbers,
         counters=numbers,
