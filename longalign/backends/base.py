@@ -114,7 +114,8 @@ class SweepJob(Rectangle):
     `rows` and `cols` are the boundary indices requested, strictly increasing within 1..m and 1..n. They are
     the lattice, and m and n themselves if the bottom and the right edge are requested. With `sinks`, the
     boundaries go there as soon as they are computed, and the result contains none. `track_best` requests the
-    best cell with a positive score.
+    best cell with a positive score. With pruning, paths of interest then score at least as much as the best
+    cell, so that the best score found so far may raise the bound.
 
     `of_matrix` states that the edges are those of a part of a DP matrix in the job's mode and with its
     scoring. A back end may rely on this instead of examining the values on the edges.

@@ -66,6 +66,9 @@ _FINISHED, _ABORTED, _WAITING, _NEEDS_32_BITS, _PAUSED = (int(status) for status
 #: Polls of the left neighbour before a thread sleeps, which take some microseconds.
 _SPINS = 5_000
 
+#: Cells that are swept in the time in which a block is left out: about a fifth of a microsecond.
+_CELLS_OF_TIME_LEFT_OUT = 4096
+
 
 @inline_by_numba
 def _take_strip(work: Any, position: Any, edges: Any) -> bool:
@@ -118,7 +121,7 @@ def _load_left(work: Any, position: Any, edges: Any, job: Any) -> None:
 
 @inline_by_numba
 def _keep_edges(work: Any, position: Any, edges: Any, job: Any, strip: Any) -> None:
-    """Store the right edge of a swept block in the column buffer, and its bottom edge as the next top edge."""
+    """Keep the right edge of a swept block in the column buffer, and its bottom edge as the next top edge."""
     rows, cols = position.block_end - position.row, strip.stop - strip.start
     edges.top_h[0] = edges.left_h[rows]
     for k in range(1, cols + 1):
@@ -213,16 +216,15 @@ def _sweep_strips(work: Any, position: Any, edges: Any, lanes: Any, kernels: Any
         position.block_end = _next_stop(work, position, job)
         if not _wait_for_left(work, strip.left_ticket, position.block_end):
             return _WAITING
-        size = position.block_end - position.row, strip.stop - strip.start
         if is_left_out(work, position, edges, job, strip):
             leave_out(work, position, edges, job, strip)
-            cells -= size[0] + size[1]
+            cells -= _CELLS_OF_TIME_LEFT_OUT
         else:
             _load_left(work, position, edges, job)
             if not _sweep_block(work, position, edges, lanes, kernels):
                 return _NEEDS_32_BITS
             _keep_edges(work, position, edges, job, strip)
-            cells -= (position.block_end - position.row) * size[1]
+            cells -= (position.block_end - position.row) * (strip.stop - strip.start)
         _finish_block(work, position, edges, job, strip)
     return _PAUSED
 

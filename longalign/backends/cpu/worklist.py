@@ -15,7 +15,7 @@ from longalign.model.boundary import BestCell, Boundary, IntArray, best_of
 from longalign.model.pruning import left_out
 from longalign.model.scoring import NEG_INF
 
-#: The most rows of a block in a job with pruning. Lower blocks leave out more cells, but are swept more slowly.
+#: The most rows of a block in a job with pruning. Lower blocks leave out more, but are swept more slowly.
 _PRUNED_ROWS = 1024
 
 
@@ -153,7 +153,7 @@ def _job_records(
 
 def _pruning_fields(jobs: Sequence[SweepJob]) -> list[tuple[int, ...]]:
     """The fields of job records that belong to pruning; the gains of jobs with pruning lie end to end."""
-    fields = []
+    fields: list[tuple[int, ...]] = []
     query_at = target_at = 0
     for job in jobs:
         if job.pruning is None:

@@ -309,6 +309,7 @@ def test_rows_are_published_after_all_that_belongs_to_them_is_written(monkeypatc
     monkeypatch.setattr(worker, "pointer", lambda array: array)
     monkeypatch.setattr(worker, "fetch_add", lambda array, index, value: 0)
     monkeypatch.setattr(worker, "store_release", release)
+    worker._keep_edges.py_func(work, position, edges, job, strip)
     worker._finish_block.py_func(work, position, edges, job, strip)
     written = {name: [7] * (cols if name.startswith("row") else rows) for name in outputs}
     assert published == [(0, rows, written)]
