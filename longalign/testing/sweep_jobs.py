@@ -118,7 +118,7 @@ def edges(draw: st.DrawFn, query: Codes, target: Codes, scoring: Scoring, local:
     rows, cols = len(query), len(target)
     kind = draw(st.sampled_from(["free", "cut"] if local else ["free", "entry", "cut"]))
     if kind == "free":
-        return draw(_free_edges(rows, cols, scoring, local))
+        return draw(free_edges(rows, cols, scoring, local))
     if kind == "cut":
         return draw(cut_edges(query, target, scoring, local))
     return draw(_entries(rows, cols, scoring, *entry_range(scoring, rows, cols)))
@@ -136,7 +136,7 @@ def cut_edges(
     above, before = draw(pairs(draw(st.integers(1, MARGIN)), draw(st.integers(1, MARGIN)), scoring))
     whole_query, whole_target = np.concatenate([above, query]), np.concatenate([before, target])
     rows, cols = len(whole_query), len(whole_target)
-    free = _free_edges(rows, cols, scoring, local)
+    free = free_edges(rows, cols, scoring, local)
     top, left = draw(free if local else st.one_of(free, _entries(rows, cols, scoring, 0, 0)))
     i, j = len(above), len(before)
     above_it = SweepJob(above, whole_target, scoring, top, left.part(0, i), local, rows=(i,))
@@ -157,7 +157,7 @@ def _raise(values: IntArray, by: int) -> IntArray:
 
 
 @st.composite
-def _free_edges(draw: st.DrawFn, rows: int, cols: int, scoring: Scoring, local: bool) -> tuple[Edge, Edge]:
+def free_edges(draw: st.DrawFn, rows: int, cols: int, scoring: Scoring, local: bool) -> tuple[Edge, Edge]:
     """The edges of a whole matrix: with a floor both are 0, without one each may be, as in `FreeEnds`."""
     (free_top, free_left), (top, left) = local_edges(rows, cols), entry_edges(State.H, rows, cols, scoring)
     is_free = (True, True) if local else draw(st.tuples(st.booleans(), st.booleans()))

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 
 from longalign.backends.base import Backend, Sinks, SweepJob, SweepResult
 from longalign.model.boundary import BestCell, State, best_of, entry_edges
+from longalign.model.pruning import Pruning
 from longalign.model.scoring import Scoring
 from longalign.model.substitution_matrix import LARGEST_ALPHABET
 from longalign.testing.conformance import (
@@ -33,6 +34,13 @@ from longalign.testing.inputs import (
     largest_parameter,
     matrix_of,
     mutated,
+)
+from longalign.testing.pruned_jobs import (
+    assert_between,
+    assert_optimal_paths_exact,
+    closely_pruned_jobs,
+    pruned_closely,
+    pruned_jobs,
 )
 from longalign.testing.reference import ReferenceBackend, encode
 from longalign.testing.sweep_jobs import (
@@ -52,12 +60,13 @@ def sweep_in_tiles(
     Each tile's edges are boundaries of its neighbours, as in a run.
     """
     rows, cols = len(job.query), len(job.target)
-    best = []
+    best, left_out = [], 0
     above = [job.top.part(*span) for span in pairwise([0, *col_cuts, cols])]
     right_edge = []
     for i, i_end in pairwise([0, *row_cuts, rows]):
         before = job.left.part(i, i_end)
         for k, (j, j_end) in enumerate(pairwise([0, *col_cuts, cols])):
+            pruning = job.pruning and job.pruning.within(i, i_end, j, j_end)
             tile = dataclasses.replace(
                 job,
                 query=job.query[i:i_end],
@@ -66,12 +75,14 @@ def sweep_in_tiles(
                 left=before,
                 rows=(i_end - i,),
                 cols=(j_end - j,),
+                pruning=pruning,
             )
             [swept] = backend.sweep([tile])
             above[k], before = swept.rows[0], swept.cols[0]
             best.append(swept.best.shifted(i, j))
+            left_out += swept.cells_left_out
         right_edge.append(before)
-    return SweepResult((join_parts(above),), (join_parts(right_edge),), best_of(best))
+    return SweepResult((join_parts(above),), (join_parts(right_edge),), best_of(best), left_out)
 
 
 class SweepConformance(Conformance):
@@ -138,6 +149,68 @@ class SweepConformance(Conformance):
             assert_same_result(job, SweepResult(mirrored.cols, mirrored.rows, plain.best), plain)
 
         self.for_all(self.jobs(), check, share=0.5)
+
+    def test_pruning_leaves_out_no_more_than_the_reference(self, backend: Backend) -> None:
+        def check(job: SweepJob) -> None:
+            [result] = backend.sweep([job])
+            assert_between(job, result)
+
+        self.for_all(self.pruned_jobs(), check)
+
+    def test_a_work_list_with_pruning_and_without(self, backend: Backend) -> None:
+        def check(work: list[SweepJob]) -> None:
+            results, whole = backend.sweep(work), ReferenceBackend().sweep(work)
+            for job, got, want in zip(work, results, whole, strict=True):
+                if job.pruning is None:
+                    assert_same_result(job, got, want)
+                    assert got.cells_left_out == 0
+                else:
+                    assert_between(job, got)
+
+        cells = self.largest_job // 4
+        any_job = st.one_of(self.jobs(cells), self.pruned_jobs(cells))
+        self.for_all(st.lists(any_job, min_size=2, max_size=5), check, share=0.3)
+
+    def test_sinks_receive_what_pruning_leaves_out(self, backend: Backend) -> None:
+        def check(job: SweepJob) -> None:
+            sinks = CollectedLines(), CollectedLines()
+            [streamed] = backend.sweep([dataclasses.replace(job, sinks=Sinks(*sinks))])
+            corners = job.left.h_at(job.rows).tolist(), job.top.h_at(job.cols).tolist()
+            rows, cols = (sink.boundaries(at) for sink, at in zip(sinks, corners, strict=True))
+            assert_between(job, SweepResult(rows, cols, streamed.best, streamed.cells_left_out))
+
+        self.for_all(self.pruned_jobs(self.largest_job // 4), check, share=0.3)
+
+    def test_tiles_with_pruning_glued_by_boundaries(self, backend: Backend) -> None:
+        def check(data: st.DataObject) -> None:
+            drawn = data.draw(self.pruned_jobs())
+            job = dataclasses.replace(drawn, rows=(len(drawn.query),), cols=(len(drawn.target),))
+            cuts = [data.draw(_cuts(len(side))) for side in (job.query, job.target)]
+            assert_between(job, sweep_in_tiles(backend, job, *cuts))
+
+        self.for_all(st.data(), check, share=0.5)
+
+    def test_paths_that_just_reach_the_bound_are_exact(self, backend: Backend) -> None:
+        def check(job: SweepJob) -> None:
+            [result] = backend.sweep([job])
+            assert_optimal_paths_exact(job, result)
+
+        self.for_all(closely_pruned_jobs(self.interesting_lengths, self.largest_job), check, share=0.5)
+
+    def test_a_path_through_the_corners_of_blocks_is_exact(self, backend: Backend) -> None:
+        longest = max(length for length in self.interesting_lengths if length**2 <= self.largest_job)
+        query = np.random.default_rng(3).integers(0, 4, longest, np.uint8)
+        for scoring in (Scoring(gap_open=0), Scoring()):
+            job = dataclasses.replace(whole_matrix(query, query, scoring, True), of_matrix=True)
+            [result] = backend.sweep([pruned_closely(job)])
+            assert_optimal_paths_exact(pruned_closely(job), result)
+
+    def test_progress_counts_what_pruning_leaves_out(self, backend: Backend) -> None:
+        query = np.zeros(max(self.interesting_lengths) + 1, np.uint8)
+        job = whole_matrix(query, query, Scoring(), True)
+        gains = np.arange(len(query), -1, -1, dtype=np.int32)
+        job = dataclasses.replace(job, pruning=Pruning(len(query) + 100, gains, gains), of_matrix=True)
+        assert_progress_adds_up(lambda progress: backend.sweep([job], progress), job.cells)
 
     @pytest.mark.parametrize("unit", ["A", "AC", "AAC", "ACGT"])
     def test_ties_among_end_cells_in_repeats(self, backend: Backend, unit: str) -> None:
@@ -236,6 +309,10 @@ class SweepConformance(Conformance):
     def jobs(self, cells: int | None = None) -> st.SearchStrategy[SweepJob]:
         """Jobs around the back end's interesting lengths."""
         return jobs(self.interesting_lengths, cells or self.largest_job)
+
+    def pruned_jobs(self, cells: int | None = None) -> st.SearchStrategy[SweepJob]:
+        """Jobs with pruning around the back end's interesting lengths."""
+        return pruned_jobs(self.interesting_lengths, cells or self.largest_job)
 
     def some_work(self) -> list[SweepJob]:
         """A few jobs of fixed content."""

@@ -177,13 +177,13 @@ def _sweep_block(work: Any, position: Any, edges: Any, lanes: Any, kernels: Any)
     strip, job = work.strips[position.ticket], work.jobs[position.job]
     inputs, cols = (work.query, work.target, work.matrices), strip.stop - strip.start
     padded = (cols + kernels.columns - 1) // kernels.columns * kernels.columns
-    raises = job.raises_edges
+    may_raise = job.query_gain_at != NOTHING
     while True:
         rows = position.block_end - position.row
         lowest, highest = edge_extremes(edges, rows, cols)
-        if raises and highest - lowest > LARGEST_16:
+        if may_raise and highest - lowest > LARGEST_16:
             raise_edges(edges, rows, cols, job)
-            raises = 0
+            may_raise = False
             continue
         low, high = value_bounds(lowest, highest, rows, padded, job)
         limit = LARGEST_8 - job.highest

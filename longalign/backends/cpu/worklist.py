@@ -18,6 +18,9 @@ from longalign.model.scoring import NEG_INF
 #: The most rows of a block in a job with pruning. Lower blocks leave out more, but are swept more slowly.
 _PRUNED_ROWS = 1024
 
+#: The last fields of the record of a job without pruning.
+_UNPRUNED = (NOTHING, NOTHING, 0, 0, 0, 0)
+
 
 class PreparedJobs:
     """Jobs laid out for one sweep: `work` for the threads, and the results once they are done."""
@@ -136,7 +139,7 @@ def _job_records(
     for k, job in enumerate(jobs):
         rows, scoring = len(job.query), job.scoring
         block_rows = geometry.block_rows
-        if job.pruning is not None:
+        if pruning[k] != _UNPRUNED:
             block_rows = min(block_rows, _PRUNED_ROWS)
         if share > 1 and len(cuts[k]) > 1:
             # A strip starts a block after its left neighbour, so tall blocks would leave threads idle.
@@ -152,17 +155,19 @@ def _job_records(
 
 
 def _pruning_fields(jobs: Sequence[SweepJob]) -> list[tuple[int, ...]]:
-    """The fields of job records that belong to pruning; the gains of jobs with pruning lie end to end."""
+    """The fields of job records that belong to pruning; the gains of jobs with pruning lie end to end.
+
+    `skipping.raise_edges` needs the edges of a DP matrix, so a job with other ones is swept whole.
+    """
     fields: list[tuple[int, ...]] = []
     query_at = target_at = 0
     for job in jobs:
         if job.pruning is None:
-            fields.append((NOTHING, NOTHING, 0, 0, 0, 0, 0))
+            fields.append(_UNPRUNED)
             continue
         values = left_out(job.scoring, job.local)
-        fields.append(
-            (query_at, target_at, job.pruning.bound, int(job.track_best), *values, int(job.of_matrix))
-        )
+        pruned = query_at, target_at, job.pruning.bound, int(job.track_best), *values
+        fields.append(pruned if job.of_matrix else _UNPRUNED)
         query_at, target_at = query_at + len(job.query) + 1, target_at + len(job.target) + 1
     return fields
 

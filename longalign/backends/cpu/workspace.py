@@ -29,7 +29,7 @@ JOB = np.dtype(
         *[(name, np.int64) for name in ("block_rows", "requests_at", "requests_end", "row_out_at")],
         # Pruning, if `query_gain_at` is not NOTHING; what stands in cells that were left out.
         *[(name, np.int64) for name in ("query_gain_at", "target_gain_at", "bound", "track_best")],
-        *[(name, np.int64) for name in ("left_out_h", "left_out_gap", "raises_edges")],
+        *[(name, np.int64) for name in ("left_out_h", "left_out_gap")],
     ]
 )
 

@@ -1,0 +1,161 @@
+"""Sweep jobs with pruning for tests: hypothesis strategies, and a check of their results.
+
+What a back end leaves out is its own choice, so a result is held between two others (`assert_between`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+
+import numpy as np
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from longalign.backends.base import SweepJob, SweepResult
+from longalign.model.boundary import Boundary, IntArray
+from longalign.model.pruning import Pruning
+from longalign.model.scoring import UNREACHABLE, Scoring
+from longalign.testing.inputs import any_scorings, generators, pairs
+from longalign.testing.reference import ReferenceBackend, matrices
+from longalign.testing.sweep_jobs import (
+    cut_edges,
+    free_edges,
+    job_source,
+    jobs,
+    lattices,
+    shapes,
+    whole_matrix,
+)
+
+#: Gains and bounds stay between these, so that they fit int32 with everything that is added to them.
+_LARGEST = 1 << 30
+
+
+def assert_between(job: SweepJob, got: SweepResult) -> None:
+    """Check a back end's result of a job with pruning against the oracle's.
+
+    Every value is at least that of the oracle, which tests each cell by itself, and at most that without
+    pruning. This holds for any gains that do not increase, true or not, and for any bound. For if a back end
+    leaves out a block, the oracle leaves out its cells one after the other: the values before a cell are no
+    higher, and its gains no larger, than those with which the block was tested. All other values are maxima
+    of sums of values before them, so that by induction none is lower than the oracle's. If the oracle's best
+    cell is that of the whole matrix, so is the back end's, whose values lie between.
+
+    If the best cell is tracked, the oracle's bound is the best score: no back end can raise its own further.
+    """
+    [whole] = ReferenceBackend().sweep([without_pruning(job)])
+    [least] = ReferenceBackend().sweep([_most_pruned(job, whole)])
+    if least.best == whole.best:
+        assert got.best == whole.best, f"best is {got.best}, not {whole.best}, for\n{_source(job)}"
+    assert 0 <= got.cells_left_out <= least.cells_left_out, _source(job)
+    for side in ("rows", "cols"):
+        lines = zip(*(getattr(result, side) for result in (least, got, whole)), strict=True)
+        for place, line in zip(getattr(job, side), lines, strict=True):
+            _check_line(f"{side[:-1]} {place}", job, *line)
+
+
+def _check_line(where: str, job: SweepJob, least: Boundary, got: Boundary, whole: Boundary) -> None:
+    for name in ("h", "gap"):
+        low, value, high = (_floored(getattr(line, name)) for line in (least, got, whole))
+        wrong = np.flatnonzero((value < low) | (value > high))
+        for k in wrong[:1].tolist():
+            raise AssertionError(
+                f"{where}: {name}[{k}] is {value[k]}, not in {low[k]} to {high[k]}, for\n{_source(job)}"
+            )
+
+
+def _floored(values: IntArray) -> IntArray:
+    """The values; all that stand for minus infinity are equal."""
+    return np.maximum(values, UNREACHABLE)
+
+
+def without_pruning(job: SweepJob) -> SweepJob:
+    return dataclasses.replace(job, pruning=None)
+
+
+def _most_pruned(job: SweepJob, whole: SweepResult) -> SweepJob:
+    pruning = job.pruning
+    assert pruning is not None
+    bound = max(pruning.bound, int(whole.best.score)) if job.track_best else pruning.bound
+    return dataclasses.replace(job, pruning=dataclasses.replace(pruning, bound=bound))
+
+
+def _source(job: SweepJob) -> str:
+    pruning = job.pruning
+    assert pruning is not None
+    gains = pruning.query_gain.tolist(), pruning.target_gain.tolist()
+    return f"{job_source(job)}with Pruning({pruning.bound}, {gains[0]}, {gains[1]}), {job.of_matrix=}"
+
+
+@st.composite
+def pruned_jobs(draw: st.DrawFn, interesting: Sequence[int], cells: int) -> SweepJob:
+    """A job with pruning: any bound, from far too low to above the best score, and any gains."""
+    job = draw(jobs(interesting, cells))
+    if draw(st.sampled_from([True, True, False])):
+        parts = cut_edges(job.query, job.target, job.scoring, job.local)
+        whole = free_edges(len(job.query), len(job.target), job.scoring, job.local)
+        top, left = draw(st.one_of(parts, whole))
+        job = dataclasses.replace(job, top=top, left=left, of_matrix=True)
+    gains = [draw(_gains(len(side), job.scoring)) for side in (job.query, job.target)]
+    highest = max(map(max, matrices(without_pruning(job))[0]))
+    fractions = st.floats(0, 1.2).map(lambda share: int(highest * share))
+    bound = draw(st.one_of(st.sampled_from([-_LARGEST, 0, highest, highest + 1]), fractions))
+    pruning = Pruning(max(-_LARGEST, min(bound, _LARGEST)), gains[0], gains[1])
+    return dataclasses.replace(job, pruning=pruning)
+
+
+@st.composite
+def _gains(draw: st.DrawFn, length: int, scoring: Scoring) -> IntArray:
+    """Gains for one side: the best letter score times the letters left, or random lower ones."""
+    gains = max(0, scoring.highest) * np.arange(length, -1, -1, dtype=np.int64)
+    if draw(st.booleans()):
+        gains = np.sort((gains * draw(generators()).random(length + 1)).astype(np.int64))[::-1]
+    return np.minimum(gains, _LARGEST).astype(np.int32)
+
+
+@st.composite
+def closely_pruned_jobs(draw: st.DrawFn, interesting: Sequence[int], cells: int) -> SweepJob:
+    """A whole matrix in local mode with the smallest true gains, and the best score as the bound.
+
+    Often gaps cost nothing to open. An optimal path then just reaches the bound wherever it passes.
+    """
+    rows, cols = draw(shapes(interesting, cells))
+    scoring = draw(any_scorings(rows, cols))
+    if draw(st.booleans()):
+        scoring = dataclasses.replace(scoring, gap_open=0)
+    query, target = draw(pairs(rows, cols, scoring))
+    job = whole_matrix(query, target, scoring, True)
+    job = dataclasses.replace(job, rows=draw(lattices(rows)), cols=draw(lattices(cols)), of_matrix=True)
+    return pruned_closely(job)
+
+
+def pruned_closely(job: SweepJob) -> SweepJob:
+    """A job in local mode with the smallest gains that are true, and its best score as the bound."""
+    ahead = _gains_of_paths(job)
+    gains = [np.maximum.accumulate(ahead.max(axis)[::-1])[::-1].astype(np.int32) for axis in (1, 0)]
+    return dataclasses.replace(job, pruning=Pruning(int(ahead.max()), gains[0], gains[1]))
+
+
+def assert_optimal_paths_exact(job: SweepJob, got: SweepResult) -> None:
+    """Check that the best cell, and H in all cells of optimal paths, are as without pruning."""
+    [whole] = ReferenceBackend().sweep([without_pruning(job)])
+    assert got.best == whole.best, f"best is {got.best}, not {whole.best}, for\n{_source(job)}"
+    ahead = _gains_of_paths(job)
+    lines = [
+        *zip(got.rows, whole.rows, ahead[list(job.rows)], strict=True),
+        *zip(got.cols, whole.cols, ahead[:, list(job.cols)].T, strict=True),
+    ]
+    for mine, other, gain in lines:
+        on_path = other.h + gain == whole.best.score
+        assert (mine.h[on_path] == other.h[on_path]).all(), _source(job)
+
+
+def _gains_of_paths(job: SweepJob) -> NDArray[np.int64]:
+    """The most that a path in H at each boundary (i, j) gains from there on, of shape (m + 1, n + 1).
+
+    These are the values of H in the DP matrix of the reversed sequences in local mode.
+    """
+    query, target = (np.ascontiguousarray(side[::-1]) for side in (job.query, job.target))
+    backward = whole_matrix(query, target, job.scoring, True)
+    return np.array(matrices(backward)[0], np.int64)[::-1, ::-1]
