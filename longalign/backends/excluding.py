@@ -2,7 +2,9 @@
 
 Excluded pairs are those of alignments found before, so they lie along a few paths. A rectangle is halved in
 both directions until a part either has no excluded pair, and the back end sweeps it, or is small, and a plain
-kernel computes its cells. For a path of L letter pairs these small parts hold about L * `_SIDE` cells.
+kernel computes its cells. For a path of L letter pairs these small parts hold about L * `_SIDE` cells. With
+pruning, only cells of the parts without excluded pairs are left out: the gains hold there, too, as excluded
+pairs only lower what a path can gain, and a gap needs no pair.
 """
 
 from __future__ import annotations
@@ -140,12 +142,14 @@ class _DividedSweep:
         rows = _Lines(job.rows, job.left.h_at(job.rows), len(job.target))
         cols = _Lines(job.cols, job.top.h_at(job.cols), len(job.query))
         sinks = job.sinks or Sinks(rows, cols)
-        best = BestCell()
+        best, left_out = BestCell(), 0
         for part in _Part(0, len(job.query), 0, len(job.target), job.excluded).leaves(_SIDE):
             swept = self.sweep(self.part_job(part))
             self.keep(part, swept, sinks)
             best = best_of([best, swept.best.shifted(part.i0, part.j0)])
-        return SweepResult((), (), best) if job.sinks else SweepResult(rows.lines, cols.lines, best)
+            left_out += swept.cells_left_out
+        lines = ((), ()) if job.sinks else (rows.lines, cols.lines)
+        return SweepResult(*lines, best, left_out)
 
     def part_job(self, part: _Part) -> SweepJob:
         """The sweep of a part: the rows and columns that the job asks for, followed by the part's last ones.
@@ -164,7 +168,9 @@ class _DividedSweep:
             _wanted(self._job.rows, i0, i1),
             _wanted(self._job.cols, j0, j1),
             self._job.track_best,
+            of_matrix=self._job.of_matrix,
             excluded=part.excluded,
+            pruning=self._job.pruning and self._job.pruning.within(i0, i1, j0, j1),
         )
 
     def sweep(self, job: SweepJob) -> SweepResult:

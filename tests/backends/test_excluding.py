@@ -15,6 +15,7 @@ from longalign.backends.cpu import CpuBackend
 from longalign.backends.excluding import excluding
 from longalign.model.excluded_pairs import ExcludedPairs
 from longalign.testing.inputs import CollectedLines
+from longalign.testing.pruned_jobs import assert_between, pruned_jobs
 from longalign.testing.reference import ReferenceBackend
 from longalign.testing.start_states import assert_same_starts
 from longalign.testing.sweeps import assert_same_result, jobs
@@ -54,6 +55,14 @@ def test_sweeps(backend, data):
     ]
     for one, got, want in zip(work, backend.sweep(work), REFERENCE.sweep(work), strict=True):
         assert_same_result(one, got, want)
+
+
+@given(data=st.data())
+def test_pruning(data):
+    job = data.draw(pruned_jobs([5, 6, 11, 40], 1600))
+    job = replace(job, excluded=data.draw(excluded_pairs(len(job.query), len(job.target))))
+    [result] = CPU.sweep([job])
+    assert_between(job, result)
 
 
 @given(data=st.data())
