@@ -17,32 +17,43 @@ class PhaseStarted:
 
 @dataclass(frozen=True, slots=True)
 class Advanced:
-    """That many more cells of the current phase are finished."""
+    """That many more cells of the current phase are finished; `left_out` of them in tiles not computed."""
 
     cells: int
+    left_out: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class TileFinished:
-    """A tile is swept; it is in the store, or being written to it."""
+    """A tile is swept; it is in the store, or being written to it.
+
+    Of its `cells`, `left_out` were not computed, because no path of interest visits them. `best` is the
+    highest score of a cell in which an alignment may end, or 0.
+    """
 
     row: int
     col: int
     cells: int
     seconds: float
+    left_out: int = 0
+    best: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class PhaseFinished:
-    """A phase is over: `cells` were computed in `seconds`. Cells that a store already held do not count."""
+    """A phase is over: `cells` were done in `seconds`. Cells that a store already held do not count.
+
+    `left_out` of the cells were not computed, because no path of interest visits them.
+    """
 
     name: str
     cells: int
     seconds: float
+    left_out: int = 0
 
     @property
     def gcups(self) -> float | None:
-        """10^9 cell updates per second; None where no time was measured."""
+        """10^9 cells done per second, those left out included; None where no time was measured."""
         return self.cells / self.seconds / 1e9 if self.seconds > 0 else None
 
 

@@ -26,7 +26,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from longalign.model.boundary import IntArray
+import numpy as np
+
+from longalign.model.boundary import Edge, IntArray, LinearEdge
 from longalign.model.scoring import NEG_INF, Scoring
 
 
@@ -47,6 +49,23 @@ class Pruning:
     def within(self, i0: int, i1: int, j0: int, j1: int) -> Pruning:
         """The same for the part of the rectangle with the rows i0 <= i < i1 and the columns j0 <= j < j1."""
         return Pruning(self.bound, self.query_gain[i0 : i1 + 1], self.target_gain[j0 : j1 + 1])
+
+    def needs(self, top: Edge, left: Edge, gap_open: int) -> bool:
+        """Whether a path of interest may visit the rectangle, given its top and left edge.
+
+        The same as `is_needed`, but each cell of the edges is tested with its own gains. On a linear edge,
+        where H is highest at the beginning, one test does for all cells. No gap state is above H.
+        """
+        across = _highest(top, self.target_gain, int(self.query_gain[0]))
+        down = _highest(left, self.query_gain, int(self.target_gain[0]))
+        return max(across, down) + gap_open >= self.bound
+
+
+def _highest(edge: Edge, gains: IntArray, other_gain: int) -> int:
+    """An upper bound of the score of paths that enter through an edge in H, with the gains along it."""
+    if isinstance(edge, LinearEdge):
+        return max(edge.corner, edge.first) + min(int(gains[0]), other_gain)
+    return int(np.add(edge.h, np.minimum(gains, other_gain), dtype=np.int64).max())
 
 
 def is_needed(highest: int, query_gain: int, target_gain: int, gap_open: int, bound: int) -> bool:

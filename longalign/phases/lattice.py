@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from longalign.model.boundary import Edge, State, Waypoint
+from longalign.model.boundary import Edge, LinearEdge, State, Waypoint
 from longalign.model.geometry import Grid, Tile, owning_interval
+from longalign.model.pruning import Pruning
 from longalign.model.scoring import NEG_INF
+from longalign.phases.left_out import LeftOut, left_out_edge
 from longalign.phases.problem import Approach, Problem
 from longalign.store import Store
 from longalign.store.base import DamagedTile
@@ -21,18 +23,28 @@ _PIECE = 1 << 22
 class StoreLattice:
     """A problem, the grid that cuts it into tiles and chunks, and the store that holds the boundaries.
 
-    With `eager`, phase 1 also stores the start state of each boundary cell.
+    With `eager`, phase 1 also stores the start state of each boundary cell. `left_out` says what a pruned
+    sweep has left out; it stays empty without pruning.
     """
 
     problem: Problem
     grid: Grid
     store: Store
     eager: bool = False
+    left_out: LeftOut = field(default_factory=LeftOut)
+
+    def pruning(self, tile: Tile) -> Pruning | None:
+        """What the sweep of a tile may leave out, with the bound that is known by now."""
+        whole = self.problem.pruning
+        if whole is None:
+            return None
+        part = whole.within(tile.i0, tile.i1, tile.j0, tile.j1)
+        return replace(part, bound=max(part.bound, self.left_out.reached))
 
     def approach(self, exit_: Waypoint) -> Approach:
         """The chunk that computes a cell (i, j), both at least 1, from its upper left corner to that cell."""
         (i, j), (i0, j0) = (exit_.i, exit_.j), self.corner(exit_.i, exit_.j)
-        top, left = self.row(i0, j0, j), self.column(j0, i0, i)
+        top, left = self.edges(i0, i, j0, j)
         local = self.problem.has_floor
         return Approach(i0, j0, self.problem.rectangle(i0, i, j0, j, top, left, local=local), exit_)
 
@@ -41,10 +53,31 @@ class StoreLattice:
         row_cuts, col_cuts = self.grid.row_cuts, self.grid.col_cuts
         return row_cuts[owning_interval(row_cuts, i)], col_cuts[owning_interval(col_cuts, j)]
 
+    def edges(self, i0: int, i1: int, j0: int, j1: int) -> tuple[Edge, Edge]:
+        """The top and the left edge of the rows i0 < i <= i1 and columns j0 < j <= j1, which lie in one tile.
+
+        They agree in their corner. Where one of them belongs to a tile that was left out, it has the other's.
+        """
+        top, left = self.row(i0, j0, j1), self.column(j0, i0, i1)
+        if i0 > 0 and self._is_left_out(i0, j1) and isinstance(top, LinearEdge):
+            top = replace(top, corner=int(left.h_at([0])[0]))
+        elif j0 > 0 and self._is_left_out(i1, j0) and isinstance(left, LinearEdge):
+            left = replace(left, corner=int(top.h_at([0])[0]))
+        return top, left
+
+    def _is_left_out(self, i: int, j: int) -> bool:
+        """Whether the tile that computes cell (i, j) was left out."""
+        if not self.left_out.tiles:
+            return False
+        tile = self.grid.tile_owning(i, j)
+        return (tile.row, tile.col) in self.left_out.tiles
+
     def row(self, i: int, j0: int, j1: int) -> Edge:
         """H and E at lattice row i for columns j0..j1, which lie in one tile column."""
         if i == 0:
             return self.problem.top.part(j0, j1)
+        if self._is_left_out(i, j1):
+            return left_out_edge(j1 - j0, self.problem.scoring, self.problem.has_floor)
         tile = self.grid.tile_owning(i, j1)
         return self.store.get_tile(tile).rows.part(i - tile.i0, j0 - tile.j0, j1 - tile.j0)
 
@@ -52,6 +85,8 @@ class StoreLattice:
         """H and F at lattice column j for rows i0..i1, which lie in one tile row."""
         if j == 0:
             return self.problem.left.part(i0, i1)
+        if self._is_left_out(i1, j):
+            return left_out_edge(i1 - i0, self.problem.scoring, self.problem.has_floor)
         tile = self.grid.tile_owning(i1, j)
         return self.store.get_tile(tile).cols.part(j - tile.j0, i0 - tile.i0, i1 - tile.i0)
 
@@ -146,7 +181,7 @@ class StoreLattice:
         """
         best = Waypoint(i, 0, State.H, NEG_INF)
         for start, end in pairwise(self.grid.tile_cols):
-            if start < stop:
+            if start < stop and not self._is_left_out(i, end):
                 tile = self.grid.tile_owning(i, end)
                 offset, h = self.store.get_tile(tile).rows.highest(i - tile.i0, min(stop, end) - start)
                 if h > best.value:

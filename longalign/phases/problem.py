@@ -12,6 +12,7 @@ from longalign.model.alphabet import Codes
 from longalign.model.boundary import Edge, State, Waypoint, entry_edges, local_edges, start_parts
 from longalign.model.excluded_pairs import NO_PAIRS, ExcludedPairs
 from longalign.model.mode import Mode
+from longalign.model.pruning import Pruning
 from longalign.model.scoring import UNREACHABLE, Scoring
 from longalign.model.sequence import Sequence
 
@@ -21,7 +22,7 @@ class Problem:
     """The matrix of two sequences: codes (m,) and (n,) uint8, scoring, mode, and its upper and left edge.
 
     `entry` is the state in which every path starts that starts in the upper left corner. No path uses the
-    letter pairs in `excluded`.
+    letter pairs in `excluded`. With `pruning`, only paths that reach its bound are of interest.
     """
 
     query: Codes
@@ -32,6 +33,7 @@ class Problem:
     left: Edge
     entry: State = State.H
     excluded: ExcludedPairs = NO_PAIRS
+    pruning: Pruning | None = None
 
     @classmethod
     def of(cls, query: Sequence, target: Sequence, scoring: Scoring, mode: Mode) -> Problem:

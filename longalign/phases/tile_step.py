@@ -10,6 +10,7 @@ from collections.abc import Generator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from time import perf_counter
 from typing import Protocol
 
@@ -63,33 +64,39 @@ def sweep_tile(
     job = sweep_job(lattice, tile)
     with lattice.store.open_writer(tile) as file:
         if lattice.eager:
-            record = _swept_with_starts(job, backend, progress, file is not None)
+            record, cells_left_out = _swept_with_starts(job, backend, progress, file is not None), 0
         else:
-            record = _swept(job, backend, progress, file)
-        lattice.store.put_tile(tile, replace(record, best=record.best.shifted(tile.i0, tile.j0)))
-    return TileFinished(tile.row, tile.col, tile.cells, perf_counter() - started)
+            record, cells_left_out = _swept(job, backend, progress, file)
+        best = record.best.shifted(tile.i0, tile.j0)
+        lattice.store.put_tile(tile, replace(record, best=best))
+    seconds = perf_counter() - started
+    return TileFinished(tile.row, tile.col, tile.cells, seconds, cells_left_out, int(best.score))
 
 
 def sweep_job(lattice: StoreLattice, tile: Tile) -> SweepJob:
     """The sweep of a tile from its stored upper and left edges. Raises DamagedTile if one cannot be read."""
     problem = lattice.problem
+    top, left = lattice.edges(tile.i0, tile.i1, tile.j0, tile.j1)
     return SweepJob(
         query=problem.query[tile.i0 : tile.i1],
         target=problem.target[tile.j0 : tile.j1],
         scoring=problem.scoring,
-        top=lattice.row(tile.i0, tile.j0, tile.j1),
-        left=lattice.column(tile.j0, tile.i0, tile.i1),
+        top=top,
+        left=left,
         local=problem.has_floor,
         rows=lattice.rows_in(tile),
         cols=lattice.cols_in(tile),
         track_best=problem.mode.ends_anywhere,
         of_matrix=True,
         excluded=problem.excluded.within(tile.i0, tile.i1, tile.j0, tile.j1),
+        pruning=lattice.pruning(tile),
     )
 
 
-def _swept(job: SweepJob, backend: Backend, progress: Progress, file: TileWriter | None) -> TileRecord:
-    """A tile's record, whose `best` counts from the tile's corner.
+def _swept(
+    job: SweepJob, backend: Backend, progress: Progress, file: TileWriter | None
+) -> tuple[TileRecord, int]:
+    """A tile's record, whose `best` counts from the tile's corner, and the number of cells left out.
 
     The lines are packed while the sweep produces them, and written to `file`, if there is one.
     """
@@ -101,7 +108,7 @@ def _swept(job: SweepJob, backend: Backend, progress: Progress, file: TileWriter
             for name, array in lines.deflated().items():
                 file.stream(f"{side}/{name}", array)
     [result] = backend.sweep([replace(job, sinks=Sinks(rows, cols))], progress)
-    return TileRecord(rows.packed(), cols.packed(), result.best)
+    return TileRecord(rows.packed(), cols.packed(), result.best), result.cells_left_out
 
 
 def _swept_with_starts(job: SweepJob, backend: Backend, progress: Progress, deflates: bool) -> TileRecord:
@@ -121,18 +128,34 @@ def _swept_with_starts(job: SweepJob, backend: Backend, progress: Progress, defl
 def run_tiles(lattice: StoreLattice, engine: Engine) -> Generator[Event, None, None]:
     """Run the steps of all tiles that the store lacks; yields TileFinished and Advanced.
 
+    With pruning, a tile that no path of interest visits is left out when its turn comes.
+
     If a step fails, or the caller closes the generator, the unfinished steps are cancelled and waited for.
     Finished tiles stay in the store.
     """
-    grid = lattice.grid
-    done = [(tile.row, tile.col) for tile in grid.tiles() if lattice.store.has_tile(tile)]
-    wavefront = Wavefront(grid.shape, done)
+    grid, left_out = lattice.grid, lattice.left_out
+    stored = [tile for tile in grid.tiles() if lattice.store.has_tile(tile)]
+    if lattice.problem.pruning is not None:
+        best = [int(lattice.store.get_tile(tile).best.score) for tile in stored]
+        left_out.reached = max(best, default=left_out.reached)
+    done = [(tile.row, tile.col) for tile in stored]
+    wavefront = Wavefront(grid.shape, chain(done, left_out.tiles))
     running: dict[Future[TileFinished], Tile] = {}
     try:
         while not wavefront.finished:
+            cells = 0
             while len(running) < engine.capacity and (ready := wavefront.take()) is not None:
                 tile = grid.tile(*ready)
-                running[engine.submit(tile)] = tile
+                if _is_needed(lattice, tile):
+                    running[engine.submit(tile)] = tile
+                else:
+                    left_out.tiles.add(ready)
+                    wavefront.complete(*ready)
+                    cells += tile.cells
+            if cells:
+                yield Advanced(cells, left_out=cells)
+            if cells and not running:
+                continue
             finished, _ = wait(running, _POLL_SECONDS, FIRST_COMPLETED)
             yield Advanced(engine.progress())
             for future in finished:
@@ -141,9 +164,19 @@ def run_tiles(lattice: StoreLattice, engine: Engine) -> Generator[Event, None, N
                     wavefront.give_back(tile.row, tile.col)
                     continue
                 event = future.result()
+                left_out.reached = max(left_out.reached, event.best)
                 wavefront.complete(event.row, event.col)
                 yield event
     except BaseException:
         engine.cancel()
         wait(running)
         raise
+
+
+def _is_needed(lattice: StoreLattice, tile: Tile) -> bool:
+    """Whether a path of interest may visit a tile whose neighbours are done. Raises DamagedTile."""
+    pruning = lattice.pruning(tile)
+    if pruning is None:
+        return True
+    edges = lattice.edges(tile.i0, tile.i1, tile.j0, tile.j1)
+    return pruning.needs(*edges, lattice.problem.scoring.gap_open)

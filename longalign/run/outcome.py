@@ -17,6 +17,7 @@ from longalign.events import (
     Notice,
     PhaseFinished,
     PhaseStarted,
+    TileFinished,
 )
 from longalign.model.alignment import Alignment
 from longalign.model.boundary import BestCell, Waypoint
@@ -115,7 +116,7 @@ class Recorder:
         self.finished: list[PhaseFinished] = []
         self.compile_seconds = 0.0
         self._emit = emit
-        self._cells, self._seconds = 0, 0.0
+        self._cells, self._left_out, self._seconds = 0, 0, 0.0
         self._unfinished: str | None = None
         self._told = False
 
@@ -124,6 +125,9 @@ class Recorder:
             self._tell_if_kernels_are_lost()
         elif isinstance(event, Advanced):
             self._cells += event.cells
+            self._left_out += event.left_out
+        elif isinstance(event, TileFinished):
+            self._left_out += event.left_out
         elif isinstance(event, CompileFinished):
             self.compile_seconds += event.seconds
         self._emit(event)
@@ -152,7 +156,7 @@ class Recorder:
         for the compiler are not counted.
         """
         if self._unfinished != name:
-            self._cells, self._seconds = 0, 0.0
+            self._cells, self._left_out, self._seconds = 0, 0, 0.0
             self._emit(PhaseStarted(name, cells, done))
         self._unfinished = None  # after a failure, the phase starts again
         started, compiled_before = perf_counter(), self.compile_seconds
@@ -162,6 +166,6 @@ class Recorder:
         if continues:
             self._unfinished = name
             return
-        event = PhaseFinished(name, self._cells, self._seconds)
+        event = PhaseFinished(name, self._cells, self._seconds, self._left_out)
         self.finished.append(event)
         self._emit(event)
