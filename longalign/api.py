@@ -28,7 +28,7 @@ from longalign.run.outcome import Outcome
 from longalign.run.request import Resources
 from longalign.run.spec import RunSpec
 from longalign.run.trace_cell import trace_cell
-from longalign.store.manifest import Command, StartStates
+from longalign.store.manifest import Command, Prune, StartStates
 from longalign.system.integers import as_whole
 from longalign.system.memory_limits import free_memory
 from longalign.system.rationals import Number, as_number
@@ -118,6 +118,7 @@ def align(
     store: str | PathLike[str] | None = None,
     store_budget: int | None = None,
     start_states: StartStates = "lazy",
+    prune: Prune = "auto",
     cluster: str | PathLike[str] | None = None,
     emit: Emit = ignore,
 ) -> Alignment:
@@ -146,7 +147,9 @@ def align(
     the forward strand in any case. Only DNA has a minus strand.
 
     `store` is a directory: a run whose store holds unfinished work continues from there. With `start_states`
-    "eager", the store also holds what `trace` needs. `cluster` is a Dask scheduler's address or file; its
+    "eager", the store also holds what `trace` needs. With `prune` "auto", cells of the matrix that no optimal
+    alignment can visit are left out where that can be proved, which changes no result; "off" computes all of
+    them. `cluster` is a Dask scheduler's address or file; its
     workers, which must see `store`, then perform phase 1. `emit` is called with each of `longalign.events`.
     If nothing aligns better than no letters at all, in a mode that permits this, the alignment has score 0
     and no operations.
@@ -155,7 +158,8 @@ def align(
     """
     using = resources(backend, threads, devices, memory, store_budget, cluster)
     mode = choose_mode(mode, free)
-    outcome = _run("align", query, target, scoring, mode, strand, using, start_states, store, emit)
+    spec = _spec("align", query, target, scoring, mode, strand, start_states, store, prune)
+    outcome = pipeline.run(spec, using, emit)
     assert outcome.alignment is not None
     return outcome.alignment
 
@@ -251,6 +255,7 @@ def score(
     store: str | PathLike[str] | None = None,
     store_budget: int | None = None,
     start_states: StartStates = "lazy",
+    prune: Prune = "auto",
     cluster: str | PathLike[str] | None = None,
     emit: Emit = ignore,
 ) -> BestCell:
@@ -263,7 +268,8 @@ def score(
     """
     using = resources(backend, threads, devices, memory, store_budget, cluster)
     mode = choose_mode(mode, free)
-    return _run("score", query, target, scoring, mode, strand, using, start_states, store, emit).best
+    spec = _spec("score", query, target, scoring, mode, strand, start_states, store, prune)
+    return pipeline.run(spec, using, emit).best
 
 
 def resume(
@@ -315,22 +321,6 @@ def trace(
     return alignment
 
 
-def _run(
-    command: Command,
-    query: Text,
-    target: Text,
-    scoring: Scoring | None,
-    mode: Mode,
-    strand: StrandChoice,
-    using: Resources,
-    start_states: StartStates,
-    store: str | PathLike[str] | None,
-    emit: Emit,
-) -> Outcome:
-    spec = _spec(command, query, target, scoring, mode, strand, start_states, store)
-    return pipeline.run(spec, using, emit)
-
-
 def _run_many(
     command: Command,
     pairs: Iterable[tuple[Text, Text]],
@@ -353,8 +343,10 @@ def _spec(
     strand: StrandChoice,
     start_states: StartStates = "lazy",
     store: str | PathLike[str] | None = None,
+    prune: Prune = "auto",
 ) -> RunSpec:
     _check_choice("strand", strand, tuple(STRANDS_OF))
+    _check_choice("prune", prune, get_args(Prune))
     _check_choice("start_states", start_states, get_args(StartStates))
     scoring = _as_scoring(scoring)
     return RunSpec(
@@ -366,6 +358,7 @@ def _spec(
         start_states,
         None if store is None else Path(store),
         strand,
+        prune=prune,
     )
 
 

@@ -137,6 +137,13 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         help="eager: also store where the best path to each boundary cell enters its chunk; `longalign "
         "trace` then finds the alignment that ends in any cell; takes several times as long (default: lazy)",
     )
+    parser.add_argument(
+        "--prune",
+        choices=("auto", "off"),
+        default="auto",
+        help="auto: leave out cells that provably lie on no optimal alignment, given an alignment that seeds "
+        "find; the result is the same. Eager start states and --top need all cells (default: auto)",
+    )
     _add_resources(parser)
     _add_cluster(parser)
 

@@ -70,6 +70,13 @@ class Fields:
         """A whole number from `least` to `most`, both included."""
         return whole(self.any(field), self.name(field), least, most)
 
+    def fraction(self, field: str) -> float:
+        """A number from 0 to 1, both included."""
+        value = self.any(field)
+        if type(value) not in (int, float) or not 0 <= value <= 1:
+            raise InputError(f"{self.name(field)}: must be a number from 0 to 1, not {shown(value)}")
+        return float(value)
+
     def wholes(self, field: str, least: int, most: int) -> tuple[int, ...]:
         """A list of whole numbers from `least` to `most`, both included."""
         name = self.name(field)

@@ -68,6 +68,17 @@ def _highest(edge: Edge, gains: IntArray, other_gain: int) -> int:
     return int(np.add(edge.h, np.minimum(gains, other_gain), dtype=np.int64).max())
 
 
+@dataclass(frozen=True, slots=True)
+class KnownBound:
+    """The score of an alignment, scaled, and the share of the cells that a sweep with this bound computes.
+
+    The share, 0..1, is an estimate.
+    """
+
+    score: int
+    share: float
+
+
 def is_needed(highest: int, query_gain: int, target_gain: int, gap_open: int, bound: int) -> bool:
     """Whether a block may lie on a path of interest; the gains are those at its upper left corner.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -15,6 +15,7 @@ from longalign.model.mode import Mode
 from longalign.model.pruning import Pruning
 from longalign.model.scoring import UNREACHABLE, Scoring
 from longalign.model.sequence import Sequence
+from longalign.pruning.gains import gains
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +58,11 @@ class Problem:
             free_left if ends.query_start else left,
             entry,
         )
+
+    def pruned(self, bound: int) -> Problem:
+        """The same problem, in which only paths that reach `bound`, the score of some path, are of interest."""
+        most = gains(self.query, self.target, self.scoring)
+        return replace(self, pruning=Pruning(bound, most.query, most.target))
 
     @property
     def has_floor(self) -> bool:

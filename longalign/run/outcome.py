@@ -18,6 +18,7 @@ from longalign.events import (
     PhaseFinished,
     PhaseStarted,
     TileFinished,
+    ignore,
 )
 from longalign.model.alignment import Alignment
 from longalign.model.boundary import BestCell, Waypoint
@@ -31,8 +32,9 @@ from longalign.system.rationals import Number
 class Outcome:
     """What a run found: the end of the best alignment, the alignment if it was asked for, and the cost.
 
-    `spec` is that of the strand on which it lies; `strand_scores` are the best scores of all strands that
-    were swept, in the units that the user gave. `end` is in boundary indices of query and target, along that
+    `spec` is that of the strand on which it lies; `strand_scores` are the best scores of the strands that
+    were swept, in the units that the user gave; a strand has none if pruning with the score of the other one
+    has left it out. `end` is in boundary indices of query and target, along that
     strand, its value scaled (`Scoring.scale`). `phases` are those that ran in this process. A pair that was
     computed in a batch has its share of them, by cells. The run waited `compile_seconds` for the compiler; no
     phase counts them. `further` are the next best alignments, in decreasing score, if more than one was asked
@@ -98,7 +100,7 @@ def checked_alignment(spec: RunSpec, path: Sequence[Waypoint], piece: Piece) -> 
 
 
 def strand_scores(sides: Sequence[RunSpec], ends: Sequence[Waypoint]) -> dict[Strand, Number]:
-    """The best scores of the strands that a run swept, in the units that the user gave."""
+    """The best scores of these strands, in the units that the user gave."""
     return {
         side.query.strand: side.scoring.unscaled(end.value) for side, end in zip(sides, ends, strict=True)
     }
@@ -137,6 +139,11 @@ class Recorder:
         if not self._told and (why := why_not_writable()):
             self._told = True
             self._emit(Notice(f"{why}: every run compiles its kernels again; set XDG_CACHE_HOME"))
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether anything is done with the events."""
+        return self._emit is not ignore
 
     def advance(self, cells: int) -> None:
         """A `Progress` that reports the cells as an event."""

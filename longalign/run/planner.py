@@ -59,6 +59,10 @@ _BEYOND_ANY_MEMORY = 1 << 50
 #: than many narrow ones.
 _MAX_ASPECT = 8
 
+#: The smallest side of a tile of a pruned run, in letters; a side of such a tile also has several times the
+#: least chunk of the device. There are at most about `_MOST_PRUNED_TILES` tiles on a side of the matrix.
+_MIN_PRUNED_SIDE, _CHUNKS_IN_PRUNED_SIDE, _MOST_PRUNED_TILES = 1 << 16, 4, 256
+
 #: By how much start states make phase 1 longer, roughly: by two to eight.
 _EAGER_SLOWDOWN = 4.0
 
@@ -218,6 +222,9 @@ class _Cutter:
     def first_shape(self) -> tuple[int, int]:
         """The shape of tiles that occupies all devices; with a store, low enough that a stop costs little.
 
+        Where a pruned run computes only a narrow band of the matrix, tiles are small: most of them are left
+        out, and the others are checkpoints.
+
         If the edges of these tiles would take more bytes than allowed, checkpoints are given up, and then
         devices: the last choice is the largest shape that every device can sweep.
         """
@@ -226,11 +233,22 @@ class _Cutter:
         if self.store_budget is not None and not request.edges_only:
             budget = self.store_budget
         shared = _common_shape(request, [device.shared for device in self.devices])
+        if request.is_narrow:
+            side = self._pruned_side()
+            return min(side, shared[0]), min(side, shared[1])
         low = min(shared[0], *(device.stored_rows for device in self.devices)), shared[1]
         for shape in (shared if request.in_memory else low, shared):
             if smallest_budget(request.rows, request.cols, shape, request.cell_bytes) <= budget:
                 return shape
         return _common_shape(request, [device.largest for device in self.devices])
+
+    def _pruned_side(self) -> int:
+        """The side of the tiles of a pruned run. It is not much smaller than the band is wide."""
+        request = self.request
+        band = round(request.share * min(request.rows, request.cols))
+        least_chunk = max(device.least_chunk for device in self.devices)
+        least = max(_MIN_PRUNED_SIDE, _CHUNKS_IN_PRUNED_SIDE * least_chunk, band // 2)
+        return max(least, ceil(max(request.rows, request.cols) / _MOST_PRUNED_TILES))
 
     def grid(self, shape: tuple[int, int]) -> Grid:
         """The grid of tiles of about this shape.
@@ -244,7 +262,7 @@ class _Cutter:
             enlarged_tile_side(rows, shape[0], LINE_STEP),
             enlarged_tile_side(cols, shape[1], strip_width),
         )
-        if request.edges_only:
+        if request.edges_only or request.is_narrow:
             budget = None
         elif self.store_budget is not None:
             budget = self.store_budget
@@ -257,7 +275,7 @@ class _Cutter:
     @property
     def lacks_disk(self) -> bool:
         """Whether with more free space on the disk the lattice would be finer."""
-        is_default = self.store_budget is None and not self.request.edges_only
+        is_default = self.store_budget is None and not (self.request.edges_only or self.request.is_narrow)
         return is_default and not self.request.in_memory and self.lattice_room < self._useful_budget()
 
     def _useful_budget(self) -> int:
@@ -316,7 +334,7 @@ def check_memory(grid: Grid, request: Request, resources: Resources) -> None:
     else:
         of_worker = fixed_bytes_of_worker(request.rows + request.cols, request.strands)
         _check_worker(request, of_worker + tile, workers)
-    kept = ceil(grid.stored_cells * request.cell_bytes) if request.in_memory else 0
+    kept = _kept_bytes(grid, request) if request.in_memory else 0
     _check_memory(request, needed + kept, resources.memory)
 
 
@@ -331,7 +349,7 @@ def check_disk(grid: Grid, request: Request, missing: float = 1.0) -> None:
     `missing` is the share of the matrix whose boundaries the store does not hold yet.
     """
     assert request.store_path is not None
-    needed = ceil(missing * grid.stored_cells * request.cell_bytes)
+    needed = ceil(missing * _kept_bytes(grid, request))
     free = disk_usage(_existing(request.store_path)).free
     if needed > free:
         coarser = (grid.row_cuts, grid.col_cuts) != (grid.tile_rows, grid.tile_cols)
@@ -340,6 +358,15 @@ def check_disk(grid: Grid, request: Request, missing: float = 1.0) -> None:
             f"{_at_most(free)} of the disk are free: make room, or begin a store "
             f"{'with a smaller --store-budget, or ' * coarser}on another disk"
         )
+
+
+def _kept_bytes(grid: Grid, request: Request) -> int:
+    """Bytes of the boundaries that a run keeps."""
+    if grid.cells == 0:
+        return 0
+    tile = grid.tile(0, 0)
+    kept = request.kept_share((tile.i1 - tile.i0, tile.j1 - tile.j0))
+    return ceil(kept * grid.stored_cells * request.cell_bytes)
 
 
 def _spare_bytes(request: Request, resources: Resources) -> int:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from longalign.backends.base import Backend, Workers
 from longalign.model.geometry import BYTES_PER_KEPT_START, BYTES_PER_STORED_CELL, BYTES_PER_STORED_START
 from longalign.model.mode import LOCAL, Mode
+from longalign.model.pruning import KnownBound
 from longalign.model.scoring import Scoring
 from longalign.run.spec import RunSpec
 from longalign.store.manifest import Command, StartStates
@@ -19,6 +20,9 @@ if TYPE_CHECKING:  # importing it imports Dask
     from longalign.run.engines.dask import Cluster
 
 _DEFAULT_SCORING = Scoring()
+
+#: A pruned run that computes at most this share of the cells gets small tiles, most of which it leaves out.
+_NARROW_SHARE = 0.3
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +46,8 @@ class Request:
 
     With `command` "score" and lazy start states, only the edges of tiles are stored. Without `store_path`,
     boundaries are kept in memory. `workers`, if given, sweep the tiles instead of `Resources.backends`. Each
-    of `strands` strands of the query has a matrix of its own; all are cut alike.
+    of `strands` strands of the query has a matrix of its own; all are cut alike. A pruned run is expected to
+    compute `share` of the cells.
     """
 
     rows: int
@@ -54,10 +59,11 @@ class Request:
     scoring: Scoring = _DEFAULT_SCORING
     mode: Mode = LOCAL
     strands: int = 1
+    share: float = 1.0
 
     @classmethod
-    def of(cls, spec: RunSpec, workers: Workers | None = None) -> Request:
-        """The request for a run."""
+    def of(cls, spec: RunSpec, workers: Workers | None = None, known: KnownBound | None = None) -> Request:
+        """The request for a run, pruned with a bound if that is known."""
         return cls(
             spec.query.length,
             spec.target.length,
@@ -68,6 +74,7 @@ class Request:
             spec.scoring,
             spec.mode,
             len(spec.sides),
+            1.0 if known is None else known.share,
         )
 
     @property
@@ -84,6 +91,20 @@ class Request:
     def edges_only(self) -> bool:
         """Whether only the edges of tiles are stored, and no boundaries inside them."""
         return self.command == "score" and not self.is_eager
+
+    @property
+    def is_narrow(self) -> bool:
+        """Whether a pruned run is expected to compute only a narrow band of the matrix."""
+        return self.share <= _NARROW_SHARE
+
+    def kept_share(self, tile_shape: tuple[int, int]) -> float:
+        """The share of the lattice's cells that is kept if tiles have this shape: not those left out.
+
+        A narrow band meets about three tiles in each row of tiles, beside those that lie in it.
+        """
+        if not self.is_narrow:
+            return 1.0
+        return min(1.0, 2 * self.share + 4 * max(tile_shape) / min(self.rows, self.cols))
 
     @property
     def cell_bytes(self) -> float:

@@ -9,11 +9,12 @@ from longalign._version import __version__
 from longalign.errors import UsageError
 from longalign.model.geometry import Grid
 from longalign.model.mode import LOCAL, Mode
+from longalign.model.pruning import KnownBound
 from longalign.model.scoring import Scoring
 from longalign.model.sequence import Sequence
 from longalign.model.strand import STRANDS_OF, StrandChoice
 from longalign.store.layout import strand_folder
-from longalign.store.manifest import Command, Manifest, SequenceRecord, StartStates
+from longalign.store.manifest import Command, Manifest, Prune, SequenceRecord, StartStates
 from longalign.system.rationals import Number
 
 
@@ -27,6 +28,8 @@ class RunSpec:
 
     In local mode, `top` > 1 asks for that many alignments on one strand, no two of which use the same letter
     pair. No alignment with a score below `min_score`, in the units that the user gave, is computed.
+
+    With `prune` "auto", cells that no optimal alignment visits are left out where that can be proved.
 
     The sequences are held in the alphabet of `scoring`. Raises InputError for letters outside that alphabet,
     and for sequences that are too long for `scoring`; UsageError for a strand that the alphabet does not
@@ -43,6 +46,7 @@ class RunSpec:
     strand: StrandChoice = "plus"
     top: int = 1
     min_score: Number | None = None
+    prune: Prune = "auto"
 
     def __post_init__(self) -> None:
         self._check_top()
@@ -78,8 +82,16 @@ class RunSpec:
         pairs = zip(strands, folders, strict=True)
         return tuple(replace(self, strand=strand, store=folder) for strand, folder in pairs)
 
-    def manifest(self, grid: Grid) -> Manifest:
-        """The manifest of a new store for this run, over one strand, cut like `grid`."""
+    @property
+    def prunes(self) -> bool:
+        """Whether cells may be left out.
+
+        Start states, and alignments after the best one, depend on cells that no optimal alignment visits.
+        """
+        return self.prune == "auto" and not self.is_eager and self.top == 1
+
+    def manifest(self, grid: Grid, known: KnownBound | None = None) -> Manifest:
+        """The manifest of a new store for this run, over one strand. If a bound is known, it is pruned."""
         query, target = SequenceRecord.of(self.query), SequenceRecord.of(self.target)
         return Manifest(
             query,
@@ -93,6 +105,7 @@ class RunSpec:
             strand=self.query.strand,
             top=self.top,
             min_score=self.min_score,
+            pruned_with=known,
         )
 
     def _check_top(self) -> None:

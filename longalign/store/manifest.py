@@ -17,7 +17,8 @@ from longalign.fasta.specs import with_absolute_path
 from longalign.model.geometry import Grid
 from longalign.model.json_fields import Fields, shown
 from longalign.model.mode import MODES, Mode
-from longalign.model.scoring import RULES, TOO_MANY_LETTERS, Scoring
+from longalign.model.pruning import KnownBound
+from longalign.model.scoring import NEG_INF, RULES, TOO_MANY_LETTERS, Scoring
 from longalign.model.sequence import LONGEST_RECORD, Sequence, is_name
 from longalign.model.strand import Strand
 from longalign.store.files import atomic_path, no_check, open_regular_file
@@ -28,6 +29,9 @@ Command = Literal["align", "score"]
 
 #: Eager: phase 1 stores the start states of all boundary cells. Lazy: phase 2 finds those on the path.
 StartStates = Literal["lazy", "eager"]
+
+#: Auto: cells that no optimal alignment can visit are left out, where that can be proved.
+Prune = Literal["auto", "off"]
 
 FORMAT = "longalign-store"
 #: Stores of other versions are refused. Up to version 2, blocks had no checksums of their own.
@@ -97,7 +101,8 @@ class Manifest:
     and all fields of its record are those of the forward strand. `command` ("align" or "score"), `output`,
     `output_format` (a name, or None for that of the file's ending) and `summary` (a file, or None) tell a
     resumed run what was requested. So do `top` and `min_score`, those of `RunSpec`. `program` is the version
-    of longalign that made the store.
+    of longalign that made the store. If the store is `pruned_with` a known bound, cells that only alignments
+    with lower scores can visit are left out.
     """
 
     query: SequenceRecord
@@ -114,15 +119,16 @@ class Manifest:
     top: int = 1
     min_score: Number | None = None
     strand: Strand = "plus"
+    pruned_with: KnownBound | None = None
 
     @property
     def run(self) -> str:
         """The digest that all files of this run carry.
 
-        It is the same for equal input, strand, scoring, mode, start states and geometry.
+        It is the same for equal input, strand, scoring, mode, start states, geometry and pruning.
         """
         fields = self._fields()
-        names = ("query", "target", "strand", "mode", "scoring", "start_states", "grid")
+        names = ("query", "target", "strand", "mode", "scoring", "start_states", "grid", "pruning")
         return _digest({name: fields[name] for name in names if name in fields})
 
     @property
@@ -154,6 +160,7 @@ class Manifest:
             **({"strand": self.strand} if is_reversed else {}),
             "mode": self.mode,
             "start_states": self.start_states,
+            **({} if self.pruned_with is None else {"pruning": _pruning(self.pruned_with)}),
             "alphabet": _alphabet_in_words(self.scoring),
             "scoring": self.scoring.to_json(),
             "gap_convention": self.scoring.convention,
@@ -194,6 +201,7 @@ class Manifest:
             top=fields.whole("top", 1, MOST_ALIGNMENTS) if fields.has("top") else 1,
             min_score=_min_score(fields) if fields.has("min_score") else None,
             strand=strand,
+            pruned_with=_pruned_with(fields) if fields.has("pruning") else None,
         )
         for name in _DERIVED:
             if fields.any(name) != manifest._fields()[name]:
@@ -232,6 +240,7 @@ class Manifest:
             ("strand", self.strand, asked.strand),
             ("mode", self.mode, asked.mode),
             ("start states", self.start_states, asked.start_states),
+            ("pruning", *("off" if one.pruned_with is None else "on" for one in (self, asked))),
             *_scoring_pairs(self.scoring, asked.scoring),
             ("query length", self.query.length, asked.query.length),
             ("query sequence (SHA-256)", self.query.sha256, asked.query.sha256),
@@ -252,6 +261,17 @@ def _min_score(fields: Fields) -> Number:
         return parse_number(fields.text("min_score"))
     except ValueError as error:
         raise InputError(f"{fields.name('min_score')}: {error}") from None
+
+
+def _pruning(known: KnownBound) -> dict[str, Any]:
+    return {"bound": known.score, "expected_share": known.share}
+
+
+def _pruned_with(fields: Fields) -> KnownBound:
+    """Stores that are not pruned, and those of older programs, lack the field."""
+    inner = fields.object("pruning")
+    inner.only("bound", "expected_share")
+    return KnownBound(inner.whole("bound", NEG_INF, -NEG_INF), inner.fraction("expected_share"))
 
 
 def _mode(fields: Fields) -> Mode:

@@ -35,6 +35,7 @@ from longalign.backends.select import open_backends
 from longalign.errors import BackendError, LongalignError, StoreError
 from longalign.events import Emit, Notice, TileFinished
 from longalign.model.geometry import Tile
+from longalign.phases.left_out import LeftOut
 from longalign.run.engines.shared_store import SharedStoreEngine, open_device, sweep_stored_tile
 from longalign.store import DirectoryStore
 from longalign.store.base import DamagedTile
@@ -115,14 +116,15 @@ class DaskEngine(SharedStoreEngine):
         store: DirectoryStore,
         client: Client,
         address: str,
-        step: Callable[[Tile], TileFinished],
+        step: Callable[[Tile, LeftOut], TileFinished],
+        left_out: LeftOut,
         mark: str,
         emit: Emit,
     ) -> None:
         self._client, self._address, self._mark, self._emit = client, address, mark, emit
         self._tasks = _Tasks(client)
         self._workers = self._workers_now()
-        super().__init__(store, self._tasks, len(self._workers), step)
+        super().__init__(store, self._tasks, len(self._workers), step, left_out)
         self._latest: dict[str, Future[TileFinished]] = {}
         self._losses: Counter[Tile] = Counter()
         self._reported_cells: dict[tuple[int, int], int] = {}
@@ -134,7 +136,8 @@ class DaskEngine(SharedStoreEngine):
         self._check_connection()
         self._reported_cells.pop((tile.row, tile.col), None)
         worker = min(worker for worker in self._workers if not self._is_busy(worker))
-        self._latest[worker] = self._watched(tile, self._tasks.submit(self._step, tile, workers=[worker]))
+        task = self._tasks.submit(self._step, tile, self._before(tile), workers=[worker])
+        self._latest[worker] = self._watched(tile, task)
         return self._latest[worker]
 
     def progress(self) -> int:
@@ -266,12 +269,12 @@ def _check_store(path: Path, mark: str) -> None:
     DirectoryStore.attach(path, mark)
 
 
-def _sweep(path: Path, mark: str, backend: str, tile: Tile) -> TileFinished:
+def _sweep(path: Path, mark: str, backend: str, tile: Tile, left_out: LeftOut) -> TileFinished:
     """The tile step on a worker's thread."""
     worker = get_worker()
     device = _DeviceOf(backend, worker.state.nthreads)
     try:
-        return sweep_stored_tile(path, mark, device, tile, _Report(worker, mark, tile))
+        return sweep_stored_tile(path, mark, device, tile, left_out, _Report(worker, mark, tile))
     except (DamagedTile, CancelledError):
         raise
     except Exception as error:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from threading import Lock
@@ -16,6 +17,7 @@ from longalign.backends.base import Backend, Progress, no_progress
 from longalign.events import TileFinished
 from longalign.model.geometry import Tile
 from longalign.phases.lattice import StoreLattice
+from longalign.phases.left_out import LeftOut, Place
 from longalign.phases.problem import Problem
 from longalign.phases.tile_step import sweep_tile
 from longalign.store import DirectoryStore
@@ -30,6 +32,8 @@ def _lattice(path: Path, mark: str) -> StoreLattice:
     store = DirectoryStore.attach(path, mark)
     manifest = store.manifest
     problem = Problem.of(*store.sequences(), manifest.scoring, manifest.mode)
+    if manifest.pruned_with is not None:
+        problem = replace(problem, pruning=pruning_of(problem, manifest.pruned_with.score))
     return StoreLattice(problem, manifest.grid, store, manifest.is_eager)
 
 
@@ -44,22 +48,26 @@ def sweep_stored_tile(
     mark: str,
     make_backend: Callable[[], Backend],
     tile: Tile,
+    left_out: LeftOut,
     progress: Progress = no_progress,
 ) -> TileFinished:
     """The tile step in a worker: `path` is the store and `mark` that of this run (`DirectoryStore.marked`).
+
+    `left_out` says which neighbours of the tile were left out, and what score is reached.
 
     `make_backend` opens the device. It must be picklable, and two of them must be equal if they open the same
     device. Raises what `sweep_tile` raises, and StoreError if this process does not see the store.
     """
     with _device_lock:
-        return sweep_tile(_lattice(path, mark), open_device(make_backend), tile, progress)
+        lattice = replace(_lattice(path, mark), left_out=left_out)
+        return sweep_tile(lattice, open_device(make_backend), tile, progress)
 
 
 class SharedStoreEngine:
     """Submits tile steps to `executor`, of which up to `capacity` run at a time.
 
     The caller owns `executor` and `store`. `step` is `sweep_stored_tile` with all arguments bound except the
-    tile.
+    tile and what was left out before it, according to `left_out`.
     """
 
     def __init__(
@@ -67,14 +75,21 @@ class SharedStoreEngine:
         store: DirectoryStore,
         executor: Executor,
         capacity: int,
-        step: Callable[[Tile], TileFinished],
+        step: Callable[[Tile, LeftOut], TileFinished],
+        left_out: LeftOut,
     ) -> None:
         self.capacity = capacity
+        self._left_out = left_out
         self._store, self._executor, self._step = store, executor, step
         self._running: dict[Future[TileFinished], Tile] = {}
 
     def submit(self, tile: Tile) -> Future[TileFinished]:
-        return self._watched(tile, self._executor.submit(self._step, tile))
+        return self._watched(tile, self._executor.submit(self._step, tile, self._before(tile)))
+
+    def _before(self, tile: Tile) -> LeftOut:
+        """What the worker of a tile must know of that which was left out."""
+        neighbours: set[Place] = {(tile.row - 1, tile.col), (tile.row, tile.col - 1)}
+        return LeftOut(self._left_out.tiles & neighbours, self._left_out.reached)
 
     def _watched(self, tile: Tile, future: Future[TileFinished]) -> Future[TileFinished]:
         self._running[future] = tile

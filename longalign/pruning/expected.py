@@ -1,0 +1,37 @@
+"""What a pruned sweep is expected to compute, estimated before the sweep."""
+
+from __future__ import annotations
+
+import numpy as np
+from longalign.pruning.letter_scores import scores_of_pieces
+from longalign.pruning.seeds import LowerBound
+
+from longalign.model.alignment import uses_query, uses_target
+from longalign.model.alphabet import Codes
+from longalign.model.pruning import Pruning
+from longalign.model.scoring import Scoring
+
+
+def expected_share(
+    query: Codes, target: Codes, scoring: Scoring, pruning: Pruning, found: LowerBound, starts_anywhere: bool
+) -> float:
+    """The share of the cells of a matrix, 0..1, that a sweep is expected to compute.
+
+    `found` is an alignment of the two sequences whose score may be below the bound of `pruning`. In a cell of
+    it, the score so far and what can still be gained exceed the bound by some *slack*. Beside the alignment,
+    cells are needed until a gap has consumed the slack. Each letter of the gap costs `gap_extend`, and one
+    letter less is left to gain from. If alignments may start anywhere, all cells are needed where one that
+    starts there can still reach the bound. Cells that look like others of the alignment, such as those of
+    repeats, are not counted.
+    """
+    down, right = (np.where(uses(found.ops), found.lengths, 0) for uses in (uses_query, uses_target))
+    i, j = found.start[0] + np.cumsum(down), found.start[1] + np.cumsum(right)
+    starts = np.stack([i - down, j - right], axis=1)
+    each_run = np.arange(len(found.ops) + 1)
+    values = np.cumsum(scores_of_pieces(query, target, scoring, starts, found.ops, found.lengths, each_run))
+    slack = values + np.minimum(pruning.query_gain[i], pruning.target_gain[j]) - pruning.bound
+    width = 2 * np.maximum(slack, 0) / (scoring.gap_extend + scoring.highest)
+    near = float((np.maximum(down, right) * np.minimum(width, len(target))).sum())
+    rows, cols = ((gains >= pruning.bound).sum() for gains in (pruning.query_gain, pruning.target_gain))
+    before = float(rows) * float(cols) if starts_anywhere else 0.0
+    return min(1.0, (near + before) / (len(query) * len(target)))

@@ -1,0 +1,45 @@
+"""The bound of a pruned run: the score of an alignment that seeds find, and what it is expected to save."""
+
+from __future__ import annotations
+
+from longalign.backends.base import Backend
+from longalign.model.pruning import KnownBound
+from longalign.phases.problem import Problem
+from longalign.pruning.expected import expected_share
+from longalign.pruning.seeds import LowerBound, lower_bound
+from longalign.run.outcome import Recorder
+from longalign.run.spec import RunSpec
+
+#: A matrix with fewer cells is swept in less time than it takes to find seeds.
+LEAST_CELLS = 1 << 26
+
+
+def find_bound(spec: RunSpec, backend: Backend, recorder: Recorder) -> KnownBound | None:
+    """The bound of a run over all strands that it asks for.
+
+    It is the best score that seeds give on any strand. The share is the mean of those of the strands. None if
+    the run cannot prune, or if there are hardly any seeds.
+    """
+    if not spec.prunes or spec.query.length * spec.target.length < LEAST_CELLS:
+        return None
+    with recorder.phase("seed"):
+        problems = [Problem.of(side.query, side.target, side.scoring, side.mode) for side in spec.sides]
+        found = [
+            lower_bound(one.query, one.target, one.scoring, one.mode, backend, recorder.advance)
+            for one in problems
+        ]
+        best = max((bound.score for bound in found if bound is not None), default=None)
+        if best is None:
+            return None
+        shares = [
+            _share(problem.pruned(best), alignment)
+            for problem, alignment in zip(problems, found, strict=True)
+            if alignment is not None
+        ]
+        return KnownBound(best, sum(shares) / len(problems))
+
+
+def _share(problem: Problem, found: LowerBound) -> float:
+    assert problem.pruning is not None
+    letters = problem.query, problem.target
+    return expected_share(*letters, problem.scoring, problem.pruning, found, problem.has_floor)

@@ -1,0 +1,219 @@
+"""The three phases of a run whose matrix is cut into tiles. What a store already holds is not computed again.
+
+A run over both strands of the query scores both, one after the other, and then aligns on the better one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from collections.abc import Sequence as Items
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from functools import partial
+from time import monotonic
+
+from longalign.backends.base import Backend
+from longalign.backends.compilation import compiles_reported
+from longalign.backends.compile_processes import path_kernels_compiled
+from longalign.errors import InternalError
+from longalign.events import Emit, Notice, ignore
+from longalign.model.alignment import Alignment
+from longalign.model.boundary import Waypoint
+from longalign.model.geometry import Grid
+from longalign.model.pruning import KnownBound
+from longalign.phases.lattice import StoreLattice
+from longalign.phases.problem import Problem, Segment
+from longalign.phases.recompute import groups_of, merge, recompute, segments_of, spans
+from longalign.phases.score import score
+from longalign.phases.stitch import stitch
+from longalign.phases.tile_step import Engine
+from longalign.phases.walk import walk
+from longalign.run.damage import mending, read_or
+from longalign.run.engines.local import LocalEngine
+from longalign.run.next_best import next_best
+from longalign.run.outcome import Outcome, Recorder, best_side, checked_alignment, strand_scores
+from longalign.run.request import Resources
+from longalign.run.spec import RunSpec
+from longalign.run.strand_advice import strand_advice
+from longalign.store import Piece, Store
+from longalign.store.base import DamagedFile
+
+#: Seconds between two writes of an incomplete path. After a crash it takes less to find that part again.
+_PATH_INTERVAL = 2.0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Side:
+    """One strand of the query in a run: what is asked for on it, its lattice, and what sweeps its tiles."""
+
+    spec: RunSpec
+    lattice: StoreLattice
+    open_engine: Callable[[], AbstractContextManager[Engine]]
+
+    def is_exact(self, end: Waypoint) -> bool:
+        """Whether the score of an end cell is that of the whole matrix, not only a lower bound of it."""
+        pruning = self.lattice.problem.pruning
+        return pruning is None or end.value >= pruning.bound
+
+    @property
+    def missing_cells(self) -> int:
+        """The number of cells in the tiles that the store lacks."""
+        return missing_cells_of(self.lattice.grid, self.lattice.store)
+
+
+def lattice_of(spec: RunSpec, grid: Grid, store: Store, known: KnownBound | None) -> StoreLattice:
+    problem = Problem.of(spec.query, spec.target, spec.scoring, spec.mode)
+    if known is not None:
+        problem = problem.pruned(known.score)
+    return StoreLattice(problem, grid, store, spec.is_eager)
+
+
+def missing_cells_of(grid: Grid, store: Store) -> int:
+    return sum(tile.cells for tile in grid.tiles() if not store.has_tile(tile))
+
+
+def run_phases(sides: Items[Side], resources: Resources, recorder: Recorder) -> Outcome:
+    """All phases: phase 1 on each side, the others on the one with the best score, the first of equals."""
+    backend, spec = resources.backends[0], sides[0].spec
+    expected = sum(_phase_1_seconds(side, resources) for side in sides) if spec.command == "align" else 0.0
+    with (
+        compiles_reported(recorder),
+        path_kernels_compiled(
+            backend, spec.scoring, sides[0].lattice.problem.has_floor, expected
+        ) as wait_for_path_kernels,
+    ):
+        finders = [partial(_score, side, sides, recorder) for side in sides]
+        found = [
+            mending(find_end, side.lattice, recorder) for find_end, side in zip(finders, sides, strict=True)
+        ]
+        best = best_side(found)
+        if not sides[best].is_exact(found[best]):
+            raise InternalError("phase 1 has not found the score that seeds have found")
+        exact = [(side.spec, end) for side, end in zip(sides, found, strict=True) if side.is_exact(end)]
+        scores = strand_scores(*zip(*exact, strict=True))
+        spec, end, alignment = sides[best].spec, found[best], None
+        is_first = len(sides[best].lattice.problem.excluded) == 0
+        if (
+            len(sides) == 1
+            and is_first
+            and recorder.is_watched
+            and (advice := strand_advice(spec, end.value))
+        ):
+            recorder(Notice(advice))
+        if spec.command == "align" and _is_high_enough(spec, end):
+            wait_for_path_kernels()
+            alignment = _align(spec, sides[best].lattice, finders[best], backend, recorder)
+    return Outcome(
+        *(spec, end, alignment, tuple(recorder.finished), backend.describe(), recorder.compile_seconds),
+        strand_scores=scores,
+    )
+
+
+def _is_high_enough(spec: RunSpec, end: Waypoint) -> bool:
+    """Whether the score of the best alignment is one for which the alignment is wanted."""
+    return spec.min_score is None or spec.scoring.unscaled(end.value) >= spec.min_score
+
+
+def with_next_best(first: Outcome, sides: Items[Side], resources: Resources, emit: Emit) -> Outcome:
+    """The outcome with the next best alignments that its spec asks for, on the only side."""
+
+    def run_phases(lattice: StoreLattice, engine: LocalEngine, backends: Items[Backend]) -> Outcome:
+        side = Side(first.spec, lattice, lambda: engine)
+        return run_phases([side], replace(resources, backends=backends), Recorder(emit))
+
+    return first.followed_by(next_best(first, sides[0].lattice, resources.backends, run_phases))
+
+
+def _phase_1_seconds(side: Side, resources: Resources) -> float:
+    """Expected seconds of phase 1 on all devices together, for the tiles that the store lacks."""
+    problem, missing = side.lattice.problem, side.missing_cells
+    if missing == 0:
+        return 0.0
+    size = len(problem.query), len(problem.target)
+    seconds = resources.backends[0].sweep_seconds(*size, problem.scoring, problem.has_floor)
+    return seconds * missing / side.lattice.grid.cells / len(resources.backends)
+
+
+def _align(
+    spec: RunSpec,
+    lattice: StoreLattice,
+    find_end: Callable[[], Waypoint],
+    backend: Backend,
+    recorder: Recorder,
+) -> Alignment:
+    """Phases 2 and 3: the alignment that ends in `end`, checked against its score.
+
+    `find_end` is called again before each attempt of phase 2: it sweeps the tiles that were dropped as
+    damaged.
+    """
+    path = mending(lambda: _stitch(lattice, find_end(), backend, recorder), lattice, recorder)
+    return checked_alignment(spec, path, _recompute(lattice, path, backend, recorder))
+
+
+def _score(side: Side, sides: Items[Side], recorder: Recorder) -> Waypoint:
+    """The end cell of one side. Phase 1 of all sides is reported as one phase."""
+    total, missing = sum(s.lattice.grid.cells for s in sides), sum(s.missing_cells for s in sides)
+    with side.open_engine() as engine:
+        if missing == 0 and recorder.has("score"):
+            return score(side.lattice, engine, ignore)
+        continues = side is not sides[-1] and not recorder.has("score")
+        with recorder.phase("score", total, total - missing, continues=continues):
+            return score(side.lattice, engine, recorder)
+
+
+def _stitch(lattice: StoreLattice, end: Waypoint, backend: Backend, recorder: Recorder) -> list[Waypoint]:
+    """The waypoints from the end cell back to the start; those in the store are not searched again."""
+    nothing: tuple[list[Waypoint], bool] = ([], False)
+    found, complete = read_or(partial(_get_path, lattice, end), nothing, recorder)
+    if complete:
+        return found
+    with recorder.phase("stitch"):
+        find = walk if lattice.eager else stitch
+        path = find(lattice, found or [end], backend, recorder.advance, _saved_at_intervals(lattice.store))
+        lattice.store.put_path(path, complete=True)
+    return path
+
+
+def _saved_at_intervals(store: Store) -> Callable[[list[Waypoint]], None]:
+    """Stores an incomplete path when it is called, but not more often than every `_PATH_INTERVAL`."""
+    saved = monotonic()
+
+    def save(path: list[Waypoint]) -> None:
+        nonlocal saved
+        if monotonic() - saved > _PATH_INTERVAL:
+            store.put_path(path, complete=False)
+            saved = monotonic()
+
+    return save
+
+
+def _get_path(lattice: StoreLattice, end: Waypoint) -> tuple[list[Waypoint], bool]:
+    """The stored path. Raises DamagedFile if it does not lead back from the end cell to a start."""
+    path, complete = lattice.store.get_path()
+    if (path and path[0] != end) or (complete and not (path and lattice.problem.is_start(path[-1]))):
+        raise DamagedFile("the stored path does not lead from the end cell to a start")
+    return path, complete
+
+
+def _recompute(lattice: StoreLattice, path: list[Waypoint], backend: Backend, recorder: Recorder) -> Piece:
+    """The alignment along a path, in one piece; pieces in the store are not computed again."""
+    groups = groups_of(segments_of(path))
+    pieces = [
+        read_or(partial(_get_piece, lattice.store, *item), None, recorder) for item in enumerate(groups)
+    ]
+    if any(piece is None for piece in pieces):
+        with recorder.phase("recompute"):
+            for number, group in enumerate(groups):
+                if pieces[number] is None:
+                    piece = recompute(lattice.problem, group, backend, recorder.advance)
+                    lattice.store.put_piece(number, piece)
+                    pieces[number] = piece
+    return merge([piece for piece in pieces if piece is not None])
+
+
+def _get_piece(store: Store, number: int, group: list[Segment]) -> Piece | None:
+    """The stored piece of a group. Raises DamagedFile if it spans other segments."""
+    piece = store.get_piece(number)
+    if piece is not None and not spans(piece, group):
+        raise DamagedFile(f"piece {number} does not fit the path")
+    return piece
