@@ -75,7 +75,9 @@ def spec_of(
     mode = choose_mode(options.mode, options.free)
     start_states, strand = options.start_states, options.strand
     several = {} if command == "score" else {"top": options.top, "min_score": options.min_score}
-    return RunSpec(query, target, scoring, mode, command, start_states, store, strand, prune=options.prune, **several)
+    return RunSpec(
+        query, target, scoring, mode, command, start_states, store, strand, prune=options.prune, **several
+    )
 
 
 def resume_pair(options: Namespace) -> int:

@@ -59,7 +59,9 @@ def inspect_pairs(path: Path) -> dict[str, Any]:
 def _is_done(report: dict[str, Any], command: Command) -> bool:
     """Whether a store holds all that a command needs."""
     parts = report["strands"].values() if report["strand"] == "both" else [report]
-    is_scored = all(part is not None and part["cells_done"] == part["cells"] for part in parts)
+    is_scored = all(
+        part is not None and part["cells_done"] + part["cells_left_out"] == part["cells"] for part in parts
+    )
     return is_scored and (command == "score" or any(part["pieces_done"] == part["pieces"] for part in parts))
 
 
@@ -92,7 +94,7 @@ def inspect(path: Path) -> dict[str, Any]:
     }
     made = [report for report in found.values() if report is not None]
     cells = sum(report["cells"] for report in made) * len(found) // len(made)
-    sums = {name: sum(report[name] for report in made) for name in ("cells_done", "bytes")}
+    sums = {name: sum(report[name] for report in made) for name in ("cells_done", "cells_left_out", "bytes")}
     return {
         "schema": SCHEMA,
         "path": str(path),
@@ -119,6 +121,7 @@ def _inspect_one(path: Path) -> dict[str, Any]:
 
     present = [tile for tile in grid.tiles() if store.has_tile(tile)]
     done = [tile for tile in present if sound(partial(store.check_tile, tile))]
+    left_out = store.get_left_out() if sound(store.get_left_out) else set()
     waypoints, complete = store.get_path() if sound(store.get_path) else ([], False)
     groups = len(groups_of(segments_of(waypoints))) if complete else None
     pieces = [number for number in range(groups or 0) if sound(partial(store.get_piece, number))]
@@ -133,6 +136,8 @@ def _inspect_one(path: Path) -> dict[str, Any]:
         "tiles_done": len(done),
         "cells": grid.cells,
         "cells_done": sum(tile.cells for tile in done),
+        "tiles_left_out": len(left_out),
+        "cells_left_out": sum(grid.tile(*place).cells for place in left_out),
         "waypoints": len(waypoints),
         "path_complete": complete,
         "pieces": groups,
@@ -163,7 +168,10 @@ def _in_words(report: dict[str, Any]) -> str:
 def _one_in_words(report: dict[str, Any]) -> str:
     query, target = report["query"], report["target"]
     rows, cols = report["tiles"]
-    percent = 100 * report["cells_done"] / report["cells"] if report["cells"] else 100.0
+    percent, left_out = (
+        100 * report[name] / report["cells"] if report["cells"] else whole
+        for name, whole in (("cells_done", 100.0), ("cells_left_out", 0.0))
+    )
     pieces = "?" if report["pieces"] is None else report["pieces"]
     lines = [
         f"{report['path']}: longalign {report['program']}, {report['command']}, {report['mode']}, "
@@ -174,7 +182,8 @@ def _one_in_words(report: dict[str, Any]) -> str:
         f"output   {report['output']}" + f", {report['output_format']}" * bool(report["output_format"]),
         *([] if report["summary"] is None else [f"summary  {report['summary']}"]),
         f"size     {report['bytes']:,} bytes, {report['chunks'][0]} x {report['chunks'][1]} chunks",
-        f"score    {report['tiles_done']} of {rows * cols} tiles ({percent:.1f} % of the cells)",
+        f"score    {report['tiles_done']} of {rows * cols} tiles ({percent:.1f} % of the cells)"
+        + f", {report['tiles_left_out']} left out ({left_out:.1f} %)" * ("pruning" in report),
         f"stitch   {report['waypoints']} waypoints{', complete' if report['path_complete'] else ''}",
         f"recompute {report['pieces_done']} of {pieces} pieces",
         *(f"damaged  {text}" for text in report["damaged"]),

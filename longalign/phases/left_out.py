@@ -12,9 +12,7 @@ from dataclasses import dataclass, field
 from longalign.model.boundary import LinearEdge
 from longalign.model.pruning import left_out
 from longalign.model.scoring import Scoring
-
-#: The row and the column of a tile in the grid.
-Place = tuple[int, int]
+from longalign.store.base import Place
 
 
 @dataclass(slots=True)

@@ -60,7 +60,7 @@ class Problem:
         )
 
     def pruned(self, bound: int) -> Problem:
-        """The same problem, in which only paths that reach `bound`, the score of some path, are of interest."""
+        """The same problem, if only paths that reach `bound`, the score of some path, are of interest."""
         most = gains(self.query, self.target, self.scoring)
         return replace(self, pruning=Pruning(bound, most.query, most.target))
 

@@ -20,9 +20,12 @@ def score(lattice: StoreLattice, engine: Engine, emit: Emit) -> Waypoint:
     The end cell is the first by `BestCell.rank` of the cells in which the mode lets alignments end. If they
     may end anywhere and nothing aligns, it is the upper left corner, with value 0.
     """
+    known = set(lattice.left_out.tiles)
     with closing(run_tiles(lattice, engine)) as events:
         for event in events:
             emit(event)
+    if lattice.left_out.tiles != known:
+        lattice.store.put_left_out(lattice.left_out.tiles)
     return end_cell(lattice)
 
 
@@ -36,7 +39,8 @@ def _end(lattice: StoreLattice) -> BestCell:
     """The first by rank of the cells in which an alignment may end, given that all tiles are swept."""
     grid, ends = lattice.grid, lattice.problem.mode.ends
     if ends.ends_anywhere:
-        return best_of([lattice.store.get_tile(tile).best for tile in grid.tiles()])
+        swept = [tile for tile in grid.tiles() if (tile.row, tile.col) not in lattice.left_out.tiles]
+        return best_of([lattice.store.get_tile(tile).best for tile in swept])
     candidates = []
     if ends.target_end:
         h, j = _first_highest(lattice.last_row())

@@ -26,7 +26,14 @@ from longalign.run.outcome import Outcome, Recorder
 from longalign.run.planner import check_disk, check_memory, plan
 from longalign.run.request import Request, Resources
 from longalign.run.spec import RunSpec
-from longalign.run.three_phases import Side, lattice_of, missing_cells_of, run_phases, with_next_best
+from longalign.run.three_phases import (
+    Side,
+    lattice_of,
+    listed_as_left_out,
+    missing_cells_of,
+    run_phases,
+    with_next_best,
+)
 from longalign.store import DirectoryStore, Manifest, MemoryStore
 from longalign.store.base import DamagedFile
 from longalign.store.files import NotWritten
@@ -298,7 +305,10 @@ def _run_stored(
 
 def _check_disk(request: Request, stores: Items[DirectoryStore]) -> None:
     grids = [store.manifest.grid for store in stores]
-    missing = sum(missing_cells_of(grid, store) for grid, store in zip(grids, stores, strict=True))
+    missing = sum(
+        missing_cells_of(grid, store, listed_as_left_out(store, grid))
+        for grid, store in zip(grids, stores, strict=True)
+    )
     check_disk(grids[0], request, missing / max(1, sum(grid.cells for grid in grids)))
 
 
@@ -311,14 +321,14 @@ def _stored_side(
     emit: Emit,
 ) -> Side:
     """One strand of a run, in its store. The workers of a cluster, if there is one, sweep missing tiles."""
-    lattice = lattice_of(spec, store.manifest.grid, store, store.manifest.pruned_with)
+    lattice = lattice_of(spec, store.manifest.grid, store, store.manifest.pruned_with, emit)
     if cluster is None:
         writing = stack.enter_context(WriteBehind(store, len(resources.backends)))
         lattice = replace(lattice, store=writing)
 
     def open_engine() -> AbstractContextManager[Engine]:
-        if cluster is None or missing_cells_of(lattice.grid, store) == 0:
+        if cluster is None or missing_cells_of(lattice.grid, store, lattice.left_out.tiles) == 0:
             return LocalEngine(lattice, resources.backends)
-        return cluster.engine(store, emit)
+        return cluster.engine(store, lattice.left_out, emit)
 
     return Side(spec, lattice, open_engine)

@@ -5,7 +5,7 @@ A run over both strands of the query scores both, one after the other, and then 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from collections.abc import Sequence as Items
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
@@ -22,6 +22,7 @@ from longalign.model.boundary import Waypoint
 from longalign.model.geometry import Grid
 from longalign.model.pruning import KnownBound
 from longalign.phases.lattice import StoreLattice
+from longalign.phases.left_out import LeftOut
 from longalign.phases.problem import Problem, Segment
 from longalign.phases.recompute import groups_of, merge, recompute, segments_of, spans
 from longalign.phases.score import score
@@ -36,7 +37,7 @@ from longalign.run.request import Resources
 from longalign.run.spec import RunSpec
 from longalign.run.strand_advice import strand_advice
 from longalign.store import Piece, Store
-from longalign.store.base import DamagedFile
+from longalign.store.base import DamagedFile, Place
 
 #: Seconds between two writes of an incomplete path. After a crash it takes less to find that part again.
 _PATH_INTERVAL = 2.0
@@ -58,18 +59,31 @@ class Side:
     @property
     def missing_cells(self) -> int:
         """The number of cells in the tiles that the store lacks."""
-        return missing_cells_of(self.lattice.grid, self.lattice.store)
+        lattice = self.lattice
+        return missing_cells_of(lattice.grid, lattice.store, lattice.left_out.tiles)
 
 
-def lattice_of(spec: RunSpec, grid: Grid, store: Store, known: KnownBound | None) -> StoreLattice:
+def lattice_of(
+    spec: RunSpec, grid: Grid, store: Store, known: KnownBound | None, emit: Emit = ignore
+) -> StoreLattice:
+    """The lattice of one side in its store, pruned if a bound is known."""
     problem = Problem.of(spec.query, spec.target, spec.scoring, spec.mode)
     if known is not None:
         problem = problem.pruned(known.score)
-    return StoreLattice(problem, grid, store, spec.is_eager)
+    left_out = LeftOut(listed_as_left_out(store, grid, emit)) if known is not None else LeftOut()
+    return StoreLattice(problem, grid, store, spec.is_eager, left_out)
 
 
-def missing_cells_of(grid: Grid, store: Store) -> int:
-    return sum(tile.cells for tile in grid.tiles() if not store.has_tile(tile))
+def listed_as_left_out(store: Store, grid: Grid, emit: Emit = ignore) -> set[Place]:
+    """The tiles that a store lists as left out. A damaged list is made again; what is stored is not left out."""
+    listed = read_or(store.get_left_out, set[Place](), emit)
+    return {place for place in listed if not store.has_tile(grid.tile(*place))}
+
+
+def missing_cells_of(grid: Grid, store: Store, left_out: Set[Place]) -> int:
+    """The number of cells in the tiles that are neither in the store nor left out."""
+    missing = (tile for tile in grid.tiles() if (tile.row, tile.col) not in left_out)
+    return sum(tile.cells for tile in missing if not store.has_tile(tile))
 
 
 def run_phases(sides: Items[Side], resources: Resources, recorder: Recorder) -> Outcome:

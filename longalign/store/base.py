@@ -18,6 +18,9 @@ from longalign.store.deflated import deflated
 from longalign.store.start_tables import PackedStarts
 from longalign.store.tile_writer import TileWriter
 
+#: The row and the column of a tile in the grid.
+Place = tuple[int, int]
+
 
 class DamagedFile(StoreError):
     """A file of the store, which the text names, cannot be read back; its step must run again."""
@@ -94,6 +97,14 @@ class Store(Protocol):
         ...
 
     def drop_tile(self, row: int, col: int) -> None: ...
+
+    def put_left_out(self, places: Iterable[Place]) -> None:
+        """Replace the list of tiles that a pruned run has left out."""
+        ...
+
+    def get_left_out(self) -> set[Place]:
+        """The tiles that were listed as left out; none before phase 1 is over."""
+        ...
 
     def put_path(self, waypoints: Iterable[Waypoint], complete: bool) -> None:
         """Replace the start states found so far, in order from the end cell backwards.

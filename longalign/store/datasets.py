@@ -44,6 +44,11 @@ PATH_DATASETS = {
     "value": ("value of the state", "score"),
 }
 
+LEFT_OUT_DATASETS = {
+    "row": ("row of a tile in the grid", "tiles"),
+    "col": ("column of a tile in the grid", "tiles"),
+}
+
 
 def write(
     file: h5py.File, name: str, values: NDArray[Any] | DeflatedArray, description: str, units: str

@@ -3,6 +3,7 @@
     manifest.json            the identity of the run; written last, so a directory with it is a complete store
     sequences.h5             the letters: a worker needs nothing but the store
     tiles/r00000c00000.h5    lattice rows and columns, best cell; in an eager run, start states on the lattice
+    left_out.h5              the tiles that a pruned run has left out, once phase 1 is over
     path.h5                  start states found by phase 2
     pieces/p000000.h5        parts of the alignment from phase 3
     lock                     held by the one process that runs: see `longalign.store.lock`
@@ -43,9 +44,10 @@ from longalign.model.boundary import BestCell, State, Waypoint
 from longalign.model.geometry import Tile
 from longalign.model.sequence import Sequence
 from longalign.store import schema
-from longalign.store.base import DamagedFile, DamagedTile, Piece, TileRecord
+from longalign.store.base import DamagedFile, DamagedTile, Piece, Place, TileRecord
 from longalign.store.codec import NO_LINES, PackedLines
 from longalign.store.datasets import (
+    LEFT_OUT_DATASETS,
     LINE_DATASETS,
     LINES,
     PATH_DATASETS,
@@ -58,6 +60,7 @@ from longalign.store.datasets import (
 from longalign.store.file_reader import FileReader, LazyDataset
 from longalign.store.files import new_hdf5, temporary_name
 from longalign.store.layout import (
+    LEFT_OUT_NAME,
     holds_both_strands,
     make_folders,
     piece_name,
@@ -366,6 +369,25 @@ class DirectoryStore:
         except OSError as error:
             raise StoreError(f"{path}: cannot be removed: {error.strerror or error}") from error
         self._reader.forget(path)
+
+    def put_left_out(self, places: Iterable[Place]) -> None:
+        with self._new(self.path / LEFT_OUT_NAME) as file:
+            set_text(
+                file,
+                "description",
+                "tiles left out, which no optimal alignment visits",
+            )
+            values = np.array(sorted(places), np.int64).reshape(-1, 2)
+            for (name, words), column in zip(LEFT_OUT_DATASETS.items(), values.T, strict=True):
+                write(file, name, np.ascontiguousarray(column), *words)
+
+    def get_left_out(self) -> set[Place]:
+        path = self.path / LEFT_OUT_NAME
+        if not file_exists(path):
+            return set()
+        tables = schema.left_out_tables(self.manifest)
+        rows, cols = self._reader.read(path, lambda file: schema.read_all(file, tables), DamagedFile)
+        return set(zip(rows.tolist(), cols.tolist(), strict=True))
 
     # --- start states and pieces
 

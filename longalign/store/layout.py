@@ -22,14 +22,16 @@ from longalign.store.files import final_name, kind_of
 _FOLDERS = ("tiles", "pieces")
 #: Names in a store whose creation was interrupted.
 _BEGINNINGS = {"lock", *_FOLDERS, "sequences.h5"}
+#: The name of the list of tiles that a pruned run has left out.
+LEFT_OUT_NAME = "left_out.h5"
 #: Names in a complete store, and in the directory of the stores of both strands.
-OWN_NAMES = frozenset({*_BEGINNINGS, "manifest.json", "path.h5", *STRANDS_OF["both"]})
+OWN_NAMES = frozenset({*_BEGINNINGS, "manifest.json", LEFT_OUT_NAME, "path.h5", *STRANDS_OF["both"]})
 #: The name of the list of pairs in a directory of many stores.
 LIST_NAME = "pairs.json"
 
 #: Final names of temporary files, by folder. The empty name is that of a mark (`DirectoryStore.marked`).
 _TEMPORARIES = {
-    ".": re.compile(r"|manifest\.json|sequences\.h5|path\.h5"),
+    ".": re.compile(r"|manifest\.json|sequences\.h5|left_out\.h5|path\.h5"),
     "tiles": re.compile(r"r\d{5,}c\d{5,}\.h5"),
     "pieces": re.compile(r"p\d{6,}\.h5"),
 }

@@ -9,7 +9,7 @@ from threading import Lock
 
 from longalign.model.boundary import BestCell, Waypoint
 from longalign.model.geometry import Tile
-from longalign.store.base import Piece, TileRecord
+from longalign.store.base import Piece, Place, TileRecord
 from longalign.store.codec import NO_LINES
 
 
@@ -24,6 +24,7 @@ class MemoryStore:
         self._edges_only = edges_only
         self._tiles: dict[tuple[int, int], TileRecord] = {}
         self._lock = Lock()
+        self._left_out: set[Place] = set()
         self._path: tuple[list[Waypoint], bool] = ([], False)
         self._pieces: dict[int, Piece] = {}
 
@@ -50,6 +51,12 @@ class MemoryStore:
 
     def drop_tile(self, row: int, col: int) -> None:
         self._tiles.pop((row, col), None)
+
+    def put_left_out(self, places: Iterable[Place]) -> None:
+        self._left_out = set(places)
+
+    def get_left_out(self) -> set[Place]:
+        return self._left_out
 
     def put_path(self, waypoints: Iterable[Waypoint], complete: bool) -> None:
         self._path = (list(waypoints), complete)

@@ -113,6 +113,13 @@ def path_tables(manifest: Manifest) -> dict[str, DatasetSpec]:
     return {name: DatasetSpec.up_to(rows + cols + 1, "<i8", limits) for name, limits in numbers.items()}
 
 
+def left_out_tables(manifest: Manifest) -> dict[str, DatasetSpec]:
+    """The datasets of the list of tiles that were left out."""
+    rows, cols = manifest.grid.shape
+    numbers = {"row": (0, rows - 1), "col": (0, cols - 1)}
+    return {name: DatasetSpec.up_to(rows * cols, "<i8", limits) for name, limits in numbers.items()}
+
+
 def piece_tables(manifest: Manifest) -> dict[str, DatasetSpec]:
     """The datasets of a piece. Each run takes at least one letter."""
     letters = manifest.query.length + manifest.target.length

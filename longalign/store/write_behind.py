@@ -9,7 +9,7 @@ from types import TracebackType
 
 from longalign.model.boundary import BestCell, Waypoint
 from longalign.model.geometry import Tile
-from longalign.store.base import Piece, Store, TileRecord
+from longalign.store.base import Piece, Place, Store, TileRecord
 from longalign.store.tile_writer import TileWriter
 from longalign.system.threads import WorkerThreads
 
@@ -105,6 +105,12 @@ class WriteBehind:
     def drop_tile(self, row: int, col: int) -> None:
         self.flush()
         self._store.drop_tile(row, col)
+
+    def put_left_out(self, places: Iterable[Place]) -> None:
+        self._store.put_left_out(places)
+
+    def get_left_out(self) -> set[Place]:
+        return self._store.get_left_out()
 
     def put_path(self, waypoints: Iterable[Waypoint], complete: bool) -> None:
         self.flush()  # a stored path leads through stored tiles only

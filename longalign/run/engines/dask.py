@@ -88,8 +88,11 @@ class Cluster:
         self.description = f"{count} of {address}"
 
     @contextmanager
-    def engine(self, store: DirectoryStore, emit: Emit) -> Iterator[DaskEngine]:
-        """An engine over the workers. Raises StoreError, naming the worker, if one does not see the store."""
+    def engine(self, store: DirectoryStore, left_out: LeftOut, emit: Emit) -> Iterator[DaskEngine]:
+        """An engine over the workers. `left_out` says what need not be swept.
+
+        Raises StoreError, naming the worker, if one does not see the store.
+        """
         path = store.path.absolute()
         with store.marked() as mark:
             try:
@@ -97,7 +100,7 @@ class Cluster:
             except StoreError as error:
                 raise StoreError(f"{error} (all workers must see the store under its path)") from error
             step = partial(_sweep, path, mark, self._backend)
-            yield DaskEngine(store, self._client, self._address, step, mark, emit)
+            yield DaskEngine(store, self._client, self._address, step, left_out, mark, emit)
 
     def _ask(self, question: Callable[..., Any], *arguments: object) -> dict[str, Any]:
         """Run `question` on every worker; returns the answers by address. Raises the first exception."""

@@ -17,10 +17,11 @@ from longalign.backends.base import Backend, Progress, no_progress
 from longalign.events import TileFinished
 from longalign.model.geometry import Tile
 from longalign.phases.lattice import StoreLattice
-from longalign.phases.left_out import LeftOut, Place
+from longalign.phases.left_out import LeftOut
 from longalign.phases.problem import Problem
 from longalign.phases.tile_step import sweep_tile
 from longalign.store import DirectoryStore
+from longalign.store.base import Place
 
 #: Held while a tile is swept: a back end serves one thread at a time, and a worker may have several threads.
 _device_lock = Lock()
@@ -33,7 +34,7 @@ def _lattice(path: Path, mark: str) -> StoreLattice:
     manifest = store.manifest
     problem = Problem.of(*store.sequences(), manifest.scoring, manifest.mode)
     if manifest.pruned_with is not None:
-        problem = replace(problem, pruning=pruning_of(problem, manifest.pruned_with.score))
+        problem = problem.pruned(manifest.pruned_with.score)
     return StoreLattice(problem, manifest.grid, store, manifest.is_eager)
 
 
@@ -48,7 +49,7 @@ def sweep_stored_tile(
     mark: str,
     make_backend: Callable[[], Backend],
     tile: Tile,
-    left_out: LeftOut,
+    left_out: LeftOut | None = None,
     progress: Progress = no_progress,
 ) -> TileFinished:
     """The tile step in a worker: `path` is the store and `mark` that of this run (`DirectoryStore.marked`).
@@ -59,7 +60,7 @@ def sweep_stored_tile(
     device. Raises what `sweep_tile` raises, and StoreError if this process does not see the store.
     """
     with _device_lock:
-        lattice = replace(_lattice(path, mark), left_out=left_out)
+        lattice = replace(_lattice(path, mark), left_out=left_out or LeftOut())
         return sweep_tile(lattice, open_device(make_backend), tile, progress)
 
 
@@ -76,10 +77,10 @@ class SharedStoreEngine:
         executor: Executor,
         capacity: int,
         step: Callable[[Tile, LeftOut], TileFinished],
-        left_out: LeftOut,
+        left_out: LeftOut | None = None,
     ) -> None:
         self.capacity = capacity
-        self._left_out = left_out
+        self._left_out = left_out or LeftOut()
         self._store, self._executor, self._step = store, executor, step
         self._running: dict[Future[TileFinished], Tile] = {}
 
