@@ -131,11 +131,11 @@ def _is_high_enough(spec: RunSpec, end: Waypoint) -> bool:
 def with_next_best(first: Outcome, sides: Items[Side], resources: Resources, emit: Emit) -> Outcome:
     """The outcome with the next best alignments that its spec asks for, on the only side."""
 
-    def run_phases(lattice: StoreLattice, engine: LocalEngine, backends: Items[Backend]) -> Outcome:
+    def run_round(lattice: StoreLattice, engine: LocalEngine, backends: Items[Backend]) -> Outcome:
         side = Side(first.spec, lattice, lambda: engine)
         return run_phases([side], replace(resources, backends=backends), Recorder(emit))
 
-    return first.followed_by(next_best(first, sides[0].lattice, resources.backends, run_phases))
+    return first.followed_by(next_best(first, sides[0].lattice, resources.backends, run_round))
 
 
 def _phase_1_seconds(side: Side, resources: Resources) -> float:
