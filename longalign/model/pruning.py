@@ -40,15 +40,19 @@ class Pruning:
     interest. `query_gain` of shape (m + 1,) and `target_gain` of shape (n + 1,), int32, do not increase. A
     path in H at boundary (i, j) gains at most the smaller of `query_gain[i]` and `target_gain[j]` from there
     on, inside and beyond the rectangle.
+
+    `rises`: the best score found raises the bound while the rectangle is swept. This is only right where a
+    path of interest may end in any cell, as its best score is then that of the best cell.
     """
 
     bound: int
     query_gain: IntArray
     target_gain: IntArray
+    rises: bool = False
 
     def within(self, i0: int, i1: int, j0: int, j1: int) -> Pruning:
         """The same for the part of the rectangle with the rows i0 <= i < i1 and the columns j0 <= j < j1."""
-        return Pruning(self.bound, self.query_gain[i0 : i1 + 1], self.target_gain[j0 : j1 + 1])
+        return Pruning(self.bound, self.query_gain[i0 : i1 + 1], self.target_gain[j0 : j1 + 1], self.rises)
 
     def needs(self, top: Edge, left: Edge, gap_open: int) -> bool:
         """Whether a path of interest may visit the rectangle, given its top and left edge.

@@ -62,7 +62,7 @@ class Problem:
     def pruned(self, bound: int) -> Problem:
         """The same problem, if only paths that reach `bound`, the score of some path, are of interest."""
         most = gains(self.query, self.target, self.scoring)
-        return replace(self, pruning=Pruning(bound, most.query, most.target))
+        return replace(self, pruning=Pruning(bound, most.query, most.target, self.mode.ends_anywhere))
 
     @property
     def has_floor(self) -> bool:
