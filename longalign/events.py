@@ -24,6 +24,17 @@ class Advanced:
 
 
 @dataclass(frozen=True, slots=True)
+class BoundFound:
+    """Seeds have found an alignment with this scaled score, which is the bound of a pruned run.
+
+    `share`, 0..1, is the share of the cells that the run is expected to compute.
+    """
+
+    score: int
+    share: float
+
+
+@dataclass(frozen=True, slots=True)
 class TileFinished:
     """A tile is swept; it is in the store, or being written to it.
 
@@ -98,6 +109,7 @@ class PairFinished:
 Event = (
     PhaseStarted
     | Advanced
+    | BoundFound
     | TileFinished
     | PhaseFinished
     | CompileStarted

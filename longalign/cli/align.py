@@ -267,6 +267,11 @@ def _in_words(outcome: Outcome) -> str:
     parts += [
         f"{phase.gcups:,.1f} GCUPS" for phase in outcome.phases if phase.name == "score" and phase.cells
     ]
+    parts += [
+        f"{1 - phase.left_out / phase.cells:.1%} of the cells computed"
+        for phase in outcome.phases
+        if phase.left_out
+    ]
     if workers := outcome.backend.get("workers"):
         parts.append(f"workers: {workers}")
     return ", ".join([*parts, outcome.backend["name"]])

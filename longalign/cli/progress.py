@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from longalign.events import (
     Advanced,
+    BoundFound,
     CompileFinished,
     CompileStarted,
     Emit,
@@ -189,6 +190,8 @@ class JsonLines:
                 self._write({"event": "phase_started", **asdict(event)})
             case PhaseFinished():
                 self._write({"event": "phase_finished", **asdict(event), "gcups": event.gcups})
+            case BoundFound():
+                self._write({"event": "bound_found", **asdict(event)})
             case TileFinished():
                 self._write({"event": "tile_finished", **asdict(event)})
             case CompileStarted():

@@ -34,8 +34,9 @@ whole record, on its forward strand, like those of the PAF output.
                 why; or null if no local score is positive
     next_best   [{score, and the fields of `alignment`}] of the next best alignments, if more were asked for
     backend     {word: description} of the hardware and software that computed the sweeps
-    phases      [{name, cells, seconds, gcups}]: cells computed, wall time, 10^9 cells a second, or null
-                where the time is 0
+    phases      [{name, cells, seconds, left_out, gcups}]: cells done, wall time, how many of the cells were
+                left out because no optimal alignment visits them, 10^9 cells a second, those left out
+                included, or null where the time is 0
     compile_seconds  for how long the run waited for the compiler; no phase counts this time
 
 For many pairs, the file of `--json` is a list of such objects.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from longalign.backends.base import Backend
+from longalign.events import BoundFound
 from longalign.model.pruning import KnownBound
 from longalign.phases.problem import Problem
 from longalign.pruning.expected import expected_share
@@ -36,7 +37,9 @@ def find_bound(spec: RunSpec, backend: Backend, recorder: Recorder) -> KnownBoun
             for problem, alignment in zip(problems, found, strict=True)
             if alignment is not None
         ]
-        return KnownBound(best, sum(shares) / len(problems))
+        known = KnownBound(best, sum(shares) / len(problems))
+    recorder(BoundFound(known.score, known.share))
+    return known
 
 
 def _share(problem: Problem, found: LowerBound) -> float:

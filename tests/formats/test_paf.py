@@ -318,8 +318,8 @@ def test_a_summary_of_an_alignment() -> None:
         "next_best": [],
         "backend": {"name": "cpu", "hardware": "one core"},
         "phases": [
-            {"name": "score", "cells": 2 * 10**9, "seconds": 0.5, "gcups": 4.0},
-            {"name": "stitch", "cells": 0, "seconds": 0.0, "gcups": None},
+            {"name": "score", "cells": 2 * 10**9, "seconds": 0.5, "left_out": 0, "gcups": 4.0},
+            {"name": "stitch", "cells": 0, "seconds": 0.0, "left_out": 0, "gcups": None},
         ],
         "compile_seconds": 1.5,
     }
