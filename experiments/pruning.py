@@ -3,10 +3,11 @@
     python experiments/pruning.py --genomes DIR [--pairs NAME ...] [--backend auto] [--repeats 3] [--unpruned]
                                   [--minimap2] [--plots FOLDER] [--out FILE]
 
-DIR holds NAME.fa.gz files. Each pair has its own process, which runs `longalign align` once to load the kernels
-and then REPEATS times; medians are reported. `seconds` are those from the command to the PAF file; they include
-the reading of the FASTA files, but not the start of Python. For each pair: the share of the cells that was
-computed, seconds and cells of each phase, the bound that seeds found beside the score, the peak host memory.
+DIR holds NAME.fa.gz files. Each pair has its own process, which runs `longalign align` once to load the
+kernels and then REPEATS times; medians are reported. `seconds` are those from the command to the PAF file;
+they include the reading of the FASTA files, but not the start of Python. For each pair: the share of the
+cells that was computed, seconds and cells of each phase, the bound that seeds found beside the score, the
+peak host memory.
 `--unpruned` alternates with `--prune off`, and compares the two PAF files. `--minimap2` times minimap2 (the
 package mappy, preset asm20, as many threads as processors) on the same pair, without and with its CIGARs.
 Known scores are checked. `--plots` needs matplotlib.
@@ -179,9 +180,7 @@ def _plot(file: Path, name: str, run: Run) -> None:
     file.parent.mkdir(parents=True, exist_ok=True)
     figure, axes = plt.subplots(figsize=(7, 7))
     image = axes.imshow(shares, vmin=0, vmax=1, cmap="Greys", interpolation="nearest")
-    axes.set(
-        title=f"{name}: share of each tile's cells that was computed", xlabel="tile column", ylabel="tile row"
-    )
+    axes.set(title=f"{name}: share of the cells computed", xlabel="tile column", ylabel="tile row")
     figure.colorbar(image, shrink=0.7)
     figure.savefig(file, dpi=120, bbox_inches="tight")
     plt.close(figure)
@@ -193,7 +192,8 @@ def _line(run: dict[str, object]) -> str:
     return (
         f"{'ok ' if run['ok'] else 'BAD'} {run['pair']:20} {run['median_seconds']:.2f} s, "
         f"{run['share_computed']:.2%} of the cells, {run['effective_gcups']:,.0f} GCUPS, {bound}; {phases}; "
-        f"unpruned {run['unpruned_seconds']}, minimap2 {run['minimap2_seconds']}, {run['peak_bytes'] >> 20} MiB"
+        f"unpruned {run['unpruned_seconds']}, minimap2 {run['minimap2_seconds']}, "
+        f"{run['peak_bytes'] >> 20} MiB"
     )
 
 

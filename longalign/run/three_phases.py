@@ -75,7 +75,7 @@ def lattice_of(
 
 
 def listed_as_left_out(store: Store, grid: Grid, emit: Emit = ignore) -> set[Place]:
-    """The tiles that a store lists as left out. A damaged list is made again; what is stored is not left out."""
+    """The tiles that a store lists as left out, but for stored ones. A damaged list will be made again."""
     listed = read_or(store.get_left_out, set[Place](), emit)
     return {place for place in listed if not store.has_tile(grid.tile(*place))}
 
