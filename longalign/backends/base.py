@@ -86,6 +86,11 @@ class Rectangle:
         """Number of cell updates."""
         return len(self.query) * len(self.target)
 
+    def part(self, i0: int, i1: int, j0: int, j1: int, top: Edge, left: Edge) -> Rectangle:
+        """The rows i0 <= i < i1 and columns j0 <= j < j1, with these edges and without pruning."""
+        letters, excluded = (self.query[i0:i1], self.target[j0:j1]), self.excluded.within(i0, i1, j0, j1)
+        return Rectangle(*letters, self.scoring, top, left, self.local, excluded=excluded)
+
 
 class LineSink(Protocol):
     """Receives boundaries of equal length in pieces. The pieces of one boundary come in order."""
@@ -114,11 +119,11 @@ class SweepJob(Rectangle):
     `rows` and `cols` are the boundary indices requested, strictly increasing within 1..m and 1..n. They are
     the lattice, and m and n themselves if the bottom and the right edge are requested. With `sinks`, the
     boundaries go there as soon as they are computed, and the result contains none. `track_best` requests the
-    best cell with a positive score. With pruning, paths of interest then score at least as much as the best
-    cell, so that the best score found so far may raise the bound.
+    best cell with a positive score.
 
     `of_matrix` states that the edges are those of a part of a DP matrix in the job's mode and with its
-    scoring. A back end may rely on this instead of examining the values on the edges.
+    scoring. A back end may rely on this instead of examining the values on the edges. With pruning, some of
+    these values may be lower than in the matrix.
     """
 
     rows: tuple[int, ...] = ()
@@ -213,6 +218,7 @@ class DeviceFacts:
     max_boundary_cells: int
     strip_width: int
     stored_rows: int = sys.maxsize
+    leaves_out_blocks: bool = False
 
     @classmethod
     def of(
@@ -238,7 +244,7 @@ class DeviceFacts:
         return cls(
             largest, shared, backend.least_chunk, backend.path_share, backend.line_bytes,
             backend.max_boundary_cells(), backend.strip_width(*shared),
-            checkpoint_rows(rows, cols, shared, devices, seconds),
+            checkpoint_rows(rows, cols, shared, devices, seconds), backend.leaves_out_blocks,
         )  # fmt: skip
 
 
@@ -273,6 +279,9 @@ class Backend(Protocol):
 
     #: Chunks are sized so that sweeping those on the path once takes 2 / path_share of the cells of phase 1.
     path_share: int
+
+    #: Whether sweeps leave out blocks of cells that pruning shows not to be needed.
+    leaves_out_blocks: bool
 
     #: The smallest side at which a single square rectangle keeps the device busy.
     saturating_side: int

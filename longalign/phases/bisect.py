@@ -9,12 +9,15 @@ D. Hirschberg, Comm. ACM 18:341 (1975); E. Myers and W. Miller, CABIOS 4:11 (198
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
 
-from longalign.backends.base import Backend, Progress, SweepResult
+from longalign.backends.base import Backend, Progress, SweepJob, SweepResult
 from longalign.model.boundary import Waypoint
 from longalign.phases.entry import entries
-from longalign.phases.meeting import Half, backward_sweep, forward_half
+from longalign.phases.meeting import Half, backward_sweep, forward_half, reaching
 from longalign.phases.problem import Approach, Problem, Segment
+from longalign.system.threads import in_threads
 
 
 def bisect(
@@ -31,6 +34,9 @@ def bisect(
         backward_sweep(problem, corner, segment.exit)
         for segment, corner in zip(segments, corners, strict=True)
     ]
+    if problem.pruning is not None:
+        firsts = in_threads(partial(_narrow_first, problem), segments, firsts)
+        backs = in_threads(partial(_narrow_back, problem), segments, corners, backs)
     jobs = [job for first, back in zip(firsts, backs, strict=True) for job in (first.job, back)]
     swept = backend.sweep(jobs, progress)
     seconds = [
@@ -73,6 +79,23 @@ def _first_half(problem: Problem, segment: Segment) -> Half:
     )
 
 
+def _narrow_first(problem: Problem, segment: Segment, first: Half) -> Half:
+    """The first half, which leaves out cells from where the exit cannot be reached with its value."""
+    (rows, cols), entry, exit_ = first.skipped, segment.entry, segment.exit
+    letters = problem.letters(entry.i + rows, exit_.i, entry.j + cols, exit_.j)
+    return replace(first, job=reaching(first.job, exit_.value, *letters))
+
+
+def _narrow_back(problem: Problem, segment: Segment, corner: tuple[int, int], back: SweepJob) -> SweepJob:
+    """The second half backwards, which leaves out cells from where the entry cannot be reached with enough.
+
+    `recurrence.join` adds at most one alpha to what both halves of a path have.
+    """
+    entry, i1, j1 = segment.entry, corner[0] + len(back.query), corner[1] + len(back.target)
+    letters = problem.letters_backwards(entry.i, i1, entry.j, j1)
+    return reaching(back, segment.exit.value - entry.value - problem.scoring.gap_open, *letters)
+
+
 def _corner(segment: Segment, first: Half) -> tuple[int, int]:
     """The upper left corner of the second half. Rows or columns that the first half skips are left out."""
     between_rows, cut = _cut(segment)
@@ -91,4 +114,4 @@ def _second_half(
     else:
         top, left = top.part(len(top), len(top) + exit_.j - j0), swept.cols[0]
     rectangle = problem.rectangle(i0, exit_.i, j0, exit_.j, top, left, local=False)
-    return Approach(i0, j0, rectangle, exit_)
+    return Approach(i0, j0, rectangle, exit_, problem.has_floor)

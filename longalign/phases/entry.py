@@ -17,6 +17,8 @@ matrix suffice to find it, for these reasons:
    inside, that is the entry.
 3. Otherwise the start states of the rectangle decide (`Backend.starts`). They follow the same preference, so
    by 1 they lead to the entry. They take a few times as long as a sweep, but few rectangles need them.
+4. A large rectangle is cut in two instead. By 1, the path enters the second part where it would if that were
+   all, given the values on the cut. From there on, the first part is a rectangle with a known exit.
 """
 
 from __future__ import annotations
@@ -29,8 +31,12 @@ from numpy.typing import NDArray
 from longalign.backends.base import Backend, EdgeStarts, Progress, SweepResult
 from longalign.errors import InternalError
 from longalign.model.boundary import State, Waypoint, start_code
+from longalign.phases.halves import Halves
 from longalign.phases.meeting import calls_of, meetings, reversed_line
 from longalign.phases.problem import Approach
+
+#: A rectangle with more cells is cut in two; on a GPU, start states of much larger ones take little time.
+_MOST_CELLS = 1 << 24
 
 
 def entries(
@@ -47,16 +53,38 @@ def entries(
 
 
 def entries_by_starts(approaches: Sequence[Approach], backend: Backend, progress: Progress) -> list[Waypoint]:
-    """Where the path to each exit enters its rectangle, or begins inside, by start states alone.
+    """Where the path to each exit enters its rectangle, or begins inside, by start states.
 
     A call takes half of the host memory of a call: the results of sweeps may take the other half.
     """
-    found = []
-    for call in calls_of(approaches, backend.host_bytes_per_call // 2, len(approaches)):
-        starts = backend.starts([approach.rectangle for approach in call], progress)
-        codes = [_start_of(approach.exit.state, at) for approach, at in zip(call, starts, strict=True)]
-        found += [approach.entry(code) for approach, code in zip(call, codes, strict=True)]
-    return found
+    most, room = max(_MOST_CELLS, backend.least_chunk**2), backend.host_bytes_per_call // 2
+    large = [approach for approach in approaches if approach.rectangle.cells > most]
+    small = [approach for approach in approaches if approach.rectangle.cells <= most]
+    found: dict[int, Waypoint] = {}
+    for group, find in ((small, _entries_of_small), (large, _entries_of_halves)):
+        for call in calls_of(group, room, len(group)):
+            found.update(zip(map(id, call), find(call, backend, progress), strict=True))
+    return [found[id(approach)] for approach in approaches]
+
+
+def _entries_of_small(approaches: Sequence[Approach], backend: Backend, progress: Progress) -> list[Waypoint]:
+    """The same, by one call for the start states."""
+    starts = backend.starts([approach.rectangle for approach in approaches], progress)
+    codes = [_start_of(approach.exit.state, at) for approach, at in zip(approaches, starts, strict=True)]
+    return [approach.entry(code) for approach, code in zip(approaches, codes, strict=True)]
+
+
+def _entries_of_halves(
+    approaches: Sequence[Approach], backend: Backend, progress: Progress
+) -> list[Waypoint]:
+    """The same, by cutting each rectangle in two."""
+    halves = [*map(Halves.of, approaches)]
+    swept = backend.sweep([job for half in halves for job in (half.first, half.back)], progress)
+    seconds = [half.second(result) for half, result in zip(halves, swept[::2], strict=True)]
+    middles = entries(seconds, swept[1::2], backend, progress)
+    firsts = [half.before(middle) for half, middle in zip(halves, middles, strict=True)]
+    earlier = iter(entries_by_starts([first for first in firsts if first is not None], backend, progress))
+    return [middle if first is None else next(earlier) for first, middle in zip(firsts, middles, strict=True)]
 
 
 def _only_entry(approach: Approach, swept: SweepResult) -> Waypoint | None:

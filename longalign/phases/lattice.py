@@ -46,7 +46,7 @@ class StoreLattice:
         (i, j), (i0, j0) = (exit_.i, exit_.j), self.corner(exit_.i, exit_.j)
         top, left = self.edges(i0, i, j0, j)
         local = self.problem.has_floor
-        return Approach(i0, j0, self.problem.rectangle(i0, i, j0, j, top, left, local=local), exit_)
+        return Approach(i0, j0, self.problem.rectangle(i0, i, j0, j, top, left, local=local), exit_, local)
 
     def corner(self, i: int, j: int) -> tuple[int, int]:
         """The upper left corner of the chunk that computes cell (i, j), both at least 1."""

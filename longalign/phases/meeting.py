@@ -7,7 +7,7 @@ D. Hirschberg, Comm. ACM 18:341 (1975); E. Myers and W. Miller, CABIOS 4:11 (198
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
@@ -17,14 +17,19 @@ from longalign.backends.base import SweepJob
 from longalign.model.alphabet import Codes
 from longalign.model.boundary import Boundary, Edge, State, Waypoint, entry_edges, gap_edges
 from longalign.model.excluded_pairs import NO_PAIRS, ExcludedPairs
+from longalign.model.pruning import Pruning
 from longalign.model.recurrence import join
 from longalign.model.scoring import Scoring
 from longalign.phases.problem import Approach, Problem, Segment, reachable
+from longalign.pruning.gains import gains
 from longalign.store.codec import PackedEdge
 
 #: Host bytes for each letter of a rectangle of which a sweep or start states are asked for: its cells on the
 #: edges and on the last row and column, and a back end's copies of them.
 _BYTES_PER_LETTER = 40
+
+#: The fewest cells of a sweep of which some may be left out.
+_LEAST_PRUNED = 1 << 24
 
 #: Cells of a line that are compared in one NumPy operation. Their values stay in a cache.
 _BLOCK = 1 << 14
@@ -126,6 +131,20 @@ def backward_sweep(problem: Problem, corner: tuple[int, int], exit_: Waypoint) -
         track_best=problem.has_floor,
         excluded=problem.excluded_backwards(*place),
     ).job
+
+
+def reaching(job: SweepJob, bound: int, query: Codes, target: Codes) -> SweepJob:
+    """The same sweep, which may leave out cells that no path visits that ends with at least `bound`.
+
+    `query` and `target` are the letters from the job's upper left corner to where these paths end at the
+    latest: those of the job, and maybe more. A small job is swept sooner than its gains are found.
+    """
+    if job.cells < _LEAST_PRUNED:
+        return job
+    most = gains(query, target, job.scoring, threads=1)
+    rows, cols = len(job.query), len(job.target)
+    pruning = Pruning(bound, most.query[: rows + 1], most.target[: cols + 1])
+    return replace(job, pruning=pruning, of_matrix=True)
 
 
 def reversed_line(line: Boundary) -> Boundary:

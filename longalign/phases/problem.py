@@ -167,13 +167,15 @@ class Approach:
 
     (i0, j0) is the rectangle's upper left corner. The path enters the rectangle through its top or left edge
     or, if `rectangle.local`, may begin inside. The values on the edges are those of the whole matrix, or
-    lower where the path does not pass.
+    lower where the path does not pass. `track_best`: sweeps of its parts are asked for the best cell, as the
+    kernels that do so are in use already.
     """
 
     i0: int
     j0: int
     rectangle: Rectangle
     exit: Waypoint
+    track_best: bool
 
     @property
     def rows(self) -> int:

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
-from longalign.backends.base import Backend, Progress, no_progress
+from longalign.backends.base import Backend, Progress, SweepJob, no_progress
 from longalign.model.boundary import Waypoint
 from longalign.phases import meeting
 from longalign.phases.entry import entries, entries_by_starts
@@ -129,15 +129,33 @@ def _go_back(places: Sequence[_Place], backend: Backend, progress: Progress) -> 
     later = [place for place in inside if not _begins_here(*place)]
     # Reading the edges of many chunks from a disk takes as long as sweeping them on a GPU, so both overlap.
     with calls_in_background(_approach, later, most=_READERS) as approaches:
-        jobs = [
-            meeting.backward_sweep(lattice.problem, lattice.corner(point.i, point.j), point)
-            for lattice, point in later
-        ]
+        if any(lattice.problem.pruning for lattice, _ in later):
+            jobs = in_threads(_narrow_sweep_back, later, approaches())
+        else:
+            jobs = [*map(_sweep_back, later)]
         swept = backend.sweep(jobs, progress)
         found = entries(approaches(), swept, backend, progress)
     begins = entries_by_starts([*map(_approach, first)], backend, progress)
     preceding = dict(zip([*later, *first], [*found, *begins], strict=True))
     return [preceding.get(place, place[0].problem.corner) for place in places]
+
+
+def _sweep_back(place: _Place) -> SweepJob:
+    """The sweep from a waypoint back to the corner of its chunk."""
+    lattice, point = place
+    return meeting.backward_sweep(lattice.problem, lattice.corner(point.i, point.j), point)
+
+
+def _narrow_sweep_back(place: _Place, approach: Approach) -> SweepJob:
+    """The same, which leaves out cells from where the edges of the chunk cannot be reached with enough.
+
+    A path of the waypoint's value has, on the edge, at most the highest value there. The rest is gained
+    between the edge and the waypoint, and `recurrence.join` adds at most one alpha.
+    """
+    job, edges = _sweep_back(place), (approach.rectangle.top, approach.rectangle.left)
+    highest = max(int(edge.h.max()) for edge in edges)
+    bound = approach.exit.value - highest - job.scoring.gap_open
+    return meeting.reaching(job, bound, job.query, job.target)
 
 
 def _begins_here(lattice: StoreLattice, point: Waypoint) -> bool:

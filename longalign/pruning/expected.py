@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from longalign.pruning.letter_scores import scores_of_pieces
-from longalign.pruning.seeds import LowerBound
 
 from longalign.model.alignment import uses_query, uses_target
 from longalign.model.alphabet import Codes
 from longalign.model.pruning import Pruning
 from longalign.model.scoring import Scoring
+from longalign.pruning.letter_scores import scores_of_runs
+from longalign.pruning.seeds import LowerBound
 
 
 def expected_share(
@@ -26,9 +26,7 @@ def expected_share(
     """
     down, right = (np.where(uses(found.ops), found.lengths, 0) for uses in (uses_query, uses_target))
     i, j = found.start[0] + np.cumsum(down), found.start[1] + np.cumsum(right)
-    starts = np.stack([i - down, j - right], axis=1)
-    each_run = np.arange(len(found.ops) + 1)
-    values = np.cumsum(scores_of_pieces(query, target, scoring, starts, found.ops, found.lengths, each_run))
+    values = np.cumsum(scores_of_runs(query, target, scoring, found.start, found.ops, found.lengths))
     slack = values + np.minimum(pruning.query_gain[i], pruning.target_gain[j]) - pruning.bound
     width = 2 * np.maximum(slack, 0) / (scoring.gap_extend + scoring.highest)
     near = float((np.maximum(down, right) * np.minimum(width, len(target))).sum())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from longalign.backends.base import Backend
+from collections.abc import Sequence
+
+from longalign.backends.base import Backend, DeviceFacts
 from longalign.events import BoundFound
 from longalign.model.pruning import KnownBound
 from longalign.phases.problem import Problem
@@ -15,13 +17,18 @@ from longalign.run.spec import RunSpec
 LEAST_CELLS = 1 << 26
 
 
-def find_bound(spec: RunSpec, backend: Backend, recorder: Recorder) -> KnownBound | None:
+def find_bound(
+    spec: RunSpec, backend: Backend, devices: Sequence[Backend | DeviceFacts], recorder: Recorder
+) -> KnownBound | None:
     """The bound of a run over all strands that it asks for.
 
     It is the best score that seeds give on any strand. The share is the mean of those of the strands. None if
-    the run cannot prune, or if there are hardly any seeds.
+    the run cannot prune, if one of its `devices` cannot leave out blocks of cells, or if there are hardly any
+    seeds. `backend` sweeps and traces what is between seeds.
     """
-    if not spec.prunes or spec.query.length * spec.target.length < LEAST_CELLS:
+    if not (spec.prunes and all(device.leaves_out_blocks for device in devices)):
+        return None
+    if spec.query.length * spec.target.length < LEAST_CELLS:
         return None
     with recorder.phase("seed"):
         problems = [Problem.of(side.query, side.target, side.scoring, side.mode) for side in spec.sides]

@@ -152,9 +152,12 @@ def _run_in_memory(spec: RunSpec, resources: Resources, emit: Emit) -> Outcome:
     return with_next_best(run_phases(sides, resources, recorder), sides, resources, emit)
 
 
-def _find_bound(spec: RunSpec, resources: Resources, recorder: Recorder) -> KnownBound | None:
+def _find_bound(
+    spec: RunSpec, resources: Resources, recorder: Recorder, cluster: Cluster | None = None
+) -> KnownBound | None:
+    devices = resources.backends if cluster is None else cluster.workers.devices
     with compiles_reported(recorder):
-        return find_bound(spec, resources.backends[0], recorder)
+        return find_bound(spec, resources.backends[0], devices, recorder)
 
 
 # --- runs with a store
@@ -184,7 +187,7 @@ def _first_store(
         return DirectoryStore.open(first.store)
     if spec.strand != "both" and holds_both_strands(path):
         raise StoreError(f"{path}: the store belongs to another run: it is of both strands, not of one")
-    known = _find_bound(spec, resources, recorder)
+    known = _find_bound(spec, resources, recorder, cluster)
     request = Request.of(spec, cluster.workers if cluster else None, known)
     grid = plan(request, resources, recorder)
     if spec.strand == "both":

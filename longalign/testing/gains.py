@@ -9,7 +9,7 @@ from longalign.backends.base import Rectangle
 from longalign.model.alphabet import Codes
 from longalign.model.boundary import local_edges
 from longalign.model.scoring import Scoring
-from longalign.testing.reference import letter_score, matrices
+from longalign.testing.reference import matrices
 
 Values = list[list[int]]
 

@@ -77,7 +77,7 @@ def without_pruning(job: SweepJob) -> SweepJob:
 def _most_pruned(job: SweepJob, whole: SweepResult) -> SweepJob:
     pruning = job.pruning
     assert pruning is not None
-    bound = max(pruning.bound, int(whole.best.score)) if job.track_best else pruning.bound
+    bound = max(pruning.bound, int(whole.best.score)) if pruning.rises and job.track_best else pruning.bound
     return dataclasses.replace(job, pruning=dataclasses.replace(pruning, bound=bound))
 
 
@@ -85,7 +85,7 @@ def _source(job: SweepJob) -> str:
     pruning = job.pruning
     assert pruning is not None
     gains = pruning.query_gain.tolist(), pruning.target_gain.tolist()
-    return f"{job_source(job)}with Pruning({pruning.bound}, {gains[0]}, {gains[1]}), {job.of_matrix=}"
+    return f"{job_source(job)}with Pruning({pruning.bound}, {gains[0]}, {gains[1]}, {pruning.rises}), {job.of_matrix=}"
 
 
 @st.composite
@@ -101,7 +101,8 @@ def pruned_jobs(draw: st.DrawFn, interesting: Sequence[int], cells: int) -> Swee
     highest = max(map(max, matrices(without_pruning(job))[0]))
     fractions = st.floats(0, 1.2).map(lambda share: int(highest * share))
     bound = draw(st.one_of(st.sampled_from([-_LARGEST, 0, highest, highest + 1]), fractions))
-    pruning = Pruning(max(-_LARGEST, min(bound, _LARGEST)), gains[0], gains[1])
+    bound = max(-_LARGEST, min(bound, _LARGEST))
+    pruning = Pruning(bound, gains[0], gains[1], draw(st.booleans()))
     return dataclasses.replace(job, pruning=pruning)
 
 
@@ -134,7 +135,7 @@ def pruned_closely(job: SweepJob) -> SweepJob:
     """A job in local mode with the smallest gains that are true, and its best score as the bound."""
     ahead = _gains_of_paths(job)
     gains = [np.maximum.accumulate(ahead.max(axis)[::-1])[::-1].astype(np.int32) for axis in (1, 0)]
-    return dataclasses.replace(job, pruning=Pruning(int(ahead.max()), gains[0], gains[1]))
+    return dataclasses.replace(job, pruning=Pruning(int(ahead.max()), gains[0], gains[1], True))
 
 
 def assert_optimal_paths_exact(job: SweepJob, got: SweepResult) -> None:

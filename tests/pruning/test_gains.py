@@ -101,8 +101,8 @@ def spelled(query: str, target: str):
     return encode(query, QUERY_N), encode(target, TARGET_N)
 
 
-#: Pairs whose best path loses exactly what absent words are charged: at a letter that differs, and at a letter
-#: that is inserted into a word.
+#: Pairs whose best path loses exactly what absent words are charged: at a letter that differs, and at a
+#: letter that is inserted into a word.
 SUBSTITUTION = (*spelled("ACGTACGGTCATTGCAGGGCCCA", "ACGTACGCTCATTGCAGGGCCCTGGCCCA"), DEFAULT)
 INSERTION = (
     *spelled("ACGTACGTTCATTGCAGGGCCCA", "ACGTACGCTTCATTGCAGGGCCCTGGCCCA"),

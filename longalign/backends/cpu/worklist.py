@@ -166,7 +166,7 @@ def _pruning_fields(jobs: Sequence[SweepJob]) -> list[tuple[int, ...]]:
             fields.append(_UNPRUNED)
             continue
         values = left_out(job.scoring, job.local)
-        pruned = query_at, target_at, job.pruning.bound, int(job.track_best), *values
+        pruned = query_at, target_at, job.pruning.bound, int(job.track_best and job.pruning.rises), *values
         fields.append(pruned if job.of_matrix else _UNPRUNED)
         query_at, target_at = query_at + len(job.query) + 1, target_at + len(job.target) + 1
     return fields

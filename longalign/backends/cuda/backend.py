@@ -65,6 +65,7 @@ class CudaBackend:
     #: therefore decides how long a chunk takes. With smaller chunks, boundaries would arrive faster than
     #: threads can pack and deflate them.
     least_chunk, saturating_side = 49_152, 1 << 20
+    leaves_out_blocks = False
     path_share = 52  # chunks are swept at half the speed of tiles
     host_bytes_per_call = 1 << 30
     program_bytes = 512 << 20  # 381 MB with the driver, and more where kernels are compiled

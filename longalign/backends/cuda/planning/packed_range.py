@@ -93,8 +93,12 @@ def wide_enough(scoring: Scoring, config: KernelConfig) -> bool:
 
 
 def has_smooth_edges(job: SweepJob) -> bool:
-    """Whether a rectangle's edges belong to a DP matrix, or rise and fall no faster than those of one."""
-    return job.of_matrix or (is_smooth(job.top, job.scoring) and is_smooth(job.left, job.scoring))
+    """Whether a rectangle's edges belong to a DP matrix, or rise and fall no faster than those of one.
+
+    With pruning, an edge may jump where cells before it were left out.
+    """
+    is_known = job.of_matrix and job.pruning is None
+    return is_known or (is_smooth(job.top, job.scoring) and is_smooth(job.left, job.scoring))
 
 
 def is_smooth(edge: Edge, scoring: Scoring) -> bool:
