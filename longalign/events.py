@@ -62,6 +62,11 @@ class PhaseFinished:
     seconds: float
     left_out: int = 0
 
+    def plus(self, other: PhaseFinished) -> PhaseFinished:
+        """The phase, and the same phase of another alignment."""
+        cells, left_out = self.cells + other.cells, self.left_out + other.left_out
+        return PhaseFinished(self.name, cells, self.seconds + other.seconds, left_out)
+
     @property
     def gcups(self) -> float | None:
         """10^9 cells done per second, those left out included; None where no time was measured."""

@@ -58,12 +58,12 @@ class Outcome:
 
     def followed_by(self, further: tuple[Outcome, ...]) -> Outcome:
         """This outcome with further ones, whose cells and seconds are added to its own."""
-        cells: dict[str, int] = {}
-        seconds: dict[str, float] = {}
+        if not further:
+            return self
+        sums: dict[str, PhaseFinished] = {}
         for phase in (phase for one in (self, *further) for phase in one.phases):
-            cells[phase.name] = cells.get(phase.name, 0) + phase.cells
-            seconds[phase.name] = seconds.get(phase.name, 0.0) + phase.seconds
-        phases = tuple(PhaseFinished(name, cells[name], seconds[name]) for name in cells)
+            sums[phase.name] = sums[phase.name].plus(phase) if phase.name in sums else phase
+        phases = tuple(sums.values())
         compiling = sum(one.compile_seconds for one in (self, *further))
         return replace(self, further=further, phases=phases, compile_seconds=compiling)
 

@@ -85,7 +85,8 @@ def _source(job: SweepJob) -> str:
     pruning = job.pruning
     assert pruning is not None
     gains = pruning.query_gain.tolist(), pruning.target_gain.tolist()
-    return f"{job_source(job)}with Pruning({pruning.bound}, {gains[0]}, {gains[1]}, {pruning.rises}), {job.of_matrix=}"
+    values = f"{pruning.bound}, {gains[0]}, {gains[1]}, {pruning.rises}"
+    return f"{job_source(job)}with Pruning({values}), {job.of_matrix=}"
 
 
 @st.composite

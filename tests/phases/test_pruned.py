@@ -1,0 +1,140 @@
+"""A pruned run finds what an unpruned one finds: score, end cell and path.
+
+The bound is the best score or less, as if seeds had found it, and everything is tiny: tiles, chunks, and the
+rectangles from which phases 2 and 3 leave out cells. The reference back end leaves out single cells.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from runs import CPU, PAIR, REPEATED, Geometry, SmallTiles, found_path, geometries, problems, using, walked
+
+from longalign.errors import InternalError, StoreError
+from longalign.model.boundary import BestCell
+from longalign.model.pruning import KnownBound
+from longalign.phases import entry, meeting
+from longalign.run import pipeline
+from longalign.testing.inputs import SCORINGS, any_scorings
+from longalign.testing.reference import ReferenceBackend
+from longalign.testing.traces import FREE_GAPS, TIES
+
+BACKENDS = {"reference": ReferenceBackend(), "cpu": CPU}
+
+
+def tying_scorings(rows, cols):
+    return st.one_of(st.sampled_from([TIES, FREE_GAPS, *SCORINGS]), any_scorings(rows, cols))
+
+
+@pytest.fixture(autouse=True, scope="module")
+def tiny():
+    """Rectangles of any size are pruned and cut in phases 2 and 3."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(meeting, "_LEAST_PRUNED", 1)
+        patched.setattr(entry, "_MOST_CELLS", 4)
+        yield
+
+
+def known(monkeypatch, score, share=1.0):
+    """Let runs begin with this bound; None for no pruning."""
+    bound = None if score is None else KnownBound(score, share)
+    monkeypatch.setattr(pipeline, "find_bound", lambda *_: bound)
+
+
+@pytest.mark.parametrize("backend", BACKENDS.values(), ids=BACKENDS.keys())
+@given(problems(scorings=tying_scorings, shortest=0), geometries, st.sampled_from([0, 0, 1, 5, 1000]))
+def test_any_problem_in_any_geometry(backend, pair, geometry, below):
+    truth = pair.truth()
+    with pytest.MonkeyPatch.context() as patched:
+        known(patched, int(truth.score) - below)
+        outcome = geometry.run(pair, backend)
+    assert BestCell(outcome.end.value, outcome.end.i, outcome.end.j) == truth, pair
+    assert found_path(outcome) == walked(pair, outcome.end.i, outcome.end.j), pair
+
+
+@given(problems(scorings=tying_scorings), geometries)
+def test_large_rectangles_with_ties_are_cut_without_pruning_as_well(pair, geometry):
+    outcome = geometry.run(pair, CPU)
+    assert found_path(outcome) == walked(pair, outcome.end.i, outcome.end.j), pair
+
+
+def test_tiles_are_left_out_and_the_store_says_which(monkeypatch, tmp_path):
+    geometry = Geometry((5, 5), chunk=5, leaf=10**4)
+    known(monkeypatch, None)
+    with geometry.applied():
+        whole = REPEATED.run(using(SmallTiles((5, 5), CPU)))
+    known(monkeypatch, int(whole.end.value), share=0.5)
+    with geometry.applied():
+        first = REPEATED.run(using(SmallTiles((5, 5), CPU)), tmp_path / "s")
+        with pipeline.DirectoryStore.open(tmp_path / "s") as store:
+            grid, left_out = store.manifest.grid, store.get_left_out()
+            assert left_out
+            for tile in grid.tiles():
+                assert store.has_tile(tile) != ((tile.row, tile.col) in left_out)
+        backend = SmallTiles((5, 5), CPU)
+        again = pipeline.resume(tmp_path / "s", using(backend))
+    assert found_path(first) == found_path(again) == found_path(whole)
+    assert backend.swept == 0
+    [phase] = [phase for phase in first.phases if phase.name == "score"]
+    assert 0 < phase.left_out < phase.cells == grid.cells
+
+
+@pytest.mark.parametrize("lost", ["list", "tile", "both"])
+def test_what_is_lost_of_a_pruned_store_is_made_again(monkeypatch, tmp_path, lost):
+    geometry = Geometry((5, 5), chunk=5, leaf=10**4)
+    known(monkeypatch, int(REPEATED.truth().score), share=0.5)
+    with geometry.applied():
+        first = REPEATED.run(using(SmallTiles((5, 5), CPU)), tmp_path)
+        if lost != "tile":
+            (tmp_path / "left_out.h5").write_bytes(b"damaged")
+        if lost != "list":
+            sorted(tmp_path.glob("tiles/*.h5"))[3].unlink()
+        again = pipeline.resume(tmp_path, using(SmallTiles((5, 5), CPU)))
+        with pipeline.DirectoryStore.open(tmp_path) as store:
+            assert store.get_left_out()
+    assert (again.end, found_path(again)) == (first.end, found_path(first))
+
+
+def test_a_pruned_store_is_for_pruned_runs(monkeypatch, tmp_path):
+    known(monkeypatch, int(PAIR.truth().score))
+    PAIR.run(store=tmp_path)
+    for change in ({"prune": "off"}, {"top": 2}):
+        with pytest.raises(StoreError, match="pruning is on in the store and off now"):
+            pipeline.run(replace(PAIR.spec(tmp_path), **change), using())
+
+
+def test_a_bound_above_the_best_score_is_an_error(monkeypatch):
+    known(monkeypatch, int(PAIR.truth().score) + 1)
+    with pytest.raises(InternalError, match="phase 1 has not found the score that seeds have found"):
+        PAIR.run()
+
+
+def test_a_strand_that_cannot_be_the_better_one_has_no_score(monkeypatch):
+    spec = replace(PAIR.spec(), strand="both")
+    known(monkeypatch, None)
+    whole = pipeline.run(spec, using())
+    known(monkeypatch, int(whole.end.value))
+    pruned = pipeline.run(spec, using())
+    assert [*whole.strand_scores] == ["plus", "minus"]
+    assert (pruned.end, pruned.alignment.cigar) == (whole.end, whole.alignment.cigar)
+    assert pruned.strand_scores == {"plus": whole.strand_scores["plus"]}
+
+
+def test_too_small_a_bound_fails(monkeypatch, first_failure_only):
+    """Gains that are too small by more than alpha, which the test of a block adds, lose optimal paths."""
+    right = meeting.gains
+
+    def too_small(query, target, scoring, threads=1):
+        found = right(query, target, scoring, threads)
+        less = scoring.gap_open + 1
+        return replace(found, query=found.query - less, target=found.target - less)
+
+    monkeypatch.setattr("longalign.phases.problem.gains", too_small)
+    def check(pair, geometry):
+        test_any_problem_in_any_geometry.hypothesis.inner_test(BACKENDS["reference"], pair, geometry, 0)
+
+    with pytest.raises((AssertionError, InternalError)):
+        given(problems(shortest=0), geometries)(check)()
