@@ -6,6 +6,7 @@ sequences. About a million cells take a second.
 
 from __future__ import annotations
 
+import operator
 import sys
 from collections.abc import Sequence
 from itertools import product
@@ -39,11 +40,11 @@ from longalign.model.recurrence import H, direction, make_cell, make_start_rule,
 from longalign.model.scoring import NEG_INF, Scoring
 
 
-def _subtract(x: int, y: int) -> int:
-    return x - y
+def _larger(x: int, y: int) -> int:
+    return x if x >= y else y  # half as long as `max`
 
 
-CELL = {local: make_cell(max, _subtract, local) for local in (True, False)}
+CELL = {local: make_cell(_larger, operator.sub, local) for local in (True, False)}
 START_RULE = {local: make_start_rule(local) for local in (True, False)}
 
 
@@ -60,30 +61,35 @@ def matrices(job: Rectangle) -> tuple[list[list[int]], list[list[int]], list[lis
     With pruning, every single cell is a block that may be left out.
     """
     cell, scoring = CELL[job.local], job.scoring
-    opening = scoring.gap_open + scoring.gap_extend
-    cols = len(job.target)
+    opening, extend = scoring.gap_open + scoring.gap_extend, scoring.gap_extend
+    targets = job.target.tolist()
     barred = {*zip(job.excluded.query.tolist(), job.excluded.target.tolist(), strict=True)}
     h = [[int(x) for x in job.top.h]]
     e = [[int(x) for x in job.top.gap]]
-    f = [[NEG_INF] * (cols + 1)]
+    f = [[NEG_INF] * (len(targets) + 1)]
     nothing, gap = left_out(scoring, job.local)
-    for i, a in enumerate(job.query, start=1):
-        h.append([int(job.left.h[i])] + [0] * cols)
-        e.append([NEG_INF] * (cols + 1))
-        f.append([int(job.left.gap[i])] + [0] * cols)
-        for j, b in enumerate(job.target, start=1):
-            if not _is_needed(job, h, e, f, i, j):
-                h[i][j], e[i][j], f[i][j] = nothing, gap, gap
-                continue
-            h[i][j], e[i][j], f[i][j], _ = cell(
-                NEG_INF if (i - 1, j - 1) in barred else h[i - 1][j - 1] + letter_score(a, b, scoring),
-                h[i - 1][j] - opening,
-                e[i - 1][j],
-                h[i][j - 1] - opening,
-                f[i][j - 1],
-                scoring.gap_extend,
-                0,
-            )
+    for i, a in enumerate(job.query.tolist(), start=1):
+        above_h, above_e = h[-1], e[-1]
+        row_h, row_e, row_f = [int(job.left.h[i])], [NEG_INF], [int(job.left.gap[i])]
+        for rows, row in ((h, row_h), (e, row_e), (f, row_f)):
+            rows.append(row)
+        for j, b in enumerate(targets, start=1):
+            if job.pruning is not None and not _is_needed(job, h, e, f, i, j):
+                new_h, new_e, new_f = nothing, gap, gap
+            else:
+                pair = above_h[j - 1] + letter_score(a, b, scoring)
+                new_h, new_e, new_f, _ = cell(
+                    NEG_INF if barred and (i - 1, j - 1) in barred else pair,
+                    above_h[j] - opening,
+                    above_e[j],
+                    row_h[-1] - opening,
+                    row_f[-1],
+                    extend,
+                    0,
+                )
+            row_h.append(new_h)
+            row_e.append(new_e)
+            row_f.append(new_f)
     return h, e, f
 
 
@@ -183,8 +189,9 @@ def _starts(job: Rectangle) -> EdgeStarts:
     start_h = [top.h.tolist()] + [[code] + [0] * cols for code in left.h[1:].tolist()]
     start_e = [top.gap.tolist()] + [[0] * (cols + 1) for _ in range(rows)]
     start_f = [[0] * (cols + 1)] + [[code] + [0] * cols for code in left.gap[1:].tolist()]
-    for i, a in enumerate(job.query, start=1):
-        for j, b in enumerate(job.target, start=1):
+    targets = job.target.tolist()
+    for i, a in enumerate(job.query.tolist(), start=1):
+        for j, b in enumerate(targets, start=1):
             start_h[i][j], start_e[i][j], start_f[i][j] = rule(
                 h[i][j],
                 NEG_INF if (i - 1, j - 1) in barred else h[i - 1][j - 1] + letter_score(a, b, scoring),
@@ -211,11 +218,13 @@ def _start_line(h: list[int], gap: list[int]) -> StartLine:
 
 
 def _best(h: list[list[int]]) -> BestCell:
+    highest = max((value for row in h[1:] for value in row[1:]), default=0)
     cells = [
-        BestCell(value, i, j)
+        BestCell(highest, i, j)
         for i, row in enumerate(h[1:], start=1)
+        if highest > 0
         for j, value in enumerate(row[1:], start=1)
-        if value > 0
+        if value == highest
     ]
     return best_of(cells)
 

@@ -51,6 +51,7 @@ BACKENDS = {"reference": ReferenceBackend(), "cpu": CPU}
 
 @pytest.mark.parametrize("backend", BACKENDS.values(), ids=BACKENDS.keys())
 @given(problems(shortest=0), geometries)
+@example(Pair(BODY[:9], BODY[3:14]), Geometry((1, 1), chunk=1, leaf=1))
 def test_any_problem_in_any_geometry(backend, pair, geometry):
     pair.check(geometry.run(pair, backend))
 
@@ -75,9 +76,12 @@ def test_the_alignment_does_not_depend_on_back_end_or_workers(pair, geometry):
 @pytest.mark.parametrize("mode", PLAIN_MODES, ids=str)
 @pytest.mark.parametrize("scoring", [Scoring(), SCORINGS[3], SCORINGS[2]], ids=str)
 def test_every_short_pair_with_every_cell_a_chunk(mode, scoring):
-    """All entries and exits: each edge, each corner, and straight through."""
+    """All entries and exits: each edge, each corner, and straight through.
+
+    Exchanging A and C changes nothing, so all queries begin with A.
+    """
     words = ["".join(word) for length in (1, 2, 3) for word in product("AC", repeat=length)]
-    for query, target in product(words, repeat=2):
+    for query, target in product((word for word in words if word[0] == "A"), words):
         pair = Pair(query, target, scoring, mode)
         pair.check(Geometry((2, 2), chunk=1, leaf=1).run(pair, ReferenceBackend()))
 
@@ -85,11 +89,12 @@ def test_every_short_pair_with_every_cell_a_chunk(mode, scoring):
 @pytest.mark.parametrize("geometry", [Geometry((8, 8), 4, 4), Geometry((8, 8), 8, 10**4)], ids=str)
 @pytest.mark.parametrize("mode", PLAIN_MODES, ids=str)
 def test_gaps_along_and_across_every_boundary(mode, geometry):
-    """A gap of any length before any letter. It runs along a boundary, or spans several tiles."""
+    """A gap before any letter of two tiles. It runs along a boundary, or spans several tiles."""
     cheap = Scoring(match=5, mismatch=-4, gap_open=2, gap_extend=0)
-    for place, length in product(range(len(BODY) + 1), (1, 8, 25)):
-        longer = BODY[:place] + "T" * length + BODY[place:]
-        for pair in (Pair(longer, BODY, cheap, mode), Pair(BODY, longer, cheap, mode)):
+    letters = BODY[:17]
+    for place, length in product(range(len(letters) + 1), (1, 17)):
+        longer = letters[:place] + "T" * length + letters[place:]
+        for pair in (Pair(longer, letters, cheap, mode), Pair(letters, longer, cheap, mode)):
             pair.check(geometry.run(pair, CPU))
 
 
