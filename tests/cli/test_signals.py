@@ -24,9 +24,15 @@ LINES = ["interrupted", "interrupted; with --store DIR a run can be resumed"]
 
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="the sweep reads /proc")
-@pytest.mark.parametrize("times", [1, 2])
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    ("form", "number", "times"),
+    [
+        ("module", signal.SIGINT, 1),
+        ("module", signal.SIGTERM, 2),
+        ("script", signal.SIGTERM, 1),
+        ("script", signal.SIGINT, 2),
+    ],
+)
 def test_a_signal_at_any_moment(form, number, times):
     for turn in range(0, 40, 2):
         command = [*FORMS[form], "align", *PAIR, "-q"]

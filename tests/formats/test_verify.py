@@ -12,7 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from alignments import Case, cases
-from hypothesis import given, settings
+from examples import share_of_examples
+from hypothesis import given
 from hypothesis import strategies as st
 from inputs import DATA
 from oracles import spell
@@ -72,7 +73,7 @@ def test_whatever_longalign_writes_passes(tmp_path_factory: pytest.TempPathFacto
     assert (result.alignments, result.columns, result.scores) == (1, len(case.columns()), 1)
 
 
-@settings(max_examples=settings().max_examples // 3)
+@share_of_examples(0.5)
 @given(
     problems(scorings=any_scorings, shortest=0), geometries, st.sampled_from(["lazy", "eager"]), st.booleans()
 )

@@ -13,7 +13,8 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from examples import share_of_examples
+from hypothesis import given
 from hypothesis import strategies as st
 from runs import (
     CPU,
@@ -64,11 +65,6 @@ from longalign.testing.reference import ReferenceBackend, matrices
 TILES = 3 * 3
 
 
-def share_of_examples(share):
-    """A share of the hypothesis profile's examples, because each example is one or two runs."""
-    return settings(max_examples=round(settings().max_examples * share))
-
-
 def eager_run(pair, geometry, *backends, store=None):
     tiled = [SmallTiles(geometry.tile, backend, geometry.leaf) for backend in backends]
     with small_geometry(geometry.chunk, geometry.group):
@@ -101,7 +97,7 @@ def test_phase_2_sweeps_nothing_but_the_part_of_a_chunk_before_the_end():
 # --- any cell
 
 
-@share_of_examples(0.15)
+@share_of_examples(0.3)
 @given(problems(scorings=any_scorings), geometries, st.data())
 def test_any_cell_can_be_traced_and_nothing_is_swept_again(tmp_path_factory, pair, geometry, data):
     geometry = replace(geometry, tile=(15 + geometry.tile[0], 15 + geometry.tile[1]))  # few files

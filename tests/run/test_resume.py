@@ -17,7 +17,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given, settings
+from examples import share_of_examples
+from hypothesis import given
 from hypothesis import strategies as st
 from runs import (
     CPU,
@@ -103,7 +104,7 @@ def test_interrupts_again_and_again_end_in_the_answer(tmp_path, answer):
     assert result(outcome) == answer
 
 
-@settings(max_examples=settings().max_examples // 6)
+@share_of_examples(0.3)
 @given(problems(shortest=0), geometries, st.sampled_from(["lazy", "eager"]), st.integers(0, 40))
 def test_a_run_in_any_mode_goes_on_after_an_interrupt(tmp_path_factory, pair, geometry, start_states, at):
     tile = 15 + geometry.tile[0], 15 + geometry.tile[1]  # few files
@@ -499,7 +500,7 @@ def test_kill_9_at_any_moment_loses_at_most_what_is_in_hand(tmp_path, whole):
         assert sum(event["event"] == "tile_finished" for event in events) == MITOCHONDRIA_TILES - there
         assert not [event for event in events if event["event"] == "notice"]
         shutil.rmtree(store)
-        if kills >= 20:
+        if kills >= 10:
             return
     raise AssertionError(f"only {kills} of the runs were killed")
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from oracles import reverse_complement
 from runs import (
@@ -85,7 +85,6 @@ def expect_same_but_reversed(found: Outcome, forward: Outcome) -> None:
 
 
 @given(pairs_on_strands(), geometries, runs_of_small_tiles, st.booleans())
-@settings(max_examples=60)
 def test_minus_is_plus_on_the_reverse_complement(
     tmp_path_factory: pytest.TempPathFactory, pair: Pair, geometry: Geometry, start_states: str, stored: bool
 ) -> None:
@@ -105,7 +104,6 @@ def test_minus_is_plus_on_the_reverse_complement(
 
 
 @given(pairs_on_strands(), geometries, runs_of_small_tiles, st.booleans())
-@settings(max_examples=60)
 def test_both_is_the_better_strand_and_plus_of_equals(
     tmp_path_factory: pytest.TempPathFactory, pair: Pair, geometry: Geometry, start_states: str, stored: bool
 ) -> None:

@@ -48,17 +48,24 @@ def resumed(store: Path, events: list[Event] | None = None) -> Outcome:
         return pipeline.resume(store, using(SmallTiles((24, 24), leaf=60)), emit=emit)
 
 
-@pytest.fixture(scope="module")
-def stores(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, str], Path]:
-    """Finished stores of 3 x 3 tiles."""
-    made = {}
-    for mode, starts in KINDS:
-        path = tmp_path_factory.mktemp("stores") / f"{mode}-{starts}"
+class Stores(dict[tuple[str, str], Path]):
+    """Finished stores of 3 x 3 tiles by mode and kind of start states, each made on first use."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __missing__(self, kind: tuple[str, str]) -> Path:
+        mode, starts = kind
+        path = self[kind] = self.folder / f"{mode}-{starts}"
         pair = Pair(REPEATED.query, REPEATED.target, REPEATED.scoring, mode)
         with small_geometry(chunk=8):
             pair.run(using(SmallTiles((24, 24), leaf=60)), path, start_states=starts)
-        made[mode, starts] = path
-    return made
+        return path
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory: pytest.TempPathFactory) -> Stores:
+    return Stores(tmp_path_factory.mktemp("stores"))
 
 
 def copied(store: Path, tmp_path: Path) -> Path:
@@ -72,7 +79,9 @@ def copied(store: Path, tmp_path: Path) -> Path:
 
 def check_forgery(store: Path, tmp_path: Path, seed: int, run: Any) -> None:
     """The right alignment, or one line that names the store."""
-    assert run("resume", store, "-o", tmp_path / "want.paf", "-q", "--backend", "cpu")[0] == 0
+    want = store.with_suffix(".paf")
+    if not want.exists():
+        assert run("resume", store, "-o", want, "-q", "--backend", "cpu")[0] == 0
     path, output = copied(store, tmp_path), tmp_path / "got.paf"
     output.unlink(missing_ok=True)
     done = forgeries.forge(path, random.Random(seed))
@@ -80,7 +89,7 @@ def check_forgery(store: Path, tmp_path: Path, seed: int, run: Any) -> None:
     lines = [line for line in err.splitlines() if line]
     assert "internal error" not in err, (seed, done, err)
     if code == 0:
-        assert output.read_text() == (tmp_path / "want.paf").read_text(), (seed, done)
+        assert output.read_text() == want.read_text(), (seed, done)
     else:
         assert code == 1, (seed, done, err)
         assert lines[-1].startswith("longalign: "), (seed, done, err)
@@ -270,7 +279,7 @@ def test_no_reader_sees_a_changed_byte(stores, tmp_path, name):
     store = copied(stores["local", "eager"], tmp_path)
     path, opened = store / name, DirectoryStore.attach(store)
     good, want, unnoticed = path.read_bytes(), visible(path), 0
-    for at in range(0, len(good), 1 + len(good) // 900):
+    for at in range(0, len(good), 1 + len(good) // 300):
         path.write_bytes(good[:at] + bytes([good[at] ^ 0x55]) + good[at + 1 :])
         complaint = complaint_of(partial(read_file, DirectoryStore(store, opened.manifest, None), name))
         if complaint is None:
@@ -279,7 +288,7 @@ def test_no_reader_sees_a_changed_byte(stores, tmp_path, name):
                 assert visible(path) == want, at
         else:
             assert str(path) in complaint
-    assert unnoticed < 900
+    assert unnoticed < 300
 
 
 @pytest.mark.parametrize("name", FILES)

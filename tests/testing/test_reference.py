@@ -47,7 +47,7 @@ def random_pair(rng):
 @pytest.mark.parametrize("local", [True, False], ids=["local", "global"])
 def test_score_equals_parasail_and_biopython(scoring, local):
     rng = np.random.default_rng(SCORINGS.index(scoring))
-    for _ in range(250):
+    for _ in range(100):
         query, target = random_pair(rng)
         ours = score(query, target, scoring, local)
         assert ours == parasail_score(query, target, scoring, MODE_OF[local])
@@ -57,7 +57,7 @@ def test_score_equals_parasail_and_biopython(scoring, local):
 @pytest.mark.parametrize("mode", MODES.values(), ids=str)
 def test_what_runs_are_compared_with_equals_parasail_and_biopython(mode):
     rng = np.random.default_rng(list(MODES).index(mode))
-    for number in range(60):
+    for number in range(3 * len(SCORINGS)):
         scoring = SCORINGS[number % len(SCORINGS)]
         query, target = random_pair(rng)
         pair = Pair(spell(query), spell(target), scoring, mode)

@@ -208,7 +208,7 @@ class CpuBackend:
             "letters": "match or mismatch" if job.scoring.table is None else "a profile of each strip",
             "numbers": f"{', '.join(map(str, widths))} bits: of each block, the fewest that hold its values",
             "strips": f"{strips} of at most {geometry.strip} columns",
-            "batch": f"blocks of at most {geometry.block_rows} rows",
+            "row block": f"at most {geometry.block_rows} rows",
         }
 
     def describe(self) -> dict[str, str]:

@@ -183,7 +183,7 @@ class CudaBackend:
             "letters": kernel_shape.LETTER_SCORING_IN_WORDS[config.letter_scoring],
             "strips": f"{strips} of at most {config.strip_width} columns, {config.columns} a part",
             "bands": f"at most {bands} a strip, in which {resident} warps take the strips in turn",
-            "batch": f"{config.block_rows} rows",
+            "row block": f"{config.block_rows} rows",
             "device memory": f"{device_memory.bytes_needed([job], config, band_rows) / 1e9:.3f} GB",
             "shape": choice.why_shape,
         }
