@@ -45,6 +45,17 @@ def missing_gpu() -> str | None:
     return why_unavailable()
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that take minutes come first. Otherwise the last of them would run while other cores are idle."""
+    items.sort(key=minutes, reverse=True)
+
+
+def minutes(item: pytest.Item) -> float:
+    """The duration of a test according to its mark `slow`; 0 if the mark names none."""
+    slow = item.get_closest_marker("slow")
+    return 0.0 if slow is None else slow.kwargs.get("minutes", 0.0)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Without a GPU skip a test marked `gpu`, or fail it if LONGALIGN_REQUIRE_GPU=1, before its fixtures."""

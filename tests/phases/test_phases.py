@@ -61,7 +61,6 @@ def test_score_and_end_do_not_depend_on_the_geometry(pair, one, other):
     assert one.run(pair, CPU).end == other.run(pair, CPU).end
 
 
-@pytest.mark.slow
 @given(problems(shortest=0), geometries)
 def test_the_alignment_does_not_depend_on_back_end_or_workers(pair, geometry):
     runs = [

@@ -14,7 +14,7 @@ pytest.importorskip("numba_cuda", reason="the simulator comes with numba-cuda")
 SIMULATOR_TESTS = Path(__file__).with_name("simulator")
 
 
-@pytest.mark.slow
+@pytest.mark.slow(minutes=1)
 @pytest.mark.parametrize("file", sorted(SIMULATOR_TESTS.glob("test_*.py")), ids=lambda file: file.stem)
 def test_kernels_conform_in_the_simulator(file: Path):
     done = subprocess.run(

@@ -9,12 +9,11 @@ not concurrency.
 from __future__ import annotations
 
 import math
-import os
 import sys
-import threading
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
+from greenlet import getcurrent, greenlet
 from numba import cuda
 from numba.cuda.simulator import kernel, kernelapi
 from numba.cuda.simulator.cudadrv import devices, driver, error
@@ -23,58 +22,45 @@ LANES = 32
 
 
 class Lane(kernel.BlockThread):
-    """A thread of a block that runs only in its turn, and passes the turn on at every barrier.
+    """A thread of a block that is none: a coroutine, which gives way at every barrier.
 
     The simulator's own threads run at the same time and poll. With 32 of them a barrier takes milliseconds.
     """
 
     def __init__(self, *args):
         super().__init__(*args)
-        self.turn = threading.Lock()
-        self.turn.acquire()
         self.exchanges = 0
+        self.coroutine = greenlet(self.run)
+        self.coroutine.lane = self
 
     def run(self):
-        self.turn.acquire()
-        try:
-            if not self._manager.failed:
-                with np.errstate(over="ignore"):  # sums wrap, as they do on the device
-                    super().run()
-        finally:
-            self._manager.failed |= self.exception is not None
-            self.hand_on()
+        with np.errstate(over="ignore"):  # sums wrap, as they do on the device
+            super().run()
 
     def syncthreads(self):
-        self.hand_on()
-        self.turn.acquire()
-        if self._manager.failed:
-            raise SystemExit
+        self.coroutine.parent.switch()
 
-    def hand_on(self):
-        lanes = self._manager.lanes
-        turn = lanes[(self.thread_id + 1) % len(lanes)].turn
-        if turn.locked():
-            turn.release()
+
+def current_lane():
+    """The lane that calls this."""
+    return getcurrent().lane
 
 
 class Block(kernel.BlockManager):
     """Runs the lanes of a block one after another, from barrier to barrier."""
 
     def run(self, grid_point, *args):
-        self.failed = False
         self.slots = [None] * (2 * LANES)
-        self.lanes = [
+        running = [
             Lane(lambda: self._f(*args), self, grid_point, point, self._debug)
             for point in np.ndindex(*self._block_dim)
         ]
-        for lane in self.lanes:
-            lane.start()
-        self.lanes[0].turn.release()
-        for lane in self.lanes:
-            lane.join()
-        for lane in self.lanes:
-            if lane.exception:
-                raise lane.exception[0].with_traceback(lane.exception[1])
+        while running:
+            for lane in running:
+                lane.coroutine.switch()
+                if lane.exception:
+                    raise lane.exception[0].with_traceback(lane.exception[1])
+            running = [lane for lane in running if not lane.coroutine.dead]
 
 
 def _exchange(value, source):
@@ -83,7 +69,7 @@ def _exchange(value, source):
     Exchanges alternate between two sets of slots. A lane that is ahead thus cannot overwrite a value that
     others have yet to read.
     """
-    lane = threading.current_thread()
+    lane = current_lane()
     slots, base = lane._manager.slots, lane.exchanges % 2 * LANES
     lane.exchanges += 1
     slots[base + lane.thread_id] = value
@@ -93,7 +79,7 @@ def _exchange(value, source):
 
 
 def _any(predicate):
-    lane = threading.current_thread()
+    lane = current_lane()
     _exchange(bool(predicate), lambda lane: lane)
     base = (lane.exchanges - 1) % 2 * LANES
     return any(lane._manager.slots[base : base + LANES])
@@ -120,16 +106,21 @@ def _call(launch):
     return call
 
 
+def _int32(word):
+    """The 32 bits of a whole number from 0 on."""
+    return np.int32(word - (1 << 32) if word >> 31 else word)
+
+
 def _permute_bytes(low, high, selector):
     source = (int(high) & 0xFFFFFFFF) << 32 | int(low) & 0xFFFFFFFF
-    result = 0
-    for position in range(4):
-        nibble = int(selector) >> 4 * position & 15
+    result, selector = 0, int(selector)
+    for position in (0, 8, 16, 24):
+        nibble = selector >> (position >> 1) & 15
         byte = source >> 8 * (nibble & 7) & 255
         if nibble & 8:
             byte = 255 if byte & 128 else 0
-        result |= byte << 8 * position
-    return np.int32(np.int64(result))
+        result |= byte << position
+    return _int32(result)
 
 
 def _dot_bytes(x, y, total):
@@ -137,20 +128,26 @@ def _dot_bytes(x, y, total):
     return np.int32(total + (x * y).sum())
 
 
-def _halves(word):
-    return np.array([word], np.int32).view(np.uint16)
+# Pairs of 16 bits. NumPy would take ten times as long.
 
 
 def _add_pairs(x, y):
-    return (_halves(x) + _halves(y)).view(np.int32)[0]
+    x, y = int(x), int(y)
+    return _int32((x + y & 0xFFFF) | ((x & 0xFFFF0000) + (y & 0xFFFF0000) & 0xFFFF0000))
 
 
 def _maximum_pairs(x, y):
-    return np.maximum(_halves(x), _halves(y)).view(np.int32)[0]
+    x, y = int(x), int(y)
+    low, other_low, high, other_high = x & 0xFFFF, y & 0xFFFF, x & 0xFFFF0000, y & 0xFFFF0000
+    return _int32((low if low > other_low else other_low) | (high if high > other_high else other_high))
 
 
 def _minimum_signed_pairs(x, y):
-    return np.minimum(_halves(x).view(np.int16), _halves(y).view(np.int16)).view(np.int32)[0]
+    """With the signs inverted, the order is that of unsigned numbers."""
+    x, y = int(x) ^ 0x80008000, int(y) ^ 0x80008000
+    low, other_low, high, other_high = x & 0xFFFF, y & 0xFFFF, x & 0xFFFF0000, y & 0xFFFF0000
+    least = (low if low < other_low else other_low) | (high if high < other_high else other_high)
+    return _int32(least ^ 0x80008000)
 
 
 def _store(array, index, value):
@@ -242,17 +239,12 @@ def _ptx() -> ModuleType:
 
 def install() -> None:
     """Patch the simulator, and replace the module of PTX intrinsics."""
-    if hasattr(os, "sched_setaffinity"):
-        cores = sorted(os.sched_getaffinity(0))
-        # Lanes run one at a time, and turns pass faster on one core. Each test process has a core of its own.
-        worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
-        os.sched_setaffinity(0, {cores[worker % len(cores)]})
     warp = {
         "shfl_sync": lambda self, mask, value, lane: _exchange(value, lambda _: lane),
         "shfl_up_sync": lambda self, mask, value, delta: _exchange(value, lambda lane: lane - delta),
         "shfl_down_sync": lambda self, mask, value, delta: _exchange(value, lambda lane: lane + delta),
         "any_sync": lambda self, mask, predicate: _any(predicate),
-        "syncwarp": lambda self: threading.current_thread().syncthreads(),
+        "syncwarp": lambda self: current_lane().syncthreads(),
         "nanosleep": lambda self, nanoseconds: None,
     }
     for name, function in warp.items():
@@ -260,6 +252,7 @@ def install() -> None:
     jit = cuda.jit
     cuda.jit = lambda *args, max_registers=None, lto=None, **options: jit(*args, **options)
     kernel.BlockManager = Block
+    kernelapi.threading = SimpleNamespace(current_thread=current_lane)
     kernel.FakeCUDAKernel.__call__ = _call(kernel.FakeCUDAKernel.__call__)
     kernel.FakeCUDAKernel.compile = lambda self, signature: None
     kernel.FakeOverload.max_cooperative_grid_blocks = lambda self, threads, shared_bytes: 1

@@ -17,8 +17,7 @@ class StopError(Exception):
     pass
 
 
-@pytest.mark.parametrize("first", ["cpu", "cuda"])
-@pytest.mark.parametrize("after", [2, 6])
+@pytest.mark.parametrize(("first", "after"), [("cpu", 2), ("cuda", 6)])
 def test_a_run_continues_where_another_back_end_stopped(tmp_path, first, after):
     makers = {"cpu": lambda: CpuBackend(1), "cuda": lambda: CudaBackend(columns=2, block_rows=16, warps=1)}
     [second] = set(makers) - {first}
