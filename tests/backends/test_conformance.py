@@ -28,18 +28,23 @@ class CpuConformance(SweepConformance):
     geometry = SweepGeometry(columns=2, lanes=8, group=4, block_rows=12, least_rows=5)
     interesting_lengths = (8, 12, 16, 32)
 
+
+class TestCpuOnOneThread(CpuConformance):
+    """Numbers of each width."""
+
     @pytest.fixture(scope="class", params=[None, (8, 16), (16,), ()], ids=["general", "8", "16", "32"])
     @classmethod
     def backend(cls, request) -> CpuBackend:
-        return CpuBackend(cls.threads, cls.geometry, request.param)
-
-
-class TestCpuOnOneThread(CpuConformance):
-    threads = 1
+        return CpuBackend(1, cls.geometry, request.param)
 
 
 class TestCpuOnThreeThreads(CpuConformance):
-    threads = 3
+    """Strips wait for one another."""
+
+    @pytest.fixture(scope="class", params=[None, (8, 16)], ids=["general", "8"])
+    @classmethod
+    def backend(cls, request) -> CpuBackend:
+        return CpuBackend(3, cls.geometry, request.param)
 
 
 class TestCpu(SweepConformance):

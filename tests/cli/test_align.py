@@ -37,7 +37,7 @@ def random_pair(rng, longest):
 @pytest.mark.parametrize("mode", MODES)
 def test_the_public_function_on_random_pairs(mode):
     rng = np.random.default_rng(7)
-    for number in range((30 if mode in ("local", "global") else 4) * len(SCORINGS)):
+    for number in range((20 if mode in ("local", "global") else 4) * len(SCORINGS)):
         scoring = SCORINGS[number % len(SCORINGS)]
         query, target = random_pair(rng, 200)
         texts = spell(query), spell(target)

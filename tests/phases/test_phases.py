@@ -85,8 +85,14 @@ def test_every_short_pair_with_every_cell_a_chunk(mode, scoring):
         pair.check(Geometry((2, 2), chunk=1, leaf=1).run(pair, ReferenceBackend()))
 
 
-@pytest.mark.parametrize("geometry", [Geometry((8, 8), 4, 4), Geometry((8, 8), 8, 10**4)], ids=str)
-@pytest.mark.parametrize("mode", PLAIN_MODES, ids=str)
+@pytest.mark.parametrize(
+    ("mode", "geometry"),
+    [
+        *((mode, Geometry((8, 8), chunk=4, leaf=4)) for mode in PLAIN_MODES),
+        *((mode, Geometry((8, 8), chunk=8, leaf=10**4)) for mode in (LOCAL, GLOBAL)),
+    ],
+    ids=str,
+)
 def test_gaps_along_and_across_every_boundary(mode, geometry):
     """A gap before any letter of two tiles. It runs along a boundary, or spans several tiles."""
     cheap = Scoring(match=5, mismatch=-4, gap_open=2, gap_extend=0)

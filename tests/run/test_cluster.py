@@ -179,6 +179,7 @@ def test_a_killed_worker_costs_its_tile(cluster, tmp_path, check):
     assert events.cells == 16569 * 16548
 
 
+@pytest.mark.slow
 @pytest.mark.cluster
 def test_a_tile_that_kills_workers_ends_the_run_and_another_goes_on(cluster, tmp_path, check, monkeypatch):
     monkeypatch.setattr(dask, "_MAX_LOSSES", 2)
@@ -259,6 +260,7 @@ def test_a_scheduler_that_dies_ends_the_run_in_a_line(alone, tmp_path, monkeypat
         run(alone, tmp_path / "s", kill)
 
 
+@pytest.mark.slow
 @pytest.mark.cluster
 def test_the_only_worker_may_come_back_and_phase_1_alone_needs_a_scheduler(alone, tmp_path, check):
     (alone.orders / "kill").touch()

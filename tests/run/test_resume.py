@@ -525,8 +525,9 @@ def test_a_run_on_a_gpu_goes_on_there_or_elsewhere(tmp_path, whole, backends, mo
     assert not [event for event in events if event["event"] == "notice"]
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize("moment", ["tile_finished", "recompute"])
+@pytest.mark.parametrize(
+    ("moment", "number"), [("tile_finished", signal.SIGTERM), ("recompute", signal.SIGINT)]
+)
 def test_a_signal_ends_with_its_exit_code_and_says_how_to_go_on(tmp_path, whole, number, moment):
     store = tmp_path / "it's mine"
     with start(align(store)) as process:

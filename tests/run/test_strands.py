@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from examples import share_of_examples
 from hypothesis import given
 from hypothesis import strategies as st
 from oracles import reverse_complement
@@ -84,6 +85,7 @@ def expect_same_but_reversed(found: Outcome, forward: Outcome) -> None:
     assert reverse_complement(letters) == aligned
 
 
+@share_of_examples(0.7)
 @given(pairs_on_strands(), geometries, runs_of_small_tiles, st.booleans())
 def test_minus_is_plus_on_the_reverse_complement(
     tmp_path_factory: pytest.TempPathFactory, pair: Pair, geometry: Geometry, start_states: str, stored: bool
@@ -103,6 +105,7 @@ def test_minus_is_plus_on_the_reverse_complement(
         shutil.rmtree(store.parent)
 
 
+@share_of_examples(0.7)
 @given(pairs_on_strands(), geometries, runs_of_small_tiles, st.booleans())
 def test_both_is_the_better_strand_and_plus_of_equals(
     tmp_path_factory: pytest.TempPathFactory, pair: Pair, geometry: Geometry, start_states: str, stored: bool
