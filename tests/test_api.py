@@ -231,7 +231,7 @@ def test_a_score_with_start_states_keeps_to_its_budget(tmp_path):
     assert longalign.score(QUERY, TARGET, store_budget=1 << 20, **options).score > 0
 
 
-def test_a_scoring_that_is_none_is_named():
+def test_a_scoring_of_another_type_is_refused():
     with pytest.raises(longalign.InputError, match="want a Scoring, not tuple"):
         longalign.align(QUERY, TARGET, scoring=(1, -3, 3, 2), backend="cpu")
 

@@ -210,9 +210,7 @@ _STORE = (
         "longalign/store/files.py",
         "temporary.replace(path)",
         "path.write_bytes(temporary.read_bytes())",
-        (
-            "tests/store/test_store.py::test_whoever_reads_a_file_that_is_replaced_reads_the_old_one_to_its_end",
-        ),
+        ("tests/store/test_store.py::test_a_reader_of_a_file_that_is_replaced_reads_the_old_one_to_its_end",),
     ),
     Fault(
         "files renamed before they are flushed",
@@ -292,7 +290,7 @@ _RUN = (
         "longalign/run/pipeline.py",
         "in enumerate(groups)\n",
         "in enumerate(groups, 1)\n",
-        ("tests/run/test_resume.py::test_a_finished_run_is_there_at_once",),
+        ("tests/run/test_resume.py::test_a_finished_run_is_not_swept_again",),
     ),
     Fault(
         "alignment not scored again before it is returned",

@@ -100,7 +100,7 @@ def test_a_damaged_file_is_compiled_over(folder, damage):
         assert answer() == 42
 
 
-def test_a_whole_file_of_something_else_is_compiled_over(folder):
+def test_an_intact_cache_file_without_a_kernel_is_replaced(folder):
     assert answer() == 42
     [path] = files(folder)
     path.unlink()
@@ -122,7 +122,7 @@ def test_a_user_without_a_home_goes_without(monkeypatch):
         assert answer() == 42
 
 
-def test_a_full_disk_leaves_nothing_behind(folder, monkeypatch):
+def test_a_full_disk_leaves_no_partial_file(folder, monkeypatch):
     def fill_disk(path: Path, content: bytes) -> None:
         path.touch()
         raise OSError(28, "No space left on device")
@@ -132,7 +132,7 @@ def test_a_full_disk_leaves_nothing_behind(folder, monkeypatch):
     assert not files(folder)
 
 
-def test_two_processes_at_once(folder):
+def test_two_processes_use_the_cache_at_the_same_time(folder):
     """They compile the same function, and a third process can use either one's file."""
     program = "from tests.backends.test_kernel_cache import answer; print(answer())"
     started = [

@@ -346,7 +346,7 @@ def test_a_format_added_to_the_registry_is_an_option_and_an_ending(run, pair, mo
 # --- stores
 
 
-def test_a_second_run_on_a_store_is_done_at_once(run, pair):
+def test_a_second_run_on_a_finished_store_sweeps_nothing(run, pair):
     first = run("align", *pair, "-q", "--store", "s")
     code, out, err = run("align", *pair, "--store", "s", "--progress", "json")
     assert (code, out) == first[:2]
@@ -453,7 +453,7 @@ def test_damage_is_said_and_mended(run, pair):
     assert "; this tile is computed again\n" in err
 
 
-def test_without_a_store_nothing_is_left_behind(run, pair, tmp_path, monkeypatch):
+def test_without_a_store_no_files_remain(run, pair, tmp_path, monkeypatch):
     elsewhere = tmp_path / "tmp"
     elsewhere.mkdir()
     monkeypatch.setenv("TMPDIR", str(elsewhere))

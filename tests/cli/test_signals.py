@@ -138,7 +138,7 @@ return 0"""
     assert (done.returncode, done.stdout, done.stderr) == (0, "written\n", "")
 
 
-def test_a_signal_while_threads_are_waited_for_at_the_end_ends_the_process_at_once():
+def test_a_signal_while_the_interpreter_joins_threads_ends_the_process():
     body = """
 import threading, time
 def wait():
@@ -203,7 +203,7 @@ def test_an_interrupt_while_a_lock_is_taken_is_delivered_afterwards():
     assert passed == ["inside", "released"]
 
 
-def test_objects_that_an_interrupt_leaves_half_made_are_not_heard_of():
+def test_finalizers_of_objects_whose_construction_was_interrupted_print_nothing():
     done = in_process(
         "class Half:\n"
         "    def __init__(self):\n"
@@ -216,7 +216,7 @@ def test_objects_that_an_interrupt_leaves_half_made_are_not_heard_of():
     assert (done.returncode, done.stderr) == (130, "longalign: interrupted\n")
 
 
-def test_finalizers_that_fail_by_themselves_are_heard_of():
+def test_finalizers_that_fail_without_an_interrupt_are_reported():
     done = in_process("class Failing:\n    def __del__(self):\n        self.whole\nFailing()\nreturn 0")
     assert done.returncode == 0
     assert "AttributeError: 'Failing' object has no attribute 'whole'" in done.stderr

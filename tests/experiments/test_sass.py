@@ -90,7 +90,7 @@ def test_another_loop_is_shorter_but_has_no_maxima():
     assert len(shortest_loop(Listing.parse(LISTING), MAXIMA, 0)) == 2
 
 
-def test_no_loop_has_so_many_maxima():
+def test_a_wrong_number_of_maxima_in_the_loop_is_an_error():
     with pytest.raises(ValueError, match="no loop has 5 of VIADDMNMX"):
         shortest_loop(Listing.parse(LISTING), MAXIMA, 5)
 

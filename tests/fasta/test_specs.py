@@ -366,7 +366,7 @@ def test_truncated_bgzip(write: Write) -> None:
         assert ", record 'one': " in message
 
 
-def test_truncated_bgzip_behind_an_index(write: Write, capfd: pytest.CaptureFixture[str]) -> None:
+def test_bgzip_truncated_after_an_index_was_made(write: Write, capfd: pytest.CaptureFixture[str]) -> None:
     letters = np.random.default_rng(0).choice(np.frombuffer(b"ACGT", np.uint8), 500_000).tobytes()
     path = bgzip(write(b">one\n" + letters + b"\n"))
     pysam.faidx(str(path))

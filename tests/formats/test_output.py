@@ -14,7 +14,7 @@ from longalign.errors import InputError
 from longalign.formats.output import open_output
 
 
-def test_a_file_appears_whole(tmp_path: Path) -> None:
+def test_a_file_appears_only_when_it_is_complete(tmp_path: Path) -> None:
     path = tmp_path / "x.paf"
     with open_output(path) as file:
         file.write("one\n")
@@ -106,7 +106,7 @@ def test_stdout_takes_every_text_and_stays_as_it_was(monkeypatch: pytest.MonkeyP
     assert content.getvalue() == b"\xe9" + "\u00e9\u03b1\\udcff\n".encode() + b"\xe9?"
 
 
-def test_what_was_begun_on_a_full_stdout_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pending_text_for_a_full_stdout_is_an_error_of_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     stdout = Path("/dev/full").open("w")  # noqa: SIM115
     monkeypatch.setattr("sys.stdout", stdout)
     stdout.write("pending")

@@ -144,7 +144,7 @@ def test_bad_lines_are_refused_by_number(read: Read, old: str, new: str, message
     assert "\n" not in str(caught.value)
 
 
-def test_a_line_without_end_is_refused_at_its_beginning() -> None:
+def test_an_endless_line_is_refused_without_reading_on() -> None:
     with pytest.raises(InputError, match=r"^/dev/zero: line 1: columns separated by tabs: 1 in the first "):
         list(read_paf("/dev/zero"))
 

@@ -351,7 +351,7 @@ def test_a_local_alignment_cannot_be_cut(tmp_path: Path, columns, score, cigar, 
     assert found == ([] if problem is None else [f"tag tg: claims a local alignment, but {problem}"])
 
 
-def test_a_local_alignment_has_no_beginning_that_costs(tmp_path: Path) -> None:
+def test_a_local_alignment_has_no_prefix_with_a_negative_score(tmp_path: Path) -> None:
     line = LOCAL.format(0, 5, 1, 5, 4, 5, 19, "1I4=", "", "match=6;mismatch=-3;gap(k)=3+2k")
     assert [problem.text for problem in verify(tmp_path, line, region="").problems] == [
         "tag tg: claims a local alignment, but its beginning scores -5 and can be cut off"

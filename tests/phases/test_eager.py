@@ -191,14 +191,16 @@ def test_a_store_of_one_kind_is_not_gone_on_with_as_the_other(finished):
 # --- stopped and damaged
 
 
-@pytest.mark.parametrize("step", [pytest.param(1, marks=pytest.mark.slow), 7])
-def test_an_interrupt_in_phase_2_or_3_loses_nothing(tmp_path, finished, step):
+@pytest.mark.parametrize(
+    "moments", [(3, 8, 15), pytest.param(range(1, 1000), marks=pytest.mark.slow)], ids=["some", "all"]
+)
+def test_an_interrupt_in_phase_2_or_3_loses_nothing(tmp_path, finished, moments):
     """Another back end continues after every other stop, and a run for the score becomes an alignment."""
     answer = result(small_eager(finished))
     phases = set()
     scored = tmp_path / "scored"
     small_eager(scored, command="score")
-    for at in range(1, 1000, step):
+    for at in moments:
         store, first, again = tmp_path / str(at), Interrupts(at), []
         shutil.copytree(scored, store)
         try:
@@ -380,7 +382,7 @@ def test_trace_on_the_command_line(tmp_path, capsys):
 
 
 @pytest.mark.parametrize("text", ["5", "5,", "-1,5", "5,5,5", "a,b", "5, 5"])
-def test_a_cell_that_is_none_is_refused(tmp_path, capsys, text):
+def test_a_malformed_cell_is_refused(tmp_path, capsys, text):
     with pytest.raises(SystemExit) as caught:
         main(["trace", str(tmp_path), f"--end={text}"])
     assert caught.value.code == 2

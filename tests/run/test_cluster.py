@@ -317,7 +317,7 @@ def test_workers_of_another_version_or_without_the_device(cluster, tmp_path, mon
         (str(PAIR[0]), "nor its file: it holds no address"),
     ],
 )
-def test_where_no_scheduler_is(address, why, tmp_path, monkeypatch, capsys):
+def test_an_address_without_a_scheduler_is_refused(address, why, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(dask, "_ANSWER_SECONDS", 0.5)
     store = ["--store", str(tmp_path / "s")]
     assert main(["score", *map(str, PAIR), "--backend", "cpu", "--cluster", address, *store]) == 3

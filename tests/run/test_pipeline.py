@@ -71,7 +71,7 @@ def test_a_manifest_is_made_of_a_spec_and_belongs_to_it(tmp_path):
     manifest.refuse_other(tmp_path, again.manifest(manifest.grid))
 
 
-def test_what_a_caller_notes_in_a_store_is_there_before_phase_1(tmp_path):
+def test_the_note_of_a_caller_is_stored_before_phase_1(tmp_path):
     noted: list[str] = []
 
     def note(manifest):

@@ -120,7 +120,7 @@ def test_a_run_in_any_mode_goes_on_after_an_interrupt(tmp_path_factory, pair, ge
         assert swept(events) + there == len(DirectoryStore.attach(store).manifest.grid.tiles())
 
 
-def test_a_finished_run_is_there_at_once(tmp_path, answer):
+def test_a_finished_run_is_not_swept_again(tmp_path, answer):
     small_run(tmp_path)
     events, backend = [], SmallTiles()
     assert result(small_run(tmp_path, events.append, backend)) == answer
@@ -251,7 +251,7 @@ def test_a_disk_that_never_returns_what_was_written_ends_the_run(tmp_path, monke
     assert max(Counter(notices(events)).values()) == times, "computed again so often for one tile"
 
 
-def test_phase_2_begins_while_the_last_tile_is_written(tmp_path, answer, monkeypatch):
+def test_phase_2_starts_while_the_last_tile_is_written(tmp_path, answer, monkeypatch):
     put_tile, stitch = DirectoryStore.put_tile, pipeline.stitch
     writing, started = threading.Event(), threading.Event()
 
@@ -479,7 +479,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, float]:
 
 
 @pytest.mark.slow
-def test_kill_9_at_any_moment_loses_at_most_what_is_in_hand(tmp_path, whole):
+def test_kill_9_loses_at_most_the_tiles_being_swept(tmp_path, whole):
     """Killed repeatedly, some time after the start of a random phase, and then run to the end."""
     line, seconds = whole
     rng = random.Random(20)

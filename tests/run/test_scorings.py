@@ -165,7 +165,7 @@ def test_what_is_written_verifies_and_what_is_changed_does_not(
 
 
 @pytest.mark.parametrize("scoring", RULES, ids=repr)
-def test_a_store_is_resumed_as_it_was_begun(tmp_path: Path, scoring: Scoring) -> None:
+def test_a_store_is_resumed_with_its_own_scoring(tmp_path: Path, scoring: Scoring) -> None:
     files = [tmp_path / name for name in ("query.fa", "target.fa")]
     for file, text in zip(files, ("GATTacaGATTACAN" * 4, "GATTACAGacTACAN" * 4), strict=True):
         file.write_text(f">{file.stem}\n{text}\n")

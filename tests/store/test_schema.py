@@ -236,7 +236,7 @@ def test_a_grid_of_more_tiles_than_any_plan_has_is_refused():
         ({"name": "x", "letters": "AB", "scores": [[1, 2], [3, "4"]]}, "matrix.scores: must be a whole"),
     ],
 )
-def test_a_matrix_that_is_none_is_refused(data, complaint):
+def test_a_malformed_matrix_is_refused(data, complaint):
     with pytest.raises(InputError, match=complaint):
         SubstitutionMatrix.from_json(data)
     with pytest.raises(InputError, match=complaint):

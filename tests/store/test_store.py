@@ -368,7 +368,7 @@ def test_a_file_is_flushed_before_it_has_its_name_and_its_name_after(tmp_path, m
     assert flushed == [(False, False), (True, True)]
 
 
-def test_whoever_reads_a_file_that_is_replaced_reads_the_old_one_to_its_end(tmp_path):
+def test_a_reader_of_a_file_that_is_replaced_reads_the_old_one_to_its_end(tmp_path):
     path = tmp_path / "x"
     path.write_text("old")
     with path.open() as reader:
@@ -932,7 +932,7 @@ def test_a_tile_that_is_damaged_after_a_look_at_it_is_noticed(tmp_path):
             record.rows.part(16, 2, 11)
 
 
-def test_threads_may_look_at_a_tile_at_once(tmp_path):
+def test_threads_may_read_a_tile_at_the_same_time(tmp_path):
     with new_store(tmp_path / "s") as store:
         tile = GRID.tile(1, 0)
         rows = put(store.path, tile, 0)

@@ -141,7 +141,7 @@ def test_nothing_is_left_of_the_file_of_a_sweep_that_fails(store, error):
     assert rows_of(store, lines) == [(row.h.tolist(), row.gap.tolist()) for row in lines]
 
 
-def test_a_disk_that_is_full_meanwhile_is_heard_of_at_the_end(store, monkeypatch):
+def test_a_disk_that_becomes_full_is_reported_at_the_end(store, monkeypatch):
     def refuse(self, data):
         self.write_error = OSError(errno.ENOSPC, "No space left on device")
         return memoryview(data).nbytes
@@ -156,7 +156,7 @@ def test_a_disk_that_is_full_meanwhile_is_heard_of_at_the_end(store, monkeypatch
     assert not unfinished(store)
 
 
-def test_a_disk_that_refuses_room_alone_is_heard_of_at_the_end_too(tmp_path):
+def test_a_disk_that_refuses_only_the_allocation_is_reported_at_the_end(tmp_path):
     """HDF5 also extends a file without writing to it."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     with store_files._DeferredErrorFile(tmp_path / "x", "w+") as file:
@@ -193,7 +193,7 @@ def test_what_is_written_goes_to_the_disk_meanwhile(tmp_path, monkeypatch):
         assert [int(file[name][-1]) for name in ("first", "second")] == [49_999, 49_999]
 
 
-def test_a_disk_that_fails_meanwhile_is_heard_of_at_the_end(tmp_path, monkeypatch):
+def test_a_write_error_in_the_background_is_reported_at_the_end(tmp_path, monkeypatch):
     """Even if the error comes late; and only one flush runs at a time."""
     at_work, most = [], []
 
@@ -234,7 +234,7 @@ def test_a_system_without_another_thread_writes_all_the_same(tmp_path, monkeypat
         assert file["piece 7"][19_999] == 19_999
 
 
-def test_an_error_while_blocks_are_written_is_heard_of_at_the_end(store, monkeypatch):
+def test_an_error_while_blocks_are_written_is_reported_at_the_end(store, monkeypatch):
     def fail(*_):
         raise RuntimeError("HDF5 has lost its way")
 

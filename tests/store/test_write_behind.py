@@ -68,7 +68,7 @@ def test_leaving_waits_for_what_is_on_its_way_whatever_was_raised():
     assert all(store.has_tile(tile) for tile in TILES)
 
 
-def test_a_write_begins_at_once_and_then_nothing_is_kept_in_memory():
+def test_a_write_starts_immediately_and_its_result_is_not_kept_in_memory():
     store = Slow()
     with WriteBehind(store, devices=1) as behind:
         behind.put_tile(TILES[0], record(TILES[0]))

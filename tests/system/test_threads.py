@@ -213,7 +213,7 @@ def test_no_thread_is_started_while_one_has_nothing_to_do():
 
 
 @pytest.mark.parametrize("at", [1, 2, 3])
-def test_an_interrupt_while_a_thread_starts_leaves_no_thread_behind(monkeypatch, at):
+def test_an_interrupt_while_a_thread_starts_leaves_no_thread_running(monkeypatch, at):
     start, threads = threading.Thread.start, []
 
     def interrupted(thread):

@@ -209,7 +209,7 @@ def test_ties_among_best_cells_of_repeats(gpu, cpu, unit):
     check(gpu, cpu, [whole_matrix(query, target, scoring, True) for scoring in (Scoring(), free_gaps)])
 
 
-def test_best_cells_of_one_score_here_and_there(gpu, cpu):
+def test_tied_best_cells_in_different_row_blocks(gpu, cpu):
     """Many row blocks contain the best score, and the right one must be replayed."""
     work = [
         whole_matrix(*scattered(3_000, 5_000, words, seed), Scoring(), True)
@@ -219,7 +219,7 @@ def test_best_cells_of_one_score_here_and_there(gpu, cpu):
     check(gpu, cpu, work)
 
 
-def test_best_cells_of_almost_one_score_here_and_there(gpu, cpu):
+def test_nearly_tied_best_cells_in_different_row_blocks(gpu, cpu):
     """High scores of several alignments that compete. Row blocks then watch alternate rows only."""
     work = []
     for seed in range(12):
