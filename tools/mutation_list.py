@@ -287,7 +287,7 @@ _RUN = (
     ),
     Fault(
         "pieces looked for under the next number",
-        "longalign/run/pipeline.py",
+        "longalign/run/three_phases.py",
         "in enumerate(groups)\n",
         "in enumerate(groups, 1)\n",
         ("tests/run/test_resume.py::test_a_finished_run_is_not_swept_again",),

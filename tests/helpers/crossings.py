@@ -16,7 +16,7 @@ from longalign.model.boundary import State, Waypoint
 from longalign.model.geometry import Grid, owning_interval
 from longalign.model.scoring import Scoring
 from longalign.phases.lattice import StoreLattice
-from longalign.run import pipeline
+from longalign.run import pipeline, three_phases
 from longalign.run.outcome import Outcome
 from longalign.store.manifest import StartStates
 
@@ -37,7 +37,7 @@ def run_on(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(pipeline, "plan", lambda *_, **__: grid)
         for name in ("stitch", "walk"):
-            patch.setattr(pipeline, name, keeping(getattr(pipeline, name)))
+            patch.setattr(three_phases, name, keeping(getattr(three_phases, name)))
         outcome = pair.run(using(SmallTiles(inner=backend, leaf=leaf)), start_states=start_states)
     return outcome, paths[-1]
 

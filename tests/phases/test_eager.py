@@ -47,7 +47,7 @@ from longalign.phases.lattice import StoreLattice
 from longalign.phases.problem import Problem
 from longalign.phases.tile_step import sweep_tile
 from longalign.phases.walk import walk
-from longalign.run import pipeline
+from longalign.run import pipeline, three_phases
 from longalign.run.engines.local import LocalEngine
 from longalign.run.engines.shared_store import SharedStoreEngine, sweep_stored_tile
 from longalign.run.planner import plan
@@ -135,7 +135,7 @@ def finished(tmp_path_factory) -> Path:
 def small_eager(store, emit=lambda _: None, backend=None, command="align"):
     """A run of 3 x 3 tiles whose path passes through many chunks, in several groups of segments."""
     with small_geometry(chunk=8), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pipeline, "_PATH_INTERVAL", 0.0)
+        patch.setattr(three_phases, "_PATH_INTERVAL", 0.0)
         patch.setattr("longalign.phases.recompute.GROUP_SEGMENTS", 2)
         resources = using(SmallTiles((24, 24), backend, leaf=60))
         return REPEATED.run(resources, store, emit, command, start_states="eager")

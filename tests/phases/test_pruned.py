@@ -133,6 +133,7 @@ def test_too_small_a_bound_fails(monkeypatch, first_failure_only):
         return replace(found, query=found.query - less, target=found.target - less)
 
     monkeypatch.setattr("longalign.phases.problem.gains", too_small)
+
     def check(pair, geometry):
         test_any_problem_in_any_geometry.hypothesis.inner_test(BACKENDS["reference"], pair, geometry, 0)
 

@@ -364,10 +364,10 @@ class LosesWorkers:
     def __init__(self, pool):
         self.pool, self.count = pool, 0
 
-    def submit(self, step, tile):
+    def submit(self, step, *arguments):
         self.count += 1
         if self.count % 2:
-            return self.pool.submit(step, tile)
+            return self.pool.submit(step, *arguments)
         lost = Future()
         lost.cancel()
         lost.set_running_or_notify_cancel()

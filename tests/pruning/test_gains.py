@@ -176,15 +176,12 @@ def test_bound_is_as_defined(codes, scoring):
     text = read_as_first(target, {*query.tolist()} & {*target.tolist()})
     found = gains(query, target, scoring).query.tolist()
     assert found == naive_gains(query, target, scoring, text)
-    assert all(x >= y for x, y in zip(found, naive_gains(query, target, scoring), strict=True))
 
 
 @given(pairs(70, 90), st.sampled_from(SCORINGS))
-def test_words_that_seem_present_only_loosen_the_bound(codes, scoring):
-    """Words longer than the longest, those at the end of the target, and those with ambiguous letters."""
-    found = gains(*codes, scoring)
-    for side, both in ((found.query, codes), (found.target, codes[::-1])):
-        assert (side >= naive_gains(*both, scoring)).all()
+def test_longer_pairs(codes, scoring):
+    """With words longer than the longest, at the end of the target, and with ambiguous letters."""
+    check(*codes, scoring)
 
 
 @given(problems())

@@ -25,6 +25,7 @@ from longalign.run.engines import dask
 from longalign.run.outcome import Outcome
 from longalign.run.spec import RunSpec
 from longalign.store import DirectoryStore
+from longalign.store.manifest import Prune
 
 PAIR = [DATA / name for name in MITOCHONDRIA]
 TILES = 4 * 4
@@ -69,10 +70,16 @@ class Events(list[Event]):
         return sum(steps)
 
 
-def run(cluster: Cluster, store: Path, emit: Callable[[Event], None] = ignore, mode: Mode = LOCAL) -> Outcome:
+def run(
+    cluster: Cluster,
+    store: Path,
+    emit: Callable[[Event], None] = ignore,
+    mode: Mode = LOCAL,
+    prune: Prune = "off",
+) -> Outcome:
     using = api.resources("cpu", 1, memory=8 << 30, cluster=cluster.address)
     query, target = map(read_sequence, map(str, PAIR))
-    return pipeline.run(RunSpec(query, target, api.Scoring(), mode, store=store), using, emit)
+    return pipeline.run(RunSpec(query, target, api.Scoring(), mode, store=store, prune=prune), using, emit)
 
 
 def finished_tiles(store: Path) -> dict[str, list[bytes]]:
@@ -94,7 +101,7 @@ def local_store(two_workers: Cluster, tmp_path_factory: pytest.TempPathFactory) 
     using = api.resources("cpu", 1, memory=8 << 30)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("longalign.backends.cpu.CpuBackend.tile_shape", lambda *_: (4200, 4200))
-        pipeline.run(RunSpec(query, target, api.Scoring(), store=path), using)
+        pipeline.run(RunSpec(query, target, api.Scoring(), store=path, prune="off"), using)
     return path
 
 
@@ -127,6 +134,18 @@ def test_two_workers_make_the_same_tiles(cluster, tmp_path, check):
 
 
 @pytest.mark.cluster
+def test_workers_sweep_only_tiles_that_are_needed(cluster, tmp_path, local_store):
+    events = Events()
+    outcome = run(cluster, tmp_path / "s", events.append, prune="auto")
+    answer = api.resume(local_store, backend="cpu")
+    assert (outcome.end.value, outcome.alignment.cigar) == (SCORE, answer.cigar)
+    with DirectoryStore.open(tmp_path / "s") as store:
+        assert 0 < events.tiles == TILES - len(store.get_left_out()) < TILES
+    assert events.cells == 16569 * 16548
+    assert len(list(cluster.orders.glob("swept-*"))) == 2
+
+
+@pytest.mark.cluster
 @pytest.mark.parametrize("mode", [SEMIGLOBAL, EXTEND], ids=str)
 def test_an_end_on_an_edge_and_one_in_any_cell_are_found_in_the_tiles_of_workers(cluster, tmp_path, mode):
     alignment = run(cluster, tmp_path / "s", mode=mode).alignment
@@ -141,7 +160,8 @@ def test_workers_sweep_both_strands(cluster, tmp_path):
     using = api.resources("cpu", 1, memory=8 << 30, cluster=cluster.address)
     query, target = map(read_sequence, map(str, PAIR))
     reversed_query = Sequence.from_letters("q", query.on("minus").strand_letters)
-    spec = RunSpec(reversed_query, target, api.Scoring(), store=tmp_path / "s", strand="both")
+    how = {"strand": "both", "prune": "off"}
+    spec = RunSpec(reversed_query, target, api.Scoring(), store=tmp_path / "s", **how)
     outcome = pipeline.run(spec, using, events.append)
     assert (outcome.end.value, outcome.spec.query.strand) == (SCORE, "minus")
     assert (events.tiles, events.notices) == (2 * TILES, [])

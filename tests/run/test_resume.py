@@ -39,7 +39,7 @@ from longalign.backends.cpu import CpuBackend
 from longalign.errors import StoreError, UsageError
 from longalign.events import Emit, Event, Notice, PhaseFinished, PhaseStarted, TileFinished, ignore
 from longalign.fasta import read_sequence
-from longalign.run import pipeline
+from longalign.run import pipeline, three_phases
 from longalign.run.outcome import Outcome
 from longalign.run.request import Resources
 from longalign.run.spec import RunSpec
@@ -51,7 +51,7 @@ TILES, LAST_TILE = 3 * 3, (2, 2)
 def small_run(store: Path | None, emit: Emit = ignore, backend=None) -> Outcome:
     """A run of 3 x 3 tiles whose path passes through many chunks, in several groups of segments."""
     with small_geometry(chunk=8), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pipeline, "_PATH_INTERVAL", 0.0)
+        patch.setattr(three_phases, "_PATH_INTERVAL", 0.0)
         patch.setattr("longalign.phases.recompute.GROUP_SEGMENTS", 2)
         return REPEATED.run(using(SmallTiles((24, 24), backend, leaf=60)), store, emit)
 
@@ -252,7 +252,7 @@ def test_a_disk_that_never_returns_what_was_written_ends_the_run(tmp_path, monke
 
 
 def test_phase_2_starts_while_the_last_tile_is_written(tmp_path, answer, monkeypatch):
-    put_tile, stitch = DirectoryStore.put_tile, pipeline.stitch
+    put_tile, stitch = DirectoryStore.put_tile, three_phases.stitch
     writing, started = threading.Event(), threading.Event()
 
     def put_late(self, tile, record):
@@ -267,7 +267,7 @@ def test_phase_2_starts_while_the_last_tile_is_written(tmp_path, answer, monkeyp
         return stitch(*arguments)
 
     monkeypatch.setattr(DirectoryStore, "put_tile", put_late)
-    monkeypatch.setattr(pipeline, "stitch", begin)
+    monkeypatch.setattr(three_phases, "stitch", begin)
     assert result(small_run(tmp_path)) == answer
     assert tiles_in(tmp_path) == TILES
 

@@ -36,7 +36,7 @@ from longalign.model.scoring import Scoring
 from longalign.model.sequence import Sequence
 from longalign.model.strand import Strand, StrandChoice
 from longalign.model.substitution_matrix import SubstitutionMatrix
-from longalign.run import pipeline
+from longalign.run import pipeline, three_phases
 from longalign.run.host_memory import fixed_bytes
 from longalign.run.outcome import Outcome
 from longalign.run.planner import Request, plan
@@ -170,7 +170,7 @@ TILES = 2 * 3 * 3
 def small_run(store: Path | None, emit: Emit = ignore, backend: object = None) -> Outcome:
     """A run of 3 x 3 tiles on each strand; the path passes through several groups of segments."""
     with small_geometry(chunk=8), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pipeline, "_PATH_INTERVAL", 0.0)
+        patch.setattr(three_phases, "_PATH_INTERVAL", 0.0)
         patch.setattr("longalign.phases.recompute.GROUP_SEGMENTS", 2)
         resources = using(SmallTiles((24, 24), backend, leaf=60))
         return pipeline.run(on_strand(REVERSED, "both", store), resources, emit)
