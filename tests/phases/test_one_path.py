@@ -74,11 +74,18 @@ def test_the_path_is_that_of_the_whole_matrix_in_a_batch(pairs):
 
 @pytest.mark.parametrize("mode", PLAIN_MODES, ids=str)
 @pytest.mark.parametrize("scoring", [*SCORINGS[:4], TIES, FREE_GAPS, SUBSEQUENCE, NOTHING], ids=str)
-@pytest.mark.parametrize("unit", ["A", "AC", "AAC"])
-def test_repeats(unit, scoring, mode):
+@pytest.mark.parametrize(
+    ("unit", "geometry"),
+    [
+        ("A", Geometry((16, 16), 8, 30)),
+        ("AC", Geometry((37, 45), 1, 1)),
+        ("AAC", Geometry((9, 11), 3, 4)),
+    ],
+    ids=str,
+)
+def test_repeats(unit, geometry, scoring, mode):
     """Nearly every cell has equally good predecessors, and paths run along the lines of the lattice."""
     query, target = ("".join(np.resize(list(unit), length)) for length in (23, 31))
     pair = Pair(query, target, scoring, mode)
-    for geometry in (Geometry((9, 11), 3, 4), Geometry((16, 16), 8, 30), Geometry((37, 45), 1, 1)):
-        outcome = geometry.run(pair, CPU)
-        assert found_path(outcome) == walked(pair, outcome.end.i, outcome.end.j)
+    outcome = geometry.run(pair, CPU)
+    assert found_path(outcome) == walked(pair, outcome.end.i, outcome.end.j)
