@@ -21,7 +21,7 @@ pytest_plugins = ["pytester"]
 
 # Sweeps compile on first use, so a deadline would fail on the first example and pass on the second.
 # "fast" has the same examples every time: what passed once passes again. "thorough" looks for others.
-settings.register_profile("fast", deadline=None, max_examples=40, derandomize=True, print_blob=True)
+settings.register_profile("fast", deadline=None, max_examples=30, derandomize=True, print_blob=True)
 settings.register_profile("thorough", deadline=None, max_examples=3000)
 # For `tools/mutations.py`, which needs to know which test fails, not the smallest example.
 settings.register_profile(

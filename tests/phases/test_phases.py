@@ -73,7 +73,7 @@ def test_the_alignment_does_not_depend_on_back_end_or_workers(pair, geometry):
 
 
 @pytest.mark.parametrize("mode", PLAIN_MODES, ids=str)
-@pytest.mark.parametrize("scoring", [Scoring(), SCORINGS[3], SCORINGS[2]], ids=str)
+@pytest.mark.parametrize("scoring", [Scoring(), SCORINGS[3]], ids=str)
 def test_every_short_pair_with_every_cell_a_chunk(mode, scoring):
     """All entries and exits: each edge, each corner, and straight through.
 

@@ -99,8 +99,11 @@ def want() -> list[object]:
 # --- far edges
 
 
-@pytest.mark.parametrize("mode", MODES.values(), ids=str)
-@pytest.mark.parametrize("stored", [False, True])
+@pytest.mark.parametrize(
+    ("mode", "stored"),
+    [*((mode, False) for mode in MODES.values()), (MODES["fit"], True), (MODES["semiglobal"], True)],
+    ids=str,
+)
 def test_the_far_edges_that_a_mode_needs_are_kept(tmp_path, mode, stored):
     spec = RunSpec(*PAIR.sequences(), PAIR.scoring, mode)
     problem = Problem.of(spec.query, spec.target, spec.scoring, mode)

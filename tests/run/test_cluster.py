@@ -133,6 +133,7 @@ def test_two_workers_make_the_same_tiles(cluster, tmp_path, check):
     assert len(list(cluster.orders.glob("swept-*"))) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.cluster
 def test_workers_sweep_only_tiles_that_are_needed(cluster, tmp_path, local_store):
     events = Events()
@@ -263,6 +264,7 @@ def alone(tmp_path: Path) -> Iterator[Cluster]:
         yield started
 
 
+@pytest.mark.slow
 @pytest.mark.cluster
 def test_a_scheduler_that_dies_ends_the_run_in_a_line(alone, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:

@@ -65,6 +65,7 @@ def short(plant: str, seconds: int = 2) -> subprocess.CompletedProcess[str]:
     return campaign("--attacks", "exactness", "--seconds", seconds, "--jobs", 1, "--seed", 7, plant=plant)
 
 
+@pytest.mark.slow
 def test_a_wrong_answer_is_reported_and_its_line_repeats_it():
     done = short(WRONG_ORACLE)
     assert done.returncode == 1, done.stderr
@@ -79,6 +80,7 @@ def test_a_wrong_answer_is_reported_and_its_line_repeats_it():
     assert campaign("--repeat", lines[0], plant="pass").returncode == 0
 
 
+@pytest.mark.slow
 def test_an_aligner_that_refuses_everything_is_noticed():
     done = short(REFUSES, seconds=4)  # not every case is one that must not be refused
     assert done.returncode == 1

@@ -68,8 +68,11 @@ def small(tmp_path, monkeypatch):
     ("before", "after", "verdict", "by"),
     [
         ("2 * x", "3 * x", "noticed", "test_small.py::test_of_one"),
-        ("2 * x", "os.abort()", "noticed", "signal 6 ended the tests"),
-        ("    return", "    while True: pass\n    return", "timed out", "the time limit"),
+        pytest.param("2 * x", "os.abort()", "noticed", "signal 6 ended the tests", marks=pytest.mark.slow),
+        pytest.param(
+            *("    return", "    while True: pass\n    return", "timed out", "the time limit"),
+            marks=pytest.mark.slow,
+        ),
         ("# twice", "# thrice", "UNNOTICED", "1 passed"),
         ("import os", "import no_such_module", "NOT RUN", "1 error"),
     ],

@@ -33,13 +33,11 @@ def test_a_kernel_is_not_optimised_again_when_it_is_linked(build):
     assert build().targetoptions["lto"] is False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "config",
     [
-        pytest.param(
-            KernelConfig(local=True, track_best=True, columns=2, block_rows=64, numbers="packed"),
-            marks=pytest.mark.slow,
-        ),
+        KernelConfig(local=True, track_best=True, columns=2, block_rows=64, numbers="packed"),
         KernelConfig(local=False, track_best=False, columns=2, letter_scoring="compare"),
     ],
     ids=["packed", "int32"],
