@@ -19,7 +19,7 @@ def command(*arguments: object, backend: str = "cpu") -> list[str]:
 
 
 def align(store: Path, backend: str = "cpu", extra: Sequence[str] = ()) -> list[str]:
-    """The command of `align` on two mitochondria, which starts a store or resumes it, and sweeps all tiles."""
+    """The command of `align` on two mitochondria. It starts a store or resumes it, and sweeps all tiles."""
     how = "--progress", "json", "--threads", 2, "--prune", "off"
     arguments = *MITOCHONDRIA, "--store", store, *how, *extra
     return command("align", *arguments, backend=backend)
