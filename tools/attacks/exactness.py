@@ -10,15 +10,19 @@ either strand of the query is asked for, or the better of both:
 - `align` and `score` agree. The PAF line is the same, byte by byte, with one, two or three threads.
 - This holds in memory and in a store, with lazy and eager start states, and with tiles, chunks and leaves of
   a few letters. Where the memory or the budget of boundaries is too small, the run is refused.
+- It holds with and without pruning, by the bound that seeds find or by any other one up to the score, also
+  where that leaves out cells of the smallest rectangles.
 """
 
 from __future__ import annotations
 
 import io
 import random
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
+from unittest.mock import patch
 
 from oracles import reverse_complement
 from runs import Geometry, SmallTiles, small_geometry, using
@@ -33,8 +37,10 @@ from longalign.errors import LongalignError, UsageError
 from longalign.formats.paf import write_paf
 from longalign.model.alignment import Alignment
 from longalign.model.mode import MODES, Mode
+from longalign.model.pruning import KnownBound
 from longalign.model.strand import STRANDS_OF, Strand, StrandChoice
-from longalign.run import pipeline
+from longalign.phases import entry, meeting
+from longalign.run import bounds, pipeline
 
 #: The range of memory limits in bytes. It includes limits that are too small.
 _MEMORY = 600 << 20, 1200 << 20
@@ -115,19 +121,24 @@ class Exactness(Attack):
             "scoring": pair.scoring, "mode": question.mode, "backend": self.backend, "threads": threads,
             "strand": question.choice,
         }  # fmt: skip
+        least = rng.choice(
+            [0, bounds.LEAST_CELLS]
+        )  # the fewest cells of a pair for which seeds are looked for
         if rng.random() < 0.3:
-            best = longalign.score(question.query, pair.target, **options)
-            question.check_end(best.score, best.i, best.j, f"score, {threads} threads")
+            with patch.object(bounds, "LEAST_CELLS", least):
+                best = longalign.score(question.query, pair.target, **options)
+            question.check_end(best.score, best.i, best.j, f"score, {threads} threads, {least=}")
             return 1
         budget = rng.choice([None, None, None, rng.randint(0, 40 * (pair.longest + 1))])
         memory = rng.choice([None, None, None, rng.randint(*_MEMORY)])
         refusals = () if budget is None and memory is None else (UsageError,)
         alignments = []
         for count in {threads, rng.randint(1, 3)}:
-            with suppress(*refusals):  # a limit that is too small is refused
-                options |= {"threads": count, "store_budget": budget, "memory": memory}
+            prune = rng.choice(["auto", "off"])
+            with suppress(*refusals), patch.object(bounds, "LEAST_CELLS", least):
+                options |= {"threads": count, "store_budget": budget, "memory": memory, "prune": prune}
                 alignments.append(longalign.align(question.query, pair.target, **options))
-                question.check(alignments[-1], f"align, {count} threads")
+                question.check(alignments[-1], f"align, {count} threads, {prune=}, {least=}")
         _same_paf(alignments, question)
         return len(alignments)
 
@@ -149,8 +160,10 @@ class Exactness(Attack):
             SmallTiles(geometry.tile, self._backend(rng.randint(1, 3)), geometry.leaf)
             for _ in range(rng.choice([1, 1, 1, 2]))
         ]
+        below = rng.choice([None, 0, 0, 1, rng.randint(0, 100)])
         how = f"{geometry}, {spec.start_states}, {len(backends)} devices, {'a store' if store else 'memory'}"
-        with small_geometry(geometry.chunk, geometry.group):
+        how += f", a bound {below} below the score"
+        with small_geometry(geometry.chunk, geometry.group), _pruned(question, below):
             outcome = pipeline.run(spec, using(*backends))
             question.check(outcome.alignment, how)
             if store is not None:
@@ -167,6 +180,20 @@ class Exactness(Attack):
 
 #: The oracle. A test of the campaign replaces it by a wrong one.
 find_end = oracle.find_end
+
+
+@contextmanager
+def _pruned(question: Question, below: int | None) -> Iterator[None]:
+    """Runs are pruned by a bound so far below the score, also in the smallest rectangles; None: not at all."""
+    score = int(question.end.score * question.pair.scoring.scale)
+    known = None if below is None else KnownBound(score - below, share=1.0)
+    with ExitStack() as stack:
+        stack.enter_context(
+            patch.object(pipeline, "find_bound", lambda spec, *_: known if spec.prunes else None)
+        )
+        stack.enter_context(patch.object(meeting, "_LEAST_PRUNED", 1))
+        stack.enter_context(patch.object(entry, "_MOST_CELLS", 4))
+        yield
 
 
 def _random_choice(rng: random.Random, pair: Pair) -> StrandChoice:
