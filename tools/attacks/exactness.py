@@ -184,7 +184,7 @@ find_end = oracle.find_end
 
 @contextmanager
 def _pruned(question: Question, below: int | None) -> Iterator[None]:
-    """Runs are pruned by a bound so far below the score, also in the smallest rectangles; None: not at all."""
+    """Runs are pruned by a bound so far below the score, also in small rectangles; None: not at all."""
     score = int(question.end.score * question.pair.scoring.scale)
     known = None if below is None else KnownBound(score - below, share=1.0)
     with ExitStack() as stack:
