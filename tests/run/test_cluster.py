@@ -133,7 +133,6 @@ def test_two_workers_make_the_same_tiles(cluster, tmp_path, check):
     assert len(list(cluster.orders.glob("swept-*"))) == 2
 
 
-@pytest.mark.slow
 @pytest.mark.cluster
 def test_workers_sweep_only_tiles_that_are_needed(cluster, tmp_path, local_store):
     events = Events()
@@ -146,6 +145,7 @@ def test_workers_sweep_only_tiles_that_are_needed(cluster, tmp_path, local_store
     assert len(list(cluster.orders.glob("swept-*"))) == 2
 
 
+@pytest.mark.slow
 @pytest.mark.cluster
 @pytest.mark.parametrize("mode", [SEMIGLOBAL, EXTEND], ids=str)
 def test_an_end_on_an_edge_and_one_in_any_cell_are_found_in_the_tiles_of_workers(cluster, tmp_path, mode):
