@@ -34,7 +34,7 @@ from longalign.backends.base import Progress, Runs, TraceJob, no_progress
 from longalign.errors import InternalError
 from longalign.model.alignment import Op
 from longalign.model.boundary import State, Waypoint
-from longalign.model.mode import GLOBAL, LOCAL, MODES
+from longalign.model.mode import EXTEND, FIT, GLOBAL, LOCAL, MODES, OVERLAP, SEMIGLOBAL
 from longalign.model.scoring import UNREACHABLE, Scoring
 from longalign.phases.bisect import bisect
 from longalign.phases.problem import Problem, Segment
@@ -88,8 +88,8 @@ def test_every_short_pair_with_every_cell_a_chunk(mode, scoring):
 @pytest.mark.parametrize(
     ("mode", "geometry"),
     [
-        *((mode, Geometry((8, 8), chunk=4, leaf=4)) for mode in PLAIN_MODES),
-        *((mode, Geometry((8, 8), chunk=8, leaf=10**4)) for mode in (LOCAL, GLOBAL)),
+        *((mode, Geometry((8, 8), chunk=4, leaf=4)) for mode in (LOCAL, GLOBAL, SEMIGLOBAL)),
+        *((mode, Geometry((8, 8), chunk=8, leaf=10**4)) for mode in (OVERLAP, FIT, EXTEND)),
     ],
     ids=str,
 )
