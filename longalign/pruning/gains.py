@@ -49,8 +49,8 @@ to open the gap, and nothing else would differ. So it gains at most alpha more t
 **Modes.** The bound is for paths that may end anywhere. A mode with fewer end cells, or excluded pairs of
 letters, only leave fewer paths.
 
-**Words that seem present.** An absent word that is taken for present is not charged, so the bound is larger
-than necessary, but a bound. Therefore the search may look at words of limited length, and skip places.
+**Words that seem present.** Any set of disjoint absent words gives a bound. So the search may take an absent
+word for present, but never the other way round. It looks at words of limited length, and skips places.
 
 Sources. Pruning by what both sequences can still gain: CUDAlign, E. F. de O. Sandes and A. C. M. A. de Melo,
 IEEE Trans. Parallel Distrib. Syst. 24:1009-1021 (2013). Words without a match as a bound: the seed heuristic

@@ -39,7 +39,8 @@ def true_gains(query: Codes, target: Codes, scoring: Scoring) -> tuple[Values, V
 def naive_gains(query: Codes, target: Codes, scoring: Scoring, text: bytes | None = None) -> list[int]:
     """The bound of `longalign.pruning.gains` for the query, with absent words of any length.
 
-    For scorings without a table. Words are looked for in `text`, by default that of the target.
+    For scorings without a table. Words are looked for in `text`, by default the target. A longer text begins
+    with what the target is read as; a word may extend beyond that, but has to begin in it.
     """
     match, mismatch, alpha, beta = scoring.match, scoring.mismatch, scoring.gap_open, scoring.gap_extend
     rows, present = len(query), {*target.tolist()}
@@ -54,7 +55,7 @@ def naive_gains(query: Codes, target: Codes, scoring: Scoring, text: bytes | Non
     for start in reversed(range(rows)):
         if query[start] not in present:
             end = start
-        elif query[start:end].tobytes() not in text:
+        elif not 0 <= text.find(query[start:end].tobytes()) < len(target):
             words.append((start, end, min(charge, (end - start) * (match + beta))))
             end = start
 

@@ -101,23 +101,25 @@ def spelled(query: str, target: str):
     return encode(query, QUERY_N), encode(target, TARGET_N)
 
 
-#: Pairs whose best path loses exactly what absent words are charged: at a letter that differs, and at a
-#: letter that is inserted into a word.
+#: Pairs whose best path loses exactly what absent words are charged. Behind the error is a word that the path
+#: leaves before its last letter. A letter that differs, and a letter that is inserted into a word:
 SUBSTITUTION = (*spelled("ACGTACGGTCATTGCAGGGCCCA", "ACGTACGCTCATTGCAGGGCCCTGGCCCA"), DEFAULT)
 INSERTION = (
     *spelled("ACGTACGTTCATTGCAGGGCCCA", "ACGTACGCTTCATTGCAGGGCCCTGGCCCA"),
     Scoring(1, -9, 0, 2),
 )
 
-#: A gap over the end of a word (AG) and the start of another (TA).
-GAP = Scoring(1, -9, 6, 0)
+#: A gap over the end of a word (AG) and the start of another (TA):
 TWO_WORDS = (
     *spelled("CCACAACCACACCAGTACCCACAACACCCCCCCA", "CCACAACCACACCAACCCACAACACCCCCCCTCCCCCACG"),
-    GAP,
+    Scoring(1, -9, 6, 2),
 )
 
-#: A gap over many words (GT, TG), which lose less than words with an error of another kind.
-MANY_WORDS = (*spelled("GT" * 9 + 4 * "AACACCAC", 4 * "AACACCAC" + "TAG"), GAP)
+#: A gap over many words (GT, TG), each of which loses less than a word with an error of another kind.
+MANY_WORDS = (
+    *spelled("CCACAACCACACCA" + 9 * "GT" + 4 * "AACACCAC", "CCACAACCACACCA" + 4 * "AACACCAC" + "TAG"),
+    Scoring(1, -9, 6, 0),
+)
 
 
 @given(problems())
@@ -154,11 +156,17 @@ def check_problem(problem):
     check(*problem)
 
 
-@pytest.mark.parametrize("problem", [SUBSTITUTION, INSERTION])
+@pytest.mark.parametrize("problem", [SUBSTITUTION, INSERTION, TWO_WORDS])
 def test_no_charge_could_be_higher(problem, monkeypatch):
     changed_letters(monkeypatch, higher_charge)
     with pytest.raises(AssertionError):
         check(*problem)
+
+
+def test_words_inside_a_gap_are_charged_by_their_letters(monkeypatch):
+    changed_letters(monkeypatch, lambda letters: letters._replace(charge_a_letter=letters.charge))
+    with pytest.raises(AssertionError):
+        check(*MANY_WORDS)
 
 
 def read_as_first(codes, present):
@@ -169,8 +177,8 @@ def read_as_first(codes, present):
 
 @given(edited_pairs(), small_scorings().filter(lambda scoring: scoring.table is None))
 @example(SUBSTITUTION[:2], DEFAULT)
-@example(TWO_WORDS[:2], GAP)
-@example(MANY_WORDS[:2], GAP)
+@example(TWO_WORDS[:2], TWO_WORDS[2])
+@example(MANY_WORDS[:2], MANY_WORDS[2])
 def test_bound_is_as_defined(codes, scoring):
     query, target = codes
     text = read_as_first(target, {*query.tolist()} & {*target.tolist()})

@@ -153,15 +153,15 @@ def _make_charge() -> Callable[..., None]:
     ) -> Any:
         """The place, at or after `first`, at which the last absent word begins that ends by `end`; or -1.
 
-        A longer word than fits in 64 bits is taken for present. Further left, only every half longest word is
-        looked at: an error between the sequences makes all words absent that contain it.
+        A longer word than fits in 64 bits is taken for present. Further left, words that begin a quarter of
+        their length apart are looked at: usually, all words that contain an error are absent.
         """
         longest = _WORD_BITS // bits
         present, start = end, max(first, end - longest)
         while occurs(codes, symbols, start, min(end, start + longest), bits, words, starts, shift):
             if start == first:
                 return -1
-            present, start = start, max(first, start - longest // 2)
+            present, start = start, max(first, start - longest // 4)
         while present - start > 1:  # the word at `start` is absent, that at `present` is not, or is empty
             middle = (start + present) >> 1
             if occurs(codes, symbols, middle, min(end, middle + longest), bits, words, starts, shift):
