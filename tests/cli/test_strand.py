@@ -191,7 +191,8 @@ def test_a_killed_run_over_both_strands_goes_on(
 ) -> None:
     """Killed on the first strand, on the second, and after phase 1."""
     store, target = tmp_path / "s", DATA / MITOCHONDRIA[1]
-    options = "--strand", "both", "--store", store, "--progress", "json", "--threads", 2
+    how = "--progress", "json", "--threads", 2, "--prune", "off"  # so that all tiles are swept
+    options = "--strand", "both", "--store", store, *how
     with start(command("align", reversed_mitochondrion, target, *options)) as process:
         for _ in range(tiles):
             next(line for line in process.stderr if "tile_finished" in line)

@@ -426,11 +426,13 @@ print(CpuBackend(2).describe()["compiled for"])
 @pytest.mark.slow
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="Haswell is an x86 processor")
 def test_a_processor_with_avx2_only(tmp_path):
+    root = Path(__file__).parents[3]
     target = {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "", "XDG_CACHE_HOME": str(tmp_path)}
+    target["PYTHONPATH"] = os.pathsep.join([str(root), str(root / "tests/helpers")])
     output = subprocess.run(
         [sys.executable, "-c", ON_ANOTHER_PROCESSOR],
         env=os.environ | target,
-        cwd=Path(__file__).parents[3],
+        cwd=root,
         check=True,
         capture_output=True,
         text=True,
