@@ -17,19 +17,17 @@ from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
 import resource
 import shutil
 import statistics
 import sys
 import tempfile
 import time
-from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 from cuda_sweep import PAIRS, Pair
-from hardware import DeviceMemory, save_report
-from scripts import genome, run_script
+from hardware import DeviceMemory
+from scripts import genome, in_new_process, report_runs, run_script
 
 from longalign.cli import main as longalign
 from longalign.store import DirectoryStore
@@ -37,15 +35,14 @@ from longalign.store import DirectoryStore
 
 def main() -> int:
     options = _parse()
-    runs = []
-    for name in options.pairs:
-        fresh = multiprocessing.get_context("spawn")
-        with DeviceMemory() as device, ProcessPoolExecutor(1, mp_context=fresh) as process:
-            found = process.submit(measure, name, options).result()
-        runs.append({**found, "peak_device_bytes": device.peak})
-        print(_line(runs[-1]), flush=True)
-        save_report(options.out, runs=runs)
-    return 0 if all(run["ok"] for run in runs) else 1
+    return report_runs((_watched(name, options) for name in options.pairs), _line, options.out)
+
+
+def _watched(name: str, options: argparse.Namespace) -> dict[str, object]:
+    """What is reported of one pair, the peak device memory included."""
+    with DeviceMemory() as device:
+        found = in_new_process(measure, name, options)
+    return {**found, "peak_device_bytes": device.peak}
 
 
 def _parse() -> argparse.Namespace:

@@ -9,29 +9,28 @@ they include the reading of the FASTA files, but not the start of Python. For ea
 cells that was computed, seconds and cells of each phase, the bound that seeds found beside the score, the
 peak host memory.
 `--unpruned` alternates with `--prune off`, and compares the two PAF files. `--minimap2` times minimap2 (the
-package mappy, preset asm20, as many threads as processors) on the same pair, without and with its CIGARs.
-Known scores are checked. `--plots` needs matplotlib.
+package mappy, preset asm20, one thread for each processor) on the same pair, without and with its CIGARs.
+Known scores are checked. `--plots` needs matplotlib. `pip install --group experiments` installs mappy and
+matplotlib.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
 import os
 import resource
 import statistics
 import sys
 import tempfile
 import time
-from concurrent.futures import ProcessPoolExecutor
 from contextlib import redirect_stderr
+from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
-from hardware import save_report
-from scripts import genome, run_script
+from scripts import genome, in_new_process, report_runs, run_script
 
 from longalign.cli import main as longalign
 
@@ -58,14 +57,11 @@ PAIRS = {
 
 def main() -> int:
     options = _parse()
-    runs = []
-    for name in options.pairs:
-        fresh = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(1, mp_context=fresh) as process:
-            runs.append(process.submit(measure, name, options).result())
-        print(_line(runs[-1]), flush=True)
-        save_report(options.out, runs=runs)
-    return 0 if all(run["ok"] for run in runs) else 1
+    for option, package in (("plots", "matplotlib"), ("minimap2", "mappy")):
+        if getattr(options, option) and find_spec(package) is None:
+            sys.exit(f"--{option} needs {package}: pip install --group experiments")
+    runs = (in_new_process(measure, name, options) for name in options.pairs)
+    return report_runs(runs, _line, options.out)
 
 
 def _parse() -> argparse.Namespace:

@@ -6,6 +6,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pruning
+import pytest
+
 ROOT = Path(__file__).parents[2]
 MITO = "human_mito.NC_012920.1"
 
@@ -37,3 +40,14 @@ def test_no_gpu_or_no_genome_for_it(tmp_path):
     data = ROOT / "tests" / "data"
     said = fails("start_states", "--genomes", data, "--backend", "no such", "--longest", 20_000)
     assert said == "longalign align ended with exit code 2"
+
+
+@pytest.mark.parametrize(
+    ("option", "package"), [(("--plots", "plots"), "matplotlib"), (("--minimap2",), "mappy")]
+)
+def test_a_package_that_an_option_needs_is_missing(option, package, monkeypatch, tmp_path):
+    monkeypatch.setattr(pruning, "find_spec", lambda name: None)
+    monkeypatch.setattr(sys, "argv", ["pruning.py", "--genomes", str(tmp_path), *option])
+    with pytest.raises(SystemExit) as end:
+        pruning.main()
+    assert end.value.code == f"{option[0]} needs {package}: pip install --group experiments"
