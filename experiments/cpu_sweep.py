@@ -55,6 +55,10 @@ def diverged_pair(length: int, rng: np.random.Generator, rate: float = 0.03) -> 
     return query, np.repeat(target, copies)
 
 
+def spelled(codes: Codes) -> str:
+    return np.frombuffer(b"ACGT", np.uint8)[codes].tobytes().decode()
+
+
 PAIRS = {"random": random_pair, "3 % diverged": diverged_pair}
 
 
@@ -68,7 +72,7 @@ def parasail_sweep(query: Codes, target: Codes) -> Callable[[], int]:
     import parasail
 
     matrix = parasail.matrix_create("ACGT", SCORING.match, SCORING.mismatch)
-    texts = ["".join("ACGT"[code] for code in codes) for codes in (query, target)]
+    texts = spelled(query), spelled(target)
     first = SCORING.gap_open + SCORING.gap_extend
     return lambda: int(parasail.sw_striped_32(*texts, first, SCORING.gap_extend, matrix).score)
 

@@ -23,9 +23,8 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from decimal import Decimal
-from functools import partial
 from pathlib import Path
 from shutil import which
 
@@ -164,9 +163,8 @@ def _plain(folder: Path, names: tuple[str, str], without_n: bool = False) -> Fil
 
 
 def _copy(folder: Path, name: str, without_n: bool) -> Path:
-    opened: Callable[[], object] = partial(gzip.open if name.endswith(".gz") else open, DATA / name, "rt")
-    with opened() as file:
-        lines = file.read().splitlines()
+    content = (DATA / name).read_bytes()
+    lines = (gzip.decompress(content) if name.endswith(".gz") else content).decode().splitlines()
     if without_n:
         lines = [line if line.startswith(">") else line.replace("N", "A") for line in lines]
     copy = folder / f"{'n_' * without_n}{name.removesuffix('.gz')}"

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import random
 import statistics
 import subprocess
 import sys
@@ -24,13 +23,16 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
+import numpy as np
 import parasail
+from cpu_sweep import diverged_pair, random_pair, spelled
 from cuda_sweep import PAIRS
 from hardware import save_report
 from scripts import genome, run_script
 
 import longalign
 from longalign.events import Event, PhaseFinished
+from longalign.model.alphabet import Codes
 
 #: The most that each comparison may cost, as a multiple of its base; for `process`, in seconds.
 BARS = {"strands": 2.05, "top": 3.0, "modes": 1.03, "many": 2.5, "process": 1.2}
@@ -97,11 +99,10 @@ def top(options: argparse.Namespace) -> Iterator[Row]:
 
 def modes(options: argparse.Namespace) -> Iterator[Row]:
     """Phase 1 of the modes with free ends, against those of local and of global."""
-    rng = random.Random(1)
-    query = _random(rng, options.side)
+    rng = np.random.default_rng(1)
     pairs = {
-        "random": (query, _random(rng, options.side)),
-        "3 % differences": (query, _mutated(rng, query, 0.03)),
+        "random": _spelled(random_pair(options.side, rng)),
+        "3 % differences": _spelled(diverged_pair(options.side, rng)),
         "chlamydia": _genomes(options),
     }
 
@@ -124,9 +125,8 @@ def modes(options: argparse.Namespace) -> Iterator[Row]:
 
 def many(options: argparse.Namespace) -> Iterator[Row]:
     """Many small pairs, against parasail's functions for the same. Scores are compared as well."""
-    rng = random.Random(1)
-    queries = [_random(rng, LETTERS_OF_MANY) for _ in range(options.pairs)]
-    pairs = [(query, _mutated(rng, query, 0.07)) for query in queries]
+    rng = np.random.default_rng(1)
+    pairs = [_spelled(diverged_pair(LETTERS_OF_MANY, rng, 0.07)) for _ in range(options.pairs)]
     usual = longalign.Scoring()
     matrix = parasail.matrix_create("ACGT", int(usual.match), int(usual.mismatch))
     costs = int(usual.gap_open + usual.gap_extend), int(usual.gap_extend)
@@ -175,17 +175,9 @@ def _genomes(options: argparse.Namespace) -> tuple[longalign.Sequence, longalign
     return query, target
 
 
-def _random(rng: random.Random, length: int) -> str:
-    return "".join(rng.choices("ACGT", k=length))
-
-
-def _mutated(rng: random.Random, text: str, share: float) -> str:
-    """The text with about this share of its letters replaced, lost or repeated."""
-    return "".join(_changed(rng, letter) if rng.random() < share else letter for letter in text)
-
-
-def _changed(rng: random.Random, letter: str) -> str:
-    return rng.choice([rng.choice("ACGT"), "", letter + rng.choice("ACGT")])
+def _spelled(pair: tuple[Codes, Codes]) -> tuple[str, str]:
+    query, target = map(spelled, pair)
+    return query, target
 
 
 def _wall(call: Callable[[], object]) -> Timed:
