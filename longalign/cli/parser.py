@@ -141,8 +141,9 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         "--prune",
         choices=("auto", "off"),
         default="auto",
-        help="auto: leave out cells that provably lie on no optimal alignment, given an alignment that seeds "
-        "find; the result is the same. Eager start states and --top need all cells (default: auto)",
+        help="auto: on the CPU, leave out cells that provably lie on no optimal alignment, given an "
+        "alignment that seeds find; the result is the same. Eager start states and --top need all cells "
+        "(default: auto)",
     )
     _add_resources(parser)
     _add_cluster(parser)
@@ -243,7 +244,8 @@ def _add_devices(commands: Commands) -> None:
         "--plan",
         nargs=2,
         metavar=("QUERY", "TARGET"),
-        help="also show how each back end would tile the matrix of these two sequences and sweep it, and why",
+        help="also show how each back end would tile the matrix of these two sequences and sweep it, and "
+        "why, if nothing is pruned",
     )
     _add_scoring(devices)
     planned = devices.add_argument_group("resources of a plan")
