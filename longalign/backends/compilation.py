@@ -19,7 +19,20 @@ from longalign.events import CompileFinished, CompileStarted, Emit, Event
 from longalign.system.threads import in_own_thread
 
 _listeners: list[Emit] = []
-_this_thread = threading.local()
+
+
+def _nothing() -> None:
+    """The poll of a thread that has none."""
+
+
+class _ThisThread(threading.local):
+    """What a thread has asked of its compilations."""
+
+    only_from_disk = False
+    poll: Callable[[], object] = staticmethod(_nothing)
+
+
+_this_thread = _ThisThread()
 
 
 class NotOnDisk(Exception):
@@ -89,10 +102,10 @@ def compile_or_load(device: str, on_disk: bool, call: Callable[[], None]) -> Non
     if on_disk:
         call()
         return
-    if getattr(_this_thread, "only_from_disk", False):
+    if _this_thread.only_from_disk:
         raise NotOnDisk
     with waiting_for_compiler(device):
-        in_own_thread(call, getattr(_this_thread, "poll", _nothing))
+        in_own_thread(call, _this_thread.poll)
 
 
 @contextmanager
@@ -101,16 +114,12 @@ def polled(poll: Callable[[], object]) -> Iterator[None]:
 
     If it raises, the wait ends with that exception. The compiler goes on, and its kernel is kept on disk.
     """
-    before = getattr(_this_thread, "poll", _nothing)
+    before = _this_thread.poll
     _this_thread.poll = poll
     try:
         yield
     finally:
         _this_thread.poll = before
-
-
-def _nothing() -> None:
-    """The poll of a thread that has none."""
 
 
 def is_on_disk(kernel: Kernel) -> bool:

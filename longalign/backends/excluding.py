@@ -9,10 +9,10 @@ pairs only lower what a path can gain, and a gap needs no pair.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +47,9 @@ from longalign.model.excluded_pairs import ExcludedPairs
 from longalign.model.recurrence import step_back
 from longalign.model.scoring import NEG_INF
 
+Job = TypeVar("Job", SweepJob, Rectangle, TraceJob)
+Result = TypeVar("Result")
+
 #: The largest side of a rectangle with excluded pairs that the plain kernel computes in a sweep.
 _SIDE = 512
 
@@ -70,21 +73,19 @@ class _ExcludingBackend:
 
     def sweep(self, jobs: Sequence[SweepJob], progress: Progress = no_progress) -> list[SweepResult]:
         """See `longalign.backends.base.Backend`."""
-        plain = [job for job in jobs if not len(job.excluded)]
-        results = iter(self._backend.sweep(plain, progress) if plain else ())
-        return [
-            _DividedSweep(job, self._backend, progress).run() if len(job.excluded) else next(results)
-            for job in jobs
-        ]
+        return _in_order(
+            jobs,
+            lambda plain: self._backend.sweep(plain, progress),
+            lambda job: _DividedSweep(job, self._backend, progress).run(),
+        )
 
     def starts(self, jobs: Sequence[Rectangle], progress: Progress = no_progress) -> list[EdgeStarts]:
         """See `longalign.backends.base.Backend`."""
-        plain = [job for job in jobs if not len(job.excluded)]
-        found = iter(self._backend.starts(plain, progress) if plain else ())
-        return [
-            _DividedStarts(job, self._backend, progress).run() if len(job.excluded) else next(found)
-            for job in jobs
-        ]
+        return _in_order(
+            jobs,
+            lambda plain: self._backend.starts(plain, progress),
+            lambda job: _DividedStarts(job, self._backend, progress).run(),
+        )
 
     def can_trace(self, rows: int, cols: int) -> bool:
         """See `longalign.backends.base.Backend`."""
@@ -92,8 +93,18 @@ class _ExcludingBackend:
 
     def trace(self, jobs: Sequence[TraceJob], progress: Progress = no_progress) -> list[Runs]:
         """See `longalign.backends.base.Backend`."""
-        paths = iter(self._backend.trace([job for job in jobs if not len(job.excluded)], progress))
-        return [_trace(job, progress) if len(job.excluded) else next(paths) for job in jobs]
+        return _in_order(
+            jobs, lambda plain: self._backend.trace(plain, progress), lambda job: _trace(job, progress)
+        )
+
+
+def _in_order(
+    jobs: Sequence[Job], compute_plain: Callable[[list[Job]], list[Result]], compute: Callable[[Job], Result]
+) -> list[Result]:
+    """The results of all jobs, in order. Those without excluded pairs are computed in one call."""
+    plain = [job for job in jobs if not len(job.excluded)]
+    results = iter(compute_plain(plain) if plain else ())
+    return [compute(job) if len(job.excluded) else next(results) for job in jobs]
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -278,7 +278,7 @@ class CpuBackend:
 class _ProgressReport:
     """Reports the cells that all threads have finished since the last report, ten times a second.
 
-    There may be none while they wait for a kernel to be compiled; the caller may stop the sweep then too.
+    While a kernel is compiled, it reports 0 cells. So the caller can stop the sweep then, too.
     """
 
     def __init__(self, work: WorkList, progress: Progress) -> None:

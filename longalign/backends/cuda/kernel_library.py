@@ -101,7 +101,7 @@ def dispatcher(spec: KernelSpec) -> Any:
 def compiled(spec: KernelSpec, device: str, made_current: AbstractContextManager[object]) -> Any:
     """Numba's dispatcher of a kernel, compiled for the current device. The user calls the device `device`.
 
-    `made_current` makes it the current device of a thread, which compiles.
+    A thread of its own compiles. Within `made_current`, the device is the current one of that thread.
 
     Raises BackendError if the kernel does not compile.
     """
