@@ -72,16 +72,16 @@ def main() -> int:
 
 def comparisons(folder: Path, backend: str) -> Iterator[Row]:
     """All comparisons, each with the scores of both programs, the best one first."""
-    for pairs, name, linear in (
+    for pairs, name, costs in (
         (DNA_PAIRS, "NUC.4.4", LINEAR_DNA),
         (PROTEIN_PAIRS, "BLOSUM62", LINEAR_PROTEIN),
     ):
         matrix = SubstitutionMatrix.load(name)
         usual = Scoring(matrix=matrix, gap_open=FIRST - NEXT, gap_extend=NEXT)
-        whole = Scoring(matrix=matrix, gap_open=linear[0] - linear[1], gap_extend=linear[1])
+        linear = Scoring(matrix=matrix, gap_open=costs[0] - costs[1], gap_extend=costs[1])
         for pair, names in pairs.items():
             files = _plain(folder, names)
-            yield from _emboss(pair, files, usual, whole, linear, backend)
+            yield from _emboss(pair, files, usual, linear, costs, backend)
     preset = Scoring(preset="lastz")
     for pair, names in DNA_PAIRS.items():
         files = _plain(folder, names, without_n=True)

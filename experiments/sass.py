@@ -101,10 +101,10 @@ class Listing:
 
 
 def shortest_loop(listing: Listing, names: Collection[str], least: int) -> list[Instruction]:
-    """The shortest way around any loop on which at least so many instructions of these names lie.
+    """The shortest way around a loop, among those on which at least `least` instructions have these names.
 
-    On the shortest way nothing special happens: what seldom does is behind a branch. ValueError if there is
-    no such loop.
+    Rare cases are behind branches, which the shortest way does not take. Raises ValueError if there is no
+    such loop.
     """
     following = listing.successors()
     heads = sorted({to for at, after in enumerate(following) for to in after if to <= at})

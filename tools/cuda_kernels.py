@@ -3,9 +3,9 @@
     python tools/cuda_kernels.py [--arch 90 ...] [--json FILE] [--keep DIR]
 
 Prints registers, stack, spills and shared memory of each, as ptxas reports them. Exits with 1 if a kernel
-uses local memory or spills, as an array that has left the registers costs most of the speed; or if on sm_90
-it takes so many registers that a multiprocessor has no room for the warps it should have. Exits with 2 where
-the CUDA toolkit's packages are not installed. `--keep` keeps PTX and cubins for a disassembler.
+uses local memory or spills: an array that has left the registers costs most of the speed. Also exits with 1
+if a kernel's registers on sm_90 leave a multiprocessor too few for the warps that it should hold. Exits with
+2 where the CUDA toolkit's packages are not installed. `--keep` keeps PTX and cubins for a disassembler.
 """
 
 from __future__ import annotations

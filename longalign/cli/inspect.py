@@ -168,10 +168,8 @@ def _in_words(report: dict[str, Any]) -> str:
 def _one_in_words(report: dict[str, Any]) -> str:
     query, target = report["query"], report["target"]
     rows, cols = report["tiles"]
-    percent, left_out = (
-        100 * report[name] / report["cells"] if report["cells"] else whole
-        for name, whole in (("cells_done", 100.0), ("cells_left_out", 0.0))
-    )
+    percent = 100 * report["cells_done"] / report["cells"] if report["cells"] else 100.0
+    left_out = 100 * report["cells_left_out"] / max(report["cells"], 1)
     pieces = "?" if report["pieces"] is None else report["pieces"]
     lines = [
         f"{report['path']}: longalign {report['program']}, {report['command']}, {report['mode']}, "

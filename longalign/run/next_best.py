@@ -25,7 +25,7 @@ RunPhases = Callable[[StoreLattice, LocalEngine, Sequence[Backend]], Outcome]
 def next_best(
     first: Outcome, lattice: StoreLattice, backends: Sequence[Backend], run_phases: RunPhases
 ) -> tuple[Outcome, ...]:
-    """The outcomes after `first`, in decreasing score: as many as its spec asks for, or as there are.
+    """The outcomes after `first`, in decreasing score: fewer than its spec asks for if there are no more.
 
     `lattice` is that of `first`, complete. The lattices of the others are kept in memory. They share the
     records of unchanged tiles.

@@ -98,7 +98,7 @@ class Request:
         return self.share <= _NARROW_SHARE
 
     def kept_share(self, tile_shape: tuple[int, int]) -> float:
-        """The share of the lattice's cells that is kept if tiles have this shape: not those left out.
+        """The share of the lattice's cells that is kept if tiles have this shape. Tiles left out keep none.
 
         A narrow band meets about three tiles in each row of tiles, beside those that lie in it.
         """

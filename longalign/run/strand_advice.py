@@ -1,6 +1,6 @@
 """Advice to try the other strand: where few letters match, but the reverse complement shares many k-mers.
 
-A sample of the k-mers is enough, which takes some nanoseconds a letter.
+Only a sample of the k-mers is compared. That takes some nanoseconds a letter.
 """
 
 from __future__ import annotations

@@ -106,7 +106,8 @@ def _open_lattice(store: DirectoryStore, spec: RunSpec, i: int, j: int) -> Store
 
 def _value(lattice: StoreLattice, i: int, j: int, backend: Backend) -> int:
     """H of cell (i, j), computed by sweeping its chunk up to the cell."""
-    part = lattice.approach(Waypoint(i, j, State.H, NEG_INF)).rectangle  # the value is what is asked for
+    # The rectangle does not depend on the waypoint's value, which is not known yet.
+    part = lattice.approach(Waypoint(i, j, State.H, NEG_INF)).rectangle
     job = SweepJob(
         *(part.query, part.target, part.scoring, part.top, part.left, part.local),
         rows=(len(part.query),),

@@ -372,11 +372,7 @@ class DirectoryStore:
 
     def put_left_out(self, places: Iterable[Place]) -> None:
         with self._new(self.path / LEFT_OUT_NAME) as file:
-            set_text(
-                file,
-                "description",
-                "tiles left out, which no optimal alignment visits",
-            )
+            set_text(file, "description", "tiles left out, which no optimal alignment visits")
             values = np.array(sorted(places), np.int64).reshape(-1, 2)
             for (name, words), column in zip(LEFT_OUT_DATASETS.items(), values.T, strict=True):
                 write(file, name, np.ascontiguousarray(column), *words)

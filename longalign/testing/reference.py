@@ -41,7 +41,7 @@ from longalign.model.scoring import NEG_INF, Scoring
 
 
 def _larger(x: int, y: int) -> int:
-    return x if x >= y else y  # half as long as `max`
+    return x if x >= y else y  # takes half the time of `max`
 
 
 CELL = {local: make_cell(_larger, operator.sub, local) for local in (True, False)}
@@ -96,9 +96,8 @@ def matrices(job: Rectangle) -> tuple[list[list[int]], list[list[int]], list[lis
 def _is_needed(
     job: Rectangle, h: list[list[int]], e: list[list[int]], f: list[list[int]], i: int, j: int
 ) -> bool:
-    """Whether the cell in row i and column j, both from 1, has to be computed."""
-    if job.pruning is None:
-        return True
+    """Whether the cell in row i and column j, both from 1, has to be computed in a job with pruning."""
+    assert job.pruning is not None
     before = ((i - 1, j - 1), (i - 1, j), (i, j - 1))
     highest = max(values[row][col] for values in (h, e, f) for row, col in before)
     gains = int(job.pruning.query_gain[i - 1]), int(job.pruning.target_gain[j - 1])

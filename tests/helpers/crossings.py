@@ -108,7 +108,7 @@ CHEAP_GAPS = Scoring(match=5, mismatch=-4, gap_open=2, gap_extend=0)
 
 
 def _insertion(at: int, length: int = 9) -> Pair:
-    """The path goes down column `at` from row `at` on, so many letters."""
+    """The path goes down column `at` from row `at` on, over `length` letters."""
     return Pair(BODY[:at] + "T" * length + BODY[at:], BODY, CHEAP_GAPS, "global")
 
 

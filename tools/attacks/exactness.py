@@ -121,9 +121,7 @@ class Exactness(Attack):
             "scoring": pair.scoring, "mode": question.mode, "backend": self.backend, "threads": threads,
             "strand": question.choice,
         }  # fmt: skip
-        least = rng.choice(
-            [0, bounds.LEAST_CELLS]
-        )  # the fewest cells of a pair for which seeds are looked for
+        least = rng.choice([0, bounds.LEAST_CELLS])  # pairs with fewer cells are not pruned
         if rng.random() < 0.3:
             with patch.object(bounds, "LEAST_CELLS", least):
                 best = longalign.score(question.query, pair.target, **options)
@@ -184,7 +182,10 @@ find_end = oracle.find_end
 
 @contextmanager
 def _pruned(question: Question, below: int | None) -> Iterator[None]:
-    """Runs are pruned by a bound so far below the score, also in small rectangles; None: not at all."""
+    """Within the block, runs are pruned, also in small rectangles: the bound is the score minus `below`.
+
+    With None they are not pruned.
+    """
     score = int(question.end.score * question.pair.scoring.scale)
     known = None if below is None else KnownBound(score - below, share=1.0)
     with ExitStack() as stack:
