@@ -14,7 +14,7 @@ from pathlib import Path
 
 from longalign.system.threads import processors
 
-_PACKAGES = ("longalign", "numpy", "numba", "llvmlite", "numba-cuda", "h5py", "parasail")
+_PACKAGES = ("longalign", "numpy", "numba", "llvmlite", "numba-cuda", "h5py", "parasail", "biopython")
 
 
 def describe_machine() -> dict[str, object]:

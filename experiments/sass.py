@@ -14,7 +14,7 @@ _TARGET = re.compile(r"`\((\.L_x_\d+)\)")
 _REGISTER = re.compile(r"\b(U?[RP])(\d+)\b")
 _ADDRESS = re.compile(r"\[.*?\]")
 
-#: What goes nowhere from here, or nobody knows where, unless a predicate guards it.
+#: Instructions after which a warp ends or jumps to an unknown place, unless a predicate guards them.
 _ENDS = ("EXIT", "RET", "BRX", "JMX")
 
 
@@ -51,7 +51,7 @@ class Instruction:
 
     @cached_property
     def _operands(self) -> tuple[str, str]:
-        """What it sets, and the rest. A predicate that nobody wants may stand first."""
+        """What it sets, and the rest. An unused predicate may stand first."""
         result, _, others = self.operands.removeprefix("PT, ").partition(", ")
         return (result, others) if self.name != "BRA" and _REGISTER.fullmatch(result) else ("", self.operands)
 

@@ -17,7 +17,7 @@ class PhaseStarted:
 
 @dataclass(frozen=True, slots=True)
 class Advanced:
-    """That many more cells of the current phase are finished; `left_out` of them in tiles not computed."""
+    """`cells` more cells of the current phase are finished, `left_out` of them in tiles not computed."""
 
     cells: int
     left_out: int = 0
@@ -97,7 +97,7 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class PairsStarted:
-    """So many pairs begin. From now on, a phase belongs to one of them, or to several at once."""
+    """The first of many pairs begins. From now on, a phase belongs to one of them, or to several at once."""
 
     pairs: int
 

@@ -18,10 +18,11 @@ PACKED_ARCH = 90
 #: What a thread can have.
 MOST_REGISTERS = 255
 
-#: As many blocks of a warp as a multiprocessor runs; and sixteen warps, which hide one another's latency.
+#: With 64 registers a thread, a multiprocessor has room for 32 blocks of one warp, the most that it runs;
+#: with 128, for 16 warps, which hide one another's latency.
 TRACE_REGISTERS, START_REGISTERS = 64, 128
 
-#: Half as many warps as a multiprocessor runs keep its memory busy.
+#: With 64 registers a thread, a multiprocessor has room for 32 warps, which keep its memory busy.
 EDGE_REGISTERS = 64
 
 
