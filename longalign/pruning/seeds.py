@@ -1,4 +1,4 @@
-"""A lower bound of the best score: that of a real alignment, found by words unique in both sequences.
+"""A lower bound of the best score: the score of a real alignment, found by words unique in both sequences.
 
 The words are joined to segments, the heaviest chain of segments is taken, and the rectangles between them are
 filled by the back end. Nothing here has to be the best: the bound is the score of the path that was found,
@@ -8,7 +8,6 @@ computed from its letters.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from time import perf_counter
 
 import numpy as np
 
@@ -26,10 +25,11 @@ from longalign.pruning.letter_scores import scores_of_runs
 from longalign.pruning.segments import find_segments
 from longalign.pruning.unique_words import MOST_WORDS, word_length
 
-#: A bound is not worth its time if seeds cover a smaller share of the shorter sequence.
+#: Two sequences are taken for unrelated if anchors cover a smaller share of the shorter one.
 _LEAST_COVERED = 0.005
 
-#: Letters of either sequence beyond the outermost anchors in which an end that may be anywhere is looked for.
+#: Where a path may start and end anywhere, its ends are looked for within this many letters of the outermost
+#: anchors.
 _LONGEST_END = 512
 
 
@@ -37,19 +37,13 @@ _LONGEST_END = 512
 class LowerBound:
     """A real alignment and its scaled score.
 
-    `start` and `end` are the cells of the DP matrix where it begins and ends. `ops` and `lengths` are its
-    runs of M, I and D. `anchors` is the number of stretches that seeds gave, and `covered` the share of the
-    query's letters in them, 0..1. `seconds` are those of words, chain and fill.
+    `start` is the cell of the DP matrix where it begins. `ops` and `lengths` are its runs of M, I and D.
     """
 
     score: int
     start: Cell
-    end: Cell
     ops: Ops
     lengths: Lengths
-    anchors: int
-    covered: float
-    seconds: tuple[float, float, float]
 
 
 def lower_bound(
@@ -62,9 +56,9 @@ def lower_bound(
 ) -> LowerBound | None:
     """The score of an alignment of two sequences in a mode, or None if there are hardly any seeds.
 
-    `query` and `target` are contiguous uint8 codes of shape (m,) and (n,). The time is bounded by a
-    small share of that of a sweep (see `Budget`). `progress` receives the cells that are filled.
-    Raises BackendError if the device fails, and whatever `progress` raises.
+    `query` and `target` are uint8 codes of shape (m,) and (n,), whose lengths satisfy `Scoring.check_range`.
+    `Budget` limits the time to a small share of the time of a sweep. `progress` receives the cells that the
+    back end sweeps and traces. Raises BackendError if the device fails, and whatever `progress` raises.
     """
     shape = len(query), len(target)
     k = word_length(*shape)
@@ -72,27 +66,20 @@ def lower_bound(
     if scoring.matrix is not None or min(shape) < 2 * k or not budget.allows_words(sum(shape)):
         return None
     query, target = _writable(query), _writable(target)
-    times = [perf_counter()]
     found = find_segments(query, target, scoring, k, MOST_WORDS)
-    times.append(perf_counter())
     anchors = chained(found, shape, scoring, mode, k)
     covered = int((anchors[:, 1] - anchors[:, 0]).sum())
     if covered < max(1, _LEAST_COVERED * min(shape)):
         return None
     cells = _first_cell(anchors, mode), _last_cell(anchors, shape, mode)
     anchors = refined(query, target, scoring, anchors, cells, backend, budget, progress)
-    times.append(perf_counter())
     gaps = gaps_around(anchors, *cells)
     path = fill(query, target, scoring, anchors, gaps, backend, budget, progress)
     start, (ops, lengths) = _best_stretch(query, target, scoring, mode, cells[0], path)
     score = int(scores_of_runs(query, target, scoring, start, ops, lengths).sum())
-    times.append(perf_counter())
     if score <= 0 and mode.may_be_empty:
         return None
-    end = _end_of(start, ops, lengths)
-    words, chaining, filling = np.diff(times).tolist()
-    share, seconds = covered / len(query), (words, chaining, filling)
-    return LowerBound(score, start, end, ops, lengths, len(anchors), share, seconds)
+    return LowerBound(score, start, ops, lengths)
 
 
 def kernels() -> list[Kernel]:
@@ -110,7 +97,8 @@ def _writable(codes: Codes) -> Codes:
 
 
 def _first_cell(anchors: Anchors, mode: Mode) -> Cell:
-    """Where a path to the first anchor begins: on its diagonal if the mode lets it begin there."""
+    """Where a path to the first anchor begins: on the anchor's diagonal if the mode allows it, otherwise in the
+    corner."""
     i, _, j, _ = anchors[0].tolist()
     back = min(i, j)
     if mode.starts_anywhere:
@@ -121,7 +109,8 @@ def _first_cell(anchors: Anchors, mode: Mode) -> Cell:
 
 
 def _last_cell(anchors: Anchors, shape: Cell, mode: Mode) -> Cell:
-    """Where a path from the last anchor ends, likewise."""
+    """Where a path from the last anchor ends: on the anchor's diagonal if the mode allows it, otherwise in the
+    corner."""
     _, i, _, j = anchors[-1].tolist()
     rows, cols = shape[0] - i, shape[1] - j
     on = min(rows, cols)
@@ -133,16 +122,16 @@ def _last_cell(anchors: Anchors, shape: Cell, mode: Mode) -> Cell:
 
 
 def _end_of(start: Cell, ops: Ops, lengths: Lengths) -> Cell:
-    """The cell to which runs lead from another."""
+    """The cell in which runs end that begin in `start`."""
     return start[0] + int(lengths[uses_query(ops)].sum()), start[1] + int(lengths[uses_target(ops)].sum())
 
 
 def _best_stretch(
     query: Codes, target: Codes, scoring: Scoring, mode: Mode, start: Cell, path: Runs
 ) -> tuple[Cell, Runs]:
-    """The runs of a path from the best beginning to the best end that the mode lets it have, and its start.
+    """The part of a path with the best score that the mode allows: its first cell and its runs.
 
-    An end that may be anywhere is extended on its diagonal.
+    Where the mode lets a path start or end anywhere, the part is extended along its diagonal.
     """
     ops, lengths = path
     totals = np.concatenate([[0], np.cumsum(scores_of_runs(query, target, scoring, start, ops, lengths))])

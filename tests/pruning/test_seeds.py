@@ -43,9 +43,6 @@ def check(found: LowerBound, query, target, scoring, mode) -> None:
     score = scoring.unscaled(found.score)
     alignment = Alignment.from_runs(*sequences, scoring, mode, score, found.start, found.ops, found.lengths)
     alignment.check()
-    assert found.end == (alignment.query_end, alignment.target_end)
-    assert 0 < found.covered <= 1
-    assert found.anchors > 0
 
 
 @given(related_pairs(500), st.sampled_from(SCORINGS), st.sampled_from([*MODES.values()]))
@@ -139,7 +136,7 @@ def test_threads_change_nothing():
     assert first is not None
     for other in found[1:]:
         assert other is not None
-        assert (other.score, other.start, other.end) == (first.score, first.start, first.end)
+        assert (other.score, other.start) == (first.score, first.start)
         assert np.array_equal(other.ops, first.ops)
         assert np.array_equal(other.lengths, first.lengths)
 
