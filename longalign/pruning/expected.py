@@ -17,18 +17,21 @@ def expected_share(
 ) -> float:
     """The share of the cells of a matrix, 0..1, that a sweep is expected to compute.
 
-    `found` is an alignment of the two sequences whose score may be below the bound of `pruning`. In a cell of
-    it, the score so far and what can still be gained exceed the bound by some *slack*. Beside the alignment,
+    `found` is an alignment of the two sequences whose score may be below the bound of `pruning`. The *slack* of
+    one of its cells is the score so far, plus what can still be gained, minus the bound. Beside the alignment,
     cells are needed until a gap has consumed the slack. Each letter of the gap costs `gap_extend`, and one
-    letter less is left to gain from. If alignments may start anywhere, all cells are needed where one that
-    starts there can still reach the bound. Cells that look like others of the alignment, such as those of
-    repeats, are not counted.
+    letter less is left to gain from. Where gap letters are free and matches gain nothing, no cell can be left
+    out. If alignments may start anywhere, a cell is also needed if one that starts there can still reach the
+    bound. Cells off the alignment that are needed because of repeats are not counted.
     """
+    loss = scoring.gap_extend + scoring.highest
+    if loss == 0:
+        return 1.0
     down, right = (np.where(uses(found.ops), found.lengths, 0) for uses in (uses_query, uses_target))
     i, j = found.start[0] + np.cumsum(down), found.start[1] + np.cumsum(right)
     values = np.cumsum(scores_of_runs(query, target, scoring, found.start, found.ops, found.lengths))
     slack = values + np.minimum(pruning.query_gain[i], pruning.target_gain[j]) - pruning.bound
-    width = 2 * np.maximum(slack, 0) / (scoring.gap_extend + scoring.highest)
+    width = 2 * np.maximum(slack, 0) / loss
     near = float((np.maximum(down, right) * np.minimum(width, len(target))).sum())
     rows, cols = ((gains >= pruning.bound).sum() for gains in (pruning.query_gain, pruning.target_gain))
     before = float(rows) * float(cols) if starts_anywhere else 0.0

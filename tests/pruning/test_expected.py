@@ -1,0 +1,65 @@
+"""The share of a matrix that a pruned sweep is expected to compute."""
+
+from __future__ import annotations
+
+from unittest import mock
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from related_pairs import mutated_copy, related_pairs
+
+from longalign.backends.cpu import CpuBackend
+from longalign.model.mode import GLOBAL, MODES
+from longalign.model.pruning import Pruning
+from longalign.model.scoring import Scoring
+from longalign.pruning import budget
+from longalign.pruning.expected import expected_share
+from longalign.pruning.gains import gains
+from longalign.pruning.seeds import lower_bound
+from longalign.testing.inputs import SCORINGS
+
+CPU = CpuBackend(1)
+
+#: Neither a match nor a letter in a gap changes the score.
+NO_LOSS = Scoring(match=0, mismatch=-2, gap_open=1, gap_extend=0)
+
+
+def share_of(query, target, scoring, mode):
+    """The expected share with the bound of seeds; None without a bound."""
+    with mock.patch.object(budget, "_SECONDS", 1.0):
+        found = lower_bound(query, target, scoring, mode, CPU)
+    if found is None:
+        return None
+    ahead = gains(query, target, scoring, threads=1)
+    pruning = Pruning(found.score, ahead.query, ahead.target)
+    return expected_share(query, target, scoring, pruning, found, mode.starts_anywhere)
+
+
+@given(related_pairs(300), st.sampled_from([*SCORINGS, NO_LOSS]), st.sampled_from([*MODES.values()]))
+def test_it_is_a_share(pair, scoring, mode):
+    share = share_of(*pair, scoring, mode)
+    assert share is None or 0 <= share <= 1
+
+
+def test_where_gaps_lose_nothing_all_cells_are_needed():
+    query, target = mutated_copy(1_000, 0.0, 1)
+    assert share_of(query, target, NO_LOSS, GLOBAL) == 1
+
+
+@pytest.mark.parametrize("mode", MODES.values(), ids=str)
+def test_it_is_small_for_equal_sequences_and_grows_with_the_slack(mode):
+    query = np.random.default_rng(1).integers(0, 4, 20_000, np.uint8)
+    ahead = gains(query, query, Scoring(), threads=1)
+    with mock.patch.object(budget, "_SECONDS", 1.0):
+        found = lower_bound(query, query, Scoring(), mode, CPU)
+    assert found is not None
+    shares = [
+        expected_share(
+            query, query, Scoring(), Pruning(bound, ahead.query, ahead.target), found, mode.starts_anywhere
+        )
+        for bound in (20_000, 19_000, 15_000)
+    ]
+    assert shares[0] < 0.001
+    assert shares == sorted(set(shares))
