@@ -18,6 +18,18 @@ PITCH = LARGEST_ALPHABET
 NO_MATRIX = -1
 
 
+def table_of(scoring: Scoring) -> IntArray:
+    """The scaled scores of all letter pairs: int32 of shape (PITCH * PITCH,). A row is a query letter's.
+
+    A scoring without a table gets one of match and mismatch.
+    """
+    if scoring.table is not None:
+        return lay_out([scoring])[0]
+    table = np.full((PITCH, PITCH), scoring.mismatch, np.int32)
+    np.fill_diagonal(table, scoring.match)
+    return table.reshape(-1)
+
+
 def lay_out(scorings: Iterable[Scoring]) -> tuple[IntArray, list[int]]:
     """All different tables end to end, and the offset of each scoring's table.
 

@@ -11,11 +11,10 @@ from numpy.typing import NDArray
 
 from longalign.backends.base import Kernel
 from longalign.backends.cpu.jit import compile_entry, compiled_once, inline_by_llvm
-from longalign.backends.substitution_tables import PITCH
+from longalign.backends.substitution_tables import PITCH, table_of
 from longalign.model.alignment import Op
 from longalign.model.alphabet import Codes
 from longalign.model.scoring import Scoring
-from longalign.pruning.letter_scores import table_of
 
 #: The operations of a bridge, in order. Runs may be empty.
 BRIDGE = np.array([Op.DIAGONAL, Op.INSERTION, Op.DELETION, Op.DIAGONAL], np.uint8)

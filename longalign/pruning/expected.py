@@ -8,7 +8,7 @@ from longalign.model.alignment import uses_query, uses_target
 from longalign.model.alphabet import Codes
 from longalign.model.pruning import Pruning
 from longalign.model.scoring import Scoring
-from longalign.pruning.letter_scores import scores_of_runs
+from longalign.pruning.run_scores import scores_of_runs
 from longalign.pruning.seeds import LowerBound
 
 
@@ -17,12 +17,12 @@ def expected_share(
 ) -> float:
     """The share of the cells of a matrix, 0..1, that a sweep is expected to compute.
 
-    `found` is an alignment of the two sequences whose score may be below the bound of `pruning`. The *slack* of
-    one of its cells is the score so far, plus what can still be gained, minus the bound. Beside the alignment,
-    cells are needed until a gap has consumed the slack. Each letter of the gap costs `gap_extend`, and one
-    letter less is left to gain from. Where gap letters are free and matches gain nothing, no cell can be left
-    out. If alignments may start anywhere, a cell is also needed if one that starts there can still reach the
-    bound. Cells off the alignment that are needed because of repeats are not counted.
+    `found` is an alignment of the two sequences whose score may be below the bound of `pruning`. The *slack*
+    of one of its cells is the score so far, plus what can still be gained, minus the bound. Beside the
+    alignment, cells are needed until a gap has consumed the slack. Each letter of the gap costs `gap_extend`,
+    and one letter less is left to gain from. Where gap letters are free and matches gain nothing, no cell can
+    be left out. If alignments may start anywhere, a cell is also needed if one that starts there can still
+    reach the bound. Cells off the alignment that are needed because of repeats are not counted.
     """
     loss = scoring.gap_extend + scoring.highest
     if loss == 0:

@@ -72,6 +72,7 @@ from longalign.backends.cpu.absent_words import (
     letters_present,
     sum_gains,
 )
+from longalign.backends.substitution_tables import PITCH, table_of
 from longalign.model.alphabet import Codes
 from longalign.model.boundary import IntArray
 from longalign.model.scoring import Scoring
@@ -128,9 +129,8 @@ def gains(query: Codes, target: Codes, scoring: Scoring, threads: int = MOST_THR
 
 def _scores(rows: Present, columns: Present, scoring: Scoring) -> Scores:
     """The score of each pair of a query letter and a target letter that are present."""
-    if scoring.table is not None:
-        return np.array(scoring.table.scores, np.int64)[np.ix_(rows, columns)]
-    return np.where(rows[:, None] == columns, scoring.match, scoring.mismatch).astype(np.int64)
+    scores = table_of(scoring).reshape(PITCH, PITCH)[np.ix_(rows, columns)]
+    return scores.astype(np.int64)
 
 
 class _Letters(NamedTuple):

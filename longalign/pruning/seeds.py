@@ -16,12 +16,12 @@ from longalign.model.alignment import Lengths, Op, Ops, merge_runs, uses_query, 
 from longalign.model.alphabet import Codes
 from longalign.model.mode import Mode
 from longalign.model.scoring import Scoring
-from longalign.pruning import bridge, chain, letter_scores, segments, unique_words
+from longalign.pruning import bridge, chain, run_scores, segments, unique_words
 from longalign.pruning.anchors import chained, refined
 from longalign.pruning.bridge import extension
 from longalign.pruning.budget import Budget
 from longalign.pruning.fill import Anchors, Cell, fill, gaps_around
-from longalign.pruning.letter_scores import scores_of_runs
+from longalign.pruning.run_scores import scores_of_runs
 from longalign.pruning.segments import find_segments
 from longalign.pruning.unique_words import MOST_WORDS, word_length
 
@@ -87,7 +87,7 @@ def kernels() -> list[Kernel]:
 
     That takes about three seconds of a processor.
     """
-    parts = chain, unique_words, segments, bridge, letter_scores
+    parts = chain, unique_words, segments, bridge, run_scores
     return [kernel for part in parts for kernel in part.kernels()]
 
 
@@ -97,8 +97,8 @@ def _writable(codes: Codes) -> Codes:
 
 
 def _first_cell(anchors: Anchors, mode: Mode) -> Cell:
-    """Where a path to the first anchor begins: on the anchor's diagonal if the mode allows it, otherwise in the
-    corner."""
+    """Where a path to the first anchor begins: on the anchor's diagonal if the mode allows it, otherwise in
+    the corner."""
     i, _, j, _ = anchors[0].tolist()
     back = min(i, j)
     if mode.starts_anywhere:
@@ -109,8 +109,8 @@ def _first_cell(anchors: Anchors, mode: Mode) -> Cell:
 
 
 def _last_cell(anchors: Anchors, shape: Cell, mode: Mode) -> Cell:
-    """Where a path from the last anchor ends: on the anchor's diagonal if the mode allows it, otherwise in the
-    corner."""
+    """Where a path from the last anchor ends: on the anchor's diagonal if the mode allows it, otherwise in
+    the corner."""
     _, i, _, j = anchors[-1].tolist()
     rows, cols = shape[0] - i, shape[1] - j
     on = min(rows, cols)

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from longalign.backends.base import Kernel
 from longalign.backends.cpu.jit import compile_entry, compiled_once
-from longalign.backends.substitution_tables import PITCH
+from longalign.backends.substitution_tables import PITCH, table_of
 from longalign.model.alphabet import Codes
 from longalign.model.scoring import Scoring
-from longalign.pruning.letter_scores import table_of
 from longalign.pruning.unique_words import PLACE_BITS, common_unique_words
 
 Places = NDArray[np.int64]

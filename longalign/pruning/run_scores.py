@@ -1,4 +1,4 @@
-"""The score of a letter pair by codes as a table, and the scores of runs of operations."""
+"""The score of each run of operations of a path, from the letters alone."""
 
 from __future__ import annotations
 
@@ -10,28 +10,18 @@ from numpy.typing import NDArray
 
 from longalign.backends.base import Kernel
 from longalign.backends.cpu.jit import compile_entry, compiled_once
-from longalign.backends.substitution_tables import PITCH, lay_out
+from longalign.backends.substitution_tables import PITCH, table_of
 from longalign.model.alignment import Lengths, Op, Ops
 from longalign.model.alphabet import Codes
-from longalign.model.boundary import IntArray
 from longalign.model.scoring import Scoring
 
 _INSERTION, _DELETION = int(Op.INSERTION), int(Op.DELETION)
 
 
-def table_of(scoring: Scoring) -> IntArray:
-    """The scores of letter pairs, scaled: int32 of shape (PITCH * PITCH,); row = code of the query letter."""
-    if scoring.table is not None:
-        return lay_out([scoring])[0]
-    table = np.full((PITCH, PITCH), scoring.mismatch, np.int32)
-    np.fill_diagonal(table, scoring.match)
-    return table.reshape(-1)
-
-
 def scores_of_runs(
     query: Codes, target: Codes, scoring: Scoring, start: tuple[int, int], ops: Ops, lengths: Lengths
 ) -> NDArray[np.int64]:
-    """The scaled scores of runs of M, =, X, I and D from a cell of the DP matrix on, from the letters alone.
+    """The scaled scores of runs of M, =, X, I and D, the first of which begins in the cell `start`.
 
     No run is empty, and neighbouring operations differ. Raises ValueError if the runs leave the matrix.
     """
