@@ -18,8 +18,8 @@ def true_gains(query: Codes, target: Codes, scoring: Scoring) -> tuple[Values, V
     """The most that a path in H, E and F gains from each boundary (i, j) on, wherever it ends.
 
     Lists of m + 1 rows of n + 1 values, all at least 0. A path from (i, j) on, read backwards, is a path to a
-    cell of the reversed sequences. The best of them is H of that cell in local mode. In a gap that is open
-    already, the last gap of the reversed path, its first one here, does not have to pay alpha.
+    cell of the reversed sequences. The best of them has the value of H of that cell in local mode. A path in
+    E or F at (i, j) is in a gap already. Read backwards, this gap is the last one, and costs no alpha.
     """
     rows, cols = len(query), len(target)
     h, e, f = matrices(Rectangle(query[::-1], target[::-1], scoring, *local_edges(rows, cols), local=True))
@@ -39,8 +39,8 @@ def true_gains(query: Codes, target: Codes, scoring: Scoring) -> tuple[Values, V
 def naive_gains(query: Codes, target: Codes, scoring: Scoring, text: bytes | None = None) -> list[int]:
     """The bound of `longalign.pruning.gains` for the query, with absent words of any length.
 
-    For scorings without a table. Words are looked for in `text`, by default the target. A longer text begins
-    with what the target is read as; a word may extend beyond that, but has to begin in it.
+    For scorings without a table. Words are looked for in `text`, by default the target. The text may be
+    longer than the target. A word must begin within the length of the target, and may end beyond it.
     """
     match, mismatch, alpha, beta = scoring.match, scoring.mismatch, scoring.gap_open, scoring.gap_extend
     rows, present = len(query), {*target.tolist()}

@@ -16,6 +16,7 @@ from longalign.backends.base import SweepJob, SweepResult
 from longalign.model.boundary import Boundary, IntArray
 from longalign.model.pruning import Pruning
 from longalign.model.scoring import UNREACHABLE, Scoring
+from longalign.testing.gains import true_gains
 from longalign.testing.inputs import any_scorings, generators, pairs
 from longalign.testing.reference import ReferenceBackend, matrices
 from longalign.testing.sweep_jobs import (
@@ -134,7 +135,7 @@ def closely_pruned_jobs(draw: st.DrawFn, interesting: Sequence[int], cells: int)
 
 def pruned_closely(job: SweepJob) -> SweepJob:
     """A job in local mode with the smallest gains that are true, and its best score as the bound."""
-    ahead = _gains_of_paths(job)
+    ahead = _gains_in_h(job)
     gains = [np.maximum.accumulate(ahead.max(axis)[::-1])[::-1].astype(np.int32) for axis in (1, 0)]
     return dataclasses.replace(job, pruning=Pruning(int(ahead.max()), gains[0], gains[1], True))
 
@@ -143,7 +144,7 @@ def assert_optimal_paths_exact(job: SweepJob, got: SweepResult) -> None:
     """Check that the best cell, and H in all cells of optimal paths, are as without pruning."""
     [whole] = ReferenceBackend().sweep([without_pruning(job)])
     assert got.best == whole.best, f"best is {got.best}, not {whole.best}, for\n{_source(job)}"
-    ahead = _gains_of_paths(job)
+    ahead = _gains_in_h(job)
     lines = [
         *zip(got.rows, whole.rows, ahead[list(job.rows)], strict=True),
         *zip(got.cols, whole.cols, ahead[:, list(job.cols)].T, strict=True),
@@ -153,11 +154,6 @@ def assert_optimal_paths_exact(job: SweepJob, got: SweepResult) -> None:
         assert (mine.h[on_path] == other.h[on_path]).all(), _source(job)
 
 
-def _gains_of_paths(job: SweepJob) -> NDArray[np.int64]:
-    """The most that a path in H at each boundary (i, j) gains from there on, of shape (m + 1, n + 1).
-
-    These are the values of H in the DP matrix of the reversed sequences in local mode.
-    """
-    query, target = (np.ascontiguousarray(side[::-1]) for side in (job.query, job.target))
-    backward = whole_matrix(query, target, job.scoring, True)
-    return np.array(matrices(backward)[0], np.int64)[::-1, ::-1]
+def _gains_in_h(job: SweepJob) -> NDArray[np.int64]:
+    """The most that a path in H at each boundary (i, j) gains from there on, of shape (m + 1, n + 1)."""
+    return np.array(true_gains(job.query, job.target, job.scoring)[0], np.int64)
