@@ -12,35 +12,35 @@ from longalign.model.scoring import Scoring
 from longalign.pruning.bridge import bridges
 from longalign.pruning.budget import Budget
 from longalign.pruning.chain import heaviest_chain
-from longalign.pruning.fill import Anchors, Cell, Gaps, cells_of, gaps_around
+from longalign.pruning.fill import Anchors, Cell, Rectangles, cells_of, rectangles_around
 from longalign.pruning.halving import cut_points, is_large
 from longalign.pruning.segments import Places, Segments, find_segments
 from longalign.pruning.unique_words import MOST_WORDS, word_length
 
-#: How often large rectangles between anchors are searched for words that are unique in them, and how small
-#: the shorter side of one may be.
+#: Large rectangles between anchors are searched for words that are unique in them: this many times, if the
+#: shorter side has at least this many letters.
 _ROUNDS, _SHORTEST_SIDE = 3, 64
 
 
 def chained(segments: Segments, shape: tuple[int, int], scoring: Scoring, mode: Mode, k: int) -> Anchors:
     """The anchors of the heaviest chain of segments in a matrix of `shape` letters, in order.
 
-    Segments on different diagonals overlap by less than a word of `k` letters, mostly where a gap could have
-    several places. Half a word less at either end leaves the place open, and room for the best one.
+    Where a gap has several possible places, the segments on both sides of it overlap, by fewer than `k`
+    letters. Each segment is cut by half a word at both ends. Then the two no longer overlap, and the best
+    place of the gap can be found between them.
     """
     trim = (k - 1) // 2
     row, col, length = segments.row + trim, segments.col + trim, segments.length - 2 * trim
     row_end, col_end = row + length, col + length
-    # Without a gain for a match, what counts is the loss that a pair avoids.
+    # A match that scores 0 still avoids a mismatch or two letters in gaps.
     extra = 0 if scoring.match > 0 else max(1, min(-scoring.mismatch, 2 * scoring.gap_extend))
     ends = mode.ends
-    first = 0 * row
+    first, last = np.zeros_like(row), np.zeros_like(row)
     if not ends.starts_anywhere:
-        first = -_cost(row, col, (ends.query_start, ends.target_start), scoring)
-    last = 0 * row
+        first = -_cost_to_corner(row, col, (ends.query_start, ends.target_start), scoring)
     if not ends.ends_anywhere:
         free = ends.query_end, ends.target_end
-        last = -_cost(shape[0] - row_end, shape[1] - col_end, free, scoring)
+        last = -_cost_to_corner(shape[0] - row_end, shape[1] - col_end, free, scoring)
     weight = segments.score + extra * segments.length
     chain = heaviest_chain(
         (row, col), (row_end, col_end), weight, (first, last), scoring.gap_open, scoring.gap_extend
@@ -48,10 +48,11 @@ def chained(segments: Segments, shape: tuple[int, int], scoring: Scoring, mode: 
     return np.stack([row, row_end, col, col_end], axis=1)[chain]
 
 
-def _cost(rows: Places, cols: Places, free: tuple[bool, bool], scoring: Scoring) -> Places:
-    """The cost of the letters between a corner and cells so many rows and columns away that pair with none.
+def _cost_to_corner(rows: Places, cols: Places, free: tuple[bool, bool], scoring: Scoring) -> Places:
+    """The least cost of gaps between a corner of the matrix and cells `rows` and `cols` letters away from it.
 
-    Those of the query, or of the target, cost nothing if they are `free`.
+    As many letters as possible are paired. The others are in one gap. Query letters in it cost nothing if
+    free[0], target letters if free[1].
     """
     unpaired = np.where(rows > cols, 0 if free[0] else rows - cols, 0 if free[1] else cols - rows)
     cost: NDArray[np.int64] = scoring.gap_extend * unpaired + scoring.gap_open * (unpaired > 0)
@@ -68,39 +69,45 @@ def refined(
     budget: Budget,
     progress: Progress,
 ) -> Anchors:
-    """The anchors of a path from one cell to another, and more where the back end cannot trace between two.
+    """The anchors of a path between the cells `ends`, and more where the back end cannot trace between two.
 
-    Where sweeps are affordable, they are cells of a good path; otherwise they are from words that are unique
-    in the rectangle between two anchors, if there are any.
+    If the budget affords sweeps of the rectangle between the two, the new anchors are cells of a good path
+    through it. Otherwise they come from words that are unique in the rectangle, if there are any.
     """
     for _ in range(_ROUNDS):
-        large = _large_gaps(query, target, scoring, anchors, ends, backend)
+        large = _large_rectangles(query, target, scoring, anchors, ends, backend)
         is_cheap = budget.affordable_sweeps(large, scoring, backend)
-        added = [_within(query, target, scoring, *gap) for gap in large[~is_cheap].tolist()]
+        searched = large[~is_cheap].tolist()
+        added = [_anchors_within(query, target, scoring, *rectangle) for rectangle in searched]
         if not any(map(len, added)):
             break
         anchors = _inserted(anchors, added)
-    large = _large_gaps(query, target, scoring, anchors, ends, backend)
+    large = _large_rectangles(query, target, scoring, anchors, ends, backend)
     cheap = large[budget.affordable_sweeps(large, scoring, backend)]
     return _inserted(anchors, [cut_points(query, target, scoring, cheap, backend, progress)])
 
 
 def _inserted(anchors: Anchors, added: list[Anchors]) -> Anchors:
+    """All anchors, in order."""
     anchors = np.concatenate([anchors, *added])
     return anchors[np.lexsort((anchors[:, 2], anchors[:, 0]))]
 
 
-def _large_gaps(
+def _large_rectangles(
     query: Codes, target: Codes, scoring: Scoring, anchors: Anchors, ends: tuple[Cell, Cell], backend: Backend
-) -> Gaps:
-    """The rectangles between neighbouring anchors that cannot be traced, and have no good bridge."""
-    gaps = gaps_around(anchors, *ends)
-    gaps = gaps[cells_of(gaps) > 1]
-    large = gaps[np.array([is_large(gap, backend) for gap in gaps.tolist()], np.bool_)]
+) -> Rectangles:
+    """The rectangles around the anchors that cannot be traced and have no good bridge."""
+    rectangles = rectangles_around(anchors, *ends)
+    rectangles = rectangles[cells_of(rectangles) > 1]
+    are_large = [is_large(rectangle, backend) for rectangle in rectangles.tolist()]
+    large = rectangles[np.array(are_large, np.bool_)]
     return large[~bridges(query, target, scoring, large).is_good(scoring)]
 
 
-def _within(query: Codes, target: Codes, scoring: Scoring, i: int, i_end: int, j: int, j_end: int) -> Anchors:
+def _anchors_within(
+    query: Codes, target: Codes, scoring: Scoring, i: int, i_end: int, j: int, j_end: int
+) -> Anchors:
+    """Anchors from words that are unique in a rectangle."""
     rows, cols = i_end - i, j_end - j
     if min(rows, cols) < _SHORTEST_SIDE:
         return np.empty((0, 4), np.int64)

@@ -19,40 +19,45 @@ from longalign.model.scoring import Scoring
 #: The operations of a bridge, in order. Runs may be empty.
 BRIDGE = np.array([Op.DIAGONAL, Op.INSERTION, Op.DELETION, Op.DIAGONAL], np.uint8)
 
-#: How far below its best score an ungapped extension may fall, in costs of a gap of one letter.
+#: An ungapped extension ends where its score has fallen from the best one by the cost of this many gaps of
+#: one letter each.
 _DROP = 10
 
 
 class Bridges(NamedTuple):
     """Ways across rectangles: the lengths of the runs `BRIDGE`, int64 of shape (rectangles, 4).
 
-    `loss`, int64 of shape (rectangles,), is how far their scores are below those of matches and one gap.
+    `loss`, int64 of shape (rectangles,), is by how much each scores less than a path of matches and one gap,
+    which no path can exceed.
     """
 
     lengths: NDArray[np.int64]
     loss: NDArray[np.int64]
 
     def is_good(self, scoring: Scoring) -> NDArray[np.bool_]:
-        """Which of them lose no more than one mismatch: hardly less than the best way."""
+        """Which of them lose at most what one mismatch in place of a match loses."""
         return self.loss <= scoring.highest - scoring.mismatch
 
 
-def bridges(query: Codes, target: Codes, scoring: Scoring, gaps: NDArray[np.int64]) -> Bridges:
-    """Bridges across rectangles, which keep to the diagonals of both corners.
+def bridges(query: Codes, target: Codes, scoring: Scoring, rectangles: NDArray[np.int64]) -> Bridges:
+    """The bridge across each rectangle, on the diagonals of its upper left and its lower right corner.
 
-    A row of `gaps` is the first and the last row boundary of a rectangle, then its columns. A bridge has one
-    gap, where it changes from one diagonal to the other, or both gaps between the best ends of the diagonals,
-    whichever is better.
+    A row of `rectangles` is the first and the last row boundary of a rectangle, then its first and last
+    column boundary. A bridge follows the first diagonal, then gaps, then the second diagonal. It is the
+    better one of two: the best bridge with at most one gap, and the bridge that leaves each diagonal where
+    its score is best, with a vertical and a horizontal gap between.
     """
-    found = Bridges(np.zeros((len(gaps), len(BRIDGE)), np.int64), np.zeros(len(gaps), np.int64))
+    found = Bridges(np.zeros((len(rectangles), len(BRIDGE)), np.int64), np.zeros(len(rectangles), np.int64))
     costs = np.array([scoring.gap_open, scoring.gap_extend, scoring.highest], np.int64)
-    _bridger()(query, target, table_of(scoring), costs, np.ascontiguousarray(gaps), *found)
+    _bridger()(query, target, table_of(scoring), costs, np.ascontiguousarray(rectangles), *found)
     return found
 
 
 def extension(query: Codes, target: Codes, scoring: Scoring, start: tuple[int, int], step: int) -> int:
-    """The letter pairs by which an alignment that begins (`step` -1) or ends (1) at a cell is best extended
-    on its diagonal."""
+    """The number of letter pairs by which an alignment is best extended on its diagonal.
+
+    It is extended from the cell `start` on: backwards if `step` is -1, forwards if it is 1.
+    """
     drop = _DROP * (scoring.gap_open + scoring.gap_extend) + scoring.highest
     numbers = np.array([*start, step, drop], np.int64)
     return int(_extender()(query, target, table_of(scoring), numbers))
@@ -65,13 +70,15 @@ def _make_bridger() -> Callable[..., None]:
     def gap(costs: Any, length: int) -> Any:
         return costs[0] + costs[1] * length if length > 0 else number(0)
 
-    def bridge(query: Any, target: Any, table: Any, costs: Any, gaps: Any, lengths: Any, loss: Any) -> None:
-        for g in range(len(gaps)):
-            i, i_end, j, j_end = gaps[g, 0], gaps[g, 1], gaps[g, 2], gaps[g, 3]
+    def bridge(
+        query: Any, target: Any, table: Any, costs: Any, rectangles: Any, lengths: Any, loss: Any
+    ) -> None:
+        for g in range(len(rectangles)):
+            i, i_end, j, j_end = rectangles[g, 0], rectangles[g, 1], rectangles[g, 2], rectangles[g, 3]
             rows, cols = i_end - i, j_end - j
             least = min(rows, cols)
-            # All pairs on the diagonal of the lower right corner; then one after the other on the upper left.
-            total = number(0)
+            # At first all pairs are on the diagonal of the lower right corner. Then one after the other moves
+            # to the diagonal of the upper left corner.
             first, first_best, first_length = number(0), number(0), number(0)
             last, last_best, last_length = number(0), number(0), number(0)
             for x in range(least):

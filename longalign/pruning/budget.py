@@ -10,19 +10,20 @@ from numpy.typing import NDArray
 from longalign.backends.base import Backend
 from longalign.model.scoring import Scoring
 
-#: The share of the time of a sweep that a bound may take, and seconds that do not matter.
+#: A bound may take this share of the time of a sweep of the whole matrix, and these seconds, which nobody
+#: notices.
 _SHARE, _SECONDS = 0.02, 0.01
 
 #: Letters that are searched for words in a second, at least.
 _LETTERS_A_SECOND = 5e7
 
-#: Cells that are traced in a second, and seconds that a rectangle takes besides, at most.
+#: Cells that are traced in a second, at least, and seconds that each rectangle takes besides, at most.
 _TRACED_A_SECOND, _TRACE = 2.5e9, 5e-6
 
-#: Sweeps until all rectangles are halved so often that they can be traced, in sweeps of the whole.
+#: Halving a rectangle until all its parts can be traced takes this many sweeps of it: 1 + 1/2 + 1/4 + ...
 _SWEEPS = 2
 
-#: Seconds that a rectangle takes besides its sweeps.
+#: Seconds that halving a rectangle takes besides its sweeps.
 _CALL = 1e-4
 
 
@@ -34,33 +35,32 @@ class Budget:
 
     @classmethod
     def of(cls, rows: int, cols: int, scoring: Scoring, local: bool, backend: Backend) -> Budget:
-        """The one for two sequences."""
+        """The budget for the bound of a matrix of `rows` x `cols` letters."""
         return cls(_SHARE * backend.sweep_seconds(rows, cols, scoring, local) + _SECONDS)
 
     def allows_words(self, letters: int) -> bool:
-        """Whether sequences of so many letters may be searched for words."""
+        """Whether there is time to search both sequences, of `letters` letters together, for words."""
         return letters / _LETTERS_A_SECOND <= self.seconds
 
     def affordable_traces(self, cells: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which rectangles may be traced, in half of the time, by their cells: the smallest."""
+        """Which rectangles may be traced in half of the time, given their numbers of cells: the smallest."""
         return self._first(cells / _TRACED_A_SECOND + _TRACE)
 
     def affordable_sweeps(
-        self, gaps: NDArray[np.int64], scoring: Scoring, backend: Backend
+        self, rectangles: NDArray[np.int64], scoring: Scoring, backend: Backend
     ) -> NDArray[np.bool_]:
-        """Which rectangles may be halved by sweeps, in half of the time: those that take least.
+        """Which rectangles may be halved by sweeps in half of the time: those that take least.
 
-        A row of `gaps` is the first and the last row boundary, then the columns.
+        A row of `rectangles` is the first and the last row boundary, then the first and last column boundary.
         """
-        sides = zip((gaps[:, 1] - gaps[:, 0]).tolist(), (gaps[:, 3] - gaps[:, 2]).tolist(), strict=True)
-        seconds = np.array(
-            [_SWEEPS * backend.sweep_seconds(*shape, scoring, False) + _CALL for shape in sides],
-            np.float64,
-        )
-        return self._first(seconds)
+        shapes = (rectangles[:, 1::2] - rectangles[:, ::2]).tolist()
+        seconds = [
+            _SWEEPS * backend.sweep_seconds(rows, cols, scoring, False) + _CALL for rows, cols in shapes
+        ]
+        return self._first(np.array(seconds, np.float64))
 
     def _first(self, seconds: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """The shortest of some tasks, which take half of the time together."""
+        """Which tasks may be done, given their times: the shortest, as many as fit in half of the time."""
         order = np.argsort(seconds, kind="stable")
         affordable = np.empty(len(seconds), np.bool_)
         affordable[order] = np.cumsum(seconds[order]) <= self.seconds / 2

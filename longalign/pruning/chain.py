@@ -5,7 +5,7 @@ apart; other letters between them cost nothing. The best predecessor of a segmen
 half-planes, on either side of its diagonal, in each of which one of the two orders implies the other
 (D. Eppstein, Z. Galil, R. Giancarlo and G. Italiano, J. ACM 39:519, 1992). Divide and conquer over the rows
 with a binary indexed tree over the diagonals (P. Fenwick, Softw. Pract. Exper. 24:327, 1994) finds it in
-O(s log^2 s) for s segments.
+O(s log^2 s) for s segments, sorting aside.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from longalign.pruning.segments import Places
 #: Lower than every value of a chain.
 _NEVER = -(1 << 62)
 
-#: Blocks of at most so many segments are compared pair by pair.
+#: Two neighbouring blocks of at most this many segments each are compared pair by pair.
 _SMALL = 32
 
-#: An index that stands for none.
+#: Stands for no segment where an index is expected.
 _NONE = -1
 
 
@@ -41,8 +41,9 @@ def heaviest_chain(
     """The indices of the segments of the heaviest chain, in order; none if there are no segments.
 
     `begin` and `end` are the rows and the columns, half-open, int64 of shape (segments,). The rows of `begin`
-    do not decrease. Segments are not empty, and those of one diagonal do not overlap. A chain is worth its
-    weights, the first number of `bonus` for its first segment and the second for its last, minus its gaps.
+    do not decrease. Segments are not empty, and those of one diagonal do not overlap. The value of a chain is
+    the sum of its weights, bonus[0] of its first segment and bonus[1] of its last one, minus the costs of its
+    gaps.
     """
     size = len(weight)
     if size == 0:
@@ -101,19 +102,17 @@ def _make_chainer() -> Callable[..., None]:
         start: int, middle: int, stop: int, side: int, begins: Any, ends: Any, diagonal: Any, ranks: Any,
         costs: Any, value: Any, before: Any, tree: Any, tree_at: Any, order: Any,
     ) -> None:  # fmt: skip
-        """Predecessors in start..middle of the segments in middle..stop on one side of their diagonals.
+        """Offer segments start..middle as predecessors to segments middle..stop, on one side of these.
 
-        Side 0 is their own diagonals and those below, where the order of rows implies that of columns; side 1
-        is their own and those above, where it is the reverse.
+        Side 0 is their own diagonal and those below: a segment there that ends before another begins in its
+        rows does so in its columns. Side 1 is their own diagonal and those above, with rows and columns
+        exchanged.
         """
         sign, size = 1 - 2 * side, len(tree) - 1
         for x in range(start, stop):
             order[x] = x
-        for part in range(2):
-            if part == 0:
-                sort(order, start, middle, ends[side])
-            else:
-                sort(order, middle, stop, begins[side])
+        sort(order, start, middle, ends[side])
+        sort(order, middle, stop, begins[side])
         ahead = start
         for x in range(middle, stop):
             j = order[x]
@@ -128,7 +127,7 @@ def _make_chainer() -> Callable[..., None]:
                 if tree[rank] > best:
                     best, at = tree[rank], tree_at[rank]
                 rank -= rank & -rank
-            if at >= 0:
+            if at != _NONE:
                 best -= sign * costs[1] * diagonal[j] + costs[0]
                 if best > value[j]:
                     value[j], before[j] = best, at
@@ -141,7 +140,9 @@ def _make_chainer() -> Callable[..., None]:
         tree: Any, tree_at: Any, order: Any, last: Any,
     ) -> None:  # fmt: skip
         for middle in range(len(weight)):
-            # `value` of a segment without its weight is that of the best chain up to it.
+            # Divide and conquer without recursion. All segments before `middle` are finished. The last
+            # `length` of them are offered to the next `length` segments, so that each pair meets once.
+            # Until a segment is finished, its value is that of the best chain before it.
             length = middle & -middle
             stop = min(middle + length, len(weight))
             if 0 < length <= _SMALL:
@@ -156,7 +157,7 @@ def _make_chainer() -> Callable[..., None]:
                     cross(middle - length, middle, stop, side, begins, ends, diagonal, ranks,
                           costs, value, before, tree, tree_at, order)  # fmt: skip
             same = last[ranks[middle]]
-            if same >= 0 and value[same] > value[middle]:
+            if same != _NONE and value[same] > value[middle]:
                 value[middle], before[middle] = value[same], same
             value[middle] += weight[middle]
             last[ranks[middle]] = middle

@@ -17,24 +17,25 @@ from longalign.system.gc_pause import collector_at_rest
 #: A cell of the DP matrix, by its boundary indices.
 Cell = tuple[int, int]
 
-#: Stretches of a diagonal on the path: first and last row boundary, then columns; int64, shape (anchors, 4).
+#: Stretches of diagonals that the path follows, int64 of shape (anchors, 4): the first and the last row
+#: boundary, then the first and the last column boundary.
 Anchors = NDArray[np.int64]
 
-#: Rectangles between anchors, in the same form.
-Gaps = NDArray[np.int64]
+#: Rectangles of the DP matrix, such as those between anchors, in the same form.
+Rectangles = NDArray[np.int64]
 
 
-def gaps_around(anchors: Anchors, start: Cell, end: Cell) -> Gaps:
-    """The rectangles from a cell to the first anchor, between neighbours, and from the last one to a cell."""
+def rectangles_around(anchors: Anchors, start: Cell, end: Cell) -> Rectangles:
+    """The rectangles from `start` to the first anchor, between neighbours, and from the last one to `end`."""
     first = np.array([[start[0], start[0], start[1], start[1]]], np.int64)
     last = np.array([[end[0], end[0], end[1], end[1]]], np.int64)
     before, after = np.concatenate([first, anchors]), np.concatenate([anchors, last])
     return np.stack([before[:, 1], after[:, 0], before[:, 3], after[:, 2]], axis=1)
 
 
-def cells_of(gaps: Gaps) -> NDArray[np.int64]:
+def cells_of(rectangles: Rectangles) -> NDArray[np.int64]:
     """The number of cells of each rectangle."""
-    return (gaps[:, 1] - gaps[:, 0]) * (gaps[:, 3] - gaps[:, 2])
+    return (rectangles[:, 1] - rectangles[:, 0]) * (rectangles[:, 3] - rectangles[:, 2])
 
 
 def fill(
@@ -42,20 +43,20 @@ def fill(
     target: Codes,
     scoring: Scoring,
     anchors: Anchors,
-    gaps: Gaps,
+    rectangles: Rectangles,
     backend: Backend,
     budget: Budget,
     progress: Progress,
 ) -> Runs:
-    """The path along all anchors and through all gaps, those before and after the anchors included.
+    """The path along all anchors and through all rectangles, those before and after the anchors included.
 
-    Rectangles are bridged where that is good. Of the others, those are traced that the back end can trace and
-    the budget affords.
+    Of the rectangles without a good bridge, those are traced that the back end can trace and the budget
+    affords. All others are bridged.
     """
-    bridged = bridges(query, target, scoring, gaps)
-    is_traced = _traced(gaps, ~bridged.is_good(scoring), backend, budget)
-    traced = _trace(query, target, scoring, gaps[is_traced], backend, progress)
-    counts, ops, lengths = _runs_of_gaps(bridged.lengths, is_traced, traced)
+    bridged = bridges(query, target, scoring, rectangles)
+    is_traced = _traced(rectangles, ~bridged.is_good(scoring), backend, budget)
+    traced = _trace(query, target, scoring, rectangles[is_traced], backend, progress)
+    counts, ops, lengths = _runs_of_rectangles(bridged.lengths, is_traced, traced)
     places = np.cumsum(counts)[:-1]
     return merge_runs(
         np.insert(ops, places, np.uint8(Op.DIAGONAL)),
@@ -63,10 +64,10 @@ def fill(
     )
 
 
-def _runs_of_gaps(
+def _runs_of_rectangles(
     bridged: NDArray[np.int64], is_traced: NDArray[np.bool_], traced: list[Runs]
 ) -> tuple[NDArray[np.int64], Ops, Lengths]:
-    """The number of runs of each rectangle, and all runs, some of them empty."""
+    """The number of runs of each rectangle, and the runs of all rectangles, some of them empty."""
     counts = np.full(len(is_traced), len(BRIDGE))
     counts[is_traced] = [len(ops) for ops, _ in traced]
     in_trace = np.repeat(is_traced, counts)
@@ -79,23 +80,30 @@ def _runs_of_gaps(
     return counts, ops, lengths
 
 
-def _traced(gaps: Gaps, is_wanted: NDArray[np.bool_], backend: Backend, budget: Budget) -> NDArray[np.bool_]:
+def _traced(
+    rectangles: Rectangles, is_wanted: NDArray[np.bool_], backend: Backend, budget: Budget
+) -> NDArray[np.bool_]:
     """Which of the wanted rectangles are traced."""
-    cells = cells_of(gaps)
+    cells = cells_of(rectangles)
     places = np.flatnonzero(is_wanted & (cells > 0))
-    able = [backend.can_trace(i_end - i, j_end - j) for i, i_end, j, j_end in gaps[places].tolist()]
+    able = [backend.can_trace(i_end - i, j_end - j) for i, i_end, j, j_end in rectangles[places].tolist()]
     places = places[np.array(able, np.bool_)]
-    is_traced = np.zeros(len(gaps), np.bool_)
+    is_traced = np.zeros(len(rectangles), np.bool_)
     is_traced[places] = budget.affordable_traces(cells[places])
     return is_traced
 
 
 def _trace(
-    query: Codes, target: Codes, scoring: Scoring, gaps: Gaps, backend: Backend, progress: Progress
+    query: Codes,
+    target: Codes,
+    scoring: Scoring,
+    rectangles: Rectangles,
+    backend: Backend,
+    progress: Progress,
 ) -> list[Runs]:
     with collector_at_rest():  # of tens of thousands of jobs, none is in a cycle
         jobs = [
             TraceJob(query[i:i_end], target[j:j_end], scoring, State.H, State.H)
-            for i, i_end, j, j_end in gaps.tolist()
+            for i, i_end, j, j_end in rectangles.tolist()
         ]
         return backend.trace(jobs, progress) if jobs else []

@@ -2,7 +2,7 @@
 
 The bound at boundary (i, j) is the smaller of two numbers: one of the query letters from i on, the other of
 the target letters from j on. Each is computed by one scan from the end of its sequence. This page explains
-that of the query. That of the target is the same with the sequences exchanged.
+the number of the query. For that of the target, exchange the sequences.
 
 **Letters.** A query letter is paired with a target letter, or stands in a vertical gap. So it gains at most
 g = max(its best score with any letter of the target, -beta), its *letter gain*. A path that uses certain
@@ -40,8 +40,8 @@ If a word begins at i, it is charged unless i' is before its end:
 
     G(i) = max(the best for i' before the end of the word, what the formula above gives, less the charge)
 
-G may increase with i, where a word has begun and is not charged any more. The bound must not increase, so it
-is the maximum of G from i on.
+G may increase with i: a word that begins at i is charged at i, but no longer at i + 1. The bound must not
+increase, so it is the maximum of G from i on.
 
 **States.** A path that is in E or F at (i, j) has a gap open already. From H, the same path would pay alpha
 to open the gap, and nothing else would differ. So it gains at most alpha more than the bound.
@@ -150,7 +150,7 @@ class _Letters(NamedTuple):
 
     @classmethod
     def of(cls, present: Present, other: Present, scores: Scores, scoring: Scoring) -> _Letters:
-        """The letters `present`, which have the rows of `scores`, against those of the other side."""
+        """The letters `present` of one side. A row of `scores` is one of them against all `other` letters."""
         impossible = np.full((len(present), 2), _IMPOSSIBLE)
         next_best, best = np.sort(np.hstack([impossible, scores]))[:, -2:].T
         gains = np.zeros(_CODES, np.int64)

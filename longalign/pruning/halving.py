@@ -1,8 +1,8 @@
 """Cuts of large rectangles at cells through which a good path passes, until the back end can trace them.
 
 As in Hirschberg's method (Comm. ACM 18:341, 1975), one half is swept forwards and the other backwards, and
-the path crosses where the two values add up to most. A path crosses in H here, at the end of a gap if it is
-in one: a gap that would cross the cut is paid for twice, so the path is a good one, not always the best.
+the path crosses the cut where the two values have the highest sum. Only values of H are added. So a gap
+across the cut counts as two gaps, and the path is a good one, not always the best.
 """
 
 from __future__ import annotations
@@ -16,24 +16,30 @@ from longalign.backends.base import Backend, Progress, SweepJob, SweepResult
 from longalign.model.alphabet import Codes
 from longalign.model.boundary import State, entry_edges
 from longalign.model.scoring import Scoring
-from longalign.pruning.fill import Anchors, Gaps
+from longalign.pruning.fill import Anchors, Rectangles
 
 
 def cut_points(
-    query: Codes, target: Codes, scoring: Scoring, gaps: Gaps, backend: Backend, progress: Progress
+    query: Codes,
+    target: Codes,
+    scoring: Scoring,
+    rectangles: Rectangles,
+    backend: Backend,
+    progress: Progress,
 ) -> Anchors:
-    """Cells inside rectangles, as anchors without letters, between which the back end can trace.
+    """Cells of good paths through rectangles, close enough for the back end to trace from one to the next.
 
-    Takes about two sweeps of the rectangles. Each has a side of 2 letters or more.
+    They are anchors without letters. Each rectangle must have a side of 2 letters or more. Takes about two
+    sweeps of the rectangles.
     """
     points: list[list[int]] = []
-    large = gaps.tolist()
+    large = rectangles.tolist()
     while large:
-        jobs = chain.from_iterable(_halves(query, target, scoring, *gap) for gap in large)
+        jobs = chain.from_iterable(_halves(query, target, scoring, *rectangle) for rectangle in large)
         results = iter(backend.sweep([*jobs], progress))
         parts: list[list[int]] = []
         for i, i_end, j, j_end in large:
-            is_row = _is_cut_across(i, i_end, j, j_end)
+            is_row = _is_cut_between_rows(i, i_end, j, j_end)
             before, after = _last_line(next(results)), _last_line(next(results))
             place = int(np.argmax(before + after[::-1]))
             row, col = ((i + i_end) // 2, j + place) if is_row else (i + place, (j + j_end) // 2)
@@ -43,13 +49,13 @@ def cut_points(
     return np.array(points, np.int64).reshape(-1, 4)
 
 
-def is_large(gap: list[int], backend: Backend) -> bool:
+def is_large(rectangle: list[int], backend: Backend) -> bool:
     """Whether a rectangle has cells but cannot be traced."""
-    rows, cols = gap[1] - gap[0], gap[3] - gap[2]
+    rows, cols = rectangle[1] - rectangle[0], rectangle[3] - rectangle[2]
     return rows * cols > 0 and not backend.can_trace(rows, cols)
 
 
-def _is_cut_across(i: int, i_end: int, j: int, j_end: int) -> bool:
+def _is_cut_between_rows(i: int, i_end: int, j: int, j_end: int) -> bool:
     """Whether a rectangle is cut between rows, else between columns."""
     return i_end - i >= j_end - j
 
@@ -57,8 +63,9 @@ def _is_cut_across(i: int, i_end: int, j: int, j_end: int) -> bool:
 def _halves(
     query: Codes, target: Codes, scoring: Scoring, i: int, i_end: int, j: int, j_end: int
 ) -> tuple[SweepJob, SweepJob]:
-    """The sweeps from the upper left corner to the cut and, of reversed letters, from the lower right one."""
-    is_row = _is_cut_across(i, i_end, j, j_end)
+    """The sweep from the upper left corner to the cut, and that of the reversed letters from the lower right
+    corner to the cut."""
+    is_row = _is_cut_between_rows(i, i_end, j, j_end)
     row, col = ((i + i_end) // 2, j_end) if is_row else (i_end, (j + j_end) // 2)
     first = query[i:row], target[j:col]
     row, col = (row, j) if is_row else (i, col)

@@ -20,7 +20,7 @@ from longalign.pruning import bridge, chain, run_scores, segments, unique_words
 from longalign.pruning.anchors import chained, refined
 from longalign.pruning.bridge import extension
 from longalign.pruning.budget import Budget
-from longalign.pruning.fill import Anchors, Cell, fill, gaps_around
+from longalign.pruning.fill import Anchors, Cell, fill, rectangles_around
 from longalign.pruning.run_scores import scores_of_runs
 from longalign.pruning.segments import find_segments
 from longalign.pruning.unique_words import MOST_WORDS, word_length
@@ -73,8 +73,8 @@ def lower_bound(
         return None
     cells = _first_cell(anchors, mode), _last_cell(anchors, shape, mode)
     anchors = refined(query, target, scoring, anchors, cells, backend, budget, progress)
-    gaps = gaps_around(anchors, *cells)
-    path = fill(query, target, scoring, anchors, gaps, backend, budget, progress)
+    rectangles = rectangles_around(anchors, *cells)
+    path = fill(query, target, scoring, anchors, rectangles, backend, budget, progress)
     start, (ops, lengths) = _best_stretch(query, target, scoring, mode, cells[0], path)
     score = int(scores_of_runs(query, target, scoring, start, ops, lengths).sum())
     if score <= 0 and mode.may_be_empty:

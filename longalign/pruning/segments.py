@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longalign.backends.base import Kernel
-from longalign.backends.cpu.jit import compile_entry, compiled_once
+from longalign.backends.cpu.jit import compile_entry, compiled_once, inline_by_llvm
 from longalign.backends.substitution_tables import PITCH, table_of
 from longalign.model.alphabet import Codes
 from longalign.model.scoring import Scoring
@@ -22,20 +22,14 @@ Places = NDArray[np.int64]
 class Segments(NamedTuple):
     """Ungapped stretches, int64 of shape (segments,) each, in the order of their first rows.
 
-    `row` and `col` are where they begin, `length` their letters, `score` the scaled score of their pairs.
+    `row` and `col` are where they begin, `length` is their number of letter pairs, and `score` the scaled
+    score of these.
     """
 
     row: Places
     col: Places
     length: Places
     score: Places
-
-    def __len__(self) -> int:
-        return len(self.row)
-
-    def take(self, places: Any) -> Segments:
-        """Some of them, in the order given."""
-        return Segments(*(column[places] for column in self))
 
 
 def find_segments(query: Codes, target: Codes, scoring: Scoring, k: int, most_words: int) -> Segments:
@@ -54,46 +48,54 @@ def find_segments(query: Codes, target: Codes, scoring: Scoring, k: int, most_wo
     return Segments(*(column[order] for column in found[:, :count]))
 
 
-def _join_words(query: Any, target: Any, table: Any, words: Any, numbers: Any, found: Any) -> int:
-    k, match, most_loss = numbers[0], numbers[1], numbers[2]
-    rows, count = len(query), 0
+def _make_word_joiner() -> Callable[..., int]:
+    number = numba.int64
     shift, mask = np.uint64(PLACE_BITS), np.uint64((1 << PLACE_BITS) - 1)
-    current, begin, end, lost = numba.int64(0), numba.int64(0), numba.int64(0), numba.int64(0)
-    for w in range(len(words)):
-        diagonal = numba.int64(words[w] >> shift) - rows
-        i = numba.int64(words[w] & mask)
-        is_on = end > begin and diagonal == current
-        x = max(i, end) if is_on else i
-        while x < i + k and query[x] == target[x + diagonal]:
-            x += 1
-        if x < i + k:
-            continue  # another word with the same hash
-        loss = numba.int64(0)
-        if is_on:
-            x = end
-            while x < i and loss <= most_loss:
-                loss += match - table[query[x] * PITCH + target[x + diagonal]]
+
+    @inline_by_llvm
+    def put(found: Any, count: int, begin: int, end: int, diagonal: int, score: int) -> None:
+        found[0, count], found[1, count] = begin, begin + diagonal
+        found[2, count], found[3, count] = end - begin, score
+
+    def join_words(query: Any, target: Any, table: Any, words: Any, numbers: Any, found: Any) -> int:
+        k, match, most_loss = numbers[0], numbers[1], numbers[2]
+        rows, count = len(query), 0
+        current, begin, end, lost = number(0), number(0), number(0), number(0)  # no segment if end == begin
+        for w in range(len(words)):
+            diagonal = number(words[w] >> shift) - rows
+            i = number(words[w] & mask)
+            is_on = end > begin and diagonal == current
+            x = max(i, end) if is_on else i
+            while x < i + k and query[x] == target[x + diagonal]:
                 x += 1
-        if not is_on or loss > most_loss:
-            if end > begin:
-                found[0, count], found[1, count] = begin, begin + current
-                found[2, count], found[3, count] = end - begin, (end - begin) * match - lost
-                count += 1
-            current, begin, lost, loss = diagonal, i, numba.int64(0), numba.int64(0)
-        end = i + k
-        lost += loss
-    if end > begin:
-        found[0, count], found[1, count] = begin, begin + current
-        found[2, count], found[3, count] = end - begin, (end - begin) * match - lost
-        count += 1
-    return count
+            if x < i + k:
+                continue  # another word with the same hash
+            loss = number(0)
+            if is_on:
+                x = end
+                while x < i and loss <= most_loss:
+                    loss += match - table[query[x] * PITCH + target[x + diagonal]]
+                    x += 1
+            if not is_on or loss > most_loss:
+                if end > begin:
+                    put(found, count, begin, end, current, (end - begin) * match - lost)
+                    count += 1
+                current, begin, lost, loss = diagonal, i, number(0), number(0)
+            end = i + k
+            lost += loss
+        if end > begin:
+            put(found, count, begin, end, current, (end - begin) * match - lost)
+            count += 1
+        return count
+
+    return join_words
 
 
 @compiled_once
 def _joiner() -> Callable[..., int]:
     codes, table, numbers = np.zeros(1, np.uint8), np.zeros(1, np.int32), np.zeros(1, np.int64)
     examples = [codes, codes, table, np.zeros(1, np.uint64), numbers, numbers.reshape(1, 1)]
-    return compile_entry(_join_words, "segments", examples)
+    return compile_entry(_make_word_joiner(), "segments", examples)
 
 
 def kernels() -> list[Kernel]:

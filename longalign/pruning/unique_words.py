@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from longalign.backends.base import Kernel
 from longalign.backends.cpu.jit import compile_entry, compiled_once, inline_by_llvm
 from longalign.model.alphabet import BASES, Codes
+from longalign.model.scoring import TOO_MANY_LETTERS
 from longalign.system.threads import in_threads
 
 #: The longest word: two bits a letter, in 62 bits.
@@ -24,18 +25,18 @@ LONGEST_WORD = 31
 
 _SHORTEST_WORD = 7
 
-#: About the most words that are sampled of a sequence.
+#: Of a sequence with more words, a sample of about this size is taken.
 MOST_WORDS = 1 << 21
 
-#: About the most words of a sequence that are sampled to tell strands apart.
+#: The same, to tell strands apart.
 _SMALL_SAMPLE = 1 << 14
 
-#: A sampled word is one number: the lowest bits of its hash, and below them the place where it begins.
-PLACE_BITS = 30
+#: A sampled word is one number: the lowest bits of its hash, and below them, in this many bits, the place
+#: where it begins.
+PLACE_BITS = (TOO_MANY_LETTERS - 1).bit_length()
 _PLACE = np.uint64((1 << PLACE_BITS) - 1)
 
-#: Every hash is below it.
-_EVERY = (1 << 64) - 1
+_HIGHEST_HASH = (1 << 64) - 1
 
 _BASES = len(BASES)
 
@@ -49,17 +50,17 @@ def word_length(rows: int, cols: int) -> int:
 
 
 def sampling_limit(letters: int, most: int = MOST_WORDS) -> int:
-    """The hash below which a word is sampled, so that a sequence of so many letters has about `most`."""
-    return _EVERY if letters <= most else (_EVERY * most) // letters
+    """The highest hash of a sampled word: about `most` of the words of a sequence have no higher one."""
+    return _HIGHEST_HASH * min(letters, most) // max(1, letters)
 
 
 def sampled_words(codes: Codes, k: int, limit: int) -> Words:
-    """The sampled words of k letters, none of them ambiguous, sorted: uint64 of shape (words,).
+    """The words of k unambiguous letters with hashes up to `limit`, sorted: uint64 of shape (words,).
 
-    Equal words are neighbours. Should a repetitive sequence have many more than expected, the last are left
-    out.
+    Equal words are neighbours. If a repetitive sequence has many more of them than expected, the last ones
+    are left out.
     """
-    expected = len(codes) * (limit / _EVERY)
+    expected = len(codes) * (limit / _HIGHEST_HASH)
     found = np.empty(int(expected * 1.1) + 1024, np.uint64)
     count = _sampler()(codes, k, np.uint64(limit), found)
     words = found[:count]
@@ -70,10 +71,9 @@ def sampled_words(codes: Codes, k: int, limit: int) -> Words:
 def common_unique_words(query: Codes, target: Codes, k: int, most: int = MOST_WORDS) -> Words:
     """The places of sampled words that are unique in both sequences: uint64 of shape (pairs,), sorted.
 
-    A number is the diagonal, and in its lowest `PLACE_BITS` bits the place in the query. The diagonal counts
-    from 0 for the last letter of the query with the first of the target: place in the target - place in the
-    query + letters of the query. Different words with equal hashes are a possibility: the caller compares
-    the letters.
+    The lowest `PLACE_BITS` bits of a number are the place in the query. The bits above are the diagonal: the
+    place in the target, minus the place in the query, plus the number of query letters. Two different words
+    may have equal hashes, so the caller has to compare the letters.
     """
     limit = sampling_limit(max(len(query), len(target)), most)
     first, second = in_threads(lambda codes: sampled_words(codes, k, limit), (query, target))
@@ -85,9 +85,9 @@ def common_unique_words(query: Codes, target: Codes, k: int, most: int = MOST_WO
 
 
 def shared_words(query: Codes, target: Codes, k: int) -> int:
-    """How many words of k letters in a small sample are unique in both sequences.
+    """The number of words of k letters in a small sample that are unique in both sequences.
 
-    It tells the strands of a query apart in a few nanoseconds a letter.
+    It tells the strands of a query apart, and takes a few nanoseconds for each letter.
     """
     return len(common_unique_words(query, target, k, _SMALL_SAMPLE))
 

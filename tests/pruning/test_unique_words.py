@@ -64,8 +64,8 @@ def test_segments_are_stretches_of_diagonals_with_their_scores(pair, scoring, k)
         assert ends.get(col - row, -1) <= row
         ends[col - row] = row + length
     places = {p for p, _ in plain_places(query, target, k)}
-    assert len(found) <= len(places)
-    assert (len(found) > 0) == (len(places) > 0)
+    assert len(found.row) <= len(places)
+    assert (len(found.row) > 0) == (len(places) > 0)
 
 
 @pytest.mark.parametrize(
@@ -80,4 +80,4 @@ def test_words_are_odd_and_long_enough(rows, cols):
 def test_a_long_run_of_one_letter_does_not_overflow():
     codes = np.zeros(50_000, np.uint8)
     assert found_places(codes, codes, 11, 10) == []
-    assert len(find_segments(codes, codes, Scoring(), 11, 1 << 20)) == 0
+    assert len(find_segments(codes, codes, Scoring(), 11, 1 << 20).row) == 0
