@@ -26,7 +26,7 @@ NO_SYMBOL = 255
 
 _WORD_BITS = 64
 
-#: Sorted words for each entry of the table of first bits: they lie in one or two cache lines.
+#: The table of first bits has an entry for about this many sorted words: one or two cache lines.
 _WORDS_AN_ENTRY = 4
 
 _word = numba.uint64
@@ -37,7 +37,7 @@ class WordIndex:
     """The words of a sequence of n letters, of up to 64 // `bits` symbols. It takes 9 to 10 bytes a letter.
 
     `words` are uint64 of shape (n,), sorted. `starts`, int32 of shape (2**k + 1,), are the places in `words`
-    at which each value of the first k bits begins.
+    at which each value of the first k bits begins. A word has 64 bits, of which `shift` follow the first k.
 
     Symbol 0 is read in place of a letter without a symbol, and after the end of the sequence. So a few words
     seem to occur that do not. No word that occurs seems to be absent.
@@ -45,6 +45,7 @@ class WordIndex:
 
     words: NDArray[np.uint64]
     starts: IntArray
+    shift: int
     bits: int
 
     @classmethod
@@ -55,9 +56,9 @@ class WordIndex:
         kernels.pack(codes, symbols, bits, words)
         words.sort()
         first_bits = max(1, (len(words) // _WORDS_AN_ENTRY).bit_length())
-        starts = np.empty((1 << first_bits) + 1, np.int32)
-        kernels.fill_starts(words, _WORD_BITS - first_bits, starts)
-        return cls(words, starts, bits)
+        starts, shift = np.empty((1 << first_bits) + 1, np.int32), _WORD_BITS - first_bits
+        kernels.fill_starts(words, shift, starts)
+        return cls(words, starts, shift, bits)
 
 
 def letters_present(codes: Codes) -> NDArray[np.bool_]:
@@ -74,11 +75,12 @@ def charge_absent_words(
 
     The words are disjoint, do not occur in the sequence of `index`, and contain no letter with `NO_SYMBOL`.
     They are found from the end of the sequence on, each as soon as there is one. A word ends where the one
-    found before it begins, or at a letter with `NO_SYMBOL`. Each is charged `most`, but no more than
-    `a_letter` for each of its letters.
+    found before it begins, or at a letter with `NO_SYMBOL`. The charge of a word is `most`, or `a_letter`
+    times its number of letters if that is less.
     """
-    shift = _WORD_BITS - (len(index.starts) - 1).bit_length() + 1
-    _kernels().charge(codes, symbols, index.bits, index.words, index.starts, shift, most, a_letter, charges)
+    _kernels().charge(
+        codes, symbols, index.bits, index.words, index.starts, index.shift, most, a_letter, charges
+    )
 
 
 def sum_gains(
@@ -151,10 +153,11 @@ def _make_charge() -> Callable[..., None]:
     def start_of_word(
         codes: Any, symbols: Any, first: Any, end: Any, bits: Any, words: Any, starts: Any, shift: Any
     ) -> Any:
-        """The place, at or after `first`, at which the last absent word begins that ends by `end`; or -1.
+        """Where the last absent word between `first` and `end` begins; -1 if none is found.
 
-        A longer word than fits in 64 bits is taken for present. Further left, words that begin a quarter of
-        their length apart are looked at: usually, all words that contain an error are absent.
+        A word is looked for in its first 64 bits, so a longer one may be taken for present. Words that end
+        before `end` are looked at only a quarter of their length apart: usually, all words that contain an
+        error are absent.
         """
         longest = _WORD_BITS // bits
         present, start = end, max(first, end - longest)
@@ -198,9 +201,9 @@ def _make_charge() -> Callable[..., None]:
 
 
 def _sum_gains(codes: Any, symbols: Any, letter_gains: Any, most: Any, charges: Any) -> None:
-    zero, nowhere = numba.int64(0), numba.int64(-_WORD_BITS << 32)
+    zero, never = numba.int64(0), numba.int64(-1 << 40)  # below minus every letter gain
     gain = bound = zero
-    stop = nowhere  # the most if the path ends before the next word to the right does
+    stop = never  # the most if the path ends before the next word to the right does
     charges[codes.shape[0]] = 0
     for k in range(codes.shape[0] - 1, -1, -1):
         code = codes[k]
@@ -208,9 +211,9 @@ def _sum_gains(codes: Any, symbols: Any, letter_gains: Any, most: Any, charges: 
         stop = max(zero, stop + letter_gains[code])
         if charges[k] > 0:
             gain = max(gain - charges[k], stop)
-            stop = nowhere
+            stop = never
         elif symbols[code] == NO_SYMBOL:
-            stop = nowhere
+            stop = never
         bound = max(bound, gain)
         charges[k] = min(bound, most)
 

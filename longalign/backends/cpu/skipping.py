@@ -1,7 +1,7 @@
 """Blocks that are not swept because no path of interest can meet them (see `longalign.model.pruning`).
 
-Most blocks of a pruned job are left out, so leaving one out must cost little. Only the column buffer is read
-and written. The upper edge is not, if the block above was left out, too.
+Most blocks of a pruned job are left out, so leaving one out must cost little. The column buffer is read and
+written. The upper edge is read and written only if the block above was swept.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _is_needed = inline_by_numba(pruning.is_needed)
 def is_left_out(work: Any, position: Any, edges: Any, job: Any, strip: Any) -> bool:
     """Whether the current block need not be swept. Its left edge is valid in the column buffer.
 
-    If the end of a path is a best cell, the best one so far raises the bound: it is the score of a path.
+    Where the best score may raise the bound, that of the best cell that this thread has found does.
     """
     if job.query_gain_at == NOTHING:
         return False
@@ -31,7 +31,7 @@ def is_left_out(work: Any, position: Any, edges: Any, job: Any, strip: Any) -> b
         work.query_gain[job.query_gain_at + position.row],
         work.target_gain[job.target_gain_at + strip.start],
     )
-    bound = max(job.bound, position.score) if job.track_best else job.bound
+    bound = max(job.bound, position.score) if job.bound_rises else job.bound
     highest = load(pointer(edges.top_h), 0)
     if not position.top_left_out:
         highest = _highest(pointer(edges.top_h), pointer(edges.top_e), 0, strip.stop - strip.start, highest)

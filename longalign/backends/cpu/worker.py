@@ -66,7 +66,7 @@ _FINISHED, _ABORTED, _WAITING, _NEEDS_32_BITS, _PAUSED = (int(status) for status
 #: Polls of the left neighbour before a thread sleeps, which take some microseconds.
 _SPINS = 5_000
 
-#: Cells that are swept in the time in which a block is left out: about a fifth of a microsecond.
+#: To leave out a block takes as long as to sweep this many cells: about a fifth of a microsecond.
 _CELLS_OF_TIME_LEFT_OUT = 4096
 
 

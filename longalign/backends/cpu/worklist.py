@@ -12,13 +12,13 @@ from longalign.backends.cpu.config import SweepGeometry
 from longalign.backends.cpu.workspace import JOB, NOTHING, STRIP, Records, WorkList
 from longalign.backends.substitution_tables import lay_out
 from longalign.model.boundary import BestCell, Boundary, IntArray, best_of
-from longalign.model.pruning import left_out
+from longalign.model.pruning import Pruning, left_out
 from longalign.model.scoring import NEG_INF
 
-#: The most rows of a block in a job with pruning. Lower blocks leave out more, but are swept more slowly.
+#: The most rows of a block in a job that is pruned. Lower blocks leave out more, but are swept more slowly.
 _PRUNED_ROWS = 1024
 
-#: The last fields of the record of a job without pruning.
+#: The last fields of the record of a job that is not pruned.
 _UNPRUNED = (NOTHING, NOTHING, 0, 0, 0, 0)
 
 
@@ -49,8 +49,8 @@ class PreparedJobs:
             row_e=np.empty(self._row_outputs[-1], np.int32),
             col_h=np.empty(self._col_outputs[-1], np.int32),
             col_f=np.empty(self._col_outputs[-1], np.int32),
-            query_gain=_joined(job.pruning.query_gain for job in jobs if job.pruning),
-            target_gain=_joined(job.pruning.target_gain for job in jobs if job.pruning),
+            query_gain=_joined(pruning.query_gain for pruning in map(_pruning_of, jobs) if pruning),
+            target_gain=_joined(pruning.target_gain for pruning in map(_pruning_of, jobs) if pruning),
             cells_left_out=np.zeros(len(jobs), np.int64),
             best=np.zeros((len(strips), 3), np.int64),
             rows_done=np.zeros(len(strips), np.int64),
@@ -59,7 +59,7 @@ class PreparedJobs:
 
     def results(self) -> list[SweepResult]:
         """The result of every job, from the arrays that the threads have filled."""
-        work, best, left_out = self.work, self._best_cells(), self.work.cells_left_out.tolist()
+        work, best, cells_left_out = self.work, self._best_cells(), self.work.cells_left_out.tolist()
         results = []
         for k, job in enumerate(self._jobs):
             rows = _boundaries(
@@ -68,7 +68,8 @@ class PreparedJobs:
             cols = _boundaries(
                 work.col_h, work.col_f, self._col_outputs[k], len(job.query), job.cols, job.top.h
             )
-            results.append(SweepResult(rows, cols, best[k] if job.track_best else BestCell(), left_out[k]))
+            best_cell = best[k] if job.track_best else BestCell()
+            results.append(SweepResult(rows, cols, best_cell, cells_left_out[k]))
         return results
 
     def _best_cells(self) -> list[BestCell]:
@@ -139,7 +140,7 @@ def _job_records(
     for k, job in enumerate(jobs):
         rows, scoring = len(job.query), job.scoring
         block_rows = geometry.block_rows
-        if pruning[k] != _UNPRUNED:
+        if _pruning_of(job):
             block_rows = min(block_rows, _PRUNED_ROWS)
         if share > 1 and len(cuts[k]) > 1:
             # A strip starts a block after its left neighbour, so tall blocks would leave threads idle.
@@ -154,20 +155,25 @@ def _job_records(
     return np.array(records, JOB)
 
 
-def _pruning_fields(jobs: Sequence[SweepJob]) -> list[tuple[int, ...]]:
-    """The fields of job records that belong to pruning; the gains of jobs with pruning lie end to end.
+def _pruning_of(job: SweepJob) -> Pruning | None:
+    """What the sweep of a job leaves out.
 
     `skipping.raise_edges` needs the edges of a DP matrix, so a job with other ones is swept whole.
     """
+    return job.pruning if job.of_matrix else None
+
+
+def _pruning_fields(jobs: Sequence[SweepJob]) -> list[tuple[int, ...]]:
+    """The last fields of all job records; the gains of jobs that are pruned lie end to end."""
     fields: list[tuple[int, ...]] = []
     query_at = target_at = 0
     for job in jobs:
-        if job.pruning is None:
+        pruning = _pruning_of(job)
+        if pruning is None:
             fields.append(_UNPRUNED)
             continue
-        values = left_out(job.scoring, job.local)
-        pruned = query_at, target_at, job.pruning.bound, int(job.track_best and job.pruning.rises), *values
-        fields.append(pruned if job.of_matrix else _UNPRUNED)
+        rises, values = job.track_best and pruning.rises, left_out(job.scoring, job.local)
+        fields.append((query_at, target_at, pruning.bound, int(rises), *values))
         query_at, target_at = query_at + len(job.query) + 1, target_at + len(job.target) + 1
     return fields
 

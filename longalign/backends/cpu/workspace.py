@@ -27,8 +27,8 @@ JOB = np.dtype(
         *[(name, np.int64) for name in ("query_at", "target_at", "top_at", "left_at")],
         # The most rows of a block; the range of the job's `requested_rows`; where the first is output.
         *[(name, np.int64) for name in ("block_rows", "requests_at", "requests_end", "row_out_at")],
-        # Pruning, if `query_gain_at` is not NOTHING; what stands in cells that were left out.
-        *[(name, np.int64) for name in ("query_gain_at", "target_gain_at", "bound", "track_best")],
+        # Pruning; `query_gain_at` is NOTHING without it. Then the values of cells that were left out.
+        *[(name, np.int64) for name in ("query_gain_at", "target_gain_at", "bound", "bound_rises")],
         *[(name, np.int64) for name in ("left_out_h", "left_out_gap")],
     ]
 )
@@ -61,8 +61,8 @@ class WorkList(NamedTuple):
     `rows_done[ticket]` is the number of rows that are valid: the strip stores it with release semantics, and
     its neighbour loads it with acquire semantics. `row_h`, `row_e`, `col_h` and `col_f` are the requested
     boundaries. `best[ticket]` holds the score, i and j of the best cell that the thread of this strip had
-    found in the job. The gains are those of the jobs with pruning. `cells_left_out` has one element for each
-    job.
+    found in the job. `query_gain` and `target_gain` are those of the jobs that are pruned, end to end.
+    `cells_left_out` has one element for each job.
     """
 
     jobs: Records
