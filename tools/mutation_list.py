@@ -138,6 +138,51 @@ _CPU = (
     ),
 )
 
+_PRUNING = (
+    Fault(
+        "pruning: a tie with the bound is left out",
+        "longalign/model/pruning.py",
+        "return highest + min(query_gain, target_gain) + gap_open >= bound",
+        "return highest + min(query_gain, target_gain) + gap_open > bound",
+        (f"{_CONFORMANCE}::test_paths_that_just_reach_the_bound_are_exact",),
+    ),
+    Fault(
+        "pruning: a tile that just reaches the bound is left out",
+        "longalign/model/pruning.py",
+        "return max(across, down) + gap_open >= self.bound",
+        "return max(across, down) + gap_open > self.bound",
+        ("tests/phases/test_pruned.py",),
+    ),
+    Fault(
+        "gains: absent words are charged one too much",
+        "longalign/pruning/gains.py",
+        "            in_gap + scoring.gap_open // 2,\n        )\n",
+        "            in_gap + scoring.gap_open // 2,\n        ) + 1\n",
+        ("tests/pruning/test_gains.py::test_no_path_gains_more_than_the_bound",),
+    ),
+    Fault(
+        "gains: the whole gap opening for a word that is partly in a gap",
+        "longalign/pruning/gains.py",
+        "in_gap + scoring.gap_open // 2,",
+        "in_gap + scoring.gap_open,",
+        ("tests/pruning/test_gains.py::test_no_path_gains_more_than_the_bound",),
+    ),
+    Fault(
+        "gains: a word is charged where the path ends within it",
+        "longalign/backends/cpu/absent_words.py",
+        "gain = max(gain - charges[k], stop)",
+        "gain = max(gain - charges[k], zero)",
+        ("tests/pruning/test_gains.py::test_no_path_gains_more_than_the_bound",),
+    ),
+    Fault(
+        "seeds: gap opening not paid",
+        "longalign/pruning/run_scores.py",
+        "score = -(numbers[2] + length * numbers[3])",
+        "score = -length * numbers[3]",
+        ("tests/pruning/test_seeds.py::test_a_bound_is_the_score_of_an_alignment_and_never_above_the_best",),
+    ),
+)
+
 _CUDA_DEVICE = (
     Fault(
         "CUDA: E not moved to the new origin",
@@ -332,4 +377,4 @@ _FORMATS = (
     ),
 )
 
-FAULTS = (*_RECURRENCE, *_CPU, *_CUDA_DEVICE, *_STORE, *_RUN, *_FORMATS)
+FAULTS = (*_RECURRENCE, *_CPU, *_PRUNING, *_CUDA_DEVICE, *_STORE, *_RUN, *_FORMATS)
