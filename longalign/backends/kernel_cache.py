@@ -36,8 +36,8 @@ _SHARED = (
     *("backends/kernel_cache", "backends/trace_table", "backends/substitution_tables"),
 )
 
-#: Packages beside a back end's own whose kernels it compiles.
-_COMPILED_BY = {"cpu": ("pruning",)}
+#: Packages and modules beside a back end's own that are sources of its kernels alone.
+_COMPILED_BY = {"cpu": ("pruning", "model/pruning.py", "model/alphabet.py")}
 
 _CHECKSUM_BYTES = sha256().digest_size
 
@@ -90,8 +90,10 @@ def settings(config: Any, names: Iterable[str]) -> str:
 
 def _sources(target: str) -> list[Path]:
     shared = [_PACKAGE / f"{module}.py" for module in _SHARED]
-    packages = [f"backends/{target}", *_COMPILED_BY.get(target, ())]
-    return shared + [path for name in packages for path in sorted((_PACKAGE / name).rglob("*.py"))]
+    own = [_PACKAGE / name for name in (f"backends/{target}", *_COMPILED_BY.get(target, ()))]
+    return shared + [
+        file for path in own for file in ([path] if path.is_file() else sorted(path.rglob("*.py")))
+    ]
 
 
 class KernelCache(ABC):

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
 from contextlib import contextmanager, nullcontext
+from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from shutil import copytree
@@ -13,6 +15,7 @@ from types import SimpleNamespace
 from unittest import mock
 
 import pytest
+from numba.core.dispatcher import Dispatcher
 
 from longalign.backends import kernel_cache
 from longalign.backends.cpu.jit import compile_entry
@@ -181,6 +184,17 @@ def test_an_edit_of_any_source_of_a_kernel_changes_the_directory(monkeypatch, tm
     assert len(names) == 1 + len(sources) > 15
     (copy / "cli/progress.py").write_text("# not a source of any kernel\n")
     assert name(target) in names
+
+
+def test_every_function_that_is_compiled_is_in_one_of_the_sources():
+    """Of those that exist once the modules are imported, without the functions that are made when needed."""
+    import_module("longalign.backends.cpu.backend")
+    compiled = [one.py_func for one in gc.get_objects() if issubclass(type(one), Dispatcher)]
+    sources = {Path(function.__code__.co_filename) for function in compiled}
+    own = {source for source in sources if source.is_relative_to(PACKAGE)}
+    of_cpu = {source for source in own if not source.is_relative_to(PACKAGE / "backends/cuda")}
+    assert PACKAGE / "model/pruning.py" in of_cpu
+    assert of_cpu <= {*kernel_cache._sources("cpu")}
 
 
 def test_the_same_text_in_another_folder_is_another_source(monkeypatch, tmp_path):
