@@ -151,7 +151,7 @@ _PRUNING = (
         "longalign/model/pruning.py",
         "return max(across, down) + gap_open >= self.bound",
         "return max(across, down) + gap_open > self.bound",
-        ("tests/phases/test_pruned.py",),
+        ("tests/model/test_pruning.py",),
     ),
     Fault(
         "gains: absent words are charged one too much",
