@@ -104,9 +104,9 @@ def _make_chainer() -> Callable[..., None]:
     ) -> None:  # fmt: skip
         """Offer segments start..middle as predecessors to segments middle..stop, on one side of these.
 
-        Side 0 is their own diagonal and those below: a segment there that ends before another begins in its
-        rows does so in its columns. Side 1 is their own diagonal and those above, with rows and columns
-        exchanged.
+        Side 0 is the successor's own diagonal and those below. There, a segment whose rows end before those
+        of the successor begin has columns that do so, too. Side 1 is its own diagonal and those above, with
+        rows and columns exchanged.
         """
         sign, size = 1 - 2 * side, len(tree) - 1
         for x in range(start, stop):
