@@ -86,11 +86,6 @@ class Rectangle:
         """Number of cell updates."""
         return len(self.query) * len(self.target)
 
-    def part(self, i0: int, i1: int, j0: int, j1: int, top: Edge, left: Edge) -> Rectangle:
-        """The rows i0 <= i < i1 and columns j0 <= j < j1, with these edges and without pruning."""
-        letters, excluded = (self.query[i0:i1], self.target[j0:j1]), self.excluded.within(i0, i1, j0, j1)
-        return Rectangle(*letters, self.scoring, top, left, self.local, excluded=excluded)
-
 
 class LineSink(Protocol):
     """Receives boundaries of equal length in pieces. The pieces of one boundary come in order."""

@@ -24,12 +24,14 @@ IEEE Trans. Parallel Distrib. Syst. 24:1009-1021, 2013).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from longalign.model.boundary import Edge, IntArray, LinearEdge
 from longalign.model.scoring import NEG_INF, Scoring
+from longalign.model.strand import Strand
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -76,11 +78,13 @@ def _highest(edge: Edge, gains: IntArray, other_gain: int) -> int:
 class KnownBound:
     """The score of an alignment, scaled, and the share of the cells that a sweep with this bound computes.
 
-    The share, 0..1, is an estimate.
+    The share, 0..1, is an estimate. `prunings` are what sweeps may leave out, by the strand of the query, as
+    far as they are computed already. They are not part of what a store notes.
     """
 
     score: int
     share: float
+    prunings: Mapping[Strand, Pruning] = field(default_factory=dict, compare=False, repr=False)
 
 
 def is_needed(highest: int, query_gain: int, target_gain: int, gap_open: int, bound: int) -> bool:

@@ -31,7 +31,7 @@ from numpy.typing import NDArray
 from longalign.backends.base import Backend, EdgeStarts, Progress, SweepResult
 from longalign.errors import InternalError
 from longalign.model.boundary import State, Waypoint, start_code
-from longalign.phases.halves import Halves
+from longalign.phases.halves import Halves, halves_of
 from longalign.phases.meeting import calls_of, meetings, reversed_line
 from longalign.phases.problem import Approach
 
@@ -78,13 +78,21 @@ def _entries_of_halves(
     approaches: Sequence[Approach], backend: Backend, progress: Progress
 ) -> list[Waypoint]:
     """The same, by cutting each rectangle in two."""
-    halves = [*map(Halves.of, approaches)]
+    halves = halves_of(approaches)
+    found = middles(halves, backend, progress)
+    firsts = [half.before(middle) for half, middle in zip(halves, found, strict=True)]
+    earlier = iter(entries_by_starts([first for first in firsts if first is not None], backend, progress))
+    return [middle if first is None else next(earlier) for first, middle in zip(firsts, found, strict=True)]
+
+
+def middles(halves: Sequence[Halves], backend: Backend, progress: Progress) -> list[Waypoint]:
+    """Where the path enters the second part of each of many approaches, by one call for their sweeps.
+
+    It is a cell on the cut, or beyond the cut on an edge of the approach, or, if `rectangle.local`, inside.
+    """
     swept = backend.sweep([job for half in halves for job in (half.first, half.back)], progress)
     seconds = [half.second(result) for half, result in zip(halves, swept[::2], strict=True)]
-    middles = entries(seconds, swept[1::2], backend, progress)
-    firsts = [half.before(middle) for half, middle in zip(halves, middles, strict=True)]
-    earlier = iter(entries_by_starts([first for first in firsts if first is not None], backend, progress))
-    return [middle if first is None else next(earlier) for first, middle in zip(firsts, middles, strict=True)]
+    return entries(seconds, swept[1::2], backend, progress)
 
 
 def _only_entry(approach: Approach, swept: SweepResult) -> Waypoint | None:

@@ -1,104 +1,95 @@
-"""A rectangle with known edges and the exit of a path, cut in two between rows or columns."""
+"""A rectangle with known edges and the exit of a path, cut in two between rows or columns.
+
+D. Hirschberg, Comm. ACM 18:341 (1975); E. Myers and W. Miller, CABIOS 4:11 (1988).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from longalign.backends.base import SweepJob, SweepResult
-from longalign.model.boundary import Edge, State, Waypoint
-from longalign.phases.meeting import forward_half, reaching
+from longalign.model.boundary import State, Waypoint
+from longalign.phases.meeting import backward_sweep, reaching_edges, reaching_exit
 from longalign.phases.problem import Approach
+from longalign.system.threads import in_threads
+
+#: Cuts lie at multiples of these. Back ends sweep rows in pairs, and columns in groups of 8, 16 or 24.
+_ROW_STEP, _COLUMN_STEP = 2, 96
+
+#: The middle is rounded down to a multiple only if it holds this many steps, so the halves stay about equal.
+_MIN_STEPS = 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Halves:
-    """An approach, cut after `cut` rows if it is higher than wide, otherwise after `cut` columns.
+    """An approach, cut after `cut` rows if `between_rows`, otherwise after `cut` columns.
 
     `first` sweeps its first part forward to the cut, `back` its second part from the exit back to the cut.
-    Both may leave out cells through which no path reaches the exit with its value.
     """
 
     approach: Approach
+    between_rows: bool
     cut: int
     first: SweepJob
     back: SweepJob
 
     @classmethod
     def of(cls, approach: Approach) -> Halves:
-        """The halves of an approach with a side of 2 letters or more."""
-        rows, cols = len(approach.rectangle.query), len(approach.rectangle.target)
-        cut = max(rows, cols) // 2
-        first_size, at = ((cut, cols), (cut, 0)) if rows >= cols else ((rows, cut), (0, cut))
-        return cls(approach, cut, _first(approach, *first_size), _back(approach, *at))
-
-    @property
-    def _between_rows(self) -> bool:
-        return len(self.approach.rectangle.query) >= len(self.approach.rectangle.target)
+        """The halves of an approach with a side of 2 letters or more. Its longer side is cut."""
+        between_rows, cut = cut_of(approach.rows, approach.cols)
+        corner = (approach.i0 + cut, approach.j0) if between_rows else (approach.i0, approach.j0 + cut)
+        back = reaching_edges(approach, corner, backward_sweep(approach.problem, corner, approach.exit))
+        return cls(approach, between_rows, cut, _first(approach, between_rows, cut), back)
 
     def second(self, swept: SweepResult) -> Approach:
         """The part after the cut, given the result of `first`."""
-        whole, (i0, j0) = self.approach.rectangle, (self.approach.i0, self.approach.j0)
-        rows, cols = len(whole.query), len(whole.target)
-        if self._between_rows:
-            i0 += self.cut
-            edges: tuple[Edge, Edge] = swept.rows[0], whole.left.part(self.cut, rows)
-            part = self.cut, rows, 0, cols
+        whole, top, left = self.approach, self.approach.rectangle.top, self.approach.rectangle.left
+        i0, j0 = whole.i0, whole.j0
+        if self.between_rows:
+            i0, top, left = i0 + self.cut, swept.rows[0], left.part(self.cut, whole.rows)
         else:
-            j0 += self.cut
-            edges = whole.top.part(self.cut, cols), swept.cols[0]
-            part = 0, rows, self.cut, cols
-        return Approach(i0, j0, whole.part(*part, *edges), self.approach.exit, self.approach.track_best)
+            j0, top, left = j0 + self.cut, top.part(self.cut, whole.cols), swept.cols[0]
+        return whole.part(i0, j0, top, left, whole.exit)
 
     def before(self, middle: Waypoint) -> Approach | None:
-        """The part up to `middle`, where the path enters the second part; None if the path comes from an edge
-        of the whole rectangle there, or begins there."""
-        whole, (i0, j0) = self.approach.rectangle, (self.approach.i0, self.approach.j0)
-        rows, cols = middle.i - i0, middle.j - j0
-        on_cut = (rows if self._between_rows else cols) == self.cut and min(rows, cols) > 0
-        begins = whole.local and middle.state == State.H and middle.value == 0
+        """The part up to `middle`, where the path enters the second part.
+
+        None if the path begins there, or comes from an edge of the whole rectangle there.
+        """
+        whole = self.approach
+        rows, cols = middle.i - whole.i0, middle.j - whole.j0
+        on_cut = (rows if self.between_rows else cols) == self.cut and min(rows, cols) > 0
+        begins = whole.rectangle.local and middle.state == State.H and middle.value == 0
         if not on_cut or begins:
             return None
-        edges = whole.top.part(0, cols), whole.left.part(0, rows)
-        return Approach(i0, j0, whole.part(0, rows, 0, cols, *edges), middle, self.approach.track_best)
+        top, left = whole.rectangle.top.part(0, cols), whole.rectangle.left.part(0, rows)
+        return whole.part(whole.i0, whole.j0, top, left, middle)
 
 
-def _first(approach: Approach, rows: int, cols: int) -> SweepJob:
-    """The sweep of the first `rows` x `cols` letters, from the edges of the rectangle."""
+def halves_of(approaches: Sequence[Approach]) -> list[Halves]:
+    """The halves of each approach. To find what can be left out takes time, which threads share."""
+    if any(approach.problem.pruning is not None for approach in approaches):
+        return in_threads(Halves.of, approaches)
+    return [*map(Halves.of, approaches)]
+
+
+def cut_of(rows: int, cols: int) -> tuple[bool, int]:
+    """Whether a rectangle is cut between rows (else between columns), and after how many of them."""
+    between_rows = rows >= cols
+    length, step = (rows, _ROW_STEP) if between_rows else (cols, _COLUMN_STEP)
+    middle = length // 2
+    return between_rows, middle // step * step if middle >= _MIN_STEPS * step else middle
+
+
+def _first(approach: Approach, between_rows: bool, cut: int) -> SweepJob:
+    """The sweep from the edges of an approach to the cut."""
     whole = approach.rectangle
-    is_high = rows < len(whole.query)
+    rows, cols = (cut, approach.cols) if between_rows else (approach.rows, cut)
     job = SweepJob(
-        whole.query[:rows],
-        whole.target[:cols],
-        whole.scoring,
-        whole.top.part(0, cols),
-        whole.left.part(0, rows),
-        whole.local,
-        rows=(rows,) if is_high else (),
-        cols=() if is_high else (cols,),
-        track_best=approach.track_best,
+        whole.query[:rows], whole.target[:cols], whole.scoring,
+        whole.top.part(0, cols), whole.left.part(0, rows), whole.local,
+        (rows,) if between_rows else (), () if between_rows else (cols,), approach.problem.has_floor,
         excluded=whole.excluded.within(0, rows, 0, cols),
-    )
-    return reaching(job, approach.exit.value, whole.query, whole.target)
-
-
-def _back(approach: Approach, i: int, j: int) -> SweepJob:
-    """The sweep from the exit back to the cell (i, j) of the rectangle."""
-    whole, exit_ = approach.rectangle, approach.exit
-    rows, cols = len(whole.query), len(whole.target)
-    query, target = (np.ascontiguousarray(codes[::-1]) for codes in (whole.query, whole.target))
-    half = forward_half(
-        query[: rows - i],
-        target[: cols - j],
-        whole.scoring,
-        exit_.state,
-        0 if exit_.state == State.H else -whole.scoring.gap_open,
-        last_row=True,
-        last_col=True,
-        track_best=approach.track_best,
-        excluded=whole.excluded.within(i, rows, j, cols).reversed(rows - i, cols - j),
-    )
-    highest = max(int(whole.top.h.max()), int(whole.left.h.max()))
-    bound = exit_.value - highest - whole.scoring.gap_open
-    return reaching(half.job, bound, query[half.skipped[0] :], target[half.skipped[1] :])
+    )  # fmt: skip
+    return reaching_exit(approach, job)

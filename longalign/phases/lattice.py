@@ -45,8 +45,8 @@ class StoreLattice:
         """The chunk that computes a cell (i, j), both at least 1, from its upper left corner to that cell."""
         (i, j), (i0, j0) = (exit_.i, exit_.j), self.corner(exit_.i, exit_.j)
         top, left = self.edges(i0, i, j0, j)
-        local = self.problem.has_floor
-        return Approach(i0, j0, self.problem.rectangle(i0, i, j0, j, top, left, local=local), exit_, local)
+        rectangle = self.problem.rectangle(i0, i, j0, j, top, left, local=self.problem.has_floor)
+        return Approach(self.problem, i0, j0, rectangle, exit_)
 
     def corner(self, i: int, j: int) -> tuple[int, int]:
         """The upper left corner of the chunk that computes cell (i, j), both at least 1."""

@@ -7,7 +7,7 @@ D. Hirschberg, Comm. ACM 18:341 (1975); E. Myers and W. Miller, CABIOS 4:11 (198
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeVar
 
 import numpy as np
@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from longalign.backends.base import SweepJob
 from longalign.model.alphabet import Codes
 from longalign.model.boundary import Boundary, Edge, State, Waypoint, entry_edges, gap_edges
-from longalign.model.excluded_pairs import NO_PAIRS, ExcludedPairs
 from longalign.model.pruning import Pruning
 from longalign.model.recurrence import join
 from longalign.model.scoring import Scoring
@@ -30,6 +29,9 @@ _BYTES_PER_LETTER = 40
 
 #: The fewest cells of a sweep of which some may be left out.
 _LEAST_PRUNED = 1 << 24
+
+#: The fewest rows, or columns, of which the first one is not left out.
+_FEWEST = 2
 
 #: Cells of a line that are compared in one NumPy operation. Their values stay in a cache.
 _BLOCK = 1 << 14
@@ -66,75 +68,82 @@ def calls_of(parts: Sequence[Part], host_bytes_per_call: int, most: int) -> list
     return calls
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Half:
-    """A sweep from the corner where every path begins to the last row, the last column, or both.
+def corner_edges(
+    rows: int, cols: int, scoring: Scoring, entry: State, value: int
+) -> tuple[tuple[int, int], Edge, Edge]:
+    """The edges of a rectangle whose paths all enter at its upper left corner, in state `entry` with `value`.
 
-    `skipped` is the number of rows and of columns at the corner that the sweep leaves out.
+    A path that enters in a gap state first takes one letter of the gap. If there are enough rows, or columns,
+    the one with that letter is left out: the edges of the rest hold no minus infinity, and a GPU sweeps them
+    faster. Lines that cross it then lack their first cell, which no path reaches. Returns the numbers of rows
+    and columns left out, and the top and the left edge of the rest.
     """
+    before = int(entry == State.E and rows > _FEWEST), int(entry == State.F and cols > _FEWEST)
+    size = rows - before[0], cols - before[1]
+    if any(before):
+        return before, *gap_edges(entry, *size, scoring, value - scoring.gap_extend)
+    return before, *entry_edges(entry, *size, scoring, value)
 
-    job: SweepJob
-    skipped: tuple[int, int]
 
-
-def forward_half(
-    query: Codes,
-    target: Codes,
-    scoring: Scoring,
-    entry: State,
-    value: int = 0,
-    *,
-    last_row: bool,
-    last_col: bool,
-    track_best: bool = False,
-    excluded: ExcludedPairs = NO_PAIRS,
-) -> Half:
-    """The sweep of a rectangle whose paths all enter at its upper left corner, in state `entry` with `value`.
-
-    A path that enters in a gap state first takes one letter of the gap. The sweep skips that row or column,
-    unless it is the only one. The edges of the rest hold no minus infinity, which a GPU sweeps faster. The
-    returned lines that cross the skipped row or column then lack their first cell, which no path reaches.
-
-    `track_best` asks for the best cell. Only phase 2 needs it. Phase 3 asks for it wherever phase 2 does, so
-    that both use the same kernels, each of which takes seconds to compile on a new machine.
-    """
-    skipped = int(entry == State.E and len(query) > 1), int(entry == State.F and len(target) > 1)
-    rows, cols = len(query), len(target)
-    query, target = query[skipped[0] :], target[skipped[1] :]
-    size = len(query), len(target)
-    if any(skipped):
-        top, left = gap_edges(entry, *size, scoring, value - scoring.gap_extend)
-    else:
-        top, left = entry_edges(entry, *size, scoring, value)
-    job = SweepJob(
-        query, target, scoring, top, left, False,
-        size[:1] if last_row else (), size[1:] if last_col else (), track_best,
-        excluded=excluded.within(skipped[0], rows, skipped[1], cols),
-    )  # fmt: skip
-    return Half(job, skipped)
+def approach_of(problem: Problem, segment: Segment) -> Approach:
+    """The rectangle of a segment. Its path comes from the upper left corner, or along an edge from there."""
+    entry, exit_ = segment.entry, segment.exit
+    size = segment.rows, segment.cols
+    (rows, cols), top, left = corner_edges(*size, problem.scoring, entry.state, entry.value)
+    i0, j0 = entry.i + rows, entry.j + cols
+    rectangle = problem.rectangle(i0, exit_.i, j0, exit_.j, top, left, local=False)
+    return Approach(problem, i0, j0, rectangle, exit_)
 
 
 def backward_sweep(problem: Problem, corner: tuple[int, int], exit_: Waypoint) -> SweepJob:
     """The sweep back from the exit of a path to this corner, with the last row and the last column.
 
     Rows and columns count from the exit. A gap state pays for its opening in the forward and in the backward
-    sweep; see `recurrence.join`.
+    sweep; see `recurrence.join`. In phase 3, the best cell is not needed. It is asked for wherever phase 2
+    asks for it, so that both use the same kernels, each of which takes seconds to compile on a new machine.
     """
-    place = corner[0], exit_.i, corner[1], exit_.j
-    return forward_half(
-        *problem.letters_backwards(*place),
-        problem.scoring,
-        exit_.state,
-        0 if exit_.state == State.H else -problem.scoring.gap_open,
-        last_row=True,
-        last_col=True,
-        track_best=problem.has_floor,
-        excluded=problem.excluded_backwards(*place),
-    ).job
+    place, scoring = (corner[0], exit_.i, corner[1], exit_.j), problem.scoring
+    value = 0 if exit_.state == State.H else -scoring.gap_open
+    query, target = problem.letters_backwards(*place)
+    all_rows, all_cols = len(query), len(target)
+    (rows, cols), top, left = corner_edges(all_rows, all_cols, scoring, exit_.state, value)
+    excluded = problem.excluded_backwards(*place).within(rows, all_rows, cols, all_cols)
+    query, target = query[rows:], target[cols:]
+    return SweepJob(
+        query, target, scoring, top, left, False,
+        (len(query),), (len(target),), problem.has_floor,
+        excluded=excluded,
+    )  # fmt: skip
 
 
-def reaching(job: SweepJob, bound: int, query: Codes, target: Codes) -> SweepJob:
-    """The same sweep, which may leave out cells that no path visits that ends with at least `bound`.
+def reaching_exit(approach: Approach, job: SweepJob) -> SweepJob:
+    """A sweep from the corner of an approach on, without cells on no path that has the exit's value there.
+
+    All cells are swept if the problem is not pruned.
+    """
+    if approach.problem.pruning is None:
+        return job
+    return _reaching(job, approach.exit.value, approach.rectangle.query, approach.rectangle.target)
+
+
+def reaching_edges(approach: Approach, corner: tuple[int, int], job: SweepJob) -> SweepJob:
+    """A `backward_sweep` to `corner` in an approach, without cells on no path from its edges to its exit.
+
+    On an edge of the approach, such a path has at most the highest value there. It gains the rest of the
+    exit's value between the edge and the exit, and `recurrence.join` adds at most one alpha. All cells are
+    swept if the problem is not pruned.
+    """
+    problem, edges = approach.problem, (approach.rectangle.top, approach.rectangle.left)
+    if problem.pruning is None:
+        return job
+    highest = max(int(edge.h.max()) for edge in edges)
+    bound = approach.exit.value - highest - problem.scoring.gap_open
+    i1, j1 = corner[0] + len(job.query), corner[1] + len(job.target)
+    return _reaching(job, bound, *problem.letters_backwards(approach.i0, i1, approach.j0, j1))
+
+
+def _reaching(job: SweepJob, bound: int, query: Codes, target: Codes) -> SweepJob:
+    """The same sweep, without cells that lie on no path that ends with at least `bound`.
 
     `query` and `target` are the letters from the job's upper left corner to where these paths end at the
     latest: those of the job, and maybe more. A small job is swept sooner than its gains are found.

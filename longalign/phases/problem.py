@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -59,10 +59,10 @@ class Problem:
             entry,
         )
 
-    def pruned(self, bound: int) -> Problem:
-        """The same problem, if only paths that reach `bound`, the score of some path, are of interest."""
+    def pruning_by(self, bound: int) -> Pruning:
+        """What a sweep may leave out if only paths that reach `bound`, the score of one, are of interest."""
         most = gains(self.query, self.target, self.scoring)
-        return replace(self, pruning=Pruning(bound, most.query, most.target, self.mode.ends_anywhere))
+        return Pruning(bound, most.query, most.target, self.mode.ends_anywhere)
 
     @property
     def has_floor(self) -> bool:
@@ -167,15 +167,14 @@ class Approach:
 
     (i0, j0) is the rectangle's upper left corner. The path enters the rectangle through its top or left edge
     or, if `rectangle.local`, may begin inside. The values on the edges are those of the whole matrix, or
-    lower where the path does not pass. `track_best`: sweeps of its parts are asked for the best cell, as the
-    kernels that do so are in use already.
+    lower where the path does not pass.
     """
 
+    problem: Problem
     i0: int
     j0: int
     rectangle: Rectangle
     exit: Waypoint
-    track_best: bool
 
     @property
     def rows(self) -> int:
@@ -184,6 +183,11 @@ class Approach:
     @property
     def cols(self) -> int:
         return len(self.rectangle.target)
+
+    def part(self, i0: int, j0: int, top: Edge, left: Edge, exit_: Waypoint) -> Approach:
+        """The part from the cell (i0, j0) of the DP matrix to an exit, with these edges."""
+        place, local = (i0, exit_.i, j0, exit_.j), self.rectangle.local
+        return Approach(self.problem, i0, j0, self.problem.rectangle(*place, top, left, local=local), exit_)
 
     def entry(self, code: int) -> Waypoint:
         """The cell at which the path enters, or begins, given its `boundary.start_code` in the rectangle."""

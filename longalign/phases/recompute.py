@@ -16,7 +16,8 @@ from longalign.backends.base import Backend, Progress, no_progress
 from longalign.model.alignment import Op, merge_runs, uses_query, uses_target
 from longalign.model.boundary import Waypoint
 from longalign.phases import meeting
-from longalign.phases.bisect import bisect
+from longalign.phases.entry import middles
+from longalign.phases.halves import halves_of
 from longalign.phases.problem import Problem, Segment
 from longalign.store import Piece
 from longalign.system.gc_pause import collector_at_rest
@@ -102,9 +103,21 @@ def _cut_large(
     halves = {
         segment: segment.cut(middle)
         for call in meeting.calls_of(large, backend.host_bytes_per_call, len(large))
-        for segment, middle in zip(call, bisect(problem, call, backend, progress), strict=True)
+        for segment, middle in zip(call, cut_points(problem, call, backend, progress), strict=True)
     }
     return [half for segment in segments for half in halves.get(segment, (segment,))]
+
+
+def cut_points(
+    problem: Problem, segments: Sequence[Segment], backend: Backend, progress: Progress
+) -> list[Waypoint]:
+    """A waypoint near the middle of each segment, between its entry and its exit, by one call for the sweeps.
+
+    A segment must have a side of 2 letters or more. The waypoint lies on the cut, or beyond it on an edge
+    along which the path comes from the entry by a gap.
+    """
+    approaches = [meeting.approach_of(problem, segment) for segment in segments]
+    return middles(halves_of(approaches), backend, progress)
 
 
 def _trace(segments: Sequence[tuple[Problem, Segment]], backend: Backend, progress: Progress) -> list[Piece]:

@@ -129,8 +129,8 @@ def _go_back(places: Sequence[_Place], backend: Backend, progress: Progress) -> 
     later = [place for place in inside if not _begins_here(*place)]
     # Reading the edges of many chunks from a disk takes as long as sweeping them on a GPU, so both overlap.
     with calls_in_background(_approach, later, most=_READERS) as approaches:
-        if any(lattice.problem.pruning for lattice, _ in later):
-            jobs = in_threads(_narrow_sweep_back, later, approaches())
+        if any(lattice.problem.pruning is not None for lattice, _ in later):
+            jobs = in_threads(_narrow_sweep_back, approaches())
         else:
             jobs = [*map(_sweep_back, later)]
         swept = backend.sweep(jobs, progress)
@@ -146,16 +146,11 @@ def _sweep_back(place: _Place) -> SweepJob:
     return meeting.backward_sweep(lattice.problem, lattice.corner(point.i, point.j), point)
 
 
-def _narrow_sweep_back(place: _Place, approach: Approach) -> SweepJob:
-    """The same, which leaves out cells from where the edges of the chunk cannot be reached with enough.
-
-    A path of the waypoint's value has, on the edge, at most the highest value there. The rest is gained
-    between the edge and the waypoint, and `recurrence.join` adds at most one alpha.
-    """
-    job, edges = _sweep_back(place), (approach.rectangle.top, approach.rectangle.left)
-    highest = max(int(edge.h.max()) for edge in edges)
-    bound = approach.exit.value - highest - job.scoring.gap_open
-    return meeting.reaching(job, bound, job.query, job.target)
+def _narrow_sweep_back(approach: Approach) -> SweepJob:
+    """The same, without cells that a pruned run can leave out, for which the chunk's edges must be known."""
+    corner = approach.i0, approach.j0
+    job = meeting.backward_sweep(approach.problem, corner, approach.exit)
+    return meeting.reaching_edges(approach, corner, job)
 
 
 def _begins_here(lattice: StoreLattice, point: Waypoint) -> bool:

@@ -9,7 +9,7 @@ from longalign.events import BoundFound
 from longalign.model.pruning import KnownBound
 from longalign.phases.problem import Problem
 from longalign.pruning.expected import expected_share
-from longalign.pruning.seeds import LowerBound, lower_bound
+from longalign.pruning.seeds import lower_bound
 from longalign.run.outcome import Recorder
 from longalign.run.spec import RunSpec
 
@@ -31,25 +31,23 @@ def find_bound(
     if spec.query.length * spec.target.length < LEAST_CELLS:
         return None
     with recorder.phase("seed"):
-        problems = [Problem.of(side.query, side.target, side.scoring, side.mode) for side in spec.sides]
-        found = [
-            lower_bound(one.query, one.target, one.scoring, one.mode, backend, recorder.advance)
-            for one in problems
-        ]
-        best = max((bound.score for bound in found if bound is not None), default=None)
+        problems = {
+            side.query.strand: Problem.of(side.query, side.target, side.scoring, side.mode)
+            for side in spec.sides
+        }
+        found = {
+            strand: lower_bound(one.query, one.target, one.scoring, one.mode, backend, recorder.advance)
+            for strand, one in problems.items()
+        }
+        best = max((alignment.score for alignment in found.values() if alignment is not None), default=None)
         if best is None:
             return None
+        prunings = {strand: problem.pruning_by(best) for strand, problem in problems.items()}
         shares = [
-            _share(problem.pruned(best), alignment)
-            for problem, alignment in zip(problems, found, strict=True)
-            if alignment is not None
+            expected_share(one.query, one.target, one.scoring, prunings[strand], alignment, one.has_floor)
+            for strand, one in problems.items()
+            if (alignment := found[strand]) is not None
         ]
-        known = KnownBound(best, sum(shares) / len(problems))
+        known = KnownBound(best, sum(shares) / len(problems), prunings)
     recorder(BoundFound(known.score, known.share))
     return known
-
-
-def _share(problem: Problem, found: LowerBound) -> float:
-    assert problem.pruning is not None
-    letters = problem.query, problem.target
-    return expected_share(*letters, problem.scoring, problem.pruning, found, problem.has_floor)

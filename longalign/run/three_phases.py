@@ -69,7 +69,8 @@ def lattice_of(
     """The lattice of one side in its store, pruned if a bound is known."""
     problem = Problem.of(spec.query, spec.target, spec.scoring, spec.mode)
     if known is not None:
-        problem = problem.pruned(known.score)
+        pruning = known.prunings.get(spec.query.strand) or problem.pruning_by(known.score)
+        problem = replace(problem, pruning=pruning)
     left_out = LeftOut(listed_as_left_out(store, grid, emit)) if known is not None else LeftOut()
     return StoreLattice(problem, grid, store, spec.is_eager, left_out)
 

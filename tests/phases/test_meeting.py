@@ -14,10 +14,10 @@ from longalign.model.mode import GLOBAL
 from longalign.model.recurrence import join
 from longalign.model.scoring import NEG_INF, UNREACHABLE, Scoring
 from longalign.phases import meeting
-from longalign.phases.bisect import _cut, bisect
-from longalign.phases.meeting import forward_half, meetings, reversed_line
+from longalign.phases.halves import cut_of
+from longalign.phases.meeting import backward_sweep, corner_edges, meetings, reversed_line
 from longalign.phases.problem import Problem, Segment, reachable
-from longalign.phases.recompute import recompute
+from longalign.phases.recompute import cut_points, recompute
 from longalign.store import codec
 from longalign.testing.reference import ReferenceBackend
 
@@ -168,11 +168,14 @@ def test_a_segment_is_cut_near_its_middle_on_the_path_that_a_trace_finds(pair, e
     assume(value > UNREACHABLE)
     segment = Segment(Waypoint(0, 0, entry, 7), Waypoint(rows, cols, exit_, value))
     problem = Problem.of_codes(query, target, scoring, GLOBAL)
-    [middle] = bisect(problem, [segment], ReferenceBackend(), no_progress)
-    along, beside = (middle.i, middle.j) if rows >= cols else (middle.j, middle.i)
-    half = max(rows, cols) // 2
-    skipped = int(entry != State.H)  # a path that enters in a gap takes a letter of it first
-    assert along == half or (along > half and beside <= skipped)
+    [middle] = cut_points(problem, [segment], ReferenceBackend(), no_progress)
+    # A path that enters in a gap takes a letter of it first, which is left out.
+    gap_rows, gap_cols = int(entry == State.E and rows > 2), int(entry == State.F and cols > 2)
+    is_row = rows - gap_rows >= cols - gap_cols
+    along, beside = (middle.i, middle.j) if is_row else (middle.j, middle.i)
+    before, length = (gap_rows, rows) if is_row else (gap_cols, cols)
+    half = before + (length - before) // 2
+    assert along == half or (along > half and beside <= int(entry != State.H))
     whole = recompute(problem, [segment], ReferenceBackend())
     parts = recompute(problem, segment.cut(middle), ReferenceBackend())
     assert (parts.ops.tolist(), parts.lengths.tolist()) == (whole.ops.tolist(), whole.lengths.tolist())
@@ -183,23 +186,21 @@ def test_a_long_segment_is_cut_where_parts_of_strips_end():
         (6_203, 90, (True, 3_100)), (63, 63, (True, 31)), (66, 66, (True, 32)),
         (90, 100_001, (False, 49_920)), (90, 3_071, (False, 1_535)), (90, 3_072, (False, 1_536)),
     ):  # fmt: skip
-        segment = Segment(Waypoint(5, 3, State.H, 0), Waypoint(5 + rows, 3 + cols, State.H, 0))
-        assert _cut(segment) == want
+        assert cut_of(rows, cols) == want
 
 
 @pytest.mark.parametrize(
-    ("entry", "rows", "cols", "skipped"),
+    ("state", "rows", "cols", "skipped"),
     [
         (State.H, 5, 5, (0, 0)), (State.E, 5, 5, (1, 0)), (State.F, 5, 5, (0, 1)),
-        (State.E, 1, 5, (0, 0)), (State.F, 5, 1, (0, 0)),
+        (State.E, 2, 5, (0, 0)), (State.F, 5, 2, (0, 0)), (State.E, 1, 5, (0, 0)), (State.F, 5, 1, (0, 0)),
     ],
 )  # fmt: skip
-def test_edges_without_minus_infinity_where_more_than_a_letter_is_left(entry, rows, cols, skipped):
-    letters = np.zeros(rows, np.uint8), np.zeros(cols, np.uint8)
-    half = forward_half(*letters, Scoring(), entry, last_row=True, last_col=True)
-    assert half.skipped == skipped
+def test_edges_without_minus_infinity_where_more_than_two_letters_are_left(state, rows, cols, skipped):
+    before, top, left = corner_edges(rows, cols, Scoring(), state, 0)
     size = rows - skipped[0], cols - skipped[1]
-    assert (len(half.job.query), len(half.job.target)) == (len(half.job.left), len(half.job.top)) == size
-    assert (half.job.rows, half.job.cols) == ((size[0],), (size[1],))
-    finite = reachable(half.job.top.h).all() and reachable(half.job.left.h).all()
-    assert finite == (entry == State.H or any(skipped))
+    assert (before, (len(left), len(top))) == (skipped, size)
+    assert (reachable(top.h).all() and reachable(left.h).all()) == (state == State.H or any(skipped))
+    problem = Problem.of_codes(np.zeros(rows, np.uint8), np.zeros(cols, np.uint8), Scoring(), GLOBAL)
+    job = backward_sweep(problem, (0, 0), Waypoint(rows, cols, state, 0))
+    assert (len(job.query), len(job.target)) == (*job.rows, *job.cols) == size

@@ -36,9 +36,8 @@ from longalign.model.alignment import Op
 from longalign.model.boundary import State, Waypoint
 from longalign.model.mode import EXTEND, FIT, GLOBAL, LOCAL, MODES, OVERLAP, SEMIGLOBAL
 from longalign.model.scoring import UNREACHABLE, Scoring
-from longalign.phases.bisect import bisect
 from longalign.phases.problem import Problem, Segment
-from longalign.phases.recompute import groups_of, merge, recompute, segments_of
+from longalign.phases.recompute import cut_points, groups_of, merge, recompute, segments_of
 from longalign.phases.stitch import stitch
 from longalign.testing.inputs import (
     SCORINGS,
@@ -259,7 +258,7 @@ def test_waypoints_that_contradict_each_other_are_an_internal_error():
     problem = Problem.of(*Pair("ACGT", "ACGT").sequences(), Scoring(), GLOBAL)
     segment = Segment(Waypoint(0, 0, State.H, 0), Waypoint(4, 4, State.H, 5))
     with pytest.raises(InternalError, match=r"no path of value 5 leads to cell \(4, 4\)"):
-        bisect(problem, [segment], ReferenceBackend(), no_progress)
+        cut_points(problem, [segment], ReferenceBackend(), no_progress)
 
 
 def test_recomputing_takes_few_calls_of_the_back_end(monkeypatch):

@@ -1,7 +1,8 @@
-"""The share of a matrix that a pruned sweep is expected to compute."""
+"""The share of a matrix that a pruned sweep is expected to compute, beside what it does compute."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from unittest import mock
 
 import numpy as np
@@ -11,14 +12,15 @@ from hypothesis import strategies as st
 from related_pairs import mutated_copy, related_pairs
 
 from longalign.backends.cpu import CpuBackend
-from longalign.model.mode import GLOBAL, MODES
+from longalign.model.mode import GLOBAL, LOCAL, MODES
 from longalign.model.pruning import Pruning
 from longalign.model.scoring import Scoring
+from longalign.phases.problem import Problem
 from longalign.pruning import budget
 from longalign.pruning.expected import expected_share
 from longalign.pruning.gains import gains
 from longalign.pruning.seeds import lower_bound
-from longalign.testing.inputs import SCORINGS
+from longalign.testing.inputs import SCORINGS, mutated
 
 CPU = CpuBackend(1)
 
@@ -63,3 +65,35 @@ def test_it_is_small_for_equal_sequences_and_grows_with_the_slack(mode):
     ]
     assert shares[0] < 0.001
     assert shares == sorted(set(shares))
+
+
+def shares(query, target, scoring, mode):
+    """The expected share, and the one that the CPU computes in one sweep."""
+    problem = Problem.of_codes(query, target, scoring, mode)
+    found = lower_bound(query, target, scoring, mode, CPU)
+    pruning = problem.pruning_by(found.score)
+    expected = expected_share(query, target, scoring, pruning, found, problem.has_floor)
+    job = replace(problem.sweep_job((len(query),), ()), pruning=pruning, of_matrix=True)
+    [swept] = CPU.sweep([job])
+    return expected, 1 - swept.cells_left_out / job.cells
+
+
+@pytest.mark.parametrize("mode", [LOCAL, GLOBAL], ids=str)
+@pytest.mark.parametrize("rate", [0.0, 0.01, 0.1])
+def test_about_as_much_as_is_computed(mode, rate):
+    rng = np.random.default_rng(1)
+    query = rng.integers(0, 4, 40_000, np.uint8)
+    target = mutated(query, 40_000, rate, rng)
+    expected, computed = shares(query, target, Scoring(), mode)
+    assert 0 <= expected <= 1
+    # Blocks of some thousand columns are swept whole, so a narrow band takes more than its cells.
+    assert computed / 4 - 0.1 < expected < 2 * computed
+
+
+def test_where_many_alignments_may_begin_the_corner_counts():
+    rng = np.random.default_rng(2)
+    query, target = (rng.integers(0, 4, 40_000, np.uint8) for _ in range(2))
+    target[10_000:20_000] = query[20_000:30_000]
+    expected, computed = shares(query, target, Scoring(), LOCAL)
+    assert expected == pytest.approx(computed, abs=0.25)
+    assert expected > 0.3

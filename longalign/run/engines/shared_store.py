@@ -34,7 +34,7 @@ def _lattice(path: Path, mark: str) -> StoreLattice:
     manifest = store.manifest
     problem = Problem.of(*store.sequences(), manifest.scoring, manifest.mode)
     if manifest.pruned_with is not None:
-        problem = problem.pruned(manifest.pruned_with.score)
+        problem = replace(problem, pruning=problem.pruning_by(manifest.pruned_with.score))
     return StoreLattice(problem, manifest.grid, store, manifest.is_eager)
 
 
