@@ -134,7 +134,8 @@ def test_two_workers_make_the_same_tiles(cluster, tmp_path, check):
 
 
 @pytest.mark.cluster
-def test_workers_sweep_only_tiles_that_are_needed(cluster, tmp_path, local_store):
+def test_workers_sweep_only_tiles_that_are_needed(cluster, tmp_path, local_store, monkeypatch):
+    monkeypatch.setattr("longalign.run.bounds.LEAST_CELLS", 0)
     events = Events()
     outcome = run(cluster, tmp_path / "s", events.append, prune="auto")
     answer = api.resume(local_store, backend="cpu")
