@@ -96,12 +96,16 @@ def middles(halves: Sequence[Halves], backend: Backend, progress: Progress) -> l
 
 
 def _only_entry(approach: Approach, swept: SweepResult) -> Waypoint | None:
-    """The only entry with which a path has the value of the exit; None if there are others."""
+    """The only entry with which a path has the value of the exit; None if start states must decide.
+
+    There may be no such entry where pruning has left out cells beside the rectangle, and the exit is a guess
+    of `stitch` that the path does not visit: the backward sweep follows edges whose values are left out.
+    """
     exit_ = approach.exit
     if approach.rectangle.local and swept.best.score == exit_.value:
         return None  # a path that begins inside
     codes = _possible_entries(approach, swept)
-    if not len(codes):
+    if not len(codes) and approach.problem.pruning is None:
         raise InternalError(f"no path of value {exit_.value} leads to cell ({exit_.i}, {exit_.j})")
     return approach.entry(int(codes[0])) if len(codes) == 1 else None
 

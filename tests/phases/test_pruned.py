@@ -11,18 +11,46 @@ from dataclasses import replace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from runs import CPU, PAIR, REPEATED, Geometry, SmallTiles, found_path, geometries, problems, using, walked
+from runs import (
+    CPU,
+    PAIR,
+    REPEATED,
+    Geometry,
+    Pair,
+    SmallTiles,
+    found_path,
+    geometries,
+    problems,
+    using,
+    walked,
+)
 
+from longalign.backends.base import no_progress
+from longalign.backends.cpu import CpuBackend
 from longalign.errors import InternalError, StoreError
 from longalign.model.boundary import BestCell
+from longalign.model.mode import MODES
 from longalign.model.pruning import KnownBound
+from longalign.model.scoring import Scoring
+from longalign.model.substitution_matrix import SubstitutionMatrix
 from longalign.phases import entry, meeting
 from longalign.run import pipeline
 from longalign.testing.inputs import SCORINGS, any_scorings
 from longalign.testing.reference import ReferenceBackend
 from longalign.testing.traces import FREE_GAPS, TIES
 
-BACKENDS = {"reference": ReferenceBackend(), "cpu": CPU}
+
+class SweepsAll(CpuBackend):
+    """Leaves out no block of a tile, as a back end may. Values beside left-out tiles are then those of a
+    matrix without these tiles: a guess of phase 2 may lie there."""
+
+    leaves_out_blocks = False
+
+    def sweep(self, jobs, progress=no_progress):
+        return super().sweep([replace(job, pruning=None) for job in jobs], progress)
+
+
+BACKENDS = {"reference": ReferenceBackend(), "cpu": CPU, "sweeps all": SweepsAll(2)}
 
 
 def tying_scorings(rows, cols):
@@ -53,6 +81,17 @@ def test_any_problem_in_any_geometry(backend, pair, geometry, below):
         outcome = geometry.run(pair, backend)
     assert BestCell(outcome.end.value, outcome.end.i, outcome.end.j) == truth, pair
     assert found_path(outcome) == walked(pair, outcome.end.i, outcome.end.j), pair
+
+
+def test_a_guess_beside_a_tile_that_was_left_out(monkeypatch):
+    """The best cell of row 17 is reached along the last row of a tile that no path of interest visits."""
+    scores = ((200, 59, -199, -192), (81, 53, 63, -69), (-58, 187, -84, -135), (120, 137, -5, 48))
+    scoring = Scoring(gap_open=0, gap_extend=2, matrix=SubstitutionMatrix("made", "ABCD", scores))
+    query, target = "CADCABDDDBABDCDBADBCACADDCCA", "ABDBDDABCADCBDA"
+    pair = Pair(query, target, scoring, MODES["semiglobal:target-end"])
+    known(monkeypatch, int(pair.truth().score))
+    outcome = Geometry((7, 5), chunk=5, leaf=50, group=2000).run(pair, SweepsAll(2))
+    assert found_path(outcome) == walked(pair, outcome.end.i, outcome.end.j)
 
 
 @given(problems(scorings=tying_scorings), geometries)
