@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from longalign.backends.base import Backend
 from longalign.model.scoring import Scoring
 
-#: A bound may take this share of the time of a sweep of the whole matrix, and these seconds, which nobody
-#: notices.
+#: Finding a bound may take this share of the time of a sweep of the whole matrix, plus these seconds. They
+#: are too short to be noticed.
 _SHARE, _SECONDS = 0.02, 0.01
 
 #: Letters that are searched for words in a second, at least.
@@ -60,7 +60,7 @@ class Budget:
         return self._first(np.array(seconds, np.float64))
 
     def _first(self, seconds: NDArray[np.float64]) -> NDArray[np.bool_]:
-        """Which tasks may be done, given their times: the shortest, as many as fit in half of the time."""
+        """Which tasks are done, given their times: shortest first, until half of the budget is used up."""
         order = np.argsort(seconds, kind="stable")
         affordable = np.empty(len(seconds), np.bool_)
         affordable[order] = np.cumsum(seconds[order]) <= self.seconds / 2

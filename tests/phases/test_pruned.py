@@ -41,8 +41,10 @@ from longalign.testing.traces import FREE_GAPS, TIES
 
 
 class SweepsAll(CpuBackend):
-    """Leaves out no block of a tile, as a back end may. Values beside left-out tiles are then those of a
-    matrix without these tiles: a guess of phase 2 may lie there."""
+    """Leaves out tiles, but no blocks inside a tile.
+
+    Next to a tile that was left out, values may then be too low, also at a guess of phase 2.
+    """
 
     leaves_out_blocks = False
 
