@@ -62,8 +62,10 @@ def lower_bound(
     """
     shape = len(query), len(target)
     k = word_length(*shape)
+    if scoring.matrix is not None or min(shape) < 2 * k:
+        return None
     budget = Budget.of(*shape, scoring, mode.starts_anywhere, backend)
-    if scoring.matrix is not None or min(shape) < 2 * k or not budget.allows_words(sum(shape)):
+    if not budget.allows_words(sum(shape)):
         return None
     query, target = _writable(query), _writable(target)
     found = find_segments(query, target, scoring, k, MOST_WORDS)

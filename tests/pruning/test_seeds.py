@@ -118,6 +118,13 @@ def test_proteins_have_no_bound():
     assert lower_bound(codes, codes, scoring, LOCAL, CPU) is None
 
 
+@pytest.mark.parametrize("lengths", [(0, 0), (0, 500), (500, 0)], ids=str)
+def test_an_empty_sequence_has_no_bound(lengths):
+    query, target = (np.zeros(length, np.uint8) for length in lengths)
+    never = None  # no back end is asked for anything
+    assert lower_bound(query, target, Scoring(), MODES["local"], never) is None
+
+
 def test_a_repeat_has_no_unique_words():
     codes = np.resize(np.array([0, 1, 2], np.uint8), 3_000)
     assert lower_bound(codes, codes.copy(), Scoring(), LOCAL, CPU) is None

@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import product
+from threading import Lock
 from typing import Any
 
 from longalign.backends.compilation import compile_or_load
@@ -14,6 +15,7 @@ from longalign.backends.cuda.config import KernelConfig
 from longalign.backends.cuda.devices import one_line
 from longalign.backends.cuda.kernel_cache import CudaCache
 from longalign.backends.cuda.kernels import fill_edges, start_states, sweep, traceback
+from longalign.backends.cuda.numba_api import load_kernel
 from longalign.backends.cuda.planning import kernel_shape
 from longalign.errors import BackendError
 from longalign.system.gc_pause import collector_at_rest
@@ -98,23 +100,30 @@ def dispatcher(spec: KernelSpec) -> Any:
     return kernel
 
 
-def compiled(spec: KernelSpec, device: str, made_current: AbstractContextManager[object]) -> Any:
-    """Numba's dispatcher of a kernel, compiled for the current device. The user calls the device `device`.
+#: Held while a kernel is compiled and loaded. Two back ends may share a device and use the same kernel for
+#: the first time at once, and Numba does not expect two threads to load one kernel.
+_loading = Lock()
 
-    A thread of its own compiles. Within `made_current`, the device is the current one of that thread.
+
+def compiled(spec: KernelSpec, device: str, made_current: AbstractContextManager[object]) -> Any:
+    """Numba's dispatcher of a kernel, compiled for the current device and loaded there.
+
+    The user calls the device `device`. A thread of its own compiles. Within `made_current`, the device is the
+    current one of that thread.
 
     Raises BackendError if the kernel does not compile.
     """
-    kernel = dispatcher(spec)
-    if spec.signature in kernel.overloads:
-        return kernel
+    with _loading:
+        kernel = dispatcher(spec)
 
-    def compile_it() -> None:
-        try:
-            with made_current, collector_at_rest():
-                kernel.compile(spec.signature)
-        except Exception as error:  # compiler, linker and driver have different types of errors
-            raise BackendError(f"no kernel for this GPU and driver: {one_line(error)}") from error
+        def compile_it() -> None:
+            try:
+                with made_current, collector_at_rest():
+                    kernel.compile(spec.signature)
+            except Exception as error:  # compiler, linker and driver have different types of errors
+                raise BackendError(f"no kernel for this GPU and driver: {one_line(error)}") from error
 
-    compile_or_load(device, kernel._cache.holds(spec.signature), compile_it)
+        if spec.signature not in kernel.overloads:
+            compile_or_load(device, kernel._cache.holds(spec.signature), compile_it)
+        load_kernel(kernel, spec.signature)
     return kernel

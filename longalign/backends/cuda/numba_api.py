@@ -27,6 +27,7 @@ __all__ = [
     "is_cuda_error",
     "jit_inlined",
     "jit_kernel",
+    "load_kernel",
     "pack_kernel",
     "package_version",
     "part_of",
@@ -75,6 +76,11 @@ def jit_inlined(function: Callable[..., Any]) -> Any:
     device functions the optimiser makes slightly different code: some registers and instructions more.
     """
     return cuda.jit(device=True, inline="always")(function)
+
+
+def load_kernel(kernel: Any, signature: tuple[Any, ...]) -> None:
+    """Load a compiled kernel onto the current device, unless that has been done."""
+    _ = kernel.overloads[signature].regs_per_thread  # Numba loads a kernel to look up a property
 
 
 def part_of(block: Any, start: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Any:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from operator import attrgetter
+from threading import Barrier
 
 import numpy as np
 import pytest
@@ -484,6 +486,23 @@ def test_a_device_that_is_not_there():
 
     with pytest.raises(BackendError, match="cuda:99"):
         CudaBackend(99)
+
+
+def test_back_ends_that_share_a_gpu_load_a_kernel_at_once():
+    from longalign.backends.cuda import kernel_library
+
+    kernel_library.dispatcher.cache_clear()
+    backends, together = [cuda_backend() for _ in range(8)], Barrier(8)
+    job = whole_matrix(QUERY_N, TARGET_N, DNA, True)
+
+    def sweep(backend):
+        together.wait()
+        return backend.sweep([job])
+
+    with ThreadPoolExecutor(len(backends)) as threads:
+        [first], *others = threads.map(sweep, backends)
+    for [result] in others:
+        assert_same_result(job, result, first)
 
 
 @pytest.mark.slow

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
+from threading import Barrier
+from time import sleep
 from types import SimpleNamespace
 
 import pytest
@@ -11,6 +15,7 @@ pytest.importorskip("numba_cuda")
 
 from numba.cuda import dispatcher
 
+from longalign.backends.cuda import kernel_library
 from longalign.backends.cuda.config import KernelConfig
 from longalign.backends.cuda.kernels import fill_edges as edge_kernel
 from longalign.backends.cuda.kernels import start_states as start_kernel
@@ -31,6 +36,41 @@ from longalign.backends.cuda.numba_api import cuda
 )
 def test_a_kernel_is_not_optimised_again_when_it_is_linked(build):
     assert build().targetoptions["lto"] is False
+
+
+class SlowKernel:
+    """Stands for Numba's dispatcher. Like Numba, it fails if two threads load it at once."""
+
+    def __init__(self):
+        self.overloads, self.steps, self._is_loading = {}, [], False
+        self._cache = SimpleNamespace(holds=lambda signature: True)
+
+    def compile(self, signature):
+        self.steps.append("compiled")
+        sleep(0.02)
+        self.overloads[signature] = self
+
+    @property
+    def regs_per_thread(self):
+        assert not self._is_loading
+        self._is_loading = True
+        sleep(0.02)
+        self._is_loading = False
+        self.steps.append("loaded")
+
+
+def test_threads_that_need_a_kernel_at_once_compile_and_load_it_one_after_the_other(monkeypatch):
+    kernel, together = SlowKernel(), Barrier(3)
+    monkeypatch.setattr(kernel_library, "dispatcher", lambda spec: kernel)
+
+    def get(device):
+        together.wait()
+        found = kernel_library.compiled(kernel_library.edge_spec(), f"cuda:{device}", nullcontext())
+        return found is kernel
+
+    with ThreadPoolExecutor(3) as threads:
+        assert list(threads.map(get, range(3))) == [True] * 3
+    assert kernel.steps == ["compiled", *3 * ["loaded"]]
 
 
 @pytest.mark.slow

@@ -390,6 +390,11 @@ def test_sweeps_were_measured_to_take_about_what_is_expected():
     assert {run["pair"] for run in runs} >= {*kinds, "ecoli", "chlamydia", "yeast"}
 
 
+@pytest.mark.parametrize("shape", [(0, 0), (0, 5), (5, 0)], ids=str)
+def test_a_rectangle_without_cells_takes_no_time(shape):
+    assert kernel_shape.sweep_seconds(*shape, H200, Scoring(), True) == 0
+
+
 def test_a_faster_clock_and_more_multiprocessors_take_less_time():
     def seconds(hardware):
         return kernel_shape.sweep_seconds(10**8, 10**8, hardware, Scoring(), True)

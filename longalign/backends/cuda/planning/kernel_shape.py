@@ -331,6 +331,8 @@ def sweep_seconds(
     overrides: Overrides = Overrides(),
 ) -> float:
     """The expected seconds of a rectangle with the fastest kernel, if letters and edges are usual ones."""
+    if rows * cols == 0:
+        return 0.0
     return min(seconds for seconds, _ in _kernels(rows, cols, hardware, scoring, local, overrides))
 
 

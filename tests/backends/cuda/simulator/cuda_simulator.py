@@ -256,6 +256,7 @@ def install() -> None:
     kernel.FakeCUDAKernel.__call__ = _call(kernel.FakeCUDAKernel.__call__)
     kernel.FakeCUDAKernel.compile = lambda self, signature: None
     kernel.FakeOverload.max_cooperative_grid_blocks = lambda self, threads, shared_bytes: 1
+    kernel.FakeOverload.regs_per_thread = 0
     cuda.Event.query = lambda self: True
     cuda.Event.elapsed_time = lambda self, end: 0.0
     cuda.Event.__init__ = cuda.event.__init__ = lambda self, timing=True: None
