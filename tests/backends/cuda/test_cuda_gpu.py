@@ -493,7 +493,8 @@ def test_back_ends_that_share_a_gpu_load_a_kernel_at_once():
 
     kernel_library.dispatcher.cache_clear()
     backends, together = [cuda_backend() for _ in range(8)], Barrier(8)
-    job = whole_matrix(QUERY_N, TARGET_N, DNA, True)
+    letters = np.random.default_rng(1).integers(0, 4, (2, 500), np.uint8)
+    job = whole_matrix(*letters, DNA, True)
 
     def sweep(backend):
         together.wait()
