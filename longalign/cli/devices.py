@@ -22,12 +22,16 @@ from longalign.backends.select import open_backends
 from longalign.cli.scoring import scoring_of
 from longalign.cli.stdin import refuse_two_stdins
 from longalign.errors import UsageError
+from longalign.events import ignore
 from longalign.fasta import read_sequence
 from longalign.formats.output import STDOUT, open_output
 from longalign.model.mode import LOCAL, choose_mode
-from longalign.model.scoring import COST_FIELDS, PAIR_FIELDS
+from longalign.model.pruning import KnownBound
+from longalign.model.scoring import COST_FIELDS, PAIR_FIELDS, Scoring
 from longalign.phases.problem import Problem
-from longalign.run.cost_model import Cost, format_seconds, format_share
+from longalign.run.bounds import find_bound
+from longalign.run.cost_model import Budget, Cost, format_seconds, format_share
+from longalign.run.outcome import Recorder
 from longalign.run.planner import plan, speed_model_of, store_budgets
 from longalign.run.request import Request, Resources
 from longalign.run.spec import RunSpec
@@ -113,7 +117,9 @@ def _plans(backends: Sequence[Backend], options: Namespace) -> dict[str, dict[st
 
 
 def _plan(using: Resources, spec: RunSpec) -> dict[str, str]:
-    request = Request.of(spec)
+    [backend] = using.backends
+    known = find_bound(spec, backend, [backend], Recorder(ignore))
+    request = Request.of(spec, known=known)
     try:
         grid, budgets = plan(request, using), store_budgets(request, using)
     except UsageError as refused:
@@ -127,17 +133,41 @@ def _plan(using: Resources, spec: RunSpec) -> dict[str, str]:
         rows=grid.rows_in(tile), cols=grid.cols_in(tile),
         top=whole.top.part(0, tile.j1), left=whole.left.part(0, tile.i1),
     )  # fmt: skip
-    [backend] = using.backends
     cost = speed_model_of(request, using).cost(grid)
     assert cost.phase_1 is not None
+    kept = grid.stored_cells * request.kept_share((tile.i1, tile.j1))
     return {
         "tile": f"{tile.i1} x {tile.j1}",
         "chunk": "{} x {}".format(*grid.chunk_shape),
-        "boundaries": format_size(round_size(ceil(grid.stored_cells * request.cell_bytes))),
-        "phase 1": f"about {format_seconds(cost.phase_1)}",
+        "boundaries": format_size(round_size(ceil(kept * request.cell_bytes))),
+        "pruning": _pruning(known, spec.scoring),
+        "phase 1": _phase_1(cost.phase_1, known),
+        **_phases_2_and_3(request, cost, budgets),
+        **backend.explain(job),
+    }
+
+
+def _pruning(known: KnownBound | None, scoring: Scoring) -> str:
+    if known is None:
+        return "none: the matrix is small, or its sequences share few unique words"
+    score, share = scoring.spell(known.score), format_share(known.share)
+    return f"seeds give an alignment of score {score}; about {share} of the cells are needed"
+
+
+def _phase_1(seconds: float, known: KnownBound | None) -> str:
+    if known is None:
+        return f"about {format_seconds(seconds)}"
+    return f"about {format_seconds(known.share * seconds)}, and {format_seconds(seconds)} without pruning"
+
+
+def _phases_2_and_3(request: Request, cost: Cost, budgets: Sequence[Budget]) -> dict[str, str]:
+    """What phases 2 and 3 take. In a narrow band that takes less than the model of unpruned runs predicts,
+    and no store budget changes it."""
+    if request.is_narrow:
+        return {"phases 2 and 3": f"less than {format_seconds(cost.path)}"}
+    return {
         "phases 2 and 3": f"about {_path(cost)} as many cells as phase 1",
         "with --store-budget": "; ".join(f"{budget.name} {_path(budget.cost)}" for budget in budgets),
-        **backend.explain(job),
     }
 
 

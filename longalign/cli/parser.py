@@ -244,8 +244,8 @@ def _add_devices(commands: Commands) -> None:
         "--plan",
         nargs=2,
         metavar=("QUERY", "TARGET"),
-        help="also show how each back end would tile the matrix of these two sequences and sweep it, and "
-        "why, if nothing is pruned",
+        help="also show what pruning is expected to save for these two sequences, and how each back end "
+        "would tile their matrix and sweep it, and why",
     )
     _add_scoring(devices)
     planned = devices.add_argument_group("resources of a plan")

@@ -21,6 +21,8 @@ from types import SimpleNamespace
 
 import pytest
 from inputs import DATA
+from oracles import spell
+from related_pairs import mutated_copy
 
 from longalign import api
 from longalign.cli import main
@@ -29,6 +31,8 @@ from longalign.formats import registry
 from longalign.formats.paf import read_paf
 from longalign.formats.registry import Format
 from longalign.model.mode import MODES
+from longalign.pruning import budget
+from longalign.run import bounds
 from longalign.store import DirectoryStore
 
 QUERY = "ACGGTCATTGCAGGATCCATCAGTTAGCACGGTCATTGCAGGATC"
@@ -1029,6 +1033,32 @@ def test_devices_say_how_they_would_sweep_two_sequences(run, tmp_path):
     assert [cpu[word] for word in ("tile", "chunk", "boundaries")] == ["150 x 120", "150 x 120", "675"]
     assert cpu["phase 1"] == "about 1 ms"
     assert cpu["phases 2 and 3"] == "about 1 ms, 233% as many cells as phase 1"
+
+
+def test_a_plan_says_what_pruning_is_expected_to_save(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(bounds, "LEAST_CELLS", 0)
+    monkeypatch.setattr(budget, "_SECONDS", 10.0)
+    query, target = (spell(codes) for codes in mutated_copy(30_000, 0.01, 1))
+    for name, letters in (("query", query), ("target", target), ("other", "ACGTTA" * 5000)):
+        (tmp_path / f"{name}.fa").write_text(f">{name}\n{letters}\n")
+
+    def planned(target):
+        files = [str(tmp_path / f"{name}.fa") for name in ("query", target)]
+        code, out, err = run("devices", "--json", "--plan", *files)
+        assert (code, err) == (0, "")
+        return json.loads(out)["plans"]["cpu"]
+
+    found, score = planned("target"), api.score(query, target).score
+    words = re.fullmatch(
+        r"seeds give an alignment of score (\d+); about (\d+)% of the cells are needed", found["pruning"]
+    )
+    assert 0.95 * score < int(words[1]) <= score
+    assert 0 < int(words[2]) < 30
+    assert found["phase 1"].endswith(" without pruning")
+    assert "with --store-budget" not in found
+    unrelated = planned("other")
+    assert unrelated["pruning"] == "none: the matrix is small, or its sequences share few unique words"
+    assert "without pruning" not in unrelated["phase 1"]
 
 
 @pytest.mark.parametrize(
