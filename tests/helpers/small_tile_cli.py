@@ -1,6 +1,8 @@
 """The command line with small tiles, chunks and leaves: a short run then takes many steps.
 
 `python small_tile_cli.py align QUERY TARGET --store DIR`
+
+With `--prune auto`, small matrices are pruned as well.
 """
 
 from __future__ import annotations
@@ -11,6 +13,7 @@ from longalign.__main__ import main
 from longalign.backends.cpu import CpuBackend
 from longalign.model import geometry
 from longalign.phases import recompute
+from longalign.run import bounds
 
 
 def backend_class() -> type:
@@ -32,4 +35,6 @@ if __name__ == "__main__":
     backend.least_chunk = backend.saturating_side = 0
     geometry.SMALLEST_CHUNK = CHUNK
     recompute.GROUP_SEGMENTS = 4
+    if "auto" in sys.argv:
+        bounds.LEAST_CELLS = 0
     sys.exit(main())

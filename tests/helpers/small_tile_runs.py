@@ -18,9 +18,12 @@ def command(*arguments: object, backend: str = "cpu") -> list[str]:
     return [sys.executable, str(HERE / "small_tile_cli.py"), *map(str, arguments), "--backend", backend]
 
 
-def align(store: Path, backend: str = "cpu", extra: Sequence[str] = ()) -> list[str]:
-    """The command of `align` on two mitochondria. It starts a store or resumes it, and sweeps all tiles."""
-    how = "--progress", "json", "--threads", 2, "--prune", "off"
+def align(store: Path, backend: str = "cpu", extra: Sequence[str] = (), prune: str = "off") -> list[str]:
+    """The command of `align` on two mitochondria. It starts a store or resumes it.
+
+    It sweeps all tiles, or with `prune` "auto" only those that are needed.
+    """
+    how = "--progress", "json", "--threads", 2, "--prune", prune
     arguments = *MITOCHONDRIA, "--store", store, *how, *extra
     return command("align", *arguments, backend=backend)
 

@@ -511,6 +511,30 @@ def test_kill_9_loses_at_most_the_tiles_being_swept(tmp_path, whole):
     raise AssertionError(f"only {kills} of the runs were killed")
 
 
+@pytest.mark.slow
+def test_a_pruned_run_that_is_killed_again_and_again_loses_at_most_the_tiles_being_swept(tmp_path, whole):
+    line, seconds = whole
+    kills = 0
+    for number, moment in enumerate(["seed", "tile_finished", "recompute"]):
+        store = tmp_path / str(number)
+        for _ in range(2):
+            with start(align(store, prune="auto")) as process:
+                next((line for line in process.stderr if moment in line), None)
+                time.sleep(0.05 * number * seconds)
+                process.kill()
+                process.communicate()
+            kills += process.returncode == -signal.SIGKILL
+        there = tiles_in(store) if store.exists() else 0
+        again, events = finish(align(store, prune="auto"))
+        assert again == line
+        with DirectoryStore.open(store) as finished:
+            needed = MITOCHONDRIA_TILES - len(finished.get_left_out())
+        assert sum(event["event"] == "tile_finished" for event in events) == needed - there
+        assert needed < MITOCHONDRIA_TILES
+        assert not [event for event in events if event["event"] == "notice"]
+    assert kills >= 3
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("backends", [("cuda", "cuda"), ("cuda", "cpu"), ("cpu", "cuda")], ids=str)
 @pytest.mark.parametrize("moment", ["score", "tile_finished", "stitch", "recompute"])
