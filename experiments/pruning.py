@@ -3,11 +3,11 @@
     python experiments/pruning.py --genomes DIR [--pairs NAME ...] [--backend auto] [--repeats 3] [--unpruned]
                                   [--minimap2] [--plots FOLDER] [--out FILE]
 
-DIR holds NAME.fa.gz files. Each pair has its own process, which runs `longalign align` once to load the
-kernels and then REPEATS times; medians are reported. `seconds` are those from the command to the PAF file;
-they include the reading of the FASTA files, but not the start of Python. For each pair: the share of the
-cells that was computed, seconds and cells of each phase, the bound that seeds found beside the score, the
-peak host memory.
+DIR holds NAME.fa.gz files; `simulated_pair.py` writes those of the pair `simulated`. Each pair has its own
+process, which runs `longalign align` once to load the kernels and then REPEATS times; medians are reported.
+`seconds` are those from the command to the PAF file; they include the reading of the FASTA files, but not the
+start of Python. For each pair: the share of the cells that was computed, seconds and cells of each phase, the
+bound that seeds found beside the score, the peak host memory.
 `--unpruned` alternates with `--prune off`, and compares the two PAF files. `--minimap2` times minimap2 (the
 package mappy, preset asm20, one thread for each processor) on the same pair, without and with its CIGARs.
 Known scores are checked. `--plots` needs matplotlib. `pip install --group experiments` installs mappy and
@@ -52,7 +52,11 @@ PAIRS = {
     "ecoli": Pair("ecoli_K12_MG1655.NC_000913.2", "ecoli_O157H7_Sakai.BA000007.2"),
     "dmel": Pair("dmel_chr2R.dm3", "dmel_chr2R.dm6", 21_146_251),
     "chr22": Pair("human_chr22_epo_concat", "chimp_chr22_epo_concat"),
+    "simulated": Pair("simulated_query", "simulated_target"),
 }
+
+#: Their genomes are made by `simulated_pair.py`.
+MADE = {"simulated"}
 
 
 def main() -> int:
@@ -69,7 +73,9 @@ def _parse() -> argparse.Namespace:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--genomes", type=Path, required=True)
-    parser.add_argument("--pairs", nargs="+", choices=PAIRS, default=[*PAIRS])
+    parser.add_argument(
+        "--pairs", nargs="+", choices=PAIRS, default=[name for name in PAIRS if name not in MADE]
+    )
     parser.add_argument("--backend", default="auto")
     parser.add_argument("--repeats", type=int, default=3, help="0: the first run counts")
     parser.add_argument("--unpruned", action="store_true")
