@@ -185,7 +185,7 @@ def test_the_public_function_checks_its_numbers():
     assert api.best_alignments("AAAA", "CCCC", 3, backend="cpu", threads=1) == []
 
 
-@pytest.mark.parametrize("share", [0.0, 0.5, 0.9])
+@pytest.mark.parametrize("share", [0.0, 0.5, pytest.param(0.9, marks=pytest.mark.slow)])
 def test_tiles_that_are_damaged_between_two_alignments_are_swept_again(tmp_path, monkeypatch, share):
     """Their records were stored with the first alignment; the files lose all but a share of their bytes."""
     store, geometry = tmp_path / "store", Geometry((9, 9), 3, 9)

@@ -164,7 +164,9 @@ def test_what_is_written_verifies_and_what_is_changed_does_not(
         assert not verify_paf(str(paf), *map(str, files)).ok
 
 
-@pytest.mark.parametrize("scoring", RULES, ids=repr)
+@pytest.mark.parametrize(
+    "scoring", [*RULES[:2], *(pytest.param(rule, marks=pytest.mark.slow) for rule in RULES[2:])], ids=repr
+)
 def test_a_store_is_resumed_with_its_own_scoring(tmp_path: Path, scoring: Scoring) -> None:
     files = [tmp_path / name for name in ("query.fa", "target.fa")]
     for file, text in zip(files, ("GATTacaGATTACAN" * 4, "GATTACAGacTACAN" * 4), strict=True):

@@ -86,12 +86,14 @@ def test_the_verdict_on_a_fault(small, before, after, verdict, by):
     assert not any(small.glob("small*"))
 
 
+@pytest.mark.slow
 def test_tests_that_do_not_exist_notice_nothing(small):
     for tests in (("test_other.py",), ("test_small.py", "-k", "other")):
         fault = Fault("small fault", "small.py", "2 * x", "3 * x", tests)
         assert mutations.run(fault, small, 60, sound=False).verdict == "NOT RUN"
 
 
+@pytest.mark.slow
 def test_without_the_fault_tests_should_pass(small):
     fault = Fault("small fault", "small.py", "2 * x", "3 * x", ("test_small.py",))
     assert mutations.run(fault, small, 60, sound=True).verdict == "passed"

@@ -156,6 +156,7 @@ def test_sweeps_were_measured_to_take_about_what_is_expected():
 # --- edges of lanes, groups, strips and blocks -------------------------------------------------------
 
 
+@pytest.mark.slow
 @share_of_examples(0.6)
 @given(work=st.lists(jobs(TINY_LENGTHS, 1500), min_size=1, max_size=3), threads=st.integers(1, 3))
 def test_lanes_of_an_odd_number_of_columns(work, threads):

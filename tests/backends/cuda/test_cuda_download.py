@@ -142,7 +142,7 @@ def with_sinks(jobs):
 @pytest.mark.parametrize("looks", [0, 1, 80])
 @pytest.mark.parametrize("slice_size", [1, 20])
 @pytest.mark.parametrize("band_rows", [32, ALL_ROWS])
-@pytest.mark.parametrize("staged", [40, 1 << 10])
+@pytest.mark.parametrize("staged", [pytest.param(40, marks=pytest.mark.slow), 1 << 10])
 def test_only_final_values_are_fetched_and_in_the_end_all(monkeypatch, looks, slice_size, band_rows, staged):
     monkeypatch.setattr(download, "_LARGEST_SLICE", slice_size)
     monkeypatch.setattr(download, "_WORTH_STREAMING", 0)
