@@ -164,9 +164,9 @@ class CpuBackend:
         """See `longalign.backends.base.Backend`: only host memory limits them."""
         return sys.maxsize
 
-    def can_trace(self, rows: int, cols: int) -> bool:
+    def can_trace(self, rows: int, cols: int, detour: int | None = None) -> bool:
         """See `longalign.backends.base.Backend`."""
-        return traceback.can_trace(rows, cols)
+        return traceback.can_trace(rows, cols, detour)
 
     def trace(self, jobs: Sequence[TraceJob], progress: Progress = no_progress) -> list[Runs]:
         """See `longalign.backends.base.Backend`."""

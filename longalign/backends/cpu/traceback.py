@@ -8,12 +8,16 @@ from functools import partial
 import numpy as np
 
 from longalign.backends import trace_table
-from longalign.backends.base import Progress, Runs, TraceJob
-from longalign.backends.cpu.traceback_kernel import leaf_tracer, make_scratch
+from longalign.backends.base import Progress, Runs, TraceJob, diagonals
+from longalign.backends.cpu.traceback_kernel import direction_bytes, leaf_tracer, make_scratch
 from longalign.system.threads import WorkerThreads
 
 #: Cells of the largest leaf. Its directions take a byte a cell, which should stay in a cache.
 _LEAF_CELLS = 1 << 20
+
+#: The most bytes of directions of a leaf of which few diagonals are computed. To cut it once more would take as
+#: long as to trace it.
+_LEAF_BYTES = 1 << 25
 
 #: Cells of a batch of leaves: enough to hide the cost of a call, and few enough to report progress.
 _MIN_BATCH_CELLS, _MAX_BATCH_CELLS = 1 << 20, 1 << 26
@@ -22,9 +26,11 @@ _MIN_BATCH_CELLS, _MAX_BATCH_CELLS = 1 << 20, 1 << 26
 _BATCHES_PER_THREAD = 4
 
 
-def can_trace(rows: int, cols: int) -> bool:
+def can_trace(rows: int, cols: int, detour: int | None = None) -> bool:
     """See `longalign.backends.base.Backend`."""
-    return rows * cols <= _LEAF_CELLS
+    return rows * cols <= _LEAF_CELLS or (
+        detour is not None and direction_bytes(rows, cols, *diagonals(rows, cols, detour)) <= _LEAF_BYTES
+    )
 
 
 def trace(jobs: Sequence[TraceJob], threads: int, progress: Progress) -> list[Runs]:
