@@ -57,4 +57,4 @@ def _sums_back(problem: Problem, exit_: Waypoint, count: int) -> NDArray[np.int6
     """The sums of the scores of the last 1, 2, ... `count` letter pairs on the diagonal before a cell."""
     query, target = problem.letters_backwards(exit_.i - count, exit_.i, exit_.j - count, exit_.j)
     scores = table_of(problem.scoring)[query.astype(np.intp) * PITCH + target]
-    return scores.cumsum(dtype=np.int64)
+    return np.cumsum(scores, dtype=np.int64)

@@ -117,9 +117,7 @@ def _is_large(part: _Part, problem: Problem, backend: Backend) -> bool:
     return not backend.can_trace(part.rows, part.cols, part.detour(problem.scoring))
 
 
-def _cut_large(
-    problem: Problem, parts: Sequence[_Part], backend: Backend, progress: Progress
-) -> list[_Part]:
+def _cut_large(problem: Problem, parts: Sequence[_Part], backend: Backend, progress: Progress) -> list[_Part]:
     """The parts in their order, each large segment replaced by its two halves."""
     large = [part for part in parts if isinstance(part, Segment) and _is_large(part, problem, backend)]
     halves: dict[_Part, list[_Part]] = {

@@ -2,9 +2,9 @@
 
 A chunk is swept in reverse from the known exit of the path. An optimal path enters at a cell of a stored
 edge where the forward value plus the backward value equals the value of the exit. Where there are several
-such cells, start states tell which of them counts; see `entry`. Where letter pairs alone lead to the exit, no
-sweep is needed; see `diagonal`. Finding the path chunk by chunk is the method of ChunkedAlignment by Li, Ranka
-and Sahni.
+such cells, start states tell which of them counts; see `entry`. No sweep is needed where letter pairs alone
+lead to the exit; see `diagonal`. Finding the path chunk by chunk is the method of ChunkedAlignment by Li,
+Ranka and Sahni.
 
 Sweeping one chunk at a time leaves most of a GPU idle. The search therefore starts not only at the end cell
 but also at guesses, cells where the path is likely to cross rows of the lattice. Each round sweeps one chunk

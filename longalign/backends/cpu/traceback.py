@@ -15,8 +15,8 @@ from longalign.system.threads import WorkerThreads
 #: Cells of the largest leaf. Its directions take a byte a cell, which should stay in a cache.
 _LEAF_CELLS = 1 << 20
 
-#: The most bytes of directions of a leaf of which few diagonals are computed. To cut it once more would take as
-#: long as to trace it.
+#: The most bytes of directions of a larger leaf, of which few diagonals are computed. To cut it once more
+#: would take about as long as to trace it.
 _LEAF_BYTES = 1 << 25
 
 #: Cells of a batch of leaves: enough to hide the cost of a call, and few enough to report progress.

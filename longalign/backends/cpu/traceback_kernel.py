@@ -1,11 +1,11 @@
 """The kernel that traces leaves: SIMD lanes compute direction bytes, then a walk follows them back.
 
-A *band* has up to `LANES` rows of a leaf, and only those columns in which a path can be (`TraceJob.detour`).
-Above and to the left of these columns, values are minus infinity, which is never too high. A lane owns one
-row. Lanes are staggered: in step t, lane l is at
-column t - l. As in `sweep_kernel`, lanes are laid out in reverse, so that an ascending loop reads the cell
-above before it overwrites it; the state is one allocation with constant offsets; and it holds H - alpha -
-beta instead of H. Lane l of a band W lanes wide is at p = W - 1 - l, and the row above the band is at p = W.
+A *band* has up to `LANES` rows of a leaf, and those columns in which an optimal path can be in these rows (see
+`TraceJob.detour`). Cells beside the columns of a band have minus infinity, which is never too high. A lane
+owns one row. Lanes are staggered: in step t, lane l is at column t - l. As in `sweep_kernel`, lanes are laid
+out in reverse, so that an ascending loop reads the cell above before it overwrites it; the state is one
+allocation with constant offsets; and it holds H - alpha - beta instead of H. Lane l of a band W lanes wide is
+at p = W - 1 - l, and the row above the band is at p = W.
 
 Only groups with a lane on a cell of the leaf are computed. Other lanes of such a group, which have not
 started or have finished, compute meaningless values. These propagate only down and to the right, and never
@@ -222,7 +222,10 @@ def _make_fill(has_matrix: bool) -> Callable[..., None]:
         matrix = advance(pointer(matrices), leaf[trace_table.MATRIX_AT] if has_matrix else 0)
         lanes = _lanes_of(leaf[trace_table.ROWS], leaf[trace_table.COLS])
         width = _width_of(
-            leaf[trace_table.COLS], lanes, leaf[trace_table.LOWEST_DIAGONAL], leaf[trace_table.HIGHEST_DIAGONAL]
+            leaf[trace_table.COLS],
+            lanes,
+            leaf[trace_table.LOWEST_DIAGONAL],
+            leaf[trace_table.HIGHEST_DIAGONAL],
         )
         _load_target(target, leaf, scratch, width)
         for first in range(0, leaf[trace_table.ROWS], lanes):
