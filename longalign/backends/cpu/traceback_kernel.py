@@ -1,7 +1,7 @@
 """The kernel that traces leaves: SIMD lanes compute direction bytes, then a walk follows them back.
 
-A *band* has up to `LANES` rows of a leaf, and those columns in which an optimal path can be in these rows (see
-`TraceJob.detour`). Cells beside the columns of a band have minus infinity, which is never too high. A lane
+A *band* has up to `LANES` rows of a leaf, and those of its columns in which an optimal path can be in these
+rows (see `TraceJob.detour`). Cells beside these columns have minus infinity, which is never too high. A lane
 owns one row. Lanes are staggered: in step t, lane l is at column t - l. As in `sweep_kernel`, lanes are laid
 out in reverse, so that an ascending loop reads the cell above before it overwrites it; the state is one
 allocation with constant offsets; and it holds H - alpha - beta instead of H. Lane l of a band W lanes wide is
