@@ -15,10 +15,6 @@ from longalign.system.threads import WorkerThreads
 #: Cells of the largest leaf. Its directions take a byte a cell, which should stay in a cache.
 _LEAF_CELLS = 1 << 20
 
-#: The most bytes of directions of a larger leaf, of which few diagonals are computed. To cut it once more
-#: would take about as long as to trace it.
-_LEAF_BYTES = 1 << 25
-
 #: Cells of a batch of leaves: enough to hide the cost of a call, and few enough to report progress.
 _MIN_BATCH_CELLS, _MAX_BATCH_CELLS = 1 << 20, 1 << 26
 
@@ -26,11 +22,15 @@ _MIN_BATCH_CELLS, _MAX_BATCH_CELLS = 1 << 20, 1 << 26
 _BATCHES_PER_THREAD = 4
 
 
-def can_trace(rows: int, cols: int, detour: int | None = None) -> bool:
-    """See `longalign.backends.base.Backend`."""
-    return rows * cols <= _LEAF_CELLS or (
-        detour is not None and direction_bytes(rows, cols, *diagonals(rows, cols, detour)) <= _LEAF_BYTES
-    )
+def can_trace(rows: int, cols: int, detour: int | None, room: int) -> bool:
+    """See `longalign.backends.base.Backend`.
+
+    A leaf of which few diagonals are computed may be larger than others: to cut it once more would take
+    longer than to trace it. Its directions may take `room` bytes.
+    """
+    if rows * cols <= _LEAF_CELLS:
+        return True
+    return detour is not None and direction_bytes(rows, cols, *diagonals(rows, cols, detour)) <= room
 
 
 def trace(jobs: Sequence[TraceJob], threads: int, progress: Progress) -> list[Runs]:
