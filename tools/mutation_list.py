@@ -136,6 +136,13 @@ _CPU = (
         "load(state, _E + p), load(state, _F + p)",
         (f"{_TRACES}::test_finds_the_path_of_the_reference",),
     ),
+    Fault(
+        "columns of a leaf left out in which the path may be",
+        "longalign/backends/cpu/traceback_kernel.py",
+        "max(first + lowest, 0)",
+        "max(first, 0)",
+        ("tests/backends/cpu/test_cpu_trace.py",),
+    ),
 )
 
 _PRUNING = (
@@ -329,6 +336,20 @@ _RUN = (
         "return approach.entry(int(codes[0])) if len(codes) == 1 else None",
         "return approach.entry(int(codes[-1]))",
         ("tests/run/test_one_paf.py",),
+    ),
+    Fault(
+        "a segment whose gap is open on entry pays for two openings",
+        "longalign/phases/problem.py",
+        "(2 if self.entry.state == State.H else 1)",
+        "2",
+        ("tests/phases/test_detour.py",),
+    ),
+    Fault(
+        "a diagonal taken for the path although another path scores more",
+        "longalign/phases/diagonal.py",
+        "return entry if entry.value + int(sums[-1]) == point.value else None",
+        "return entry",
+        ("tests/phases/test_diagonal.py",),
     ),
     Fault(
         "pieces looked for under the next number",

@@ -181,6 +181,10 @@ class TraceJob:
     `query` of shape (m,) and `target` of shape (n,) are codes as in `Rectangle`, m >= 1 and n >= 1. Every
     path enters in the state `entry` (see `boundary.entry_edges`) and leaves in the state `exit`. At least one
     such path must exist. `excluded`: see `Rectangle`.
+
+    With `detour`, all optimal paths stay within so many diagonals of those between the two corners: in each
+    of their cells, min(0, n - m) - detour <= j - i <= max(0, n - m) + detour. A back end may leave out all
+    other cells.
     """
 
     query: Codes
@@ -188,12 +192,28 @@ class TraceJob:
     scoring: Scoring
     entry: State
     exit: State
+    detour: int | None = None
     excluded: ExcludedPairs = field(default=NO_PAIRS, kw_only=True)
+
+    @property
+    def diagonals(self) -> tuple[int, int]:
+        """The lowest and the highest j - i that a cell (i, j) of an optimal path may have."""
+        return diagonals(len(self.query), len(self.target), self.detour)
 
     @property
     def cells(self) -> int:
         """Number of cell updates."""
         return len(self.query) * len(self.target)
+
+
+def diagonals(rows: int, cols: int, detour: int | None) -> tuple[int, int]:
+    """The lowest and the highest diagonal j - i of paths between two corners of a rectangle.
+
+    `detour`: see `TraceJob`.
+    """
+    if detour is None:
+        return -rows, cols
+    return max(-rows, min(0, cols - rows) - detour), min(cols, max(0, cols - rows) + detour)
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,8 +338,8 @@ class Backend(Protocol):
         """
         ...
 
-    def can_trace(self, rows: int, cols: int) -> bool:
-        """Whether a rectangle is small enough to be traced. A single cell always is.
+    def can_trace(self, rows: int, cols: int, detour: int | None = None) -> bool:
+        """Whether a rectangle is small enough to be traced with this `TraceJob.detour`. A single cell is.
 
         Tracing needs a few bits of memory for each cell.
         """

@@ -87,8 +87,8 @@ class _ExcludingBackend:
             lambda job: _DividedStarts(job, self._backend, progress).run(),
         )
 
-    def can_trace(self, rows: int, cols: int) -> bool:
-        """See `longalign.backends.base.Backend`."""
+    def can_trace(self, rows: int, cols: int, detour: int | None = None) -> bool:
+        """See `longalign.backends.base.Backend`: with excluded pairs, all cells are computed."""
         return rows * cols == 1 or (rows * cols <= _TRACED_CELLS and self._backend.can_trace(rows, cols))
 
     def trace(self, jobs: Sequence[TraceJob], progress: Progress = no_progress) -> list[Runs]:

@@ -26,7 +26,8 @@ from longalign.model.scoring import Scoring
 ROWS, COLS, QUERY_AT, TARGET_AT, RUNS_END, EXIT, MATRIX_AT = 0, 1, 2, 3, 4, 5, 6
 MATCH, MISMATCH, OPENING, EXTEND = 7, 8, 9, 10  # the first two are unused with a substitution matrix
 CORNER, TOP_FIRST, TOP_STEP, LEFT_FIRST, LEFT_STEP = 11, 12, 13, 14, 15
-LEAF_FIELDS = 16
+LOWEST_DIAGONAL, HIGHEST_DIAGONAL = 16, 17  # of the path: see `TraceJob.diagonals`
+LEAF_FIELDS = 18
 
 _PAIR, _INSERTION, _DELETION = int(Op.DIAGONAL), int(Op.INSERTION), int(Op.DELETION)
 
@@ -45,13 +46,14 @@ def leaf_table(jobs: Sequence[TraceJob]) -> NDArray[np.int64]:
         table[:, at] = np.cumsum(table[:, side]) - table[:, side]
     table[:, EXIT] = [job.exit for job in jobs]
     table[:, MATRIX_AT] = lay_out(job.scoring for job in jobs)[1]
-    table[:, MATCH:] = [_numbers(job.scoring, job.entry) for job in jobs]
+    table[:, MATCH:LOWEST_DIAGONAL] = [_numbers(job.scoring, job.entry) for job in jobs]
+    table[:, LOWEST_DIAGONAL:] = [job.diagonals for job in jobs]
     return table
 
 
 @cache
 def _numbers(scoring: Scoring, entry: State) -> tuple[int, ...]:
-    """The fields from MATCH on: the costs, and H on the edges, which are those of `entry_edges`.
+    """The fields from MATCH to LEFT_STEP: the costs, and H on the edges, which are those of `entry_edges`.
 
     After k >= 1 letters along an edge, H is the edge's first value minus k - 1 times its step.
     """

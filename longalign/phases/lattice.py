@@ -39,7 +39,14 @@ class StoreLattice:
         if whole is None:
             return None
         part = whole.within(tile.i0, tile.i1, tile.j0, tile.j1)
-        return replace(part, bound=max(part.bound, self.left_out.reached)) if part.rises else part
+        return replace(part, bound=self.bound)
+
+    @property
+    def bound(self) -> int:
+        """The bound that is known by now. Requires pruning."""
+        whole = self.problem.pruning
+        assert whole is not None
+        return max(whole.bound, self.left_out.reached) if whole.rises else whole.bound
 
     def approach(self, exit_: Waypoint) -> Approach:
         """The chunk that computes a cell (i, j), both at least 1, from its upper left corner to that cell."""

@@ -141,6 +141,29 @@ class Segment:
     def cells(self) -> int:
         return self.rows * self.cols
 
+    def detour(self, scoring: Scoring) -> int:
+        """The most diagonals by which the path leaves those between its ends, as `TraceJob.detour`.
+
+        Let d be that number. Then at least d query letters and d target letters are in gaps, besides the
+        difference of the side lengths. Each such pair of letters could have been a letter pair, which scores
+        at most `highest`, and costs beta twice instead. If d > 0 there is a vertical and a horizontal gap.
+        Their openings are paid inside, but for one that is open on entry. All this cannot cost more than what
+        the path's gain lacks to the best one that the side lengths allow.
+
+        Where other cells are left out, a value may be lower than in the whole rectangle, but not by more than
+        the cost of a gap: there is one from the path to any cell. Where such values could leave the 32-bit
+        range, nothing is left out.
+        """
+        shorter, longer = sorted((self.rows, self.cols))
+        most = scoring.highest * shorter - scoring.gap_extend * (longer - shorter)
+        openings = scoring.gap_open * (2 if self.entry.state == State.H else 1)
+        lost = most - (self.exit.value - self.entry.value) - openings
+        by_each = scoring.highest + 2 * scoring.gap_extend
+        lowest = -3 * scoring.gap_open - 2 * scoring.gap_extend * (shorter + longer)
+        if by_each <= 0 or lowest < UNREACHABLE:
+            return shorter
+        return min(shorter, max(0, lost // by_each))
+
     def letters(self, problem: Problem) -> tuple[Codes, Codes]:
         """The query and target letters of the segment."""
         return problem.letters(self.entry.i, self.exit.i, self.entry.j, self.exit.j)
@@ -153,6 +176,7 @@ class Segment:
             problem.scoring,
             self.entry.state,
             self.exit.state,
+            self.detour(problem.scoring),
             excluded=problem.excluded.within(*place),
         )
 

@@ -1,13 +1,14 @@
 """Phase 3: compute the path between waypoints. The segments are independent of one another.
 
 Each round cuts all segments in two that are too large to be traced. When none is left, one call traces all
-segments. A cut halves the number of cells of a segment, so the number of rounds is logarithmic in that
-number, and all rounds together cost about as much as two sweeps of the segments.
+segments. A segment whose path is a single gap, or a single diagonal, is neither cut nor traced. A cut halves
+the number of cells of a segment, so the number of rounds is logarithmic in that number, and all rounds
+together cost about as much as two sweeps of the segments.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice, pairwise
 
 import numpy as np
@@ -16,6 +17,7 @@ from longalign.backends.base import Backend, Progress, no_progress
 from longalign.model.alignment import Op, merge_runs, uses_query, uses_target
 from longalign.model.boundary import Waypoint
 from longalign.phases import meeting
+from longalign.phases.diagonal import is_straight
 from longalign.phases.entry import middles
 from longalign.phases.halves import halves_of
 from longalign.phases.problem import Problem, Segment
@@ -58,11 +60,11 @@ def recompute(
     progress: Progress = no_progress,
 ) -> Piece:
     """The alignment of consecutive segments as one piece."""
-    pieces = list(segments)
+    parts = _known_first(problem, segments)
     with collector_at_rest():  # thousands of rectangles have about ten objects each, none in a cycle
-        while any(_is_large(segment, backend) for segment in pieces):
-            pieces = _cut_large(problem, pieces, backend, progress)
-        return merge(_trace([(problem, segment) for segment in pieces], backend, progress))
+        while any(_is_large(part, problem, backend) for part in parts):
+            parts = _cut_large(problem, parts, backend, progress)
+        return merge(_trace([(problem, part) for part in parts], backend, progress))
 
 
 def recompute_all(
@@ -74,38 +76,56 @@ def recompute_all(
 
     One call traces all segments that are not too large. The others are computed one problem after the other.
     """
-    small = [not any(_is_large(segment, backend) for segment in segments) for _, segments in parts]
-    together = [part for part, is_small in zip(parts, small, strict=True) if is_small]
+    known = [(problem, _known_first(problem, segments)) for problem, segments in parts]
+    small = [not any(_is_large(part, problem, backend) for part in of_one) for problem, of_one in known]
+    together = [part for part, is_small in zip(known, small, strict=True) if is_small]
     with collector_at_rest():
         traced = iter(
-            _trace(
-                [(problem, segment) for problem, segments in together for segment in segments],
-                backend,
-                progress,
-            )
+            _trace([(problem, part) for problem, of_one in together for part in of_one], backend, progress)
         )
-        pieces = iter([merge([*islice(traced, len(segments))]) for _, segments in together])
+        pieces = iter([merge([*islice(traced, len(of_one))]) for _, of_one in together])
     return [
         next(pieces) if is_small else recompute(problem, segments, backend, progress)
         for (problem, segments), is_small in zip(parts, small, strict=True)
     ]
 
 
-def _is_large(segment: Segment, backend: Backend) -> bool:
-    return segment.cells > 0 and not backend.can_trace(segment.rows, segment.cols)
+#: A segment, or its path if that is known without a trace.
+_Part = Segment | Piece
 
 
-def _cut_large(
-    problem: Problem, segments: Sequence[Segment], backend: Backend, progress: Progress
-) -> list[Segment]:
-    """The segments in their order, each large one replaced by its two halves."""
-    large = [segment for segment in segments if _is_large(segment, backend)]
-    halves = {
-        segment: segment.cut(middle)
+def _known_first(problem: Problem, segments: Iterable[Segment]) -> list[_Part]:
+    """The segments in their order, or their pieces: those that are a single gap or a single diagonal."""
+    parts: list[_Part] = []
+    for segment in segments:
+        if segment.cells == 0:
+            op = Op.DELETION if segment.rows == 0 else Op.INSERTION
+            parts.append(_run(op, segment.rows + segment.cols))
+        else:
+            parts.append(_run(Op.DIAGONAL, segment.rows) if is_straight(problem, segment) else segment)
+    return parts
+
+
+def _run(op: Op, length: int) -> Piece:
+    return Piece(np.array([op], np.uint8), np.array([length], np.int64))
+
+
+def _is_large(part: _Part, problem: Problem, backend: Backend) -> bool:
+    """Whether a part is a segment that is too large to be traced."""
+    if isinstance(part, Piece):
+        return False
+    return not backend.can_trace(part.rows, part.cols, part.detour(problem.scoring))
+
+
+def _cut_large(problem: Problem, parts: Sequence[_Part], backend: Backend, progress: Progress) -> list[_Part]:
+    """The parts in their order, each large segment replaced by its two halves."""
+    large = [part for part in parts if isinstance(part, Segment) and _is_large(part, problem, backend)]
+    halves: dict[_Part, list[_Part]] = {
+        segment: _known_first(problem, segment.cut(middle))
         for call in meeting.calls_of(large, backend.host_bytes_per_call, len(large))
         for segment, middle in zip(call, cut_points(problem, call, backend, progress), strict=True)
     }
-    return [half for segment in segments for half in halves.get(segment, (segment,))]
+    return [half for part in parts for half in halves.get(part, [part])]
 
 
 def cut_points(
@@ -120,16 +140,11 @@ def cut_points(
     return middles(halves_of(approaches), backend, progress)
 
 
-def _trace(segments: Sequence[tuple[Problem, Segment]], backend: Backend, progress: Progress) -> list[Piece]:
-    """The path through each segment. A segment without cells is a single gap and needs no back end."""
-    jobs = [segment.trace_job(problem) for problem, segment in segments if segment.cells > 0]
+def _trace(parts: Sequence[tuple[Problem, _Part]], backend: Backend, progress: Progress) -> list[Piece]:
+    """The path through each part; one call traces all segments."""
+    jobs = [part.trace_job(problem) for problem, part in parts if isinstance(part, Segment)]
     paths = iter(backend.trace(jobs, progress))
-    return [Piece(*next(paths)) if segment.cells > 0 else _gap(segment) for _, segment in segments]
-
-
-def _gap(segment: Segment) -> Piece:
-    op, length = (Op.DELETION, segment.cols) if segment.rows == 0 else (Op.INSERTION, segment.rows)
-    return Piece(np.array([op], np.uint8), np.array([length], np.int64))
+    return [Piece(*next(paths)) if isinstance(part, Segment) else part for _, part in parts]
 
 
 def merge(pieces: Sequence[Piece]) -> Piece:

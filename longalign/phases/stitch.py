@@ -2,8 +2,9 @@
 
 A chunk is swept in reverse from the known exit of the path. An optimal path enters at a cell of a stored
 edge where the forward value plus the backward value equals the value of the exit. Where there are several
-such cells, start states tell which of them counts; see `entry`. Finding the path chunk by chunk is the method
-of ChunkedAlignment by Li, Ranka and Sahni.
+such cells, start states tell which of them counts; see `entry`. No sweep is needed where letter pairs alone
+lead to the exit; see `diagonal`. Finding the path chunk by chunk is the method of ChunkedAlignment by Li,
+Ranka and Sahni.
 
 Sweeping one chunk at a time leaves most of a GPU idle. The search therefore starts not only at the end cell
 but also at guesses, cells where the path is likely to cross rows of the lattice. Each round sweeps one chunk
@@ -19,6 +20,7 @@ from collections.abc import Callable, Collection, Sequence
 from longalign.backends.base import Backend, Progress, SweepJob, no_progress
 from longalign.model.boundary import Waypoint
 from longalign.phases import meeting
+from longalign.phases.diagonal import straight_back
 from longalign.phases.entry import entries, entries_by_starts
 from longalign.phases.lattice import StoreLattice
 from longalign.phases.problem import Approach, Problem
@@ -125,8 +127,10 @@ _Place = tuple[StoreLattice, Waypoint]
 def _go_back(places: Sequence[_Place], backend: Backend, progress: Progress) -> list[Waypoint]:
     """The waypoint before each of `places`."""
     inside = [(lattice, point) for lattice, point in places if point.i > 0 and point.j > 0]
-    first = [place for place in inside if _begins_here(*place)]
-    later = [place for place in inside if not _begins_here(*place)]
+    straight = {place: entry for place in inside if (entry := straight_back(*place)) is not None}
+    swept_back = [place for place in inside if place not in straight]
+    first = [place for place in swept_back if _begins_here(*place)]
+    later = [place for place in swept_back if not _begins_here(*place)]
     # Reading the edges of many chunks from a disk takes as long as sweeping them on a GPU, so both overlap.
     with calls_in_background(_approach, later, most=_READERS) as approaches:
         if any(lattice.problem.pruning is not None for lattice, _ in later):
@@ -136,7 +140,7 @@ def _go_back(places: Sequence[_Place], backend: Backend, progress: Progress) -> 
         swept = backend.sweep(jobs, progress)
         found = entries(approaches(), swept, backend, progress)
     begins = entries_by_starts([*map(_approach, first)], backend, progress)
-    preceding = dict(zip([*later, *first], [*found, *begins], strict=True))
+    preceding = straight | dict(zip([*later, *first], [*found, *begins], strict=True))
     return [preceding.get(place, place[0].problem.corner) for place in places]
 
 

@@ -17,7 +17,9 @@ from typing import Protocol
 from longalign.backends.base import Backend, Progress, Sinks, SweepJob, no_progress
 from longalign.events import Advanced, Event, TileFinished
 from longalign.model.geometry import Tile
+from longalign.model.pruning import is_needed
 from longalign.phases.lattice import StoreLattice
+from longalign.phases.left_out import left_out_edge
 from longalign.phases.tile_starts import tile_starts
 from longalign.phases.wavefront import Wavefront
 from longalign.store import TileRecord
@@ -174,9 +176,18 @@ def run_tiles(lattice: StoreLattice, engine: Engine) -> Generator[Event, None, N
 
 
 def _is_needed(lattice: StoreLattice, tile: Tile) -> bool:
-    """Whether a path of interest may visit a tile whose neighbours are done. Raises DamagedTile."""
-    pruning = lattice.pruning(tile)
-    if pruning is None:
+    """Whether a path of interest may visit a tile whose neighbours are done. Raises DamagedTile.
+
+    Most tiles lie between two that were left out, whose values need not be looked at.
+    """
+    problem, left_out = lattice.problem, lattice.left_out.tiles
+    whole, alpha = problem.pruning, problem.scoring.gap_open
+    if whole is None:
         return True
-    edges = lattice.edges(tile.i0, tile.i1, tile.j0, tile.j1)
-    return pruning.needs(*edges, lattice.problem.scoring.gap_open)
+    if (tile.row - 1, tile.col) in left_out and (tile.row, tile.col - 1) in left_out:
+        highest = left_out_edge(0, problem.scoring, problem.has_floor).corner
+        gains = int(whole.query_gain[tile.i0]), int(whole.target_gain[tile.j0])
+        return is_needed(highest, *gains, alpha, lattice.bound)
+    pruning = lattice.pruning(tile)
+    assert pruning is not None
+    return pruning.needs(*lattice.edges(tile.i0, tile.i1, tile.j0, tile.j1), alpha)

@@ -132,7 +132,7 @@ class ReferenceBackend:
     def max_boundary_cells(self) -> int:
         return sys.maxsize
 
-    def can_trace(self, rows: int, cols: int) -> bool:
+    def can_trace(self, rows: int, cols: int, detour: int | None = None) -> bool:
         return rows * cols <= 4096
 
     def trace(self, jobs: Sequence[TraceJob], progress: Progress = no_progress) -> list[Runs]:

@@ -8,6 +8,7 @@ by letter.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import cycle, product
 from math import isqrt
 
@@ -17,8 +18,9 @@ from hypothesis import strategies as st
 
 from longalign.backends.base import Backend, Runs, SweepJob, TraceJob
 from longalign.model.alignment import Op
-from longalign.model.boundary import State, entry_edges
+from longalign.model.boundary import State, Waypoint, entry_edges
 from longalign.model.scoring import Scoring
+from longalign.phases.problem import Segment
 from longalign.testing.conformance import (
     Conformance,
     StopTheWorkError,
@@ -90,6 +92,12 @@ def best_value(job: TraceJob) -> int:
     return int({State.H: row.h, State.E: row.gap, State.F: col.gap}[job.exit][-1])
 
 
+def with_detour(job: TraceJob) -> TraceJob:
+    """The job with the detour that the value of its best path allows."""
+    exit_ = Waypoint(len(job.query), len(job.target), job.exit, best_value(job))
+    return replace(job, detour=Segment(Waypoint(0, 0, job.entry, 0), exit_).detour(job.scoring))
+
+
 def trace_source(job: TraceJob) -> str:
     """Python that builds the job, given numpy, TraceJob, Scoring, SubstitutionMatrix, State and
     `reference.encode`."""
@@ -99,6 +107,7 @@ def trace_source(job: TraceJob) -> str:
         f"scoring={scoring_source(job.scoring)}",
         f"entry={job.entry}",
         f"exit={job.exit}",
+        f"detour={job.detour}",
     ]
     return "TraceJob(\n" + "".join(f"    {line},\n" for line in lines) + ")"
 
@@ -127,6 +136,9 @@ class TraceConformance(Conformance):
 
     def test_finds_the_path_of_the_reference(self, backend: Backend) -> None:
         self.for_all(self.trace_jobs(), lambda job: self.check(backend, [job]))
+
+    def test_cells_that_no_optimal_path_visits_may_be_left_out(self, backend: Backend) -> None:
+        self.for_all(self.trace_jobs(), lambda job: self.check(backend, [with_detour(job)]), share=0.5)
 
     def test_every_pair_of_edge_lengths(self, backend: Backend) -> None:
         rng = np.random.default_rng(0)

@@ -83,7 +83,7 @@ class SmallTiles:
     def max_boundary_cells(self) -> int:
         return self.inner.max_boundary_cells()
 
-    def can_trace(self, rows: int, cols: int) -> bool:
+    def can_trace(self, rows: int, cols: int, detour: int | None = None) -> bool:
         return rows * cols <= self.leaf
 
     def trace(self, jobs: Sequence[TraceJob], progress: Progress = no_progress) -> list[Runs]:

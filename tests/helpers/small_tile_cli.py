@@ -31,7 +31,7 @@ TILE, CHUNK, LEAF = 2800, 700, 60 * 60
 if __name__ == "__main__":
     backend = backend_class()
     backend.tile_shape = lambda self, rows, cols, devices=1: (TILE, TILE)
-    backend.can_trace = lambda self, rows, cols: rows * cols <= LEAF
+    backend.can_trace = lambda self, rows, cols, detour=None: rows * cols <= LEAF
     backend.least_chunk = backend.saturating_side = 0
     geometry.SMALLEST_CHUNK = CHUNK
     recompute.GROUP_SEGMENTS = 4

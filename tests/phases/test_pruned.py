@@ -33,7 +33,7 @@ from longalign.model.mode import MODES
 from longalign.model.pruning import KnownBound
 from longalign.model.scoring import Scoring
 from longalign.model.substitution_matrix import SubstitutionMatrix
-from longalign.phases import entry, meeting
+from longalign.phases import entry, meeting, tile_step
 from longalign.run import pipeline
 from longalign.testing.inputs import SCORINGS, any_scorings
 from longalign.testing.reference import ReferenceBackend
@@ -83,6 +83,23 @@ def test_any_problem_in_any_geometry(backend, pair, geometry, below):
         outcome = geometry.run(pair, backend)
     assert BestCell(outcome.end.value, outcome.end.i, outcome.end.j) == truth, pair
     assert found_path(outcome) == walked(pair, outcome.end.i, outcome.end.j), pair
+
+
+@given(problems(scorings=tying_scorings), geometries, st.sampled_from([0, 1, 5]))
+def test_a_tile_between_two_that_were_left_out_is_tested_like_any_other(pair, geometry, below):
+    is_needed, tested = tile_step._is_needed, []
+
+    def same(lattice, tile):
+        edges = lattice.edges(tile.i0, tile.i1, tile.j0, tile.j1)
+        tested.append(lattice.pruning(tile).needs(*edges, pair.scoring.gap_open))
+        assert is_needed(lattice, tile) == tested[-1]
+        return tested[-1]
+
+    with pytest.MonkeyPatch.context() as patched:
+        known(patched, int(pair.truth().score) - below)
+        patched.setattr(tile_step, "_is_needed", same)
+        geometry.run(pair, CPU)
+    assert tested
 
 
 def test_a_guess_beside_a_tile_that_was_left_out(monkeypatch):

@@ -37,7 +37,7 @@ class Sizes:
         else:
             from longalign.backends.cpu import CpuBackend as Backend
         Backend.tile_shape = lambda _, rows, cols, devices=1: (min(self.tile, rows), min(self.tile, cols))
-        Backend.can_trace = lambda _, rows, cols: rows * cols <= self.leaf
+        Backend.can_trace = lambda _, rows, cols, detour=None: rows * cols <= self.leaf
         Backend.least_chunk = Backend.saturating_side = 0
         geometry.SMALLEST_CHUNK = self.chunk
         recompute.GROUP_SEGMENTS = 4

@@ -164,9 +164,9 @@ class CpuBackend:
         """See `longalign.backends.base.Backend`: only host memory limits them."""
         return sys.maxsize
 
-    def can_trace(self, rows: int, cols: int) -> bool:
-        """See `longalign.backends.base.Backend`."""
-        return traceback.can_trace(rows, cols)
+    def can_trace(self, rows: int, cols: int, detour: int | None = None) -> bool:
+        """See `longalign.backends.base.Backend`. Each thread may trace a leaf at the same time."""
+        return traceback.can_trace(rows, cols, detour, self.host_bytes_per_call // (2 * self.threads))
 
     def trace(self, jobs: Sequence[TraceJob], progress: Progress = no_progress) -> list[Runs]:
         """See `longalign.backends.base.Backend`."""

@@ -8,8 +8,8 @@ from functools import partial
 import numpy as np
 
 from longalign.backends import trace_table
-from longalign.backends.base import Progress, Runs, TraceJob
-from longalign.backends.cpu.traceback_kernel import leaf_tracer, make_scratch
+from longalign.backends.base import Progress, Runs, TraceJob, diagonals
+from longalign.backends.cpu.traceback_kernel import direction_bytes, leaf_tracer, make_scratch
 from longalign.system.threads import WorkerThreads
 
 #: Cells of the largest leaf. Its directions take a byte a cell, which should stay in a cache.
@@ -22,9 +22,15 @@ _MIN_BATCH_CELLS, _MAX_BATCH_CELLS = 1 << 20, 1 << 26
 _BATCHES_PER_THREAD = 4
 
 
-def can_trace(rows: int, cols: int) -> bool:
-    """See `longalign.backends.base.Backend`."""
-    return rows * cols <= _LEAF_CELLS
+def can_trace(rows: int, cols: int, detour: int | None, room: int) -> bool:
+    """See `longalign.backends.base.Backend`.
+
+    A leaf of which few diagonals are computed may be larger than others: to cut it once more would take
+    longer than to trace it. Its directions may take `room` bytes.
+    """
+    if rows * cols <= _LEAF_CELLS:
+        return True
+    return detour is not None and direction_bytes(rows, cols, *diagonals(rows, cols, detour)) <= room
 
 
 def trace(jobs: Sequence[TraceJob], threads: int, progress: Progress) -> list[Runs]:

@@ -1,9 +1,11 @@
 """The kernel that traces leaves: SIMD lanes compute direction bytes, then a walk follows them back.
 
-A *band* has up to `LANES` rows of a leaf. A lane owns one row. Lanes are staggered: in step t, lane l is at
-column t - l. As in `sweep_kernel`, lanes are laid out in reverse, so that an ascending loop reads the cell
-above before it overwrites it; the state is one allocation with constant offsets; and it holds H - alpha -
-beta instead of H. Lane l of a band W lanes wide is at p = W - 1 - l, and the row above the band is at p = W.
+A *band* has up to `LANES` rows of a leaf, and those of its columns in which an optimal path can be in these
+rows (see `TraceJob.detour`). Cells beside these columns have minus infinity, which is never too high. A lane
+owns one row. Lanes are staggered: in step t, lane l is at column t - l. As in `sweep_kernel`, lanes are laid
+out in reverse, so that an ascending loop reads the cell above before it overwrites it; the state is one
+allocation with constant offsets; and it holds H - alpha - beta instead of H. Lane l of a band W lanes wide is
+at p = W - 1 - l, and the row above the band is at p = W.
 
 Only groups with a lane on a cell of the leaf are computed. Other lanes of such a group, which have not
 started or have finished, compute meaningless values. These propagate only down and to the right, and never
@@ -62,7 +64,8 @@ class Scratch(NamedTuple):
 def make_scratch(table: NDArray[np.int64]) -> Scratch:
     """Work arrays for the largest leaf of a table."""
     cols = int(table[:, trace_table.COLS].max())
-    size = max(_direction_bytes(*shape) for shape in table[:, [trace_table.ROWS, trace_table.COLS]].tolist())
+    sizes = trace_table.ROWS, trace_table.COLS, trace_table.LOWEST_DIAGONAL, trace_table.HIGHEST_DIAGONAL
+    size = max(direction_bytes(*of_leaf) for of_leaf in table[:, sizes].tolist())
     return Scratch(
         state=np.zeros(6 * _PITCH, np.int32),  # lanes outside the leaf look up scores of their letters, too
         letters=np.zeros(cols + 2 * LANES, np.int32),
@@ -77,12 +80,24 @@ def _lanes(rows: int, cols: int) -> int:
     return min(LANES, -(-rows // GROUP) * GROUP, -(-cols // GROUP) * GROUP)
 
 
-def _direction_bytes(rows: int, cols: int) -> int:
+def _width(cols: int, lanes: int, lowest: int, highest: int) -> int:
+    """Columns of a leaf's bands, if paths have no lower and no higher diagonals than these."""
+    return min(cols, lanes + highest - lowest)
+
+
+def direction_bytes(rows: int, cols: int, lowest: int, highest: int) -> int:
+    """The bytes of a leaf's directions, whose paths have diagonals from `lowest` to `highest`."""
     lanes = _lanes(rows, cols)
-    return -(-rows // lanes) * lanes * (cols + lanes - 1)
+    return -(-rows // lanes) * lanes * (_width(cols, lanes, lowest, highest) + lanes - 1)
 
 
-_lanes_of = inline_by_llvm(_lanes)
+_lanes_of, _width_of = inline_by_llvm(_lanes), inline_by_llvm(_width)
+
+
+@inline_by_llvm
+def _first_column(first: int, cols: int, width: int, lowest: int) -> int:
+    """The number of columns before those of the band after `first` rows."""
+    return min(max(first + lowest, 0), cols - width)
 
 
 @inline_by_llvm
@@ -137,13 +152,15 @@ def _opened_edge(leaf: Any, first: int, step: int, k: int) -> Any:
 
 
 @inline_by_numba
-def _load_target(target: Any, leaf: Any, scratch: Any) -> None:
-    """The target's letters and the upper edge of the leaf."""
+def _load_target(target: Any, leaf: Any, scratch: Any, width: int) -> None:
+    """The target's letters and the upper edge of the leaf, as far as it is above the first band."""
     for j in range(leaf[trace_table.COLS]):
         scratch.letters[LANES + j] = target[leaf[trace_table.TARGET_AT] + j]
     for j in range(leaf[trace_table.COLS] + 1):
-        scratch.above_open[j] = _opened_edge(leaf, trace_table.TOP_FIRST, trace_table.TOP_STEP, j)
+        scratch.above_open[j] = _LOWEST
         scratch.above_e[j] = _LOWEST
+    for j in range(width + 1):
+        scratch.above_open[j] = _opened_edge(leaf, trace_table.TOP_FIRST, trace_table.TOP_STEP, j)
 
 
 def _make_fill(has_matrix: bool) -> Callable[..., None]:
@@ -152,17 +169,19 @@ def _make_fill(has_matrix: bool) -> Callable[..., None]:
 
     @inline_by_numba
     def fill_band(
-        query: Any, matrix: Any, leaf: Any, scratch: Any, first: int, lanes: int, costs: Any
+        query: Any, matrix: Any, leaf: Any, scratch: Any, first: int, lanes: int, cols: int, costs: Any
     ) -> None:
-        """Compute directions of the band after `first` rows; its lower edge replaces its upper edge."""
-        cols, rows = leaf[trace_table.COLS], min(lanes, leaf[trace_table.ROWS] - first)
-        state, above_open, above_e = (
-            pointer(scratch.state),
-            pointer(scratch.above_open),
-            pointer(scratch.above_e),
-        )
+        """Compute directions of the band after `first` rows; its lower edge replaces its upper edge.
+
+        The band has `cols` columns. Its edges and letters are addressed from its first column on.
+        """
+        rows = min(lanes, leaf[trace_table.ROWS] - first)
+        left_out = _first_column(first, leaf[trace_table.COLS], cols, leaf[trace_table.LOWEST_DIAGONAL])
+        state = pointer(scratch.state)
+        above_open = advance(pointer(scratch.above_open), left_out)
+        above_e = advance(pointer(scratch.above_e), left_out)
         directions = advance(pointer(scratch.directions), first * (cols + lanes - 1))
-        letters = advance(pointer(scratch.letters), LANES - (lanes - 1))
+        letters = advance(pointer(scratch.letters), LANES - (lanes - 1) + left_out)
         for lane in range(rows):
             store(
                 state, _LETTER + lanes - 1 - lane, _number(query[leaf[trace_table.QUERY_AT] + first + lane])
@@ -173,7 +192,9 @@ def _make_fill(has_matrix: bool) -> Callable[..., None]:
                 store(state, _OPEN + lanes, load(above_open, step + 1))
                 store(state, _E + lanes, load(above_e, step + 1))
             if step < rows:
-                left = _opened_edge(leaf, trace_table.LEFT_FIRST, trace_table.LEFT_STEP, first + step + 1)
+                left = _LOWEST
+                if left_out == 0:
+                    left = _opened_edge(leaf, trace_table.LEFT_FIRST, trace_table.LEFT_STEP, first + step + 1)
                 p = lanes - 1 - step
                 store(state, _DIAGONAL + p, corner)
                 store(state, _OPEN + p, left)
@@ -200,19 +221,26 @@ def _make_fill(has_matrix: bool) -> Callable[..., None]:
         )
         matrix = advance(pointer(matrices), leaf[trace_table.MATRIX_AT] if has_matrix else 0)
         lanes = _lanes_of(leaf[trace_table.ROWS], leaf[trace_table.COLS])
-        _load_target(target, leaf, scratch)
+        width = _width_of(
+            leaf[trace_table.COLS],
+            lanes,
+            leaf[trace_table.LOWEST_DIAGONAL],
+            leaf[trace_table.HIGHEST_DIAGONAL],
+        )
+        _load_target(target, leaf, scratch, width)
         for first in range(0, leaf[trace_table.ROWS], lanes):
-            fill_band(query, matrix, leaf, scratch, first, lanes, costs)
+            fill_band(query, matrix, leaf, scratch, first, lanes, width, costs)
 
     return fill
 
 
 @inline_by_llvm
 def _direction_at(filled: Any, i: int, j: int) -> Any:
-    """The direction byte of cell (i, j); `filled` holds the bytes, the columns and the lanes of a band."""
-    directions, cols, lanes = filled
+    """The direction byte of cell (i, j); `filled` holds the bytes, and the size of the leaf's bands."""
+    directions, cols, lanes, width, lowest = filled
     band, lane = (i - 1) // lanes, (i - 1) % lanes
-    return directions[(band * (cols + lanes - 1) + j - 1 + lane) * lanes + lanes - 1 - lane]
+    column = j - 1 - _first_column(band * lanes, cols, width, lowest)
+    return directions[(band * (width + lanes - 1) + column + lane) * lanes + lanes - 1 - lane]
 
 
 _walk: Any = inline_by_numba(trace_table.make_walk(inline_by_llvm(recurrence.step_back), _direction_at))
@@ -229,7 +257,9 @@ def _make_trace_leaves(has_matrix: bool) -> Callable[..., None]:
             leaf = table[k]
             rows, cols = leaf[trace_table.ROWS], leaf[trace_table.COLS]
             fill(query, target, matrices, leaf, scratch)
-            filled = scratch.directions, cols, _lanes_of(rows, cols)
+            lowest, lanes = leaf[trace_table.LOWEST_DIAGONAL], _lanes_of(rows, cols)
+            width = _width_of(cols, lanes, lowest, leaf[trace_table.HIGHEST_DIAGONAL])
+            filled = scratch.directions, cols, lanes, width, lowest
             counts[k] = _walk(filled, rows, cols, leaf[trace_table.EXIT], runs, leaf[trace_table.RUNS_END])
 
     return trace_leaves

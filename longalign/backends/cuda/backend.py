@@ -125,8 +125,8 @@ class CudaBackend:
         with self._current():
             return device_memory.max_boundary_cells(self._get_workspace().free_bytes())
 
-    def can_trace(self, rows: int, cols: int) -> bool:
-        """See `longalign.backends.base.Backend`."""
+    def can_trace(self, rows: int, cols: int, detour: int | None = None) -> bool:
+        """See `longalign.backends.base.Backend`: all cells are computed, whatever the detour."""
         return traceback.can_trace(rows, cols)
 
     def trace(self, jobs: Sequence[TraceJob], progress: Progress = no_progress) -> list[Runs]:
