@@ -71,7 +71,8 @@ def sweep_name(config) -> str:
     """Such as local_best_packed_16_bytes."""
     mode = "local" if config.local else "global"
     best = "best" if config.track_best else "plain"
-    return f"{mode}_{best}_{config.numbers}_{config.columns}_{config.letter_scoring}"
+    pruned = "_pruned" if config.prunes else ""
+    return f"{mode}_{best}_{config.numbers}_{config.columns}_{config.letter_scoring}{pruned}"
 
 
 def find_program(name: str) -> str | None:

@@ -233,7 +233,7 @@ class DeviceFacts:
     max_boundary_cells: int
     strip_width: int
     stored_rows: int = sys.maxsize
-    leaves_out_blocks: bool = False
+    most_share_pruned: float = 0.0
 
     @classmethod
     def of(
@@ -259,7 +259,7 @@ class DeviceFacts:
         return cls(
             largest, shared, backend.least_chunk, backend.path_share, backend.line_bytes,
             backend.max_boundary_cells(), backend.strip_width(*shared),
-            checkpoint_rows(rows, cols, shared, devices, seconds), backend.leaves_out_blocks,
+            checkpoint_rows(rows, cols, shared, devices, seconds), backend.most_share_pruned,
         )  # fmt: skip
 
 
@@ -295,8 +295,9 @@ class Backend(Protocol):
     #: Chunks are sized so that sweeping those on the path once takes 2 / path_share of the cells of phase 1.
     path_share: int
 
-    #: Whether sweeps leave out blocks of cells that pruning shows not to be needed.
-    leaves_out_blocks: bool
+    #: The largest share of the cells, 0..1, that a pruned run may be expected to compute. With a larger one,
+    #: a run that computes all cells would take less time. 0 if sweeps do not leave out blocks of cells.
+    most_share_pruned: float
 
     #: The smallest side at which a single square rectangle keeps the device busy.
     saturating_side: int

@@ -23,10 +23,11 @@ def find_bound(
     """The bound of a run over all strands that it asks for.
 
     It is the best score that seeds give on any strand. The share is the mean of those of the strands. None if
-    the run cannot prune, if one of its `devices` cannot leave out blocks of cells, or if there are hardly any
-    seeds. `backend` sweeps and traces what is between seeds.
+    the run cannot prune, if one of its `devices` cannot leave out blocks of cells or would take longer than
+    without pruning, or if there are hardly any seeds. `backend` sweeps and traces what is between seeds.
     """
-    if not (spec.prunes and all(device.leaves_out_blocks for device in devices)):
+    most_share = min(device.most_share_pruned for device in devices)
+    if not spec.prunes or most_share == 0:
         return None
     if spec.query.length * spec.target.length < LEAST_CELLS:
         return None
@@ -49,5 +50,7 @@ def find_bound(
             if (alignment := found[strand]) is not None
         ]
         known = KnownBound(best, sum(shares) / len(problems), prunings)
+        if known.share > most_share:
+            return None
     recorder(BoundFound(known.score, known.share))
     return known

@@ -60,8 +60,10 @@ _BEYOND_ANY_MEMORY = 1 << 50
 _MAX_ASPECT = 8
 
 #: The smallest side of a tile of a pruned run, in letters; a side of such a tile also has several times the
-#: least chunk of the device. There are at most about `_MOST_PRUNED_TILES` tiles on a side of the matrix.
-_MIN_PRUNED_SIDE, _CHUNKS_IN_PRUNED_SIDE, _MOST_PRUNED_TILES = 1 << 16, 4, 256
+#: least chunk of the device. On a GPU, that makes about as many strips as it has warps, and a tile takes not
+#: much longer than the host needs for its edges. Blocks inside the tile are left out anyway. There are at
+#: most about `_MOST_PRUNED_TILES` tiles on a side of the matrix.
+_MIN_PRUNED_SIDE, _CHUNKS_IN_PRUNED_SIDE, _MOST_PRUNED_TILES = 1 << 16, 16, 256
 
 #: By how much start states make phase 1 longer, roughly: by two to eight.
 _EAGER_SLOWDOWN = 4.0

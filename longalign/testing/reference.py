@@ -109,7 +109,7 @@ class ReferenceBackend:
 
     name = "reference"
     least_chunk, saturating_side = 1, 4
-    leaves_out_blocks = True
+    most_share_pruned = 1.0
     path_share = 40
     host_bytes_per_call = 256 << 20
     program_bytes = 288 << 20

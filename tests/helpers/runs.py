@@ -68,7 +68,7 @@ class SmallTiles:
         self.least_chunk, self.saturating_side = self.inner.least_chunk, self.inner.saturating_side
         self.path_share, self.line_bytes = self.inner.path_share, self.inner.line_bytes
         self.program_bytes = self.inner.program_bytes
-        self.leaves_out_blocks = self.inner.leaves_out_blocks
+        self.most_share_pruned = self.inner.most_share_pruned
         self.tile_overhead = 1e9  # seconds: no plan makes tiles lower than `shape`
 
     def sweep(self, jobs: Sequence[SweepJob], progress: Progress = no_progress) -> list[SweepResult]:

@@ -65,7 +65,9 @@ class CudaBackend:
     #: therefore decides how long a chunk takes. With smaller chunks, boundaries would arrive faster than
     #: threads can pack and deflate them.
     least_chunk, saturating_side = 49_152, 1 << 20
-    leaves_out_blocks = False
+    #: The tiles of a pruned run are small, and each has the overhead of a launch. To sweep half of the cells
+    #: of two genomes of E. coli in such tiles took longer than to sweep all of them in one.
+    most_share_pruned = 0.3
     path_share = 52  # chunks are swept at half the speed of tiles
     host_bytes_per_call = 1 << 30
     program_bytes = 512 << 20  # 381 MB with the driver, and more where kernels are compiled
@@ -270,7 +272,8 @@ class CudaBackend:
             lines = download.finish()
         self.kernel_seconds += workspace.kernel_seconds()
         workspace.stream.synchronize()
-        swept = worklist.results(jobs, work, lines, buffers.best)
+        left_out = buffers.cells_left_out() if config.prunes else [0] * len(jobs)
+        swept = worklist.results(jobs, work, lines, buffers.best, left_out)
         progress(cells - reported)
         return swept
 

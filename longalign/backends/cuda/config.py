@@ -43,6 +43,8 @@ class KernelConfig:
     block or shortly before that (`receive_edge_early`), and strips follow one another closely. That is
     better where few warps share the pipes of a multiprocessor and would only wait for one another.
 
+    With `prunes`, the kernel leaves out row blocks that no path of interest can meet (see `left_out_blocks`).
+
     Raises ValueError for combinations that no kernel supports.
     """
 
@@ -55,6 +57,7 @@ class KernelConfig:
     numbers: NumberFormat = "int32"
     max_registers: int | None = None
     prefetch_edge: bool = False
+    prunes: bool = False
 
     def __post_init__(self) -> None:
         if not 1 <= self.block_rows <= 2 * LANES or self.block_rows % STEP_ROWS:

@@ -37,7 +37,8 @@ class KernelSpec:
 def sweep_spec(config: KernelConfig) -> KernelSpec:
     """The sweep kernel of a configuration."""
     mode, best = ("local" if config.local else "global"), ("best " if config.track_best else "")
-    name = f"sweep {mode} {best}{config.numbers} {config.letter_scoring} {config.columns} columns"
+    pruned = "pruned " if config.prunes else ""
+    name = f"sweep {mode} {best}{pruned}{config.numbers} {config.letter_scoring} {config.columns} columns"
     return KernelSpec(name, sweep.build_kernel, (config,), sweep.SIGNATURE)
 
 
@@ -89,7 +90,7 @@ def path_specs(usual: KernelConfig) -> Iterator[KernelSpec]:
 
 def _kind(config: KernelConfig) -> tuple[Any, ...]:
     """The fields of a configuration except its shape."""
-    return config.local, config.track_best, config.numbers, config.letter_scoring
+    return config.local, config.track_best, config.numbers, config.letter_scoring, config.prunes
 
 
 @cache

@@ -16,7 +16,9 @@ from longalign.backends.base import SweepJob, TraceJob
 from longalign.backends.cpu import CpuBackend
 from longalign.errors import BackendError
 from longalign.model.boundary import State, entry_edges, local_edges
+from longalign.model.pruning import Pruning
 from longalign.model.scoring import Scoring
+from longalign.pruning.gains import gains
 from longalign.testing.inputs import QUERY_N, TARGET_N, letters_of, matrix_of, mutated, scattered
 from longalign.testing.start_states import StartConformance
 from longalign.testing.sweep_jobs import assert_same_result, whole_matrix
@@ -160,6 +162,29 @@ def test_lengths_around_strips_and_row_blocks(gpu, cpu, rows, spare):
     rng = np.random.default_rng(rows + spare)
     pairs = [related(rng, rows + step, 8 * 1024 + spare) for step in (-1, 0, 1)]
     check(gpu, cpu, [whole_matrix(*pair, Scoring(), local) for pair in pairs for local in (True, False)])
+
+
+@pytest.mark.parametrize("local", [True, False], ids=["local", "global"])
+@pytest.mark.parametrize("side", [20_000, 150_000])
+def test_pruned_sweeps_find_what_whole_ones_do(gpu, cpu, side, local):
+    """Most row blocks are left out; on the last row and column, values that reach the bound are exact."""
+    rng = np.random.default_rng(side)
+    query = rng.integers(0, 4, side, np.uint8)
+    target = mutated(query, side + 1000, 0.02, rng)
+    whole_job = replace(whole_matrix(query, target, Scoring(), local), of_matrix=True)
+    [whole] = cpu.sweep([whole_job])
+    ahead = gains(query, target, Scoring())
+    bound = int(whole.best.score if local else whole.rows[-1].h[-1])
+    job = replace(whole_job, pruning=Pruning(bound, ahead.query, ahead.target, local))
+    if side <= 20_000:
+        job = replace(job, rows=lattice(side, 5), cols=lattice(side + 1000, 7))
+    [result] = gpu.sweep([job])
+    assert result.cells_left_out > 0.5 * job.cells
+    if local:
+        assert result.best == whole.best
+    for got, want in ((result.rows[-1], whole.rows[-1]), (result.cols[-1], whole.cols[-1])):
+        assert (got.h <= want.h).all()
+        assert (got.h[want.h >= bound] == want.h[want.h >= bound]).all()
 
 
 def test_more_strips_than_warps(gpu, cpu):

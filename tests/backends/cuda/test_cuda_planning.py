@@ -17,6 +17,7 @@ from longalign.backends.base import SweepJob
 from longalign.backends.cuda.planning.strips import ALL_ROWS
 from longalign.model.boundary import Boundary, LinearEdge, State, entry_edges, local_edges
 from longalign.model.geometry import plan_grid
+from longalign.model.pruning import Pruning
 from longalign.model.scoring import NEG_INF, Scoring
 from longalign.model.substitution_matrix import LARGEST_ALPHABET, SubstitutionMatrix
 from longalign.run.planner import plan, speed_model_of
@@ -353,6 +354,37 @@ def test_rectangles_that_one_kernel_can_sweep_share_a_launch():
     choices = choose(work, H200)
     assert choices[0].config == choices[1].config
     assert len({choice.config for choice in choices}) == 3
+
+
+def pruned(work):
+    gains = [np.zeros(len(side) + 1, np.int32) for side in (work.query, work.target)]
+    return replace(work, of_matrix=True, pruning=Pruning(0, *gains))
+
+
+@pytest.mark.parametrize("hardware", [H200, AMPERE], ids=["packed", "int32"])
+def test_kernels_that_leave_out_row_blocks_sweep_rectangles_for_which_that_is_proved(hardware):
+    listed = kernel_shape.every_configuration()
+    for local in (True, False):
+        config = config_of(pruned(job(300, 200, local=local)), hardware)
+        assert config.prunes
+        assert config in listed
+    whole = pruned(job(300, 200))
+    others = (
+        replace(whole, pruning=None),
+        replace(whole, of_matrix=False),
+        pruned(job(2, 200)),
+        pruned(job(200, 2)),
+        pruned(job(300, 200, Scoring(match=125))),
+        pruned(protein(300, 200)),
+    )
+    assert not any(config_of(other, hardware).prunes for other in others)
+
+
+def test_a_pruned_rectangle_is_swept_in_packed_numbers_although_its_edges_jump():
+    work = pruned(job(300, 200))
+    work = replace(work, left=LinearEdge(300, 0, 10**6, -1))
+    assert config_of(work).numbers == "packed"
+    assert config_of(replace(work, of_matrix=False)).numbers == "int32"
 
 
 def test_every_choice_says_why():

@@ -247,7 +247,7 @@ def test_the_best_of_a_rectangle_is_chosen_by_rank():
     best = np.zeros((len(work.strips), work_tables.BEST_FIELDS), np.int32)
     of_first = np.flatnonzero(work.strips[:, work_tables.JOB] == 0)
     best[of_first[:3]] = [(7, 4, 70), (7, 3, 71), (6, 1, 1)]
-    swept = worklist.results(jobs, work, np.zeros(work.line_values, np.int32), best)
+    swept = worklist.results(jobs, work, np.zeros(work.line_values, np.int32), best, [0] * len(jobs))
     assert [result.best for result in swept] == [BestCell(7, 3, 71), BestCell()]
 
 

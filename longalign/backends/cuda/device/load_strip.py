@@ -10,6 +10,7 @@ import numpy as np
 
 from longalign.backends.cuda.config import STEP_ROWS, KernelConfig
 from longalign.backends.cuda.device import work_tables
+from longalign.backends.cuda.device.left_out_blocks import highest_of_warp
 from longalign.backends.cuda.device.letter_scores import letter_scores
 from longalign.backends.cuda.device.number_formats import ARITHMETIC
 from longalign.backends.cuda.device.row import LaneEdge
@@ -22,7 +23,7 @@ from longalign.backends.cuda.device.strip_edges import (
 )
 from longalign.backends.cuda.device.strip_state import StripState
 from longalign.backends.cuda.device.work_tables import low_of
-from longalign.backends.cuda.numba_api import jit_inlined
+from longalign.backends.cuda.numba_api import cuda, jit_inlined
 
 
 @jit_inlined
@@ -86,17 +87,30 @@ def make_load_top(config: KernelConfig) -> Any:
     """A device function for the state at a strip's upper end, from the top boundary of the rectangle."""
     number, base_below = ARITHMETIC[config.numbers].number, ARITHMETIC[config.numbers].base
     load_columns, lane_costs = make_load_columns(config), make_costs(config)
+    columns, halves, prunes = config.columns, config.halves, config.prunes
+
+    @cuda.jit(device=True)
+    def highest_on_top(first, end, top, top_at):
+        """The highest H on a strip's top edge, its corner included."""
+        highest = low_of(top[np.uint64(top_at + min(first, end))])
+        for k in range(halves * columns):
+            highest = max(highest, low_of(top[np.uint64(top_at + min(np.int32(first + k + 1), end))]))
+        return highest_of_warp(highest)
 
     @jit_inlined
     def load_top(opened, e, strips, strip, position, parameters, jobs, top):
         top_at = jobs[position.job, work_tables.TOP_AT]
         edge = low_of(top[top_at + strips[strip, work_tables.FIRST_COLUMN]])
-        base = base_below(edge, parameters.base_offset)
+        reference, outside = edge, np.int32(0)
+        if prunes:  # where paths begin anywhere, H above the rectangle is 0, as in other kernels
+            reference = highest_on_top(position.first, _end_column(strips, strip), top, top_at)
+            outside = np.int32(jobs[position.job, work_tables.LEFT_OUT_H])
+        base = base_below(reference, parameters.base_offset)
         costs = lane_costs(parameters, base)
         diagonal = load_columns(
             opened, e, position.first, _end_column(strips, strip), top, top_at, parameters.extend, costs, base
         )
-        low = number(np.int32(-costs.opening), base)
+        low = number(np.int32(outside - costs.opening), base)
         above = LaneEdge(low, low)
         return StripState(LaneCarry(above, above, diagonal), edge, base, np.int32(0), np.int32(0))
 

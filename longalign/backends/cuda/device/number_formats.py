@@ -51,6 +51,8 @@ class Arithmetic:
     - `base(value, below)`: the base that lies `below` below a value.
     - `number(value, base)`: the number of a value that is not below the base, in both halves.
     - `raised(gap, h, gap_open)`: a gap state, raised to one that has a number.
+    - `moved(x, by)`: the number relative to a base that is higher by `by`, an int64. Where it would be below
+      the new base, it is 0. No result may exceed 16 bits.
     - `value(x, half, base)`: the value of one half, the inverse of `number`.
     - `join(low, high)`: the low half of the first argument and the high half of the second.
     - `halves(low, high)`: a mask with all bits of the low half if `low`, and of the high half if `high`.
@@ -73,6 +75,7 @@ class Arithmetic:
     base: Any
     number: Any
     raised: Any
+    moved: Any
     value: Any
     join: Any
     halves: Any
@@ -120,6 +123,11 @@ def _gap_itself(gap, h, gap_open):
 
 
 @cuda.jit(device=True)
+def _unmoved(x, by):
+    return x
+
+
+@cuda.jit(device=True)
 def _value(x, half, base):
     return x
 
@@ -161,7 +169,7 @@ def _load_words(words, at):
 
 
 INT32 = Arithmetic(
-    highest=_HIGHEST_32, maximum=_maximum, subtract=_subtract,
+    highest=_HIGHEST_32, maximum=_maximum, subtract=_subtract, moved=_unmoved,
     lower=_subtract, cost=_itself, base=_no_base, number=_first, raised=_gap_itself, value=_value,
     join=_first, halves=_all_if, select=_select, link=_pack, from_link=_unpack_for, unlink=_unpack,
     store_link=_store_words, load_link=_load_words, part=_first, first_part=np.int32(0),
@@ -194,6 +202,12 @@ def _relative_pair(value, base):
 @cuda.jit(device=True)
 def _raised_gap(gap, h, gap_open):
     return max(gap, np.int32(h - gap_open))
+
+
+@cuda.jit(device=True)
+def _moved_pair(x, by):
+    by = np.int32(min(by, np.int64(_HIGHEST_HALF)))
+    return add_pairs(maximum_pairs(x, _pair(max(by, np.int32(0)))), _negated_pair(by))
 
 
 @cuda.jit(device=True)
@@ -249,7 +263,8 @@ def _load_word(words, at):
 PACKED = Arithmetic(
     highest=np.int32(-1), maximum=maximum_pairs, subtract=add_pairs,
     lower=_subtract, cost=_negated_pair, base=_base_below, number=_relative_pair, raised=_raised_gap,
-    value=_half_value, join=_join_halves, halves=_halves_if, select=_select, link=_link_halves,
+    moved=_moved_pair, value=_half_value, join=_join_halves, halves=_halves_if, select=_select,
+    link=_link_halves,
     from_link=_from_halves, unlink=_link_values, store_link=_store_word, load_link=_load_word, part=_half,
     first_part=np.int32(0x5410), second_part=np.int32(0x7632), link_type=int32,
 )  # fmt: skip

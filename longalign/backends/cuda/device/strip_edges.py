@@ -302,13 +302,46 @@ def make_load_rows(config: KernelConfig) -> tuple[Any, Any]:
     return load_rows, load_letters_again
 
 
-def make_store_edge(config: KernelConfig) -> Any:
-    """A device function that writes the right edge of a row block from the outbox to global memory.
+def make_write_edge(config: KernelConfig) -> Any:
+    """A device function that writes a lane's two rows of a right edge, each `Values`, to global memory.
 
     It passes the edge on to the strip to the right. If the edge is a requested column, it writes that, too.
     """
     block_rows, loads = config.block_rows, -(-config.block_rows // LANES)
     full = config.block_rows % LANES == 0
+
+    @cuda.jit(device=True)
+    def write_edge(
+        one, other, column, lines, jobs, job, parameters, rows, tag, requested_column, first, lane
+    ):  # fmt: skip
+        """The arguments are those of `make_store_edge`."""
+        row, below = np.int32(first + lane), np.int32(first + lane + LANES)
+        has_one = (full or lane < block_rows) and np.uint32(row) < np.uint32(rows)
+        has_other = loads > 1 and (full or lane + LANES < block_rows) and np.uint32(below) < np.uint32(rows)
+        if has_one:
+            write_tagged(column, parameters.column_at + row, one.h, one.gap, tag)
+        if has_other:
+            write_tagged(column, parameters.column_at + below, other.h, other.gap, tag)
+        if requested_column >= 0:
+            length = rows + 1
+            line_at = jobs[job, work_tables.COL_OUT_AT] + requested_column * 2 * length + 1
+            if has_one:
+                lines[np.uint64(line_at + row)] = one.h
+                lines[np.uint64(line_at + length + row)] = one.gap
+            if has_other:
+                lines[np.uint64(line_at + below)] = other.h
+                lines[np.uint64(line_at + length + below)] = other.gap
+
+    return write_edge
+
+
+def make_store_edge(config: KernelConfig) -> Any:
+    """A device function that writes the right edge of a row block from the outbox to global memory.
+
+    `make_write_edge` says where.
+    """
+    block_rows, loads = config.block_rows, -(-config.block_rows // LANES)
+    full, write_edge = config.block_rows % LANES == 0, make_write_edge(config)
     unlink, slot_bytes = ARITHMETIC[config.numbers].unlink, config.slot_bytes
 
     @cuda.jit(device=True)
@@ -331,22 +364,7 @@ def make_store_edge(config: KernelConfig) -> Any:
         # Both rows are read before either is written, so that the loads overlap.
         one = read(outbox, outbox_at, lane, parameters, base)
         other = read(outbox, outbox_at, np.int32(lane + LANES), parameters, base) if loads > 1 else one
-        row, below = np.int32(first + lane), np.int32(first + lane + LANES)
-        has_one = (full or lane < block_rows) and np.uint32(row) < np.uint32(rows)
-        has_other = loads > 1 and (full or lane + LANES < block_rows) and np.uint32(below) < np.uint32(rows)
-        if has_one:
-            write_tagged(column, parameters.column_at + row, one.h, one.gap, tag)
-        if has_other:
-            write_tagged(column, parameters.column_at + below, other.h, other.gap, tag)
-        if requested_column >= 0:
-            length = rows + 1
-            line_at = jobs[job, work_tables.COL_OUT_AT] + requested_column * 2 * length + 1
-            if has_one:
-                lines[np.uint64(line_at + row)] = one.h
-                lines[np.uint64(line_at + length + row)] = one.gap
-            if has_other:
-                lines[np.uint64(line_at + below)] = other.h
-                lines[np.uint64(line_at + length + below)] = other.gap
+        write_edge(one, other, column, lines, jobs, job, parameters, rows, tag, requested_column, first, lane)
 
     return store_edge
 

@@ -14,11 +14,17 @@ ROWS, COLS = 0, 1
 QUERY_AT, TARGET_AT, TOP_AT, COLUMN_AT = 2, 3, 4, 5
 REQUESTED_AT, ROW_OUT_AT, COL_OUT_AT = 6, 7, 8  # the list of requested rows; the output of rows and columns
 MATCH, MISMATCH, OPENING, EXTEND = 9, 10, 11, 12  # the first two unused with a matrix; alpha + beta; beta
-BASE_OFFSET = 13  # how far the base of packed numbers lies below H on the left edge
+BASE_OFFSET = 13  # how far the base of packed numbers lies below H on the left edge, or, of rectangles that
+# are pruned, below the highest value around a row block
 MATRIX_AT, LETTERS = 14, 15  # LETTERS: the letters of the largest alphabet in the work list
 STATE_AT = 16  # where the states of its strips begin, if bands interrupt them
 FREE_TOP = 17  # 1 if H is 0 all along the top edge and no gap is open there, else 0
-JOB_FIELDS = 18
+# Of rectangles that are pruned (see `left_out_blocks`); 0 for others. Their gains are in the array of
+# requested rows. CELLS_LEFT_OUT is an output.
+QUERY_GAIN_AT, TARGET_GAIN_AT, BOUND, BOUND_RISES, LEFT_OUT_H, LEFT_OUT_GAP = 18, 19, 20, 21, 22, 23
+REACH = 24  # how far below the highest value around a row block others are raised
+CELLS_LEFT_OUT = 25
+JOB_FIELDS = 26
 
 # The table of strips, int32, one row for each strip of each band:
 # JOB: the number of its rectangle.

@@ -41,6 +41,17 @@ from longalign.backends.cuda.device import work_tables
 from longalign.backends.cuda.device.best_cell import make_threshold, no_best
 from longalign.backends.cuda.device.block_kinds import FAST, FAST_ALTERNATE_ROWS, ROW_BY_ROW
 from longalign.backends.cuda.device.choose_kind import make_choose_kind, make_refine_kind
+from longalign.backends.cuda.device.left_out_blocks import (
+    LEFT_OUT_BASE,
+    highest_of_warp,
+    is_left_out,
+    make_enter_block,
+    make_highest_around,
+    make_leave_out,
+    raise_row,
+    read_gains,
+    read_pruning,
+)
 from longalign.backends.cuda.device.letter_scores import has_blank_rows, letter_scores
 from longalign.backends.cuda.device.load_strip import make_load_target, make_load_top, make_place
 from longalign.backends.cuda.device.number_formats import ARITHMETIC
@@ -57,7 +68,7 @@ from longalign.backends.cuda.device.replay import (
     make_replay,
     make_score,
 )
-from longalign.backends.cuda.device.requested_rows import requested_row
+from longalign.backends.cuda.device.requested_rows import next_event, requested_row
 from longalign.backends.cuda.device.row_block import LETTER_BYTES, SharedCursor
 from longalign.backends.cuda.device.strip_edges import (
     make_costs,
@@ -118,6 +129,8 @@ def build_kernel(config: KernelConfig) -> Any:
     save_block, hold_block, save_held_block, restore_block = make_replay(config)
     score_of, after_high_block = make_score(config), make_after_high_block(config)
     publish, (_, load_state) = make_publish(config), make_state_store(config)
+    prunes, leave_out = config.prunes, make_leave_out(config)
+    highest_around, enter_block = make_highest_around(config), make_enter_block(config)
 
     @jit_kernel(config.max_registers)
     def sweep(
@@ -174,7 +187,9 @@ def build_kernel(config: KernelConfig) -> Any:
                 if wait_for_band(flags, above, done, stop):
                     return
                 strip_state = load_state(state, state_at, lane, opened, e)
-            if blank_rows or start > 0:  # above the rectangle, only parts that sweep on there read letters
+            # Above the rectangle, only parts that sweep on there need letters. But where low values are
+            # raised, what all other parts compute must not be too high either.
+            if blank_rows or prunes or start > 0:
                 load_letters_again(
                     row_letters, letter_ring_at, query, parameters, rows, np.int32(start - span), start, lane
                 )
@@ -185,19 +200,21 @@ def build_kernel(config: KernelConfig) -> Any:
             slack, watch_until = np.int32(0), np.int32(0)
             used, links = halves_if(position.width > 0, position.width > columns), no_links
             best_elsewhere = load_relaxed(best_scores, job) if track_best else np.int32(0)
+            if prunes:
+                gains, blocks_left_out = read_gains(jobs, job, requested_rows, strips, strip), np.int32(0)
             incoming = begin_receive(query, column, parameters, rows, start, lane)
             while start < last_start or to_replay != REPLAY_NOTHING:
                 replaying = track_best and to_replay != REPLAY_NOTHING
                 end = np.int32(start + block_rows)
-                outside = start < last_part_lag or end >= rows
+                outside, is_left = start < last_part_lag or end >= rows, False
                 if reload_parameters:
                     parameters = read_parameters(jobs, job)
                     requested_column = strips[strip, work_tables.REQUESTED_COLUMN]
                 if replaying:
                     of_candidate, kind = to_replay != REPLAY_NEWEST, ROW_BY_ROW
                     now = candidate if of_candidate else np.int32(start - block_rows)
-                    other = np.int32(1 - buffer) if of_candidate else buffer
-                    snapshot_at = scratch_at + snapshot_values * other
+                    its_buffer = np.int32(1 - buffer) if of_candidate else buffer
+                    snapshot_at = scratch_at + snapshot_values * its_buffer
                     strip_state = restore_block(memory, snapshot_at, lane, opened, e, inbox, inbox_at)
                     carry, base = strip_state.carry, strip_state.base
                     load_letters_again(
@@ -207,76 +224,113 @@ def build_kernel(config: KernelConfig) -> Any:
                     first_requested = np.int32(0)
                 else:
                     now, new_base = start, base_below(edge, parameters.base_offset)
-                    if rebases:
+                    if rebases and not prunes:
                         carry = rebase(opened, e, carry, cost(np.int32(new_base - base)))
                         base = new_base
                     one, other, stopped = receive(incoming, column, parameters, rows, tag, start, lane, stop)
                     if stopped:
                         return
-                    edge, ambiguous = load_rows(
-                        inbox, inbox_at, row_letters, letter_ring_at, one, other, parameters, rows, start,
-                        lane, outside, base,
+                    if prunes:
+                        pruning, opening = read_pruning(jobs, job), parameters.opening
+                        peak = highest_around(opened, e, carry, base, edge, one, other, opening, pruning)
+                        if start >= last_part_lag and end < next_event(requested, rows):
+                            corner = np.int32(start - last_part_lag)
+                            is_left = is_left_out(
+                                peak, corner, gains, requested_rows, pruning, best_elsewhere
+                            )
+                    if prunes and not is_left:
+                        if base == LEFT_OUT_BASE:
+                            load_letters_again(
+                                row_letters, letter_ring_at, query, parameters, rows, np.int32(start - span),
+                                start, lane,
+                            )  # fmt: skip
+                        peak = highest_of_warp(peak)
+                        lowest, new_base = np.int32(peak - pruning.reach), base_below(
+                            peak, parameters.base_offset
+                        )  # fmt: skip
+                        carry = enter_block(
+                            opened, e, carry, base, new_base, edge, opening, pruning, lowest, lane
+                        )
+                        base, one, other = new_base, raise_row(one, lowest), raise_row(other, lowest)
+                    if not is_left:
+                        edge, ambiguous = load_rows(
+                            inbox, inbox_at, row_letters, letter_ring_at, one, other, parameters, rows, start,
+                            lane, outside, base,
+                        )  # fmt: skip
+                        if track_best:
+                            strip_state = StripState(carry, edge, base, ambiguous_until, requested.number)
+                            if snapshot_in_registers:
+                                links = hold_block(opened, e, held, e_held, lane, inbox, inbox_at)
+                            else:
+                                snapshot_at = scratch_at + snapshot_values * buffer
+                                save_block(memory, snapshot_at, lane, opened, e, strip_state, inbox, inbox_at)
+                        if prefetch_edge:
+                            incoming = begin_receive(query, column, parameters, rows, end, lane)
+                        if ambiguous:
+                            ambiguous_until = np.int32(end + span)
+                        kind, requested = choose_kind(
+                            position, requested, start, end, last_part_lag, rows, outside, free_top,
+                            ambiguous_until, requested_rows, jobs,
+                        )  # fmt: skip
+                        first_requested = requested.number
+
+                if prunes and is_left:
+                    incoming = begin_receive(query, column, parameters, rows, end, lane)
+                    edge, ambiguous = leave_out(
+                        one, other, column, lines, jobs, job, parameters, pruning, rows, np.int32(tag + 1),
+                        requested_column, np.int32(start - last_part_lag), lane,
                     )  # fmt: skip
-                    if track_best:
-                        strip_state = StripState(carry, edge, base, ambiguous_until, requested.number)
-                        if snapshot_in_registers:
-                            links = hold_block(opened, e, held, e_held, lane, inbox, inbox_at)
-                        else:
-                            snapshot_at = scratch_at + snapshot_values * buffer
-                            save_block(memory, snapshot_at, lane, opened, e, strip_state, inbox, inbox_at)
-                    if prefetch_edge:
-                        incoming = begin_receive(query, column, parameters, rows, end, lane)
+                    base, blocks_left_out = LEFT_OUT_BASE, np.int32(blocks_left_out + 1)
                     if ambiguous:
                         ambiguous_until = np.int32(end + span)
-                    kind, requested = choose_kind(
-                        position, requested, start, end, last_part_lag, rows, outside, free_top,
-                        ambiguous_until, requested_rows, jobs,
+                    if track_best:
+                        best_elsewhere = load_relaxed(best_scores, job)
+                else:
+                    cuda.syncwarp()
+
+                    costs, first_row = lane_costs(parameters, base), np.int32(now - lane * halves * STEP_ROWS)
+                    # No row above the rectangle could tie with a cell.
+                    top_row = max(np.int32(first_row + 1 - STEP_ROWS * (halves - 1)), np.int32(1))
+                    kind = refine_kind(kind, start, ambiguous_until, best, best_elsewhere, watch_until, costs)
+                    slack_of_block = (
+                        costs.opening if may_skip_rows and kind == FAST_ALTERNATE_ROWS else np.int32(0)
+                    )
+                    threshold = threshold_of(
+                        best, np.int32(0) if replaying else best_elsewhere, top_row,
+                        np.int32(position.first + 1), costs, base, used, slack_of_block,
                     )  # fmt: skip
-                    first_requested = requested.number
-                cuda.syncwarp()
+                    if track_best:  # the load is issued early, as it takes long
+                        best_elsewhere = load_relaxed(best_scores, job)
+                    letter_at = np.int32(letter_ring_at + LETTER_BYTES * (first_row & (ring_slots - 1)))
+                    cursor = SharedCursor(inbox_at, outbox_at, letter_at, profile, lane_at)
+                    carry, highest, best, incoming = sweep_block(
+                        kind, opened, e, letters, inbox, outbox, row_letters, cursor, first_row, rows, costs,
+                        base, position, carry, best, replaying, threshold, requested_rows,
+                        first_requested, requested, jobs, lines, memory, incoming, query, column, parameters,
+                        end,
+                    )  # fmt: skip
+                    cuda.syncwarp()
+                    if replaying:
+                        best, candidate, slack, to_replay = after_replay(best, to_replay)
+                        continue
 
-                costs, first_row = lane_costs(parameters, base), np.int32(now - lane * halves * STEP_ROWS)
-                # No row above the rectangle could tie with a cell.
-                top_row = max(np.int32(first_row + 1 - STEP_ROWS * (halves - 1)), np.int32(1))
-                kind = refine_kind(kind, start, ambiguous_until, best, best_elsewhere, watch_until, costs)
-                slack_of_block = (
-                    costs.opening if may_skip_rows and kind == FAST_ALTERNATE_ROWS else np.int32(0)
-                )
-                threshold = threshold_of(
-                    best, np.int32(0) if replaying else best_elsewhere, top_row,
-                    np.int32(position.first + 1), costs, base, used, slack_of_block,
-                )  # fmt: skip
-                if track_best:  # the load is issued early, as it takes long
-                    best_elsewhere = load_relaxed(best_scores, job)
-                letter_at = np.int32(letter_ring_at + LETTER_BYTES * (first_row & (ring_slots - 1)))
-                cursor = SharedCursor(inbox_at, outbox_at, letter_at, profile, lane_at)
-                carry, highest, best, incoming = sweep_block(
-                    kind, opened, e, letters, inbox, outbox, row_letters, cursor, first_row, rows, costs,
-                    base, position, carry, best, replaying, threshold, requested_rows,
-                    first_requested, requested, jobs, lines, memory, incoming, query, column, parameters, end,
-                )  # fmt: skip
-                cuda.syncwarp()
-                if replaying:
-                    best, candidate, slack, to_replay = after_replay(best, to_replay)
-                    continue
-
-                if not prefetch_edge and not (receive_edge_early and kind == FAST):
-                    incoming = begin_receive(query, column, parameters, rows, end, lane)
-                store_edge(
-                    outbox, outbox_at, column, lines, jobs, job, parameters, rows, np.int32(tag + 1),
-                    requested_column, np.int32(start - last_part_lag), lane, base,
-                )  # fmt: skip
-                if track_best:
-                    exceeds, score = score_of(highest, threshold, costs, base)
-                    if exceeds:
-                        if snapshot_in_registers:
-                            snapshot_at = scratch_at + snapshot_values * buffer
-                            save_held_block(memory, snapshot_at, lane, held, e_held, strip_state, links)
-                        watch_until = np.int32(end + WATCHED_BLOCKS * block_rows)
-                        best, buffer, candidate, slack, to_replay = after_high_block(
-                            best, buffer, candidate, slack, to_replay, score, slack_of_block, start, strips,
-                            strip, best_scores, job, lane,
-                        )  # fmt: skip
+                    if not prefetch_edge and not (receive_edge_early and kind == FAST):
+                        incoming = begin_receive(query, column, parameters, rows, end, lane)
+                    store_edge(
+                        outbox, outbox_at, column, lines, jobs, job, parameters, rows, np.int32(tag + 1),
+                        requested_column, np.int32(start - last_part_lag), lane, base,
+                    )  # fmt: skip
+                    if track_best:
+                        exceeds, score = score_of(highest, threshold, costs, base)
+                        if exceeds:
+                            if snapshot_in_registers:
+                                snapshot_at = scratch_at + snapshot_values * buffer
+                                save_held_block(memory, snapshot_at, lane, held, e_held, strip_state, links)
+                            watch_until = np.int32(end + WATCHED_BLOCKS * block_rows)
+                            best, buffer, candidate, slack, to_replay = after_high_block(
+                                best, buffer, candidate, slack, to_replay, score, slack_of_block, start,
+                                strips, strip, best_scores, job, lane,
+                            )  # fmt: skip
                 start = end
                 is_last = start >= last_start
                 if is_last or np.uint32(start) % np.uint32(REST_EVERY * block_rows) == 0:
@@ -289,6 +343,9 @@ def build_kernel(config: KernelConfig) -> Any:
                     if track_best and is_last and to_replay == REPLAY_NOTHING and candidate != NO_BLOCK:
                         best, to_replay = after_strip(best, slack, to_replay, best_scores, job)
 
+            if prunes and lane == 0:
+                cells = np.int64(blocks_left_out) * block_rows * strips[strip, work_tables.WIDTH]
+                cuda.atomic.add(jobs, (job, work_tables.CELLS_LEFT_OUT), cells)
             if track_best and lane == 0:
                 best_out[strip, work_tables.BEST_SCORE] = best.score
                 best_out[strip, work_tables.BEST_I] = best.i

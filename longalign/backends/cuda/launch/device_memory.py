@@ -57,6 +57,7 @@ def bytes_needed(jobs: Sequence[SweepJob], config: KernelConfig, band_rows: int 
         total += (rows + cols) * _LETTER + (2 * rows + cols + 1) * _VALUE
         total += (len(job.rows) * (cols + 1) + len(job.cols) * (rows + 1)) * _VALUE
         total += bands * strips * _STRIP
+        total += config.prunes * (rows + cols + 2) * 4
         total += (work_tables.JOB_FIELDS + 2 * work_tables.EDGE_FIELDS) * 8 + 4 + (len(job.rows) + 1) * 4
     return total
 
@@ -254,6 +255,7 @@ class DeviceBuffers(Arena):
                 np.zeros(1, np.int32), np.zeros(1, np.int32), np.zeros(1, np.int64),
             ]
         )  # fmt: skip
+        self._jobs = jobs
         top = self._place_edges(work.top, work.top_values)
         column = self._place_edges(work.column, work.column_values)
         #: The arguments of the kernel `fill_edges`.
@@ -276,6 +278,11 @@ class DeviceBuffers(Arena):
         if len(beginning):
             upload(self._part(start, beginning.shape, beginning.dtype), beginning, self._stream)
         return whole
+
+    def cells_left_out(self) -> list[int]:
+        """The number for each rectangle, in kernels that leave out row blocks, after the kernel has ended."""
+        cells: list[int] = self._jobs.copy_to_host()[:, work_tables.CELLS_LEFT_OUT].tolist()
+        return cells
 
     def fetch_best(self) -> None:
         """Queue the download of `best`, after the work that the stream already has."""

@@ -13,12 +13,13 @@ from numpy.typing import NDArray
 from longalign.backends.base import SweepJob, SweepResult
 from longalign.backends.cuda.config import LANES, KernelConfig
 from longalign.backends.cuda.device import work_tables
-from longalign.backends.cuda.planning import packed_range
+from longalign.backends.cuda.planning import packed_range, raised_range
 from longalign.backends.cuda.planning.edge_pieces import LONG, in_pieces
 from longalign.backends.cuda.planning.strips import ALL_ROWS, cut_strips, in_bands, in_ticket_order
 from longalign.backends.substitution_tables import lay_out
 from longalign.model.alphabet import Codes
 from longalign.model.boundary import BestCell, Boundary, Edge, IntArray, LinearEdge
+from longalign.model.pruning import left_out
 from longalign.model.scoring import NEG_INF, Scoring
 
 Packed = NDArray[np.int64]
@@ -40,7 +41,8 @@ class WorkList:
     - `query` and `target`, uint8: letters, end to end.
     - `matrices`, int32: substitution matrices as in `backends.substitution_tables`, of at most `letters`
       letters.
-    - `requested_rows`, int32: the requested rows of each rectangle, each list terminated by -1.
+    - `requested_rows`, int32: the requested rows of each rectangle, each list terminated by -1. After these
+      lists come the gains of rectangles that are pruned.
     - `flags`, (strips,) int32, all 0: the progress of each strip.
     - `top`, int64: H and E of top edges as pairs. On the device this array has `top_values` elements.
     - `column`, int64: H and F of each row of left edges, each with its tag. Each strip in turn overwrites
@@ -93,6 +95,10 @@ def build(
     matrices, matrices_at = lay_out(job.scoring for job in jobs)
     letters = max(job.scoring.letters for job in jobs)
     costs = {scoring: _costs(scoring, config) for scoring in {job.scoring for job in jobs}}
+    requested_rows = [*chain.from_iterable((*job.rows, _END_OF_REQUESTED_ROWS) for job in jobs)]
+    gains = [gain for job in jobs for gain in _gains(job, config)]
+    gains_at = [len(requested_rows) + start for start in _starts([len(gain) for gain in gains])]
+    zeros = [0] * len(jobs)
     fields = {
         work_tables.ROWS: rows, work_tables.COLS: cols, work_tables.QUERY_AT: _starts(rows),
         work_tables.TARGET_AT: _starts(cols),
@@ -101,7 +107,10 @@ def build(
         work_tables.ROW_OUT_AT: lines_at[::2], work_tables.COL_OUT_AT: lines_at[1::2],
         **dict(enumerate(zip(*(costs[job.scoring] for job in jobs), strict=True), work_tables.MATCH)),
         work_tables.MATRIX_AT: matrices_at, work_tables.LETTERS: [letters] * len(jobs),
-        work_tables.STATE_AT: [0] * len(jobs), work_tables.FREE_TOP: [_is_free(job.top) for job in jobs],
+        work_tables.STATE_AT: zeros, work_tables.FREE_TOP: [_is_free(job.top) for job in jobs],
+        work_tables.QUERY_GAIN_AT: gains_at[::2], work_tables.TARGET_GAIN_AT: gains_at[1::2],
+        **dict(enumerate(zip(*(_pruning(job, config) for job in jobs), strict=True), work_tables.BOUND)),
+        work_tables.CELLS_LEFT_OUT: zeros,
     }  # fmt: skip
     table = np.array([fields[field] for field in range(work_tables.JOB_FIELDS)], np.int64).T.copy()
 
@@ -121,7 +130,7 @@ def build(
         top,
         column,
         _linear_edges(tops, fields[work_tables.TOP_AT], lefts, fields[work_tables.COLUMN_AT]),
-        np.array([*chain.from_iterable((*job.rows, _END_OF_REQUESTED_ROWS) for job in jobs)], np.int32),
+        np.concatenate([np.array(requested_rows, np.int32), *gains]),
         np.zeros(len(entries), np.int32),
         sum(cols) + len(jobs),
         2 * sum(rows),
@@ -134,8 +143,25 @@ def build(
 def _costs(scoring: Scoring, config: KernelConfig) -> tuple[int, ...]:
     """The fields from MATCH to BASE_OFFSET."""
     opening, extend = scoring.gap_open + scoring.gap_extend, scoring.gap_extend
-    below = packed_range.below(scoring, config) if config.numbers == "packed" else 0
+    packed = raised_range if config.prunes else packed_range
+    below = packed.below(scoring, config) if config.numbers == "packed" else 0
     return scoring.match, scoring.mismatch, opening, extend, below
+
+
+def _gains(job: SweepJob, config: KernelConfig) -> tuple[IntArray, IntArray]:
+    """The gains along the rows and the columns of a rectangle; empty in kernels that sweep everything."""
+    if not config.prunes or job.pruning is None:
+        return np.zeros(0, np.int32), np.zeros(0, np.int32)
+    return job.pruning.query_gain, job.pruning.target_gain
+
+
+def _pruning(job: SweepJob, config: KernelConfig) -> tuple[int, ...]:
+    """The fields from BOUND to REACH."""
+    if not config.prunes or job.pruning is None:
+        return 0, 0, 0, 0, 0
+    rises = job.track_best and job.pruning.rises
+    left = left_out(job.scoring, job.local)
+    return job.pruning.bound, int(rises), *left, raised_range.reach(job.scoring, config)
 
 
 def _is_free(top: Edge) -> bool:
@@ -250,13 +276,17 @@ def _state_values(jobs: int, strips: IntArray, entries: IntArray, config: Kernel
 
 
 def results(
-    jobs: Sequence[SweepJob], work: WorkList, lines: IntArray | None, best: IntArray
+    jobs: Sequence[SweepJob],
+    work: WorkList,
+    lines: IntArray | None,
+    best: IntArray,
+    cells_left_out: Sequence[int],
 ) -> list[SweepResult]:
     """The result of each rectangle, from the kernel's outputs.
 
     `lines`, (line_values,) int32, holds the requested boundaries. The results are views of it, or its values
     go to the jobs' sinks. It is None if the sinks have already received them. `best`, (strips, BEST_FIELDS)
-    int32, holds the best cell of each strip.
+    int32, holds the best cell of each strip. `cells_left_out` is the number for each rectangle.
     """
     if any(job.track_best for job in jobs):
         cells = _best_cells(work.strips[:, work_tables.JOB], best)
@@ -264,17 +294,19 @@ def results(
         cells = [BestCell()] * len(jobs)
     places = work.jobs[:, [work_tables.ROW_OUT_AT, work_tables.COL_OUT_AT]].tolist()
     return [
-        _result(job, rows_at, cols_at, lines, cell if job.track_best else BestCell())
-        for job, (rows_at, cols_at), cell in zip(jobs, places, cells, strict=True)
+        _result(job, rows_at, cols_at, lines, cell if job.track_best else BestCell(), left)
+        for job, (rows_at, cols_at), cell, left in zip(jobs, places, cells, cells_left_out, strict=True)
     ]
 
 
-def _result(job: SweepJob, rows_at: int, cols_at: int, lines: IntArray | None, best: BestCell) -> SweepResult:
+def _result(
+    job: SweepJob, rows_at: int, cols_at: int, lines: IntArray | None, best: BestCell, left: int
+) -> SweepResult:
     if lines is None:
-        return SweepResult((), (), best)
+        return SweepResult((), (), best, left)
     rows = _boundaries(lines, rows_at, len(job.target), job.left, job.rows)
     cols = _boundaries(lines, cols_at, len(job.query), job.top, job.cols)
-    return SweepResult(rows, cols, best).delivered(job)
+    return SweepResult(rows, cols, best, left).delivered(job)
 
 
 def _boundaries(

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import product
+from typing import NamedTuple
 
 from longalign.backends.base import SweepJob
 from longalign.backends.cuda.config import KernelConfig, LetterScoring, NumberFormat
@@ -16,7 +17,7 @@ from longalign.backends.cuda.device.letter_scores import (
     usual_letter_scoring,
 )
 from longalign.backends.cuda.device.strip_profile import most_warps
-from longalign.backends.cuda.planning import packed_range
+from longalign.backends.cuda.planning import packed_range, raised_range
 from longalign.backends.cuda.planning.cost_model import Hardware, expected_seconds
 from longalign.backends.cuda.planning.strips import ALL_ROWS, count_strips
 from longalign.model.geometry import shared_tile_shape
@@ -51,9 +52,21 @@ PROFILE_SHAPES: dict[NumberFormat, tuple[Shape, ...]] = {
     "int32": (Shape(8, 32, 168),),
 }
 
+#: The shapes where row blocks may be left out. To leave out a row block takes the same time however wide it
+#: is, so narrower strips would gain little, and with fewer columns registers would not suffice for the warps
+#: that this is meant to keep busy.
+PRUNING_SHAPES: dict[NumberFormat, tuple[Shape, ...]] = {
+    "packed": (Shape(16, 64, 255),),
+    "int32": (Shape(8, 32, 168),),
+}
+
 #: The columns of the packed shapes to choose from where all paths enter at a corner, as in phases 2 and 3.
 #: Rectangles of all sizes occur there. Two kernels suffice for them, as each takes seconds to compile.
 _COLUMNS_FROM_A_CORNER = (24, 8)
+
+#: How letters are scored in kernels that leave out row blocks: no others are needed for DNA, for which alone
+#: bounds are found. The costs then also have few bits (see `raised_range`).
+_PRUNING_LETTERS: LetterScoring = "bytes"
 
 #: How letter pairs are scored, for users.
 LETTER_SCORING_IN_WORDS: dict[LetterScoring, str] = {
@@ -80,8 +93,12 @@ _USUAL = Scoring()
 _BYTES_A_LETTER = 1 + 16
 
 
-def shapes_of(numbers: NumberFormat, letter_scoring: LetterScoring, local: bool) -> tuple[Shape, ...]:
+def shapes_of(
+    numbers: NumberFormat, letter_scoring: LetterScoring, local: bool, prunes: bool
+) -> tuple[Shape, ...]:
     """The shapes to choose from for a number format and a way to score letters."""
+    if prunes:
+        return PRUNING_SHAPES[numbers]
     shapes = (PROFILE_SHAPES if letter_scoring == "profile" else SHAPES)[numbers]
     if local or letter_scoring == "profile" or numbers == "int32":
         return shapes
@@ -99,10 +116,12 @@ class Overrides:
     max_registers: int | None = None
     band_rows: int | None = None
 
-    def shapes(self, numbers: NumberFormat, letter_scoring: LetterScoring, local: bool) -> list[Shape]:
+    def shapes(
+        self, numbers: NumberFormat, letter_scoring: LetterScoring, local: bool, prunes: bool
+    ) -> list[Shape]:
         """The shapes to choose from with these overrides, without duplicates."""
         columns = self.columns
-        there = shapes_of(numbers, letter_scoring, local or columns is not None)
+        there = shapes_of(numbers, letter_scoring, local or columns is not None, prunes)
         if columns and letter_scoring == "profile":
             columns = min(columns, max(shape.columns for shape in there))
         shapes = [shape for shape in there if columns in (None, shape.columns)]
@@ -150,24 +169,29 @@ class Choice:
 def every_configuration() -> list[KernelConfig]:
     """Every configuration that may be chosen without overrides."""
     return [
-        _config(local, track_best, numbers, letter_scoring, shape)
+        _config(_Kind(local, track_best, numbers, letter_scoring, prunes), shape)
         for local, track_best, numbers in product((True, False), (True, False), STRATEGIES)
         for letter_scoring in STRATEGIES[numbers]
-        for shape in shapes_of(numbers, letter_scoring, local)
+        for prunes in (False, True)[: 1 + (letter_scoring == _PRUNING_LETTERS)]
+        for shape in shapes_of(numbers, letter_scoring, local, prunes)
     ]
 
 
-def _config(
-    local: bool,
-    track_best: bool,
-    numbers: NumberFormat,
-    letter_scoring: LetterScoring,
-    shape: Shape,
-    warps: int = 4,
-) -> KernelConfig:
+class _Kind(NamedTuple):
+    """The fields of a `KernelConfig` that a rectangle decides."""
+
+    local: bool
+    track_best: bool
+    numbers: NumberFormat
+    letter_scoring: LetterScoring
+    prunes: bool
+
+
+def _config(kind: _Kind, shape: Shape, warps: int = 4) -> KernelConfig:
+    local, track_best, numbers, letter_scoring, prunes = kind
     config = KernelConfig(
         local, track_best, shape.columns, letter_scoring, shape.block_rows, warps, numbers,
-        shape.max_registers, shape.prefetch_edge,
+        shape.max_registers, shape.prefetch_edge, prunes,
     )  # fmt: skip
     return replace(config, warps=min(warps, most_warps(config))) if letter_scoring == "profile" else config
 
@@ -175,97 +199,78 @@ def _config(
 def choose(jobs: Sequence[SweepJob], hardware: Hardware, overrides: Overrides = Overrides()) -> list[Choice]:
     """A kernel for each rectangle, in order.
 
-    Rectangles that agree in `local`, `track_best`, number format and letter scoring get the same kernel, so
-    that one launch sweeps them all. It is the kernel with the shortest expected time for all of them.
+    Rectangles of the same `_Kind` get the same kernel, so that one launch sweeps them all. It is the kernel
+    with the shortest expected time for all of them.
     """
-    groups: dict[tuple[bool, bool, NumberFormat, LetterScoring], list[int]] = {}
+    groups: dict[_Kind, list[int]] = {}
     reasons = {}
     for number, job in enumerate(jobs):
-        letter_scoring, numbers, reasons[number] = _numbers(job, hardware, overrides)
-        groups.setdefault((job.local, job.track_best, numbers, letter_scoring), []).append(number)
+        kind, reasons[number] = _kind_of(job, hardware, overrides)
+        groups.setdefault(kind, []).append(number)
     choices: dict[int, Choice] = {}
-    for (_, _, numbers, letter_scoring), members in groups.items():
-        only_whole, seconds = _strips(
-            [jobs[k] for k in members], numbers, letter_scoring, hardware, overrides
-        )
+    for kind, members in groups.items():
+        only_whole, seconds = _strips([jobs[k] for k in members], kind, hardware, overrides)
         fastest = min(seconds, key=seconds.__getitem__)
         choices.update({k: Choice(fastest, reasons[k], seconds, only_whole) for k in members})
     return [choices[k] for k in range(len(jobs))]
 
 
-def _numbers(
-    job: SweepJob, hardware: Hardware, overrides: Overrides
-) -> tuple[LetterScoring, NumberFormat, str]:
-    """The fastest exact way to score letters, the fastest exact number format, and the reason for it."""
+def _kind_of(job: SweepJob, hardware: Hardware, overrides: Overrides) -> tuple[_Kind, str]:
+    """The fastest way to score letters and the fastest number format that are exact, and why that format.
+
+    A rectangle whose letters cannot be scored as `_PRUNING_LETTERS` is swept whole.
+    """
     letter_scoring = letter_scoring_for(job)
-    numbers, why = _numbers_for(job, letter_scoring, hardware, overrides)
-    return letter_scoring, numbers, why
+    prunes = letter_scoring == _PRUNING_LETTERS and raised_range.is_prunable(job)
+    numbers, why = _numbers_for(job, letter_scoring, prunes, hardware, overrides)
+    return _Kind(job.local, job.track_best, numbers, letter_scoring, prunes), why
 
 
 def _numbers_for(
-    job: SweepJob, letter_scoring: LetterScoring, hardware: Hardware, overrides: Overrides
+    job: SweepJob, letter_scoring: LetterScoring, prunes: bool, hardware: Hardware, overrides: Overrides
 ) -> tuple[NumberFormat, str]:
-    numbers, why = _usual_numbers(job.scoring, job.local, job.track_best, letter_scoring, hardware, overrides)
-    if numbers == "packed" and not packed_range.has_smooth_edges(job):
+    packed = _Kind(job.local, job.track_best, "packed", letter_scoring, prunes)
+    numbers, why = _usual_numbers(job.scoring, packed, hardware, overrides)
+    if numbers == "packed" and not prunes and not packed_range.has_smooth_edges(job):
         return "int32", "the values on its edges jump"
     return numbers, why
 
 
 def _usual_numbers(
-    scoring: Scoring,
-    local: bool,
-    track_best: bool,
-    letter_scoring: LetterScoring,
-    hardware: Hardware,
-    overrides: Overrides,
+    scoring: Scoring, packed: _Kind, hardware: Hardware, overrides: Overrides
 ) -> tuple[NumberFormat, str]:
-    """The fastest number format that is exact if the edges are those of a DP matrix, and the reason."""
+    """The fastest number format that is exact if the edges are those of a DP matrix, and the reason.
+
+    `packed` is the kind of the rectangle if that is packed numbers.
+    """
     if overrides.numbers == "int32":
         return "int32", "32 bits were asked for"
     if hardware.compute_capability < PACKED_CAPABILITY:
         return "int32", "packed arithmetic needs compute capability 9.0"
-    if letter_scoring == "compare" or not fits_bytes(scoring):
+    if packed.letter_scoring == "compare" or not fits_bytes(scoring):
         return "int32", "a score and the cost of a gap's first letter exceed 8 bits"
-    if not _exact_kernels(scoring, local, track_best, "packed", letter_scoring, overrides):
+    if not _exact_kernels(scoring, packed, overrides):
         return "int32", "neighbouring values can differ by more than 16 bits hold"
     return "packed", "every value of a row block fits 16 bits"
 
 
-def _fitting(
-    jobs: Sequence[SweepJob], numbers: NumberFormat, letter_scoring: LetterScoring, overrides: Overrides
-) -> list[KernelConfig]:
+def _fitting(jobs: Sequence[SweepJob], kind: _Kind, overrides: Overrides) -> list[KernelConfig]:
     """The kernels to choose from that are exact for all these rectangles."""
-    local, track_best = jobs[0].local, jobs[0].track_best
-    exact = [
-        _exact_kernels(scoring, local, track_best, numbers, letter_scoring, overrides)
-        for scoring in {job.scoring for job in jobs}
-    ]
+    exact = [_exact_kernels(scoring, kind, overrides) for scoring in {job.scoring for job in jobs}]
     return [config for config in exact[0] if all(config in others for others in exact[1:])]
 
 
 @lru_cache
-def _exact_kernels(
-    scoring: Scoring,
-    local: bool,
-    track_best: bool,
-    numbers: NumberFormat,
-    letter_scoring: LetterScoring,
-    overrides: Overrides,
-) -> list[KernelConfig]:
+def _exact_kernels(scoring: Scoring, kind: _Kind, overrides: Overrides) -> list[KernelConfig]:
     """The kernels to choose from that are exact for a scoring."""
-    configs = [
-        _config(local, track_best, numbers, letter_scoring, shape, overrides.warps)
-        for shape in overrides.shapes(numbers, letter_scoring, local)
-    ]
-    return [config for config in configs if numbers == "int32" or packed_range.wide_enough(scoring, config)]
+    shapes = overrides.shapes(kind.numbers, kind.letter_scoring, kind.local, kind.prunes)
+    configs = [_config(kind, shape, overrides.warps) for shape in shapes]
+    wide_enough = raised_range.wide_enough if kind.prunes else packed_range.wide_enough
+    return [config for config in configs if kind.numbers == "int32" or wide_enough(scoring, config)]
 
 
 def _strips(
-    jobs: Sequence[SweepJob],
-    numbers: NumberFormat,
-    letter_scoring: LetterScoring,
-    hardware: Hardware,
-    overrides: Overrides,
+    jobs: Sequence[SweepJob], kind: _Kind, hardware: Hardware, overrides: Overrides
 ) -> tuple[bool, dict[KernelConfig, float]]:
     """The expected seconds of each kernel to choose from, and whether some kernels were left out.
 
@@ -273,10 +278,7 @@ def _strips(
     for it. Kernels that make strips ragged are therefore left out, if others remain.
     """
     alphabet = max(job.scoring.letters for job in jobs)
-    fitting, cols = (
-        _fitting(jobs, numbers, letter_scoring, overrides),
-        {col for job in jobs for col in job.cols},
-    )
+    fitting, cols = _fitting(jobs, kind, overrides), {col for job in jobs for col in job.cols}
     whole = [config for config in fitting if all(col % config.columns == 0 for col in cols)]
     return len(whole or fitting) < len(fitting), {
         config: expected_seconds(
@@ -350,9 +352,9 @@ def _kernels(
     overrides: Overrides = Overrides(),
 ) -> Iterator[tuple[float, KernelConfig]]:
     """The expected seconds of a rectangle for each kernel that suits a scoring, and the kernel."""
-    letter_scoring = usual_letter_scoring(scoring)
-    numbers, _ = _usual_numbers(scoring, local, True, letter_scoring, hardware, overrides)
-    for config in _exact_kernels(scoring, local, True, numbers, letter_scoring, overrides):
+    packed = _Kind(local, True, "packed", usual_letter_scoring(scoring), False)
+    numbers, _ = _usual_numbers(scoring, packed, hardware, overrides)
+    for config in _exact_kernels(scoring, packed._replace(numbers=numbers), overrides):
         strips = -(-cols // config.strip_width)
         yield expected_seconds([(rows, strips)], config, hardware, scoring.letters), config
 
