@@ -211,7 +211,7 @@ def test_the_same_text_in_another_folder_is_another_source(monkeypatch, tmp_path
 @contextmanager
 def device_without_driver(capability: tuple[int, int] = (9, 0)):
     """Replaces a device and its driver. Kernels are compiled to machine code, and are not loaded."""
-    function = SimpleNamespace(module=SimpleNamespace(initialized=True))
+    function = SimpleNamespace(module=SimpleNamespace(initialized=True), attrs=SimpleNamespace(regs=1))
     context = SimpleNamespace(
         device=SimpleNamespace(compute_capability=capability, id=0),
         create_module_image=lambda *_: SimpleNamespace(get_function=lambda _: function),
