@@ -448,9 +448,11 @@ def test_scorings_without_a_positive_score(scoring: Scoring, local: bool):
     check_packed([replace(job, rows=(1, 12, 40), cols=(3, 128, 133))])
 
 
-@pytest.mark.parametrize("numbers", ["packed", "int32"])
-@pytest.mark.parametrize("overrides", [{}, {"band_rows": 48}], ids=["whole", "in bands"])
-@pytest.mark.parametrize("local", [True, False], ids=["floor", "no floor"])
+@pytest.mark.parametrize(
+    ("numbers", "overrides", "local"),
+    [("packed", {}, True), ("packed", {"band_rows": 48}, False), ("int32", {}, False)],
+    ids=["packed, floor", "packed, no floor, in bands", "int32, no floor"],
+)
 def test_row_blocks_off_all_paths_of_interest_are_left_out(numbers: str, overrides: dict, local: bool):
     """The path leaves a strip while the strip's lower blocks are left out, and enters blocks beside others.
 
