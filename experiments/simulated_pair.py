@@ -2,9 +2,10 @@
 
     python experiments/simulated_pair.py --out DIR [--letters 200e6] [--seed 1]
 
-Writes DIR/simulated_target.fa.gz, of so many letters, and DIR/simulated_query.fa.gz. The same seed gives the
-same letters with any NumPy that has PCG64. The target is random, with 41 % G and C, but for tandem repeats of
-units of 2 to 60 letters (2 % of the letters) and runs of N (1 %). The query is a copy of it with
+Writes DIR/simulated_target.fa.gz, whose length is --letters, and DIR/simulated_query.fa.gz. The same seed and
+the same version of NumPy give the same letters. The letters of the target are random, 41 % of them G or C. It
+also has tandem repeats, with units of 2 to 60 letters (2 % of the letters), and runs of N (1 %). The query is
+a copy of the target with
 
 - substitutions of 1.3 % of the letters;
 - an insertion or a deletion at one letter in 1,500. The probability of a length L falls as L^-1.7, up to

@@ -182,9 +182,8 @@ class TraceJob:
     path enters in the state `entry` (see `boundary.entry_edges`) and leaves in the state `exit`. At least one
     such path must exist. `excluded`: see `Rectangle`.
 
-    With `detour`, all optimal paths stay within so many diagonals of those between the two corners: in each
-    of their cells, min(0, n - m) - detour <= j - i <= max(0, n - m) + detour. A back end may leave out all
-    other cells.
+    `detour`, if not None, limits where optimal paths can run. In each of their cells (i, j),
+    min(0, n - m) - detour <= j - i <= max(0, n - m) + detour. A back end may leave out all other cells.
     """
 
     query: Codes
