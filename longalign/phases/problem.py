@@ -142,7 +142,7 @@ class Segment:
         return self.rows * self.cols
 
     def detour(self, scoring: Scoring) -> int:
-        """How many diagonals the path can leave the band between its two ends by; see `TraceJob.detour`.
+        """By how many diagonals at most the path leaves the band between its two ends: see `TraceJob.detour`.
 
         Let d be that number. Then at least d query letters and d target letters are in gaps, besides the
         difference of the side lengths. Each such pair of letters could have been a letter pair, which scores
