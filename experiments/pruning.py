@@ -3,7 +3,8 @@
     python experiments/pruning.py --genomes DIR [--pairs NAME ...] [--backend auto] [--repeats 3] [--unpruned]
                                   [--minimap2] [--plots FOLDER] [--out FILE]
 
-DIR holds NAME.fa.gz files; `simulated_pair.py` writes those of the pair `simulated`. Each pair has its own
+DIR holds NAME.fa.gz files; `simulated_pair.py` writes those of the pair `simulated`. Random sequences of the
+pairs `random-100k` and `random-1m` are made here. Each pair has its own
 process, which runs `longalign align` once to load the kernels and then REPEATS times; medians are reported.
 `seconds` are those from the command to the PAF file; they include the reading of the FASTA files, but not the
 start of Python. For each pair: the share of the cells that was computed, seconds and cells of each phase, the
@@ -30,33 +31,45 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from cpu_sweep import random_pair, spelled
 from scripts import genome, in_new_process, report_runs, run_script
 
 from longalign.cli import main as longalign
 
 
 class Pair(NamedTuple):
+    """Two sequences by the names of their files, and how to align them."""
+
     query: str
     target: str
     score: int | None = None
-    mode: str = "local"
+    options: tuple[str, ...] = ()
+    #: The length of two random sequences, which are made for the measurement. None: the files exist.
+    random: int | None = None
 
+
+PROTEIN = ("--matrix", "BLOSUM62", "--gap-open", "10", "--gap-extend", "1")
 
 PAIRS = {
     "yeast-strains": Pair("yeast_chrV.S288C", "yeast_chrV.SK1"),
     "yeast-species": Pair("yeast_chrV.S288C", "yeast_paradoxus_chrV.CBS432", 186_696),
-    "yeast-species-global": Pair("yeast_chrV.S288C", "yeast_paradoxus_chrV.CBS432", mode="global"),
+    "yeast-species-global": Pair(
+        "yeast_chrV.S288C", "yeast_paradoxus_chrV.CBS432", options=("--mode", "global")
+    ),
     "lpa": Pair("human_LPA_locus.chm13", "human_LPA_locus.HG002_hap0"),
     "enm001": Pair("ENm001_human", "ENm001_chimp"),
     "chlamydia": Pair("chlamydia_trachomatis_A_HAR13.CP000051.1", "chlamydia_muridarum_Nigg.AE002160.2"),
     "ecoli": Pair("ecoli_K12_MG1655.NC_000913.2", "ecoli_O157H7_Sakai.BA000007.2"),
     "dmel": Pair("dmel_chr2R.dm3", "dmel_chr2R.dm6", 21_146_251),
     "chr22": Pair("human_chr22_epo_concat", "chimp_chr22_epo_concat"),
+    "protein": Pair("prot_MDN1_YLR106C.S288C", "prot_MDN1_YLR106C.CBS432", options=PROTEIN),
+    "random-100k": Pair("query", "target", random=100_000),
+    "random-1m": Pair("query", "target", random=1_000_000),
     "simulated": Pair("simulated_query", "simulated_target"),
 }
 
-#: Their genomes are made by `simulated_pair.py`.
-MADE = {"simulated"}
+#: `simulated_pair.py` makes the sequences of this pair.
+SIMULATED = "simulated"
 
 
 def main() -> int:
@@ -74,7 +87,7 @@ def _parse() -> argparse.Namespace:
     )
     parser.add_argument("--genomes", type=Path, required=True)
     parser.add_argument(
-        "--pairs", nargs="+", choices=PAIRS, default=[name for name in PAIRS if name not in MADE]
+        "--pairs", nargs="+", choices=PAIRS, default=[name for name in PAIRS if name != SIMULATED]
     )
     parser.add_argument("--backend", default="auto")
     parser.add_argument("--repeats", type=int, default=3, help="0: the first run counts")
@@ -88,11 +101,15 @@ def _parse() -> argparse.Namespace:
 def measure(name: str, options: argparse.Namespace) -> dict[str, object]:
     """Everything that is reported of one pair. Runs in a child process."""
     pair = PAIRS[name]
-    with tempfile.TemporaryDirectory() as folder:
-        pruned = [_run(pair, options, Path(folder), "auto") for _ in range(options.repeats + 1)]
-        others = []
-        if options.unpruned:
-            others = [_run(pair, options, Path(folder), "off") for _ in range(options.repeats + 1)]
+    pruned, others = [], []
+    with tempfile.TemporaryDirectory() as name_of_folder:
+        folder = Path(name_of_folder)
+        files = _files(pair, options.genomes, folder)
+        for _ in range(options.repeats + 1):
+            pruned.append(_run(pair, files, options, folder, "auto"))
+            if options.unpruned:
+                others.append(_run(pair, files, options, folder, "off"))
+        minimap2 = _minimap2(files) if options.minimap2 else None
     counted = slice(min(1, options.repeats), None)
     last = pruned[-1]
     if options.plots is not None:
@@ -110,10 +127,22 @@ def measure(name: str, options: argparse.Namespace) -> dict[str, object]:
         "phases": last.phases,
         "effective_gcups": last.cells / statistics.median(run.seconds for run in pruned[counted]) / 1e9,
         "unpruned_seconds": statistics.median(run.seconds for run in others[counted]) if others else None,
-        "minimap2_seconds": _minimap2(pair, options) if options.minimap2 else None,
+        "minimap2_seconds": minimap2,
         "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
         "backend": last.backend,
     }
+
+
+def _files(pair: Pair, genomes: Path, folder: Path) -> list[Path]:
+    """The FASTA files of query and target. Random sequences are written into `folder`."""
+    if pair.random is None:
+        return [genome(genomes, name) for name in (pair.query, pair.target)]
+    files = []
+    sequences = random_pair(pair.random, np.random.default_rng(1))
+    for name, codes in zip((pair.query, pair.target), sequences, strict=True):
+        files.append(folder / f"{name}.fa")
+        files[-1].write_text(f">{name}\n{spelled(codes)}\n")
+    return files
 
 
 class Run(NamedTuple):
@@ -130,13 +159,12 @@ class Run(NamedTuple):
     paf: bytes
 
 
-def _run(pair: Pair, options: argparse.Namespace, folder: Path, prune: str) -> Run:
+def _run(pair: Pair, files: list[Path], options: argparse.Namespace, folder: Path, prune: str) -> Run:
     paf, summary, log = folder / "out.paf", folder / "out.json", folder / "log"
-    files = [str(genome(options.genomes, side)) for side in (pair.query, pair.target)]
-    how = ["--backend", options.backend, "--mode", pair.mode, "--prune", prune, "--progress", "json"]
+    how = [*pair.options, "--backend", options.backend, "--prune", prune, "--progress", "json"]
     with log.open("w") as stderr, redirect_stderr(stderr):
         started = time.perf_counter()
-        code = longalign(["align", *files, *how, "-o", str(paf), "--json", str(summary)])
+        code = longalign(["align", *map(str, files), *how, "-o", str(paf), "--json", str(summary)])
         seconds = time.perf_counter() - started
     if code:
         sys.exit(f"longalign ended with exit code {code}: {log.read_text().splitlines()[-1]}")
@@ -156,11 +184,11 @@ def _run(pair: Pair, options: argparse.Namespace, folder: Path, prune: str) -> R
     )
 
 
-def _minimap2(pair: Pair, options: argparse.Namespace) -> dict[str, float]:
+def _minimap2(files: list[Path]) -> dict[str, float]:
     """Seconds of minimap2 from FASTA to records in memory, without and with base-level alignment."""
     import mappy
 
-    query, target = (str(genome(options.genomes, side)) for side in (pair.query, pair.target))
+    query, target = map(str, files)
     seconds = {}
     for words, flags in (("mapping", 0), ("alignment", 0x4)):
         started = time.perf_counter()
