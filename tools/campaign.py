@@ -8,6 +8,9 @@ the name of its attack, the seed and its number. Each failure is printed as a co
 (Where processes are killed at random instants, the instants are repeated, but the state of the process may
 differ.) A case that crashes its process or exceeds its time limit is a failure. Exit codes: 0 without
 failures, 1 with failures, 2 for wrong options. LONGALIGN_DEBUG=1 shows what cases print on stderr.
+
+The report is written every minute, so a campaign that is stopped early leaves what it has found so far. Its
+`elapsed` says how many seconds it covers.
 """
 
 from __future__ import annotations
@@ -16,7 +19,7 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -35,6 +38,8 @@ _BLOCK = 1_000_000
 #: The least and the largest duration of a slice in seconds.
 _SHORTEST, _LONGEST = 2.0, 60.0
 _SLICES_AN_ATTACK = 3
+#: Seconds between two writes of the report.
+_REPORT_SECONDS = 60.0
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -59,18 +64,24 @@ def _campaign(options: argparse.Namespace, loaded: dict[str, type[Attack]]) -> i
             print(f"{name}: skipped: {tally.skipped}", flush=True)
     warm_up()
     usable = {name: attack for name, attack in loaded.items() if not tallies[name].skipped}
-    _run(options, usable, tallies, started + options.seconds)
-    _table(tallies, time.monotonic() - started)
-    report = {name: _report(tally) for name, tally in tallies.items()}
-    settings = {"seconds": options.seconds, "seed": options.seed, "jobs": options.jobs}
-    save_report(options.out, **settings, backend=options.backend, attacks=report)
+    saved = started
+    for _ in _run(options, usable, tallies, started + options.seconds):
+        if time.monotonic() - saved > _REPORT_SECONDS:
+            saved = time.monotonic()
+            _save(options, tallies, saved - started)
+    elapsed = time.monotonic() - started
+    _table(tallies, elapsed)
+    _save(options, tallies, elapsed)
     return 1 if any(tally.failures for tally in tallies.values()) else 0
 
 
 def _run(
     options: argparse.Namespace, usable: dict[str, type[Attack]], tallies: dict[str, Tally], deadline: float
-) -> None:
-    """Run slices until the deadline. The next slice is of the attack that is furthest behind its share."""
+) -> Iterator[None]:
+    """Run slices until the deadline; yields whenever some are done.
+
+    The next slice is of the attack that is furthest behind its share.
+    """
     length = options.seconds * options.jobs / (_SLICES_AN_ATTACK * max(1, len(usable)))
     length = min(max(length, _SHORTEST), _LONGEST)
     running: list[Slice] = []
@@ -92,6 +103,7 @@ def _run(
             for one in watch(running):
                 running.remove(one)
                 _add(tallies[one.name], one)
+            yield
     finally:
         for one in running:
             one.stop()
@@ -127,6 +139,13 @@ def _table(tallies: dict[str, Tally], seconds: float) -> None:
         )
     failures = sum(len(tally.failures) for tally in tallies.values())
     print(f"{failures} failures in {seconds:.0f} seconds")
+
+
+def _save(options: argparse.Namespace, tallies: dict[str, Tally], elapsed: float) -> None:
+    """Write the report on the slices that are done."""
+    settings = {"seconds": options.seconds, "seed": options.seed, "jobs": options.jobs}
+    report = {name: _report(tally) for name, tally in tallies.items()}
+    save_report(options.out, **settings, elapsed=round(elapsed), backend=options.backend, attacks=report)
 
 
 def _report(tally: Tally) -> dict[str, object]:

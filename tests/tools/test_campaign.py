@@ -109,6 +109,18 @@ def test_no_failure_and_a_report(tmp_path):
     assert results["attacks"]["exactness"]["failures"] == []
 
 
+def test_a_campaign_that_is_stopped_leaves_what_it_has_found(tmp_path):
+    report = tmp_path / "results.json"
+    stopped = f"{PASSES}\nimport os\ncampaign._REPORT_SECONDS = 0\ncampaign._table = lambda *_: os._exit(7)"
+    done = campaign(
+        "--attacks", "exactness", "--seconds", 1, "--jobs", 1, "--out", report, plant=stopped
+    )  # fmt: skip
+    assert done.returncode == 7, done.stdout + done.stderr
+    results = json.loads(report.read_text())
+    assert results["attacks"]["exactness"]["cases"] > 0
+    assert results["elapsed"] >= 1
+
+
 @pytest.mark.parametrize(
     "options", [("--attacks", "exactnes"), ("--repeat", "exactness:1"), ("--repeat", "none:1:1")]
 )
