@@ -154,6 +154,13 @@ _PRUNING = (
         (f"{_CONFORMANCE}::test_paths_that_just_reach_the_bound_are_exact",),
     ),
     Fault(
+        "pruning: a best cell that just reaches the bound is not found",
+        "longalign/backends/cpu/worker.py",
+        "else max(job.bound - 1, 0)",
+        "else max(job.bound, 0)",
+        (f"{_CONFORMANCE}::test_paths_that_just_reach_the_bound_are_exact",),
+    ),
+    Fault(
         "pruning: a tile that just reaches the bound is left out",
         "longalign/model/pruning.py",
         "return max(across, down) + gap_open >= self.bound",

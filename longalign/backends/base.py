@@ -148,7 +148,8 @@ class SweepResult:
     `rows[k]` is the boundary of length n at row `job.rows[k]` (gap = E), and `cols[k]` that of length m at
     column `job.cols[k]` (gap = F). The indices of `best` are those of the rectangle, 1..m and 1..n. `best` is
     BestCell() if no cell is positive or if it was not requested. With pruning it is exact if its score is at
-    least the bound. `cells_left_out` is the number of cells that were not computed.
+    least the bound; a back end need not look for lower scores. `cells_left_out` is the number of cells that
+    were not computed.
     """
 
     rows: tuple[Boundary, ...]

@@ -79,8 +79,10 @@ def _take_strip(work: Any, position: Any, edges: Any) -> bool:
     strip = work.strips[ticket]
     job = work.jobs[strip.job]
     if position.job != strip.job:
-        # Anti-diagonal -1 wins every tie, so only a cell with a positive score replaces this one.
-        position.job, position.score, position.i, position.j = strip.job, 0, NOTHING, 0
+        # Anti-diagonal -1 wins every tie, so only a cell with a higher score replaces this one. Where only
+        # scores from the bound on are of interest, a search for lower ones would take more time than a sweep.
+        unreached = 0 if job.query_gain_at == NOTHING else max(job.bound - 1, 0)
+        position.job, position.score, position.i, position.j = strip.job, unreached, NOTHING, 0
     position.ticket, position.row, position.next_request = ticket, 0, job.requests_at
     position.top_left_out = 0
     top = job.top_at + strip.start
@@ -157,7 +159,8 @@ def _finish_block(work: Any, position: Any, edges: Any, job: Any, strip: Any) ->
     fetch_add(pointer(work.counters), CELLS, rows * cols)
     if position.row == job.rows:
         best = work.best[position.ticket]
-        best[0], best[1], best[2] = position.score, position.i, position.j
+        best[0] = position.score if position.i != NOTHING else 0
+        best[1], best[2] = position.i, position.j
         position.ticket = NOTHING
 
 
