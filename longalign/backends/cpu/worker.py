@@ -79,8 +79,9 @@ def _take_strip(work: Any, position: Any, edges: Any) -> bool:
     strip = work.strips[ticket]
     job = work.jobs[strip.job]
     if position.job != strip.job:
-        # Anti-diagonal -1 wins every tie, so only a cell with a higher score replaces this one. Where only
-        # scores from the bound on are of interest, a search for lower ones would take more time than a sweep.
+        # Anti-diagonal -1 wins every tie, so only a cell with a higher score replaces this one. In a pruned
+        # job only scores from the bound on count. Near a long alignment nearly each row has a new best cell,
+        # and to find them all would take longer than the sweep.
         unreached = 0 if job.query_gain_at == NOTHING else max(job.bound - 1, 0)
         position.job, position.score, position.i, position.j = strip.job, unreached, NOTHING, 0
     position.ticket, position.row, position.next_request = ticket, 0, job.requests_at

@@ -245,15 +245,13 @@ class DeviceBuffers(Arena):
         linear_edges = (
             work.linear_edges if len(work.linear_edges) else np.zeros((1, work_tables.EDGE_FIELDS), np.int64)
         )
-        # The best score of each rectangle begins at its bound: lower ones need not be looked for.
-        reached = work.jobs[:, work_tables.BOUND].astype(np.int32)
         (
             jobs, strips, query, target, matrices, linear_edges, requested_rows, self.flags, best_scores,
             tickets, self.stop, self.progress,
         ) = self._upload(
             [
                 work.jobs, work.strips, work.query, work.target, work.matrices, linear_edges,
-                work.requested_rows, work.flags, reached,
+                work.requested_rows, work.flags, np.zeros(len(work.jobs), np.int32),
                 np.zeros(1, np.int32), np.zeros(1, np.int32), np.zeros(1, np.int64),
             ]
         )  # fmt: skip
