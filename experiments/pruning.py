@@ -5,9 +5,10 @@
 
 DIR holds NAME.fa.gz files; `simulated_pair.py` writes those of the pair `simulated`. The sequences of
 `random-100k` and `random-1m` are made here. Each pair has its own process, which runs `longalign align` once
-to load the kernels and then REPEATS times; medians are reported. `seconds` are those from the
-command to the PAF file; they include the reading of the FASTA files, but not the start of Python. For
-each pair: the share of the cells that was computed, seconds and cells of each phase, the bound that seeds found beside the score, the peak host memory.
+to load the kernels and then REPEATS times; medians are reported. `seconds` are those from the command to the
+PAF file; they include the reading of the FASTA files, but not the start of Python. For each pair: the share
+of the cells that was computed, seconds and cells of each phase, the bound that seeds found beside the score,
+the peak host memory.
 `--unpruned` alternates with `--prune off`, and compares the two PAF files. `--minimap2` times minimap2 (the
 package mappy, preset asm20, one thread for each processor) on the same pair, without and with its CIGARs.
 Known scores are checked. `--plots` needs matplotlib. `pip install --group experiments` installs mappy and
