@@ -64,6 +64,10 @@ PRUNING_SHAPES: dict[NumberFormat, tuple[Shape, ...]] = {
 #: Rectangles of all sizes occur there. Two kernels suffice for them, as each takes seconds to compile.
 _COLUMNS_FROM_A_CORNER = (24, 8)
 
+#: `local` and `track_best` of all kernels. A local sweep without a wish for its best cell is rare: lines of a
+#: stored tile that are swept again. It tracks the best cell all the same, and needs no kernels of its own.
+_MODES = ((True, True), (False, True), (False, False))
+
 #: How letters are scored in kernels that leave out row blocks: no others are needed for DNA, for which alone
 #: bounds are found. The costs then also have few bits (see `raised_range`).
 _PRUNING_LETTERS: LetterScoring = "bytes"
@@ -170,7 +174,7 @@ def every_configuration() -> list[KernelConfig]:
     """Every configuration that may be chosen without overrides."""
     return [
         _config(_Kind(local, track_best, numbers, letter_scoring, prunes), shape)
-        for local, track_best, numbers in product((True, False), (True, False), STRATEGIES)
+        for (local, track_best), numbers in product(_MODES, STRATEGIES)
         for letter_scoring in STRATEGIES[numbers]
         for prunes in (False, True)[: 1 + (letter_scoring == _PRUNING_LETTERS)]
         for shape in shapes_of(numbers, letter_scoring, local, prunes)
@@ -223,13 +227,18 @@ def _kind_of(job: SweepJob, hardware: Hardware, overrides: Overrides) -> tuple[_
     letter_scoring = letter_scoring_for(job)
     prunes = letter_scoring == _PRUNING_LETTERS and raised_range.is_prunable(job)
     numbers, why = _numbers_for(job, letter_scoring, prunes, hardware, overrides)
-    return _Kind(job.local, job.track_best, numbers, letter_scoring, prunes), why
+    return _Kind(job.local, _tracks_best(job), numbers, letter_scoring, prunes), why
+
+
+def _tracks_best(job: SweepJob) -> bool:
+    """Whether its kernel tracks the best cell (see `_MODES`)."""
+    return job.local or job.track_best
 
 
 def _numbers_for(
     job: SweepJob, letter_scoring: LetterScoring, prunes: bool, hardware: Hardware, overrides: Overrides
 ) -> tuple[NumberFormat, str]:
-    packed = _Kind(job.local, job.track_best, "packed", letter_scoring, prunes)
+    packed = _Kind(job.local, _tracks_best(job), "packed", letter_scoring, prunes)
     numbers, why = _usual_numbers(job.scoring, packed, hardware, overrides)
     if numbers == "packed" and not prunes and not packed_range.has_smooth_edges(job):
         return "int32", "the values on its edges jump"

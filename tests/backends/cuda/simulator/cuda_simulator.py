@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 import sys
+from functools import lru_cache, partial
 from types import ModuleType, SimpleNamespace
 
 import numpy as np
@@ -92,18 +93,19 @@ class _Cuda:
         return getattr(kernel._get_kernel_context() or cuda, name)
 
 
-def _call(launch):
-    """Replaces `cuda` in a module once. The simulator would search the globals at each call of a function."""
+def _jit(jit):
+    """`cuda.jit` that leaves device functions as they are: the simulator would wrap each call of one."""
     proxy = _Cuda()
 
-    def call(self, *args):
-        if not self._device:
-            return launch(self, *args)
-        if self.fn.__globals__.get("cuda") is cuda:
-            self.fn.__globals__["cuda"] = proxy
-        return self.fn(*args)
+    def decorate(function=None, *, device=False, max_registers=None, lto=None, **options):
+        if function is None:
+            return partial(decorate, device=device, **options)
+        if not device:
+            return jit(function, **options)
+        function.__globals__["cuda"] = proxy
+        return function
 
-    return call
+    return decorate
 
 
 def _int32(word):
@@ -111,6 +113,7 @@ def _int32(word):
     return np.int32(word - (1 << 32) if word >> 31 else word)
 
 
+@lru_cache(1 << 16)
 def _permute_bytes(low, high, selector):
     source = (int(high) & 0xFFFFFFFF) << 32 | int(low) & 0xFFFFFFFF
     result, selector = 0, int(selector)
@@ -131,17 +134,20 @@ def _dot_bytes(x, y, total):
 # Pairs of 16 bits. NumPy would take ten times as long.
 
 
+@lru_cache(1 << 16)
 def _add_pairs(x, y):
     x, y = int(x), int(y)
     return _int32((x + y & 0xFFFF) | ((x & 0xFFFF0000) + (y & 0xFFFF0000) & 0xFFFF0000))
 
 
+@lru_cache(1 << 16)
 def _maximum_pairs(x, y):
     x, y = int(x), int(y)
     low, other_low, high, other_high = x & 0xFFFF, y & 0xFFFF, x & 0xFFFF0000, y & 0xFFFF0000
     return _int32((low if low > other_low else other_low) | (high if high > other_high else other_high))
 
 
+@lru_cache(1 << 16)
 def _minimum_signed_pairs(x, y):
     """With the signs inverted, the order is that of unsigned numbers."""
     x, y = int(x) ^ 0x80008000, int(y) ^ 0x80008000
@@ -249,11 +255,9 @@ def install() -> None:
     }
     for name, function in warp.items():
         setattr(kernelapi.FakeCUDAModule, name, function)
-    jit = cuda.jit
-    cuda.jit = lambda *args, max_registers=None, lto=None, **options: jit(*args, **options)
+    cuda.jit = _jit(cuda.jit)
     kernel.BlockManager = Block
     kernelapi.threading = SimpleNamespace(current_thread=current_lane)
-    kernel.FakeCUDAKernel.__call__ = _call(kernel.FakeCUDAKernel.__call__)
     kernel.FakeCUDAKernel.compile = lambda self, signature: None
     kernel.FakeOverload.max_cooperative_grid_blocks = lambda self, threads, shared_bytes: 1
     kernel.FakeOverload.regs_per_thread = 0
