@@ -13,10 +13,13 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from time import perf_counter
+from typing import TypeVar
 
 from longalign.backends.base import Kernel
 from longalign.events import CompileFinished, CompileStarted, Emit, Event
 from longalign.system.threads import in_own_thread
+
+T = TypeVar("T")
 
 _listeners: list[Emit] = []
 
@@ -92,20 +95,22 @@ def waiting_for_compiler(device: str) -> Iterator[None]:
         _waits.end(device)
 
 
-def compile_or_load(device: str, on_disk: bool, call: Callable[[], None]) -> None:
-    """Make the call, which compiles a kernel for `device`, or loads it from disk if `on_disk`.
+def compile_or_load(device: str, is_on_disk: Callable[[], bool], call: Callable[[], T]) -> T:
+    """The result of the call, which compiles a kernel for `device`, or loads it from disk if `is_on_disk()`.
 
-    A compiler runs for seconds without a chance for Python to interrupt it. It therefore has a thread of its
-    own. The caller, which may be interrupted, waits for it: see `polled`. Raises NotOnDisk instead of
-    compiling on behalf of `is_on_disk`, and whatever `call` raises.
+    Both run in a thread of their own. The caller, which may be interrupted, waits: see `polled`. A compiler
+    runs for seconds without a chance for Python to interrupt it. KeyboardInterrupt within Numba may leave its
+    lock taken for ever. Within a function that LLVM calls, as it does to load a kernel, the exception is lost,
+    and LLVM goes on without the kernel's code.
+
+    Raises NotOnDisk instead of compiling on behalf of `is_on_disk`, and whatever `call` raises.
     """
-    if on_disk:
-        call()
-        return
+    if in_own_thread(is_on_disk, _this_thread.poll):
+        return in_own_thread(call, _this_thread.poll)
     if _this_thread.only_from_disk:
         raise NotOnDisk
     with waiting_for_compiler(device):
-        in_own_thread(call, _this_thread.poll)
+        return in_own_thread(call, _this_thread.poll)
 
 
 @contextmanager

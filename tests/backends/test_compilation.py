@@ -119,7 +119,7 @@ def test_a_wait_for_the_compiler_that_is_given_up_is_reported_to_its_end():
             raise KeyError("enough")
 
     with compiles_reported(events.append), polled(give_up), pytest.raises(KeyError, match="enough"):
-        compile_or_load("cpu", False, lambda: may_end.wait(60))
+        compile_or_load("cpu", bool, lambda: may_end.wait(60))
     may_end.set()
     assert [type(event) for event in events] == [CompileStarted, CompileFinished]
 
@@ -128,10 +128,10 @@ def test_only_the_innermost_block_polls():
     polls = []
     with polled(lambda: polls.append("outer")):
         with polled(lambda: polls.append("inner")):
-            compile_or_load("cpu", False, lambda: None)
-        compile_or_load("cpu", False, lambda: None)
-    compile_or_load("cpu", False, lambda: None)
-    compile_or_load("cpu", True, lambda: None)
+            compile_or_load("cpu", bool, lambda: None)
+        compile_or_load("cpu", bool, lambda: None)
+    compile_or_load("cpu", bool, lambda: None)
+    compile_or_load("cpu", lambda: True, lambda: None)
     assert [*dict.fromkeys(polls)] == ["inner", "outer"]
 
 

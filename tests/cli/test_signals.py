@@ -19,6 +19,7 @@ from longalign.cli.interrupts import Interrupts
 
 pytestmark = pytest.mark.usefixtures("folder")
 
+INTERRUPT = "os.kill(os.getpid(), signal.SIGINT)"
 LINES = ["interrupted", "interrupted; with --store DIR a run can be resumed"]
 
 
@@ -34,7 +35,7 @@ LINES = ["interrupted", "interrupted; with --store DIR a run can be resumed"]
     ],
 )
 def test_a_signal_at_any_moment(form, number, times):
-    for turn in range(0, 40, 2):
+    for turn in range(0, 40, 3):
         command = [*FORMS[form], "align", *PAIR, "-q"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
             wait_for_handlers(process)
@@ -74,6 +75,30 @@ def test_a_signal_while_a_kernel_is_compiled_does_not_wait_for_it(tmp_path, comm
         assert (resumed.returncode, resumed.stderr, resumed.stdout) == (0, "", undisturbed.stdout)
 
 
+def test_a_signal_while_a_kernel_is_loaded_is_not_lost_in_llvm():
+    """LLVM asks Python for a kernel's code. If that raised an exception, it would go on without the code.
+
+    The kernels of sweeps are loaded by worker threads here, which no signal reaches. The main thread loads
+    others.
+    """
+    assert longalign("align", *PAIR, "-q").returncode == 0  # its kernels are on disk now
+    program = (
+        "import os, signal, sys\n"
+        "from numba.core.codegen import CPUCodeLibrary\n"
+        "get = CPUCodeLibrary._object_getbuffer_hook.__func__\n"
+        "def get_interrupted(kind, module):\n"
+        "    library = getattr(module, '_CPUCodeLibrary__library', None)\n"
+        "    if getattr(library, '_compiled_object', None) and 'sweep' not in library.name:\n"
+        f"        {INTERRUPT}\n"
+        "    return get(kind, module)\n"
+        "CPUCodeLibrary._object_getbuffer_hook = classmethod(get_interrupted)\n"
+        "from longalign.__main__ import main; sys.exit(main())"
+    )
+    command = [sys.executable, "-c", program, "align", *PAIR, "-q"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (130, f"longalign: {LINES[1]}\n")
+
+
 def in_process(body):
     """Run a process whose command is `body`, the body of a function, by `python -m`."""
     lines = "\n".join(f"    {line}" for line in body.splitlines())
@@ -90,9 +115,6 @@ def in_process(body):
     return subprocess.run(
         [sys.executable, "-m", "program"], capture_output=True, text=True, check=False, timeout=60
     )
-
-
-INTERRUPT = "os.kill(os.getpid(), signal.SIGINT)"
 
 
 def test_an_interrupt_within_compiled_text_does_not_end_the_process_by_a_signal():

@@ -15,6 +15,7 @@ from longalign.backends.compilation import compile_or_load
 from longalign.backends.cpu.kernel_cache import CpuCache
 from longalign.errors import BackendError
 from longalign.system.gc_pause import collector_at_rest
+from longalign.system.threads import in_own_thread
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Arguments = ParamSpec("Arguments")
@@ -38,7 +39,6 @@ def compile_entry(body: Function, key: str, examples: Sequence[Any]) -> Function
 
     The function runs without the GIL, and must not allocate. Raises BackendError if it does not compile.
     """
-    compiled: Function
     compiled, _ = _compile(body, key, examples)
     return compiled
 
@@ -49,29 +49,36 @@ def compile_callee(body: Callable[..., Any], key: str, examples: Sequence[Any]) 
     With calls by address, each function is compiled once. With plain calls, LLVM would optimise the callee
     again in each caller.
     """
-    _, result = _compile(body, key, examples, no_cpython_wrapper=True)
-    address: int = result.library.get_pointer_to_function(result.fndesc.llvm_func_name)
+    _, address = _compile(body, key, examples, no_cpython_wrapper=True)
     return address
 
 
-def _compile(body: Any, key: str, examples: Sequence[Any], **options: bool) -> tuple[Any, Any]:
-    """The dispatcher of a compiled function, and its only overload.
+def _compile(body: Function, key: str, examples: Sequence[Any], **options: bool) -> tuple[Function, int]:
+    """A compiled function, and its address.
 
     Reference counting and wrappers for other callers are omitted. They are not used and take long to compile.
     """
-    compiled = numba.njit(nogil=True, _nrt=False, no_cfunc_wrapper=True, **options)(body)
-    compiled._cache = CpuCache(key)
+    compiled = in_own_thread(lambda: _dispatcher(body, key, options))
     signature = tuple(numba.typeof(example) for example in examples)
 
-    def compile_it() -> None:
+    def compile_it() -> int:
         try:
             with collector_at_rest():
                 compiled.compile(signature)
+            made = compiled.overloads[signature]
+            address: int = made.library.get_pointer_to_function(made.fndesc.llvm_func_name)
         except Exception as failure:  # Numba and LLVM each have their own kinds of error
             raise BackendError(f"cpu: {key} does not compile: {failure}") from failure
+        return address
 
-    compile_or_load("cpu", compiled._cache.holds(signature), compile_it)
-    return compiled, compiled.overloads[signature]
+    return compiled, compile_or_load("cpu", lambda: compiled._cache.holds(signature), compile_it)
+
+
+def _dispatcher(body: Function, key: str, options: dict[str, bool]) -> Any:
+    """Numba's dispatcher of a function, not compiled yet. The first one initialises the compiler."""
+    compiled = numba.njit(nogil=True, _nrt=False, no_cfunc_wrapper=True, **options)(body)
+    compiled._cache = CpuCache(key)
+    return compiled
 
 
 def compiled_once(make: Callable[Arguments, Result]) -> Callable[Arguments, Result]:

@@ -125,6 +125,6 @@ def compiled(spec: KernelSpec, device: str, made_current: AbstractContextManager
                 raise BackendError(f"no kernel for this GPU and driver: {one_line(error)}") from error
 
         if spec.signature not in kernel.overloads:
-            compile_or_load(device, kernel._cache.holds(spec.signature), compile_it)
+            compile_or_load(device, lambda: kernel._cache.holds(spec.signature), compile_it)
         load_kernel(kernel, spec.signature)
     return kernel
