@@ -100,8 +100,8 @@ def compile_or_load(device: str, is_on_disk: Callable[[], bool], call: Callable[
 
     Both run in a thread of their own. The caller, which may be interrupted, waits: see `polled`. A compiler
     runs for seconds without a chance for Python to interrupt it. KeyboardInterrupt within Numba may leave its
-    lock taken for ever. Within a function that LLVM calls, as it does to load a kernel, the exception is lost,
-    and LLVM goes on without the kernel's code.
+    lock taken for ever. Within a function that LLVM calls, as it does to load a kernel, the exception is
+    lost, and LLVM goes on without the kernel's code.
 
     Raises NotOnDisk instead of compiling on behalf of `is_on_disk`, and whatever `call` raises.
     """
