@@ -403,6 +403,13 @@ _FORMATS = (
         "return self.struck or signal.SIGINT",
         ("tests/cli/test_cli.py::test_an_interrupt_says_how_to_go_on",),
     ),
+    Fault(
+        "a kernel loaded where a signal may interrupt it",
+        "longalign/backends/compilation.py",
+        "if in_own_thread(is_on_disk, _this_thread.poll):\n        return in_own_thread(call, _this_thread.poll)",
+        "if is_on_disk():\n        return call()",
+        ("tests/cli/test_signals.py::test_a_signal_while_a_kernel_is_loaded_is_not_lost_in_llvm",),
+    ),
 )
 
 FAULTS = (*_RECURRENCE, *_CPU, *_PRUNING, *_CUDA_DEVICE, *_STORE, *_RUN, *_FORMATS)
