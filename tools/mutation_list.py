@@ -406,8 +406,8 @@ _FORMATS = (
     Fault(
         "a kernel loaded where a signal may interrupt it",
         "longalign/backends/compilation.py",
-        "if in_own_thread(is_on_disk, _this_thread.poll):\n        return in_own_thread(call, _this_thread.poll)",
-        "if is_on_disk():\n        return call()",
+        "_this_thread.poll):\n        return in_own_thread(call, _this_thread.poll)",
+        "_this_thread.poll):\n        return call()",
         ("tests/cli/test_signals.py::test_a_signal_while_a_kernel_is_loaded_is_not_lost_in_llvm",),
     ),
 )
