@@ -37,7 +37,8 @@ def _run(arguments: Sequence[str] | None, options: Namespace) -> int:
     check_address_space()  # first: importing a library without enough memory could abort the process
     from longalign.cli.parser import build_parser
 
-    build_parser().parse_args(arguments, options)
+    parsed = build_parser().parse_args(arguments)
+    vars(options).update(vars(parsed))  # in one step: `_how_to_resume` sees all options of a run, or none
     return int(options.run(options))
 
 

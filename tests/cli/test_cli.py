@@ -915,6 +915,25 @@ def test_an_interrupt_says_how_to_go_on(refuse, run, pair, monkeypatch, argument
     assert refuse(*arguments) == (130, text)
 
 
+def test_an_interrupt_while_the_arguments_are_parsed(run, monkeypatch):
+    """argparse sets one option after another: those of a run may be incomplete."""
+    monkeypatch.setattr("longalign.cli.runs.run_resume", lambda _: 0)
+    ended = []
+    while (0, "", "") not in ended:
+        left = iter(range(1 + len(ended)))  # the first is set by `command.run`
+
+        def set_one(options, name, value, left=left):
+            if next(left, None) is None:
+                raise KeyboardInterrupt
+            object.__setattr__(options, name, value)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(argparse.Namespace, "__setattr__", set_one, raising=False)
+            ended.append(run("resume", "s"))
+    assert len(ended) > 10
+    assert set(ended[:-1]) == {(130, "", "longalign: interrupted\n")}
+
+
 def test_a_closed_pipe_is_quiet(pair):
     read, write = os.pipe()
     os.close(read)
