@@ -94,7 +94,7 @@ class _Cuda:
 
 
 def _jit(jit):
-    """`cuda.jit` that leaves device functions as they are: the simulator would wrap each call of one."""
+    """`cuda.jit` that returns device functions unchanged. The simulator would wrap each of their calls."""
     proxy = _Cuda()
 
     def decorate(function=None, *, device=False, max_registers=None, lto=None, **options):
