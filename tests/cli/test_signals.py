@@ -35,7 +35,7 @@ LINES = ["interrupted", "interrupted; with --store DIR a run can be resumed"]
     ],
 )
 def test_a_signal_at_any_moment(form, number, times):
-    for turn in range(0, 40, 3):
+    for turn in range(0, 40, 2):
         command = [*FORMS[form], "align", *PAIR, "-q"]
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
             wait_for_handlers(process)

@@ -217,9 +217,9 @@ def test_a_plan_counts_both_strands(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_an_interrupt_at_every_third_event_loses_nothing(tmp_path: Path, answer: object) -> None:
+def test_an_interrupt_at_any_event_loses_nothing(tmp_path: Path, answer: object) -> None:
     interrupted = set()
-    for at in range(0, 1000, 3):
+    for at in range(1000):
         store, first = tmp_path / str(at), Interrupts(at)
         try:
             small_run(store, first)
