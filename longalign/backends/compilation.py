@@ -95,8 +95,8 @@ def waiting_for_compiler(device: str) -> Iterator[None]:
         _waits.end(device)
 
 
-def compile_or_load(device: str, is_on_disk: Callable[[], bool], call: Callable[[], T]) -> T:
-    """The result of the call, which compiles a kernel for `device`, or loads it from disk if `is_on_disk()`.
+def compile_or_load(device: str, is_cached: Callable[[], bool], call: Callable[[], T]) -> T:
+    """The result of the call, which compiles a kernel for `device`, or loads it from disk if `is_cached()`.
 
     Both run in a thread of their own. The caller, which may be interrupted, waits: see `polled`. A compiler
     runs for seconds without a chance for Python to interrupt it. KeyboardInterrupt within Numba may leave its
@@ -105,7 +105,7 @@ def compile_or_load(device: str, is_on_disk: Callable[[], bool], call: Callable[
 
     Raises NotOnDisk instead of compiling on behalf of `is_on_disk`, and whatever `call` raises.
     """
-    if in_own_thread(is_on_disk, _this_thread.poll):
+    if in_own_thread(is_cached, _this_thread.poll):
         return in_own_thread(call, _this_thread.poll)
     if _this_thread.only_from_disk:
         raise NotOnDisk

@@ -236,8 +236,7 @@ class CpuBackend:
             return _GENERAL_KERNELS._replace(matrix=matrix)
         # Without the floor of 0 the values of a block spread too far for 8 bits.
         widths = tuple(bits for bits in self._widths if bits > 8 or job.local)
-        # In local mode the best cell is always tracked: the 8-bit kernel needs it.
-        return _KernelFamily(job.local, job.local or job.track_best, matrix, widths)
+        return _KernelFamily(job.local, job.finds_best, matrix, widths)
 
     def _run(self, work: WorkList, family: _KernelFamily, progress: Progress) -> None:
         """Sweep all strips of a work list. The calling thread is one of the workers."""

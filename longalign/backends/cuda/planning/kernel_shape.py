@@ -64,8 +64,7 @@ PRUNING_SHAPES: dict[NumberFormat, tuple[Shape, ...]] = {
 #: Rectangles of all sizes occur there. Two kernels suffice for them, as each takes seconds to compile.
 _COLUMNS_FROM_A_CORNER = (24, 8)
 
-#: `local` and `track_best` of all kernels. Local sweeps whose best cell is not needed are rare: a stored tile
-#: is swept again for its lines. Their kernels track the best cell nevertheless, which saves 15 kernels.
+#: `local` and `track_best` of all kernels (see `SweepJob.finds_best`).
 _MODES = ((True, True), (False, True), (False, False))
 
 #: How letters are scored in kernels that leave out row blocks: no others are needed for DNA, for which alone
@@ -227,18 +226,13 @@ def _kind_of(job: SweepJob, hardware: Hardware, overrides: Overrides) -> tuple[_
     letter_scoring = letter_scoring_for(job)
     prunes = letter_scoring == _PRUNING_LETTERS and raised_range.is_prunable(job)
     numbers, why = _numbers_for(job, letter_scoring, prunes, hardware, overrides)
-    return _Kind(job.local, _tracks_best(job), numbers, letter_scoring, prunes), why
-
-
-def _tracks_best(job: SweepJob) -> bool:
-    """Whether its kernel tracks the best cell (see `_MODES`)."""
-    return job.local or job.track_best
+    return _Kind(job.local, job.finds_best, numbers, letter_scoring, prunes), why
 
 
 def _numbers_for(
     job: SweepJob, letter_scoring: LetterScoring, prunes: bool, hardware: Hardware, overrides: Overrides
 ) -> tuple[NumberFormat, str]:
-    packed = _Kind(job.local, _tracks_best(job), "packed", letter_scoring, prunes)
+    packed = _Kind(job.local, job.finds_best, "packed", letter_scoring, prunes)
     numbers, why = _usual_numbers(job.scoring, packed, hardware, overrides)
     if numbers == "packed" and not prunes and not packed_range.has_smooth_edges(job):
         return "int32", "the values on its edges jump"
