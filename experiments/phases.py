@@ -1,7 +1,8 @@
 """Time whole alignments, phase by phase, in a process that has loaded its kernels, and measure their memory.
 
     python experiments/phases.py --genomes DIR [--pairs chlamydia ecoli ...] [--backend auto] [--repeats 3]
-                                 [--after PAIR] [--store-in DIR] [--with-score] [--out FILE]
+                                 [--after PAIR] [--store-in DIR] [--with-score] [--prune off]
+                                 [--out FILE]
 
 DIR holds NAME.fa.gz files. Each pair has its own process, which runs `longalign align` once to load the
 kernels and then REPEATS times; medians are reported. For a pair that takes too long, align another pair first
@@ -10,7 +11,8 @@ they include the reading of the FASTA files, but not the start of Python. With `
 to a store in that folder. Also reported: the peak host memory of the process, the peak device memory, and the
 bytes per boundary cell of the store. Known scores are checked, and every alignment is checked by `longalign
 verify`. `--with-score` alternates with `longalign score`, which keeps no lattice: `lattice_share` is the
-share of time that the lattice, with its files if there is a store, adds to phase 1.
+share of time that the lattice, with its files if there is a store, adds to phase 1. `--prune` is that of
+`longalign`.
 """
 
 from __future__ import annotations
@@ -58,8 +60,12 @@ def _parse() -> argparse.Namespace:
     )
     parser.add_argument("--store-in", type=Path)
     parser.add_argument("--with-score", action="store_true")
+    parser.add_argument("--prune", choices=("auto", "off"), default="auto")
     parser.add_argument("--out", type=Path)
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.store_in is not None:
+        options.store_in.mkdir(parents=True, exist_ok=True)
+    return options
 
 
 def measure(name: str, options: argparse.Namespace) -> dict[str, object]:
@@ -89,8 +95,8 @@ def measure(name: str, options: argparse.Namespace) -> dict[str, object]:
     phases = _median_phases([summary["phases"] for summary in summaries[counted]])
     score_alone = statistics.median(alone[counted]) if alone else None
     return {
-        "pair": name, "after": options.after, "backend": found["backend"], "score": found["score"],
-        "end": found["end"],
+        "pair": name, "after": options.after, "prune": options.prune, "backend": found["backend"],
+        "score": found["score"], "end": found["end"],
         "verified": verified,
         "ok": verified
         and (best is None or (found["score"], *found["end"].values()) == (best.score, best.i, best.j)),
@@ -116,7 +122,8 @@ def _score_seconds(pair: Pair, options: argparse.Namespace, summary: Path) -> fl
     _, *rest = _command(pair, options, summary.with_suffix(".txt"))
     if longalign(["score", *rest, "--json", str(summary)]):
         sys.exit("not scored")
-    return float(json.loads(summary.read_text())["phases"][0]["seconds"])
+    phases = {phase["name"]: phase["seconds"] for phase in json.loads(summary.read_text())["phases"]}
+    return float(phases["score"])
 
 
 def _files(pair: Pair, options: argparse.Namespace) -> list[str]:
@@ -125,7 +132,8 @@ def _files(pair: Pair, options: argparse.Namespace) -> list[str]:
 
 def _command(pair: Pair, options: argparse.Namespace, output: Path) -> list[str]:
     how = ["--backend", options.backend, "--mode", "local" if pair.local else "global"]
-    return ["align", *_files(pair, options), "--quiet", *how, "-o", str(output)]
+    how += ["--prune", options.prune, "--quiet"]
+    return ["align", *_files(pair, options), *how, "-o", str(output)]
 
 
 def _median_phases(runs: list[list[dict[str, object]]]) -> dict[str, float]:

@@ -98,7 +98,7 @@ def top(options: argparse.Namespace) -> Iterator[Row]:
 
 
 def modes(options: argparse.Namespace) -> Iterator[Row]:
-    """Phase 1 of the modes with free ends, against those of local and of global."""
+    """Phase 1 of the modes with free ends, against those of local and of global; every cell is swept."""
     rng = np.random.default_rng(1)
     pairs = {
         "random": _spelled(random_pair(options.side, rng)),
@@ -113,8 +113,8 @@ def modes(options: argparse.Namespace) -> Iterator[Row]:
             if isinstance(event, PhaseFinished):
                 finished.append(event)
 
-        longalign.score(*pair, mode=mode, backend=options.backend, emit=note)
-        return finished[0].seconds
+        longalign.score(*pair, mode=mode, backend=options.backend, prune="off", emit=note)
+        return next(phase.seconds for phase in finished if phase.name == "score")
 
     for name, pair in pairs.items():
         calls = {mode: partial(phase_1, pair, mode) for mode in ("local", "global", *ENDS_FREE)}
