@@ -7,6 +7,7 @@ import os
 import random
 import shutil
 import signal
+import tarfile
 import threading
 import time
 from collections import Counter
@@ -20,6 +21,7 @@ import pytest
 from examples import share_of_examples
 from hypothesis import given
 from hypothesis import strategies as st
+from inputs import DATA
 from runs import (
     CPU,
     REPEATED,
@@ -35,6 +37,7 @@ from runs import (
 )
 from small_tile_runs import align, command, finish, start
 
+import longalign
 from longalign.backends.cpu import CpuBackend
 from longalign.errors import StoreError, UsageError
 from longalign.events import Emit, Event, Notice, PhaseFinished, PhaseStarted, TileFinished, ignore
@@ -54,6 +57,28 @@ def small_run(store: Path | None, emit: Emit = ignore, backend=None) -> Outcome:
         patch.setattr(three_phases, "_PATH_INTERVAL", 0.0)
         patch.setattr("longalign.phases.recompute.GROUP_SEGMENTS", 2)
         return REPEATED.run(using(SmallTiles((24, 24), backend, leaf=60)), store, emit)
+
+
+def test_a_store_of_an_earlier_version_is_continued(tmp_path):
+    """The store was written by commit 8959798, and stopped after 8 of its 16 tiles.
+
+    That version had neither pruning nor strands, nor a rule for ties. The path follows this rule now,
+    whichever version swept the tiles.
+    """
+    with tarfile.open(DATA / "stopped_store.tar.gz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    swept: list[TileFinished] = []
+
+    def note(event: Event) -> None:
+        if isinstance(event, TileFinished):
+            swept.append(event)
+
+    found = longalign.resume(tmp_path / "stopped", backend="cpu", emit=note)
+    names = ("hiv1_SF33.AY352275.1.fa.gz", "hiv1_MB2059.AF133821.1.fa.gz")
+    new = longalign.align(*(read_sequence(DATA / name) for name in names), backend="cpu")
+    assert (found.score, found.cigar) == (new.score, new.cigar)
+    assert found.rescore() == found.score == 5091
+    assert len(swept) == 8
 
 
 @pytest.fixture(scope="module")
