@@ -23,7 +23,7 @@ def related_pairs(draw: st.DrawFn, longest: int) -> tuple[Codes, Codes]:
     length = draw(st.sampled_from([0, 1, 40, longest // 2, longest]))
     query = rng.integers(0, 4, length, np.uint8)
     target = mutated(query, length, draw(st.sampled_from([0.0, 0.01, 0.05, 0.2])), rng)
-    for change in draw(st.lists(st.sampled_from(_CHANGES), max_size=4)):
+    for change in draw(st.lists(st.sampled_from(CHANGES), max_size=4)):
         query, target = change(query, target, rng)
         if draw(st.booleans()):
             query, target = target, query
@@ -68,4 +68,5 @@ def _lengthened(query: Codes, target: Codes, rng: np.random.Generator) -> tuple[
     return query, np.concatenate([more[0], target, more[1]])
 
 
-_CHANGES = [_cut_out, _repeated, _inverted, _moved, _masked, _lengthened]
+#: Each takes a query, a target and a random generator, and returns a query and a target.
+CHANGES = [_cut_out, _repeated, _inverted, _moved, _masked, _lengthened]

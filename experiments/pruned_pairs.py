@@ -1,0 +1,141 @@
+"""Compare alignments of random related pairs with and without pruning: score, coordinates and CIGAR.
+
+    python experiments/pruned_pairs.py [--pairs 20000] [--longest 3000] [--seed 1] [--backend cpu]
+                                       [--out FILE]
+
+Targets are copies of the query with changes at a rate of 0 to 20 %, of which parts may be cut out, repeated,
+inverted, moved, masked by N or lengthened. Modes, scorings and strands take turns. Matrices of this size are
+usually not pruned: here they are, whenever seeds find a bound. Half of the matrices are cut into tiles of
+`TILE` letters a side. A difference is printed, with what repeats it, and the exit code is then 1.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections import Counter
+from contextlib import AbstractContextManager, nullcontext
+from decimal import Decimal
+from itertools import product
+from pathlib import Path
+from unittest.mock import patch
+
+import numpy as np
+from hardware import save_report
+from scripts import run_script
+
+ROOT = Path(__file__).resolve().parents[1]
+sys.path.append(str(ROOT / "tests" / "helpers"))
+
+from related_pairs import CHANGES  # noqa: E402
+
+import longalign  # noqa: E402
+from longalign import Alignment, Scoring  # noqa: E402
+from longalign.backends.select import open_backends  # noqa: E402
+from longalign.events import BoundFound, Event, PhaseFinished  # noqa: E402
+from longalign.model.mode import MODES  # noqa: E402
+from longalign.run import bounds  # noqa: E402
+from longalign.testing.inputs import mutated  # noqa: E402
+
+TILE = 700
+RATES = (0.0, 0.001, 0.01, 0.05, 0.2)
+SCORINGS = (
+    Scoring(),
+    Scoring(1, -1, 0, 1),
+    Scoring(2, -3, 5, 2),
+    Scoring(5, -4, 10, Decimal("0.5")),
+    Scoring(1, -4, 6, 1),
+)
+STRANDS = ("plus", "both")
+CASES = list(product(MODES, SCORINGS, STRANDS, (False, True)))
+
+
+def main() -> int:
+    options = _parse()
+    bounds.LEAST_CELLS = 0
+    counts: Counter[str] = Counter()
+    started, report_due = time.perf_counter(), 0.0
+    for number in range(options.pairs):
+        compare(number, options, counts)
+        seconds = time.perf_counter() - started
+        if seconds >= report_due or number + 1 == options.pairs:
+            report_due = seconds + 30
+            print(f"{number + 1:,} pairs, {seconds:.0f} s: {dict(counts)}", flush=True)
+            how = {"backend": options.backend, "seed": options.seed, "longest": options.longest}
+            save_report(options.out, **how, seconds=round(seconds, 1), **counts)
+    return 1 if counts["differences"] else 0
+
+
+def _parse() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--pairs", type=int, default=20_000)
+    parser.add_argument("--longest", type=int, default=3000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--backend", default="cpu")
+    parser.add_argument("--out", type=Path)
+    return parser.parse_args()
+
+
+def compare(number: int, options: argparse.Namespace, counts: Counter[str]) -> None:
+    """Align one pair both ways, and count it and what pruning did."""
+    rng = np.random.default_rng([options.seed, number])
+    mode, scoring, strand, has_tiles = CASES[number % len(CASES)]
+    query, target = draw_pair(rng, options.longest)
+    events: list[Event] = []
+
+    def align(prune: str) -> Alignment:
+        return longalign.align(
+            query, target, scoring=scoring, mode=mode, strand=strand, prune=prune, backend=options.backend,
+            emit=events.append if prune == "auto" else longalign.events.ignore,
+        )  # fmt: skip
+
+    with _small_tiles(options.backend) if has_tiles else nullcontext():
+        pruned, whole = align("auto"), align("off")
+    counts["pairs"] += 1
+    counts["bounds_found"] += any(isinstance(event, BoundFound) for event in events)
+    [swept] = (event for event in events if isinstance(event, PhaseFinished) and event.name == "score")
+    counts["with_cells_left_out"] += swept.left_out > 0
+    counts["cells"] += swept.cells
+    counts["cells_left_out"] += swept.left_out
+    differ = _outcome(pruned) != _outcome(whole)
+    counts["differences"] += differ
+    if differ:
+        print(
+            f"pair {number} of --seed {options.seed} --longest {options.longest}: {mode}, {scoring}, "
+            f"{strand}, tiles {has_tiles}: {_outcome(pruned)} with pruning, {_outcome(whole)} without",
+            flush=True,
+        )
+
+
+def _small_tiles(backend: str) -> AbstractContextManager[object]:
+    [opened] = open_backends(backend)
+    return patch.object(type(opened), "tile_shape", lambda *_: (TILE, TILE))
+
+
+def draw_pair(rng: np.random.Generator, longest: int) -> tuple[str, str]:
+    """A query and a target, spelled; neither is empty."""
+    length = int(rng.integers(longest // 10, longest))
+    query = rng.integers(0, 4, length, np.uint8)
+    target = mutated(query, length, float(rng.choice(RATES)), rng)
+    for change in rng.choice(len(CHANGES), int(rng.integers(0, 4))):
+        query, target = CHANGES[change](query, target, rng)
+        if rng.random() < 0.5:
+            query, target = target, query
+    return _spelled(query), _spelled(target)
+
+
+def _spelled(codes: longalign.model.alphabet.Codes) -> str:
+    letters = np.frombuffer(b"ACGTN", np.uint8)
+    return bytes(letters[np.minimum(codes, 4)]).decode() or "A"
+
+
+def _outcome(found: Alignment) -> tuple[object, ...]:
+    ends = found.query_start, found.query_end, found.target_start, found.target_end
+    return found.score, found.strand, *ends, found.cigar
+
+
+if __name__ == "__main__":
+    run_script(main)
