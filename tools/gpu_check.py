@@ -66,9 +66,12 @@ def steps(genomes: Path, out: Path, columns: Sequence[int]) -> list[Step]:
     )
     golden = (python, "experiments/golden.py", "--genomes", str(genomes), "--backend", "cuda")
     starts = (python, "experiments/start_states.py", "--genomes", str(genomes), "--backend", "cuda")
-    phases = (python, "experiments/phases.py", "--genomes", str(genomes), "--with-score")
+    phases = (python, "experiments/phases.py", "--genomes", str(genomes), "--with-score", "--prune", "off")
     stored = ("--store-in", str(out), "--out", str(out / "phases_stored.json"))
     startup = (python, "experiments/startup.py", "--backend", "cuda", "--out", str(out / "startup.json"))
+    product = (python, "experiments/product_bars.py", "--genomes", str(genomes), "--backend", "cuda")
+    pruning = (python, "experiments/pruning.py", "--genomes", str(genomes), "--backend", "cuda")
+    campaign = (python, "tools/campaign.py", "--backend", "cuda", "--seconds", "500", "--jobs", "13")
     return [
         Step("device", (python, "-c", _DEVICE), 60, essential=True),
         Step("first", _sweep(genomes, out, "first", "--pairs", "mito", "--repeats", "5"), 60, essential=True),
@@ -90,8 +93,17 @@ def steps(genomes: Path, out: Path, columns: Sequence[int]) -> list[Step]:
             (*golden, "--shortest", "6e6", "--longest", "1e9", "--out", str(out / "chromosome.json")),
             560,
         ),
+        Step("product", (*product, "--only", *_PRODUCT, "--out", str(out / "product.json")), 120),
+        Step("pruning", (*pruning, "--pairs", *_PRUNED, "--out", str(out / "pruning.json")), 240),
+        Step("campaign", (*campaign, "--seed", "1", "--out", str(out / "campaign.json")), 560),
     ]
 
+
+#: Comparisons of product_bars.py; ten alignments of one pair take minutes.
+_PRODUCT = ("strands", "modes", "many", "process")
+
+#: Pairs to align with pruning.
+_PRUNED = ("yeast-strains", "enm001", "ecoli", "chr22")
 
 #: Pairs to sweep with a lattice as well.
 _LATTICE = ("chlamydia", "ecoli")
