@@ -17,12 +17,13 @@ import numpy as np
 from longalign import api
 from longalign.cli.reporting import reporting
 from longalign.cli.statistics import print_statistics
-from longalign.errors import InputError, UsageError
+from longalign.errors import InputError, StoreError, UsageError
 from longalign.fasta.specs import is_read_from
 from longalign.formats.output import STDOUT, check_output, open_output
-from longalign.formats.registry import resolve_format
+from longalign.formats.registry import format_names, resolve_format
 from longalign.formats.summary import summarize
 from longalign.model.alignment import Alignment
+from longalign.model.json_fields import shown
 from longalign.model.mode import choose_mode
 from longalign.model.scoring import Scoring
 from longalign.model.sequence import MEMORY, Sequence
@@ -90,7 +91,7 @@ def resume_pair(options: Namespace) -> int:
     summary = manifest.summary if options.json is None else options.json
     check_outputs(manifest.command, output, summary, sources_of(manifest), options.store)
     if options.format is None and options.output is None:
-        options.format = manifest.output_format
+        options.format = _noted_format(manifest, store)
     with reporting(options) as emit:
         using = api.resources(
             options.backend, options.threads, options.device, options.mem, cluster=options.cluster
@@ -98,6 +99,17 @@ def resume_pair(options: Namespace) -> int:
         outcome = pipeline.resume(store, using, emit)
     write_outcome(outcome, output, summary, options)
     return 0
+
+
+def _noted_format(manifest: Manifest, store: Path) -> str | None:
+    """The format that a store's manifest notes. Raises StoreError if there is none of that name."""
+    noted = manifest.output_format
+    if noted is not None and noted not in format_names():
+        raise StoreError(
+            f"{first_store(store) / 'manifest.json'}: damaged manifest: output_format: no format is called "
+            f"{shown(noted)}"
+        )
+    return noted
 
 
 def _noting(options: Namespace) -> pipeline.Note:

@@ -6,12 +6,17 @@ and lines that begin with '#' are skipped, and so is a first line "query target"
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from longalign.errors import InputError
 from longalign.fasta.source import STDIN, DamagedGzip, open_chunks
 
 _HEADER = ["query", "target"]
+
+#: The most bytes of a list: those of some millions of pairs. A file without an end, such as /dev/zero, would
+#: otherwise fill the memory.
+_LARGEST = 1 << 28
 
 
 class NamedPair(NamedTuple):
@@ -31,7 +36,7 @@ def read_pairs(path: str) -> list[NamedPair]:
     shown = "stdin" if path == STDIN else path
     try:
         with open_chunks(path) as chunks:
-            text = b"".join(chunks).decode("utf-8-sig")
+            text = _joined(chunks).decode("utf-8-sig")
     except (InputError, DamagedGzip) as error:
         raise InputError(f"{shown}: {error}") from error
     except UnicodeDecodeError as error:
@@ -53,3 +58,13 @@ def read_pairs(path: str) -> list[NamedPair]:
     if not pairs:
         raise InputError(f"{shown}: no pairs")
     return pairs
+
+
+def _joined(chunks: Iterable[bytes]) -> bytes:
+    """All chunks. Raises InputError if they are too large for a list of pairs."""
+    content = bytearray()
+    for chunk in chunks:
+        content += chunk
+        if len(content) > _LARGEST:
+            raise InputError(f"larger than a list of pairs may be, {_LARGEST:,} bytes")
+    return bytes(content)

@@ -257,10 +257,11 @@ class Manifest:
 
 
 def _min_score(fields: Fields) -> Number:
+    text = fields.text("min_score")
     try:
-        return parse_number(fields.text("min_score"))
-    except ValueError as error:
-        raise InputError(f"{fields.name('min_score')}: {error}") from None
+        return parse_number(text)
+    except ValueError:
+        raise InputError(f"{fields.name('min_score')}: {shown(text)} is not a number") from None
 
 
 def _pruning(known: KnownBound) -> dict[str, Any]:

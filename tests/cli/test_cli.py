@@ -20,6 +20,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from forgeries import write_manifest
 from inputs import DATA
 from oracles import spell
 from related_pairs import mutated_copy
@@ -612,6 +613,21 @@ def test_a_partial_alignment_is_not_global(run, pair):
     code, out, err = run("verify", "x.paf", "q.fa", "t.fa")
     assert (code, err) == (1, "longalign: x.paf: 1 false claim\n")
     assert out.startswith("x.paf: line 1: tag tg: claims a global alignment, but target 2-")
+
+
+def test_a_forged_format_is_refused_before_anything_is_computed(run, refuse, pair):
+    run("align", *pair, "-q", "-o", "x.paf", "--store", "S")
+    manifest = json.loads(Path("S/manifest.json").read_text())
+    write_manifest(Path("S"), {**manifest, "output_format": "sam"})
+    message = "S/manifest.json: damaged manifest: output_format: no format is called 'sam'"
+    assert refuse("resume", "S") == (1, message)
+    assert run("resume", "S", "-q", "-o", "again.paf")[0] == 0
+
+
+def test_an_endless_list_of_pairs_is_refused(refuse, pair, monkeypatch):
+    monkeypatch.setattr("longalign.fasta.pair_list._LARGEST", 1 << 20)
+    message = "/dev/zero: larger than a list of pairs may be, 1,048,576 bytes"
+    assert refuse("align", *pair, "--pairs", "/dev/zero") == (1, message)
 
 
 def test_endless_input_is_no_paf(refuse, tmp_path):

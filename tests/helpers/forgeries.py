@@ -28,6 +28,7 @@ RUBBISH: list[Any] = [
 #: Fields of a manifest that change what is computed, or whether the store is read at all.
 MANIFEST_FIELDS = [
     *(["version"], ["program"], ["command"], ["output"], ["mode"], ["start_states"], ["scoring"], ["grid"]),
+    *(["output_format"], ["strand"], ["top"], ["min_score"], ["pruning"]),
     *(["scoring", name] for name in ("match", "mismatch", "gap_open", "gap_extend", "matrix", "what")),
     *([side, name] for side in ("query", "target") for name in ("name", "length", "sha256", "source")),
     *([side, name] for side in ("query", "target") for name in ("offset", "record_length", "what")),

@@ -128,7 +128,7 @@ def test_a_wrong_value_in_a_manifest_is_refused_and_the_field_named(stores, tmp_
         complaint = complaint_of(lambda: Manifest.read(store / "manifest.json"))
         if complaint is None:  # it may have this value, or is of no account
             manifest = json.loads(json.dumps(Manifest.read(store / "manifest.json").to_json()))
-            assert manifest[field[0]] == data[field[0]]
+            assert manifest.get(field[0]) == data.get(field[0])
         else:
             assert complaint.startswith(f"{store}/manifest.json: ")
             assert len(complaint) < len(str(store)) + 300
