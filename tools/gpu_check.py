@@ -70,7 +70,16 @@ def steps(genomes: Path, out: Path, columns: Sequence[int]) -> list[Step]:
     stored = ("--store-in", str(out), "--out", str(out / "phases_stored.json"))
     startup = (python, "experiments/startup.py", "--backend", "cuda", "--out", str(out / "startup.json"))
     product = (python, "experiments/product_bars.py", "--genomes", str(genomes), "--backend", "cuda")
-    pruning = (python, "experiments/pruning.py", "--genomes", str(genomes), "--backend", "cuda")
+    pruning = (
+        python,
+        "experiments/pruning.py",
+        "--genomes",
+        str(genomes),
+        "--backend",
+        "cuda",
+        "--repeats",
+        "1",
+    )
     campaign = (python, "tools/campaign.py", "--backend", "cuda", "--seconds", "500", "--jobs", "13")
     return [
         Step("device", (python, "-c", _DEVICE), 60, essential=True),
