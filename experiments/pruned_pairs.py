@@ -17,6 +17,7 @@ import time
 from collections import Counter
 from contextlib import AbstractContextManager, nullcontext
 from decimal import Decimal
+from functools import cache
 from itertools import product
 from pathlib import Path
 from unittest.mock import patch
@@ -34,6 +35,7 @@ import longalign  # noqa: E402
 from longalign import Alignment, Scoring  # noqa: E402
 from longalign.backends.select import open_backends  # noqa: E402
 from longalign.events import BoundFound, Event, PhaseFinished  # noqa: E402
+from longalign.model.alphabet import Codes  # noqa: E402
 from longalign.model.mode import MODES  # noqa: E402
 from longalign.run import bounds  # noqa: E402
 from longalign.testing.inputs import mutated  # noqa: E402
@@ -110,9 +112,14 @@ def compare(number: int, options: argparse.Namespace, counts: Counter[str]) -> N
         )
 
 
-def _small_tiles(backend: str) -> AbstractContextManager[object]:
+@cache
+def _class_of(backend: str) -> type:
     [opened] = open_backends(backend)
-    return patch.object(type(opened), "tile_shape", lambda *_: (TILE, TILE))
+    return type(opened)
+
+
+def _small_tiles(backend: str) -> AbstractContextManager[object]:
+    return patch.object(_class_of(backend), "tile_shape", lambda *_: (TILE, TILE))
 
 
 def draw_pair(rng: np.random.Generator, longest: int) -> tuple[str, str]:
@@ -127,7 +134,7 @@ def draw_pair(rng: np.random.Generator, longest: int) -> tuple[str, str]:
     return _spelled(query), _spelled(target)
 
 
-def _spelled(codes: longalign.model.alphabet.Codes) -> str:
+def _spelled(codes: Codes) -> str:
     letters = np.frombuffer(b"ACGTN", np.uint8)
     return bytes(letters[np.minimum(codes, 4)]).decode() or "A"
 

@@ -70,16 +70,7 @@ def steps(genomes: Path, out: Path, columns: Sequence[int]) -> list[Step]:
     stored = ("--store-in", str(out), "--out", str(out / "phases_stored.json"))
     startup = (python, "experiments/startup.py", "--backend", "cuda", "--out", str(out / "startup.json"))
     product = (python, "experiments/product_bars.py", "--genomes", str(genomes), "--backend", "cuda")
-    pruning = (
-        python,
-        "experiments/pruning.py",
-        "--genomes",
-        str(genomes),
-        "--backend",
-        "cuda",
-        "--repeats",
-        "1",
-    )
+    pruning = (python, "experiments/pruning.py", "--genomes", str(genomes), "--backend", "cuda")
     campaign = (python, "tools/campaign.py", "--backend", "cuda", "--seconds", "500", "--jobs", "13")
     return [
         Step("device", (python, "-c", _DEVICE), 60, essential=True),
@@ -103,7 +94,7 @@ def steps(genomes: Path, out: Path, columns: Sequence[int]) -> list[Step]:
             560,
         ),
         Step("product", (*product, "--only", *_PRODUCT, "--out", str(out / "product.json")), 120),
-        Step("pruning", (*pruning, "--pairs", *_PRUNED, "--out", str(out / "pruning.json")), 240),
+        Step("pruning", (*pruning, *_PRUNED, "--out", str(out / "pruning.json")), 240),
         Step("campaign", (*campaign, "--seed", "1", "--out", str(out / "campaign.json")), 560),
     ]
 
@@ -111,8 +102,8 @@ def steps(genomes: Path, out: Path, columns: Sequence[int]) -> list[Step]:
 #: Comparisons of product_bars.py; ten alignments of one pair take minutes.
 _PRODUCT = ("strands", "modes", "many", "process")
 
-#: Pairs to align with pruning.
-_PRUNED = ("yeast-strains", "enm001", "ecoli", "chr22")
+#: What to align with pruning: once to load the kernels, and once more.
+_PRUNED = ("--pairs", "yeast-strains", "enm001", "ecoli", "chr22", "--repeats", "1")
 
 #: Pairs to sweep with a lattice as well.
 _LATTICE = ("chlamydia", "ecoli")
