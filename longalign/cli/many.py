@@ -27,10 +27,11 @@ from longalign.cli.align import (
     spec_of,
     summary_of,
 )
+from longalign.cli.noted_options import checked_options
 from longalign.cli.reporting import reporting
 from longalign.cli.scoring import SCORING_OPTIONS
 from longalign.cli.statistics import print_statistics
-from longalign.errors import InputError, LongalignError, StoreError, UsageError
+from longalign.errors import InputError, LongalignError, UsageError
 from longalign.events import Emit, Notice, PairFinished, PairsStarted
 from longalign.fasta.pair_list import NamedPair, read_pairs
 from longalign.fasta.specs import Sequences, can_read_again, with_absolute_path
@@ -43,7 +44,7 @@ from longalign.run.outcome import Outcome
 from longalign.run.spec import RunSpec
 from longalign.store.manifest import Command
 from longalign.store.pair_stores import PairList, PairStores
-from longalign.system.rationals import Number, parse_number, spell
+from longalign.system.rationals import spell
 
 #: Options of a command that a list of pairs does not note: those of the machine and of one call.
 _NOT_NOTED = frozenset(
@@ -128,24 +129,16 @@ def resume_pairs(options: Namespace) -> int:
         raise UsageError(f"{folder}: a run for the score alone writes no alignment: leave --format out")
     if options.output is not None and options.format is None:
         options.format = resolve_format(None, options.output).name
-    scoring = Scoring.from_json(noted.options["scoring"])
+    listed = checked_options(noted, folder)
+    scoring = listed.pop("scoring")
     of_command = build_parser().parse_args([noted.command, "", ""])
     given = {name: value for name, value in vars(options).items() if value is not None}
-    asked = Namespace(**{**vars(of_command), **noted.options, **given})
-    asked.min_score = _noted_min_score(noted)
+    asked = Namespace(**{**vars(of_command), **listed, **given})
     pairs = [NamedPair(*pair, line=0) for pair in noted.pairs]
     check_outputs(noted.command, asked.output, asked.json, [asked.query, asked.target], options.store)
     inputs = _inputs(asked, scoring.alphabet, pairs, f"{len(pairs):,} pairs of {folder}")
     with PairStores.open(folder) as stores:
         return _run(noted.command, asked, scoring, inputs, stores)
-
-
-def _noted_min_score(noted: PairList) -> Number | None:
-    text = noted.options.get("min_score")
-    try:
-        return None if text is None else parse_number(text)
-    except (TypeError, ValueError) as error:
-        raise StoreError(f"min_score: damaged list of pairs: {error}") from error
 
 
 def _asked(command: Command, options: Namespace, scoring: Scoring, inputs: Inputs) -> PairList:

@@ -13,6 +13,7 @@ from itertools import product
 from pathlib import Path
 
 import pytest
+from forgeries import RUBBISH, write_signed
 from hypothesis import given
 from hypothesis import strategies as st
 from twobit import two_bit
@@ -435,3 +436,19 @@ def test_lines_of_json_tell_of_pairs():
     found = [json.loads(line) for line in stream.getvalue().splitlines()]
     assert found[0] == {"event": "pairs_started", "pairs": 3}
     assert found[-1] == {"event": "pair_finished", "query": "bad", "target": "b", "score": None}
+
+
+def test_a_forged_option_in_a_list_of_pairs_is_refused_and_named(run):
+    """Every option, with values of every kind; a few are right for some options."""
+    run("align", *FILES, "--store", "s", "-o", "x.paf", "-q")
+    good = json.loads(Path("s/pairs.json").read_text())
+    refused: set[str] = set()
+    for name, value in product([*good["options"], "junk"], RUBBISH):
+        write_signed(Path("s/pairs.json"), {**good, "options": {**good["options"], name: value}})
+        code, _, err = run("resume", "s", "-q", "--backend", "cpu")
+        assert "internal error" not in err
+        if err.startswith("longalign: s/pairs.json: damaged: ") and name in err:
+            refused.add(name)
+        else:
+            assert code == 0 or isinstance(value, str) or value == [], (name, value, err)
+    assert refused == {*good["options"], "junk"}

@@ -67,9 +67,14 @@ def forge_manifest(store: Path, rng: random.Random) -> str:
 
 def write_manifest(store: Path, data: dict[str, Any]) -> None:
     """A manifest of these fields, with the right SHA-256."""
+    write_signed(store / "manifest.json", data)
+
+
+def write_signed(path: Path, data: dict[str, Any]) -> None:
+    """A JSON file of these fields, with the right SHA-256."""
     data.pop("sha256", None)
     digest = hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
-    (store / "manifest.json").write_text(json.dumps({**data, "sha256": digest}))
+    path.write_text(json.dumps({**data, "sha256": digest}))
 
 
 # --- what is in an HDF5 file
