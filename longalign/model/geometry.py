@@ -9,6 +9,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise, product
 from math import ceil
 from typing import Any
@@ -20,6 +21,9 @@ from longalign.system.sizes import format_size, round_size
 #: Bytes on disk of one stored boundary cell, H and a gap state together: two 8-bit differences, and a part of
 #: the anchors and the file header. Scorings with large parameters need more: see `Scoring.difference_bytes`.
 BYTES_PER_STORED_CELL = 2.5
+
+#: Additional bytes for a stored boundary cell in memory, if a line has a step that is wider than expected.
+BYTES_PER_WIDE_STEP = 3.0
 
 #: Additional bytes for the start states of one stored boundary cell: compressed in a file, and uncompressed
 #: in a store that is kept in memory.
@@ -380,32 +384,31 @@ def plan_grid(
     budget: int | None,
     bytes_per_cell: float = BYTES_PER_STORED_CELL,
     strip_width: int = LINE_STEP,
+    chunk: int | None = None,
 ) -> Grid:
     """The finest lattice whose stored cells fit `budget` bytes, in nearly equal tiles within `tile_shape`.
 
-    Columns are cut at multiples of `strip_width` where cuts are far enough apart. Without a budget only the
-    edges of tiles are stored. Raises BudgetTooSmall if the edges of tiles alone need more than `budget`.
+    Columns are cut at multiples of `strip_width` where cuts are far enough apart. Without a budget, chunks
+    have at most `chunk` letters a side; without both, they are tiles. Raises BudgetTooSmall if the edges of
+    tiles alone need more than `budget`.
     """
-    if budget is None:
-        (_, tile_rows), (_, tile_cols) = (
-            _cut_side(length, tile, part_count(length, tile), step)
-            for length, tile, step in zip((rows, cols), tile_shape, (LINE_STEP, strip_width), strict=True)
-        )
-        return Grid(tile_rows, tile_cols, tile_rows, tile_cols)
-    needed = smallest_budget(rows, cols, tile_shape, bytes_per_cell)
-    if needed > budget:
-        raise budget_error(rows, cols, budget, needed)
 
     def chunk_counts(chunk: int) -> tuple[int, int]:
         return _chunk_count(rows, tile_shape[0], chunk), _chunk_count(cols, tile_shape[1], chunk)
 
-    def unused_bytes(chunk: int) -> int:
+    def unused_bytes(budget: int, chunk: int) -> int:
         return budget - ceil(stored_cells(rows, cols, *chunk_counts(chunk)) * bytes_per_cell)
 
-    # Bisection: larger chunks store less, and chunks as large as a tile fit the budget.
-    sizes = range(SMALLEST_CHUNK, max(tile_shape))
-    chunk = SMALLEST_CHUNK + bisect_left(sizes, 0, key=unused_bytes)
-    row_chunks, col_chunks = chunk_counts(chunk)
+    if budget is None:
+        side = max(tile_shape) if chunk is None else chunk
+    else:
+        needed = smallest_budget(rows, cols, tile_shape, bytes_per_cell)
+        if needed > budget:
+            raise budget_error(rows, cols, budget, needed)
+        # Bisection: larger chunks store less, and chunks as large as a tile fit the budget.
+        sizes = range(SMALLEST_CHUNK, max(tile_shape))
+        side = SMALLEST_CHUNK + bisect_left(sizes, 0, key=partial(unused_bytes, budget))
+    row_chunks, col_chunks = chunk_counts(side)
     row_cuts, tile_rows = _cut_side(rows, tile_shape[0], row_chunks)
     col_cuts, tile_cols = _cut_side(cols, tile_shape[1], col_chunks, strip_width)
     return Grid(row_cuts, col_cuts, tile_rows, tile_cols)

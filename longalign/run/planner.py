@@ -65,6 +65,10 @@ _MAX_ASPECT = 8
 #: most about `_MOST_PRUNED_TILES` tiles on a side of the matrix.
 _MIN_PRUNED_SIDE, _CHUNKS_IN_PRUNED_SIDE, _MOST_PRUNED_TILES = 1 << 16, 16, 256
 
+#: The smallest side of a chunk of a pruned run, in letters; it also has several times the least chunk of the
+#: device.
+_MIN_PRUNED_CHUNK, _PRUNED_CHUNK = 1 << 15, 4
+
 #: By how much start states make phase 1 longer, roughly: by two to eight.
 _EAGER_SLOWDOWN = 4.0
 
@@ -252,6 +256,23 @@ class _Cutter:
         least = max(_MIN_PRUNED_SIDE, _CHUNKS_IN_PRUNED_SIDE * least_chunk, band // 2)
         return max(least, ceil(max(request.rows, request.cols) / _MOST_PRUNED_TILES))
 
+    def _pruned_grid(self, tile_shape: tuple[int, int], strip_width: int) -> Grid:
+        """The grid of a pruned run, whose chunks are as small as the lattice may be large.
+
+        Phases 2 and 3 sweep the chunks along the path a few times. Where tiles are chunks, as at last, that
+        can take longer than phase 1.
+        """
+        request = self.request
+        room = self.lattice_room if self.store_budget is None else self.store_budget
+        side = max(_MIN_PRUNED_CHUNK, _PRUNED_CHUNK * max(device.least_chunk for device in self.devices))
+        while True:
+            grid = plan_grid(
+                request.rows, request.cols, tile_shape, None, strip_width=strip_width, chunk=side
+            )
+            if side >= max(tile_shape) or _kept_bytes(grid, request) <= room:
+                return grid
+            side *= 2
+
     def grid(self, shape: tuple[int, int]) -> Grid:
         """The grid of tiles of about this shape.
 
@@ -264,7 +285,9 @@ class _Cutter:
             enlarged_tile_side(rows, shape[0], LINE_STEP),
             enlarged_tile_side(cols, shape[1], strip_width),
         )
-        if request.edges_only or request.is_narrow:
+        if request.is_narrow and not request.edges_only:
+            return self._pruned_grid(tile_shape, strip_width)
+        if request.edges_only:
             budget = None
         elif self.store_budget is not None:
             budget = self.store_budget

@@ -9,7 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from longalign.backends.base import Backend, Workers
-from longalign.model.geometry import BYTES_PER_KEPT_START, BYTES_PER_STORED_CELL, BYTES_PER_STORED_START
+from longalign.model.geometry import (
+    BYTES_PER_KEPT_START,
+    BYTES_PER_STORED_CELL,
+    BYTES_PER_STORED_START,
+    BYTES_PER_WIDE_STEP,
+)
 from longalign.model.mode import LOCAL, Mode
 from longalign.model.pruning import KnownBound
 from longalign.model.scoring import Scoring
@@ -110,6 +115,8 @@ class Request:
     def cell_bytes(self) -> float:
         """Bytes to plan for a boundary cell stored for each strand, with its start states if eager."""
         cell_bytes = BYTES_PER_STORED_CELL * self.scoring.difference_bytes
+        if self.is_narrow and self.in_memory:  # steps into and out of the band are wide
+            cell_bytes += BYTES_PER_WIDE_STEP
         if self.is_eager:
             cell_bytes += BYTES_PER_KEPT_START if self.in_memory else BYTES_PER_STORED_START
         return self.strands * cell_bytes

@@ -100,6 +100,18 @@ def test_tiles_end_where_lines_are_best_even_if_they_are_as_large_as_may_be():
     assert all(cut % 1536 == 0 for cut in grid.tile_cols[:-1])
 
 
+def test_chunks_of_a_pruned_run_are_small_unless_its_lattice_has_little_room(tmp_path):
+    """Whatever the room, tiles are the same, and the edges of tiles are kept."""
+    request = Request(20_000_000, 20_000_000, store_path=tmp_path, share=0.005)
+    sizes, grids = (1 << 40, 1500 << 20, 1 << 20), []
+    for budget in sizes:
+        grids.append(plan(request, Resources([CpuBackend(1)], 1 << 40, store_budget=budget)))
+    chunks = [max(stop - start for start, stop in pairwise(grid.row_cuts)) for grid in grids]
+    tile = max(stop - start for start, stop in pairwise(grids[0].tile_rows))
+    assert chunks[0] <= (1 << 15) + LINE_STEP < chunks[1] < chunks[2] == tile
+    assert {(grid.tile_rows, grid.tile_cols) for grid in grids} == {(grids[2].row_cuts, grids[2].col_cuts)}
+
+
 @given(lengths, lengths)
 def test_the_smallest_of_several_devices_decides_the_tile(rows, cols):
     devices = [SmallTiles((10**5, 10**8)), SmallTiles((10**8, 10**5))]
