@@ -60,9 +60,9 @@ PRUNING_SHAPES: dict[NumberFormat, tuple[Shape, ...]] = {
     "int32": (Shape(8, 32, 168),),
 }
 
-#: The columns of the packed shapes to choose from where all paths enter at a corner, as in phases 2 and 3.
-#: Rectangles of all sizes occur there. Two kernels suffice for them, as each takes seconds to compile.
-_COLUMNS_FROM_A_CORNER = (24, 8)
+#: The columns of the packed shapes to choose from without the floor of local mode: in phases 2 and 3, and in
+#: phase 1 of other modes. Each kernel takes seconds to compile; 20 and 16 columns would gain little.
+_COLUMNS_WITHOUT_FLOOR = (32, 24, 8, 5)
 
 #: `local` and `track_best` of all kernels (see `SweepJob.finds_best`).
 _MODES = ((True, True), (False, True), (False, False))
@@ -105,7 +105,7 @@ def shapes_of(
     shapes = (PROFILE_SHAPES if letter_scoring == "profile" else SHAPES)[numbers]
     if local or letter_scoring == "profile" or numbers == "int32":
         return shapes
-    return tuple(shape for shape in shapes if shape.columns in _COLUMNS_FROM_A_CORNER)
+    return tuple(shape for shape in shapes if shape.columns in _COLUMNS_WITHOUT_FLOOR)
 
 
 @dataclass(frozen=True, slots=True)
