@@ -150,6 +150,10 @@ class EdgeStarts:
     right: StartLine
 
 
+#: Boundaries with fewer cells than this together are packed sooner than threads start.
+_WORTH_THREADS = 1 << 19
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class SweepResult:
     """The result of sweeping one job: the requested boundaries, in order, and the best cell.
@@ -178,9 +182,12 @@ class SweepResult:
             sink.put(number, 0, line.h[1:], line.gap[1:])
 
         both = (job.sinks.rows, self.rows), (job.sinks.cols, self.cols)
-        in_threads(
-            put, *zip(*((sink, *item) for sink, lines in both for item in enumerate(lines)), strict=True)
-        )
+        lines = [(sink, *item) for sink, lines in both for item in enumerate(lines)]
+        if sum(len(line) for _, _, line in lines) < _WORTH_THREADS:
+            for item in lines:
+                put(*item)
+        else:
+            in_threads(put, *zip(*lines, strict=True))
         return SweepResult((), (), self.best, self.cells_left_out)
 
 

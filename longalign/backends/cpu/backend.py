@@ -60,6 +60,10 @@ _CELLS_PER_CALL = 1 << 28
 #: Seconds that a thread sleeps when it waits for its left neighbour: about the time of a block.
 _WAIT_SECONDS = 2e-4
 
+#: How often a thread asks for its left neighbour's rows, some microseconds each time, before it sleeps. In a
+#: narrow band the strips wait for one another all the time, and sleeping takes longer than a block.
+_POLLS = 100
+
 #: Cells of a tile for each thread, about three seconds of work.
 _TILE_CELLS = 1 << 36
 
@@ -331,6 +335,7 @@ class _Worker:
         self._position["ticket"] = self._position["job"] = NOTHING
         for lanes in self._lanes:
             lanes.profile_ticket[0] = NOTHING
+        polls = 0
         while True:
             try:
                 status = self._sweep(work, self._position, self._edges, self._lanes, kernels, _CELLS_PER_CALL)
@@ -341,7 +346,10 @@ class _Worker:
             if status == Status.NEEDS_32_BITS:
                 kernels = kernels._replace(block_32=kernel_address(config_32))
             if status == Status.WAITING:
-                time.sleep(_WAIT_SECONDS)
+                polls += 1
+                time.sleep(0.0 if polls < _POLLS else _WAIT_SECONDS)
+            else:
+                polls = 0
             report()
 
 
