@@ -15,7 +15,7 @@ from longalign.model.mode import Mode
 from longalign.model.pruning import Pruning
 from longalign.model.scoring import UNREACHABLE, Scoring
 from longalign.model.sequence import Sequence
-from longalign.pruning.gains import gains
+from longalign.pruning.gains import Gains, gains
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,9 +59,16 @@ class Problem:
             entry,
         )
 
-    def pruning_by(self, bound: int) -> Pruning:
-        """What a sweep may leave out if only paths that reach `bound`, the score of one, are of interest."""
-        most = gains(self.query, self.target, self.scoring)
+    def gains(self) -> Gains:
+        """The most that a path can gain from each row and column on."""
+        return gains(self.query, self.target, self.scoring)
+
+    def pruning_by(self, bound: int, most: Gains | None = None) -> Pruning:
+        """What a sweep may leave out if only paths that reach `bound`, the score of one, are of interest.
+
+        `most` is what `gains` has returned, if it has been called already.
+        """
+        most = self.gains() if most is None else most
         return Pruning(bound, most.query, most.target, self.mode.ends_anywhere)
 
     @property

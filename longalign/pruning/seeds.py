@@ -7,6 +7,7 @@ computed from its letters.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,12 +54,14 @@ def lower_bound(
     mode: Mode,
     backend: Backend,
     progress: Progress = no_progress,
+    note_related: Callable[[], object] = lambda: None,
 ) -> LowerBound | None:
     """The score of an alignment of two sequences in a mode, or None if there are hardly any seeds.
 
     `query` and `target` are uint8 codes of shape (m,) and (n,), whose lengths satisfy `Scoring.check_range`.
     `Budget` limits the time to a small share of the time of a sweep. `progress` receives the cells that the
-    back end sweeps and traces. Raises BackendError if the device fails, and whatever `progress` raises.
+    back end sweeps and traces. `note_related` is called once there are enough seeds, before most of the work.
+    Raises BackendError if the device fails, and whatever `progress` and `note_related` raise.
     """
     shape = len(query), len(target)
     k = word_length(*shape)
@@ -73,6 +76,7 @@ def lower_bound(
     covered = int((anchors[:, 1] - anchors[:, 0]).sum())
     if covered < max(1, _LEAST_COVERED * min(shape)):
         return None
+    note_related()
     cells = _first_cell(anchors, mode), _last_cell(anchors, shape, mode)
     anchors = refined(query, target, scoring, anchors, cells, backend, budget, progress)
     rectangles = rectangles_around(anchors, *cells)

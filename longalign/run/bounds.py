@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import Future
 
 from longalign.backends.base import Backend, DeviceFacts
 from longalign.events import BoundFound
 from longalign.model.pruning import KnownBound
+from longalign.model.strand import Strand
 from longalign.phases.problem import Problem
 from longalign.pruning.expected import expected_share
-from longalign.pruning.seeds import lower_bound
+from longalign.pruning.gains import Gains
+from longalign.pruning.seeds import LowerBound, lower_bound
 from longalign.run.outcome import Recorder
 from longalign.run.spec import RunSpec
+from longalign.system.threads import WorkerThreads
 
 #: A matrix with fewer cells is swept in a fraction of a second. Loading what finds seeds would take as long.
 LEAST_CELLS = 1 << 32
@@ -31,19 +35,30 @@ def find_bound(
         return None
     if spec.query.length * spec.target.length < LEAST_CELLS:
         return None
-    with recorder.phase("seed"):
+    with recorder.phase("seed"), WorkerThreads(1, "gains") as threads:
         problems = {
             side.query.strand: Problem.of(side.query, side.target, side.scoring, side.mode)
             for side in spec.sides
         }
-        found = {
-            strand: lower_bound(one.query, one.target, one.scoring, one.mode, backend, recorder.advance)
-            for strand, one in problems.items()
-        }
+        gains: dict[Strand, Future[Gains]] = {}  # computed while the bound is improved
+
+        def bound_of(strand: Strand, one: Problem) -> LowerBound | None:
+            def compute_gains() -> None:
+                gains[strand] = threads.submit(one.gains)
+
+            sides = one.query, one.target
+            return lower_bound(
+                *sides, one.scoring, one.mode, backend, recorder.advance, note_related=compute_gains
+            )
+
+        found = {strand: bound_of(strand, one) for strand, one in problems.items()}
         best = max((alignment.score for alignment in found.values() if alignment is not None), default=None)
         if best is None:
             return None
-        prunings = {strand: problem.pruning_by(best) for strand, problem in problems.items()}
+        prunings = {
+            strand: problem.pruning_by(best, gains[strand].result() if strand in gains else None)
+            for strand, problem in problems.items()
+        }
         shares = [
             expected_share(one.query, one.target, one.scoring, prunings[strand], alignment, one.has_floor)
             for strand, one in problems.items()

@@ -11,6 +11,7 @@ from runs import Pair, SmallTiles
 from longalign.backends.cpu import CpuBackend
 from longalign.events import BoundFound
 from longalign.model.scoring import Scoring
+from longalign.phases.problem import Problem
 from longalign.pruning import budget
 from longalign.run import bounds
 from longalign.run.outcome import Recorder
@@ -56,3 +57,13 @@ def test_it_is_not_used_where_one_device_would_take_longer(pair):
 def test_it_is_not_looked_for_where_one_device_sweeps_everything(pair):
     with mock.patch.object(bounds, "lower_bound", side_effect=AssertionError):
         assert bound_of(pair, 1.0, 0.0) == (None, [])
+
+
+def test_it_comes_with_what_each_strand_can_leave_out(pair):
+    known, _ = bound_of(pair, 1.0)
+    [(strand, pruning)] = known.prunings.items()
+    spec = pair.spec()
+    expected = Problem.of(spec.query, spec.target, spec.scoring, spec.mode).pruning_by(known.score)
+    assert (strand, pruning.bound, pruning.rises) == ("plus", known.score, True)
+    np.testing.assert_array_equal(pruning.query_gain, expected.query_gain)
+    np.testing.assert_array_equal(pruning.target_gain, expected.target_gain)
