@@ -59,11 +59,10 @@ _BEYOND_ANY_MEMORY = 1 << 50
 #: than many narrow ones.
 _MAX_ASPECT = 8
 
-#: The smallest side of a tile of a pruned run, in letters; a side of such a tile also has several times the
-#: least chunk of the device. On a GPU, that makes about as many strips as it has warps, and a tile takes not
-#: much longer than the host needs for its edges. Blocks inside the tile are left out anyway. There are at
-#: most about `_MOST_PRUNED_TILES` tiles on a side of the matrix.
-_MIN_PRUNED_SIDE, _CHUNKS_IN_PRUNED_SIDE, _MOST_PRUNED_TILES = 1 << 16, 16, 256
+#: The side of a small tile, in letters, is at least this, and several times the least chunk of the device. On
+#: a GPU, that makes about as many strips as it has warps, and a tile takes not much longer than the host
+#: needs for its edges. There are at most about `_MOST_SMALL_TILES` tiles on a side of the matrix.
+_MIN_SMALL_SIDE, _CHUNKS_IN_SMALL_SIDE, _MOST_SMALL_TILES = 1 << 16, 16, 256
 
 #: The smallest side of a chunk of a pruned run, in letters; it also has several times the least chunk of the
 #: device.
@@ -229,7 +228,8 @@ class _Cutter:
         """The shape of tiles that occupies all devices; with a store, low enough that a stop costs little.
 
         Where a pruned run computes only a narrow band of the matrix, tiles are small: most of them are left
-        out, and the others are checkpoints.
+        out, and the others are checkpoints. So they are where several alignments are looked for: after each
+        of them, some tiles are swept again.
 
         If the edges of these tiles would take more bytes than allowed, checkpoints are given up, and then
         devices: the last choice is the largest shape that every device can sweep.
@@ -239,22 +239,23 @@ class _Cutter:
         if self.store_budget is not None and not request.edges_only:
             budget = self.store_budget
         shared = _common_shape(request, [device.shared for device in self.devices])
+        small = min(self._small_side(), shared[0]), min(self._small_side(), shared[1])
         if request.is_narrow:
-            side = self._pruned_side()
-            return min(side, shared[0]), min(side, shared[1])
+            return small
         low = min(shared[0], *(device.stored_rows for device in self.devices)), shared[1]
-        for shape in (shared if request.in_memory else low, shared):
+        shapes = [*([small] if request.top > 1 else []), shared if request.in_memory else low, shared]
+        for shape in shapes:
             if smallest_budget(request.rows, request.cols, shape, request.cell_bytes) <= budget:
                 return shape
         return _common_shape(request, [device.largest for device in self.devices])
 
-    def _pruned_side(self) -> int:
-        """The side of the tiles of a pruned run. It is not much smaller than the band is wide."""
+    def _small_side(self) -> int:
+        """The side of small tiles. In a narrow band it is not much smaller than the band is wide."""
         request = self.request
-        band = round(request.share * min(request.rows, request.cols))
+        band = round(request.share * min(request.rows, request.cols)) if request.is_narrow else 0
         least_chunk = max(device.least_chunk for device in self.devices)
-        least = max(_MIN_PRUNED_SIDE, _CHUNKS_IN_PRUNED_SIDE * least_chunk, band // 2)
-        return max(least, ceil(max(request.rows, request.cols) / _MOST_PRUNED_TILES))
+        least = max(_MIN_SMALL_SIDE, _CHUNKS_IN_SMALL_SIDE * least_chunk, band // 2)
+        return max(least, ceil(max(request.rows, request.cols) / _MOST_SMALL_TILES))
 
     def _pruned_grid(self, tile_shape: tuple[int, int], strip_width: int) -> Grid:
         """The grid of a pruned run, whose chunks are as small as the lattice may be large.

@@ -52,7 +52,7 @@ class Request:
     With `command` "score" and lazy start states, only the edges of tiles are stored. Without `store_path`,
     boundaries are kept in memory. `workers`, if given, sweep the tiles instead of `Resources.backends`. Each
     of `strands` strands of the query has a matrix of its own; all are cut alike. A pruned run is expected to
-    compute `share` of the cells.
+    compute `share` of the cells. A run may look for the `top` best alignments.
     """
 
     rows: int
@@ -65,6 +65,7 @@ class Request:
     mode: Mode = LOCAL
     strands: int = 1
     share: float = 1.0
+    top: int = 1
 
     @classmethod
     def of(cls, spec: RunSpec, workers: Workers | None = None, known: KnownBound | None = None) -> Request:
@@ -80,6 +81,7 @@ class Request:
             spec.mode,
             len(spec.sides),
             1.0 if known is None else known.share,
+            spec.top,
         )
 
     @property

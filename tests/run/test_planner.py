@@ -100,6 +100,14 @@ def test_tiles_end_where_lines_are_best_even_if_they_are_as_large_as_may_be():
     assert all(cut % 1536 == 0 for cut in grid.tile_cols[:-1])
 
 
+def test_tiles_are_small_where_some_are_swept_again_for_each_alignment(tmp_path):
+    devices = Resources([CpuBackend(1)], 1 << 40)
+    one, several = (plan(Request(10**6, 10**6, top=top), devices) for top in (1, 10))
+    assert one.shape[0] < several.shape[0] == several.shape[1] == 16
+    little = plan(Request(10**6, 10**6, store_path=tmp_path, top=10), replace(devices, store_budget=40 << 20))
+    assert little.shape[0] < 16
+
+
 def test_chunks_of_a_pruned_run_are_small_unless_its_lattice_has_little_room(tmp_path):
     """Whatever the room, tiles are the same, and the edges of tiles are kept."""
     request = Request(20_000_000, 20_000_000, store_path=tmp_path, share=0.005)
