@@ -315,6 +315,10 @@ class Backend(Protocol):
     #: a run that computes all cells would take less time. 0 if sweeps do not leave out blocks of cells.
     most_share_pruned: float
 
+    #: The fewest cells of a rectangle in phases 2 and 3 that is swept sooner if some of its cells are left
+    #: out. The host takes time to find out which.
+    least_pruned: int
+
     #: The smallest side at which a single square rectangle keeps the device busy.
     saturating_side: int
 

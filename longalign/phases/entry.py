@@ -78,7 +78,7 @@ def _entries_of_halves(
     approaches: Sequence[Approach], backend: Backend, progress: Progress
 ) -> list[Waypoint]:
     """The same, by cutting each rectangle in two."""
-    halves = halves_of(approaches)
+    halves = halves_of(approaches, backend.least_pruned)
     found = middles(halves, backend, progress)
     firsts = [half.before(middle) for half, middle in zip(halves, found, strict=True)]
     earlier = iter(entries_by_starts([first for first in firsts if first is not None], backend, progress))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from longalign.backends.base import SweepJob, SweepResult
 from longalign.model.boundary import State, Waypoint
@@ -35,12 +36,20 @@ class Halves:
     back: SweepJob
 
     @classmethod
-    def of(cls, approach: Approach) -> Halves:
-        """The halves of an approach with a side of 2 letters or more. Its longer side is cut."""
+    def of(cls, approach: Approach, least_pruned: int) -> Halves:
+        """The halves of an approach with a side of 2 letters or more. Its longer side is cut.
+
+        For `least_pruned`, see `Backend`.
+        """
         between_rows, cut = cut_of(approach.rows, approach.cols)
         corner = (approach.i0 + cut, approach.j0) if between_rows else (approach.i0, approach.j0 + cut)
-        back = reaching_edges(approach, corner, backward_sweep(approach.problem, corner, approach.exit))
-        return cls(approach, between_rows, cut, _first(approach, between_rows, cut), back)
+        first = _first(approach, between_rows, cut)
+        back = backward_sweep(approach.problem, corner, approach.exit)
+        return cls(
+            *(approach, between_rows, cut),
+            reaching_exit(approach, first, least_pruned),
+            reaching_edges(approach, corner, back, least_pruned),
+        )
 
     def second(self, swept: SweepResult) -> Approach:
         """The part after the cut, given the result of `first`."""
@@ -67,11 +76,12 @@ class Halves:
         return whole.part(whole.i0, whole.j0, top, left, middle)
 
 
-def halves_of(approaches: Sequence[Approach]) -> list[Halves]:
+def halves_of(approaches: Sequence[Approach], least_pruned: int) -> list[Halves]:
     """The halves of each approach. To find what can be left out takes time, which threads share."""
-    if any(approach.problem.pruning is not None for approach in approaches):
-        return in_threads(Halves.of, approaches)
-    return [*map(Halves.of, approaches)]
+    halves = partial(Halves.of, least_pruned=least_pruned)
+    if any(approach.problem.pruning and approach.rectangle.cells >= least_pruned for approach in approaches):
+        return in_threads(halves, approaches)
+    return [*map(halves, approaches)]
 
 
 def cut_of(rows: int, cols: int) -> tuple[bool, int]:
@@ -86,10 +96,9 @@ def _first(approach: Approach, between_rows: bool, cut: int) -> SweepJob:
     """The sweep from the edges of an approach to the cut."""
     whole = approach.rectangle
     rows, cols = (cut, approach.cols) if between_rows else (approach.rows, cut)
-    job = SweepJob(
+    return SweepJob(
         whole.query[:rows], whole.target[:cols], whole.scoring,
         whole.top.part(0, cols), whole.left.part(0, rows), whole.local,
         (rows,) if between_rows else (), () if between_rows else (cols,), approach.problem.has_floor,
         excluded=whole.excluded.within(0, rows, 0, cols),
     )  # fmt: skip
-    return reaching_exit(approach, job)

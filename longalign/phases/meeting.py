@@ -27,9 +27,6 @@ from longalign.store.codec import PackedEdge
 #: edges and on the last row and column, and a back end's copies of them.
 _BYTES_PER_LETTER = 40
 
-#: The fewest cells of a sweep of which some may be left out.
-_LEAST_PRUNED = 1 << 24
-
 #: The fewest rows, or columns, of which the first one is not left out.
 _FEWEST = 2
 
@@ -116,25 +113,25 @@ def backward_sweep(problem: Problem, corner: tuple[int, int], exit_: Waypoint) -
     )  # fmt: skip
 
 
-def reaching_exit(approach: Approach, job: SweepJob) -> SweepJob:
+def reaching_exit(approach: Approach, job: SweepJob, least_pruned: int) -> SweepJob:
     """A sweep from the corner of an approach on, without cells on no path that has the exit's value there.
 
-    All cells are swept if the problem is not pruned.
+    All cells are swept if the problem is not pruned, or if there are fewer than `least_pruned`.
     """
-    if approach.problem.pruning is None:
+    if approach.problem.pruning is None or job.cells < least_pruned:
         return job
     return _reaching(job, approach.exit.value, approach.rectangle.query, approach.rectangle.target)
 
 
-def reaching_edges(approach: Approach, corner: tuple[int, int], job: SweepJob) -> SweepJob:
+def reaching_edges(approach: Approach, corner: tuple[int, int], job: SweepJob, least_pruned: int) -> SweepJob:
     """A `backward_sweep` to `corner` in an approach, without cells on no path from its edges to its exit.
 
     On an edge of the approach, such a path has at most the highest value there. It gains the rest of the
     exit's value between the edge and the exit, and `recurrence.join` adds at most one alpha. All cells are
-    swept if the problem is not pruned.
+    swept if the problem is not pruned, or if there are fewer than `least_pruned`.
     """
     problem, edges = approach.problem, (approach.rectangle.top, approach.rectangle.left)
-    if problem.pruning is None:
+    if problem.pruning is None or job.cells < least_pruned:
         return job
     highest = max(int(edge.h.max()) for edge in edges)
     bound = approach.exit.value - highest - problem.scoring.gap_open
@@ -146,10 +143,8 @@ def _reaching(job: SweepJob, bound: int, query: Codes, target: Codes) -> SweepJo
     """The same sweep, without cells that lie on no path that ends with at least `bound`.
 
     `query` and `target` are the letters from the job's upper left corner to where these paths end at the
-    latest: those of the job, and maybe more. A small job is swept sooner than its gains are found.
+    latest: those of the job, and maybe more.
     """
-    if job.cells < _LEAST_PRUNED:
-        return job
     most = gains(query, target, job.scoring, threads=1)
     rows, cols = len(job.query), len(job.target)
     pruning = Pruning(bound, most.query[: rows + 1], most.target[: cols + 1])

@@ -16,6 +16,7 @@ the path.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 
 from longalign.backends.base import Backend, Progress, SweepJob, no_progress
 from longalign.model.boundary import Waypoint
@@ -133,10 +134,12 @@ def _go_back(places: Sequence[_Place], backend: Backend, progress: Progress) -> 
     later = [place for place in swept_back if not _begins_here(*place)]
     # Reading the edges of many chunks from a disk takes as long as sweeping them on a GPU, so both overlap.
     with calls_in_background(_approach, later, most=_READERS) as approaches:
-        if any(lattice.problem.pruning is not None for lattice, _ in later):
-            jobs = in_threads(_narrow_sweep_back, approaches())
-        else:
-            jobs = [*map(_sweep_back, later)]
+        jobs = [*map(_sweep_back, later)]
+        if any(
+            lattice.problem.pruning and job.cells >= backend.least_pruned
+            for (lattice, _), job in zip(later, jobs, strict=True)
+        ):
+            jobs = in_threads(partial(_narrow, backend.least_pruned), approaches(), jobs)
         swept = backend.sweep(jobs, progress)
         found = entries(approaches(), swept, backend, progress)
     begins = entries_by_starts([*map(_approach, first)], backend, progress)
@@ -150,11 +153,9 @@ def _sweep_back(place: _Place) -> SweepJob:
     return meeting.backward_sweep(lattice.problem, lattice.corner(point.i, point.j), point)
 
 
-def _narrow_sweep_back(approach: Approach) -> SweepJob:
+def _narrow(least_pruned: int, approach: Approach, job: SweepJob) -> SweepJob:
     """The same, without cells that a pruned run can leave out, for which the chunk's edges must be known."""
-    corner = approach.i0, approach.j0
-    job = meeting.backward_sweep(approach.problem, corner, approach.exit)
-    return meeting.reaching_edges(approach, corner, job)
+    return meeting.reaching_edges(approach, (approach.i0, approach.j0), job, least_pruned)
 
 
 def _begins_here(lattice: StoreLattice, point: Waypoint) -> bool:

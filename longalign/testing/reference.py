@@ -110,6 +110,7 @@ class ReferenceBackend:
     name = "reference"
     least_chunk, saturating_side = 1, 4
     most_share_pruned = 1.0
+    least_pruned = 1
     path_share = 40
     host_bytes_per_call = 256 << 20
     program_bytes = 288 << 20

@@ -63,7 +63,7 @@ def tying_scorings(rows, cols):
 def tiny():
     """Rectangles of any size are pruned and cut in phases 2 and 3."""
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(meeting, "_LEAST_PRUNED", 1)
+        patched.setattr(CpuBackend, "least_pruned", 1)
         patched.setattr(entry, "_MOST_CELLS", 4)
         yield
 
@@ -179,6 +179,15 @@ def test_a_strand_that_cannot_be_the_better_one_has_no_score(monkeypatch):
     assert [*whole.strand_scores] == ["plus", "minus"]
     assert (pruned.end, pruned.alignment.cigar) == (whole.end, whole.alignment.cigar)
     assert pruned.strand_scores == {"plus": whole.strand_scores["plus"]}
+
+
+def test_small_rectangles_are_swept_whole(monkeypatch):
+    """No time is spent on what could be left out in phases 2 and 3."""
+    monkeypatch.setattr(CpuBackend, "least_pruned", 1 << 40)
+    monkeypatch.setattr(meeting, "gains", None)
+    pair = Pair("ACGT" * 30, "ACGT" * 14 + "T" + "ACGT" * 16, Scoring(), MODES["local"])
+    known(monkeypatch, int(pair.truth().score))
+    assert found_path(Geometry((60, 60), 30, 100).run(pair, CPU)) == walked(pair, 120, 121)
 
 
 def test_too_small_a_bound_fails(monkeypatch, first_failure_only):
