@@ -53,6 +53,13 @@ class Edge(Protocol):
         """The edge of the sub-rectangle that has the letters start <= k < stop of this side."""
         ...
 
+    def stretches(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The edge in stretches: the index at which each begins, and an upper bound of H in each.
+
+        They are found without unpacking the edge.
+        """
+        ...
+
     def __len__(self) -> int: ...
 
 
@@ -76,6 +83,10 @@ class Boundary:
         gap = self.gap[start : stop + 1].copy()
         gap[0] = NEG_INF
         return Boundary(self.h[start : stop + 1], gap)
+
+    def stretches(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """See `Edge`."""
+        return np.zeros(1, np.int64), np.array([self.h.max()], np.int64)
 
     def __len__(self) -> int:
         return len(self.h) - 1
@@ -122,6 +133,10 @@ class LinearEdge:
     def part(self, start: int, stop: int) -> LinearEdge:
         """See `Edge`. The part may lie beyond the end of this edge: H goes on decreasing."""
         return LinearEdge(stop - start, self.value(start), self.value(start + 1), self.step)
+
+    def stretches(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """See `Edge`."""
+        return np.zeros(1, np.int64), np.array([max(self.corner, self.first)], np.int64)
 
     def value(self, index: int) -> int:
         """H at this index."""

@@ -52,6 +52,8 @@ class ExcludedPairs:
 
     def within(self, i0: int, i1: int, j0: int, j1: int) -> ExcludedPairs:
         """The pairs with i0 <= query < i1 and j0 <= target < j1, counted from (i0, j0)."""
+        if not len(self):
+            return self
         first, last = np.searchsorted(self.query, (i0, i1))
         query, target = self.query[first:last], self.target[first:last]
         inside = (target >= j0) & (target < j1)

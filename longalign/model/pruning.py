@@ -62,16 +62,27 @@ class Pruning:
         The same as `is_needed`, but each cell of the edges is tested with its own gains. On a linear edge,
         where H is highest at the beginning, one test does for all cells. No gap state is above H.
         """
-        across = _highest(top, self.target_gain, int(self.query_gain[0]))
-        down = _highest(left, self.query_gain, int(self.target_gain[0]))
-        return max(across, down) + gap_open >= self.bound
+        least = self.bound - gap_open
+        return _any_reaches(top, self.target_gain, int(self.query_gain[0]), least) or _any_reaches(
+            left, self.query_gain, int(self.target_gain[0]), least
+        )
 
 
-def _highest(edge: Edge, gains: IntArray, other_gain: int) -> int:
-    """An upper bound of the score of paths that enter through an edge in H, with the gains along it."""
-    if isinstance(edge, LinearEdge):
-        return max(edge.corner, edge.first) + min(int(gains[0]), other_gain)
-    return int(np.add(edge.h, np.minimum(gains, other_gain), dtype=np.int64).max())
+def _any_reaches(edge: Edge, gains: IntArray, other_gain: int, least: int) -> bool:
+    """Whether H somewhere on an edge, with what can be gained from there on, is at least `least`.
+
+    Only stretches whose upper bound of H is high enough are unpacked.
+    """
+    firsts, highest = edge.stretches()
+    stops = np.append(firsts[1:], len(edge) + 1)
+    for k in np.flatnonzero(highest + np.minimum(gains[firsts], other_gain) >= least):
+        first, stop = int(firsts[k]), int(stops[k])
+        if isinstance(edge, LinearEdge):
+            return True
+        h, _ = edge.cells(first, stop)
+        if np.add(h, np.minimum(gains[first:stop], other_gain), dtype=np.int64).max() >= least:
+            return True
+    return False
 
 
 @dataclass(frozen=True, slots=True)

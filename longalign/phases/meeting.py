@@ -175,6 +175,8 @@ def meetings(
         backward_h, backward_gap = backward.cells(first, stop)
         # These 32-bit sums may wrap around, but not where a path passes. Candidates are checked with 64 bits.
         candidates = np.flatnonzero(forward_h + backward_h >= threshold)
+        if not len(candidates):
+            continue
         for state, ahead, behind in ((State.H, forward_h, backward_h), (gap, forward_gap, backward_gap)):
             before, after = (values[candidates].astype(np.int64) for values in (ahead, behind))
             meets = (join(before, after, state, alpha) == total) & reachable(before) & reachable(after)

@@ -62,11 +62,11 @@ _MAX_ASPECT = 8
 #: The side of a small tile, in letters, is at least this, and several times the least chunk of the device. On
 #: a GPU, that makes about as many strips as it has warps, and a tile takes not much longer than the host
 #: needs for its edges. There are at most about `_MOST_SMALL_TILES` tiles on a side of the matrix.
-_MIN_SMALL_SIDE, _CHUNKS_IN_SMALL_SIDE, _MOST_SMALL_TILES = 1 << 16, 16, 256
+_MIN_SMALL_SIDE, _CHUNKS_IN_SMALL_SIDE, _MOST_SMALL_TILES = 1 << 16, 8, 256
 
 #: The smallest side of a chunk of a pruned run, in letters; it also has several times the least chunk of the
 #: device.
-_MIN_PRUNED_CHUNK, _PRUNED_CHUNK = 1 << 15, 4
+_MIN_PRUNED_CHUNK, _PRUNED_CHUNK = 1 << 15, 2
 
 #: By how much start states make phase 1 longer, roughly: by two to eight.
 _EAGER_SLOWDOWN = 4.0
