@@ -163,8 +163,8 @@ _PRUNING = (
     Fault(
         "pruning: a tile that just reaches the bound is left out",
         "longalign/model/pruning.py",
-        "return max(across, down) + gap_open >= self.bound",
-        "return max(across, down) + gap_open > self.bound",
+        "        least = self.bound - gap_open\n",
+        "        least = self.bound - gap_open + 1\n",
         ("tests/model/test_pruning.py",),
     ),
     Fault(

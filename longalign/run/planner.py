@@ -60,9 +60,13 @@ _BEYOND_ANY_MEMORY = 1 << 50
 _MAX_ASPECT = 8
 
 #: The side of a small tile, in letters, is at least this, and several times the least chunk of the device. On
-#: a GPU, that makes about as many strips as it has warps, and a tile takes not much longer than the host
-#: needs for its edges. There are at most about `_MOST_SMALL_TILES` tiles on a side of the matrix.
-_MIN_SMALL_SIDE, _CHUNKS_IN_SMALL_SIDE, _MOST_SMALL_TILES = 1 << 16, 8, 256
+#: a GPU it then has nearly as many strips as multiprocessors have quarters. With more, warps that sweep would
+#: share a quarter, and the path through a tile would take twice as long.
+_MIN_SMALL_SIDE, _CHUNKS_IN_SMALL_SIDE = 1 << 16, 10
+
+#: There are at most about this many small tiles on a side of the matrix, unless their sides would exceed the
+#: second number.
+_MOST_SMALL_TILES, _LARGEST_SMALL_SIDE = 256, 1 << 19
 
 #: The smallest side of a chunk of a pruned run, in letters; it also has several times the least chunk of the
 #: device.
@@ -255,7 +259,8 @@ class _Cutter:
         band = round(request.share * min(request.rows, request.cols)) if request.is_narrow else 0
         least_chunk = max(device.least_chunk for device in self.devices)
         least = max(_MIN_SMALL_SIDE, _CHUNKS_IN_SMALL_SIDE * least_chunk, band // 2)
-        return max(least, ceil(max(request.rows, request.cols) / _MOST_SMALL_TILES))
+        few = ceil(max(request.rows, request.cols) / _MOST_SMALL_TILES)
+        return max(least, min(few, _LARGEST_SMALL_SIDE))
 
     def _pruned_grid(self, tile_shape: tuple[int, int], strip_width: int) -> Grid:
         """The grid of a pruned run, whose chunks are as small as the lattice may be large.
