@@ -278,12 +278,10 @@ def _strips(
     """The expected seconds of each kernel to choose from, and whether some kernels were left out.
 
     If a requested column lies inside a part, its strip is ragged and slower, and all strips that follow wait
-    for it. Kernels that make strips ragged are therefore left out, if others remain. No strip follows the
-    last column.
+    for it. Kernels that make strips ragged are therefore left out, if others remain.
     """
     alphabet = max(job.scoring.letters for job in jobs)
-    fitting = _fitting(jobs, kind, overrides)
-    cols = {col for job in jobs for col in job.cols if col < len(job.target)}
+    fitting, cols = _fitting(jobs, kind, overrides), {col for job in jobs for col in job.cols}
     whole = [config for config in fitting if all(col % config.columns == 0 for col in cols)]
     return len(whole or fitting) < len(fitting), {
         config: expected_seconds(
