@@ -71,14 +71,15 @@ class Pruning:
 def _any_reaches(edge: Edge, gains: IntArray, other_gain: int, least: int) -> bool:
     """Whether H somewhere on an edge, with what can be gained from there on, is at least `least`.
 
-    Only stretches whose upper bound of H is high enough are unpacked.
+    Only stretches whose upper bound of H is high enough are unpacked, neighbouring ones together.
     """
     firsts, highest = edge.stretches()
     stops = np.append(firsts[1:], len(edge) + 1)
-    for k in np.flatnonzero(highest + np.minimum(gains[firsts], other_gain) >= least):
-        first, stop = int(firsts[k]), int(stops[k])
-        if isinstance(edge, LinearEdge):
-            return True
+    may_reach = np.flatnonzero(highest + np.minimum(gains[firsts], other_gain) >= least)
+    if isinstance(edge, LinearEdge) or not len(may_reach):
+        return len(may_reach) > 0
+    for together in np.split(may_reach, np.flatnonzero(np.diff(may_reach) > 1) + 1):
+        first, stop = int(firsts[together[0]]), int(stops[together[-1]])
         h, _ = edge.cells(first, stop)
         if np.add(h, np.minimum(gains[first:stop], other_gain), dtype=np.int64).max() >= least:
             return True

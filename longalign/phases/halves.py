@@ -15,7 +15,7 @@ from longalign.phases.meeting import backward_sweep, reaching_edges, reaching_ex
 from longalign.phases.problem import Approach
 from longalign.system.threads import in_threads
 
-#: Cuts lie at multiples of these. Back ends sweep rows in pairs, and columns in groups of 8, 16 or 24.
+#: Cuts lie at multiples of these. Back ends sweep rows in pairs, and columns mostly in groups of 8, 24 or 32.
 _ROW_STEP, _COLUMN_STEP = 2, 96
 
 #: The middle is rounded down to a multiple only if it holds this many steps, so the halves stay about equal.

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
+from contextlib import contextmanager
 
 from longalign.backends.base import Backend, DeviceFacts
+from longalign.backends.cpu.absent_words import load_kernels
 from longalign.events import BoundFound
 from longalign.model.pruning import KnownBound
 from longalign.model.strand import Strand
@@ -35,7 +37,7 @@ def find_bound(
         return None
     if spec.query.length * spec.target.length < LEAST_CELLS:
         return None
-    with recorder.phase("seed"), WorkerThreads(1, "gains") as threads:
+    with recorder.phase("seed"), _gains_thread() as threads:
         problems = {
             side.query.strand: Problem.of(side.query, side.target, side.scoring, side.mode)
             for side in spec.sides
@@ -44,6 +46,7 @@ def find_bound(
 
         def bound_of(strand: Strand, one: Problem) -> LowerBound | None:
             def compute_gains() -> None:
+                load_kernels()  # in this thread, since an interrupt does not wait for its compiler
                 gains[strand] = threads.submit(one.gains)
 
             sides = one.query, one.target
@@ -69,3 +72,13 @@ def find_bound(
             return None
     recorder(BoundFound(known.score, known.share))
     return known
+
+
+@contextmanager
+def _gains_thread() -> Iterator[WorkerThreads]:
+    """A thread that computes what can be gained. After an error, it makes no further calls."""
+    threads = WorkerThreads(1, "gains")
+    try:
+        yield threads
+    finally:
+        threads.shutdown(cancel_futures=True)

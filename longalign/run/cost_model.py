@@ -24,7 +24,8 @@ _SHOW_MIDDLE_FROM = 4
 #: Units of time, longest first: the fewest seconds that are given in the unit, and the seconds in one unit.
 _UNITS = {"days": (48 * 3600, 24 * 3600), "h": (7200, 3600), "min": (120, 60), "s": (0.1, 1), "ms": (0, 1e-3)}
 
-#: Seconds of the host in phases 2 and 3 for each letter of both sequences, beside the sweeps.
+#: Seconds of the host in phases 2 and 3 for each letter of both sequences, beside the sweeps. They follow
+#: from `phases_cuda.json`; a CPU takes so much longer for the sweeps that they hardly count.
 _HOST_SECONDS_PER_LETTER = 6e-8
 
 
@@ -90,7 +91,7 @@ class SpeedModel:
 
         Phase 2 is taken to sweep one chunk after the other, which may be too small to keep a device busy, and
         phase 3 to sweep all its rectangles at once. Their paths have known ends, as in global mode. If chunks
-        are small, phase 2 in fact sweeps several at once. The host takes time for each letter of the path.
+        are small, phase 2 in fact sweeps several at once. The host takes time for each letter.
         """
         stitched, recomputed = _chunks_swept(grid, self.eager)
         chunk, matrix = (

@@ -68,9 +68,16 @@ _MIN_SMALL_SIDE, _CHUNKS_IN_SMALL_SIDE = 1 << 16, 10
 #: second number.
 _MOST_SMALL_TILES, _LARGEST_SMALL_SIDE = 256, 1 << 19
 
+#: The same where all small tiles are swept, as where several alignments are looked for.
+_MOST_TILES_OF_ALL = 32
+
 #: The smallest side of a chunk of a pruned run, in letters; it also has several times the least chunk of the
 #: device.
 _MIN_PRUNED_CHUNK, _PRUNED_CHUNK = 1 << 15, 2
+
+#: Bytes that a boundary cell with a wide step takes while it is packed, besides those of a narrow one: its
+#: step among all of its line, and once more in the table of all lines.
+_WIDE_BYTES = 8
 
 #: By how much start states make phase 1 longer, roughly: by two to eight.
 _EAGER_SLOWDOWN = 4.0
@@ -232,8 +239,8 @@ class _Cutter:
         """The shape of tiles that occupies all devices; with a store, low enough that a stop costs little.
 
         Where a pruned run computes only a narrow band of the matrix, tiles are small: most of them are left
-        out, and the others are checkpoints. So they are where several alignments are looked for: after each
-        of them, some tiles are swept again.
+        out, and the others are checkpoints. Tiles are small as well where several alignments are looked for,
+        because some tiles are swept again after each.
 
         If the edges of these tiles would take more bytes than allowed, checkpoints are given up, and then
         devices: the last choice is the largest shape that every device can sweep.
@@ -244,29 +251,31 @@ class _Cutter:
             budget = self.store_budget
         shared = _common_shape(request, [device.shared for device in self.devices])
         small = min(self._small_side(), shared[0]), min(self._small_side(), shared[1])
-        if request.is_narrow:
-            return small
         low = min(shared[0], *(device.stored_rows for device in self.devices)), shared[1]
-        shapes = [*([small] if request.top > 1 else []), shared if request.in_memory else low, shared]
-        for shape in shapes:
-            if smallest_budget(request.rows, request.cols, shape, request.cell_bytes) <= budget:
+        has_small = request.is_narrow or request.top > 1
+        for shape in (*[small][: int(has_small)], shared if request.in_memory else low, shared):
+            smallest = smallest_budget(request.rows, request.cols, shape, request.cell_bytes)
+            if request.kept_share(shape) * smallest <= budget:
                 return shape
         return _common_shape(request, [device.largest for device in self.devices])
 
     def _small_side(self) -> int:
         """The side of small tiles. In a narrow band it is not much smaller than the band is wide."""
         request = self.request
-        band = round(request.share * min(request.rows, request.cols)) if request.is_narrow else 0
+        longest, shortest = max(request.rows, request.cols), min(request.rows, request.cols)
         least_chunk = max(device.least_chunk for device in self.devices)
-        least = max(_MIN_SMALL_SIDE, _CHUNKS_IN_SMALL_SIDE * least_chunk, band // 2)
-        few = ceil(max(request.rows, request.cols) / _MOST_SMALL_TILES)
-        return max(least, min(few, _LARGEST_SMALL_SIDE))
+        least = max(_MIN_SMALL_SIDE, _CHUNKS_IN_SMALL_SIDE * least_chunk)
+        if not request.is_narrow:
+            return max(least, ceil(longest / _MOST_TILES_OF_ALL))
+        few = min(ceil(longest / _MOST_SMALL_TILES), _LARGEST_SMALL_SIDE)
+        return max(least, round(request.share * shortest) // 2, few)
 
     def _pruned_grid(self, tile_shape: tuple[int, int], strip_width: int) -> Grid:
         """The grid of a pruned run, whose chunks are as small as the lattice may be large.
 
-        Phases 2 and 3 sweep the chunks along the path a few times. Where tiles are chunks, as at last, that
-        can take longer than phase 1.
+        Phases 2 and 3 sweep the chunks along the path a few times. If there is room only for the edges of
+        tiles, each tile is one chunk, and that can take longer than phase 1. Raises BudgetTooSmall if these
+        edges take more than the store budget.
         """
         request = self.request
         room = self.lattice_room if self.store_budget is None else self.store_budget
@@ -275,8 +284,11 @@ class _Cutter:
             grid = plan_grid(
                 request.rows, request.cols, tile_shape, None, strip_width=strip_width, chunk=side
             )
-            if side >= max(tile_shape) or _kept_bytes(grid, request) <= room:
+            kept = _kept_bytes(grid, request)
+            if kept <= room or (side >= max(tile_shape) and self.store_budget is None):
                 return grid
+            if side >= max(tile_shape):
+                raise budget_error(request.rows, request.cols, room, kept)
             side *= 2
 
     def grid(self, shape: tuple[int, int]) -> Grid:
@@ -459,6 +471,8 @@ def _tile_bytes(grid: Grid, request: Request, line_bytes: int) -> int:
     packed as well.
     """
     cell_bytes = line_bytes * request.scoring.difference_bytes
+    if request.is_narrow and request.in_memory:
+        cell_bytes += _WIDE_BYTES
     if request.is_eager:
         cell_bytes = 2 * (BYTES_PER_CELL + BYTES_PER_START)
     return cell_bytes * _most_boundary_cells(grid, request.mode)

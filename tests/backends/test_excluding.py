@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from unittest import mock
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from longalign.backends import base
 from longalign.backends import excluding as module
 from longalign.backends.base import Sinks, SweepJob, SweepResult, no_progress
 from longalign.backends.cpu import CpuBackend
@@ -42,8 +44,12 @@ def excluded_pairs(draw: st.DrawFn, rows: int, cols: int) -> ExcludedPairs:
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch):
-    """Parts of at most five letters a side: short sequences then have parts of every kind."""
+    """Parts of at most five letters a side: short sequences then have parts of every kind.
+
+    The CPU back end takes parts of such a size from other back ends, but no larger ones.
+    """
     monkeypatch.setattr(module, "_SIDE", 5)
+    monkeypatch.setattr(module, "_CPU_CELLS", 5 * 5)
 
 
 @pytest.mark.parametrize("backend", [CPU, excluding(REFERENCE)], ids=["cpu", "reference"])
@@ -60,7 +66,6 @@ def test_sweeps(backend, data):
 
 
 def test_other_back_ends_get_large_parts_only(monkeypatch):
-    monkeypatch.setattr(module, "_CPU_CELLS", 5 * 5)
     swept: list[int] = []
 
     class Watched(ReferenceBackend):
@@ -86,12 +91,13 @@ def test_pruning(data):
     assert_between(job, result)
 
 
-@given(data=st.data())
-def test_sinks(data):
+@given(data=st.data(), in_threads=st.booleans())
+def test_sinks(data, in_threads):
     job = data.draw(jobs([5, 6, 11], 400))
     job = replace(job, excluded=data.draw(excluded_pairs(len(job.query), len(job.target))))
     rows, cols = CollectedLines(), CollectedLines()
-    [got] = CPU.sweep([replace(job, sinks=Sinks(rows, cols))])
+    with mock.patch.object(base, "_WORTH_THREADS", 0 if in_threads else 1 << 30):
+        [got] = CPU.sweep([replace(job, sinks=Sinks(rows, cols))])
     [want] = REFERENCE.sweep([job])
     assert (got.rows, got.cols) == ((), ())
     collected = (

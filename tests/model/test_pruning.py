@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from unittest import mock
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from longalign.model.boundary import Boundary, LinearEdge
 from longalign.model.pruning import Pruning, is_needed
+from longalign.store import codec
 from longalign.testing.inputs import generators
 
 LENGTHS = st.integers(1, 6)
+
+#: Far below all other values, as where cells were left out.
+CLIFF = -1_000_000
 
 
 @st.composite
@@ -50,6 +56,27 @@ def test_a_rectangle_is_needed_if_a_cell_of_its_edges_reaches_the_bound(rectangl
         assert Pruning(bound, query_gain, target_gain).needs(top, left, gap_open)
     if isinstance(top, Boundary) and isinstance(left, Boundary):
         assert not Pruning(best + 1, query_gain, target_gain).needs(top, left, gap_open)
+
+
+@given(rectangles(), st.integers(1, 4), generators())
+def test_packed_edges_need_not_be_unpacked_as_a_whole(rectangle, stride, rng):
+    """Edges of a few short stretches; they begin behind an anchor, and some of them have cliffs."""
+    top, left, query_gain, target_gain, gap_open = rectangle
+    with mock.patch.object(codec, "ANCHOR_STRIDE", stride):
+        packed = [packed_edge(edge, rng) for edge in (top, left)]
+        best = highest(*packed, query_gain, target_gain, gap_open)
+        assert Pruning(best, query_gain, target_gain).needs(*packed, gap_open)
+        assert not Pruning(best + 1, query_gain, target_gain).needs(*packed, gap_open)
+
+
+def packed_edge(edge, rng):
+    """The same edge, maybe with cliffs, as a part of a longer packed line."""
+    before = rng.integers(0, 6)
+    h = np.concatenate([rng.integers(-20, 20, before), edge.h]).astype(np.int32)
+    if rng.integers(2):
+        h[rng.random(len(h)) < 0.3] = CLIFF
+    line = codec.pack([1], [Boundary(h, h - 1)])
+    return line.part(1, int(before), len(h) - 1)
 
 
 @given(rectangles())

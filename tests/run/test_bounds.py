@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from threading import Event, Timer
 from unittest import mock
 
 import numpy as np
@@ -9,6 +11,7 @@ import pytest
 from runs import Pair, SmallTiles
 
 from longalign.backends.cpu import CpuBackend
+from longalign.errors import BackendError
 from longalign.events import BoundFound
 from longalign.model.scoring import Scoring
 from longalign.phases.problem import Problem
@@ -33,11 +36,12 @@ def pair():
     return Pair.of_codes(query, mutated(query, 20_000, 0.01, rng), Scoring(), "local")
 
 
-def bound_of(pair, *shares):
+def bound_of(pair, *shares, strand="plus"):
     events = []
     devices = [device(share) for share in shares]
     with mock.patch.object(bounds, "LEAST_CELLS", 1), mock.patch.object(budget, "_SECONDS", 1.0):
-        known = bounds.find_bound(pair.spec(), CPU, devices, Recorder(events.append))
+        spec = replace(pair.spec(), strand=strand)
+        known = bounds.find_bound(spec, CPU, devices, Recorder(events.append))
     return known, [event for event in events if isinstance(event, BoundFound)]
 
 
@@ -59,11 +63,40 @@ def test_it_is_not_looked_for_where_one_device_sweeps_everything(pair):
         assert bound_of(pair, 1.0, 0.0) == (None, [])
 
 
-def test_it_comes_with_what_each_strand_can_leave_out(pair):
-    known, _ = bound_of(pair, 1.0)
-    [(strand, pruning)] = known.prunings.items()
-    spec = pair.spec()
-    expected = Problem.of(spec.query, spec.target, spec.scoring, spec.mode).pruning_by(known.score)
-    assert (strand, pruning.bound, pruning.rises) == ("plus", known.score, True)
-    np.testing.assert_array_equal(pruning.query_gain, expected.query_gain)
-    np.testing.assert_array_equal(pruning.target_gain, expected.target_gain)
+@pytest.mark.parametrize("strand", ["plus", "both"])
+@pytest.mark.parametrize("inverted", [0, 9_000])
+def test_it_comes_with_what_each_strand_can_leave_out(pair, strand, inverted):
+    """Also where there are no seeds on one strand, and where there are some on both."""
+    turned = pair.target[:inverted][::-1].translate(str.maketrans("ACGT", "TGCA"))
+    pair = replace(pair, target=turned + pair.target[inverted:])
+    known, _ = bound_of(pair, 1.0, strand=strand)
+    spec = replace(pair.spec(), strand=strand)
+    assert set(known.prunings) == {side.query.strand for side in spec.sides}
+    for side in spec.sides:
+        pruning = known.prunings[side.query.strand]
+        expected = Problem.of(side.query, side.target, side.scoring, side.mode).pruning_by(known.score)
+        assert (pruning.bound, pruning.rises) == (known.score, True)
+        np.testing.assert_array_equal(pruning.query_gain, expected.query_gain)
+        np.testing.assert_array_equal(pruning.target_gain, expected.target_gain)
+
+
+def test_after_an_error_the_gains_of_the_next_strand_are_not_computed(pair):
+    begun, ended = [], Event()
+
+    def gains(problem):
+        begun.append(problem)
+        ended.wait(10)
+
+    def lower_bound(*_, note_related):
+        note_related()
+        if found.call_count == 2:
+            Timer(1.0, ended.set).start()
+            raise BackendError("no more")
+
+    with (
+        mock.patch.object(Problem, "gains", gains),
+        mock.patch.object(bounds, "lower_bound", side_effect=lower_bound) as found,
+        pytest.raises(BackendError, match="no more"),
+    ):
+        bound_of(pair, 1.0, strand="both")
+    assert len(begun) == 1

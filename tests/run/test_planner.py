@@ -109,15 +109,40 @@ def test_tiles_are_small_where_some_are_swept_again_for_each_alignment(tmp_path)
 
 
 def test_chunks_of_a_pruned_run_are_small_unless_its_lattice_has_little_room(tmp_path):
-    """Whatever the room, tiles are the same, and the edges of tiles are kept."""
+    """If there is not even room for the edges of small tiles, these are larger, and at last there is none."""
     request = Request(20_000_000, 20_000_000, store_path=tmp_path, share=0.005)
-    sizes, grids = (1 << 40, 1500 << 20, 1 << 20), []
-    for budget in sizes:
-        grids.append(plan(request, Resources([CpuBackend(1)], 1 << 40, store_budget=budget)))
+    devices = Resources([CpuBackend(1)], 1 << 40)
+    grids = [
+        plan(request, replace(devices, store_budget=budget))
+        for budget in (1 << 40, 1500 << 20, 700 << 20, 500 << 20)
+    ]
     chunks = [max(stop - start for start, stop in pairwise(grid.row_cuts)) for grid in grids]
-    tile = max(stop - start for start, stop in pairwise(grids[0].tile_rows))
-    assert chunks[0] <= (1 << 15) + LINE_STEP < chunks[1] < chunks[2] == tile
-    assert {(grid.tile_rows, grid.tile_cols) for grid in grids} == {(grids[2].row_cuts, grids[2].col_cuts)}
+    tiles = [max(stop - start for start, stop in pairwise(grid.tile_rows)) for grid in grids]
+    assert chunks[0] <= (1 << 15) + LINE_STEP < chunks[1] < chunks[2] == tiles[0] == tiles[1] == tiles[2]
+    assert chunks[3] == tiles[3] > tiles[2]
+    with pytest.raises(UsageError, match="--store-budget 1M is too small"):
+        plan(request, replace(devices, store_budget=1 << 20))
+
+
+@given(st.integers(10**5, 10**7), st.floats(0.0001, 0.3), memories)
+def test_small_tiles_in_memory_fit_with_their_wide_steps(length, share, memory):
+    """A pruned run in memory keeps steps of up to four bytes, those of tiles that are left out not at all."""
+    request, using = Request(length, length, share=share), Resources([CpuBackend(1)], memory)
+    try:
+        grid = plan(request, using)
+    except UsageError:
+        assume(False)
+    tile = grid.tile(0, 0)
+    kept = request.kept_share((tile.i1, tile.j1)) * grid.stored_cells
+    assert 48 * 2 * length + (1 + 4 + 0.4) * kept <= memory
+
+
+def test_long_sequences_have_small_tiles_on_a_gpu_as_well():
+    devices = Resources([SmallTiles((10**9, 10**9))], 1 << 42)
+    devices.backends[0].least_chunk = 49_152
+    for length, largest in ((20_000_000, 500_000), (200_000_000, 530_000)):
+        grid = plan(Request(length, length, share=0.001), devices)
+        assert 450_000 < max(stop - start for start, stop in pairwise(grid.tile_rows)) <= largest
 
 
 @given(lengths, lengths)

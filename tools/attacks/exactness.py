@@ -39,7 +39,7 @@ from longalign.model.alignment import Alignment
 from longalign.model.mode import MODES, Mode
 from longalign.model.pruning import KnownBound
 from longalign.model.strand import STRANDS_OF, Strand, StrandChoice
-from longalign.phases import entry, meeting
+from longalign.phases import entry
 from longalign.run import bounds, pipeline
 
 #: The range of memory limits in bytes. It includes limits that are too small.
@@ -158,6 +158,8 @@ class Exactness(Attack):
             SmallTiles(geometry.tile, self._backend(rng.randint(1, 3)), geometry.leaf)
             for _ in range(rng.choice([1, 1, 1, 2]))
         ]
+        for small in backends:
+            small.least_pruned = 1
         below = rng.choice([None, 0, 0, 1, rng.randint(0, 100)])
         how = f"{geometry}, {spec.start_states}, {len(backends)} devices, {'a store' if store else 'memory'}"
         how += f", a bound {below} below the score"
@@ -182,7 +184,7 @@ find_end = oracle.find_end
 
 @contextmanager
 def _pruned(question: Question, below: int | None) -> Iterator[None]:
-    """Within the block, runs are pruned, also in small rectangles: the bound is the score minus `below`.
+    """Within the block, runs are pruned: the bound is the score minus `below`.
 
     With None they are not pruned.
     """
@@ -192,7 +194,6 @@ def _pruned(question: Question, below: int | None) -> Iterator[None]:
         stack.enter_context(
             patch.object(pipeline, "find_bound", lambda spec, *_: known if spec.prunes else None)
         )
-        stack.enter_context(patch.object(meeting, "_LEAST_PRUNED", 1))
         stack.enter_context(patch.object(entry, "_MOST_CELLS", 4))
         yield
 

@@ -61,6 +61,11 @@ class WordIndex:
         return cls(words, starts, shift, bits)
 
 
+def load_kernels() -> None:
+    """Compile what the functions of this module need, or load it from disk."""
+    _kernels()
+
+
 def letters_present(codes: Codes) -> NDArray[np.bool_]:
     """Whether each of the 256 codes occurs in a sequence."""
     present = np.zeros(256, np.bool_)

@@ -56,9 +56,9 @@ class Status(IntEnum):
 
     FINISHED = 0
     ABORTED = 1
-    WAITING = 2  # the left neighbour has not finished the rows of this block
+    WAITING = 2  # the left neighbour has not finished the rows of this block, and no other block was swept
     NEEDS_32_BITS = 3  # the current block needs the 32-bit kernel, which is not compiled yet
-    PAUSED = 4  # the requested number of cells has been swept
+    PAUSED = 4  # some blocks have been swept, up to the requested number of cells
 
 
 _FINISHED, _ABORTED, _WAITING, _NEEDS_32_BITS, _PAUSED = (int(status) for status in Status)
@@ -210,7 +210,7 @@ def _sweep_block(work: Any, position: Any, edges: Any, lanes: Any, kernels: Any)
 
 def _sweep_strips(work: Any, position: Any, edges: Any, lanes: Any, kernels: Any, cells: int) -> int:
     """Sweep until Python is needed or about `cells` cells are swept; returns a `Status` as an int."""
-    position = position[0]
+    position, allowed = position[0], cells
     while cells > 0:
         if load_acquire(pointer(work.counters), ABORT):
             return _ABORTED
@@ -219,7 +219,7 @@ def _sweep_strips(work: Any, position: Any, edges: Any, lanes: Any, kernels: Any
         strip, job = work.strips[position.ticket], work.jobs[position.job]
         position.block_end = _next_stop(work, position, job)
         if not _wait_for_left(work, strip.left_ticket, position.block_end):
-            return _WAITING
+            return _WAITING if cells == allowed else _PAUSED
         if is_left_out(work, position, edges, job, strip):
             leave_out(work, position, edges, job, strip)
             cells -= _CELLS_OF_TIME_LEFT_OUT

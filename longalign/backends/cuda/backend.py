@@ -68,7 +68,7 @@ class CudaBackend:
     #: The tiles of a pruned run are small, and each has the overhead of a launch. To sweep half of the cells
     #: of two genomes of E. coli in such tiles took longer than to sweep all of them in one.
     most_share_pruned = 0.3
-    least_pruned = 1 << 34  # swept in 4 ms
+    least_pruned = 1 << 34  # swept in 4 ms where there are several
     path_share = 52  # chunks are swept at half the speed of tiles
     host_bytes_per_call = 1 << 30
     program_bytes = 512 << 20  # 381 MB with the driver, and more where kernels are compiled
