@@ -22,8 +22,8 @@ from longalign.phases.recompute import recompute_all, segments_of
 from longalign.phases.score import end_cell
 from longalign.phases.stitch import stitch_all
 from longalign.phases.tile_step import sweep_job
+from longalign.run.grid_bytes import check_memory_of_paths
 from longalign.run.outcome import Outcome, Recorder, best_side, checked_alignment, strand_scores
-from longalign.run.planner import check_memory_of_paths
 from longalign.run.request import Request, Resources
 from longalign.run.spec import RunSpec
 from longalign.store import MemoryStore, TileRecord

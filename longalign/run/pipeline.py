@@ -22,8 +22,9 @@ from longalign.run.bounds import find_bound
 from longalign.run.cost_model import format_share, path_share
 from longalign.run.damage import contradictions_refused, drop_damaged
 from longalign.run.engines.local import LocalEngine
+from longalign.run.grid_bytes import check_disk, check_memory
 from longalign.run.outcome import Outcome, Recorder
-from longalign.run.planner import check_disk, check_memory, plan
+from longalign.run.planner import plan
 from longalign.run.request import Request, Resources
 from longalign.run.spec import RunSpec
 from longalign.run.three_phases import (

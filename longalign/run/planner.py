@@ -2,31 +2,24 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from math import ceil
 from pathlib import Path
-from shutil import disk_usage
 
 from longalign.backends.base import DeviceFacts, Workers
 from longalign.errors import BackendError, BudgetTooSmall, MemoryTooSmall, UsageError
 from longalign.events import Emit, Notice, ignore
 from longalign.model.geometry import (
-    BYTES_PER_CELL,
-    BYTES_PER_START,
     LINE_STEP,
     Grid,
-    Tile,
     budget_error,
     default_budget,
     enlarged_tile_side,
     plan_grid,
     smallest_budget,
-    stored_cells,
 )
-from longalign.model.mode import Mode
 from longalign.run.cost_model import (
     Budget,
     SpeedModel,
@@ -35,13 +28,21 @@ from longalign.run.cost_model import (
     format_share,
     path_share,
 )
-from longalign.run.host_memory import WORKER_PROGRAM_BYTES, fixed_bytes, fixed_bytes_of_worker
+from longalign.run.grid_bytes import (
+    check_disk,
+    check_memory,
+    check_room,
+    kept_bytes,
+    lattice_room,
+    most_boundary_cells,
+    spare_bytes,
+    tile_bytes,
+    too_little,
+)
+from longalign.run.host_memory import WORKER_PROGRAM_BYTES
 from longalign.run.request import Request, Resources
-from longalign.system.sizes import round_size, size_in_words
 
-#: Boundaries kept in memory may take 1 / `_LATTICE_SHARE` of the memory that is left, and the boundaries of
-#: one tile 1 / `_TILE_SHARE` of it.
-_LATTICE_SHARE = 4
+#: The boundaries of one tile may take 1 / `_TILE_SHARE` of the memory that is left.
 _TILE_SHARE = 4
 
 #: The most bytes of boundaries that one tile may have: it limits the work lost in a crash, and the file size.
@@ -75,15 +76,8 @@ _MOST_TILES_OF_ALL = 32
 #: device.
 _MIN_PRUNED_CHUNK, _PRUNED_CHUNK = 1 << 15, 2
 
-#: Bytes that a boundary cell with a wide step takes while it is packed, besides those of a narrow one: its
-#: step among all of its line, and once more in the table of all lines.
-_WIDE_BYTES = 8
-
 #: By how much start states make phase 1 longer, roughly: by two to eight.
 _EAGER_SLOWDOWN = 4.0
-
-#: The part of a disk's free space that a plan may fill with boundaries.
-_DISK_SHARE = 0.8
 
 
 def plan(request: Request, resources: Resources, emit: Emit = ignore) -> Grid:
@@ -112,7 +106,7 @@ def plan(request: Request, resources: Resources, emit: Emit = ignore) -> Grid:
         needed, memory = _least_memory(fits, resources.memory), resources.memory
         stored = request.in_memory and fits_with_store()
         elsewhere = "; with --store DIR, which keeps boundaries on disk, that would do" * stored
-        raise UsageError(f"{_too_little(request, needed, memory)}{elsewhere}") from None
+        raise UsageError(f"{too_little(request, needed, memory)}{elsewhere}") from None
 
 
 def _cut_or_name_budgets(request: Request, resources: Resources, emit: Emit) -> Grid:
@@ -215,13 +209,13 @@ class _Cutter:
 
         Raises BackendError if the boundaries of even a small tile do not fit in device memory.
         """
-        tile_room = min(_spare_bytes(request, resources) // _TILE_SHARE, _MAX_TILE_BYTES)
-        lattice_room = _lattice_room(request, resources)
+        tile_room = min(spare_bytes(request, resources) // _TILE_SHARE, _MAX_TILE_BYTES)
+        room = lattice_room(request, resources)
         workers = request.workers
         devices = workers.devices if workers else _local_devices(request, resources)
         if min(device.max_boundary_cells for device in devices) < 2 * _MIN_TILE_SIDE:
             raise BackendError("too little device memory is free for the boundaries of even a small tile")
-        return cls(request, resources.store_budget, devices, lattice_room, tile_room)
+        return cls(request, resources.store_budget, devices, room, tile_room)
 
     @property
     def min_tile_cells(self) -> int:
@@ -252,8 +246,10 @@ class _Cutter:
         shared = _common_shape(request, [device.shared for device in self.devices])
         small = min(self._small_side(), shared[0]), min(self._small_side(), shared[1])
         low = min(shared[0], *(device.stored_rows for device in self.devices)), shared[1]
-        has_small = request.is_narrow or request.top > 1
-        for shape in (*[small][: int(has_small)], shared if request.in_memory else low, shared):
+        shapes = [shared if request.in_memory else low, shared]
+        if request.is_narrow or request.top > 1:
+            shapes.insert(0, small)
+        for shape in shapes:
             smallest = smallest_budget(request.rows, request.cols, shape, request.cell_bytes)
             if request.kept_share(shape) * smallest <= budget:
                 return shape
@@ -284,7 +280,7 @@ class _Cutter:
             grid = plan_grid(
                 request.rows, request.cols, tile_shape, None, strip_width=strip_width, chunk=side
             )
-            kept = _kept_bytes(grid, request)
+            kept = kept_bytes(grid, request)
             if kept <= room or (side >= max(tile_shape) and self.store_budget is None):
                 return grid
             if side >= max(tile_shape):
@@ -311,7 +307,7 @@ class _Cutter:
             budget = self.store_budget
         else:
             smallest = smallest_budget(rows, cols, tile_shape, cell_bytes)
-            _check_room(request, smallest, self.lattice_room, shape != self.first_shape())
+            check_room(request, smallest, self.lattice_room, shape != self.first_shape())
             budget = min(self.lattice_room, max(self._useful_budget(), smallest))
         return plan_grid(rows, cols, tile_shape, budget, cell_bytes, strip_width)
 
@@ -338,10 +334,10 @@ class _Cutter:
 
     def fits(self, grid: Grid) -> bool:
         """Whether the boundaries of each tile fit in device memory and in host memory."""
-        cells = _most_boundary_cells(grid, self.request.mode)
+        cells = most_boundary_cells(grid, self.request.mode)
         line_bytes = max(device.line_bytes for device in self.devices)
         fits_device = cells <= min(device.max_boundary_cells for device in self.devices)
-        return fits_device and _tile_bytes(grid, self.request, line_bytes) <= self.tile_room
+        return fits_device and tile_bytes(grid, self.request, line_bytes) <= self.tile_room
 
 
 def _plan_without_cells(request: Request, resources: Resources) -> Grid:
@@ -366,63 +362,6 @@ def _next_smaller(shape: tuple[int, int], min_cells: int, workers: Workers | Non
     return (ceil(height / 2), width) if halve_height else (height, ceil(width / 2))
 
 
-def check_memory(grid: Grid, request: Request, resources: Resources) -> None:
-    """Raise UsageError, with figures, if a run over `grid` needs more host memory than it may use."""
-    workers = request.workers
-    line_bytes = max(device.line_bytes for device in (workers.devices if workers else resources.backends))
-    tile = _tile_bytes(grid, request, line_bytes)
-    needed = _fixed_bytes(request, resources)
-    if workers is None:
-        needed += len(resources.backends) * tile
-    else:
-        of_worker = fixed_bytes_of_worker(request.rows + request.cols, request.strands)
-        _check_worker(request, of_worker + tile, workers)
-    kept = _kept_bytes(grid, request) if request.in_memory else 0
-    _check_memory(request, needed + kept, resources.memory)
-
-
-def check_memory_of_paths(request: Request, resources: Resources) -> None:
-    """Raise UsageError, with figures, if phases 2 and 3 alone need more host memory than they may use."""
-    _check_memory(request, _fixed_bytes(request, resources), resources.memory)
-
-
-def check_disk(grid: Grid, request: Request, missing: float = 1.0) -> None:
-    """Raise UsageError, with figures, if a disk has too little space for the boundaries of a store.
-
-    `missing` is the share of the matrix whose boundaries the store does not hold yet.
-    """
-    assert request.store_path is not None
-    needed = ceil(missing * _kept_bytes(grid, request))
-    free = disk_usage(_existing(request.store_path)).free
-    if needed > free:
-        coarser = (grid.row_cuts, grid.col_cuts) != (grid.tile_rows, grid.tile_cols)
-        raise UsageError(
-            f"{request.store_path}: the boundaries of {request} take about {_about(needed)}, and "
-            f"{_at_most(free)} of the disk are free: make room, or begin a store "
-            f"{'with a smaller --store-budget, or ' * coarser}on another disk"
-        )
-
-
-def _kept_bytes(grid: Grid, request: Request) -> int:
-    """Bytes of the boundaries that a run keeps."""
-    if grid.cells == 0:
-        return 0
-    tile = grid.tile(0, 0)
-    kept = request.kept_share((tile.i1 - tile.i0, tile.j1 - tile.j0))
-    return ceil(kept * grid.stored_cells * request.cell_bytes)
-
-
-def _spare_bytes(request: Request, resources: Resources) -> int:
-    """Bytes of host memory for the tile of one device. Raises UsageError if not even the letters fit."""
-    fixed = _fixed_bytes(request, resources)
-    _check_memory(request, fixed, resources.memory)
-    if request.workers is None:
-        return (resources.memory - fixed) // len(resources.backends)
-    of_worker = fixed_bytes_of_worker(request.rows + request.cols, request.strands)
-    _check_worker(request, of_worker, request.workers)
-    return request.workers.memory - of_worker
-
-
 def _local_devices(request: Request, resources: Resources) -> list[DeviceFacts]:
     rows, cols, count = request.rows, request.cols, len(resources.backends)
     local, slowdown = request.mode.starts_anywhere, _EAGER_SLOWDOWN if request.is_eager else 1.0
@@ -436,89 +375,3 @@ def _common_shape(request: Request, shapes: Sequence[tuple[int, int]]) -> tuple[
     """The largest shape inside the matrix and inside all of `shapes`."""
     heights, widths = zip(*shapes, strict=True)
     return min(request.rows, *heights), min(request.cols, *widths)
-
-
-def _check_room(request: Request, needed: int, room: int, lacks_memory: bool) -> None:
-    """Raise UsageError, with figures, if the edges of tiles, `needed` bytes, exceed `room`.
-
-    It is MemoryTooSmall if boundaries are kept in memory, and if tiles are small for lack of memory.
-    """
-    if needed > room:
-        refused = f"the boundaries of {request} take at least {_about(needed)}"
-        refused += f", and there is room for {_at_most(room)}"
-        if request.in_memory or lacks_memory:
-            raise MemoryTooSmall(refused)
-        raise UsageError(f"{refused}: make room, or begin a store on another disk")
-
-
-def _lattice_room(request: Request, resources: Resources) -> int:
-    """The bytes of memory or disk that a lattice may take if no store budget is given."""
-    if request.store_path is None:
-        return (resources.memory - _fixed_bytes(request, resources)) // _LATTICE_SHARE
-    return int(disk_usage(_existing(request.store_path)).free * _DISK_SHARE)
-
-
-def _existing(path: Path) -> Path:
-    """The path, or, if it does not exist, the nearest parent folder that does."""
-    folders = (path, *path.absolute().parents)
-    return next(folder for folder in folders if os.path.exists(folder))  # noqa: PTH110 - Path.exists raises EACCES
-
-
-def _tile_bytes(grid: Grid, request: Request, line_bytes: int) -> int:
-    """Bytes of host memory that one tile's lattice takes, from its sweep until it is in its file.
-
-    With eager start states, the whole lattice and all start states are in memory, first unpacked and then
-    packed as well.
-    """
-    cell_bytes = line_bytes * request.scoring.difference_bytes
-    if request.is_narrow and request.in_memory:
-        cell_bytes += _WIDE_BYTES
-    if request.is_eager:
-        cell_bytes = 2 * (BYTES_PER_CELL + BYTES_PER_START)
-    return cell_bytes * _most_boundary_cells(grid, request.mode)
-
-
-def _most_boundary_cells(grid: Grid, mode: Mode) -> int:
-    """The largest number of boundary cells in any tile. The first or the last tile has it."""
-    if grid.cells == 0:
-        return 0
-    first, last = grid.tile(0, 0), grid.tile(*(n - 1 for n in grid.shape))
-    return max(_boundary_cells(grid, tile, mode) for tile in (first, last))
-
-
-def _boundary_cells(grid: Grid, tile: Tile, mode: Mode) -> int:
-    lines = len(grid.rows_in(tile)), len(grid.cols_kept(tile, mode.needs_last_column))
-    return stored_cells(tile.i1 - tile.i0, tile.j1 - tile.j0, *lines)
-
-
-def _fixed_bytes(request: Request, resources: Resources) -> int:
-    """Bytes of host memory that this process needs besides tiles and the lattice."""
-    letters, has_paths = request.rows + request.cols, request.command == "align"
-    return fixed_bytes(letters, resources.backends, has_paths, request.strands)
-
-
-def _check_memory(request: Request, needed: int, memory: int) -> None:
-    if needed > memory:
-        raise MemoryTooSmall(_too_little(request, needed, memory))
-
-
-def _too_little(request: Request, needed: int, memory: int) -> str:
-    return f"{request} need about {_about(needed)} of memory, and the budget is {_at_most(memory)} (--mem)"
-
-
-def _check_worker(request: Request, needed: int, workers: Workers) -> None:
-    if needed > workers.memory:
-        raise UsageError(
-            f"{request} need about {_about(needed)} of memory on every worker, "
-            f"and one can spare {_at_most(workers.memory)}"
-        )
-
-
-def _about(needed: int) -> str:
-    """A size, rounded up, for a message."""
-    return size_in_words(round_size(needed))
-
-
-def _at_most(size: int) -> str:
-    """A size, rounded down, for a message."""
-    return size_in_words(round_size(size, up=False))

@@ -16,8 +16,8 @@ from longalign.phases.problem import Problem
 from longalign.phases.recompute import groups_of, merge, recompute, segments_of
 from longalign.phases.walk import walk
 from longalign.run.damage import contradictions_refused
+from longalign.run.grid_bytes import check_memory_of_paths
 from longalign.run.outcome import Outcome, Recorder
-from longalign.run.planner import check_memory_of_paths
 from longalign.run.request import Request, Resources
 from longalign.run.spec import RunSpec
 from longalign.store import DirectoryStore

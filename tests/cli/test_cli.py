@@ -582,7 +582,7 @@ def test_budgets_that_are_too_small(refuse, pair):
 
 
 def test_a_disk_that_is_too_small(refuse, pair, monkeypatch):
-    monkeypatch.setattr("longalign.run.planner.disk_usage", lambda _: SimpleNamespace(free=100))
+    monkeypatch.setattr("longalign.run.grid_bytes.disk_usage", lambda _: SimpleNamespace(free=100))
     code, text = refuse("align", *pair, "--store", "s", "--store-budget", "1M")
     assert code == 2
     assert re.fullmatch(

@@ -26,7 +26,8 @@ from longalign.model.sequence import Sequence
 from longalign.model.substitution_matrix import SubstitutionMatrix
 from longalign.run import pipeline
 from longalign.run.cost_model import format_seconds, path_share
-from longalign.run.planner import check_disk, check_memory, plan, speed_model_of, store_budgets
+from longalign.run.grid_bytes import check_disk, check_memory
+from longalign.run.planner import plan, speed_model_of, store_budgets
 from longalign.run.request import Request, Resources
 from longalign.run.spec import RunSpec
 from longalign.system.sizes import format_size, parse_size, round_size
@@ -48,7 +49,7 @@ def resources(tile, memory=16 << 30, budget=None):
 def free(monkeypatch):
     """Sets the number of free bytes on the disk."""
     return lambda size: monkeypatch.setattr(
-        "longalign.run.planner.disk_usage", lambda _: SimpleNamespace(free=size)
+        "longalign.run.grid_bytes.disk_usage", lambda _: SimpleNamespace(free=size)
     )
 
 
@@ -172,7 +173,7 @@ def test_tiles_are_few_where_there_is_no_room_for_the_edges_of_many(tmp_path, co
 
     def tiles(room):
         budget = room if command == "align" else None
-        monkeypatch.setattr("longalign.run.planner._lattice_room", lambda *_: room)
+        monkeypatch.setattr("longalign.run.planner.lattice_room", lambda *_: room)
         return plan(Request(10**6, 10**6, command, tmp_path, workers), resources(None, budget=budget)).shape
 
     assert tiles(all_of_them) == (10, 10)

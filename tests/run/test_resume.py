@@ -454,18 +454,18 @@ def test_a_smaller_memory_budget_is_refused_on_resume_too(tmp_path, files):
 def test_a_disk_that_lacks_room_for_the_missing_tiles_is_refused_and_a_finished_phase_needs_none(
     tmp_path, answer, monkeypatch
 ):
-    monkeypatch.setattr("longalign.run.planner.disk_usage", lambda _: SimpleNamespace(free=10**6))
+    monkeypatch.setattr("longalign.run.grid_bytes.disk_usage", lambda _: SimpleNamespace(free=10**6))
     with pytest.raises(KeyboardInterrupt):
         small_run(tmp_path, Interrupts(5))
     there = tiles_in(tmp_path)
     assert 0 < there < TILES
-    monkeypatch.setattr("longalign.run.planner.disk_usage", lambda _: SimpleNamespace(free=10))
+    monkeypatch.setattr("longalign.run.grid_bytes.disk_usage", lambda _: SimpleNamespace(free=10))
     with pytest.raises(UsageError, match="and 10 bytes of the disk are free"):
         small_run(tmp_path)
     assert tiles_in(tmp_path) == there
     monkeypatch.undo()
     assert result(small_run(tmp_path)) == answer
-    monkeypatch.setattr("longalign.run.planner.disk_usage", lambda _: SimpleNamespace(free=0))
+    monkeypatch.setattr("longalign.run.grid_bytes.disk_usage", lambda _: SimpleNamespace(free=0))
     assert result(small_run(tmp_path)) == answer
 
 
@@ -474,7 +474,7 @@ def test_a_disk_that_lacks_room_for_tiles_found_damaged_is_refused(tmp_path, ans
     small_run(tmp_path)
     for tile in (tmp_path / "tiles").iterdir():
         tile.write_bytes(b"")
-    monkeypatch.setattr("longalign.run.planner.disk_usage", lambda _: SimpleNamespace(free=10))
+    monkeypatch.setattr("longalign.run.grid_bytes.disk_usage", lambda _: SimpleNamespace(free=10))
     with pytest.raises(UsageError, match="and 10 bytes of the disk are free"):
         small_run(tmp_path)
     monkeypatch.undo()

@@ -1,0 +1,170 @@
+"""The bytes of memory and disk that a grid takes, and the errors where they are not there."""
+
+from __future__ import annotations
+
+import os
+from math import ceil
+from pathlib import Path
+from shutil import disk_usage
+
+from longalign.backends.base import Workers
+from longalign.errors import MemoryTooSmall, UsageError
+from longalign.model.geometry import BYTES_PER_CELL, BYTES_PER_START, Grid, Tile, stored_cells
+from longalign.model.mode import Mode
+from longalign.run.host_memory import fixed_bytes, fixed_bytes_of_worker
+from longalign.run.request import Request, Resources
+from longalign.system.sizes import round_size, size_in_words
+
+#: Boundaries kept in memory may take 1 / `_LATTICE_SHARE` of the memory that is left.
+_LATTICE_SHARE = 4
+
+#: The part of a disk's free space that a plan may fill with boundaries.
+_DISK_SHARE = 0.8
+
+#: Bytes that a boundary cell with a wide step takes while it is packed, besides those of a narrow one: its
+#: step among all of its line, and once more in the table of all lines.
+_WIDE_BYTES = 8
+
+
+def check_memory(grid: Grid, request: Request, resources: Resources) -> None:
+    """Raise UsageError, with figures, if a run over `grid` needs more host memory than it may use."""
+    workers = request.workers
+    line_bytes = max(device.line_bytes for device in (workers.devices if workers else resources.backends))
+    tile = tile_bytes(grid, request, line_bytes)
+    needed = _fixed_bytes(request, resources)
+    if workers is None:
+        needed += len(resources.backends) * tile
+    else:
+        of_worker = fixed_bytes_of_worker(request.rows + request.cols, request.strands)
+        _check_worker(request, of_worker + tile, workers)
+    kept = kept_bytes(grid, request) if request.in_memory else 0
+    _check_memory(request, needed + kept, resources.memory)
+
+
+def check_memory_of_paths(request: Request, resources: Resources) -> None:
+    """Raise UsageError, with figures, if phases 2 and 3 alone need more host memory than they may use."""
+    _check_memory(request, _fixed_bytes(request, resources), resources.memory)
+
+
+def check_disk(grid: Grid, request: Request, missing: float = 1.0) -> None:
+    """Raise UsageError, with figures, if a disk has too little space for the boundaries of a store.
+
+    `missing` is the share of the matrix whose boundaries the store does not hold yet.
+    """
+    assert request.store_path is not None
+    needed = ceil(missing * kept_bytes(grid, request))
+    free = disk_usage(_existing(request.store_path)).free
+    if needed > free:
+        coarser = (grid.row_cuts, grid.col_cuts) != (grid.tile_rows, grid.tile_cols)
+        raise UsageError(
+            f"{request.store_path}: the boundaries of {request} take about {_about(needed)}, and "
+            f"{_at_most(free)} of the disk are free: make room, or begin a store "
+            f"{'with a smaller --store-budget, or ' * coarser}on another disk"
+        )
+
+
+def kept_bytes(grid: Grid, request: Request) -> int:
+    """Bytes of the boundaries that a run keeps."""
+    if grid.cells == 0:
+        return 0
+    tile = grid.tile(0, 0)
+    kept = request.kept_share((tile.i1 - tile.i0, tile.j1 - tile.j0))
+    return ceil(kept * grid.stored_cells * request.cell_bytes)
+
+
+def spare_bytes(request: Request, resources: Resources) -> int:
+    """Bytes of host memory for the tile of one device. Raises UsageError if not even the letters fit."""
+    fixed = _fixed_bytes(request, resources)
+    _check_memory(request, fixed, resources.memory)
+    if request.workers is None:
+        return (resources.memory - fixed) // len(resources.backends)
+    of_worker = fixed_bytes_of_worker(request.rows + request.cols, request.strands)
+    _check_worker(request, of_worker, request.workers)
+    return request.workers.memory - of_worker
+
+
+def check_room(request: Request, needed: int, room: int, lacks_memory: bool) -> None:
+    """Raise UsageError, with figures, if the edges of tiles, `needed` bytes, exceed `room`.
+
+    It is MemoryTooSmall if boundaries are kept in memory, and if tiles are small for lack of memory.
+    """
+    if needed > room:
+        refused = f"the boundaries of {request} take at least {_about(needed)}"
+        refused += f", and there is room for {_at_most(room)}"
+        if request.in_memory or lacks_memory:
+            raise MemoryTooSmall(refused)
+        raise UsageError(f"{refused}: make room, or begin a store on another disk")
+
+
+def lattice_room(request: Request, resources: Resources) -> int:
+    """The bytes of memory or disk that a lattice may take if no store budget is given."""
+    if request.store_path is None:
+        return (resources.memory - _fixed_bytes(request, resources)) // _LATTICE_SHARE
+    return int(disk_usage(_existing(request.store_path)).free * _DISK_SHARE)
+
+
+def _existing(path: Path) -> Path:
+    """The path, or, if it does not exist, the nearest parent folder that does."""
+    folders = (path, *path.absolute().parents)
+    return next(folder for folder in folders if os.path.exists(folder))  # noqa: PTH110 - Path.exists raises EACCES
+
+
+def tile_bytes(grid: Grid, request: Request, line_bytes: int) -> int:
+    """Bytes of host memory that one tile's lattice takes, from its sweep until it is in its file.
+
+    With eager start states, the whole lattice and all start states are in memory, first unpacked and then
+    packed as well.
+    """
+    cell_bytes = line_bytes * request.scoring.difference_bytes
+    if request.is_narrow and request.in_memory:
+        cell_bytes += _WIDE_BYTES
+    if request.is_eager:
+        cell_bytes = 2 * (BYTES_PER_CELL + BYTES_PER_START)
+    return cell_bytes * most_boundary_cells(grid, request.mode)
+
+
+def most_boundary_cells(grid: Grid, mode: Mode) -> int:
+    """The largest number of boundary cells in any tile. The first or the last tile has it."""
+    if grid.cells == 0:
+        return 0
+    first, last = grid.tile(0, 0), grid.tile(*(n - 1 for n in grid.shape))
+    return max(_boundary_cells(grid, tile, mode) for tile in (first, last))
+
+
+def _boundary_cells(grid: Grid, tile: Tile, mode: Mode) -> int:
+    lines = len(grid.rows_in(tile)), len(grid.cols_kept(tile, mode.needs_last_column))
+    return stored_cells(tile.i1 - tile.i0, tile.j1 - tile.j0, *lines)
+
+
+def _fixed_bytes(request: Request, resources: Resources) -> int:
+    """Bytes of host memory that this process needs besides tiles and the lattice."""
+    letters, has_paths = request.rows + request.cols, request.command == "align"
+    return fixed_bytes(letters, resources.backends, has_paths, request.strands)
+
+
+def _check_memory(request: Request, needed: int, memory: int) -> None:
+    if needed > memory:
+        raise MemoryTooSmall(too_little(request, needed, memory))
+
+
+def too_little(request: Request, needed: int, memory: int) -> str:
+    """The message where a run needs more host memory than it may use."""
+    return f"{request} need about {_about(needed)} of memory, and the budget is {_at_most(memory)} (--mem)"
+
+
+def _check_worker(request: Request, needed: int, workers: Workers) -> None:
+    if needed > workers.memory:
+        raise UsageError(
+            f"{request} need about {_about(needed)} of memory on every worker, "
+            f"and one can spare {_at_most(workers.memory)}"
+        )
+
+
+def _about(needed: int) -> str:
+    """A size, rounded up, for a message."""
+    return size_in_words(round_size(needed))
+
+
+def _at_most(size: int) -> str:
+    """A size, rounded down, for a message."""
+    return size_in_words(round_size(size, up=False))
