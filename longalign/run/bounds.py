@@ -76,9 +76,12 @@ def find_bound(
 
 @contextmanager
 def _gains_thread() -> Iterator[WorkerThreads]:
-    """A thread that computes what can be gained. After an error, it makes no further calls."""
-    threads = WorkerThreads(1, "gains")
+    """A thread that computes what can be gained, for seconds.
+
+    After an error or an interrupt, nothing waits for the call that it makes, and it makes no others.
+    """
+    threads = WorkerThreads(1, "gains", daemon=False)
     try:
         yield threads
     finally:
-        threads.shutdown(cancel_futures=True)
+        threads.shutdown(wait=False, cancel_futures=True)

@@ -65,10 +65,14 @@ class WorkerThreads(Executor):
     itself makes it twice. Here the thread is started first. If it cannot be started, the existing threads
     make the calls, and if there are none, `submit` makes the call itself. As a context manager, it waits for
     the calls on leaving.
+
+    The threads are daemons. An interrupt may strike before `shutdown` tells them to end, and other threads
+    would then keep the process from ending. A caller that does not wait for the calls, and always calls
+    `shutdown`, takes others (`daemon` = False): the interpreter ends only after their calls.
     """
 
-    def __init__(self, most: int, name: str = "longalign") -> None:
-        self._most, self._name = most, name
+    def __init__(self, most: int, name: str = "longalign", *, daemon: bool = True) -> None:
+        self._most, self._name, self._daemon = most, name, daemon
         self._threads: list[Thread] = []
         self._calls: SimpleQueue[_Call | None] = SimpleQueue()
         self._lock = Lock()
@@ -109,12 +113,9 @@ class WorkerThreads(Executor):
                 thread.join()
 
     def _start_thread(self) -> None:
-        """Start one more thread, or keep to the existing ones if that fails.
-
-        The thread is a daemon. An interrupt may strike before `shutdown` tells the thread to end, and another
-        kind of thread would then keep the process from ending.
-        """
-        thread = Thread(target=self._work, name=f"{self._name}_{len(self._threads)}", daemon=True)
+        """Start one more thread, or keep to the existing ones if that fails."""
+        name = f"{self._name}_{len(self._threads)}"
+        thread = Thread(target=self._work, name=name, daemon=self._daemon)
         try:
             thread.start()
         except (RuntimeError, MemoryError):

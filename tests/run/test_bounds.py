@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from threading import Event, Timer
+from threading import Event
 from unittest import mock
 
 import numpy as np
@@ -80,17 +80,17 @@ def test_it_comes_with_what_each_strand_can_leave_out(pair, strand, inverted):
         np.testing.assert_array_equal(pruning.target_gain, expected.target_gain)
 
 
-def test_after_an_error_the_gains_of_the_next_strand_are_not_computed(pair):
-    begun, ended = [], Event()
+def test_after_an_error_nothing_waits_for_the_gains_of_a_strand(pair):
+    begun, ended, may_end = [], [], Event()
 
     def gains(problem):
         begun.append(problem)
-        ended.wait(10)
+        may_end.wait(10)
+        ended.append(problem)
 
     def lower_bound(*_, note_related):
         note_related()
         if found.call_count == 2:
-            Timer(1.0, ended.set).start()
             raise BackendError("no more")
 
     with (
@@ -99,4 +99,6 @@ def test_after_an_error_the_gains_of_the_next_strand_are_not_computed(pair):
         pytest.raises(BackendError, match="no more"),
     ):
         bound_of(pair, 1.0, strand="both")
-    assert len(begun) == 1
+    assert not ended
+    may_end.set()
+    assert len(begun) <= 1
