@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from threading import Event
+from threading import Event, current_thread
 from unittest import mock
 
 import numpy as np
@@ -80,25 +80,30 @@ def test_it_comes_with_what_each_strand_can_leave_out(pair, strand, inverted):
         np.testing.assert_array_equal(pruning.target_gain, expected.target_gain)
 
 
-def test_after_an_error_nothing_waits_for_the_gains_of_a_strand(pair):
-    begun, ended, may_end = [], [], Event()
+def test_after_an_error_nothing_waits_for_gains_and_those_of_the_next_strand_are_cancelled(pair):
+    first_started, release = Event(), Event()
+    started, finished, threads = [], [], []
 
     def gains(problem):
-        begun.append(problem)
-        may_end.wait(10)
-        ended.append(problem)
+        started.append(problem)
+        threads.append(current_thread())
+        first_started.set()
+        release.wait(10)
+        finished.append(problem)
 
-    def lower_bound(*_, note_related):
+    def fail_on_the_second_strand(*_, note_related):
         note_related()
-        if found.call_count == 2:
+        if lower_bound.call_count == 2:
+            assert first_started.wait(10)
             raise BackendError("no more")
 
     with (
         mock.patch.object(Problem, "gains", gains),
-        mock.patch.object(bounds, "lower_bound", side_effect=lower_bound) as found,
+        mock.patch.object(bounds, "lower_bound", side_effect=fail_on_the_second_strand) as lower_bound,
         pytest.raises(BackendError, match="no more"),
     ):
         bound_of(pair, 1.0, strand="both")
-    assert not ended
-    may_end.set()
-    assert len(begun) <= 1
+    assert not finished
+    release.set()
+    threads[0].join(10)
+    assert len(started) == len(finished) == 1
