@@ -11,7 +11,7 @@ from functools import partial
 
 from longalign.backends.base import SweepJob, SweepResult
 from longalign.model.boundary import State, Waypoint
-from longalign.phases.meeting import backward_sweep, reaching_edges, reaching_exit
+from longalign.phases.meeting import backward_sweep, is_pruned, reaching_edges, reaching_exit
 from longalign.phases.problem import Approach
 from longalign.system.threads import in_threads
 
@@ -45,11 +45,9 @@ class Halves:
         corner = (approach.i0 + cut, approach.j0) if between_rows else (approach.i0, approach.j0 + cut)
         first = _first(approach, between_rows, cut)
         back = backward_sweep(approach.problem, corner, approach.exit)
-        return cls(
-            *(approach, between_rows, cut),
-            reaching_exit(approach, first, least_pruned),
-            reaching_edges(approach, corner, back, least_pruned),
-        )
+        first = reaching_exit(approach, first, least_pruned)
+        back = reaching_edges(approach, corner, back, least_pruned)
+        return cls(approach, between_rows, cut, first, back)
 
     def second(self, swept: SweepResult) -> Approach:
         """The part after the cut, given the result of `first`."""
@@ -79,7 +77,7 @@ class Halves:
 def halves_of(approaches: Sequence[Approach], least_pruned: int) -> list[Halves]:
     """The halves of each approach. To find what can be left out takes time, which threads share."""
     halves = partial(Halves.of, least_pruned=least_pruned)
-    if any(approach.problem.pruning and approach.rectangle.cells >= least_pruned for approach in approaches):
+    if any(is_pruned(each.problem, each.rectangle.cells, least_pruned) for each in approaches):
         return in_threads(halves, approaches)
     return [*map(halves, approaches)]
 

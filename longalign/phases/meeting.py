@@ -113,12 +113,17 @@ def backward_sweep(problem: Problem, corner: tuple[int, int], exit_: Waypoint) -
     )  # fmt: skip
 
 
+def is_pruned(problem: Problem, cells: int, least_pruned: int) -> bool:
+    """Whether a sweep of `cells` cells leaves some out; for `least_pruned`, see `Backend`."""
+    return problem.pruning is not None and cells >= least_pruned
+
+
 def reaching_exit(approach: Approach, job: SweepJob, least_pruned: int) -> SweepJob:
     """A sweep from the corner of an approach on, without cells on no path that has the exit's value there.
 
     All cells are swept if the problem is not pruned, or if there are fewer than `least_pruned`.
     """
-    if approach.problem.pruning is None or job.cells < least_pruned:
+    if not is_pruned(approach.problem, job.cells, least_pruned):
         return job
     return _reaching(job, approach.exit.value, approach.rectangle.query, approach.rectangle.target)
 
@@ -131,7 +136,7 @@ def reaching_edges(approach: Approach, corner: tuple[int, int], job: SweepJob, l
     swept if the problem is not pruned, or if there are fewer than `least_pruned`.
     """
     problem, edges = approach.problem, (approach.rectangle.top, approach.rectangle.left)
-    if problem.pruning is None or job.cells < least_pruned:
+    if not is_pruned(problem, job.cells, least_pruned):
         return job
     highest = max(int(edge.h.max()) for edge in edges)
     bound = approach.exit.value - highest - problem.scoring.gap_open

@@ -136,7 +136,7 @@ def _go_back(places: Sequence[_Place], backend: Backend, progress: Progress) -> 
     with calls_in_background(_approach, later, most=_READERS) as approaches:
         jobs = [*map(_sweep_back, later)]
         if any(
-            lattice.problem.pruning and job.cells >= backend.least_pruned
+            meeting.is_pruned(lattice.problem, job.cells, backend.least_pruned)
             for (lattice, _), job in zip(later, jobs, strict=True)
         ):
             jobs = in_threads(partial(_narrow, backend.least_pruned), approaches(), jobs)

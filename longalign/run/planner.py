@@ -69,8 +69,8 @@ _MIN_SMALL_SIDE, _CHUNKS_IN_SMALL_SIDE = 1 << 16, 10
 #: second number.
 _MOST_SMALL_TILES, _LARGEST_SMALL_SIDE = 256, 1 << 19
 
-#: The same where all small tiles are swept, as where several alignments are looked for.
-_MOST_TILES_OF_ALL = 32
+#: The same in a run that is not pruned and looks for several alignments: it sweeps all of its tiles.
+_MOST_UNPRUNED_TILES = 32
 
 #: The smallest side of a chunk of a pruned run, in letters; it also has several times the least chunk of the
 #: device.
@@ -262,7 +262,7 @@ class _Cutter:
         least_chunk = max(device.least_chunk for device in self.devices)
         least = max(_MIN_SMALL_SIDE, _CHUNKS_IN_SMALL_SIDE * least_chunk)
         if not request.is_narrow:
-            return max(least, ceil(longest / _MOST_TILES_OF_ALL))
+            return max(least, ceil(longest / _MOST_UNPRUNED_TILES))
         few = min(ceil(longest / _MOST_SMALL_TILES), _LARGEST_SMALL_SIDE)
         return max(least, round(request.share * shortest) // 2, few)
 
@@ -281,11 +281,14 @@ class _Cutter:
                 request.rows, request.cols, tile_shape, None, strip_width=strip_width, chunk=side
             )
             kept = kept_bytes(grid, request)
-            if kept <= room or (side >= max(tile_shape) and self.store_budget is None):
+            if kept <= room:
                 return grid
             if side >= max(tile_shape):
-                raise budget_error(request.rows, request.cols, room, kept)
+                break
             side *= 2
+        if self.store_budget is not None:
+            raise budget_error(request.rows, request.cols, self.store_budget, kept)
+        return grid
 
     def grid(self, shape: tuple[int, int]) -> Grid:
         """The grid of tiles of about this shape.

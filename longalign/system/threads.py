@@ -67,8 +67,8 @@ class WorkerThreads(Executor):
     the calls on leaving.
 
     The threads are daemons. An interrupt may strike before `shutdown` tells them to end, and other threads
-    would then keep the process from ending. A caller that does not wait for the calls, and always calls
-    `shutdown`, takes others (`daemon` = False): the interpreter ends only after their calls.
+    would then keep the process from ending. With `daemon` = False, the interpreter waits at its end for the
+    calls. That is for callers that do not wait themselves; they must call `shutdown` in any case.
     """
 
     def __init__(self, most: int, name: str = "longalign", *, daemon: bool = True) -> None:

@@ -127,7 +127,7 @@ def test_chunks_of_a_pruned_run_are_small_unless_its_lattice_has_little_room(tmp
 
 @given(st.integers(10**5, 10**7), st.floats(0.0001, 0.3), memories)
 def test_small_tiles_in_memory_fit_with_their_wide_steps(length, share, memory):
-    """A pruned run in memory keeps steps of up to four bytes, those of tiles that are left out not at all."""
+    """A pruned run in memory keeps a cell's step in four bytes and its gap state in one."""
     request, using = Request(length, length, share=share), Resources([CpuBackend(1)], memory)
     try:
         grid = plan(request, using)
@@ -135,7 +135,7 @@ def test_small_tiles_in_memory_fit_with_their_wide_steps(length, share, memory):
         assume(False)
     tile = grid.tile(0, 0)
     kept = request.kept_share((tile.i1, tile.j1)) * grid.stored_cells
-    assert 48 * 2 * length + (1 + 4 + 0.4) * kept <= memory
+    assert 48 * 2 * length + (4 + 1) * kept <= memory
 
 
 def test_long_sequences_have_small_tiles_on_a_gpu_as_well():

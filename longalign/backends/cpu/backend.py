@@ -60,8 +60,8 @@ _CELLS_PER_CALL = 1 << 28
 #: Seconds that a thread sleeps when it waits for its left neighbour: about the time of a block.
 _WAIT_SECONDS = 2e-4
 
-#: How often a thread asks for its left neighbour's rows, some microseconds each time, before it sleeps. In a
-#: narrow band the strips wait for one another all the time, and sleeping takes longer than a block.
+#: How many times in a row a thread asks for its left neighbour's rows, for some microseconds, before it
+#: sleeps. In a narrow band strips wait for one another all the time, and a sleep takes longer than a block.
 _POLLS = 100
 
 #: Cells of a tile for each thread, about three seconds of work.
