@@ -29,7 +29,7 @@ from longalign.backends.base import (
     TraceJob,
     no_progress,
 )
-from longalign.backends.cpu.masked_kernel import Cells, compute_cells, start_states
+from longalign.backends.cpu.masked_kernel import compute_cells, start_states, sweep_cells
 from longalign.backends.trace_table import make_walk, paths_of
 from longalign.model.boundary import (
     BestCell,
@@ -188,7 +188,7 @@ class _DividedSweep:
         """Sweep a part."""
         if len(job.excluded):
             self._progress(job.cells)
-            return _sweep_cells(job)
+            return sweep_cells(job)
         [result] = self._backend.sweep([job], self._progress)
         return result
 
@@ -253,7 +253,7 @@ class _DividedStarts:
             [starts] = self._backend.starts([job], self._progress)
             return starts
         self._progress(job.cells)
-        return start_states(_cells_of(job), job.local)
+        return start_states(compute_cells(job, job.top, job.left, job.local), job.local)
 
     def _keep(self, part: _Part, starts: EdgeStarts) -> None:
         i0, i1, j0, j1 = part.i0, part.i1, part.j0, part.j1
@@ -314,33 +314,11 @@ class _Lines:
         self.lines[line].gap[start + 1 : stop] = gap
 
 
-def _sweep_cells(job: SweepJob) -> SweepResult:
-    """The sweep of a small job by the plain kernel."""
-    cells = _cells_of(job)
-    rows = tuple(_edge(int(cells.h[i, 0]), cells.h[i, 1:], cells.e[i, 1:]) for i in job.rows)
-    cols = tuple(_edge(int(cells.h[0, j]), cells.h[1:, j], cells.f[1:, j]) for j in job.cols)
-    return SweepResult(rows, cols, _best_cell(cells.h) if job.track_best else BestCell())
-
-
-def _cells_of(job: SweepJob) -> Cells:
-    return compute_cells(job.query, job.target, job.scoring, job.top, job.left, job.local, job.excluded)
-
-
-def _best_cell(h: IntArray) -> BestCell:
-    """The best of all cells that are not on the top or left edge, by `BestCell.rank`."""
-    score = int(h[1:, 1:].max())
-    if score <= 0:
-        return BestCell()
-    i, j = np.nonzero(h[1:, 1:] == score)
-    first = np.lexsort((-j, i + j))[0]
-    return BestCell(score, int(i[first]) + 1, int(j[first]) + 1)
-
-
 def _trace(job: TraceJob, progress: Progress) -> Runs:
     """The path through a small rectangle, followed back through the directions of the plain kernel."""
     rows, cols = len(job.query), len(job.target)
     edges = entry_edges(job.entry, rows, cols, job.scoring)
-    cells = compute_cells(job.query, job.target, job.scoring, *edges, False, job.excluded)
+    cells = compute_cells(job, *edges, False)
     runs = np.empty(rows + cols, np.int32)
     count = _walk(cells.directions, rows, cols, int(job.exit), runs, len(runs))
     progress(job.cells)

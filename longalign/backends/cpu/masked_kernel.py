@@ -1,4 +1,4 @@
-"""Plain kernels for a small rectangle in which some letter pairs are excluded: its cells and start states.
+"""Plain kernels for a small rectangle with excluded letter pairs: its sweep, all its cells, its start states.
 
 They compute one cell after the other. `longalign.backends.excluding` uses them for the few cells near
 excluded pairs, whatever back end sweeps the rest.
@@ -13,17 +13,30 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from longalign.backends.base import EdgeStarts
+from longalign.backends.base import EdgeStarts, Rectangle, SweepJob, SweepResult, TraceJob
 from longalign.backends.cpu.jit import compile_entry, compiled_once, inline_by_llvm
 from longalign.backends.cpu.lanes import maximum
 from longalign.backends.substitution_tables import PITCH, lay_out
 from longalign.model import recurrence
 from longalign.model.alphabet import Codes
-from longalign.model.boundary import Edge, IntArray, StartLine, State, edge_starts, start_code
-from longalign.model.excluded_pairs import ExcludedPairs
-from longalign.model.scoring import NEG_INF, Scoring
+from longalign.model.boundary import (
+    BestCell,
+    Boundary,
+    Edge,
+    IntArray,
+    StartLine,
+    State,
+    edge_starts,
+    start_code,
+)
+from longalign.model.scoring import NEG_INF
 
 _number = numba.int32
+
+#: The types of `_letters_and_scores`.
+_EXAMPLES = (
+    *[np.zeros(1, np.uint8)] * 2, *[np.zeros(1, np.int32)] * 2, np.zeros((1, 1), np.bool_)
+)  # fmt: skip
 
 
 class Cells(NamedTuple):
@@ -39,29 +52,48 @@ class Cells(NamedTuple):
     directions: NDArray[np.uint8]
 
 
-def compute_cells(
-    query: Codes,
-    target: Codes,
-    scoring: Scoring,
-    top: Edge,
-    left: Edge,
-    local: bool,
-    excluded: ExcludedPairs,
-) -> Cells:
-    """The cells of a rectangle, which takes 13 bytes for each of them. No excluded pair is used."""
-    shape = len(query) + 1, len(target) + 1
+def compute_cells(job: Rectangle | TraceJob, top: Edge, left: Edge, local: bool) -> Cells:
+    """The cells of a rectangle with these edges, which takes 13 bytes for each of them.
+
+    No excluded pair of `job` is used. Its own edges and floor are not looked at.
+    """
+    shape = len(job.query) + 1, len(job.target) + 1
     h, e, f = (np.empty(shape, np.int32) for _ in range(3))
     cells = Cells(h, e, f, np.empty(shape, np.uint8))
     cells.h[0], cells.e[0] = top.h, top.gap
     cells.h[:, 0], cells.f[:, 0] = left.h, left.gap
-    barred = np.zeros(shape, np.bool_)
-    barred[excluded.query + 1, excluded.target + 1] = True
+    _cells_kernel(local, job.scoring.table is not None)(*_letters_and_scores(job), *cells)
+    return cells
+
+
+def sweep_cells(job: SweepJob) -> SweepResult:
+    """The sweep of a rectangle. No excluded pair is used."""
+    h, e, best = job.top.h.copy(), job.top.gap.copy(), np.zeros(3, np.int64)
+    rows, cols = (np.array(indices, np.int64) for indices in (job.rows, job.cols))
+    row_h, row_e = (np.empty((len(rows), len(h)), np.int32) for _ in range(2))
+    col_h, col_f = (np.empty((len(cols), len(job.query) + 1), np.int32) for _ in range(2))
+    col_h[:, 0], col_f[:, 0] = h[cols], NEG_INF
+    kernel = _sweep_kernel(job.local, job.scoring.table is not None, job.track_best)
+    kernel(
+        *_letters_and_scores(job), *(h, e, np.empty_like(e), job.left.h, job.left.gap),
+        *(rows, row_h, row_e, cols, col_h, col_f, best),
+    )  # fmt: skip
+    return SweepResult(
+        tuple(map(Boundary, row_h, row_e)), tuple(map(Boundary, col_h, col_f)), BestCell(*map(int, best))
+    )
+
+
+def _letters_and_scores(
+    job: Rectangle | TraceJob,
+) -> tuple[Codes, Codes, IntArray, IntArray, NDArray[np.bool_]]:
+    """The first arguments of each kernel: letters, a matrix of pair scores, costs, and the excluded pairs."""
+    scoring, excluded = job.scoring, job.excluded
     matrix, [offset] = lay_out([scoring])
     costs = scoring.match, scoring.mismatch, scoring.gap_open + scoring.gap_extend, scoring.gap_extend
-    kernel = _kernel(local, scoring.table is not None)
-    letters = np.ascontiguousarray(query), np.ascontiguousarray(target)
-    kernel(*letters, matrix[max(0, offset) :], np.array(costs, np.int32), barred, *cells)
-    return cells
+    barred = np.zeros((len(job.query), len(job.target)), np.bool_)
+    barred[excluded.query, excluded.target] = True
+    letters = np.ascontiguousarray(job.query), np.ascontiguousarray(job.target)
+    return *letters, matrix[max(0, offset) :], np.array(costs, np.int32), barred
 
 
 def start_states(cells: Cells, local: bool) -> EdgeStarts:
@@ -76,7 +108,10 @@ def start_states(cells: Cells, local: bool) -> EdgeStarts:
     return EdgeStarts(StartLine(h[-1, 1:], e[-1, 1:]), StartLine(h[1:, -1], f[1:, -1]))
 
 
-def _make_kernel(local: bool, has_matrix: bool) -> Callable[..., None]:
+def _make_cell(local: bool, has_matrix: bool) -> Any:
+    """The recurrence at one letter pair, inlined. Its result is that of `recurrence.make_cell`, but for the
+    last number, followed by H over the pair and by opened H above and to the left."""
+
     @inline_by_llvm
     def subtract(x: Any, y: Any) -> Any:
         return _number(x - y)
@@ -88,39 +123,94 @@ def _make_kernel(local: bool, has_matrix: bool) -> Callable[..., None]:
         return match if a == b else mismatch
 
     cell: Any = inline_by_llvm(recurrence.make_cell(maximum, subtract, local))
-    direction: Any = inline_by_llvm(recurrence.direction)
     lowest = _number(NEG_INF)
+
+    @inline_by_llvm
+    def compute(
+        a: Any, b: Any, matrix: Any, costs: Any, is_barred: Any, diagonal: Any, h_above: Any, e_above: Any,
+        h_left: Any, f_left: Any,
+    ) -> Any:  # fmt: skip
+        match, mismatch, opening, extend = costs[0], costs[1], costs[2], costs[3]
+        score = pair_score(a, b, matrix, match, mismatch)
+        pair = lowest if is_barred else _number(diagonal + score)
+        up, beside = _number(h_above - opening), _number(h_left - opening)
+        h, e, f, _ = cell(pair, up, e_above, beside, f_left, extend, _number(0))
+        return h, e, f, pair, up, beside
+
+    return compute
+
+
+def _make_cells_kernel(local: bool, has_matrix: bool) -> Callable[..., None]:
+    cell = _make_cell(local, has_matrix)
+    direction: Any = inline_by_llvm(recurrence.direction)
 
     def compute(
         query: Any, target: Any, matrix: Any, costs: Any, barred: Any, h: Any, e: Any, f: Any, directions: Any
     ) -> None:
-        match, mismatch, opening, extend = costs[0], costs[1], costs[2], costs[3]
         for i in range(1, h.shape[0]):
-            a = query[i - 1]
             for j in range(1, h.shape[1]):
-                b = target[j - 1]
-                score = pair_score(a, b, matrix, match, mismatch)
-                pair = lowest if barred[i, j] else _number(h[i - 1, j - 1] + score)
-                up, beside = _number(h[i - 1, j] - opening), _number(h[i, j - 1] - opening)
-                cell_h, cell_e, cell_f, _ = cell(
-                    pair, up, e[i - 1, j], beside, f[i, j - 1], extend, _number(0)
-                )
+                cell_h, cell_e, cell_f, pair, up, beside = cell(
+                    query[i - 1], target[j - 1], matrix, costs, barred[i - 1, j - 1], h[i - 1, j - 1],
+                    h[i - 1, j], e[i - 1, j], h[i, j - 1], f[i, j - 1],
+                )  # fmt: skip
                 h[i, j], e[i, j], f[i, j] = cell_h, cell_e, cell_f
                 directions[i, j] = direction(cell_h, pair, cell_e, cell_f, up, beside)
 
     return compute
 
 
+def _make_sweep_kernel(local: bool, has_matrix: bool, track_best: bool) -> Callable[..., None]:
+    cell = _make_cell(local, has_matrix)
+
+    def sweep(
+        query: Any, target: Any, matrix: Any, costs: Any, barred: Any, h: Any, e: Any, f: Any, left_h: Any,
+        left_f: Any, rows: Any, row_h: Any, row_e: Any, cols: Any, col_h: Any, col_f: Any, best: Any,
+    ) -> None:  # fmt: skip
+        """Replace the row above in `h` and `e`, and F in `f`, row by row. Store requested rows and columns.
+
+        `best` receives score, row and column of the best cell, by `BestCell.rank`.
+        """
+        stored_rows, score = 0, _number(0)
+        for i in range(1, len(query) + 1):
+            diagonal, h_left, f_left = h[0], left_h[i], left_f[i]
+            h[0] = h_left
+            for j in range(1, len(target) + 1):
+                h_above = h[j]
+                h_left, e[j], f_left, _, _, _ = cell(
+                    query[i - 1], target[j - 1], matrix, costs, barred[i - 1, j - 1], diagonal, h_above,
+                    e[j], h_left, f_left,
+                )  # fmt: skip
+                diagonal, h[j], f[j] = h_above, h_left, f_left
+                if track_best and h_left >= score and h_left > 0:
+                    ahead = best[1] + best[2] - i - j
+                    if h_left > score or ahead > 0 or (ahead == 0 and j > best[2]):
+                        score, best[1], best[2] = h_left, i, j
+            if stored_rows < len(rows) and rows[stored_rows] == i:
+                for j in range(len(h)):
+                    row_h[stored_rows, j], row_e[stored_rows, j] = h[j], e[j]
+                stored_rows += 1
+            for k in range(len(cols)):
+                col_h[k, i], col_f[k, i] = h[cols[k]], f[cols[k]]
+        best[0] = score
+
+    return sweep
+
+
 @compiled_once
-def _kernel(local: bool, has_matrix: bool) -> Callable[..., None]:
+def _cells_kernel(local: bool, has_matrix: bool) -> Callable[..., None]:
     """The compiled kernel, from disk if it is there. Thread-safe."""
-    letters, line = np.zeros(1, np.uint8), np.zeros(1, np.int32)
     square = np.zeros((1, 1), np.int32)
-    examples = [
-        *(letters, letters, line, line, square.astype(np.bool_)),
-        *(square, square, square, square.astype(np.uint8)),
-    ]
-    return compile_entry(_make_kernel(local, has_matrix), f"masked {local=} {has_matrix=}", examples)
+    examples = [*_EXAMPLES, square, square, square, square.astype(np.uint8)]
+    return compile_entry(_make_cells_kernel(local, has_matrix), f"masked {local=} {has_matrix=}", examples)
+
+
+@compiled_once
+def _sweep_kernel(local: bool, has_matrix: bool, track_best: bool) -> Callable[..., None]:
+    """The compiled kernel, from disk if it is there. Thread-safe."""
+    line, square, indices = np.zeros(1, np.int32), np.zeros((1, 1), np.int32), np.zeros(1, np.int64)
+    examples = [*_EXAMPLES, *[line] * 5, indices, square, square, indices, square, square, indices]
+    key = f"masked sweep {local=} {has_matrix=} {track_best=}"
+    return compile_entry(_make_sweep_kernel(local, has_matrix, track_best), key, examples)
 
 
 def _make_start_kernel() -> Callable[..., None]:
