@@ -2,9 +2,12 @@
 
 Excluded pairs are those of alignments found before, so they lie along a few paths. A rectangle is halved in
 both directions until a part either has no excluded pair, and the back end sweeps it, or is small, and a plain
-kernel computes its cells. For a path of L letter pairs these small parts hold about L * `_SIDE` cells. With
-pruning, only cells of the parts without excluded pairs are left out: the gains hold there, too, as excluded
-pairs only lower what a path can gain, and a gap needs no pair.
+kernel computes its cells. For a path of L letter pairs these small parts hold about L * `_SIDE` cells. Most
+parts without excluded pairs are small, too, and follow one another. The CPU back end sweeps such a part
+sooner than a GPU is started.
+
+With pruning, only cells of the parts without excluded pairs are left out: the gains hold there, too, as
+excluded pairs only lower what a path can gain, and a gap needs no pair.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ from longalign.backends.base import (
     TraceJob,
     no_progress,
 )
+from longalign.backends.cpu import CpuBackend
 from longalign.backends.cpu.masked_kernel import compute_cells, start_states, sweep_cells
 from longalign.backends.trace_table import make_walk, paths_of
 from longalign.model.boundary import (
@@ -53,7 +57,10 @@ Result = TypeVar("Result")
 #: The largest side of a rectangle with excluded pairs that the plain kernel computes in a sweep.
 _SIDE = 512
 
-#: The most cells of such a rectangle that is traced: each takes 13 bytes.
+#: The most cells of a part without excluded pairs that the CPU back end takes from other back ends.
+_CPU_CELLS = 1 << 27
+
+#: The most cells of a rectangle with excluded pairs that is traced: each takes 13 bytes.
 _TRACED_CELLS = 1 << 21
 
 
@@ -67,6 +74,7 @@ class _ExcludingBackend:
 
     def __init__(self, backend: Backend) -> None:
         self._backend = backend
+        self._of_parts = backend if isinstance(backend, CpuBackend) else _SmallOnCpu(backend)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._backend, name)
@@ -76,7 +84,7 @@ class _ExcludingBackend:
         return _in_order(
             jobs,
             lambda plain: self._backend.sweep(plain, progress),
-            lambda job: _DividedSweep(job, self._backend, progress).run(),
+            lambda job: _DividedSweep(job, self._of_parts, progress).run(),
         )
 
     def starts(self, jobs: Sequence[Rectangle], progress: Progress = no_progress) -> list[EdgeStarts]:
@@ -84,7 +92,7 @@ class _ExcludingBackend:
         return _in_order(
             jobs,
             lambda plain: self._backend.starts(plain, progress),
-            lambda job: _DividedStarts(job, self._backend, progress).run(),
+            lambda job: _DividedStarts(job, self._of_parts, progress).run(),
         )
 
     def can_trace(self, rows: int, cols: int, detour: int | None = None) -> bool:
@@ -96,6 +104,25 @@ class _ExcludingBackend:
         return _in_order(
             jobs, lambda plain: self._backend.trace(plain, progress), lambda job: _trace(job, progress)
         )
+
+
+class _SmallOnCpu:
+    """Sweeps one part at a time: small ones on the CPU, others on another back end."""
+
+    def __init__(self, backend: Backend) -> None:
+        self._backend, self._cpu = backend, CpuBackend()
+
+    def sweep(self, jobs: Sequence[SweepJob], progress: Progress = no_progress) -> list[SweepResult]:
+        """See `longalign.backends.base.Backend`."""
+        return self._for(jobs).sweep(jobs, progress)
+
+    def starts(self, jobs: Sequence[Rectangle], progress: Progress = no_progress) -> list[EdgeStarts]:
+        """See `longalign.backends.base.Backend`."""
+        return self._for(jobs).starts(jobs, progress)
+
+    def _for(self, jobs: Sequence[Rectangle]) -> Backend:
+        [job] = jobs
+        return self._cpu if job.cells <= _CPU_CELLS else self._backend
 
 
 def _in_order(
@@ -134,6 +161,10 @@ def _halves(start: int, stop: int, side: int) -> list[tuple[int, int]]:
     return [(start, middle), (middle, stop)]
 
 
+#: What sweeps the parts without excluded pairs.
+_Parts = Backend | _SmallOnCpu
+
+
 class _DividedSweep:
     """The sweep of one job part by part.
 
@@ -142,7 +173,7 @@ class _DividedSweep:
     the upper left corner of a part is always a corner of the part above it or of the part beside it.
     """
 
-    def __init__(self, job: SweepJob, backend: Backend, progress: Progress) -> None:
+    def __init__(self, job: SweepJob, backend: _Parts, progress: Progress) -> None:
         self._job, self._backend, self._progress = job, backend, progress
         self._row_h, self._row_e = job.top.h.copy(), job.top.gap.copy()
         self._col_h, self._col_f = job.left.h.copy(), job.left.gap.copy()
@@ -225,7 +256,7 @@ class _DividedStarts:
     corners of parts.
     """
 
-    def __init__(self, job: Rectangle, backend: Backend, progress: Progress) -> None:
+    def __init__(self, job: Rectangle, backend: _Parts, progress: Progress) -> None:
         self._whole = SweepJob(
             *(job.query, job.target, job.scoring, job.top, job.left, job.local),
             track_best=False,

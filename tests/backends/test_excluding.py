@@ -12,10 +12,12 @@ from hypothesis import strategies as st
 
 from longalign.backends import base
 from longalign.backends import excluding as module
-from longalign.backends.base import Sinks, SweepResult
+from longalign.backends.base import Sinks, SweepJob, SweepResult, no_progress
 from longalign.backends.cpu import CpuBackend
 from longalign.backends.excluding import excluding
+from longalign.model.boundary import LinearEdge
 from longalign.model.excluded_pairs import ExcludedPairs
+from longalign.model.scoring import Scoring
 from longalign.testing.inputs import CollectedLines
 from longalign.testing.pruned_jobs import assert_between, pruned_jobs
 from longalign.testing.reference import ReferenceBackend
@@ -42,8 +44,12 @@ def excluded_pairs(draw: st.DrawFn, rows: int, cols: int) -> ExcludedPairs:
 
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch):
-    """Parts of at most five letters a side: short sequences then have parts of every kind."""
+    """Parts of at most five letters a side: short sequences then have parts of every kind.
+
+    The CPU back end takes parts of such a size from other back ends, but no larger ones.
+    """
     monkeypatch.setattr(module, "_SIDE", 5)
+    monkeypatch.setattr(module, "_CPU_CELLS", 5 * 5)
 
 
 @pytest.mark.parametrize("backend", [CPU, excluding(REFERENCE)], ids=["cpu", "reference"])
@@ -57,6 +63,24 @@ def test_sweeps(backend, data):
     ]
     for one, got, want in zip(work, backend.sweep(work), REFERENCE.sweep(work), strict=True):
         assert_same_result(one, got, want)
+
+
+def test_other_back_ends_get_large_parts_only(monkeypatch):
+    swept: list[int] = []
+
+    class Watched(ReferenceBackend):
+        def sweep(self, jobs, progress=no_progress):
+            swept.extend(job.cells for job in jobs)
+            return super().sweep(jobs, progress)
+
+    rng = np.random.default_rng(1)
+    query, target = (rng.integers(4, size=40, dtype=np.uint8) for _ in "qt")
+    edge, diagonal = LinearEdge(40, 0, 0, 0), ExcludedPairs(np.arange(40), np.arange(40))
+    job = SweepJob(query, target, Scoring(), edge, edge, True, rows=(40,), cols=(40,), excluded=diagonal)
+    [got] = excluding(Watched()).sweep([job])
+    [want] = REFERENCE.sweep([job])
+    assert_same_result(job, got, want)
+    assert set(swept) == {10 * 10, 20 * 20}
 
 
 @given(data=st.data())
