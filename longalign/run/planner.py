@@ -259,10 +259,10 @@ class _Cutter:
         """The side of small tiles. In a narrow band it is not much smaller than the band is wide."""
         request = self.request
         longest, shortest = max(request.rows, request.cols), min(request.rows, request.cols)
+        if not request.is_narrow:
+            return max(_MIN_SMALL_SIDE, ceil(longest / _MOST_UNPRUNED_TILES))
         least_chunk = max(device.least_chunk for device in self.devices)
         least = max(_MIN_SMALL_SIDE, _CHUNKS_IN_SMALL_SIDE * least_chunk)
-        if not request.is_narrow:
-            return max(least, ceil(longest / _MOST_UNPRUNED_TILES))
         few = min(ceil(longest / _MOST_SMALL_TILES), _LARGEST_SMALL_SIDE)
         return max(least, round(request.share * shortest) // 2, few)
 
