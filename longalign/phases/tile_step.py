@@ -24,6 +24,7 @@ from longalign.phases.tile_starts import tile_starts
 from longalign.phases.wavefront import Wavefront
 from longalign.store import TileRecord
 from longalign.store.codec import Packer, pack
+from longalign.store.line_tables import DeflatingTable, PatchedTable
 from longalign.store.start_tables import pack_starts
 from longalign.store.tile_writer import TileWriter
 
@@ -102,7 +103,8 @@ def _swept(
 
     The lines are packed while the sweep produces them, and written to `file`, if there is one.
     """
-    packer = partial(Packer, width=job.scoring.difference_bytes, deflates=file is not None)
+    table = PatchedTable if file is None else DeflatingTable
+    packer = partial(Packer, width=job.scoring.difference_bytes, table=table)
     rows = packer(job.rows, job.left.h_at(job.rows), len(job.target))
     cols = packer(job.cols, job.top.h_at(job.cols), len(job.query))
     if file is not None:

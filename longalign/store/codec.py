@@ -20,7 +20,7 @@ from longalign.errors import InternalError
 from longalign.model.boundary import Boundary, IntArray
 from longalign.model.scoring import NEG_INF
 from longalign.store.deflated import DeflatedArray
-from longalign.store.line_tables import DeflatingTable, PlainTable, narrowest
+from longalign.store.line_tables import DeflatingTable, NarrowTable, PlainTable, narrowest
 
 ANCHOR_STRIDE = 4096
 
@@ -166,20 +166,26 @@ class Packer:
     """Packs boundaries of equal length that arrive piece by piece, each in order from its first cell.
 
     `index` is that of `PackedLines`, increasing; `corners` (k,) holds H at index 0 of each line. Different
-    lines may come from different threads. With `deflates`, complete blocks are deflated at once, which suits
-    lines that go to a file. Differences are expected to fit `width` bytes (see `Scoring.difference_bytes`);
-    wider ones are packed correctly, but take more time and memory.
+    lines may come from different threads. `table` keeps the differences: a `DeflatingTable` deflates complete
+    blocks at once, which suits lines that go to a file, and a `PatchedTable` suits lines that stay in memory.
+    Differences are expected to fit `width` bytes (see `Scoring.difference_bytes`); wider ones are packed
+    correctly, but take more time and memory.
     """
 
     def __init__(
-        self, index: Sequence[int], corners: IntArray, length: int, *, width: int = 1, deflates: bool = False
+        self,
+        index: Sequence[int],
+        corners: IntArray,
+        length: int,
+        *,
+        width: int = 1,
+        table: type[NarrowTable] = PlainTable,
     ) -> None:
         self._index = np.array(index, np.int64)
         self._last = np.array(corners, np.int32)
         self._filled = [0] * len(index)
         self._width = width
-        table, dtype = DeflatingTable if deflates else PlainTable, np.dtype(f"i{width}")
-        self._steps, self._gaps = (table(len(index), length, dtype) for _ in range(2))
+        self._steps, self._gaps = (table(len(index), length, np.dtype(f"i{width}")) for _ in range(2))
         self._anchors = table(len(index), length // ANCHOR_STRIDE + 1, np.dtype(np.int32))
         for line in range(len(index)):
             self._anchors.put(line, 0, self._last[line : line + 1])

@@ -1,11 +1,15 @@
 """Tables of small integers whose lines arrive piece by piece; they are kept plain or deflated at once.
 
-A table has the integer width that its maker expects. Lines with wider values are kept apart as int32.
+A table has the integer width that its maker expects. Lines with wider values are kept apart as int32. Where
+cells were left out, only the first and the last value beside them are wide. A `PatchedTable` keeps just these
+values apart.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +23,9 @@ from longalign.store.hdf5_filters import checksum
 #: A line has at least this many blocks, which bounds the memory of incomplete blocks; but no block is made
 #: shorter than `_MIN_BLOCK_LENGTH` for that.
 _BLOCKS_PER_LINE, _MIN_BLOCK_LENGTH = 8, 1 << 12
+
+#: A line of a `PatchedTable` has at most this many wide values in a piece.
+_MOST_PATCHES = 64
 
 
 def narrowest(values: NDArray[np.int32]) -> np.dtype[np.signedinteger[Any]]:
@@ -44,6 +51,8 @@ class NarrowTable(ABC):
             if narrow or narrowest(values).itemsize <= self._dtype.itemsize:
                 self._keep(line, start, values)
                 return
+            if self._keep_patched(line, start, values):
+                return
             wide = np.empty(self._shape[1], np.int32)
             wide[:start] = self._kept(line, start)
             self._wide[line] = wide
@@ -58,6 +67,10 @@ class NarrowTable(ABC):
         for line in range(self._shape[0]):
             table[line] = self._wide[line] if line in self._wide else self._kept(line, self._shape[1])
         return table
+
+    def _keep_patched(self, line: int, start: int, values: IntArray) -> bool:
+        """Append values of which some do not fit, unless that is not possible; whether it was done."""
+        return False
 
     @abstractmethod
     def _keep(self, line: int, start: int, values: IntArray) -> None: ...
@@ -86,6 +99,59 @@ class PlainTable(NarrowTable):
 
     def _all(self) -> NDArray[np.signedinteger[Any]]:
         return self._table
+
+
+#: The positions of wide values in a line, in increasing order, and the values.
+_Patches = tuple[NDArray[np.intp], IntArray]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PatchedArray:
+    """An array of shape (lines, length) whose few wide values, by line, are kept apart from the others."""
+
+    narrow: NDArray[np.signedinteger[Any]]
+    patches: Mapping[int, _Patches]
+
+    def __getitem__(self, key: tuple[int, slice]) -> NDArray[np.signedinteger[Any]]:
+        """A part of a line, in the narrowest type that this array has for it."""
+        line, part = key
+        values: NDArray[np.signedinteger[Any]] = self.narrow[line, part]
+        if line not in self.patches:
+            return values
+        places, wide = self.patches[line]
+        start, stop, _ = part.indices(self.narrow.shape[1])
+        first, last = np.searchsorted(places, (start, stop))
+        if first == last:
+            return values
+        patched = values.astype(np.int32)
+        patched[places[first:last] - start] = wide[first:last]
+        return patched
+
+
+class PatchedTable(PlainTable):
+    """Keeps values in a plain array, and a few wide ones apart. It is read like an array, part by part."""
+
+    def __init__(self, lines: int, length: int, dtype: np.dtype[np.signedinteger[Any]]) -> None:
+        super().__init__(lines, length, dtype)
+        self._patches: dict[int, _Patches] = {}
+
+    def _keep_patched(self, line: int, start: int, values: IntArray) -> bool:
+        narrow = values.astype(self._dtype)
+        places = np.flatnonzero(narrow != values)
+        if len(places) > _MOST_PATCHES:
+            return False
+        self._keep(line, start, narrow)
+        before, wide_before = self._patches.get(line, (places[:0], values[:0]))
+        self._patches[line] = (
+            np.concatenate([before, start + places]), np.concatenate([wide_before, values[places]])
+        )  # fmt: skip
+        return True
+
+    def _kept(self, line: int, stop: int) -> NDArray[np.signedinteger[Any]]:
+        return PatchedArray(self._table, self._patches)[line, :stop]
+
+    def _all(self) -> Any:
+        return PatchedArray(self._table, self._patches) if self._patches else super()._all()
 
 
 class DeflatingTable(NarrowTable):

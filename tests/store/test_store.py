@@ -16,7 +16,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from itertools import pairwise
+from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -97,6 +97,9 @@ def boundaries(draw: st.DrawFn, length: int) -> Boundary:
     return Boundary(h, gap)
 
 
+TABLES = (line_tables.PlainTable, line_tables.PatchedTable, line_tables.DeflatingTable)
+
+
 def same(a: Boundary, b: Boundary) -> bool:
     return np.array_equal(a.h, b.h) and np.array_equal(a.gap, b.gap) and a.h.dtype == b.h.dtype == np.int32
 
@@ -139,10 +142,12 @@ def test_every_cell_of_a_part_comes_back_alone_and_no_stretch_is_higher_than_it_
 
 
 @given(
-    st.integers(1, 30), st.integers(1, 8), st.integers(1, 12), st.booleans(), st.sampled_from([1, 2, 4]),
-    st.data(),
+    st.integers(1, 30), st.integers(1, 8), st.integers(1, 12), st.sampled_from(TABLES), st.integers(0, 3),
+    st.sampled_from([1, 2, 4]), st.data(),
 )  # fmt: skip
-def test_lines_that_come_in_pieces_are_packed_as_whole_ones(length, stride, block, deflates, width, data):
+def test_lines_that_come_in_pieces_are_packed_as_whole_ones(
+    length, stride, block, table, patches, width, data
+):
     lines = data.draw(st.lists(boundaries(length), min_size=1, max_size=3))
     index = range(1, len(lines) + 1)
     cuts = [sorted({0, length, *data.draw(st.lists(st.integers(1, length), max_size=5))}) for _ in lines]
@@ -150,12 +155,18 @@ def test_lines_that_come_in_pieces_are_packed_as_whole_ones(length, stride, bloc
         patch.setattr(codec, "ANCHOR_STRIDE", stride)
         patch.setattr(hdf5_filters, "BLOCK_LENGTH", block)
         patch.setattr(line_tables, "_MIN_BLOCK_LENGTH", 1)
+        patch.setattr(line_tables, "_MOST_PATCHES", patches)
         corners = np.array([line.h[0] for line in lines], np.int32)
-        packer = Packer(index, corners, length, width=width, deflates=deflates)
+        packer = Packer(index, corners, length, width=width, table=table)
         for number, line in enumerate(lines):
             for start, stop in pairwise(cuts[number]):
                 packer.put(number, start, line.h[start + 1 : stop + 1], line.gap[start + 1 : stop + 1])
         pieces, whole = packer.packed(), pack(index, lines)
+        parts = [*combinations(range(length + 1), 2)]
+        for place, line in zip(index, lines, strict=True):
+            assert all(same(pieces.part(place, *ends), line.part(*ends)) for ends in parts), (lines, cuts)
+    if table is line_tables.PatchedTable:
+        return
     for field in dataclasses.fields(whole):
         got, want = getattr(pieces, field.name), getattr(whole, field.name)
         if field.name in ("steps", "gaps"):
@@ -218,6 +229,23 @@ def test_differences_take_the_narrowest_integers(largest, dtype):
     line = Boundary(np.array([0, largest], np.int32), np.array([NEG_INF, 0], np.int32))
     packed = pack([1], [line])
     assert (packed.steps.dtype, packed.gaps.dtype) == (dtype, dtype)
+
+
+def test_a_line_in_memory_keeps_the_jumps_beside_cells_left_out_apart():
+    h = np.zeros(10_001, np.int32)
+    h[4_000:6_000] = 21_000_000 + np.arange(2_000) % 5
+    line = Boundary(h, h - 5)
+    packer = Packer([7], h[:1], 10_000, table=line_tables.PatchedTable)
+    for start, stop in pairwise([0, 3_000, 5_000, 10_000]):
+        packer.put(0, start, line.h[start + 1 : stop + 1], line.gap[start + 1 : stop + 1])
+    packed = packer.packed()
+    assert packed.steps.narrow.dtype == np.int8
+    assert {number: places.tolist() for number, (places, _) in packed.steps.patches.items()} == {
+        0: [3_999, 5_999]
+    }
+    assert packed.gaps.dtype == np.int8
+    for start, stop in [(0, 10_000), (0, 3_999), (3_999, 4_000), (4_000, 6_000), (5_000, 6_001)]:
+        assert np.array_equal(packed.part(7, start, stop).h, h[start : stop + 1])
 
 
 @pytest.mark.parametrize("state", State)
