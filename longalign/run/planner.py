@@ -69,8 +69,9 @@ _MIN_SMALL_SIDE, _CHUNKS_IN_SMALL_SIDE = 1 << 16, 10
 #: second number.
 _MOST_SMALL_TILES, _LARGEST_SMALL_SIDE = 256, 1 << 19
 
-#: The same in a run that is not pruned and looks for several alignments: it sweeps all of its tiles.
-_MOST_UNPRUNED_TILES = 32
+#: The same in a run that is not pruned and looks for several alignments. It sweeps all of its tiles once, and
+#: after each alignment those that this can change: in large ones, also around the alignments before it.
+_MOST_UNPRUNED_TILES, _CHUNKS_IN_UNPRUNED_SIDE = 32, 3
 
 #: The smallest side of a chunk of a pruned run, in letters; it also has several times the least chunk of the
 #: device.
@@ -259,9 +260,10 @@ class _Cutter:
         """The side of small tiles. In a narrow band it is not much smaller than the band is wide."""
         request = self.request
         longest, shortest = max(request.rows, request.cols), min(request.rows, request.cols)
-        if not request.is_narrow:
-            return max(_MIN_SMALL_SIDE, ceil(longest / _MOST_UNPRUNED_TILES))
         least_chunk = max(device.least_chunk for device in self.devices)
+        if not request.is_narrow:
+            least = max(_MIN_SMALL_SIDE, _CHUNKS_IN_UNPRUNED_SIDE * least_chunk)
+            return max(least, ceil(longest / _MOST_UNPRUNED_TILES))
         least = max(_MIN_SMALL_SIDE, _CHUNKS_IN_SMALL_SIDE * least_chunk)
         few = min(ceil(longest / _MOST_SMALL_TILES), _LARGEST_SMALL_SIDE)
         return max(least, round(request.share * shortest) // 2, few)
