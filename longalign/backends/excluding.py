@@ -57,6 +57,9 @@ Result = TypeVar("Result")
 #: The largest side of a rectangle with excluded pairs that the plain kernel computes in a sweep.
 _SIDE = 512
 
+#: A part that is halved in both directions gives four; the second and the third depend on the first only.
+_QUARTERS = 4
+
 #: The most cells of a part without excluded pairs that the CPU back end takes from other back ends.
 _CPU_CELLS = 1 << 27
 
@@ -107,7 +110,7 @@ class _ExcludingBackend:
 
 
 class _SmallOnCpu:
-    """Sweeps one part at a time: small ones on the CPU, others on another back end."""
+    """Sweeps the parts of a call on the CPU if they are small, otherwise on another back end."""
 
     def __init__(self, backend: Backend) -> None:
         self._backend, self._cpu = backend, CpuBackend()
@@ -121,8 +124,7 @@ class _SmallOnCpu:
         return self._for(jobs).starts(jobs, progress)
 
     def _for(self, jobs: Sequence[Rectangle]) -> Backend:
-        [job] = jobs
-        return self._cpu if job.cells <= _CPU_CELLS else self._backend
+        return self._cpu if max(job.cells for job in jobs) <= _CPU_CELLS else self._backend
 
 
 def _in_order(
@@ -144,14 +146,25 @@ class _Part:
     j1: int
     excluded: ExcludedPairs
 
-    def leaves(self, side: int) -> Iterator[_Part]:
-        """Parts without excluded pairs, or with sides up to `side`. Each follows those it depends on."""
+    def leaves(self, side: int) -> Iterator[list[_Part]]:
+        """Groups of parts without excluded pairs, or with sides up to `side`.
+
+        The parts of a group do not depend on each other, only on those of groups before.
+        """
         if not len(self.excluded) or max(self.i1 - self.i0, self.j1 - self.j0) <= side:
-            yield self
+            yield [self]
             return
+        parts = []
         for rows, cols in product(_halves(self.i0, self.i1, side), _halves(self.j0, self.j1, side)):
             local = rows[0] - self.i0, rows[1] - self.i0, cols[0] - self.j0, cols[1] - self.j0
-            yield from _Part(*rows, *cols, self.excluded.within(*local)).leaves(side)
+            parts.append(_Part(*rows, *cols, self.excluded.within(*local)))
+        if len(parts) == _QUARTERS and not any(len(part.excluded) for part in parts[1:3]):
+            yield from parts[0].leaves(side)
+            yield parts[1:3]
+            yield from parts[3].leaves(side)
+        else:
+            for part in parts:
+                yield from part.leaves(side)
 
 
 def _halves(start: int, stop: int, side: int) -> list[tuple[int, int]]:
@@ -185,11 +198,11 @@ class _DividedSweep:
         cols = _Lines(job.cols, job.top.h_at(job.cols), len(job.query))
         sinks = job.sinks or Sinks(rows, cols)
         best, left_out = BestCell(), 0
-        for part in _Part(0, len(job.query), 0, len(job.target), job.excluded).leaves(_SIDE):
-            swept = self.sweep(self.part_job(part))
-            self.keep(part, swept, sinks)
-            best = best_of([best, swept.best.shifted(part.i0, part.j0)])
-            left_out += swept.cells_left_out
+        for parts in _Part(0, len(job.query), 0, len(job.target), job.excluded).leaves(_SIDE):
+            for part, swept in zip(parts, self.sweep([*map(self.part_job, parts)]), strict=True):
+                self.keep(part, swept, sinks)
+                best = best_of([best, swept.best.shifted(part.i0, part.j0)])
+                left_out += swept.cells_left_out
         lines = ((), ()) if job.sinks else (rows.lines, cols.lines)
         return SweepResult(*lines, best, left_out)
 
@@ -215,13 +228,13 @@ class _DividedSweep:
             pruning=self._job.pruning and self._job.pruning.within(i0, i1, j0, j1),
         )
 
-    def sweep(self, job: SweepJob) -> SweepResult:
-        """Sweep a part."""
-        if len(job.excluded):
-            self._progress(job.cells)
-            return sweep_cells(job)
-        [result] = self._backend.sweep([job], self._progress)
-        return result
+    def sweep(self, jobs: Sequence[SweepJob]) -> list[SweepResult]:
+        """Sweep parts that do not depend on each other: one with excluded pairs, or some without any."""
+        if not len(jobs[0].excluded):
+            return self._backend.sweep(jobs, self._progress)
+        [job] = jobs
+        self._progress(job.cells)
+        return [sweep_cells(job)]
 
     def keep(self, part: _Part, swept: SweepResult, sinks: Sinks) -> None:
         """Keep the edges of a part for those that follow, and hand the lines that the job asks for on."""
@@ -270,21 +283,22 @@ class _DividedStarts:
         whole = self._whole
         values = _DividedSweep(whole, self._backend, no_progress)
         nowhere = _Lines((), np.empty(0, np.int32), 0)
-        for part in _Part(0, len(whole.query), 0, len(whole.target), whole.excluded).leaves(_SIDE):
-            job = values.part_job(part)
-            self._keep(part, self._starts(job))
-            values.keep(part, values.sweep(job), Sinks(nowhere, nowhere))
+        for parts in _Part(0, len(whole.query), 0, len(whole.target), whole.excluded).leaves(_SIDE):
+            jobs = [*map(values.part_job, parts)]
+            for part, starts, swept in zip(parts, self._starts(jobs), values.sweep(jobs), strict=True):
+                self._keep(part, starts)
+                values.keep(part, swept, Sinks(nowhere, nowhere))
         return EdgeStarts(
             *(StartLine(line.h[1:].copy(), line.gap[1:].copy()) for line in (self._row, self._col))
         )
 
-    def _starts(self, job: SweepJob) -> EdgeStarts:
-        """The start states of a part, counted from the part's corner."""
-        if not len(job.excluded):
-            [starts] = self._backend.starts([job], self._progress)
-            return starts
+    def _starts(self, jobs: Sequence[SweepJob]) -> list[EdgeStarts]:
+        """The start states of parts, each counted from the part's corner (see `_DividedSweep.sweep`)."""
+        if not len(jobs[0].excluded):
+            return self._backend.starts(jobs, self._progress)
+        [job] = jobs
         self._progress(job.cells)
-        return start_states(compute_cells(job, job.top, job.left, job.local), job.local)
+        return [start_states(compute_cells(job, job.top, job.left, job.local), job.local)]
 
     def _keep(self, part: _Part, starts: EdgeStarts) -> None:
         i0, i1, j0, j1 = part.i0, part.i1, part.j0, part.j1

@@ -75,7 +75,7 @@ def sweep_cells(job: SweepJob) -> SweepResult:
     col_h[:, 0], col_f[:, 0] = h[cols], NEG_INF
     kernel = _sweep_kernel(job.local, job.scoring.table is not None, job.track_best)
     kernel(
-        *_letters_and_scores(job), *(h, e, np.empty_like(e), job.left.h, job.left.gap),
+        *_letters_and_scores(job), *(h, e, np.empty_like(e), np.empty_like(h), job.left.h, job.left.gap),
         *(rows, row_h, row_e, cols, col_h, col_f, best),
     )  # fmt: skip
     return SweepResult(
@@ -108,9 +108,11 @@ def start_states(cells: Cells, local: bool) -> EdgeStarts:
     return EdgeStarts(StartLine(h[-1, 1:], e[-1, 1:]), StartLine(h[1:, -1], f[1:, -1]))
 
 
-def _make_cell(local: bool, has_matrix: bool) -> Any:
-    """The recurrence at one letter pair, inlined. Its result is that of `recurrence.make_cell`, but for the
-    last number, followed by H over the pair and by opened H above and to the left."""
+def _make_functions(local: bool, has_matrix: bool) -> tuple[Any, Any]:
+    """Inlined functions: the recurrence of a cell, and what it takes from above (see `recurrence.make_cell`).
+
+    The second returns the diagonal and opened H above, for the letters `a` and `b`.
+    """
 
     @inline_by_llvm
     def subtract(x: Any, y: Any) -> Any:
@@ -122,37 +124,34 @@ def _make_cell(local: bool, has_matrix: bool) -> Any:
             return matrix[a * PITCH + b]
         return match if a == b else mismatch
 
-    cell: Any = inline_by_llvm(recurrence.make_cell(maximum, subtract, local))
     lowest = _number(NEG_INF)
 
     @inline_by_llvm
-    def compute(
-        a: Any, b: Any, matrix: Any, costs: Any, is_barred: Any, diagonal: Any, h_above: Any, e_above: Any,
-        h_left: Any, f_left: Any,
-    ) -> Any:  # fmt: skip
-        match, mismatch, opening, extend = costs[0], costs[1], costs[2], costs[3]
-        score = pair_score(a, b, matrix, match, mismatch)
-        pair = lowest if is_barred else _number(diagonal + score)
-        up, beside = _number(h_above - opening), _number(h_left - opening)
-        h, e, f, _ = cell(pair, up, e_above, beside, f_left, extend, _number(0))
-        return h, e, f, pair, up, beside
+    def from_above(a: Any, b: Any, matrix: Any, costs: Any, is_barred: Any, corner: Any, above: Any) -> Any:
+        score = pair_score(a, b, matrix, costs[0], costs[1])
+        return lowest if is_barred else _number(corner + score), _number(above - costs[2])
 
-    return compute
+    return inline_by_llvm(recurrence.make_cell(maximum, subtract, local)), from_above
 
 
 def _make_cells_kernel(local: bool, has_matrix: bool) -> Callable[..., None]:
-    cell = _make_cell(local, has_matrix)
+    cell, from_above = _make_functions(local, has_matrix)
     direction: Any = inline_by_llvm(recurrence.direction)
 
     def compute(
         query: Any, target: Any, matrix: Any, costs: Any, barred: Any, h: Any, e: Any, f: Any, directions: Any
     ) -> None:
+        opening, extend = costs[2], costs[3]
         for i in range(1, h.shape[0]):
             for j in range(1, h.shape[1]):
-                cell_h, cell_e, cell_f, pair, up, beside = cell(
-                    query[i - 1], target[j - 1], matrix, costs, barred[i - 1, j - 1], h[i - 1, j - 1],
-                    h[i - 1, j], e[i - 1, j], h[i, j - 1], f[i, j - 1],
+                a, b = query[i - 1], target[j - 1]
+                pair, up = from_above(
+                    a, b, matrix, costs, barred[i - 1, j - 1], h[i - 1, j - 1], h[i - 1, j]
                 )  # fmt: skip
+                beside = _number(h[i, j - 1] - opening)
+                cell_h, cell_e, cell_f, _ = cell(
+                    pair, up, e[i - 1, j], beside, f[i, j - 1], extend, _number(0)
+                )
                 h[i, j], e[i, j], f[i, j] = cell_h, cell_e, cell_f
                 directions[i, j] = direction(cell_h, pair, cell_e, cell_f, up, beside)
 
@@ -160,31 +159,44 @@ def _make_cells_kernel(local: bool, has_matrix: bool) -> Callable[..., None]:
 
 
 def _make_sweep_kernel(local: bool, has_matrix: bool, track_best: bool) -> Callable[..., None]:
-    cell = _make_cell(local, has_matrix)
+    cell, from_above = _make_functions(local, has_matrix)
+    zero = _number(0)
 
     def sweep(
-        query: Any, target: Any, matrix: Any, costs: Any, barred: Any, h: Any, e: Any, f: Any, left_h: Any,
-        left_f: Any, rows: Any, row_h: Any, row_e: Any, cols: Any, col_h: Any, col_f: Any, best: Any,
+        query: Any, target: Any, matrix: Any, costs: Any, barred: Any, h: Any, e: Any, f: Any, without_f: Any,
+        left_h: Any, left_f: Any, rows: Any, row_h: Any, row_e: Any, cols: Any, col_h: Any, col_f: Any,
+        best: Any,
     ) -> None:  # fmt: skip
         """Replace the row above in `h` and `e`, and F in `f`, row by row. Store requested rows and columns.
 
-        `best` receives score, row and column of the best cell, by `BestCell.rank`.
+        Each row is computed twice: without F, in all columns at once, and then with F, column by column. F is
+        opened from H without F, as `recurrence.make_cell` allows. `best` receives score, row and column of
+        the best cell, by `BestCell.rank`.
         """
-        stored_rows, score = 0, _number(0)
+        opening, extend, stored_rows, score = costs[2], costs[3], 0, zero
         for i in range(1, len(query) + 1):
-            diagonal, h_left, f_left = h[0], left_h[i], left_f[i]
-            h[0] = h_left
-            for j in range(1, len(target) + 1):
-                h_above = h[j]
-                h_left, e[j], f_left, _, _, _ = cell(
-                    query[i - 1], target[j - 1], matrix, costs, barred[i - 1, j - 1], diagonal, h_above,
-                    e[j], h_left, f_left,
-                )  # fmt: skip
-                diagonal, h[j], f[j] = h_above, h_left, f_left
-                if track_best and h_left >= score and h_left > 0:
-                    ahead = best[1] + best[2] - i - j
-                    if h_left > score or ahead > 0 or (ahead == 0 and j > best[2]):
-                        score, best[1], best[2] = h_left, i, j
+            a = query[i - 1]
+            for j in range(1, len(h)):
+                pair, up = from_above(a, target[j - 1], matrix, costs, barred[i - 1, j - 1], h[j - 1], h[j])
+                _, e[j], _, here = cell(pair, up, e[j], zero, zero, extend, zero)
+                without_f[j] = maximum(here, zero) if local else here
+            h[0], left, f_left = left_h[i], left_h[i], left_f[i]
+            for j in range(1, len(h)):
+                here = without_f[j]
+                # E is part of H without F: in its place stands a value that is not higher.
+                h[j], _, f_left, _ = cell(here, here, here, _number(left - opening), f_left, extend, zero)
+                f[j], left = f_left, here
+            if track_best:
+                highest = zero
+                for j in range(1, len(h)):
+                    highest = maximum(highest, h[j])
+                if highest > 0 and highest >= score:
+                    for j in range(1, len(h)):
+                        ahead = best[1] + best[2] - i - j
+                        if h[j] == highest and (
+                            highest > score or ahead > 0 or (ahead == 0 and j > best[2])
+                        ):  # fmt: skip
+                            score, best[1], best[2] = highest, i, j
             if stored_rows < len(rows) and rows[stored_rows] == i:
                 for j in range(len(h)):
                     row_h[stored_rows, j], row_e[stored_rows, j] = h[j], e[j]
@@ -208,7 +220,7 @@ def _cells_kernel(local: bool, has_matrix: bool) -> Callable[..., None]:
 def _sweep_kernel(local: bool, has_matrix: bool, track_best: bool) -> Callable[..., None]:
     """The compiled kernel, from disk if it is there. Thread-safe."""
     line, square, indices = np.zeros(1, np.int32), np.zeros((1, 1), np.int32), np.zeros(1, np.int64)
-    examples = [*_EXAMPLES, *[line] * 5, indices, square, square, indices, square, square, indices]
+    examples = [*_EXAMPLES, *[line] * 6, indices, square, square, indices, square, square, indices]
     key = f"masked sweep {local=} {has_matrix=} {track_best=}"
     return compile_entry(_make_sweep_kernel(local, has_matrix, track_best), key, examples)
 
