@@ -3,8 +3,8 @@
 Excluded pairs are those of alignments found before, so they lie along a few paths. A rectangle is halved in
 both directions until a part either has no excluded pair, and the back end sweeps it, or is small, and a plain
 kernel computes its cells. For a path of L letter pairs these small parts hold about L * `_SIDE` cells. Most
-parts without excluded pairs are small, too, and follow one another. The CPU back end sweeps such a part
-sooner than a GPU is started.
+parts without excluded pairs are small, too, and at most two can be swept at a time. The CPU back end has
+swept such parts before a GPU has started.
 
 With pruning, only cells of the parts without excluded pairs are left out: the gains hold there, too, as
 excluded pairs only lower what a path can gain, and a gap needs no pair.
@@ -57,7 +57,8 @@ Result = TypeVar("Result")
 #: The largest side of a rectangle with excluded pairs that the plain kernel computes in a sweep.
 _SIDE = 512
 
-#: A part that is halved in both directions gives four; the second and the third depend on the first only.
+#: The number of parts that a part halved in both directions gives. Of these, the second and the third depend
+#: only on the first.
 _QUARTERS = 4
 
 #: The most cells of a part without excluded pairs that the CPU back end takes from other back ends.
@@ -67,17 +68,17 @@ _CPU_CELLS = 1 << 27
 _TRACED_CELLS = 1 << 21
 
 
-def excluding(backend: Backend) -> Backend:
-    """`backend`, able to compute jobs with excluded pairs."""
-    return cast("Backend", _ExcludingBackend(backend))
+def excluding(backend: Backend, threads: int = 1) -> Backend:
+    """`backend`, able to compute jobs with excluded pairs. Beside a GPU, `threads` sweep on the CPU."""
+    return cast("Backend", _ExcludingBackend(backend, threads))
 
 
 class _ExcludingBackend:
     """Passes everything on to another back end, except jobs with excluded pairs."""
 
-    def __init__(self, backend: Backend) -> None:
+    def __init__(self, backend: Backend, threads: int) -> None:
         self._backend = backend
-        self._of_parts = backend if isinstance(backend, CpuBackend) else _SmallOnCpu(backend)
+        self._of_parts = backend if isinstance(backend, CpuBackend) else _SmallOnCpu(backend, threads)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._backend, name)
@@ -112,8 +113,8 @@ class _ExcludingBackend:
 class _SmallOnCpu:
     """Sweeps the parts of a call on the CPU if they are small, otherwise on another back end."""
 
-    def __init__(self, backend: Backend) -> None:
-        self._backend, self._cpu = backend, CpuBackend()
+    def __init__(self, backend: Backend, threads: int) -> None:
+        self._backend, self._cpu = backend, CpuBackend(threads)
 
     def sweep(self, jobs: Sequence[SweepJob], progress: Progress = no_progress) -> list[SweepResult]:
         """See `longalign.backends.base.Backend`."""

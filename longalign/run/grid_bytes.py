@@ -21,8 +21,8 @@ _LATTICE_SHARE = 4
 #: The part of a disk's free space that a plan may fill with boundaries.
 _DISK_SHARE = 0.8
 
-#: Bytes that a boundary cell with a wide step takes while it is packed, besides those of a narrow one: its
-#: step among all of its line, and once more in the table of all lines.
+#: Bytes that a boundary cell takes at worst besides those of its narrow differences: both as int32, in a line
+#: with many wide ones.
 _WIDE_BYTES = 8
 
 

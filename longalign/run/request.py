@@ -117,7 +117,7 @@ class Request:
     def cell_bytes(self) -> float:
         """Bytes to plan for a boundary cell stored for each strand, with its start states if eager."""
         cell_bytes = BYTES_PER_STORED_CELL * self.scoring.difference_bytes
-        if self.is_narrow and self.in_memory:  # steps into and out of the band are wide
+        if self.is_narrow and self.in_memory:  # at worst, many steps beside cells left out are wide
             cell_bytes += BYTES_PER_WIDE_STEP
         if self.is_eager:
             cell_bytes += BYTES_PER_KEPT_START if self.in_memory else BYTES_PER_STORED_START

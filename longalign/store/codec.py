@@ -30,7 +30,10 @@ _LARGEST_BOUNDED = 2
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PackedLines:
-    """Several boundaries of equal length, packed. The arrays may be NumPy, deflated or lazily read ones.
+    """Several boundaries of equal length, packed.
+
+    The arrays may be NumPy, deflated or lazily read ones. Of `steps` and `gaps` only parts of one line are
+    read, so they may also be `PatchedArray`s.
 
     - `index` (k,) int64: boundary index of each line within its tile
     - `anchors` (k, length // ANCHOR_STRIDE + 1) int32: H at cells 0, ANCHOR_STRIDE, ...

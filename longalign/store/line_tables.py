@@ -1,8 +1,10 @@
-"""Tables of small integers whose lines arrive piece by piece; they are kept plain or deflated at once.
+"""Tables of small integers whose lines arrive piece by piece.
 
-A table has the integer width that its maker expects. Lines with wider values are kept apart as int32. Where
-cells were left out, only the first and the last value beside them are wide. A `PatchedTable` keeps just these
-values apart.
+A `PlainTable` keeps them in an array. A `DeflatingTable` deflates them at once. A `PatchedTable` keeps the
+lines of a tile of which cells were left out: usually only a few of their values are wide, those beside the
+cells left out.
+
+A table has the integer width that its maker expects. Lines with many wider values are kept as int32.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ from longalign.store.hdf5_filters import checksum
 #: shorter than `_MIN_BLOCK_LENGTH` for that.
 _BLOCKS_PER_LINE, _MIN_BLOCK_LENGTH = 8, 1 << 12
 
-#: A line of a `PatchedTable` has at most this many wide values in a piece.
+#: Of each piece of a line, a `PatchedTable` keeps at most this many wide values apart. If there are more, it
+#: keeps the line as int32.
 _MOST_PATCHES = 64
 
 
@@ -59,8 +62,7 @@ class NarrowTable(ABC):
         self._wide[line][start : start + len(values)] = values
 
     def values(self) -> Any:
-        """All lines, which must be complete, in one integer type that holds them: an array, or an object that
-        is indexed like one."""
+        """All lines, which must be complete: an array, or an object that is indexed like one."""
         if not self._wide:
             return self._all()
         table = np.empty(self._shape, np.result_type(*map(narrowest, self._wide.values())))
@@ -69,7 +71,7 @@ class NarrowTable(ABC):
         return table
 
     def _keep_patched(self, line: int, start: int, values: IntArray) -> bool:
-        """Append values of which some do not fit, unless that is not possible; whether it was done."""
+        """Append values of which some do not fit. Returns whether it was done."""
         return False
 
     @abstractmethod
@@ -107,14 +109,22 @@ _Patches = tuple[NDArray[np.intp], IntArray]
 
 @dataclass(frozen=True, slots=True, eq=False)
 class PatchedArray:
-    """An array of shape (lines, length) whose few wide values, by line, are kept apart from the others."""
+    """The lines of a `PatchedTable`, each read as `array[line, start:stop]`.
+
+    - `narrow` (lines, length): the values that fit
+    - `patches`: the few wide values of each line that has any
+    - `wide`: the lines with many wide values, int32
+    """
 
     narrow: NDArray[np.signedinteger[Any]]
     patches: Mapping[int, _Patches]
+    wide: Mapping[int, IntArray]
 
     def __getitem__(self, key: tuple[int, slice]) -> NDArray[np.signedinteger[Any]]:
-        """A part of a line, in the narrowest type that this array has for it."""
+        """A part of a line: int32 if it has wide values, else of the type of `narrow`."""
         line, part = key
+        if line in self.wide:
+            return self.wide[line][part]
         values: NDArray[np.signedinteger[Any]] = self.narrow[line, part]
         if line not in self.patches:
             return values
@@ -129,7 +139,7 @@ class PatchedArray:
 
 
 class PatchedTable(PlainTable):
-    """Keeps values in a plain array, and a few wide ones apart. It is read like an array, part by part."""
+    """Keeps values in a plain array, and wide ones apart."""
 
     def __init__(self, lines: int, length: int, dtype: np.dtype[np.signedinteger[Any]]) -> None:
         super().__init__(lines, length, dtype)
@@ -147,11 +157,13 @@ class PatchedTable(PlainTable):
         )  # fmt: skip
         return True
 
-    def _kept(self, line: int, stop: int) -> NDArray[np.signedinteger[Any]]:
-        return PatchedArray(self._table, self._patches)[line, :stop]
+    def values(self) -> Any:
+        """See `NarrowTable`: an array, or a `PatchedArray` if some values are wide."""
+        is_narrow = not self._patches and not self._wide
+        return self._table if is_narrow else PatchedArray(self._table, self._patches, self._wide)
 
-    def _all(self) -> Any:
-        return PatchedArray(self._table, self._patches) if self._patches else super()._all()
+    def _kept(self, line: int, stop: int) -> NDArray[np.signedinteger[Any]]:
+        return PatchedArray(self._table, self._patches, self._wide)[line, :stop]
 
 
 class DeflatingTable(NarrowTable):

@@ -14,8 +14,9 @@ from longalign.backends import base
 from longalign.backends import excluding as module
 from longalign.backends.base import Sinks, SweepJob, SweepResult, no_progress
 from longalign.backends.cpu import CpuBackend
+from longalign.backends.cpu.masked_kernel import sweep_cells
 from longalign.backends.excluding import excluding
-from longalign.model.boundary import LinearEdge
+from longalign.model.boundary import BestCell, LinearEdge
 from longalign.model.excluded_pairs import ExcludedPairs
 from longalign.model.scoring import Scoring
 from longalign.testing.inputs import CollectedLines
@@ -65,22 +66,55 @@ def test_sweeps(backend, data):
         assert_same_result(one, got, want)
 
 
-def test_other_back_ends_get_large_parts_only(monkeypatch):
-    swept: list[int] = []
+class Watched(ReferenceBackend):
+    """Notes the cells of each job of each call."""
 
-    class Watched(ReferenceBackend):
-        def sweep(self, jobs, progress=no_progress):
-            swept.extend(job.cells for job in jobs)
-            return super().sweep(jobs, progress)
+    def __init__(self):
+        self.swept: list[list[int]] = []
+        self.started: list[list[int]] = []
 
+    def sweep(self, jobs, progress=no_progress):
+        self.swept.append([job.cells for job in jobs])
+        return super().sweep(jobs, progress)
+
+    def starts(self, jobs, progress=no_progress):
+        self.started.append([job.cells for job in jobs])
+        return super().starts(jobs, progress)
+
+
+def test_other_back_ends_get_large_parts_only_and_both_beside_a_diagonal_in_one_call():
     rng = np.random.default_rng(1)
     query, target = (rng.integers(4, size=40, dtype=np.uint8) for _ in "qt")
     edge, diagonal = LinearEdge(40, 0, 0, 0), ExcludedPairs(np.arange(40), np.arange(40))
     job = SweepJob(query, target, Scoring(), edge, edge, True, rows=(40,), cols=(40,), excluded=diagonal)
-    [got] = excluding(Watched()).sweep([job])
-    [want] = REFERENCE.sweep([job])
+    watched = Watched()
+    [got], [starts] = (compute([job]) for compute in (excluding(watched).sweep, excluding(watched).starts))
+    [want], [starts_wanted] = REFERENCE.sweep([job]), REFERENCE.starts([job])
     assert_same_result(job, got, want)
-    assert set(swept) == {10 * 10, 20 * 20}
+    assert_same_starts(job, starts, starts_wanted)
+    assert watched.started == [[10 * 10] * 2, [20 * 20] * 2, [10 * 10] * 2]
+    assert watched.swept == 2 * watched.started
+
+
+def test_the_threads_beside_another_back_end_are_as_many_as_asked_for():
+    threads: list[int] = []
+
+    class Counted(CpuBackend):
+        def __init__(self, count):
+            threads.append(count)
+            super().__init__(count)
+
+    with mock.patch.object(module, "CpuBackend", Counted):
+        excluding(Watched(), 3)
+    assert threads == [3]
+
+
+def test_the_best_of_equal_cells_is_on_the_lowest_anti_diagonal():
+    query, target = np.array([0, 1], np.uint8), np.array([1, 2, 2, 2, 0], np.uint8)
+    edges = LinearEdge(5, 0, 0, 0), LinearEdge(2, 0, 0, 0)
+    first = ExcludedPairs(np.zeros(1, np.int64), np.zeros(1, np.int64))
+    job = SweepJob(query, target, Scoring(), *edges, True, rows=(2,), cols=(5,), excluded=first)
+    assert sweep_cells(job).best == BestCell(1, 2, 1)
 
 
 @given(data=st.data())

@@ -13,6 +13,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack, nullcontext
+from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
@@ -37,6 +38,7 @@ from longalign.run.spec import RunSpec
 from longalign.store import DirectoryStore, Manifest, MemoryStore, Store
 from longalign.store.base import DamagedTile, TileRecord
 from longalign.store.deflated import DeflatedArray
+from longalign.store.line_tables import PatchedArray
 from longalign.store.manifest import SequenceRecord
 from longalign.store.tile_writer import TileWriter
 from longalign.store.write_behind import WriteBehind
@@ -54,6 +56,27 @@ def new_store(path: Path, pair: Pair = PAIR) -> DirectoryStore:
     records = map(SequenceRecord.of, pair.sequences())
     manifest = Manifest(*records, pair.mode, pair.scoring, GRID, program="0")
     return DirectoryStore.create(path, manifest, *pair.sequences())
+
+
+class Jumping(ReferenceBackend):
+    """Sweeps as if the cells before the fifth column of each requested row had been left out."""
+
+    def sweep(self, jobs, progress=no_progress):
+        [job] = jobs
+        [swept] = super().sweep([replace(job, sinks=None)], progress)
+        for row in swept.rows:
+            row.h[5:] += 21_000_000
+            row.gap[5:] += 21_000_000
+        return [swept.delivered(job)]
+
+
+def test_lines_in_memory_keep_narrow_steps_beside_cells_left_out():
+    store, tile = MemoryStore(), GRID.tile(0, 0)
+    sweep_tile(lattice_in(store), Jumping(), tile)
+    rows = store.get_tile(tile).rows
+    assert isinstance(rows.steps, PatchedArray)
+    assert rows.steps.narrow.dtype == np.int8
+    assert (rows.part(int(rows.index[0]), 0, 10).h[5:] > 20_000_000).all()
 
 
 @pytest.mark.parametrize("behind", [False, True])

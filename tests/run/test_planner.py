@@ -127,7 +127,7 @@ def test_chunks_of_a_pruned_run_are_small_unless_its_lattice_has_little_room(tmp
 
 @given(st.integers(10**5, 10**7), st.floats(0.0001, 0.3), memories)
 def test_small_tiles_in_memory_fit_with_their_wide_steps(length, share, memory):
-    """A pruned run in memory keeps a cell's step in four bytes and its gap state in one."""
+    """A pruned run in memory keeps at worst a cell's step in four bytes and its gap state in one."""
     request, using = Request(length, length, share=share), Resources([CpuBackend(1)], memory)
     try:
         grid = plan(request, using)
@@ -144,6 +144,13 @@ def test_long_sequences_have_small_tiles_on_a_gpu_as_well():
     for length, largest in ((20_000_000, 500_000), (200_000_000, 530_000)):
         grid = plan(Request(length, length, share=0.001), devices)
         assert 450_000 < max(stop - start for start, stop in pairwise(grid.tile_rows)) <= largest
+
+
+def test_tiles_are_small_where_several_alignments_are_looked_for():
+    devices = Resources([SmallTiles((10**9, 10**9))], 1 << 42)
+    for least_chunk, tiles in ((4096, 16), (49_152, 7)):
+        devices.backends[0].least_chunk = least_chunk
+        assert plan(Request(10**6, 10**6, top=10), devices).shape == (tiles, tiles)
 
 
 @given(lengths, lengths)

@@ -248,6 +248,26 @@ def test_a_line_in_memory_keeps_the_jumps_beside_cells_left_out_apart():
         assert np.array_equal(packed.part(7, start, stop).h, h[start : stop + 1])
 
 
+def test_a_line_in_memory_with_many_wide_values_is_kept_apart_as_a_whole():
+    """It must not decide in which type the values of other lines are kept."""
+    length, place = 300, 150
+    many = Boundary(np.zeros(length + 1, np.int32), np.full(length + 1, -1_000, np.int32))
+    few = Boundary(np.zeros(length + 1, np.int32), np.full(length + 1, -5, np.int32))
+    few.h[place:], few.gap[place:] = 21_000_000, 21_000_000 - 5
+    few.gap[place] = 0
+    packer = Packer([1, 2], np.zeros(2, np.int32), length, table=line_tables.PatchedTable)
+    for start, stop in pairwise([0, 50, 200, length]):
+        for number, line in enumerate([many, few]):
+            packer.put(number, start, line.h[start + 1 : stop + 1], line.gap[start + 1 : stop + 1])
+    packed = packer.packed()
+    assert set(packed.gaps.wide) == {0}
+    assert set(packed.steps.patches) == {1}
+    for index, line in ((1, many), (2, few)):
+        part = packed.part(index, 0, length)
+        assert np.array_equal(part.h, line.h)
+        assert np.array_equal(part.gap[1:], line.gap[1:])
+
+
 @pytest.mark.parametrize("state", State)
 def test_the_edges_of_an_entry_come_back(state):
     for edge in entry_edges(state, 5, 9, Scoring()):

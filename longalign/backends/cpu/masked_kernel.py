@@ -1,7 +1,7 @@
 """Plain kernels for a small rectangle with excluded letter pairs: its sweep, all its cells, its start states.
 
-They compute one cell after the other. `longalign.backends.excluding` uses them for the few cells near
-excluded pairs, whatever back end sweeps the rest.
+`longalign.backends.excluding` uses them for the few cells near excluded pairs, whatever back end sweeps the
+rest.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from longalign.model.scoring import NEG_INF
 
 _number = numba.int32
 
-#: The types of `_letters_and_scores`.
+#: Arguments of the types that `_letters_and_scores` returns.
 _EXAMPLES = (
     *[np.zeros(1, np.uint8)] * 2, *[np.zeros(1, np.int32)] * 2, np.zeros((1, 1), np.bool_)
 )  # fmt: skip
@@ -108,10 +108,10 @@ def start_states(cells: Cells, local: bool) -> EdgeStarts:
     return EdgeStarts(StartLine(h[-1, 1:], e[-1, 1:]), StartLine(h[1:, -1], f[1:, -1]))
 
 
-def _make_functions(local: bool, has_matrix: bool) -> tuple[Any, Any]:
-    """Inlined functions: the recurrence of a cell, and what it takes from above (see `recurrence.make_cell`).
+def _make_cell_and_inputs(local: bool, has_matrix: bool) -> tuple[Any, Any]:
+    """Inlined functions: the recurrence of a cell, and two of its arguments (see `recurrence.make_cell`).
 
-    The second returns the diagonal and opened H above, for the letters `a` and `b`.
+    The second function returns those that come from the row above: the diagonal and opened H.
     """
 
     @inline_by_llvm
@@ -135,7 +135,7 @@ def _make_functions(local: bool, has_matrix: bool) -> tuple[Any, Any]:
 
 
 def _make_cells_kernel(local: bool, has_matrix: bool) -> Callable[..., None]:
-    cell, from_above = _make_functions(local, has_matrix)
+    cell, from_above = _make_cell_and_inputs(local, has_matrix)
     direction: Any = inline_by_llvm(recurrence.direction)
 
     def compute(
@@ -159,7 +159,7 @@ def _make_cells_kernel(local: bool, has_matrix: bool) -> Callable[..., None]:
 
 
 def _make_sweep_kernel(local: bool, has_matrix: bool, track_best: bool) -> Callable[..., None]:
-    cell, from_above = _make_functions(local, has_matrix)
+    cell, from_above = _make_cell_and_inputs(local, has_matrix)
     zero = _number(0)
 
     def sweep(
@@ -192,10 +192,9 @@ def _make_sweep_kernel(local: bool, has_matrix: bool, track_best: bool) -> Calla
                     highest = maximum(highest, h[j])
                 if highest > 0 and highest >= score:
                     for j in range(1, len(h)):
-                        ahead = best[1] + best[2] - i - j
-                        if h[j] == highest and (
-                            highest > score or ahead > 0 or (ahead == 0 and j > best[2])
-                        ):  # fmt: skip
+                        # On the same anti-diagonal, the row above has the larger column.
+                        ranks_first = highest > score or i + j < best[1] + best[2]
+                        if h[j] == highest and ranks_first:
                             score, best[1], best[2] = highest, i, j
             if stored_rows < len(rows) and rows[stored_rows] == i:
                 for j in range(len(h)):
