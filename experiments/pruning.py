@@ -200,8 +200,12 @@ def _minimap2(files: list[Path]) -> dict[str, float]:
 
 
 def _plot(file: Path, name: str, run: Run) -> None:
-    """The tiles of the matrix, each in the shade of the share of its cells that was computed."""
+    """The tiles of the matrix, each in the shade of the share of its cells that was computed.
+
+    The scale is not linear: a share of one in a thousand is still visible.
+    """
     from matplotlib import pyplot as plt
+    from matplotlib.colors import PowerNorm
 
     rows, cols = (max(tile[side] for tile in run.tiles) + 1 for side in ("row", "col"))
     shares = np.zeros((rows, cols))
@@ -209,7 +213,7 @@ def _plot(file: Path, name: str, run: Run) -> None:
         shares[tile["row"], tile["col"]] = 1 - tile["left_out"] / tile["cells"]
     file.parent.mkdir(parents=True, exist_ok=True)
     figure, axes = plt.subplots(figsize=(7, 7))
-    image = axes.imshow(shares, vmin=0, vmax=1, cmap="Greys", interpolation="nearest")
+    image = axes.imshow(shares, norm=PowerNorm(1 / 4, 0, 1), cmap="Greys", interpolation="nearest")
     axes.set(title=f"{name}: share of the cells computed", xlabel="tile column", ylabel="tile row")
     figure.colorbar(image, shrink=0.7)
     figure.savefig(file, dpi=120, bbox_inches="tight")
