@@ -37,7 +37,7 @@ def check_memory(grid: Grid, request: Request, resources: Resources) -> None:
     else:
         of_worker = fixed_bytes_of_worker(request.rows + request.cols, request.strands)
         _check_worker(request, of_worker + tile, workers)
-    kept = kept_bytes(grid, request) if request.in_memory else 0
+    kept = request.lattices_in_memory * kept_bytes(grid, request)
     _check_memory(request, needed + kept, resources.memory)
 
 
@@ -86,21 +86,23 @@ def spare_bytes(request: Request, resources: Resources) -> int:
 def check_room(request: Request, needed: int, room: int, lacks_memory: bool) -> None:
     """Raise UsageError, with figures, if the edges of tiles, `needed` bytes, exceed `room`.
 
-    It is MemoryTooSmall if boundaries are kept in memory, and if tiles are small for lack of memory.
+    It is MemoryTooSmall if a lattice is kept in memory, and if tiles are small for lack of memory.
     """
     if needed > room:
         refused = f"the boundaries of {request} take at least {_about(needed)}"
         refused += f", and there is room for {_at_most(room)}"
-        if request.in_memory or lacks_memory:
+        if request.lattices_in_memory or lacks_memory:
             raise MemoryTooSmall(refused)
         raise UsageError(f"{refused}: make room, or begin a store on another disk")
 
 
 def lattice_room(request: Request, resources: Resources) -> int:
     """The bytes of memory or disk that a lattice may take if no store budget is given."""
+    in_memory = (resources.memory - _fixed_bytes(request, resources)) // _LATTICE_SHARE
     if request.store_path is None:
-        return (resources.memory - _fixed_bytes(request, resources)) // _LATTICE_SHARE
-    return int(disk_usage(_existing(request.store_path)).free * _DISK_SHARE)
+        return in_memory
+    on_disk = int(disk_usage(_existing(request.store_path)).free * _DISK_SHARE)
+    return min(on_disk, in_memory) if request.lattices_in_memory else on_disk
 
 
 def _existing(path: Path) -> Path:

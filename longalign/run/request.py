@@ -90,6 +90,15 @@ class Request:
         return self.store_path is None
 
     @property
+    def lattices_in_memory(self) -> int:
+        """The most lattices that are in memory at a time.
+
+        With several alignments, those are the first one, unless it is stored, the one before, and the one
+        that is computed (see `next_best`).
+        """
+        return self.in_memory + 2 * (self.top > 1)
+
+    @property
     def is_eager(self) -> bool:
         """Whether phase 1 stores start states as well."""
         return self.start_states == "eager"

@@ -146,6 +146,25 @@ def test_long_sequences_have_small_tiles_on_a_gpu_as_well():
         assert 450_000 < max(stop - start for start, stop in pairwise(grid.tile_rows)) <= largest
 
 
+@given(lengths, st.sampled_from([None, Path()]), memories)
+def test_the_lattices_of_several_alignments_fit_in_memory(length, path, memory):
+    """The one before and the one that is computed, and the first one unless it is in a store."""
+    request = Request(length, length, store_path=path, top=10)
+    try:
+        grid = plan(request, Resources([CpuBackend(1)], memory))
+    except UsageError:
+        assume(False)
+    assert (2 + (path is None)) * grid.stored_cells * request.cell_bytes <= memory
+
+
+def test_a_store_budget_is_refused_if_memory_cannot_hold_the_lattices_after_the_first(monkeypatch):
+    monkeypatch.setattr("longalign.run.grid_bytes.disk_usage", lambda _: SimpleNamespace(free=1 << 40))
+    request, using = Request(10**7, 10**7, store_path=Path()), Resources([CpuBackend(1)], 3 << 30, 2 << 30)
+    assert plan(request, using).stored_cells * request.cell_bytes > 1 << 30
+    with pytest.raises(UsageError, match="of memory"):
+        plan(replace(request, top=10), using)
+
+
 def test_tiles_are_small_where_several_alignments_are_looked_for():
     devices = Resources([SmallTiles((10**9, 10**9))], 1 << 42)
     for least_chunk, tiles in ((4096, 16), (49_152, 7)):
