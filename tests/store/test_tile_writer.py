@@ -24,6 +24,7 @@ from longalign.store import DirectoryStore, Manifest, TileRecord
 from longalign.store import files as store_files
 from longalign.store.base import DamagedTile
 from longalign.store.codec import NO_LINES, Packer
+from longalign.store.line_tables import DeflatingTable
 from longalign.store.manifest import SequenceRecord
 from longalign.store.tile_writer import TileWriter
 
@@ -48,9 +49,9 @@ def line(seed: int, steepest: int = 3) -> Boundary:
     return Boundary(h, gap)
 
 
-def packer(lines: list[Boundary], *, deflates: bool) -> Packer:
+def packer(lines: list[Boundary]) -> Packer:
     corners = np.array([line.h[0] for line in lines], np.int32)
-    return Packer(range(1, len(lines) + 1), corners, LENGTH, deflates=deflates)
+    return Packer(range(1, len(lines) + 1), corners, LENGTH, table=DeflatingTable)
 
 
 def follow(writer: TileWriter, rows: Packer) -> None:
@@ -75,7 +76,7 @@ def rows_of(store: DirectoryStore, lines: list[Boundary]) -> list[tuple[list[int
 @pytest.mark.parametrize("steepest", [3, 3_000], ids=["as expected", "too steep for what was begun"])
 def test_blocks_are_in_the_file_before_the_sweep_ends_and_the_file_is_right(store, steepest):
     lines = [line(0), line(1, steepest)]
-    rows = packer(lines, deflates=True)
+    rows = packer(lines)
     with store.open_writer(TILE) as writer:
         follow(writer, rows)
         assert not unfinished(store)
@@ -91,7 +92,7 @@ def test_blocks_are_in_the_file_before_the_sweep_ends_and_the_file_is_right(stor
 
 
 def test_a_piece_that_comes_twice_or_too_early_is_refused():
-    rows, values = packer([line(0)], deflates=True), line(0)
+    rows, values = packer([line(0)]), line(0)
     rows.put(0, 0, values.h[1:101], values.gap[1:101])
     for start in (0, 99, 101):
         with pytest.raises(InternalError, match=f"cells from {start} on came after 100 cells"):
@@ -102,7 +103,7 @@ def test_a_piece_that_comes_twice_or_too_early_is_refused():
 def test_a_buffer_that_is_changed_in_memory_is_noticed_on_reading(store, name):
     """The checksum is computed from the values as they arrive."""
     values, other = line(0), line(1)
-    rows = packer([values, other], deflates=True)
+    rows = packer([values, other])
     with store.open_writer(TILE) as writer:
         follow(writer, rows)
         rows.put(1, 0, other.h[1:], other.gap[1:])
@@ -117,7 +118,7 @@ def test_a_buffer_that_is_changed_in_memory_is_noticed_on_reading(store, name):
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
 def test_nothing_is_left_of_the_file_of_a_sweep_that_fails(store, error):
     lines = [line(0), line(1)]
-    rows, late = packer(lines, deflates=True), packer(lines, deflates=True)
+    rows, late = packer(lines), packer(lines)
     write: list[Callable[[tuple[int, int]], None]] = []
 
     def sweep():
@@ -147,7 +148,7 @@ def test_a_disk_that_becomes_full_is_reported_at_the_end(store, monkeypatch):
         return memoryview(data).nbytes
 
     monkeypatch.setattr(store_files._DeferredErrorFile, "write", refuse)
-    rows = packer([line(0)], deflates=True)
+    rows = packer([line(0)])
     with store.open_writer(TILE) as writer:
         follow(writer, rows)
         rows.put(0, 0, line(0).h[1:], line(0).gap[1:])
@@ -238,7 +239,7 @@ def test_an_error_while_blocks_are_written_is_reported_at_the_end(store, monkeyp
     def fail(*_):
         raise RuntimeError("HDF5 has lost its way")
 
-    rows = packer([line(0)], deflates=True)
+    rows = packer([line(0)])
     with store.open_writer(TILE) as writer:
         follow(writer, rows)
         with monkeypatch.context() as patch:
@@ -252,7 +253,7 @@ def test_an_error_while_blocks_are_written_is_reported_at_the_end(store, monkeyp
 
 def test_blocks_that_came_before_they_were_followed_are_in_the_file_too(store):
     lines = [line(0), line(1)]
-    rows = packer(lines, deflates=True)
+    rows = packer(lines)
     with store.open_writer(TILE) as writer:
         rows.put(0, 0, lines[0].h[1:], lines[0].gap[1:])
         follow(writer, rows)
@@ -263,7 +264,7 @@ def test_blocks_that_came_before_they_were_followed_are_in_the_file_too(store):
 
 def test_lines_that_are_not_complete_are_no_tile(store):
     lines = [line(0), line(1)]
-    rows = packer(lines, deflates=True)
+    rows = packer(lines)
     with store.open_writer(TILE) as writer:
         follow(writer, rows)
         rows.put(0, 0, lines[0].h[1:], lines[0].gap[1:])
@@ -276,7 +277,7 @@ def test_lines_that_are_not_complete_are_no_tile(store):
 @pytest.mark.parametrize("steepest", [3, 3_000], ids=["as begun", "anew"])
 def test_what_has_been_written_does_not_stay_in_memory(store, steepest):
     values = line(0, steepest)
-    rows = packer([values], deflates=True)
+    rows = packer([values])
     with store.open_writer(TILE) as writer:
         follow(writer, rows)
         rows.put(0, 0, values.h[1:10_001], values.gap[1:10_001])
