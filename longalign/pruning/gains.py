@@ -30,13 +30,15 @@ of its letters. So a word of k letters loses at least
 over all letters that have a partner.
 
 **The scan.** Take disjoint absent words from the end of the query on, each as soon as there is one. (No other
-choice has more words that begin at or after i, for any i.) A path from row i to row i' gains at most the
+choice has more words that begin at or after i, for any i.) A long query is cut into pieces, which threads
+scan: no word then extends from one piece into the next. A path from row i to row i' gains at most the
 letter gains in between, less the charges of the words wholly in between. Let G(i) be the greatest of these
 numbers for all i' >= i. It is at least 0, the number for i' = i. G(m) = 0. If no word begins at i, then
 
     G(i) = max(0, g(i) + G(i + 1))
 
-If a word begins at i, it is charged unless i' is before its end:
+If a word begins at i, it is charged unless i' is before its end, for which the beginning of the next word
+may be taken:
 
     G(i) = max(the best for i' before the end of the word, what the formula above gives, less the charge)
 
@@ -104,8 +106,9 @@ class Gains:
 def gains(query: Codes, target: Codes, scoring: Scoring, threads: int = MOST_THREADS) -> Gains:
     """The gains of codes as in `Rectangle`, of shape (m,) and (n,), either of which may be empty.
 
-    The two sides take a thread each. One after the other, with `threads` = 1, they need less memory: at most
-    10 bytes beside the result for each letter of the longer sequence, instead of for each letter of both.
+    The two sides are computed at the same time, by up to `threads` threads. One after the other, with
+    `threads` = 1, they need less memory: at most 10 bytes beside the result for each letter of the longer
+    sequence, instead of for each letter of both.
     The lengths must satisfy `Scoring.check_range`.
     """
     query, target = np.ascontiguousarray(query), np.ascontiguousarray(target)
@@ -114,7 +117,7 @@ def gains(query: Codes, target: Codes, scoring: Scoring, threads: int = MOST_THR
     most = scoring.highest * min(len(query), len(target))
 
     def of_side(codes: Codes, other: Codes, letters: _Letters) -> IntArray:
-        return _gains(codes, other, letters, most)
+        return _gains(codes, other, letters, most, max(1, threads // 2))
 
     sides = (
         (query, target),
@@ -171,11 +174,12 @@ class _Letters(NamedTuple):
         return cls(gains, symbols, other_symbols, (len(partners) - 1).bit_length() or 1, charge, in_gap)
 
 
-def _gains(codes: Codes, other: Codes, letters: _Letters, most: int) -> IntArray:
+def _gains(codes: Codes, other: Codes, letters: _Letters, most: int, threads: int) -> IntArray:
     """The gains of one side."""
     gains = np.zeros(len(codes) + 1, np.int32)
     if letters.charge > 0:
         index = WordIndex.of(other, letters.other_symbols, letters.bits)
-        charge_absent_words(codes, letters.symbols, index, letters.charge, letters.charge_a_letter, gains)
+        costs = letters.charge, letters.charge_a_letter
+        charge_absent_words(codes, letters.symbols, index, *costs, gains, threads)
     sum_gains(codes, letters.symbols, letters.gains, most, gains)
     return gains

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from longalign.backends.cpu import absent_words
 from longalign.model.scoring import Scoring
 from longalign.pruning import gains as module
 from longalign.pruning.gains import gains
@@ -190,6 +191,29 @@ def test_bound_is_as_defined(codes, scoring):
 def test_longer_pairs(codes, scoring):
     """With words longer than the longest, at the end of the target, and with ambiguous letters."""
     check(*codes, scoring)
+
+
+@given(problems(), st.integers(1, LONGEST))
+@example(TWO_WORDS, 20)
+@example(MANY_WORDS, 20)
+def test_no_path_gains_more_than_the_bound_of_a_query_in_pieces(problem, piece):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(absent_words, "_PIECE", piece)
+        check(*problem)
+
+
+def test_pieces_cost_a_word_each_at_most():
+    rng = np.random.default_rng(2)
+    query, target = rng.integers(0, 4, 40_000, np.uint8), rng.integers(0, 4, 40_000, np.uint8)
+    whole = gains(query, target, DEFAULT)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(absent_words, "_PIECE", 10_000)
+        pieces = gains(query, target, DEFAULT)
+    costs = DEFAULT.gap_open + DEFAULT.gap_extend
+    for one, other in ((whole.query, pieces.query), (whole.target, pieces.target)):
+        assert one[0] < len(query)
+        assert (one <= other).all()
+        assert (other <= one + 4 * (costs + 1)).all()
 
 
 @given(problems())

@@ -20,11 +20,16 @@ from numpy.typing import NDArray
 from longalign.backends.cpu.jit import compile_entry, compiled_once, inline_by_llvm
 from longalign.model.alphabet import Codes
 from longalign.model.boundary import IntArray
+from longalign.system.threads import calls_in_background
 
 #: The symbol of a letter that no word contains.
 NO_SYMBOL = 255
 
 _WORD_BITS = 64
+
+#: Letters that are scanned for absent words in one piece. It does not depend on the number of threads, nor do
+#: the words that are found.
+_PIECE = 1 << 20
 
 #: The table of first bits has an entry for about this many sorted words: one or two cache lines.
 _WORDS_AN_ENTRY = 4
@@ -74,18 +79,34 @@ def letters_present(codes: Codes) -> NDArray[np.bool_]:
 
 
 def charge_absent_words(
-    codes: Codes, symbols: NDArray[np.uint8], index: WordIndex, most: int, a_letter: int, charges: IntArray
+    codes: Codes,
+    symbols: NDArray[np.uint8],
+    index: WordIndex,
+    most: int,
+    a_letter: int,
+    charges: IntArray,
+    threads: int,
 ) -> None:
     """Write the charge of each absent word at its first letter, into zeros of shape (letters + 1,), int32.
 
     The words are disjoint, do not occur in the sequence of `index`, and contain no letter with `NO_SYMBOL`.
-    They are found from the end of the sequence on, each as soon as there is one. A word ends where the one
-    found before it begins, or at a letter with `NO_SYMBOL`. The charge of a word is `most`, or `a_letter`
-    times its number of letters if that is less.
+    The sequence is cut into pieces. In each, words are found from its end on, each as soon as there is one. A
+    word ends where the one found before it begins, at a letter with `NO_SYMBOL`, or at the end of its piece.
+    The charge of a word is `most`, or `a_letter` times its number of letters if that is less.
     """
-    _kernels().charge(
-        codes, symbols, index.bits, index.words, index.starts, index.shift, most, a_letter, charges
-    )
+    kernel, places = _kernels().charge, (index.bits, index.words, index.starts, index.shift)
+
+    def charge(start: int) -> None:
+        piece = slice(start, start + _PIECE)
+        kernel(codes[piece], symbols, *places, most, a_letter, charges[piece])
+
+    starts = range(0, len(codes), _PIECE)
+    if threads == 1:
+        for start in starts:
+            charge(start)
+    else:
+        with calls_in_background(charge, starts, most=threads) as results:
+            results()
 
 
 def sum_gains(
