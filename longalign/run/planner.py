@@ -63,17 +63,18 @@ _MAX_ASPECT = 8
 #: The side of a small tile, in letters, is at least this.
 _MIN_SMALL_SIDE = 1 << 16
 
-#: The side of a small tile of a pruned run has at least as many times the least chunk of the device. On a GPU
-#: the tile then has nearly as many strips as multiprocessors have quarters. With more, warps that sweep would
-#: share a quarter, and the path through a tile would take twice as long.
+#: The side of a small tile of a pruned run is at least this many times the least chunk of the device. On a
+#: GPU, the tile then has nearly as many strips as multiprocessors have quarters. With more, warps that sweep
+#: would share a quarter, and the path through a tile would take twice as long.
 _CHUNKS_IN_SMALL_SIDE = 10
 
 #: There are at most about this many small tiles on a side of the matrix, unless their sides would exceed the
 #: second number.
 _MOST_SMALL_TILES, _LARGEST_SMALL_SIDE = 256, 1 << 19
 
-#: The same two numbers in a run that is not pruned and looks for several alignments. After each alignment, it
-#: sweeps the tiles whose results can have changed. The larger such a tile is, the more of the earlier
+#: In a run that is not pruned and looks for several alignments, there are at most this many small tiles on a
+#: side of the matrix, and a side is at least this many times the least chunk. After each alignment, the tiles
+#: whose results can have changed are swept again. The larger such a tile is, the more of the earlier
 #: alignments it contains, and the small parts around these are computed again.
 _MOST_UNPRUNED_TILES, _CHUNKS_IN_UNPRUNED_SIDE = 32, 3
 
