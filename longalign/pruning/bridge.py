@@ -9,6 +9,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from longalign.backends.base import Kernel
 from longalign.backends.cpu.jit import compile_entry, compiled_once, inline_by_llvm
 from longalign.backends.substitution_tables import PITCH, table_of
 from longalign.model.alignment import Op
@@ -138,3 +139,8 @@ def _bridger() -> Callable[..., None]:
 @compiled_once
 def _extender() -> Callable[..., int]:
     return compile_entry(_extend, "ungapped extension", [_CODES, _CODES, _TABLE, _NUMBERS])
+
+
+def kernels() -> list[Kernel]:
+    """What is compiled here."""
+    return [Kernel("bridges", _bridger), Kernel("ungapped extension", _extender)]

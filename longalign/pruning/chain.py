@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from longalign.backends.base import Kernel
 from longalign.backends.cpu.jit import compile_entry, compiled_once, inline_by_llvm
 from longalign.pruning.segments import Places
 
@@ -169,3 +170,8 @@ def _chainer() -> Callable[..., None]:
     numbers = np.zeros(1, np.int64)
     square = numbers.reshape(1, 1)
     return compile_entry(_make_chainer(), "chain", [square, square, *[numbers] * 10])
+
+
+def kernels() -> list[Kernel]:
+    """What is compiled here."""
+    return [Kernel("chain", _chainer)]

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from longalign.backends.base import Kernel
 from longalign.backends.cpu.jit import compile_entry, compiled_once
 from longalign.backends.substitution_tables import PITCH, table_of
 from longalign.model.alignment import Lengths, Op, Ops
@@ -54,3 +55,8 @@ def _scorer() -> Callable[..., bool]:
     codes, numbers = np.zeros(1, np.uint8), np.zeros(1, np.int64)
     examples = [codes, codes, np.zeros(1, np.int32), numbers, codes, numbers, numbers]
     return compile_entry(_score, "scores of runs", examples)
+
+
+def kernels() -> list[Kernel]:
+    """What is compiled here."""
+    return [Kernel("scores of runs", _scorer)]

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from longalign.backends.base import Backend, Progress, Runs, no_progress
+from longalign.backends.base import Backend, Kernel, Progress, Runs, no_progress
 from longalign.model.alignment import Lengths, Op, Ops, merge_runs, uses_query, uses_target
 from longalign.model.alphabet import Codes
 from longalign.model.mode import Mode
 from longalign.model.scoring import Scoring
+from longalign.pruning import bridge, chain, run_scores, segments, unique_words
 from longalign.pruning.anchors import chained, refined
 from longalign.pruning.bridge import extension
 from longalign.pruning.budget import Budget
@@ -85,6 +86,15 @@ def lower_bound(
     if score <= 0 and mode.may_be_empty:
         return None
     return LowerBound(score, start, ops, lengths)
+
+
+def kernels() -> list[Kernel]:
+    """What `lower_bound` compiles on its first call on a machine besides kernels of the back end.
+
+    That takes about three seconds of a processor.
+    """
+    parts = chain, unique_words, segments, bridge, run_scores
+    return [kernel for part in parts for kernel in part.kernels()]
 
 
 def _writable(codes: Codes) -> Codes:

@@ -9,6 +9,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from longalign.backends.base import Kernel
 from longalign.backends.cpu.jit import compile_entry, compiled_once, inline_by_llvm
 from longalign.backends.substitution_tables import PITCH, table_of
 from longalign.model.alphabet import Codes
@@ -95,3 +96,8 @@ def _joiner() -> Callable[..., int]:
     codes, table, numbers = np.zeros(1, np.uint8), np.zeros(1, np.int32), np.zeros(1, np.int64)
     examples = [codes, codes, table, np.zeros(1, np.uint64), numbers, numbers.reshape(1, 1)]
     return compile_entry(_make_word_joiner(), "segments", examples)
+
+
+def kernels() -> list[Kernel]:
+    """What is compiled here."""
+    return [Kernel("segments", _joiner)]

@@ -14,6 +14,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from longalign.backends.base import Kernel
 from longalign.backends.cpu.jit import compile_entry, compiled_once, inline_by_llvm
 from longalign.model.alphabet import BASES, Codes
 from longalign.model.scoring import TOO_MANY_LETTERS
@@ -160,3 +161,8 @@ def _sampler() -> Callable[..., int]:
 def _joiner() -> Callable[..., int]:
     words = np.zeros(1, np.uint64)
     return compile_entry(_make_joiner(), "common unique words", [words, words, 1, words])
+
+
+def kernels() -> list[Kernel]:
+    """What is compiled here."""
+    return [Kernel("sampled words", _sampler), Kernel("common unique words", _joiner)]
