@@ -116,7 +116,7 @@ def path_kernels_compiled(
         yield wait
 
 
-def compile_all(backend: Backend, names: Sequence[str], advance: Callable[[], None]) -> None:
+def compile_all(backend: Backend, names: Sequence[str], advance: Callable[[], object]) -> None:
     """Compile these kernels on all processors. `advance` is called after each kernel.
 
     Raises BackendError if the cache is not writable or no process can be started. Also raises it if a kernel

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import sys
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from math import ceil
 from pathlib import Path
@@ -16,6 +17,7 @@ from tqdm import tqdm
 from longalign.api import default_memory
 from longalign.backends import cuda
 from longalign.backends.base import Backend
+from longalign.backends.compilation import is_on_disk
 from longalign.backends.compile_processes import compile_all, kernels_to_compile
 from longalign.backends.cpu import CpuBackend
 from longalign.backends.select import open_backends
@@ -29,6 +31,7 @@ from longalign.model.mode import LOCAL, choose_mode
 from longalign.model.pruning import KnownBound
 from longalign.model.scoring import COST_FIELDS, PAIR_FIELDS, Scoring
 from longalign.phases.problem import Problem
+from longalign.pruning import seeds
 from longalign.run.bounds import find_bound
 from longalign.run.cost_model import Budget, Cost, format_seconds, format_share
 from longalign.run.outcome import Recorder
@@ -58,6 +61,7 @@ def run_devices(options: Namespace) -> int:
     if options.compile:
         for backend in usable:
             _compile(backend)
+        _compile_for_seeds()
     backends = [backend.describe() for backend in usable]
     plans = _plans(usable, options) if options.plan else {}
     with open_output(STDOUT) as file:
@@ -74,22 +78,39 @@ def _compile(backend: Backend) -> None:
 
     Raises BackendError if a kernel does not compile.
     """
-    started = perf_counter()
     missing, there = kernels_to_compile(backend)
-    if missing:
-        shape = "{desc} {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} kernels [{elapsed}<{remaining}]"
-        tqdm.monitor_interval = 0  # no thread that redraws bars: the system may refuse another thread
-        with tqdm(
-            desc=backend.name,
-            total=len(missing),
-            bar_format=shape,
-            file=sys.stderr,
-            leave=False,
-            disable=None,  # no bar where stderr is not a terminal
-        ) as bar:
-            compile_all(backend, missing, bar.update)
-    done = f"{len(missing)} kernels compiled in {perf_counter() - started:.1f} s, " if missing else ""
-    print(f"longalign: {backend.name}: {done}{there} kernels already compiled", file=sys.stderr)
+    with _compiling(backend.name, len(missing), there) as advance:
+        if missing:
+            compile_all(backend, missing, advance)
+
+
+def _compile_for_seeds() -> None:
+    """Compile the few small functions that find seeds, in this process, and say what was done."""
+    kernels = seeds.kernels()
+    missing = [kernel for kernel in kernels if not is_on_disk(kernel)]
+    with _compiling("seeds", len(missing), len(kernels) - len(missing)) as advance:
+        for kernel in missing:
+            kernel.load()
+            advance()
+
+
+@contextmanager
+def _compiling(name: str, missing: int, there: int) -> Iterator[Callable[[], object]]:
+    """A bar on stderr for `missing` kernels, and then a line there. Yields what moves the bar by a kernel."""
+    started = perf_counter()
+    shape = "{desc} {percentage:3.0f}%|{bar}| {n_fmt}/{total_fmt} kernels [{elapsed}<{remaining}]"
+    tqdm.monitor_interval = 0  # no thread that redraws bars: the system may refuse another thread
+    with tqdm(
+        desc=name,
+        total=missing,
+        bar_format=shape,
+        file=sys.stderr,
+        leave=False,
+        disable=None,  # no bar where stderr is not a terminal
+    ) as bar:
+        yield bar.update
+    done = f"{missing} kernels compiled in {perf_counter() - started:.1f} s, " if missing else ""
+    print(f"longalign: {name}: {done}{there} kernels already compiled", file=sys.stderr)
 
 
 def _lines(

@@ -91,7 +91,7 @@ def lower_bound(
 def kernels() -> list[Kernel]:
     """What `lower_bound` compiles on its first call on a machine besides kernels of the back end.
 
-    That takes about three seconds of a processor.
+    That takes about two seconds of a processor.
     """
     parts = chain, unique_words, segments, bridge, run_scores
     return [kernel for part in parts for kernel in part.kernels()]

@@ -26,6 +26,7 @@ from oracles import spell
 from related_pairs import mutated_copy
 
 from longalign import api
+from longalign.backends.base import Kernel
 from longalign.cli import main
 from longalign.errors import InternalError
 from longalign.formats import registry
@@ -1028,13 +1029,20 @@ def test_devices_are_compiled_for_once(run, monkeypatch, tmp_path):
     monkeypatch.setattr("longalign.cli.devices.cuda.available", list)
     monkeypatch.setattr("longalign.cli.devices.kernels_to_compile", lambda backend: (["one", "two"], 3))
     monkeypatch.setattr("longalign.cli.devices.compile_all", compile_all)
+    monkeypatch.setattr(
+        "longalign.pruning.seeds.kernels", lambda: [Kernel("seed", lambda: calls.append("seed"))]
+    )
     code, out, err = run("devices", "--compile")
-    assert (code, calls) == (0, [["one", "two"]])
+    assert (code, calls) == (0, [["one", "two"], "seed"])
     assert out.startswith("cpu: ")
     # No bar is drawn, because stderr is not a terminal here.
-    assert re.fullmatch(r"longalign: cpu: 2 kernels compiled in \d+\.\d s, 3 kernels already compiled\n", err)
+    of_cpu, of_seeds = err.splitlines()
+    assert re.fullmatch(
+        r"longalign: cpu: 2 kernels compiled in \d+\.\d s, 3 kernels already compiled", of_cpu
+    )
+    assert of_seeds == "longalign: seeds: 1 kernels already compiled"
     monkeypatch.setattr("longalign.cli.devices.kernels_to_compile", lambda backend: ([], 5))
-    assert run("devices", "--compile")[2] == "longalign: cpu: 5 kernels already compiled\n"
+    assert run("devices", "--compile")[2].startswith("longalign: cpu: 5 kernels already compiled\n")
 
 
 def test_a_kernel_that_does_not_compile_is_one_line(run, monkeypatch):

@@ -17,6 +17,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from longalign.backends.base import Kernel
 from longalign.backends.cpu.jit import compile_entry, compiled_once, inline_by_llvm
 from longalign.model.alphabet import Codes
 from longalign.model.boundary import IntArray
@@ -57,18 +58,23 @@ class WordIndex:
     def of(cls, codes: Codes, symbols: NDArray[np.uint8], bits: int) -> WordIndex:
         """The words of a sequence. `symbols` of shape (256,) are those of all codes, of `bits` bits each."""
         words = np.empty(len(codes), np.uint64)
-        kernels = _kernels()
-        kernels.pack(codes, symbols, bits, words)
+        compiled = _kernels()
+        compiled.pack(codes, symbols, bits, words)
         words.sort()
         first_bits = max(1, (len(words) // _WORDS_AN_ENTRY).bit_length())
         starts, shift = np.empty((1 << first_bits) + 1, np.int32), _WORD_BITS - first_bits
-        kernels.fill_starts(words, shift, starts)
+        compiled.fill_starts(words, shift, starts)
         return cls(words, starts, shift, bits)
 
 
 def load_kernels() -> None:
     """Compile what the functions of this module need, or load it from disk."""
     _kernels()
+
+
+def kernels() -> list[Kernel]:
+    """What is compiled here."""
+    return [Kernel("absent words", load_kernels)]
 
 
 def letters_present(codes: Codes) -> NDArray[np.bool_]:

@@ -33,7 +33,7 @@ from longalign.backends.base import (
     no_progress,
 )
 from longalign.backends.compilation import polled
-from longalign.backends.cpu import start_states, traceback
+from longalign.backends.cpu import absent_words, masked_kernel, start_states, traceback
 from longalign.backends.cpu.config import DEFAULT_GEOMETRY, KernelConfig, SweepGeometry
 from longalign.backends.cpu.speed import sweep_seconds
 from longalign.backends.cpu.start_states_kernel import START_GEOMETRY, strip_starts
@@ -159,6 +159,8 @@ class CpuBackend:
             *(self._block_kernel(*kind) for kind in (*local_kinds, *global_kinds)),
             *(self._start_kernel(*kind) for kind in product((True, False), repeat=2)),
             *map(_tracer, (True, False)),
+            *absent_words.kernels(),
+            *masked_kernel.kernels(),
         ]
 
     def most_compilers(self) -> int:

@@ -7,13 +7,15 @@ rest.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from itertools import product
 from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from longalign.backends.base import EdgeStarts, Rectangle, SweepJob, SweepResult, TraceJob
+from longalign.backends.base import EdgeStarts, Kernel, Rectangle, SweepJob, SweepResult, TraceJob
 from longalign.backends.cpu.jit import compile_entry, compiled_once, inline_by_llvm
 from longalign.backends.cpu.lanes import maximum
 from longalign.backends.substitution_tables import PITCH, lay_out
@@ -247,3 +249,15 @@ def _start_kernel() -> Callable[..., None]:
     values = np.zeros((1, 1), np.int32)
     examples = [values.astype(np.uint8), values, True, np.zeros((1, 1, 1), np.int64)]
     return compile_entry(_make_start_kernel(), "masked starts", examples)
+
+
+def kernels() -> list[Kernel]:
+    """What is compiled here. Pairs are excluded in local mode only, so no sweep without a floor looks for the
+    best cell."""
+    flags = (True, False)
+    sweeps = (kind for kind in product(flags, repeat=3) if kind[0] or not kind[2])
+    return [
+        Kernel("masked starts", _start_kernel),
+        *(Kernel(f"masked {kind}", partial(_cells_kernel, *kind)) for kind in product(flags, repeat=2)),
+        *(Kernel(f"masked sweep {kind}", partial(_sweep_kernel, *kind)) for kind in sweeps),
+    ]
