@@ -49,8 +49,10 @@ def every_kernel() -> Iterator[Kernel]:
     yield Kernel("edges", edge_kernel.build_kernel, edge_kernel.SIGNATURE, EDGE_REGISTERS)
     for has_matrix, suffix in ((False, ""), (True, "_matrix")):
         for mode, local in (("local", True), ("global", False)):
-            build = partial(start_kernel.build_kernel, local, has_matrix)
-            yield Kernel(f"starts_{mode}{suffix}", build, start_kernel.SIGNATURE, START_REGISTERS)
+            for excludes, excluding in ((False, ""), (True, "_excluding")):
+                build = partial(start_kernel.build_kernel, local, has_matrix, excludes)
+                name = f"starts_{mode}{excluding}{suffix}"
+                yield Kernel(name, build, start_kernel.SIGNATURE, START_REGISTERS)
         build = partial(trace_kernel.build_kernel, has_matrix)
         yield Kernel(f"trace{suffix}", build, trace_kernel.SIGNATURE, TRACE_REGISTERS)
 
@@ -72,7 +74,8 @@ def sweep_name(config) -> str:
     mode = "local" if config.local else "global"
     best = "best" if config.track_best else "plain"
     pruned = "_pruned" if config.prunes else ""
-    return f"{mode}_{best}_{config.numbers}_{config.columns}_{config.letter_scoring}{pruned}"
+    excluding = "_excluding" if config.excludes else ""
+    return f"{mode}_{best}_{config.numbers}_{config.columns}_{config.letter_scoring}{pruned}{excluding}"
 
 
 def find_program(name: str) -> str | None:

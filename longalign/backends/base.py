@@ -52,8 +52,8 @@ class Rectangle:
     `top` has length n (gap = E) and `left` has length m (gap = F). `top.h[0] == left.h[0]`. `local` sets the
     floor of 0. A back end must sweep every finite value that `Scoring.check_range` admits.
 
-    `excluded` are letter pairs that no path may use. Back ends ignore them; `longalign.backends.excluding`
-    adds them to any back end.
+    `excluded` are letter pairs that no path may use. Some back ends ignore them (`Backend.excludes_pairs`);
+    `longalign.backends.excluding` adds them to any back end.
 
     With `pruning`, a sweep may leave out any cells that it shows not to be needed. They have the values of
     `pruning.left_out` in the results. All other values may then be lower than in the whole matrix, but those
@@ -197,7 +197,7 @@ class TraceJob:
 
     `query` of shape (m,) and `target` of shape (n,) are codes as in `Rectangle`, m >= 1 and n >= 1. Every
     path enters in the state `entry` (see `boundary.entry_edges`) and leaves in the state `exit`. At least one
-    such path must exist. `excluded`: see `Rectangle`.
+    such path must exist. Every back end ignores `excluded` (see `Rectangle`).
 
     `detour`, if not None, limits where optimal paths can run. In each of their cells (i, j),
     min(0, n - m) - detour <= j - i <= max(0, n - m) + detour. A back end may leave out all other cells.
@@ -318,6 +318,9 @@ class Backend(Protocol):
     #: The fewest cells of a rectangle in phases 2 and 3 that is swept sooner if some of its cells are left
     #: out. The host takes time to find out which.
     least_pruned: int
+
+    #: Whether `sweep` and `starts` leave out the excluded pairs of a rectangle.
+    excludes_pairs: bool
 
     #: The smallest side at which a single square rectangle keeps the device busy.
     saturating_side: int

@@ -1,10 +1,12 @@
 """Sweeps, start states and traces of rectangles with excluded letter pairs, on top of any back end.
 
-Excluded pairs are those of alignments found before, so they lie along a few paths. A rectangle is halved in
-both directions until a part either has no excluded pair, and the back end sweeps it, or is small, and a plain
-kernel computes its cells. For a path of L letter pairs these small parts hold about L * `_SIDE` cells. Most
-parts without excluded pairs are small, too, and at most two can be swept at a time. The CPU back end has
-swept such parts before a GPU has started.
+Excluded pairs are those of alignments found before, so they lie along a few paths. For a back end that uses
+every pair, a rectangle is halved in both directions until a part has no excluded pair or is small. The back
+end sweeps the former parts. A plain kernel computes the cells of the latter: for a path of L letter pairs,
+about L * `_SIDE` cells. There are as many small parts without excluded pairs, of which at most two can be
+swept at a time. That suits no GPU: its kernels leave out excluded pairs themselves.
+
+No back end traces rectangles with excluded pairs. Small ones are traced here.
 
 With pruning, only cells of the parts without excluded pairs are left out: the gains hold there, too, as
 excluded pairs only lower what a path can gain, and a gap needs no pair.
@@ -32,7 +34,6 @@ from longalign.backends.base import (
     TraceJob,
     no_progress,
 )
-from longalign.backends.cpu import CpuBackend
 from longalign.backends.cpu.masked_kernel import compute_cells, start_states, sweep_cells
 from longalign.backends.trace_table import make_walk, paths_of
 from longalign.model.boundary import (
@@ -61,42 +62,42 @@ _SIDE = 512
 #: only on the first.
 _QUARTERS = 4
 
-#: The most cells of a part without excluded pairs that the CPU back end takes from other back ends.
-_CPU_CELLS = 1 << 27
-
 #: The most cells of a rectangle with excluded pairs that is traced: each takes 13 bytes.
 _TRACED_CELLS = 1 << 21
 
 
-def excluding(backend: Backend, threads: int = 1) -> Backend:
-    """`backend`, able to compute jobs with excluded pairs. Beside a GPU, `threads` sweep on the CPU."""
-    return cast("Backend", _ExcludingBackend(backend, threads))
+def excluding(backend: Backend) -> Backend:
+    """`backend`, able to compute jobs with excluded pairs."""
+    return cast("Backend", _ExcludingBackend(backend))
 
 
 class _ExcludingBackend:
-    """Passes everything on to another back end, except jobs with excluded pairs."""
+    """Passes everything on to another back end, except jobs with excluded pairs that it cannot compute."""
 
-    def __init__(self, backend: Backend, threads: int) -> None:
+    def __init__(self, backend: Backend) -> None:
         self._backend = backend
-        self._of_parts = backend if isinstance(backend, CpuBackend) else _SmallOnCpu(backend, threads)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._backend, name)
 
     def sweep(self, jobs: Sequence[SweepJob], progress: Progress = no_progress) -> list[SweepResult]:
         """See `longalign.backends.base.Backend`."""
+        if self._backend.excludes_pairs:
+            return self._backend.sweep(jobs, progress)
         return _in_order(
             jobs,
             lambda plain: self._backend.sweep(plain, progress),
-            lambda job: _DividedSweep(job, self._of_parts, progress).run(),
+            lambda job: _DividedSweep(job, self._backend, progress).run(),
         )
 
     def starts(self, jobs: Sequence[Rectangle], progress: Progress = no_progress) -> list[EdgeStarts]:
         """See `longalign.backends.base.Backend`."""
+        if self._backend.excludes_pairs:
+            return self._backend.starts(jobs, progress)
         return _in_order(
             jobs,
             lambda plain: self._backend.starts(plain, progress),
-            lambda job: _DividedStarts(job, self._of_parts, progress).run(),
+            lambda job: _DividedStarts(job, self._backend, progress).run(),
         )
 
     def can_trace(self, rows: int, cols: int, detour: int | None = None) -> bool:
@@ -108,24 +109,6 @@ class _ExcludingBackend:
         return _in_order(
             jobs, lambda plain: self._backend.trace(plain, progress), lambda job: _trace(job, progress)
         )
-
-
-class _SmallOnCpu:
-    """Sweeps the parts of a call on the CPU if they are small, otherwise on another back end."""
-
-    def __init__(self, backend: Backend, threads: int) -> None:
-        self._backend, self._cpu = backend, CpuBackend(threads)
-
-    def sweep(self, jobs: Sequence[SweepJob], progress: Progress = no_progress) -> list[SweepResult]:
-        """See `longalign.backends.base.Backend`."""
-        return self._for(jobs).sweep(jobs, progress)
-
-    def starts(self, jobs: Sequence[Rectangle], progress: Progress = no_progress) -> list[EdgeStarts]:
-        """See `longalign.backends.base.Backend`."""
-        return self._for(jobs).starts(jobs, progress)
-
-    def _for(self, jobs: Sequence[Rectangle]) -> Backend:
-        return self._cpu if max(job.cells for job in jobs) <= _CPU_CELLS else self._backend
 
 
 def _in_order(
@@ -175,10 +158,6 @@ def _halves(start: int, stop: int, side: int) -> list[tuple[int, int]]:
     return [(start, middle), (middle, stop)]
 
 
-#: What sweeps the parts without excluded pairs.
-_Parts = Backend | _SmallOnCpu
-
-
 class _DividedSweep:
     """The sweep of one job part by part.
 
@@ -187,7 +166,7 @@ class _DividedSweep:
     the upper left corner of a part is always a corner of the part above it or of the part beside it.
     """
 
-    def __init__(self, job: SweepJob, backend: _Parts, progress: Progress) -> None:
+    def __init__(self, job: SweepJob, backend: Backend, progress: Progress) -> None:
         self._job, self._backend, self._progress = job, backend, progress
         self._row_h, self._row_e = job.top.h.copy(), job.top.gap.copy()
         self._col_h, self._col_f = job.left.h.copy(), job.left.gap.copy()
@@ -270,7 +249,7 @@ class _DividedStarts:
     corners of parts.
     """
 
-    def __init__(self, job: Rectangle, backend: _Parts, progress: Progress) -> None:
+    def __init__(self, job: Rectangle, backend: Backend, progress: Progress) -> None:
         self._whole = SweepJob(
             *(job.query, job.target, job.scoring, job.top, job.left, job.local),
             track_best=False,

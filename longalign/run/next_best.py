@@ -17,7 +17,6 @@ from longalign.phases.lattice import StoreLattice
 from longalign.run.engines.local import LocalEngine
 from longalign.run.outcome import Outcome
 from longalign.store import MemoryStore
-from longalign.system.threads import processors
 
 #: Runs the three phases over a lattice on these devices.
 RunPhases = Callable[[StoreLattice, LocalEngine, Sequence[Backend]], Outcome]
@@ -31,8 +30,7 @@ def next_best(
     `lattice` is that of `first`, complete. The lattices of the others are kept in memory. They share the
     records of unchanged tiles.
     """
-    threads = max(1, processors() // len(backends))
-    able = [excluding(backend, threads) for backend in backends]
+    able = [*map(excluding, backends)]
     found: list[Outcome] = []
     last, pairs = first, NO_PAIRS
     while len(found) + 1 < first.spec.top and last.alignment is not None and not last.is_empty:

@@ -111,6 +111,7 @@ class ReferenceBackend:
     least_chunk, saturating_side = 1, 4
     most_share_pruned = 1.0
     least_pruned = 1
+    excludes_pairs = True
     path_share = 40
     host_bytes_per_call = 256 << 20
     program_bytes = 288 << 20

@@ -16,6 +16,7 @@ import pytest
 from hypothesis import strategies as st
 
 from longalign.backends.base import Backend, EdgeStarts, SweepJob
+from longalign.backends.excluding import excluding
 from longalign.model.boundary import State, entry_edges, start_parts
 from longalign.model.recurrence import direction, step_back
 from longalign.model.scoring import UNREACHABLE, Scoring
@@ -28,7 +29,7 @@ from longalign.testing.conformance import (
 )
 from longalign.testing.inputs import SCORINGS, entry_range, largest_parameter, matrix_of, mutated
 from longalign.testing.reference import ReferenceBackend, letter_score, matrices
-from longalign.testing.sweep_jobs import job_source, jobs, whole_matrix
+from longalign.testing.sweep_jobs import job_source, jobs, whole_matrix, with_excluded_pairs
 from longalign.testing.traces import FREE_GAPS, TIES
 
 
@@ -152,6 +153,12 @@ class StartConformance(Conformance):
     def test_a_list_of_different_jobs(self, backend: Backend) -> None:
         lists = st.lists(self.start_jobs(self.largest_job // 4), min_size=2, max_size=6)
         self.for_all(lists, lambda work: self.check(backend, work), share=0.5)
+
+    def test_excluded_pairs_are_not_used(self, backend: Backend) -> None:
+        cells = self.largest_job // 4
+        any_job = st.one_of(self.start_jobs(cells), with_excluded_pairs(self.start_jobs(cells)))
+        lists = st.lists(any_job, min_size=1, max_size=4)
+        self.for_all(lists, lambda work: self.check(excluding(backend), work))
 
     def test_an_empty_list(self, backend: Backend) -> None:
         assert backend.starts([]) == []

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 import numpy as np
 from hypothesis import strategies as st
 
-from longalign.backends.base import SweepJob, SweepResult
+from longalign.backends.base import SweepJob, SweepResult, TraceJob
 from longalign.model.alphabet import Codes
 from longalign.model.boundary import Boundary, Edge, IntArray, State, entry_edges, local_edges
+from longalign.model.excluded_pairs import ExcludedPairs
 from longalign.model.scoring import NEG_INF, UNREACHABLE, Scoring
 from longalign.testing.conformance import edge_lengths
 from longalign.testing.inputs import (
@@ -27,6 +29,8 @@ from longalign.testing.inputs import (
     scoring_source,
 )
 from longalign.testing.reference import ReferenceBackend
+
+Job = TypeVar("Job", SweepJob, TraceJob)
 
 #: The largest number of letters that `cut_edges` puts before a rectangle on either side.
 MARGIN = 9
@@ -71,7 +75,7 @@ def _boundary_differences(where: str, got: Boundary, want: Boundary) -> Iterator
 
 def job_source(job: SweepJob) -> str:
     """Python that builds the job, given numpy, SweepJob, Scoring, SubstitutionMatrix, Boundary,
-    LinearEdge and `reference.encode`."""
+    LinearEdge, ExcludedPairs and `reference.encode`."""
     lines = [
         f"query={codes_source(job.query)}",
         f"target={codes_source(job.target)}",
@@ -83,6 +87,9 @@ def job_source(job: SweepJob) -> str:
         f"cols={tuple(job.cols)}",
         f"track_best={job.track_best}",
     ]
+    if len(job.excluded):
+        indices = (f"np.array({side.tolist()})" for side in (job.excluded.query, job.excluded.target))
+        lines.append(f"excluded=ExcludedPairs({', '.join(indices)})")
     return "SweepJob(\n" + "".join(f"    {line},\n" for line in lines) + ")"
 
 
@@ -195,6 +202,20 @@ def jobs(draw: st.DrawFn, interesting: Sequence[int], cells: int) -> SweepJob:
         draw(lattices(cols)),
         draw(st.sampled_from([True, True, True, False])),
     )
+
+
+@st.composite
+def with_excluded_pairs(draw: st.DrawFn, jobs: st.SearchStrategy[Job]) -> Job:
+    """A job with some excluded pairs: those of diagonals, as alignments leave them, and any others."""
+    job = draw(jobs)
+    rows, cols = len(job.query), len(job.target)
+    rng = np.random.default_rng(draw(st.integers(0, 1 << 32)))
+    shifts = draw(st.lists(st.integers(1 - rows, cols - 1), max_size=3))
+    found = {(i, i + shift) for shift in shifts for i in range(rows) if 0 <= i + shift < cols}
+    scattered = draw(st.integers(0 if found else 1, 40))
+    found |= {(int(rng.integers(rows)), int(rng.integers(cols))) for _ in range(scattered)}
+    query, target = np.array(sorted(found), np.int64).T
+    return dataclasses.replace(job, excluded=ExcludedPairs(query, target))
 
 
 def whole_matrix(

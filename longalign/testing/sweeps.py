@@ -16,6 +16,7 @@ import pytest
 from hypothesis import strategies as st
 
 from longalign.backends.base import Backend, Sinks, SweepJob, SweepResult
+from longalign.backends.excluding import excluding
 from longalign.model.boundary import BestCell, State, best_of, entry_edges
 from longalign.model.pruning import Pruning
 from longalign.model.scoring import Scoring
@@ -50,6 +51,7 @@ from longalign.testing.sweep_jobs import (
     jobs,
     transposed,
     whole_matrix,
+    with_excluded_pairs,
 )
 
 
@@ -197,6 +199,23 @@ class SweepConformance(Conformance):
             assert_optimal_paths_exact(job, result)
 
         self.for_all(closely_pruned_jobs(self.interesting_lengths, self.largest_job), check, share=0.5)
+
+    def test_excluded_pairs_are_not_used(self, backend: Backend) -> None:
+        some = with_excluded_pairs(self.jobs())
+        self.for_all(some, lambda job: self.check(excluding(backend), [job]))
+
+    def test_a_work_list_with_excluded_pairs_and_without(self, backend: Backend) -> None:
+        cells = self.largest_job // 4
+        any_job = st.one_of(self.jobs(cells), with_excluded_pairs(self.jobs(cells)))
+        lists = st.lists(any_job, min_size=2, max_size=5)
+        self.for_all(lists, lambda work: self.check(excluding(backend), work), share=0.5)
+
+    def test_excluded_pairs_with_pruning(self, backend: Backend) -> None:
+        def check(job: SweepJob) -> None:
+            [result] = excluding(backend).sweep([job])
+            assert_between(job, result)
+
+        self.for_all(with_excluded_pairs(self.pruned_jobs()), check, share=0.5)
 
     def test_a_path_through_the_corners_of_blocks_is_exact(self, backend: Backend) -> None:
         longest = max(length for length in self.interesting_lengths if length**2 <= self.largest_job)

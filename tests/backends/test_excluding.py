@@ -17,63 +17,43 @@ from longalign.backends.cpu import CpuBackend
 from longalign.backends.cpu.masked_kernel import sweep_cells
 from longalign.backends.excluding import excluding
 from longalign.model.boundary import BestCell, LinearEdge
-from longalign.model.excluded_pairs import ExcludedPairs
+from longalign.model.excluded_pairs import NO_PAIRS, ExcludedPairs
 from longalign.model.scoring import Scoring
 from longalign.testing.inputs import CollectedLines
 from longalign.testing.pruned_jobs import assert_between, pruned_jobs
 from longalign.testing.reference import ReferenceBackend
 from longalign.testing.start_states import assert_same_starts
-from longalign.testing.sweeps import assert_same_result, jobs
+from longalign.testing.sweep_jobs import assert_same_result, jobs, with_excluded_pairs
 from longalign.testing.traces import assert_same_path, has_path, trace_jobs
 
 CPU = excluding(CpuBackend(2))
 REFERENCE = ReferenceBackend()
 
 
-@st.composite
-def excluded_pairs(draw: st.DrawFn, rows: int, cols: int) -> ExcludedPairs:
-    """Some pairs of a rectangle: a diagonal, as an alignment leaves it, or any."""
-    rng = np.random.default_rng(draw(st.integers(0, 1 << 32)))
-    if draw(st.booleans()):
-        shift = draw(st.integers(1 - rows, cols - 1))
-        pairs = [(i, i + shift) for i in range(rows) if 0 <= i + shift < cols]
-    else:
-        pairs = [(int(rng.integers(rows)), int(rng.integers(cols))) for _ in range(draw(st.integers(1, 40)))]
-    ordered = np.array(sorted({*pairs}), np.int64).reshape(-1, 2)
-    return ExcludedPairs(ordered[:, 0], ordered[:, 1])
-
-
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch):
-    """Parts of at most five letters a side: short sequences then have parts of every kind.
-
-    The CPU back end takes parts of such a size from other back ends, but no larger ones.
-    """
+    """Parts of at most five letters a side: short sequences then have parts of every kind."""
     monkeypatch.setattr(module, "_SIDE", 5)
-    monkeypatch.setattr(module, "_CPU_CELLS", 5 * 5)
 
 
-@pytest.mark.parametrize("backend", [CPU, excluding(REFERENCE)], ids=["cpu", "reference"])
-@given(data=st.data())
-def test_sweeps(backend, data):
-    job = data.draw(jobs([1, 5, 6, 11, 40], 1600))
-    work = [
-        replace(job, excluded=data.draw(excluded_pairs(len(job.query), len(job.target)))),
-        job,
-        replace(job, rows=(), cols=(), excluded=data.draw(excluded_pairs(len(job.query), len(job.target)))),
-    ]
-    for one, got, want in zip(work, backend.sweep(work), REFERENCE.sweep(work), strict=True):
+@given(first=with_excluded_pairs(jobs([1, 5, 6, 11, 40], 1600)), second=with_excluded_pairs(jobs([1, 6], 50)))
+def test_sweeps(first, second):
+    work = [first, replace(first, excluded=NO_PAIRS), replace(second, rows=(), cols=())]
+    for one, got, want in zip(work, CPU.sweep(work), REFERENCE.sweep(work), strict=True):
         assert_same_result(one, got, want)
 
 
 class Watched(ReferenceBackend):
-    """Notes the cells of each job of each call."""
+    """Uses every pair, and notes the cells of each job of each call."""
+
+    excludes_pairs = False
 
     def __init__(self):
         self.swept: list[list[int]] = []
         self.started: list[list[int]] = []
 
     def sweep(self, jobs, progress=no_progress):
+        assert not any(len(job.excluded) for job in jobs)
         self.swept.append([job.cells for job in jobs])
         return super().sweep(jobs, progress)
 
@@ -82,7 +62,7 @@ class Watched(ReferenceBackend):
         return super().starts(jobs, progress)
 
 
-def test_other_back_ends_get_large_parts_only_and_both_beside_a_diagonal_in_one_call():
+def test_a_back_end_gets_both_parts_beside_a_diagonal_in_one_call():
     rng = np.random.default_rng(1)
     query, target = (rng.integers(4, size=40, dtype=np.uint8) for _ in "qt")
     edge, diagonal = LinearEdge(40, 0, 0, 0), ExcludedPairs(np.arange(40), np.arange(40))
@@ -92,21 +72,9 @@ def test_other_back_ends_get_large_parts_only_and_both_beside_a_diagonal_in_one_
     [want], [starts_wanted] = REFERENCE.sweep([job]), REFERENCE.starts([job])
     assert_same_result(job, got, want)
     assert_same_starts(job, starts, starts_wanted)
-    assert watched.started == [[10 * 10] * 2, [20 * 20] * 2, [10 * 10] * 2]
+    sides = [5, 10, 5, 20, 5, 10, 5]
+    assert watched.started == [[side * side] * 2 for side in sides]
     assert watched.swept == 2 * watched.started
-
-
-def test_the_threads_beside_another_back_end_are_as_many_as_asked_for():
-    threads: list[int] = []
-
-    class Counted(CpuBackend):
-        def __init__(self, count):
-            threads.append(count)
-            super().__init__(count)
-
-    with mock.patch.object(module, "CpuBackend", Counted):
-        excluding(Watched(), 3)
-    assert threads == [3]
 
 
 def test_the_best_of_equal_cells_is_on_the_lowest_anti_diagonal():
@@ -117,18 +85,14 @@ def test_the_best_of_equal_cells_is_on_the_lowest_anti_diagonal():
     assert sweep_cells(job).best == BestCell(1, 2, 1)
 
 
-@given(data=st.data())
-def test_pruning(data):
-    job = data.draw(pruned_jobs([5, 6, 11, 40], 1600))
-    job = replace(job, excluded=data.draw(excluded_pairs(len(job.query), len(job.target))))
+@given(job=with_excluded_pairs(pruned_jobs([5, 6, 11, 40], 1600)))
+def test_pruning(job):
     [result] = CPU.sweep([job])
     assert_between(job, result)
 
 
-@given(data=st.data(), in_threads=st.booleans())
-def test_sinks(data, in_threads):
-    job = data.draw(jobs([5, 6, 11], 400))
-    job = replace(job, excluded=data.draw(excluded_pairs(len(job.query), len(job.target))))
+@given(job=with_excluded_pairs(jobs([5, 6, 11], 400)), in_threads=st.booleans())
+def test_sinks(job, in_threads):
     rows, cols = CollectedLines(), CollectedLines()
     with mock.patch.object(base, "_WORTH_THREADS", 0 if in_threads else 1 << 30):
         [got] = CPU.sweep([replace(job, sinks=Sinks(rows, cols))])
@@ -141,28 +105,22 @@ def test_sinks(data, in_threads):
     assert_same_result(job, SweepResult(*collected, got.best), want)
 
 
-@pytest.mark.parametrize("backend", [CPU, excluding(REFERENCE)], ids=["cpu", "reference"])
-@given(data=st.data())
-def test_starts(backend, data):
-    job = data.draw(jobs([1, 5, 6, 11, 40], 1600))
-    work = [replace(job, excluded=data.draw(excluded_pairs(len(job.query), len(job.target)))), job]
-    for one, got, want in zip(work, backend.starts(work), REFERENCE.starts(work), strict=True):
+@given(job=with_excluded_pairs(jobs([1, 5, 6, 11, 40], 1600)))
+def test_starts(job):
+    work = [job, replace(job, excluded=NO_PAIRS)]
+    for one, got, want in zip(work, CPU.starts(work), REFERENCE.starts(work), strict=True):
         assert_same_starts(one, got, want)
 
 
-@given(data=st.data())
-def test_traces(data):
-    job = data.draw(trace_jobs([1, 5, 6, 20], 400))
-    job = replace(job, excluded=data.draw(excluded_pairs(len(job.query), len(job.target))))
+@given(job=with_excluded_pairs(trace_jobs([1, 5, 6, 20], 400)))
+def test_traces(job):
     if has_path(job):
         for one, got, want in zip([job], CPU.trace([job]), REFERENCE.trace([job]), strict=True):
             assert_same_path(one, got, want)
 
 
-@given(data=st.data())
-def test_progress_counts_all_cells(data):
-    job = data.draw(jobs([5, 6, 11], 400))
-    job = replace(job, excluded=data.draw(excluded_pairs(len(job.query), len(job.target))))
+@given(job=with_excluded_pairs(jobs([5, 6, 11], 400)))
+def test_progress_counts_all_cells(job):
     cells: list[int] = []
     CPU.sweep([job], cells.append)
     assert sum(cells) == job.cells

@@ -103,6 +103,7 @@ class CpuBackend:
     least_chunk, saturating_side = 1024, 4096
     most_share_pruned = 1.0  # a block that is left out costs next to nothing
     least_pruned = 1 << 24
+    excludes_pairs = False
     path_share = 40
     host_bytes_per_call = 256 << 20
     program_bytes = 288 << 20  # 128 MB, and 267 MB where kernels are compiled

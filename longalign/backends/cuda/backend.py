@@ -69,6 +69,7 @@ class CudaBackend:
     #: of two genomes of E. coli in such tiles took longer than to sweep all of them in one.
     most_share_pruned = 0.3
     least_pruned = 1 << 34  # swept in 4 ms where there are several
+    excludes_pairs = True
     path_share = 52  # chunks are swept at half the speed of tiles
     host_bytes_per_call = 1 << 30
     program_bytes = 512 << 20  # 381 MB with the driver, and more where kernels are compiled
@@ -146,8 +147,8 @@ class CudaBackend:
     def starts(self, jobs: Sequence[Rectangle], progress: Progress = no_progress) -> list[EdgeStarts]:
         """As few launches for each kind of job as memory and time allow; see `Backend.starts`."""
 
-        def kernel_of(local: bool, has_matrix: bool) -> Any:
-            return self._compiled(start_spec(local, has_matrix))
+        def kernel_of(*kind: bool) -> Any:
+            return self._compiled(start_spec(*kind))
 
         with self._current():
             return start_states.starts(

@@ -44,6 +44,7 @@ class KernelConfig:
     better where few warps share the pipes of a multiprocessor and would only wait for one another.
 
     With `prunes`, the kernel leaves out row blocks that no path of interest can meet (see `left_out_blocks`).
+    With `excludes`, it does not use excluded letter pairs (see `excluded_pairs`).
 
     Raises ValueError for combinations that no kernel supports.
     """
@@ -58,6 +59,7 @@ class KernelConfig:
     max_registers: int | None = None
     prefetch_edge: bool = False
     prunes: bool = False
+    excludes: bool = False
 
     def __post_init__(self) -> None:
         if not 1 <= self.block_rows <= 2 * LANES or self.block_rows % STEP_ROWS:

@@ -37,8 +37,9 @@ class KernelSpec:
 def sweep_spec(config: KernelConfig) -> KernelSpec:
     """The sweep kernel of a configuration."""
     mode, best = ("local" if config.local else "global"), ("best " if config.track_best else "")
-    pruned = "pruned " if config.prunes else ""
-    name = f"sweep {mode} {best}{pruned}{config.numbers} {config.letter_scoring} {config.columns} columns"
+    pruned, excluding = "pruned " if config.prunes else "", "excluding " if config.excludes else ""
+    kind = f"{mode} {best}{pruned}{excluding}{config.numbers} {config.letter_scoring}"
+    name = f"sweep {kind} {config.columns} columns"
     return KernelSpec(name, sweep.build_kernel, (config,), sweep.SIGNATURE)
 
 
@@ -53,10 +54,11 @@ def trace_spec(has_matrix: bool) -> KernelSpec:
     return KernelSpec(name, traceback.build_kernel, (has_matrix,), traceback.SIGNATURE)
 
 
-def start_spec(local: bool, has_matrix: bool) -> KernelSpec:
+def start_spec(local: bool, has_matrix: bool, excludes: bool) -> KernelSpec:
     """The kernel that finds start states."""
-    name = f"start states {'local' if local else 'global'}{_with_matrix(has_matrix)}"
-    return KernelSpec(name, start_states.build_kernel, (local, has_matrix), start_states.SIGNATURE)
+    mode, excluding = "local" if local else "global", " excluding" if excludes else ""
+    name = f"start states {mode}{excluding}{_with_matrix(has_matrix)}"
+    return KernelSpec(name, start_states.build_kernel, (local, has_matrix, excludes), start_states.SIGNATURE)
 
 
 def _with_matrix(has_matrix: bool) -> str:
@@ -70,7 +72,7 @@ def every_spec(compute_capability: tuple[int, int]) -> Iterator[KernelSpec]:
         config for config in kernel_shape.every_configuration() if has_packed or config.numbers != "packed"
     ]
     yield from map(sweep_spec, sorted(configs, key=lambda config: config.strip_width, reverse=True))
-    yield from (start_spec(*kind) for kind in product((True, False), repeat=2))
+    yield from (start_spec(*kind) for kind in product((True, False), repeat=3))
     yield from map(trace_spec, (False, True))
     yield edge_spec()
 
@@ -83,14 +85,17 @@ def path_specs(usual: KernelConfig) -> Iterator[KernelSpec]:
     """
     kind, has_matrix = _kind(usual), usual.letter_scoring == "profile"
     yield from (sweep_spec(config) for config in kernel_shape.every_configuration() if _kind(config) == kind)
-    yield from (start_spec(local, has_matrix) for local in sorted({False, usual.track_best}))
+    yield from (start_spec(local, has_matrix, usual.excludes) for local in sorted({False, usual.track_best}))
     yield trace_spec(has_matrix)
     yield edge_spec()
 
 
 def _kind(config: KernelConfig) -> tuple[Any, ...]:
     """The fields of a configuration except its shape."""
-    return config.local, config.track_best, config.numbers, config.letter_scoring, config.prunes
+    return (
+        config.local, config.track_best, config.numbers, config.letter_scoring, config.prunes,
+        config.excludes,
+    )  # fmt: skip
 
 
 @cache

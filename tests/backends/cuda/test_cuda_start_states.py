@@ -33,14 +33,14 @@ def test_launches_hold_every_rectangle_once_and_fit(shapes, room):
 
 @given(shapes)
 def test_every_strip_comes_once_and_after_its_left_neighbour(shapes):
-    table = start_states.table(jobs(shapes))
-    strips = start_states.strip_table(table).tolist()
+    work = jobs(shapes)
+    strips = start_states.strip_table(work, start_states.table(work))[0].tolist()
     wanted = {
         (job, first) for job, (_, cols) in enumerate(shapes) for first in range(0, cols, kernel.STRIP_WIDTH)
     }
     assert len(strips) == len(wanted)
-    assert {(job, first) for job, first, _ in strips} == wanted
-    for ticket, (job, first, left) in enumerate(strips):
+    assert {(job, first) for job, first, *_ in strips} == wanted
+    for ticket, (job, first, left, *_) in enumerate(strips):
         if first == 0:
             assert left == kernel.NO_STRIP
         else:

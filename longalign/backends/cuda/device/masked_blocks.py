@@ -6,8 +6,8 @@ that, STORES_ROW blocks equal FAST blocks. In MASKED_STORES_ROW blocks, parts ma
 rectangle, as in MASKED blocks, and the strip may be ragged.
 
 **Row by row** (ROW_BY_ROW). This slower way is needed where a requested row is the first row of a step, where
-a row block meets several requested rows, and where any block but a FAST one meets ambiguous letters. It also
-tests each cell in a replay (see `replay`).
+a row block meets several requested rows, where any block but a FAST one meets ambiguous letters, and where
+pairs are excluded. It also tests each cell in a replay (see `replay`).
 """
 
 # mypy: allow-untyped-defs
@@ -20,6 +20,7 @@ import numpy as np
 
 from longalign.backends.cuda.config import STEP_ROWS, KernelConfig
 from longalign.backends.cuda.device.best_cell import make_note_best, make_threshold
+from longalign.backends.cuda.device.excluded_pairs import make_walk_down
 from longalign.backends.cuda.device.number_formats import ARITHMETIC
 from longalign.backends.cuda.device.requested_rows import (
     first_requested_below,
@@ -86,21 +87,23 @@ def make_sweep_row_by_row(config: KernelConfig) -> Any:
     """A device function that sweeps a row block of any kind row by row.
 
     `requested` is the number of the first requested row that parts may meet. In a replay (`replaying`) it
-    finds the best cell. Otherwise it finds the highest opened value, as for the other kinds.
+    finds the best cell. Otherwise it finds the highest opened value, as for the other kinds. `pairs` are the
+    strip's excluded pairs, which only kernels that exclude pairs look at.
     """
     block_rows, columns, halves = config.block_rows, config.columns, config.halves
     track_best = config.track_best
     halves_if, select = ARITHMETIC[config.numbers].halves, ARITHMETIC[config.numbers].select
-    advance, inner_edge = make_row(config, True, True), make_inner_edge(config)
+    advance, inner_edge = make_row(config, True, True, excludes=config.excludes), make_inner_edge(config)
     note_best, threshold_of = make_note_best(config), make_threshold(config)
     started_at, inside = make_started(config), make_inside(config)
     fetch_row, send_right = make_fetch_row(config), make_send_right(config)
     advance_cursor, store_requested = make_advance_cursor(config), make_store_requested(config)
+    begin_walk, excluded_in_row = make_walk_down(config)
 
     @cuda.jit(device=True)
     def sweep_row_by_row(
         opened, e, letters, inbox, outbox, row_letters, cursor, first_row, rows, costs, base, position, carry,
-        best, replaying, threshold, requested_rows, requested, jobs, lines,
+        best, replaying, threshold, requested_rows, requested, jobs, lines, pairs,
     ):  # fmt: skip
         job, above = position.job, np.int32(first_row - STEP_ROWS)
         number = first_requested_below(first_row, requested, requested_rows, jobs, job)
@@ -111,11 +114,13 @@ def make_sweep_row_by_row(config: KernelConfig) -> Any:
         below = fetch_row(inbox, row_letters, cursor, LOWER, carry.lower, position)
         used = halves_if(position.width > 0, position.width > columns)
         row, j, highest = first_row, np.int32(position.first + 1), threshold
+        walk = begin_walk(row, pairs, requested_rows)
         while row < first_row + block_rows:
             started, left = started_at(row), here.left
+            excluded, walk = excluded_in_row(row, walk, position, pairs, requested_rows)
             right, high = advance(
                 opened, opened, e, e, letters, here.letter, carry.diagonal, left, highest, costs, started,
-                None,
+                None, excluded,
             )  # fmt: skip
             if position.ragged:
                 right = inner_edge(

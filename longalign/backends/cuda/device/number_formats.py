@@ -31,6 +31,7 @@ from longalign.backends.cuda import config as configuration
 from longalign.backends.cuda.device.ptx import add_pairs, maximum_pairs, permute_bytes
 from longalign.backends.cuda.device.work_tables import high_of, low_of, pack
 from longalign.backends.cuda.numba_api import cuda
+from longalign.model.scoring import NEG_INF
 
 _HIGHEST_HALF = 0xFFFF
 _HIGHEST_32 = np.int32((1 << 31) - 1)
@@ -44,6 +45,7 @@ class Arithmetic:
     `INT32`, a low and a high half in `PACKED`; `half` is 0 or 1.
 
     - `highest`: the number that no other exceeds, in both halves.
+    - `lowest`: a number that exceeds no value, in both halves. It is not for sums.
     - `maximum(x, y)`, `subtract(x, cost)`: arithmetic in each half separately.
     - `lower(x, amount)`: the same as `subtract`, for an `amount` that is `number(amount, 0)`. It requires
       that `amount` does not exceed x in the low half.
@@ -68,6 +70,7 @@ class Arithmetic:
     """
 
     highest: Any
+    lowest: Any
     maximum: Any
     subtract: Any
     lower: Any
@@ -169,7 +172,7 @@ def _load_words(words, at):
 
 
 INT32 = Arithmetic(
-    highest=_HIGHEST_32, maximum=_maximum, subtract=_subtract, moved=_unmoved,
+    highest=_HIGHEST_32, lowest=np.int32(NEG_INF), maximum=_maximum, subtract=_subtract, moved=_unmoved,
     lower=_subtract, cost=_itself, base=_no_base, number=_first, raised=_gap_itself, value=_value,
     join=_first, halves=_all_if, select=_select, link=_pack, from_link=_unpack_for, unlink=_unpack,
     store_link=_store_words, load_link=_load_words, part=_first, first_part=np.int32(0),
@@ -261,7 +264,7 @@ def _load_word(words, at):
 
 
 PACKED = Arithmetic(
-    highest=np.int32(-1), maximum=maximum_pairs, subtract=add_pairs,
+    highest=np.int32(-1), lowest=np.int32(0), maximum=maximum_pairs, subtract=add_pairs,
     lower=_subtract, cost=_negated_pair, base=_base_below, number=_relative_pair, raised=_raised_gap,
     moved=_moved_pair, value=_half_value, join=_join_halves, halves=_halves_if, select=_select,
     link=_link_halves,

@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 from longalign.backends.cuda.config import KernelConfig
+from longalign.backends.cuda.device.excluded_pairs import contains
 from longalign.backends.cuda.device.letter_scores import letter_scores
 from longalign.backends.cuda.device.number_formats import ARITHMETIC, Arithmetic
 from longalign.backends.cuda.device.ptx import store_if
@@ -36,7 +37,12 @@ def _make_cell(arithmetic: Arithmetic, local: bool) -> Any:
 
 @cache
 def make_row(
-    config: KernelConfig, any_letters: bool, guarded: bool, watched: bool = True, stores_row: bool = False
+    config: KernelConfig,
+    any_letters: bool,
+    guarded: bool,
+    watched: bool = True,
+    stores_row: bool = False,
+    excludes: bool = False,
 ) -> Any:
     """A device function that advances a lane by one row.
 
@@ -47,7 +53,8 @@ def make_row(
     `any_letters`: the query may have letters other than A, C, G and T. `guarded`: a half is written only if
     the mask `started` contains it. `stores_row`: the row is also copied to `row_buffer`, if that `stores`.
     Each number is copied as soon as it is known, since stores that are issued all at once wait for one
-    another. Without `stores_row`, `row_buffer` is None.
+    another. Without `stores_row`, `row_buffer` is None. `excludes`: the letters of some columns
+    are not paired with this row's letter. `excluded` says which (see `excluded_pairs`); otherwise it is None.
 
     In narrow strips F is opened from H without F (see `recurrence.make_cell`), so that a column adds a single
     instruction to the chain of dependent ones. The last two columns are excepted: F of the last column is
@@ -57,18 +64,23 @@ def make_row(
     arithmetic, scores = ARITHMETIC[config.numbers], letter_scores(config)
     cell = _make_cell(arithmetic, config.local)
     maximum, lower, select, begin = arithmetic.maximum, arithmetic.lower, arithmetic.select, scores.begin
+    halves_if, lowest = arithmetic.halves, arithmetic.lowest
     add_score = scores.add_any if any_letters and scores.add_any else scores.add
     strip_width = config.strip_width
 
     @cuda.jit(device=True)
     def advance(
-        above, here, e_above, e_here, letters, letter, diagonal, left, highest, costs, started, row_buffer
-    ):
+        above, here, e_above, e_here, letters, letter, diagonal, left, highest, costs, started, row_buffer,
+        excluded,
+    ):  # fmt: skip
         begin(letters, letter)
         open_left, f = left.open, left.gap
         for k in range(columns):
             open_up, e_up = above[k], e_above[k]
             paired = add_score(diagonal, letters, k, columns, letter, costs.match, costs.mismatch)
+            if excludes:
+                unpaired = halves_if(contains(excluded.low, k), contains(excluded.high, k))
+                paired = select(unpaired, lowest, paired)
             h, e, f, but_for_f = cell(paired, open_up, e_up, open_left, f, costs.extend_cost, costs.floor)
             diagonal, opened = open_up, lower(h, costs.opening_number)
             open_left = lower(but_for_f, costs.opening_number) if k < early_until else opened

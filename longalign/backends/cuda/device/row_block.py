@@ -225,13 +225,13 @@ def make_step(config: KernelConfig, kind: np.int32 = FAST) -> Any:
         first_read = read_early(first_letter, cursor)
         upper, high = advance(
             opened, between, e, e_between, letters, state.upper.letter, diagonal, left, state.high, costs,
-            started, None,
+            started, None, None,
         )  # fmt: skip
         if early:  # of a ragged strip's last part, too, but only parts beyond the end get that
             shuffled = shuffle_to_next_lane(link_of(upper.open, upper.gap, position.which))
         lower, higher = advance_again(
             between, opened, e_between, e, letters, state.lower.letter, left.open, below, state.higher,
-            costs, started, row_buffer,
+            costs, started, row_buffer, None,
         )  # fmt: skip
         diagonal = select(started, below.open, diagonal) if masked else below.open
         if may_be_ragged and position.ragged:

@@ -44,13 +44,14 @@ def make_sweep_block(config: KernelConfig, begin_receive: Any) -> Any:
     def sweep_block(
         kind, opened, e, letters, inbox, outbox, row_letters, cursor, first_row, rows, costs, base, position,
         carry, best, replaying, threshold, requested_rows, first_requested, requested, jobs, lines, memory,
-        incoming, query, column, parameters, end,
+        incoming, query, column, parameters, end, pairs,
     ):  # fmt: skip
         # In this order: with FAST first, the assembler makes slower loops of long sweeps.
         if kind == ROW_BY_ROW:
             carry, highest, best = sweep_row_by_row(
                 opened, e, letters, inbox, outbox, row_letters, cursor, first_row, rows, costs, base,
                 position, carry, best, replaying, threshold, requested_rows, first_requested, jobs, lines,
+                pairs,
             )  # fmt: skip
         elif separate_store_row_code and kind == STORES_ROW:
             carry, highest = sweep_store_row(

@@ -37,10 +37,12 @@ JOB_FIELDS = 26
 # LAST_PART_LAG: the rows by which its last part is behind its first one.
 # FLAG_ABOVE, DONE_ABOVE: the index of its flag in the band above, and the value of that flag at the end.
 # NEXT: the ticket of its right neighbour in the band, or NO_TICKET.
+# EXCLUDED_AT, EXCLUDED: the index of its first excluded pair in the array of requested rows, and their number
+# (see `excluded_pairs`); 0 in kernels that use every pair.
 JOB, FIRST_COLUMN, WIDTH, NUMBER, REQUESTED_COLUMN, FLAG = 0, 1, 2, 3, 4, 5
 BAND, FIRST_START, LAST_START, LAST_PART_LAG, FLAG_ABOVE, DONE_ABOVE = 6, 7, 8, 9, 10, 11
-NEXT = 12
-STRIP_FIELDS = 13
+NEXT, EXCLUDED_AT, EXCLUDED = 12, 13, 14
+STRIP_FIELDS = 15
 NO_TICKET = (1 << 31) - 1
 
 # The table of linear edges, int64, one row for each: its side, the index at which it begins in the array of

@@ -23,6 +23,7 @@ import numpy as np
 from numba import int32, int64, uint8
 
 from longalign.backends.cuda.config import LANES
+from longalign.backends.cuda.device.excluded_pairs import StripPairs, columns_in_row, contains
 from longalign.backends.cuda.device.number_formats import INT32
 from longalign.backends.cuda.device.pair_scores import SCORES, PairCosts, load_matrix, pair_score
 from longalign.backends.cuda.device.sync import ALL_LANES, publish_rows, take_ticket, wait_for_rows
@@ -42,16 +43,17 @@ ROWS, COLS, QUERY_AT, TARGET_AT, TOP_AT, COLUMN_AT, MATRIX_AT = 0, 1, 2, 3, 4, 5
 MATCH, MISMATCH, OPENING, EXTEND = 7, 8, 9, 10
 JOB_FIELDS = 11
 
-# The table of strips, int32, one row for each: the number of its rectangle, its first column, and the ticket
-# of its left neighbour, or NO_STRIP.
-JOB, FIRST_COLUMN, LEFT = 0, 1, 2
-STRIP_FIELDS = 3
+# The table of strips, int32, one row for each: the number of its rectangle, its first column, the ticket of
+# its left neighbour, or NO_STRIP, where its excluded pairs begin, and how many there are (see
+# `excluded_pairs`).
+JOB, FIRST_COLUMN, LEFT, EXCLUDED_AT, EXCLUDED = 0, 1, 2, 3, 4
+STRIP_FIELDS = 5
 NO_STRIP = -1
 
 #: The types of the kernel's arguments, all C-contiguous arrays.
 SIGNATURE = (
     int64[:, ::1], int32[:, ::1], uint8[::1], uint8[::1], int32[::1], int64[::1], int64[::1], int64[::1],
-    int64[::1], int64[::1], int64[::1], int32[::1], int32[::1],
+    int64[::1], int64[::1], int64[::1], int32[::1], int32[::1], int32[::1],
 )  # fmt: skip
 
 #: What lies left of a lane's first column in a row: opened H, F, the row's letter, and the starts of H and F.
@@ -124,19 +126,20 @@ def _from_left(own, loaded, step, lane):
     return edge if lane == 0 else beside
 
 
-def _make_advance(local: bool, has_matrix: bool, ragged: bool) -> Any:
+def _make_advance(local: bool, has_matrix: bool, excludes: bool, ragged: bool) -> Any:
     """A device function that sweeps a lane's next row and returns the `_Left` of the lane to the right.
 
-    If `ragged`, only the first `width` columns of the lane are inside the rectangle.
+    If `ragged`, only the first `width` columns of the lane are inside the rectangle. If `excludes`, those in
+    the set `excluded` pair their letters with none of this row.
     """
     cell: Any = cuda.jit(device=True)(recurrence.make_cell(INT32.maximum, INT32.subtract, local))
     rule: Any = cuda.jit(device=True)(recurrence.make_start_rule(local))
-    score_of = pair_score(has_matrix)
+    score_of, lowest = pair_score(has_matrix), INT32.lowest
 
     @cuda.jit(device=True)
     def advance(
         opened, e, letters, starts_h, starts_e, matrix, diagonal, start_diagonal,
-        left, row, first, width, costs,
+        left, row, first, width, costs, excluded,
     ):  # fmt: skip
         opened_left, f, start_left, start_f = left.opened, left.f, left.start_h, left.start_f
         zero = np.int32(0)
@@ -144,6 +147,8 @@ def _make_advance(local: bool, has_matrix: bool, ragged: bool) -> Any:
             if not ragged or k < width:
                 opened_up, start_up = opened[k], starts_h[k]
                 paired = np.int32(diagonal + score_of(matrix, left.letter, letters[k], costs))
+                if excludes and contains(excluded, k):
+                    paired = lowest
                 h, e_here, f, _ = cell(paired, opened_up, e[k], opened_left, f, costs.extend, zero)
                 start_h, start_e, start_f = rule(
                     h, paired, e_here, f, opened_up, opened_left, zero,
@@ -158,14 +163,14 @@ def _make_advance(local: bool, has_matrix: bool, ragged: bool) -> Any:
     return advance
 
 
-def _make_sweep(local: bool, has_matrix: bool, ragged: bool) -> Any:
+def _make_sweep(local: bool, has_matrix: bool, excludes: bool, ragged: bool) -> Any:
     """A device function that sweeps a strip, with all lanes of a warp."""
-    advance = _make_advance(local, has_matrix, ragged)
+    advance = _make_advance(local, has_matrix, excludes, ragged)
 
     @cuda.jit(device=True)
     def sweep(
         strips, ticket, jobs, query, target, matrix, top, column, column_h, column_f, bottom_h, bottom_e,
-        flags, lane,
+        pairs, flags, lane,
     ):  # fmt: skip
         opened = cuda.local.array(COLUMNS, int32)
         e = cuda.local.array(COLUMNS, int32)
@@ -181,6 +186,8 @@ def _make_sweep(local: bool, has_matrix: bool, ragged: bool) -> Any:
         corner = min(first, cols)
         diagonal, start_diagonal = low_of(top[top_at + corner]), _code(0, corner, recurrence.H)
         right, steps = _nothing(), np.int32(rows + LANES - 1)
+        of_strip = StripPairs(strips[ticket, EXCLUDED_AT], strips[ticket, EXCLUDED])
+        excluded, next_pair = np.int32(0), np.int32(0)
         for start in range(0, steps, LANES):
             if left_strip != NO_STRIP:
                 wait_for_rows(flags, left_strip, min(np.int32(start + LANES), rows))
@@ -191,9 +198,11 @@ def _make_sweep(local: bool, has_matrix: bool, ragged: bool) -> Any:
                 left = _from_left(right, loaded, step, lane)
                 row = np.int32(start + step - lane)
                 if row >= 0 and row < rows:
+                    if excludes:
+                        excluded, next_pair = columns_in_row(row, next_pair, first, COLUMNS, of_strip, pairs)
                     right = advance(
                         opened, e, letters, starts_h, starts_e, matrix, diagonal, start_diagonal,
-                        left, row, first, width, costs,
+                        left, row, first, width, costs, excluded,
                     )  # fmt: skip
                     diagonal, start_diagonal = left.opened, left.start_h
                     if lane == LANES - 1:
@@ -209,8 +218,10 @@ def _make_sweep(local: bool, has_matrix: bool, ragged: bool) -> Any:
 
 
 @cache
-def build_kernel(local: bool, has_matrix: bool) -> Any:
+def build_kernel(local: bool, has_matrix: bool, excludes: bool) -> Any:
     """The kernel for local or global rectangles, with or without a matrix, compiled at its first launch.
+
+    It uses all letter pairs, or, if `excludes`, those that are not excluded.
 
     Launch it with any number of thread blocks of one warp. Either all rectangles have a matrix or none has.
     The arguments are
@@ -223,14 +234,15 @@ def build_kernel(local: bool, has_matrix: bool) -> Any:
       right edges;
     - `column_h`, `column_f`: output, the starts of H and F along the right edges, without corners;
     - `bottom_h`, `bottom_e`: output, the starts of H and E along the bottom edges, with room for corners;
+    - `pairs`: the excluded pairs of all strips;
     - `flags`, one for each strip, and `tickets`, a counter; all 0.
     """
-    sweep, sweep_ragged = (_make_sweep(local, has_matrix, ragged) for ragged in (False, True))
+    sweep, sweep_ragged = (_make_sweep(local, has_matrix, excludes, ragged) for ragged in (False, True))
 
     @jit_kernel()
     def starts(
-        jobs, strips, query, target, matrices, top, column, column_h, column_f, bottom_h, bottom_e, flags,
-        tickets,
+        jobs, strips, query, target, matrices, top, column, column_h, column_f, bottom_h, bottom_e, pairs,
+        flags, tickets,
     ):  # fmt: skip
         lane, matrix = np.int32(cuda.threadIdx.x), matrices
         if has_matrix:
@@ -245,12 +257,12 @@ def build_kernel(local: bool, has_matrix: bool) -> Any:
             if beyond:
                 sweep_ragged(
                     strips, ticket, jobs, query, target, matrix, top, column, column_h, column_f, bottom_h,
-                    bottom_e, flags, lane,
+                    bottom_e, pairs, flags, lane,
                 )  # fmt: skip
             else:
                 sweep(
                     strips, ticket, jobs, query, target, matrix, top, column, column_h, column_f, bottom_h,
-                    bottom_e, flags, lane,
+                    bottom_e, pairs, flags, lane,
                 )  # fmt: skip
             ticket = take_ticket(tickets, lane)
 

@@ -41,6 +41,7 @@ from longalign.backends.cuda.device import work_tables
 from longalign.backends.cuda.device.best_cell import make_threshold, no_best
 from longalign.backends.cuda.device.block_kinds import FAST, FAST_ALTERNATE_ROWS, ROW_BY_ROW
 from longalign.backends.cuda.device.choose_kind import make_choose_kind, make_refine_kind
+from longalign.backends.cuda.device.excluded_pairs import excluded_row_from, pairs_of_strip
 from longalign.backends.cuda.device.left_out_blocks import (
     LEFT_OUT_BASE,
     highest_of_warp,
@@ -131,6 +132,7 @@ def build_kernel(config: KernelConfig) -> Any:
     publish, (_, load_state) = make_publish(config), make_state_store(config)
     prunes, leave_out = config.prunes, make_leave_out(config)
     highest_around, enter_block = make_highest_around(config), make_enter_block(config)
+    excludes = config.excludes
 
     @jit_kernel(config.max_registers)
     def sweep(
@@ -202,6 +204,7 @@ def build_kernel(config: KernelConfig) -> Any:
             best_elsewhere = load_relaxed(best_scores, job) if track_best else np.int32(0)
             if prunes:
                 gains, blocks_left_out = read_gains(jobs, job, requested_rows, strips, strip), np.int32(0)
+            pairs, next_excluded = pairs_of_strip(strips, strip), np.int32(0)
             incoming = begin_receive(query, column, parameters, rows, start, lane)
             while start < last_start or to_replay != REPLAY_NOTHING:
                 replaying = track_best and to_replay != REPLAY_NOTHING
@@ -273,6 +276,11 @@ def build_kernel(config: KernelConfig) -> Any:
                             ambiguous_until, requested_rows, jobs,
                         )  # fmt: skip
                         first_requested = requested.number
+                        if excludes and next_excluded < end:
+                            next_excluded = excluded_row_from(
+                                np.int32(start - last_part_lag), pairs, requested_rows
+                            )  # fmt: skip
+                            kind = ROW_BY_ROW if next_excluded < end else kind
 
                 if prunes and is_left:
                     incoming = begin_receive(query, column, parameters, rows, end, lane)
@@ -307,7 +315,7 @@ def build_kernel(config: KernelConfig) -> Any:
                         kind, opened, e, letters, inbox, outbox, row_letters, cursor, first_row, rows, costs,
                         base, position, carry, best, replaying, threshold, requested_rows,
                         first_requested, requested, jobs, lines, memory, incoming, query, column, parameters,
-                        end,
+                        end, pairs,
                     )  # fmt: skip
                     cuda.syncwarp()
                     if replaying:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from longalign.backends.base import SweepJob
 from longalign.backends.cuda.config import LANES, KernelConfig
 from longalign.backends.cuda.device import work_tables
+from longalign.backends.cuda.device.excluded_pairs import PAIR_WORDS
 from longalign.backends.cuda.launch.worklist import Allocate, WorkList
 from longalign.backends.cuda.numba_api import cuda, download, part_of, upload
 from longalign.backends.cuda.planning.strips import ALL_ROWS, count_bands
@@ -57,7 +58,7 @@ def bytes_needed(jobs: Sequence[SweepJob], config: KernelConfig, band_rows: int 
         total += (rows + cols) * _LETTER + (2 * rows + cols + 1) * _VALUE
         total += (len(job.rows) * (cols + 1) + len(job.cols) * (rows + 1)) * _VALUE
         total += bands * strips * _STRIP
-        total += config.prunes * (rows + cols + 2) * 4
+        total += config.prunes * (rows + cols + 2) * 4 + PAIR_WORDS * 4 * len(job.excluded)
         total += (work_tables.JOB_FIELDS + 2 * work_tables.EDGE_FIELDS) * 8 + 4 + (len(job.rows) + 1) * 4
     return total
 

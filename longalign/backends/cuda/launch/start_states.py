@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import accumulate, product
+from itertools import accumulate
 from typing import Any
 
 import numpy as np
@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from longalign.backends.base import EdgeStarts, Progress, Rectangle
 from longalign.backends.cuda.config import LANES
+from longalign.backends.cuda.device.excluded_pairs import PAIR_WORDS
 from longalign.backends.cuda.kernels import start_states as kernel
 from longalign.backends.cuda.launch import sweep_launch
 from longalign.backends.cuda.launch.device_memory import ROUNDING, Arena, Block, Workspace, in_launches
+from longalign.backends.cuda.planning.strips import excluded_by_strip
 from longalign.backends.substitution_tables import lay_out
 from longalign.model.boundary import Edge, IntArray, StartLine
 
@@ -33,19 +35,20 @@ _EDGE, _STRIP, _JOB = 1 + 3 * 8, 4 * kernel.STRIP_FIELDS + 4, 8 * kernel.JOB_FIE
 
 def starts(
     jobs: Sequence[Rectangle],
-    kernel_of: Callable[[bool, bool], Any],
+    kernel_of: Callable[[bool, bool, bool], Any],
     multiprocessors: int,
     workspace: Workspace,
     progress: Progress,
 ) -> list[EdgeStarts]:
     """The start states of all rectangles, in order. `progress` is called after each launch.
 
-    `kernel_of(local, has_matrix)` returns the kernel for the rectangles of a launch.
+    `kernel_of(local, has_matrix, excludes)` returns the kernel for the rectangles of a launch.
     """
     found: dict[int, EdgeStarts] = {}
     room = workspace.launch_room(_LAUNCH_BYTES)
-    for kind in product((True, False), repeat=2):
-        members = [k for k, job in enumerate(jobs) if (job.local, job.scoring.table is not None) == kind]
+    kinds = [(job.local, job.scoring.table is not None, len(job.excluded) > 0) for job in jobs]
+    for kind in dict.fromkeys(kinds):
+        members = [k for k, its_kind in enumerate(kinds) if its_kind == kind]
         for batch in _launches([jobs[k] for k in members], room):
             places = [members[k] for k in batch]
             work = [jobs[k] for k in places]
@@ -65,7 +68,8 @@ def _launches(jobs: Sequence[Rectangle], room: int) -> Iterator[list[int]]:
 def _device_bytes(job: Rectangle) -> int:
     """The device bytes of a rectangle."""
     rows, cols = len(job.query), len(job.target)
-    return (rows + cols) * _EDGE + _JOB + -(-cols // kernel.STRIP_WIDTH) * _STRIP
+    strips, pairs = -(-cols // kernel.STRIP_WIDTH) * _STRIP, 4 * PAIR_WORDS * len(job.excluded)
+    return (rows + cols) * _EDGE + _JOB + strips + pairs
 
 
 def _launch(
@@ -88,9 +92,9 @@ class _Buffers(Arena):
     ) -> None:
         super().__init__(block, workspace)
         self._table = table(jobs)
-        strips = strip_table(self._table)
+        strips, pairs = strip_table(jobs, self._table)
         self.strips = len(strips)
-        *inputs, flags, tickets = self._upload(
+        *inputs, pairs_there, flags, tickets = self._upload(
             [
                 self._table,
                 strips,
@@ -99,6 +103,7 @@ class _Buffers(Arena):
                 matrices,
                 np.concatenate([_opened(job, job.top) for job in jobs]),
                 np.concatenate([_opened(job, job.left)[1:] for job in jobs]),
+                pairs,
                 np.zeros(self.strips, np.int32),
                 np.zeros(1, np.int32),
             ]
@@ -106,7 +111,7 @@ class _Buffers(Arena):
         rows, cols = (int(self._table[:, side].sum()) for side in (kernel.ROWS, kernel.COLS))
         self._right = [self._place((rows,), np.dtype(np.int64)) for _ in range(2)]
         self._bottom = [self._place((cols + len(jobs),), np.dtype(np.int64)) for _ in range(2)]
-        self.arguments = (*inputs, *self._right, *self._bottom, flags, tickets)
+        self.arguments = (*inputs, *self._right, *self._bottom, pairs_there, flags, tickets)
 
     def results(self) -> list[EdgeStarts]:
         """Wait for the kernel, and return the start states of each rectangle."""
@@ -138,21 +143,26 @@ def table(jobs: Sequence[Rectangle]) -> NDArray[np.int64]:
     return np.array(records, np.int64)
 
 
-def strip_table(rectangles: NDArray[np.int64]) -> NDArray[np.int32]:
+def strip_table(jobs: Sequence[Rectangle], rectangles: NDArray[np.int64]) -> tuple[IntArray, IntArray]:
     """The kernel's table of strips, (strips, STRIP_FIELDS) int32, in the order of their tickets.
+
+    The second result are their excluded pairs, int32, end to end: at least one element.
 
     First come the first strips of all rectangles, then all second ones, and so on. Warps then rarely wait
     for a left neighbour. With few rectangles, their strips follow one another closely.
     """
     counts = -(-rectangles[:, kernel.COLS] // kernel.STRIP_WIDTH)
     numbers = np.concatenate([np.arange(count) for count in counts])
-    jobs = np.repeat(np.arange(len(counts)), counts)
-    order = np.lexsort((jobs, numbers))
+    rectangle, first = np.repeat(np.arange(len(counts)), counts), numbers * kernel.STRIP_WIDTH
+    order = np.lexsort((rectangle, numbers))
     tickets = np.empty(len(order), np.int64)
     tickets[order] = np.arange(len(order))
     before = np.where(numbers > 0, np.roll(tickets, 1), kernel.NO_STRIP)
-    strips = np.stack([jobs, numbers * kernel.STRIP_WIDTH, before], axis=1)
-    return np.ascontiguousarray(strips[order], np.int32)
+    pairs, excluded = excluded_by_strip(jobs, rectangle, first)
+    excluded_at = PAIR_WORDS * (np.cumsum(excluded) - excluded)
+    strips = np.stack([rectangle, first, before, excluded_at, excluded], axis=1)
+    words = pairs.reshape(-1) if len(pairs) else np.zeros(1, np.int32)
+    return np.ascontiguousarray(strips[order], np.int32), words
 
 
 def _opened(job: Rectangle, edge: Edge) -> NDArray[np.int64]:

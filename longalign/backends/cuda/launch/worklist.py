@@ -13,9 +13,16 @@ from numpy.typing import NDArray
 from longalign.backends.base import SweepJob, SweepResult
 from longalign.backends.cuda.config import LANES, KernelConfig
 from longalign.backends.cuda.device import work_tables
+from longalign.backends.cuda.device.excluded_pairs import PAIR_WORDS
 from longalign.backends.cuda.planning import packed_range, raised_range
 from longalign.backends.cuda.planning.edge_pieces import LONG, in_pieces
-from longalign.backends.cuda.planning.strips import ALL_ROWS, cut_strips, in_bands, in_ticket_order
+from longalign.backends.cuda.planning.strips import (
+    ALL_ROWS,
+    cut_strips,
+    excluded_by_strip,
+    in_bands,
+    in_ticket_order,
+)
 from longalign.backends.substitution_tables import lay_out
 from longalign.model.alphabet import Codes
 from longalign.model.boundary import BestCell, Boundary, Edge, IntArray, LinearEdge
@@ -42,7 +49,7 @@ class WorkList:
     - `matrices`, int32: substitution matrices as in `backends.substitution_tables`, of at most `letters`
       letters.
     - `requested_rows`, int32: the requested rows of each rectangle, each list terminated by -1. After these
-      lists come the gains of rectangles that are pruned.
+      lists come the gains of rectangles that are pruned, and the excluded pairs of each strip.
     - `flags`, (strips,) int32, all 0: the progress of each strip.
     - `top`, int64: H and E of top edges as pairs. On the device this array has `top_values` elements.
     - `column`, int64: H and F of each row of left edges, each with its tag. Each strip in turn overwrites
@@ -115,6 +122,8 @@ def build(
     table = np.array([fields[field] for field in range(work_tables.JOB_FIELDS)], np.int64).T.copy()
 
     strips = cut_strips(jobs, config)
+    words, pairs_at = [np.array(requested_rows, np.int32), *gains], len(requested_rows) + sum(map(len, gains))
+    words.append(_with_excluded_pairs(jobs, strips, pairs_at))
     entries = in_bands(strips, table[strips[:, work_tables.JOB], work_tables.ROWS], config, band_rows)
     states = _state_values(len(jobs), strips, entries, config)
     table[:, work_tables.STATE_AT] = _starts(states)
@@ -130,7 +139,7 @@ def build(
         top,
         column,
         _linear_edges(tops, fields[work_tables.TOP_AT], lefts, fields[work_tables.COLUMN_AT]),
-        np.concatenate([np.array(requested_rows, np.int32), *gains]),
+        np.concatenate(words),
         np.zeros(len(entries), np.int32),
         sum(cols) + len(jobs),
         2 * sum(rows),
@@ -162,6 +171,17 @@ def _pruning(job: SweepJob, config: KernelConfig) -> tuple[int, ...]:
     rises = job.track_best and job.pruning.rises
     left = left_out(job.scoring, job.local)
     return job.pruning.bound, int(rises), *left, raised_range.reach(job.scoring, config)
+
+
+def _with_excluded_pairs(jobs: Sequence[SweepJob], strips: IntArray, begin: int) -> IntArray:
+    """The excluded pairs of all strips, end to end. The fields of `strips` that say where they are are set.
+
+    `begin` is the index at which they begin in the array of requested rows.
+    """
+    pairs, counts = excluded_by_strip(jobs, strips[:, work_tables.JOB], strips[:, work_tables.FIRST_COLUMN])
+    strips[:, work_tables.EXCLUDED_AT] = begin + PAIR_WORDS * (np.cumsum(counts) - counts)
+    strips[:, work_tables.EXCLUDED] = counts
+    return pairs.reshape(-1)
 
 
 def _is_free(top: Edge) -> bool:

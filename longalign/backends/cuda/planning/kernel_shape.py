@@ -60,6 +60,13 @@ PRUNING_SHAPES: dict[NumberFormat, tuple[Shape, ...]] = {
     "int32": (Shape(8, 32, 168),),
 }
 
+#: The shapes where pairs are excluded. Around these a strip is swept row by row, and the strips to its right
+#: wait for it. With few columns, that does not take long.
+EXCLUDING_SHAPES: dict[NumberFormat, tuple[Shape, ...]] = {
+    "packed": (Shape(16, 64, 255),),
+    "int32": (Shape(8, 32, 168),),
+}
+
 #: The columns of the packed shapes to choose from without the floor of local mode: in phases 2 and 3, and in
 #: phase 1 of other modes. Each kernel takes seconds to compile; 20 and 16 columns would gain little.
 _COLUMNS_WITHOUT_FLOOR = (32, 24, 8, 5)
@@ -96,14 +103,25 @@ _USUAL = Scoring()
 _BYTES_A_LETTER = 1 + 16
 
 
-def shapes_of(
-    numbers: NumberFormat, letter_scoring: LetterScoring, local: bool, prunes: bool
-) -> tuple[Shape, ...]:
-    """The shapes to choose from for a number format and a way to score letters."""
-    if prunes:
-        return PRUNING_SHAPES[numbers]
-    shapes = (PROFILE_SHAPES if letter_scoring == "profile" else SHAPES)[numbers]
-    if local or letter_scoring == "profile" or numbers == "int32":
+class Kind(NamedTuple):
+    """The fields of a `KernelConfig` that a rectangle decides."""
+
+    local: bool
+    track_best: bool
+    numbers: NumberFormat
+    letter_scoring: LetterScoring
+    prunes: bool
+    excludes: bool
+
+
+def shapes_of(kind: Kind) -> tuple[Shape, ...]:
+    """The shapes to choose from for rectangles of a kind."""
+    if kind.prunes:
+        return PRUNING_SHAPES[kind.numbers]
+    if kind.excludes:
+        return EXCLUDING_SHAPES[kind.numbers]
+    shapes = (PROFILE_SHAPES if kind.letter_scoring == "profile" else SHAPES)[kind.numbers]
+    if kind.local or kind.letter_scoring == "profile" or kind.numbers == "int32":
         return shapes
     return tuple(shape for shape in shapes if shape.columns in _COLUMNS_WITHOUT_FLOOR)
 
@@ -119,17 +137,15 @@ class Overrides:
     max_registers: int | None = None
     band_rows: int | None = None
 
-    def shapes(
-        self, numbers: NumberFormat, letter_scoring: LetterScoring, local: bool, prunes: bool
-    ) -> list[Shape]:
+    def shapes(self, kind: Kind) -> list[Shape]:
         """The shapes to choose from with these overrides, without duplicates."""
         columns = self.columns
-        there = shapes_of(numbers, letter_scoring, local or columns is not None, prunes)
-        if columns and letter_scoring == "profile":
+        there = shapes_of(kind._replace(local=kind.local or columns is not None))
+        if columns and kind.letter_scoring == "profile":
             columns = min(columns, max(shape.columns for shape in there))
         shapes = [shape for shape in there if columns in (None, shape.columns)]
         if columns and not shapes:
-            shapes = [Shape(columns, 64 if numbers == "packed" else 32)]
+            shapes = [Shape(columns, 64 if kind.numbers == "packed" else 32)]
         requested_shapes = {
             replace(
                 shape,
@@ -171,41 +187,39 @@ class Choice:
 
 def every_configuration() -> list[KernelConfig]:
     """Every configuration that may be chosen without overrides."""
-    return [
-        _config(_Kind(local, track_best, numbers, letter_scoring, prunes), shape)
-        for (local, track_best), numbers in product(_MODES, STRATEGIES)
-        for letter_scoring in STRATEGIES[numbers]
-        for prunes in (False, True)[: 1 + (letter_scoring == _PRUNING_LETTERS)]
-        for shape in shapes_of(numbers, letter_scoring, local, prunes)
-    ]
+    return [_config(kind, shape) for kind in _every_kind() for shape in shapes_of(kind)]
 
 
-class _Kind(NamedTuple):
-    """The fields of a `KernelConfig` that a rectangle decides."""
+def _every_kind() -> Iterator[Kind]:
+    for (local, track_best), numbers in product(_MODES, STRATEGIES):
+        for letter_scoring in STRATEGIES[numbers]:
+            kind = Kind(local, track_best, numbers, letter_scoring, False, False)
+            yield kind
+            if letter_scoring == _PRUNING_LETTERS:
+                yield kind._replace(prunes=True)
+            if track_best:
+                yield kind._replace(excludes=True)
+            if track_best and letter_scoring == _PRUNING_LETTERS:
+                yield kind._replace(prunes=True, excludes=True)
 
-    local: bool
-    track_best: bool
-    numbers: NumberFormat
-    letter_scoring: LetterScoring
-    prunes: bool
 
-
-def _config(kind: _Kind, shape: Shape, warps: int = 4) -> KernelConfig:
-    local, track_best, numbers, letter_scoring, prunes = kind
+def _config(kind: Kind, shape: Shape, warps: int = 4) -> KernelConfig:
     config = KernelConfig(
-        local, track_best, shape.columns, letter_scoring, shape.block_rows, warps, numbers,
-        shape.max_registers, shape.prefetch_edge, prunes,
+        kind.local, kind.track_best, shape.columns, kind.letter_scoring, shape.block_rows, warps,
+        kind.numbers, shape.max_registers, shape.prefetch_edge, kind.prunes, kind.excludes,
     )  # fmt: skip
-    return replace(config, warps=min(warps, most_warps(config))) if letter_scoring == "profile" else config
+    if kind.letter_scoring == "profile":
+        config = replace(config, warps=min(warps, most_warps(config)))
+    return config
 
 
 def choose(jobs: Sequence[SweepJob], hardware: Hardware, overrides: Overrides = Overrides()) -> list[Choice]:
     """A kernel for each rectangle, in order.
 
-    Rectangles of the same `_Kind` get the same kernel, so that one launch sweeps them all. It is the kernel
+    Rectangles of the same `Kind` get the same kernel, so that one launch sweeps them all. It is the kernel
     with the shortest expected time for all of them.
     """
-    groups: dict[_Kind, list[int]] = {}
+    groups: dict[Kind, list[int]] = {}
     reasons = {}
     for number, job in enumerate(jobs):
         kind, reasons[number] = _kind_of(job, hardware, overrides)
@@ -218,29 +232,23 @@ def choose(jobs: Sequence[SweepJob], hardware: Hardware, overrides: Overrides = 
     return [choices[k] for k in range(len(jobs))]
 
 
-def _kind_of(job: SweepJob, hardware: Hardware, overrides: Overrides) -> tuple[_Kind, str]:
+def _kind_of(job: SweepJob, hardware: Hardware, overrides: Overrides) -> tuple[Kind, str]:
     """The fastest way to score letters and the fastest number format that are exact, and why that format.
 
-    A rectangle whose letters cannot be scored as `_PRUNING_LETTERS` is swept whole.
+    A rectangle whose letters cannot be scored as `_PRUNING_LETTERS` is swept whole. Where pairs are excluded,
+    which is rare, the kernel finds the best cell even if it is not needed.
     """
-    letter_scoring = letter_scoring_for(job)
+    letter_scoring, excludes = letter_scoring_for(job), len(job.excluded) > 0
     prunes = letter_scoring == _PRUNING_LETTERS and raised_range.is_prunable(job)
-    numbers, why = _numbers_for(job, letter_scoring, prunes, hardware, overrides)
-    return _Kind(job.local, job.finds_best, numbers, letter_scoring, prunes), why
-
-
-def _numbers_for(
-    job: SweepJob, letter_scoring: LetterScoring, prunes: bool, hardware: Hardware, overrides: Overrides
-) -> tuple[NumberFormat, str]:
-    packed = _Kind(job.local, job.finds_best, "packed", letter_scoring, prunes)
+    packed = Kind(job.local, job.finds_best or excludes, "packed", letter_scoring, prunes, excludes)
     numbers, why = _usual_numbers(job.scoring, packed, hardware, overrides)
     if numbers == "packed" and not prunes and not packed_range.has_smooth_edges(job):
-        return "int32", "the values on its edges jump"
-    return numbers, why
+        numbers, why = "int32", "the values on its edges jump"
+    return packed._replace(numbers=numbers), why
 
 
 def _usual_numbers(
-    scoring: Scoring, packed: _Kind, hardware: Hardware, overrides: Overrides
+    scoring: Scoring, packed: Kind, hardware: Hardware, overrides: Overrides
 ) -> tuple[NumberFormat, str]:
     """The fastest number format that is exact if the edges are those of a DP matrix, and the reason.
 
@@ -257,23 +265,23 @@ def _usual_numbers(
     return "packed", "every value of a row block fits 16 bits"
 
 
-def _fitting(jobs: Sequence[SweepJob], kind: _Kind, overrides: Overrides) -> list[KernelConfig]:
+def _fitting(jobs: Sequence[SweepJob], kind: Kind, overrides: Overrides) -> list[KernelConfig]:
     """The kernels to choose from that are exact for all these rectangles."""
     exact = [_exact_kernels(scoring, kind, overrides) for scoring in {job.scoring for job in jobs}]
     return [config for config in exact[0] if all(config in others for others in exact[1:])]
 
 
 @lru_cache
-def _exact_kernels(scoring: Scoring, kind: _Kind, overrides: Overrides) -> list[KernelConfig]:
+def _exact_kernels(scoring: Scoring, kind: Kind, overrides: Overrides) -> list[KernelConfig]:
     """The kernels to choose from that are exact for a scoring."""
-    shapes = overrides.shapes(kind.numbers, kind.letter_scoring, kind.local, kind.prunes)
+    shapes = overrides.shapes(kind)
     configs = [_config(kind, shape, overrides.warps) for shape in shapes]
     wide_enough = raised_range.wide_enough if kind.prunes else packed_range.wide_enough
     return [config for config in configs if kind.numbers == "int32" or wide_enough(scoring, config)]
 
 
 def _strips(
-    jobs: Sequence[SweepJob], kind: _Kind, hardware: Hardware, overrides: Overrides
+    jobs: Sequence[SweepJob], kind: Kind, hardware: Hardware, overrides: Overrides
 ) -> tuple[bool, dict[KernelConfig, float]]:
     """The expected seconds of each kernel to choose from, and whether some kernels were left out.
 
@@ -355,7 +363,7 @@ def _kernels(
     overrides: Overrides = Overrides(),
 ) -> Iterator[tuple[float, KernelConfig]]:
     """The expected seconds of a rectangle for each kernel that suits a scoring, and the kernel."""
-    packed = _Kind(local, True, "packed", usual_letter_scoring(scoring), False)
+    packed = Kind(local, True, "packed", usual_letter_scoring(scoring), prunes=False, excludes=False)
     numbers, _ = _usual_numbers(scoring, packed, hardware, overrides)
     for config in _exact_kernels(scoring, packed._replace(numbers=numbers), overrides):
         strips = -(-cols // config.strip_width)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from longalign.backends.base import SweepJob
+from longalign.backends.base import Rectangle, SweepJob
 from longalign.backends.cuda.config import STEP_ROWS, KernelConfig
 from longalign.backends.cuda.device import work_tables
+from longalign.backends.cuda.device.excluded_pairs import PAIR_WORDS
 from longalign.model.boundary import IntArray
 from longalign.model.scoring import TOO_MANY_LETTERS
 
@@ -50,6 +52,26 @@ def cut_strips(jobs: Sequence[SweepJob], config: KernelConfig) -> IntArray:
     strips[np.cumsum(counts) - 1, work_tables.REQUESTED_COLUMN] = requested
     strips[:, work_tables.NUMBER] = np.arange(len(job)) - np.searchsorted(job, job)
     return strips
+
+
+def excluded_by_strip(
+    jobs: Sequence[Rectangle], job: NDArray[Any], first: NDArray[Any]
+) -> tuple[IntArray, NDArray[np.int64]]:
+    """The excluded pairs of strips, as kernels read them (`device.excluded_pairs`), and how many each has.
+
+    `job` and `first` are the rectangles and the first columns of the strips, which are ordered by both. The
+    pairs have the shape (pairs, PAIR_WORDS), and are ordered by strip, then by row.
+    """
+    strips, pairs = [np.empty(0, np.int64)], [np.empty((0, PAIR_WORDS), np.int32)]
+    for number in [k for k, rectangle in enumerate(jobs) if len(rectangle.excluded)]:
+        query, target = jobs[number].excluded.query, jobs[number].excluded.target
+        begin, end = np.searchsorted(job, (number, number + 1))
+        strips.append(begin - 1 + np.searchsorted(first[begin:end], target, side="right"))
+        pairs.append(np.stack([query, target], axis=1).astype(np.int32))
+    strip = np.concatenate(strips)
+    order = np.argsort(strip, kind="stable")  # the pairs of a rectangle are sorted by row
+    counts: NDArray[np.int64] = np.bincount(strip, minlength=len(job))
+    return np.concatenate(pairs)[order], counts
 
 
 def _ends(job: SweepJob) -> list[int]:

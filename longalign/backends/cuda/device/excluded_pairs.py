@@ -1,0 +1,125 @@
+"""Excluded letter pairs (see `model.excluded_pairs`) in the columns of a strip.
+
+The array of requested rows holds those of each strip, sorted by row. A pair takes two int32: the row and the
+column of the rectangle that its letters belong to. Row blocks with excluded pairs are swept row by row (see
+`masked_blocks`). For each row a lane asks which of its columns are excluded: only gaps lead to their cells.
+"""
+
+# mypy: allow-untyped-defs
+# Device functions have the types that numba infers.
+from __future__ import annotations
+
+from collections import namedtuple
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from longalign.backends.cuda.config import STEP_ROWS, KernelConfig
+from longalign.backends.cuda.device import work_tables
+from longalign.backends.cuda.numba_api import cuda
+
+#: The int32 of an excluded pair.
+PAIR_WORDS = 2
+
+#: The row after all excluded pairs of a strip.
+NO_ROW = np.int32((1 << 31) - 1)
+
+#: The excluded pairs of a strip: the index at which they begin in their array, and their number.
+StripPairs = namedtuple("StripPairs", "at count")
+
+#: The excluded columns of a lane in a row, as sets of bits: those of its low and of its high half.
+ExcludedColumns = namedtuple("ExcludedColumns", "low high")
+
+
+@cuda.jit(device=True)
+def contains(columns, column):
+    """Whether a set of columns contains a column."""
+    return (columns >> np.int32(column)) & 1 != 0
+
+
+@cuda.jit(device=True)
+def pairs_of_strip(strips, strip):
+    """The `StripPairs` of a strip."""
+    return StripPairs(strips[strip, work_tables.EXCLUDED_AT], strips[strip, work_tables.EXCLUDED])
+
+
+@cuda.jit(device=True)
+def row_of_pair(number, pairs, words):
+    """The row of an excluded pair of a strip, or NO_ROW after the last one."""
+    return words[np.uint64(pairs.at + PAIR_WORDS * number)] if number < pairs.count else NO_ROW
+
+
+@cuda.jit(device=True)
+def first_pair_from(row, pairs, words):
+    """The number of the first excluded pair of a strip in `row` or below it."""
+    first, last = np.int32(0), pairs.count
+    while first < last:
+        middle = np.int32((first + last) // 2)
+        if row_of_pair(middle, pairs, words) < row:
+            first = np.int32(middle + 1)
+        else:
+            last = middle
+    return first
+
+
+@cuda.jit(device=True)
+def excluded_row_from(row, pairs, words):
+    """The first row from `row` on that has an excluded pair, or NO_ROW."""
+    return row_of_pair(first_pair_from(row, pairs, words), pairs, words)
+
+
+@cuda.jit(device=True)
+def columns_in_row(row, number, first, columns, pairs, words):
+    """The set of excluded columns in a row, and the number of the first pair below the row.
+
+    The set refers to `columns` columns of the rectangle, from `first` on. `number` is that of the first pair
+    from `row` on.
+    """
+    found = np.int32(0)
+    while row_of_pair(number, pairs, words) == row:
+        column = np.int32(words[np.uint64(pairs.at + PAIR_WORDS * number + 1)] - first)
+        if np.uint32(column) < np.uint32(columns):
+            found = np.int32(found | np.int32(1) << column)
+        number = np.int32(number + 1)
+    return found, number
+
+
+@cuda.jit(device=True)
+def _none_at_all(row, pairs, words):
+    return None
+
+
+@cuda.jit(device=True)
+def _none_here(row, walk, position, pairs, words):
+    return None, None
+
+
+@cache
+def make_walk_down(config: KernelConfig) -> tuple[Any, Any]:
+    """Device functions that follow the excluded pairs of a strip while a lane sweeps row after row.
+
+    `begin(row, pairs, words)` returns the state of a walk, given the low half's first row. For each row from
+    there on, `excluded_in_row(row, walk, position, pairs, words)` returns the lane's `ExcludedColumns` and
+    the next state. In kernels that use every pair, all of these are None.
+    """
+    if not config.excludes:
+        return _none_at_all, _none_here
+    columns, halves = config.columns, config.halves
+
+    @cuda.jit(device=True)
+    def begin(row, pairs, words):
+        low = first_pair_from(row, pairs, words)
+        return low, first_pair_from(np.int32(row - STEP_ROWS), pairs, words) if halves == 2 else low
+
+    @cuda.jit(device=True)
+    def excluded_in_row(row, walk, position, pairs, words):
+        low, high = walk
+        of_low, low = columns_in_row(row, low, position.first, columns, pairs, words)
+        of_high = of_low
+        if halves == 2:
+            above, first = np.int32(row - STEP_ROWS), np.int32(position.first + columns)
+            of_high, high = columns_in_row(above, high, first, columns, pairs, words)
+        return ExcludedColumns(of_low, of_high), (low, high)
+
+    return begin, excluded_in_row
