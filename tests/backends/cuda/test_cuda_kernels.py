@@ -29,7 +29,7 @@ from longalign.backends.cuda.numba_api import cuda
     [
         lambda: sweep_kernel.build_kernel(KernelConfig(local=True, track_best=True)),
         edge_kernel.build_kernel,
-        lambda: start_kernel.build_kernel(True, False),
+        lambda: start_kernel.build_kernel(True, False, False),
         lambda: trace_kernel.build_kernel(False),
     ],
     ids=["sweep", "edges", "starts", "trace"],

@@ -199,8 +199,6 @@ def _every_kind() -> Iterator[Kind]:
                 yield kind._replace(prunes=True)
             if track_best:
                 yield kind._replace(excludes=True)
-            if track_best and letter_scoring == _PRUNING_LETTERS:
-                yield kind._replace(prunes=True, excludes=True)
 
 
 def _config(kind: Kind, shape: Shape, warps: int = 4) -> KernelConfig:
@@ -235,11 +233,11 @@ def choose(jobs: Sequence[SweepJob], hardware: Hardware, overrides: Overrides = 
 def _kind_of(job: SweepJob, hardware: Hardware, overrides: Overrides) -> tuple[Kind, str]:
     """The fastest way to score letters and the fastest number format that are exact, and why that format.
 
-    A rectangle whose letters cannot be scored as `_PRUNING_LETTERS` is swept whole. Where pairs are excluded,
-    which is rare, the kernel finds the best cell even if it is not needed.
+    A rectangle whose letters cannot be scored as `_PRUNING_LETTERS` is swept whole, and so is one with
+    excluded pairs. There the kernel finds the best cell even if it is not needed: such rectangles are rare.
     """
     letter_scoring, excludes = letter_scoring_for(job), len(job.excluded) > 0
-    prunes = letter_scoring == _PRUNING_LETTERS and raised_range.is_prunable(job)
+    prunes = letter_scoring == _PRUNING_LETTERS and not excludes and raised_range.is_prunable(job)
     packed = Kind(job.local, job.finds_best or excludes, "packed", letter_scoring, prunes, excludes)
     numbers, why = _usual_numbers(job.scoring, packed, hardware, overrides)
     if numbers == "packed" and not prunes and not packed_range.has_smooth_edges(job):
