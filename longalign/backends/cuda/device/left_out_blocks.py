@@ -6,14 +6,13 @@ those of that row and of that column hold for all of its cells.
 
 **The test.** All cells from which a path enters a row block are at hand. The lanes hold the row above their
 next cells, their left neighbours hand on two more, and the left edge has just been received. A block is left
-out if none of these values reaches the bound with what can still be gained. Blocks in which some part is
-above the rectangle or meets a requested row, and those at the lower end, are always swept. So requested rows
-need no code here, and strips still follow one another closely.
+out if none of these values reaches the bound with what can still be gained. Where parts have not started, the
+row above their cells is the top edge.
 
-**What is left behind.** On the right edge there are the values of `pruning.left_out`. The lanes keep what
-they hold, but it no longer counts: the base of the strip becomes LEFT_OUT_BASE. Further blocks that are left
-out therefore only look at the left edge. H on the left edge above the next row is kept, since a path may
-enter the next block there.
+**What is left behind.** On the right edge and in requested rows there are the values of `pruning.left_out`.
+The lanes keep what they hold, but it no longer counts: the base of the strip becomes LEFT_OUT_BASE. Further
+blocks that are left out therefore only look at the left edge. H on the left edge above the next row is kept,
+since a path may enter the next block there.
 
 **A block that is swept.** Values of cells that were left out may be far below those beside them, or minus
 infinity. Values below a floor are therefore raised to it, before the base is moved. `planning.raised_range`
@@ -29,10 +28,11 @@ from typing import Any
 
 import numpy as np
 
-from longalign.backends.cuda.config import LANES, KernelConfig
+from longalign.backends.cuda.config import LANES, STEP_ROWS, KernelConfig
 from longalign.backends.cuda.device import work_tables
 from longalign.backends.cuda.device.letter_scores import UNAMBIGUOUS, letter_scores
 from longalign.backends.cuda.device.number_formats import ARITHMETIC
+from longalign.backends.cuda.device.requested_rows import first_requested_below, requested_row
 from longalign.backends.cuda.device.row import LaneEdge
 from longalign.backends.cuda.device.row_block import LaneCarry
 from longalign.backends.cuda.device.strip_edges import IncomingRow, make_write_edge
@@ -198,3 +198,35 @@ def make_leave_out(config: KernelConfig) -> Any:
         return cuda.shfl_sync(ALL_LANES, edge, last_row % LANES), ambiguous
 
     return leave_out
+
+
+def make_store_left_out(config: KernelConfig) -> Any:
+    """A device function that stores what a row block that is left out leaves behind in requested rows.
+
+    `requested` is the requested row that some part had yet to pass before an earlier row block. Returns that
+    of this one.
+    """
+    columns, halves, block_rows = config.columns, config.halves, np.int32(config.block_rows)
+
+    @cuda.jit(device=True)
+    def store_part(lines, position, half, number, jobs, pruning):
+        first, length = np.int32(position.first + half * columns), jobs[position.job, work_tables.COLS] + 1
+        at = jobs[position.job, work_tables.ROW_OUT_AT] + number * 2 * length + 1 + first
+        for k in range(min(columns, np.int32(position.width - half * columns))):
+            lines[np.uint64(at + k)] = pruning.h
+            lines[np.uint64(at + length + k)] = pruning.gap
+
+    @cuda.jit(device=True)
+    def store_left_out(lines, position, requested, start, last_part_lag, requested_rows, jobs, pruning):
+        job, passed = position.job, np.int32(start - last_part_lag)
+        number = first_requested_below(passed, requested.number, requested_rows, jobs, job)
+        first = each = requested_row(number, requested_rows, jobs, job)
+        while 0 < each.row <= start + block_rows:
+            for half in range(halves):
+                swept = np.int32(start - STEP_ROWS * (halves * position.lane + half))
+                if swept < each.row <= swept + block_rows:
+                    store_part(lines, position, np.int32(half), each.number, jobs, pruning)
+            each = requested_row(np.int32(each.number + 1), requested_rows, jobs, job)
+        return first
+
+    return store_left_out

@@ -49,6 +49,7 @@ from longalign.backends.cuda.device.left_out_blocks import (
     make_enter_block,
     make_highest_around,
     make_leave_out,
+    make_store_left_out,
     raise_row,
     read_gains,
     read_pruning,
@@ -69,7 +70,7 @@ from longalign.backends.cuda.device.replay import (
     make_replay,
     make_score,
 )
-from longalign.backends.cuda.device.requested_rows import next_event, requested_row
+from longalign.backends.cuda.device.requested_rows import requested_row
 from longalign.backends.cuda.device.row_block import LETTER_BYTES, SharedCursor
 from longalign.backends.cuda.device.strip_edges import (
     make_costs,
@@ -130,7 +131,7 @@ def build_kernel(config: KernelConfig) -> Any:
     save_block, hold_block, save_held_block, restore_block = make_replay(config)
     score_of, after_high_block = make_score(config), make_after_high_block(config)
     publish, (_, load_state) = make_publish(config), make_state_store(config)
-    prunes, leave_out = config.prunes, make_leave_out(config)
+    prunes, leave_out, store_left_out = config.prunes, make_leave_out(config), make_store_left_out(config)
     highest_around, enter_block = make_highest_around(config), make_enter_block(config)
     excludes = config.excludes
 
@@ -236,11 +237,8 @@ def build_kernel(config: KernelConfig) -> Any:
                     if prunes:
                         pruning, opening = read_pruning(jobs, job), parameters.opening
                         peak = highest_around(opened, e, carry, base, edge, one, other, opening, pruning)
-                        if start >= last_part_lag and end < next_event(requested, rows):
-                            corner = np.int32(start - last_part_lag)
-                            is_left = is_left_out(
-                                peak, corner, gains, requested_rows, pruning, best_elsewhere
-                            )
+                        corner = max(np.int32(start - last_part_lag), np.int32(0))
+                        is_left = is_left_out(peak, corner, gains, requested_rows, pruning, best_elsewhere)
                     if prunes and not is_left:
                         if base == LEFT_OUT_BASE:
                             load_letters_again(
@@ -288,7 +286,12 @@ def build_kernel(config: KernelConfig) -> Any:
                         one, other, column, lines, jobs, job, parameters, pruning, rows, np.int32(tag + 1),
                         requested_column, np.int32(start - last_part_lag), lane,
                     )  # fmt: skip
-                    base, blocks_left_out = LEFT_OUT_BASE, np.int32(blocks_left_out + 1)
+                    requested = store_left_out(
+                        lines, position, requested, start, last_part_lag, requested_rows, jobs, pruning
+                    )
+                    base = LEFT_OUT_BASE
+                    if not outside:
+                        blocks_left_out = np.int32(blocks_left_out + 1)
                     if ambiguous:
                         ambiguous_until = np.int32(end + span)
                     if track_best:
