@@ -64,13 +64,12 @@ _MAX_ASPECT = 8
 _MIN_SMALL_SIDE = 1 << 16
 
 #: The side of a small tile of a pruned run is at least this many times the least chunk of the device. On a
-#: GPU, the tile then has nearly as many strips as multiprocessors have quarters. With more, warps that sweep
-#: would share a quarter, and the path through a tile would take twice as long.
-_CHUNKS_IN_SMALL_SIDE = 10
+#: GPU, smaller tiles cost more for their edges than they save by being left out.
+_CHUNKS_IN_SMALL_SIDE = 20
 
 #: There are at most about this many small tiles on a side of the matrix, unless their sides would exceed the
 #: second number.
-_MOST_SMALL_TILES, _LARGEST_SMALL_SIDE = 256, 1 << 19
+_MOST_SMALL_TILES, _LARGEST_SMALL_SIDE = 256, 1 << 20
 
 #: In a run that is not pruned and looks for several alignments, there are at most this many small tiles on a
 #: side of the matrix, and a side is at least this many times the least chunk. After each alignment, the tiles

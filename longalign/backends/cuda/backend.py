@@ -288,6 +288,9 @@ class CudaBackend:
         """The thread blocks that the device runs at a time. Compiles the kernel if necessary."""
         if (config, shared_bytes) not in self._blocks:
             kernel = self._compiled(sweep_spec(config)).overloads[SIGNATURE]
-            blocks = kernel.max_cooperative_grid_blocks(config.warps * LANES, shared_bytes)
-            self._blocks[config, shared_bytes] = int(blocks)
+            blocks = int(kernel.max_cooperative_grid_blocks(config.warps * LANES, shared_bytes))
+            # With one block on each multiprocessor, warps do not share its pipes. Where row blocks are left
+            # out, few strips are swept at a time, one behind the other, as fast as the slowest of them.
+            most = self._hardware().multiprocessors if config.prunes else blocks
+            self._blocks[config, shared_bytes] = min(blocks, most)
         return self._blocks[config, shared_bytes]
