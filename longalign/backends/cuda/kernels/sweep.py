@@ -286,9 +286,10 @@ def build_kernel(config: KernelConfig) -> Any:
                         one, other, column, lines, jobs, job, parameters, pruning, rows, np.int32(tag + 1),
                         requested_column, np.int32(start - last_part_lag), lane,
                     )  # fmt: skip
-                    requested = store_left_out(
-                        lines, position, requested, start, last_part_lag, requested_rows, jobs, pruning
-                    )
+                    if 0 < requested.row <= end:
+                        requested = store_left_out(
+                            lines, position, requested, start, last_part_lag, requested_rows, jobs, pruning
+                        )  # fmt: skip
                     base = LEFT_OUT_BASE
                     if not outside:
                         blocks_left_out = np.int32(blocks_left_out + 1)

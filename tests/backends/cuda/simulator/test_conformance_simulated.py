@@ -21,7 +21,7 @@ from longalign.backends.cuda.kernels import sweep as sweep_kernel
 from longalign.backends.cuda.launch import sweep_launch
 from longalign.backends.cuda.planning import kernel_shape, packed_range
 from longalign.model.boundary import State, entry_edges, local_edges
-from longalign.model.pruning import Pruning
+from longalign.model.pruning import Pruning, left_out
 from longalign.model.scoring import Scoring
 from longalign.pruning.gains import gains
 from longalign.testing.inputs import (
@@ -476,3 +476,28 @@ def test_row_blocks_off_all_paths_of_interest_are_left_out(numbers: str, overrid
     assert result.cells_left_out > 0.01 * job.cells
     assert_between(job, result)
     assert result.rows[-1].h[-1] == whole.rows[-1].h[-1]
+
+
+@pytest.mark.parametrize("numbers", ["packed", "int32"])
+@pytest.mark.parametrize("local", [True, False])
+def test_what_requested_rows_hold_where_all_is_left_out(numbers: str, local: bool):
+    """Every row, two rows, or the last one. Only whole row blocks count: a strip has 64 or 32 columns."""
+    rng = np.random.default_rng(12)
+    query, target = (rng.integers(0, 4, length, np.uint8) for length in (200, 130))
+    whole = whole_matrix(query, target, Scoring(), local)
+    zeros = np.zeros(201, np.int32)
+    nothing_needed = Pruning(1 << 20, zeros, zeros[:131], local)
+    lists = (tuple(range(1, 201)), (17, 140), (200,))
+    work = [replace(whole, rows=rows, of_matrix=True, pruning=nothing_needed) for rows in lists]
+    backend = CudaBackend(warps=1, numbers=numbers, columns=1, block_rows=16)
+    h, gap = left_out(Scoring(), local)
+    for job, result in zip(work, backend.sweep(work), strict=True):
+        assert_between(job, result)
+        for line in (*result.rows, *result.cols):
+            assert {*line.h[1:].tolist()} == {h}
+            assert {*line.gap[1:].tolist()} == {gap}
+        # In a strip, from the first row block in which no part is above the rectangle.
+        assert result.cells_left_out == sum(
+            16 * width * ((200 - 1) // 16 - -(-((width - 1) * 2) // 16))
+            for width in ((64, 64, 2) if numbers == "packed" else (32,) * 4 + (2,))
+        )
