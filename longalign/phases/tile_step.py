@@ -10,7 +10,6 @@ from collections.abc import Generator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import replace
 from functools import partial
-from itertools import chain
 from time import perf_counter
 from typing import Protocol
 
@@ -138,12 +137,11 @@ def run_tiles(lattice: StoreLattice, engine: Engine) -> Generator[Event, None, N
     Finished tiles stay in the store.
     """
     grid, left_out = lattice.grid, lattice.left_out
-    stored = [tile for tile in grid.tiles() if lattice.store.has_tile(tile)]
+    stored = lattice.store.stored_tiles()
     if lattice.problem.pruning is not None:
-        best = [int(lattice.store.get_tile(tile).best.score) for tile in stored]
+        best = [int(lattice.store.get_tile(grid.tile(*place)).best.score) for place in stored]
         left_out.reached = max(best, default=left_out.reached)
-    done = [(tile.row, tile.col) for tile in stored]
-    wavefront = Wavefront(grid.shape, chain(done, left_out.tiles))
+    wavefront = Wavefront(grid.shape, stored | left_out.tiles)
     running: dict[Future[TileFinished], Tile] = {}
     try:
         while not wavefront.finished:

@@ -61,6 +61,7 @@ from longalign.store.file_reader import FileReader, LazyDataset
 from longalign.store.files import new_hdf5, temporary_name
 from longalign.store.layout import (
     LEFT_OUT_NAME,
+    TILE_NAME,
     holds_both_strands,
     make_folders,
     piece_name,
@@ -71,7 +72,7 @@ from longalign.store.layout import (
 )
 from longalign.store.lock import Lock
 from longalign.store.manifest import Manifest, SequenceRecord
-from longalign.store.read_errors import file_exists, read_errors_as
+from longalign.store.read_errors import file_exists, files_named, read_errors_as
 from longalign.store.start_tables import PackedStarts
 from longalign.store.tile_writer import TileWriter
 
@@ -251,11 +252,18 @@ class DirectoryStore:
         return self.path / tile_name(row, col)
 
     def has_tile(self, tile: Tile) -> bool:
+        """Whether one tile is stored; `stored_tiles` answers for many."""
         return file_exists(self.tile_path(tile.row, tile.col))
+
+    def stored_tiles(self) -> set[Place]:
+        rows, cols = self.manifest.grid.shape
+        names = files_named(TILE_NAME, self.path / "tiles")
+        places = ((int(name[1]), int(name[2])) for name in names)
+        return {(row, col) for row, col in places if row < rows and col < cols}
 
     def has_results(self) -> bool:
         """Whether the store holds a path or a tile, perhaps of an earlier process."""
-        return file_exists(self.path / "path.h5") or any(map(self.has_tile, self.manifest.grid.tiles()))
+        return file_exists(self.path / "path.h5") or bool(self.stored_tiles())
 
     @contextmanager
     def open_writer(self, tile: Tile) -> Iterator[TileWriter]:

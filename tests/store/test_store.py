@@ -295,7 +295,7 @@ def tile_record(rng: np.random.Generator, tile: Tile) -> tuple[TileRecord, dict[
 def test_tiles_paths_and_pieces_come_back(tmp_path, kind):
     store = MemoryStore() if kind == "memory" else new_store(tmp_path / "s")
     tile = GRID.tile(1, 0)
-    assert not store.has_tile(tile)
+    assert store.stored_tiles() == set()
     assert store.get_path() == ([], False)
     assert store.get_piece(0) is None
 
@@ -306,8 +306,9 @@ def test_tiles_paths_and_pieces_come_back(tmp_path, kind):
     for side in ("rows", "cols"):
         for place, line in zip((8, 16), lines[side], strict=True):
             assert same(getattr(got, side).part(place, 2, 11), line.part(2, 11))
+    assert store.stored_tiles() == {(1, 0)}
     store.drop_tile(tile.row, tile.col)
-    assert not store.has_tile(tile)
+    assert store.stored_tiles() == set()
 
     path = [Waypoint(9, 8, State.H, 5), Waypoint(7, 8, State.E, -3), Waypoint(0, 2, State.F, 2**31 - 1)]
     store.put_path(path, complete=False)
