@@ -29,13 +29,13 @@ more. Any attempt to write to it raises StoreError.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
@@ -78,6 +78,8 @@ from longalign.store.tile_writer import TileWriter
 
 if TYPE_CHECKING:
     import h5py
+
+T = TypeVar("T")
 
 
 class DirectoryStore:
@@ -302,33 +304,16 @@ class DirectoryStore:
                 describe(writer.complete_dataset(name, values), description, units)
         self._reader.forget(path)
         with suppress(StoreError):  # the next read reports it, and the tile is mended
-            self._locate_blocks(tile)
-
-    def _locate_blocks(self, tile: Tile) -> None:
-        """Cache a tile's block tables now, in the background, rather than on the next read."""
-        record = self.get_tile(tile)
-        for lines in (record.rows, record.cols):
-            for array in (lines.anchors, lines.steps, lines.gaps):
-                array.locate()
+            self.get_tile(tile)  # locates its blocks now, in the background, rather than on the next read
 
     def get_tile(self, tile: Tile) -> TileRecord:
-        path = self.tile_path(tile.row, tile.col)
-        damaged = partial(DamagedTile, tile.row, tile.col)
-
-        def locate(file: h5py.File) -> BestCell:
-            schema.check_tile(file, self.manifest, tile)
-            return schema.best_cell(file, self.manifest, tile)
-
-        best = self._reader.read_located(path, "best", locate, lambda best, _: best, damaged)
-        tables = schema.tile_tables(self.manifest, tile)
+        best = self._read_located(tile, lambda located, _: located.best)
 
         def datasets(side: str, names: Iterable[str]) -> dict[str, LazyDataset]:
             keys = {name: f"{side}/{name}" for name in names if name != "index"}
-            return {
-                name: LazyDataset(self._reader, path, key, tables[key], damaged) for name, key in keys.items()
-            }
+            return {name: LazyDataset(partial(self._part, tile, key)) for name, key in keys.items()}
 
-        # `check_tile` has compared the indices in the file with these of the grid.
+        # The indices in the file are known to be these of the grid.
         lines = schema.kept_lines(self.manifest, tile)
         indices = [np.array(line, np.int64) if line else NO_LINES.index for line in lines]
         rows, cols = (
@@ -348,16 +333,30 @@ class DirectoryStore:
 
         Raises DamagedTile, naming the file.
         """
+        tables = schema.tile_tables(self.manifest, tile)
+        # A second read after damage must be independent of the first.
+        self._reader.forget(self.tile_path(tile.row, tile.col))
+
+        def read_all(located: schema.LocatedTile, descriptor: int) -> BestCell:
+            for name, blocks in located.blocks.items():
+                schema.values_of(blocks, descriptor, name, tables[name])
+            return located.best
+
+        return self._read_located(tile, read_all)
+
+    def _read_located(self, tile: Tile, use: Callable[[schema.LocatedTile, int], T]) -> T:
+        """See `FileReader.read_located`. Raises DamagedTile."""
         path = self.tile_path(tile.row, tile.col)
-        self._reader.forget(path)  # a second read after damage must be independent of the first
-        best = self.get_tile(tile).best
+        locate = partial(schema.locate_tile, manifest=self.manifest, tile=tile)
+        return self._reader.read_located(path, locate, use, partial(DamagedTile, tile.row, tile.col))
 
-        def read(file: h5py.File) -> None:
-            for name, table in schema.tile_tables(self.manifest, tile).items():
-                schema.read(file, name, table)
+    def _part(self, tile: Tile, name: str, key: Any) -> Any:
+        """A part of a dataset of a tile, read when it is asked for. Raises DamagedTile."""
 
-        self._reader.read(path, read, partial(DamagedTile, tile.row, tile.col))
-        return best
+        def read(located: schema.LocatedTile, descriptor: int) -> Any:
+            return located.blocks[name].part(descriptor, key)
+
+        return self._read_located(tile, read)
 
     def refresh(self) -> None:
         """Make tiles that other machines have stored visible at once.
