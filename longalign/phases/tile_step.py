@@ -100,13 +100,15 @@ def _swept(
 ) -> tuple[TileRecord, int]:
     """A tile's record, whose `best` counts from the tile's corner, and the number of cells left out.
 
-    The lines are packed while the sweep produces them, and written to `file`, if there is one.
+    The lines are packed while the sweep produces them, and written to `file`, if there is one. Lines beside
+    cells left out have wide steps, for which a file that was begun with narrow ones would be written anew;
+    so a pruned tile is written when all of its lines are known.
     """
     table = PatchedTable if file is None else DeflatingTable
     packer = partial(Packer, width=job.scoring.difference_bytes, table=table)
     rows = packer(job.rows, job.left.h_at(job.rows), len(job.target))
     cols = packer(job.cols, job.top.h_at(job.cols), len(job.query))
-    if file is not None:
+    if file is not None and job.pruning is None:
         for side, lines in (("rows", rows), ("cols", cols)):
             for name, array in lines.deflated().items():
                 file.stream(f"{side}/{name}", array)
