@@ -45,6 +45,7 @@ from longalign.model.geometry import Tile
 from longalign.model.sequence import Sequence
 from longalign.store import schema
 from longalign.store.base import DamagedFile, DamagedTile, Piece, Place, TileRecord
+from longalign.store.blocks import BlockTable
 from longalign.store.codec import NO_LINES, PackedLines
 from longalign.store.datasets import (
     LEFT_OUT_DATASETS,
@@ -293,6 +294,7 @@ class DirectoryStore:
         if not writer.agrees_with({name: values for name, (values, *_) in datasets.items()}):
             writer.discard()
             writer = TileWriter(partial(self._new, path))
+        blocks: dict[str, BlockTable] = {}
         with writer.completed() as file:
             set_text(file, "description", "boundaries of one tile: cells i0 < i <= i1, j0 < j <= j1")
             set_text(file, "units", "letters")
@@ -301,10 +303,11 @@ class DirectoryStore:
             for name in ("score", "i", "j"):
                 file.attrs[f"best_{name}"] = getattr(record.best, name)
             for name, (values, description, units) in datasets.items():
-                describe(writer.complete_dataset(name, values), description, units)
-        self._reader.forget(path)
-        with suppress(StoreError):  # the next read reports it, and the tile is mended
-            self.get_tile(tile)  # locates its blocks now, in the background, rather than on the next read
+                dataset = writer.complete_dataset(name, values)
+                describe(dataset, description, units)
+                blocks[name] = BlockTable.written(dataset)
+        # Small tiles take longer to be opened and examined than to be written.
+        self._reader.remember(path, schema.LocatedTile(record.best, blocks))
 
     def get_tile(self, tile: Tile) -> TileRecord:
         best = self._read_located(tile, lambda located, _: located.best)

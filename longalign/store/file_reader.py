@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -65,7 +66,7 @@ class FileReader:
                 located = self._known(path, descriptor)
                 if located is None:
                     located = locate(file)
-                    self._located[path] = _stamp_of(descriptor), located
+                    self._located[path] = _stamp_of(os.fstat(descriptor)), located
             return use(located, descriptor)
 
         with read_errors_as(failure, path), open_regular_file(path) as file:
@@ -74,6 +75,11 @@ class FileReader:
                 return use(located, file.fileno())
         return self.read(path, locate_and_use, failure)
 
+    def remember(self, path: Path, located: Any) -> None:
+        """Cache what is located in a file that was just written, so that it need not be opened for that."""
+        with suppress(OSError):  # it is gone already: the next read reports that
+            self._located[path] = _stamp_of(path.stat()), located
+
     def forget(self, path: Path) -> None:
         """Drop what is cached for a file."""
         self._located.pop(path, None)
@@ -81,11 +87,10 @@ class FileReader:
     def _known(self, path: Path, descriptor: int) -> Any:
         """What is cached for the file open as `descriptor`; None if it is not the file that was located."""
         stamp, located = self._located.get(path, (None, None))
-        return located if stamp == _stamp_of(descriptor) else None
+        return located if stamp == _stamp_of(os.fstat(descriptor)) else None
 
 
-def _stamp_of(descriptor: int) -> _Stamp:
-    status = os.fstat(descriptor)
+def _stamp_of(status: os.stat_result) -> _Stamp:
     return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
 
 

@@ -187,10 +187,7 @@ def read_all(file: h5py.File, tables: Mapping[str, DatasetSpec]) -> list[NDArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LocatedTile:
-    """What a tile's file holds: its best cell, and where the blocks of each dataset lie.
-
-    The indices of its lines are left out: they are known to be those of the grid.
-    """
+    """What a tile's file holds: its best cell, and where the blocks of each dataset lie."""
 
     best: BestCell
     blocks: Mapping[str, BlockTable]
@@ -206,7 +203,7 @@ def locate_tile(file: h5py.File, manifest: Manifest, tile: Tile) -> LocatedTile:
     blocks = {name: locate(file, name, table) for name, table in tile_tables(manifest, tile).items()}
     for sides in (LINES, STARTS) if manifest.is_eager else (LINES,):
         for side, lines in zip(sides, kept_lines(manifest, tile), strict=True):
-            index = blocks.pop(f"{side}/index").all(file.id.get_vfd_handle())
+            index = blocks[f"{side}/index"].all(file.id.get_vfd_handle())
             if index.ravel().tolist() != [*lines]:
                 raise ValueError(f"{side}/index names other lines than the tile keeps")
     return LocatedTile(_best_cell(file, manifest, tile), blocks)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections import Counter
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -130,7 +131,7 @@ def test_a_damaged_tile_is_listed_until_it_is_dropped(store):
     assert store.stored_tiles() == {(0, 0), (1, 1)}
 
 
-def test_a_run_asks_for_no_tile_by_its_name(tmp_path, monkeypatch):
+def test_a_run_looks_up_the_file_of_a_tile_only_when_it_has_written_it(tmp_path, monkeypatch):
     """With many tiles, of which a pruned run stores few, that would take longer than all else."""
     asked: list[Path] = []
     look_up = os.stat
@@ -143,5 +144,5 @@ def test_a_run_asks_for_no_tile_by_its_name(tmp_path, monkeypatch):
     with small_geometry():
         for _ in range(2):
             PAIR.check(PAIR.run(using(SmallTiles((17, 17))), tmp_path / "s"))
-    assert asked
-    assert not [path for path in asked if path.parent.name == "tiles"]
+    times = Counter(path.name for path in asked if path.parent.name == "tiles")
+    assert set(times.values()) == {1}
