@@ -119,7 +119,7 @@ def _inspect_one(path: Path) -> dict[str, Any]:
             damaged.append(str(damage))
             return False
 
-    present = [tile for tile in grid.tiles() if store.has_tile(tile)]
+    present = [grid.tile(*place) for place in sorted(store.stored_tiles())]
     done = [tile for tile in present if sound(partial(store.check_tile, tile))]
     left_out = store.get_left_out() if sound(store.get_left_out) else set()
     waypoints, complete = store.get_path() if sound(store.get_path) else ([], False)

@@ -10,7 +10,6 @@ from collections.abc import Generator
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import replace
 from functools import partial
-from itertools import chain
 from time import perf_counter
 from typing import Protocol
 
@@ -101,13 +100,15 @@ def _swept(
 ) -> tuple[TileRecord, int]:
     """A tile's record, whose `best` counts from the tile's corner, and the number of cells left out.
 
-    The lines are packed while the sweep produces them, and written to `file`, if there is one.
+    The lines are packed while the sweep produces them, and written to `file`, if there is one. Lines beside
+    cells left out have wide steps, for which a file that was begun with narrow ones would be written anew;
+    so a pruned tile is written when all of its lines are known.
     """
     table = PatchedTable if file is None else DeflatingTable
     packer = partial(Packer, width=job.scoring.difference_bytes, table=table)
     rows = packer(job.rows, job.left.h_at(job.rows), len(job.target))
     cols = packer(job.cols, job.top.h_at(job.cols), len(job.query))
-    if file is not None:
+    if file is not None and job.pruning is None:
         for side, lines in (("rows", rows), ("cols", cols)):
             for name, array in lines.deflated().items():
                 file.stream(f"{side}/{name}", array)
@@ -138,12 +139,11 @@ def run_tiles(lattice: StoreLattice, engine: Engine) -> Generator[Event, None, N
     Finished tiles stay in the store.
     """
     grid, left_out = lattice.grid, lattice.left_out
-    stored = [tile for tile in grid.tiles() if lattice.store.has_tile(tile)]
+    stored = lattice.store.stored_tiles()
     if lattice.problem.pruning is not None:
-        best = [int(lattice.store.get_tile(tile).best.score) for tile in stored]
+        best = [int(lattice.store.get_tile(grid.tile(*place)).best.score) for place in stored]
         left_out.reached = max(best, default=left_out.reached)
-    done = [(tile.row, tile.col) for tile in stored]
-    wavefront = Wavefront(grid.shape, chain(done, left_out.tiles))
+    wavefront = Wavefront(grid.shape, stored | left_out.tiles)
     running: dict[Future[TileFinished], Tile] = {}
     try:
         while not wavefront.finished:

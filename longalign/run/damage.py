@@ -56,15 +56,15 @@ def mending(step: Callable[[], T], lattice: StoreLattice, emit: Emit) -> T:
 
 def drop_damaged(store: Store, grid: Grid, emit: Emit) -> None:
     """Read all tiles of a store, and drop those that a second read finds damaged as well."""
-    for tile in grid.tiles():
-        if store.has_tile(tile):
-            try:
-                store.check_tile(tile)
-            except DamagedTile as damage:
-                if _reads_well(store, tile):
-                    _report_sound(damage, emit)
-                else:
-                    _drop(damage, store, emit)
+    for place in sorted(store.stored_tiles()):
+        tile = grid.tile(*place)
+        try:
+            store.check_tile(tile)
+        except DamagedTile as damage:
+            if _reads_well(store, tile):
+                _report_sound(damage, emit)
+            else:
+                _drop(damage, store, emit)
 
 
 def _reads_well(store: Store, tile: Tile) -> bool:

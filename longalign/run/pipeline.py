@@ -310,7 +310,7 @@ def _run_stored(
 def _check_disk(request: Request, stores: Items[DirectoryStore]) -> None:
     grids = [store.manifest.grid for store in stores]
     missing = sum(
-        missing_cells_of(grid, store, listed_as_left_out(store, grid))
+        missing_cells_of(grid, store, listed_as_left_out(store))
         for grid, store in zip(grids, stores, strict=True)
     )
     check_disk(grids[0], request, missing / max(1, sum(grid.cells for grid in grids)))

@@ -71,20 +71,18 @@ def lattice_of(
     if known is not None:
         pruning = known.prunings.get(spec.query.strand) or problem.pruning_by(known.score)
         problem = replace(problem, pruning=pruning)
-    left_out = LeftOut(listed_as_left_out(store, grid, emit)) if known is not None else LeftOut()
+    left_out = LeftOut(listed_as_left_out(store, emit)) if known is not None else LeftOut()
     return StoreLattice(problem, grid, store, spec.is_eager, left_out)
 
 
-def listed_as_left_out(store: Store, grid: Grid, emit: Emit = ignore) -> set[Place]:
+def listed_as_left_out(store: Store, emit: Emit = ignore) -> set[Place]:
     """The tiles that a store lists as left out, but for stored ones. A damaged list will be made again."""
-    listed = read_or(store.get_left_out, set[Place](), emit)
-    return {place for place in listed if not store.has_tile(grid.tile(*place))}
+    return read_or(store.get_left_out, set[Place](), emit) - store.stored_tiles()
 
 
 def missing_cells_of(grid: Grid, store: Store, left_out: Set[Place]) -> int:
     """The number of cells in the tiles that are neither in the store nor left out."""
-    missing = (tile for tile in grid.tiles() if (tile.row, tile.col) not in left_out)
-    return sum(tile.cells for tile in missing if not store.has_tile(tile))
+    return grid.cells - sum(grid.tile(*place).cells for place in store.stored_tiles() | left_out)
 
 
 def run_phases(sides: Items[Side], resources: Resources, recorder: Recorder) -> Outcome:

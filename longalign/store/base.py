@@ -84,7 +84,12 @@ class Store(Protocol):
         """
         ...
 
-    def has_tile(self, tile: Tile) -> bool: ...
+    def stored_tiles(self) -> set[Place]:
+        """All tiles that are stored, those on their way to the disk included.
+
+        It takes one listing of the store, however many tiles the grid has.
+        """
+        ...
 
     def put_tile(self, tile: Tile, record: TileRecord) -> None: ...
 

@@ -12,7 +12,7 @@ three small values by others with the same sums. HDF5 would read a block that wa
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain
@@ -122,13 +122,18 @@ class BlockTable:
         end, largest = dataset.file.id.get_filesize(), 2 * length * dataset.dtype.itemsize + _STREAM_BYTES
         if any(info.size > largest or info.byte_offset + info.size > end for info in found):
             raise ValueError(f"{name} has a block with an impossible size or offset")
-        offsets, sizes = np.zeros(count, np.int64), np.zeros(count, np.int32)
-        begins = np.fromiter(chain.from_iterable(info.chunk_offset for info in found), np.int64)
-        chunks = np.array((*(1 for _ in shape[:-1]), length))
-        places = tuple(begins.reshape(len(found), -1).T // chunks[:, None])
-        offsets[places] = np.fromiter((info.byte_offset for info in found), np.int64)
-        sizes[places] = np.fromiter((info.size for info in found), np.int32)
-        return cls(shape, dataset.dtype, length, offsets, sizes, _checksums(dataset, count))
+        return cls(shape, dataset.dtype, length, *_arranged(found, count, length), _checksums(dataset, count))
+
+    @classmethod
+    def written(cls, dataset: h5py.Dataset) -> BlockTable:
+        """The table of a dataset that this program has just written: that of `of`, without its checks."""
+        shape, found = dataset.shape, list[Any]()
+        if 0 in shape:
+            return cls.of(dataset)
+        length = dataset.chunks[-1]
+        dataset.id.chunk_iter(found.append)
+        arranged = _arranged(found, blocks_along(shape, length), length)
+        return cls(shape, dataset.dtype, length, *arranged, dataset.attrs["crc32"])
 
     def all(self, descriptor: int) -> NDArray[Any]:
         """All values, read by threads from the file open as `descriptor`.
@@ -157,6 +162,19 @@ class BlockTable:
         stored = os.pread(descriptor, int(self.sizes[place]), int(self.offsets[place]))
         count = min(self.length, self.shape[-1] - place[-1] * self.length)
         return inflate(stored, self.dtype, self.length, count, int(self.crcs[place]))
+
+
+def _arranged(
+    found: Sequence[Any], count: tuple[int, ...], length: int
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """The offsets and the sizes of blocks that HDF5 has found, by their places in the array."""
+    offsets, sizes = np.zeros(count, np.int64), np.zeros(count, np.int32)
+    begins = np.fromiter(chain.from_iterable(info.chunk_offset for info in found), np.int64)
+    chunks = np.array((*(1 for _ in count[:-1]), length))
+    places = tuple(begins.reshape(len(found), -1).T // chunks[:, None])
+    offsets[places] = np.fromiter((info.byte_offset for info in found), np.int64)
+    sizes[places] = np.fromiter((info.size for info in found), np.int32)
+    return offsets, sizes
 
 
 def _block_length(dataset: h5py.Dataset) -> int:

@@ -29,13 +29,13 @@ more. Any attempt to write to it raises StoreError.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
 
@@ -45,6 +45,7 @@ from longalign.model.geometry import Tile
 from longalign.model.sequence import Sequence
 from longalign.store import schema
 from longalign.store.base import DamagedFile, DamagedTile, Piece, Place, TileRecord
+from longalign.store.blocks import BlockTable
 from longalign.store.codec import NO_LINES, PackedLines
 from longalign.store.datasets import (
     LEFT_OUT_DATASETS,
@@ -61,6 +62,7 @@ from longalign.store.file_reader import FileReader, LazyDataset
 from longalign.store.files import new_hdf5, temporary_name
 from longalign.store.layout import (
     LEFT_OUT_NAME,
+    TILE_NAME,
     holds_both_strands,
     make_folders,
     piece_name,
@@ -71,12 +73,14 @@ from longalign.store.layout import (
 )
 from longalign.store.lock import Lock
 from longalign.store.manifest import Manifest, SequenceRecord
-from longalign.store.read_errors import file_exists, read_errors_as
+from longalign.store.read_errors import file_exists, files_named, read_errors_as
 from longalign.store.start_tables import PackedStarts
 from longalign.store.tile_writer import TileWriter
 
 if TYPE_CHECKING:
     import h5py
+
+T = TypeVar("T")
 
 
 class DirectoryStore:
@@ -251,11 +255,18 @@ class DirectoryStore:
         return self.path / tile_name(row, col)
 
     def has_tile(self, tile: Tile) -> bool:
+        """Whether one tile is stored; `stored_tiles` answers for many."""
         return file_exists(self.tile_path(tile.row, tile.col))
+
+    def stored_tiles(self) -> set[Place]:
+        rows, cols = self.manifest.grid.shape
+        names = files_named(TILE_NAME, self.path / "tiles")
+        places = ((int(name[1]), int(name[2])) for name in names)
+        return {(row, col) for row, col in places if row < rows and col < cols}
 
     def has_results(self) -> bool:
         """Whether the store holds a path or a tile, perhaps of an earlier process."""
-        return file_exists(self.path / "path.h5") or any(map(self.has_tile, self.manifest.grid.tiles()))
+        return file_exists(self.path / "path.h5") or bool(self.stored_tiles())
 
     @contextmanager
     def open_writer(self, tile: Tile) -> Iterator[TileWriter]:
@@ -283,6 +294,7 @@ class DirectoryStore:
         if not writer.agrees_with({name: values for name, (values, *_) in datasets.items()}):
             writer.discard()
             writer = TileWriter(partial(self._new, path))
+        blocks: dict[str, BlockTable] = {}
         with writer.completed() as file:
             set_text(file, "description", "boundaries of one tile: cells i0 < i <= i1, j0 < j <= j1")
             set_text(file, "units", "letters")
@@ -291,36 +303,20 @@ class DirectoryStore:
             for name in ("score", "i", "j"):
                 file.attrs[f"best_{name}"] = getattr(record.best, name)
             for name, (values, description, units) in datasets.items():
-                describe(writer.complete_dataset(name, values), description, units)
-        self._reader.forget(path)
-        with suppress(StoreError):  # the next read reports it, and the tile is mended
-            self._locate_blocks(tile)
-
-    def _locate_blocks(self, tile: Tile) -> None:
-        """Cache a tile's block tables now, in the background, rather than on the next read."""
-        record = self.get_tile(tile)
-        for lines in (record.rows, record.cols):
-            for array in (lines.anchors, lines.steps, lines.gaps):
-                array.locate()
+                dataset = writer.complete_dataset(name, values)
+                describe(dataset, description, units)
+                blocks[name] = BlockTable.written(dataset)
+        # Small tiles take longer to be opened and examined than to be written.
+        self._reader.remember(path, schema.LocatedTile(record.best, blocks))
 
     def get_tile(self, tile: Tile) -> TileRecord:
-        path = self.tile_path(tile.row, tile.col)
-        damaged = partial(DamagedTile, tile.row, tile.col)
-
-        def locate(file: h5py.File) -> BestCell:
-            schema.check_tile(file, self.manifest, tile)
-            return schema.best_cell(file, self.manifest, tile)
-
-        best = self._reader.read_located(path, "best", locate, lambda best, _: best, damaged)
-        tables = schema.tile_tables(self.manifest, tile)
+        best = self._read_located(tile, lambda located, _: located.best)
 
         def datasets(side: str, names: Iterable[str]) -> dict[str, LazyDataset]:
             keys = {name: f"{side}/{name}" for name in names if name != "index"}
-            return {
-                name: LazyDataset(self._reader, path, key, tables[key], damaged) for name, key in keys.items()
-            }
+            return {name: LazyDataset(partial(self._part, tile, key)) for name, key in keys.items()}
 
-        # `check_tile` has compared the indices in the file with these of the grid.
+        # The indices in the file are known to be these of the grid.
         lines = schema.kept_lines(self.manifest, tile)
         indices = [np.array(line, np.int64) if line else NO_LINES.index for line in lines]
         rows, cols = (
@@ -340,16 +336,30 @@ class DirectoryStore:
 
         Raises DamagedTile, naming the file.
         """
+        tables = schema.tile_tables(self.manifest, tile)
+        # A second read after damage must be independent of the first.
+        self._reader.forget(self.tile_path(tile.row, tile.col))
+
+        def read_all(located: schema.LocatedTile, descriptor: int) -> BestCell:
+            for name, blocks in located.blocks.items():
+                schema.values_of(blocks, descriptor, name, tables[name])
+            return located.best
+
+        return self._read_located(tile, read_all)
+
+    def _read_located(self, tile: Tile, use: Callable[[schema.LocatedTile, int], T]) -> T:
+        """See `FileReader.read_located`. Raises DamagedTile."""
         path = self.tile_path(tile.row, tile.col)
-        self._reader.forget(path)  # a second read after damage must be independent of the first
-        best = self.get_tile(tile).best
+        locate = partial(schema.locate_tile, manifest=self.manifest, tile=tile)
+        return self._reader.read_located(path, locate, use, partial(DamagedTile, tile.row, tile.col))
 
-        def read(file: h5py.File) -> None:
-            for name, table in schema.tile_tables(self.manifest, tile).items():
-                schema.read(file, name, table)
+    def _part(self, tile: Tile, name: str, key: Any) -> Any:
+        """A part of a dataset of a tile, read when it is asked for. Raises DamagedTile."""
 
-        self._reader.read(path, read, partial(DamagedTile, tile.row, tile.col))
-        return best
+        def read(located: schema.LocatedTile, descriptor: int) -> Any:
+            return located.blocks[name].part(descriptor, key)
+
+        return self._read_located(tile, read)
 
     def refresh(self) -> None:
         """Make tiles that other machines have stored visible at once.

@@ -29,10 +29,13 @@ OWN_NAMES = frozenset({*_BEGINNINGS, "manifest.json", LEFT_OUT_NAME, "path.h5", 
 #: The name of the list of pairs in a directory of many stores.
 LIST_NAME = "pairs.json"
 
+#: The names that `tile_name` gives, without the folder; the groups are the row and the column.
+TILE_NAME = re.compile(r"r(\d{5}|[1-9]\d{5,})c(\d{5}|[1-9]\d{5,})\.h5", re.ASCII)
+
 #: Final names of temporary files, by folder. The empty name is that of a mark (`DirectoryStore.marked`).
 _TEMPORARIES = {
     ".": re.compile(r"|manifest\.json|sequences\.h5|left_out\.h5|path\.h5"),
-    "tiles": re.compile(r"r\d{5,}c\d{5,}\.h5"),
+    "tiles": TILE_NAME,
     "pieces": re.compile(r"p\d{6,}\.h5"),
 }
 

@@ -31,8 +31,9 @@ class MemoryStore:
     def open_writer(self, tile: Tile) -> AbstractContextManager[None]:
         return nullcontext()
 
-    def has_tile(self, tile: Tile) -> bool:
-        return (tile.row, tile.col) in self._tiles
+    def stored_tiles(self) -> set[Place]:
+        with self._lock:
+            return set(self._tiles)
 
     def put_tile(self, tile: Tile, record: TileRecord) -> None:
         with self._lock:  # two devices may each drop a boundary of the same tile

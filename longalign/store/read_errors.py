@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import stat
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -47,6 +48,26 @@ def file_exists(path: Path) -> bool:
     if not stat.S_ISREG(status.st_mode):
         raise StoreError(f"{path}: is {kind_of(status)}, not a regular file")
     return True
+
+
+def files_named(pattern: re.Pattern[str], folder: Path) -> list[re.Match[str]]:
+    """The names of the files in a folder that match a pattern as a whole; none if there is no such folder.
+
+    Raises StoreError if they are unknown, or if one of these names is not that of a regular file.
+    """
+    try:
+        with os.scandir(folder) as entries:
+            # The folder says of what kind its entries are, so only links are looked up one by one.
+            return [
+                match
+                for entry in entries
+                if (match := pattern.fullmatch(entry.name)) is not None
+                and (entry.is_file(follow_symlinks=False) or file_exists(Path(entry)))
+            ]
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        raise _cannot_read(folder, error) from error
 
 
 def _cannot_read(path: Path, error: OSError) -> StoreError:

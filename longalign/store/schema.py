@@ -161,7 +161,15 @@ def locate(file: h5py.File, name: str, table: DatasetSpec) -> BlockTable:
 
 def read(file: h5py.File, name: str, table: DatasetSpec) -> NDArray[Any]:
     """All values of a dataset. Raises ValueError or KeyError unless it is as `table` says."""
-    values = locate(file, name, table).all(file.id.get_vfd_handle())
+    return values_of(locate(file, name, table), file.id.get_vfd_handle(), name, table)
+
+
+def values_of(blocks: BlockTable, descriptor: int, name: str, table: DatasetSpec) -> NDArray[Any]:
+    """All values of a dataset that was located in the file open as `descriptor`.
+
+    Raises ValueError unless they are as `table` says.
+    """
+    values = blocks.all(descriptor)
     if table.numbers is not None and values.size:
         least, most = table.numbers
         if not least <= values.min() <= values.max() <= most:
@@ -177,19 +185,31 @@ def read_all(file: h5py.File, tables: Mapping[str, DatasetSpec]) -> list[NDArray
     return columns
 
 
-def check_tile(file: h5py.File, manifest: Manifest, tile: Tile) -> None:
-    """Raise ValueError unless a file is that of this tile, with the lines that the tile keeps."""
+@dataclass(frozen=True, slots=True, eq=False)
+class LocatedTile:
+    """What a tile's file holds: its best cell, and where the blocks of each dataset lie."""
+
+    best: BestCell
+    blocks: Mapping[str, BlockTable]
+
+
+def locate_tile(file: h5py.File, manifest: Manifest, tile: Tile) -> LocatedTile:
+    """What the file of a tile holds.
+
+    Raises ValueError or KeyError unless it is that of this tile, with the lines that the tile keeps.
+    """
     if any(integer_attribute(file, name) != getattr(tile, name) for name in ("i0", "i1", "j0", "j1")):
         raise ValueError("it belongs to another tile")
-    tables = tile_tables(manifest, tile)
+    blocks = {name: locate(file, name, table) for name, table in tile_tables(manifest, tile).items()}
     for sides in (LINES, STARTS) if manifest.is_eager else (LINES,):
         for side, lines in zip(sides, kept_lines(manifest, tile), strict=True):
-            name = f"{side}/index"
-            if read(file, name, tables[name]).ravel().tolist() != [*lines]:
-                raise ValueError(f"{name} names other lines than the tile keeps")
+            index = blocks[f"{side}/index"].all(file.id.get_vfd_handle())
+            if index.ravel().tolist() != [*lines]:
+                raise ValueError(f"{side}/index names other lines than the tile keeps")
+    return LocatedTile(_best_cell(file, manifest, tile), blocks)
 
 
-def best_cell(file: h5py.File, manifest: Manifest, tile: Tile) -> BestCell:
+def _best_cell(file: h5py.File, manifest: Manifest, tile: Tile) -> BestCell:
     """The best cell of a tile. Raises ValueError if the tile cannot have it."""
     best = BestCell(*(integer_attribute(file, f"best_{name}") for name in ("score", "i", "j")))
     if best == BestCell():

@@ -87,8 +87,11 @@ class WriteBehind:
         if self._error is not None:
             raise self._error
 
-    def has_tile(self, tile: Tile) -> bool:
-        return (tile.row, tile.col) in self._unwritten or self._store.has_tile(tile)
+    def stored_tiles(self) -> set[Place]:
+        with self._changed:
+            unwritten = set(self._unwritten)
+        # Those on their way first: a tile that arrives in the meantime is in the store's list.
+        return unwritten | self._store.stored_tiles()
 
     def get_tile(self, tile: Tile) -> TileRecord:
         with self._changed:

@@ -128,10 +128,10 @@ def test_tiles_are_left_out_and_the_store_says_which(monkeypatch, tmp_path):
     with geometry.applied():
         first = REPEATED.run(using(SmallTiles((5, 5), CPU)), tmp_path / "s")
         with pipeline.DirectoryStore.open(tmp_path / "s") as store:
-            grid, left_out = store.manifest.grid, store.get_left_out()
+            grid, left_out, stored = store.manifest.grid, store.get_left_out(), store.stored_tiles()
             assert left_out
-            for tile in grid.tiles():
-                assert store.has_tile(tile) != ((tile.row, tile.col) in left_out)
+            assert not left_out & stored
+            assert left_out | stored == {(tile.row, tile.col) for tile in grid.tiles()}
         backend = SmallTiles((5, 5), CPU)
         again = pipeline.resume(tmp_path / "s", using(backend))
     assert found_path(first) == found_path(again) == found_path(whole)

@@ -38,6 +38,7 @@ from longalign.run.spec import RunSpec
 from longalign.store import DirectoryStore, Manifest, MemoryStore, Store
 from longalign.store.base import DamagedTile, TileRecord
 from longalign.store.deflated import DeflatedArray
+from longalign.store.files import new_hdf5
 from longalign.store.line_tables import PatchedArray
 from longalign.store.manifest import SequenceRecord
 from longalign.store.tile_writer import TileWriter
@@ -59,12 +60,12 @@ def new_store(path: Path, pair: Pair = PAIR) -> DirectoryStore:
 
 
 class Jumping(ReferenceBackend):
-    """Sweeps as if the cells before the fifth column of each requested row had been left out."""
+    """Sweeps as if the cells before the fifth column of the last requested row had been left out."""
 
     def sweep(self, jobs, progress=no_progress):
         [job] = jobs
         [swept] = super().sweep([replace(job, sinks=None)], progress)
-        for row in swept.rows:
+        for row in swept.rows[-1:]:
             row.h[5:] += 21_000_000
             row.gap[5:] += 21_000_000
         return [swept.delivered(job)]
@@ -77,6 +78,31 @@ def test_lines_in_memory_keep_narrow_steps_beside_cells_left_out():
     assert isinstance(rows.steps, PatchedArray)
     assert rows.steps.narrow.dtype == np.int8
     assert (rows.part(int(rows.index[0]), 0, 10).h[5:] > 20_000_000).all()
+
+
+@pytest.mark.parametrize(("pruned", "files"), [(True, 1), (False, 2)])
+def test_lines_beside_cells_left_out_do_not_begin_a_file_that_is_written_anew(
+    tmp_path, monkeypatch, pruned, files
+):
+    """Without pruning no line is wide, and blocks go to the file at once."""
+    begun, tile = [], GRID.tile(1, 0)
+
+    def note(path, check):
+        begun.append(path)
+        return new_hdf5(path, check)
+
+    with new_store(tmp_path / "s") as store:
+        lattice = lattice_in(store)
+        sweep_tile(lattice, ReferenceBackend(), GRID.tile(0, 0))
+        monkeypatch.setattr("longalign.store.directory.new_hdf5", note)
+        if pruned:
+            pruning = lattice.problem.pruning_by(1)
+            lattice = replace(lattice, problem=replace(lattice.problem, pruning=pruning))
+        sweep_tile(lattice, Jumping(), tile)
+        rows = store.get_tile(tile).rows
+        assert rows.steps[:].dtype == np.int32
+        assert (rows.part(int(rows.index[-1]), 0, 10).h[5:] > 20_000_000).all()
+        assert begun == [store.tile_path(1, 0)] * files
 
 
 @pytest.mark.parametrize("behind", [False, True])
@@ -245,7 +271,7 @@ def test_a_failing_step_cancels_the_others_and_passes_its_exception(want):
         with pytest.raises(BackendError, match="the device fell off"):
             run_all(lattice, engine)
         assert backend.cancelled
-        assert [lattice.store.has_tile(tile) for tile in GRID.tiles()].count(True) == 1
+        assert lattice.store.stored_tiles() == {(0, 0)}
     with LocalEngine(lattice, [ReferenceBackend()]) as engine:
         assert run_all(lattice, engine) == ALL_TILES - {(0, 0)}
     assert content(lattice.store) == want
@@ -300,8 +326,7 @@ def processes():
 
 
 def tiles_in(path: Path) -> set[tuple[int, int]]:
-    store = DirectoryStore.attach(path)
-    return {(tile.row, tile.col) for tile in GRID.tiles() if store.has_tile(tile)}
+    return DirectoryStore.attach(path).stored_tiles()
 
 
 @pytest.mark.cluster

@@ -256,7 +256,8 @@ def test_what_cannot_be_read_now_is_kept(tmp_path, answer, monkeypatch, name, nu
 
         return refusing
 
-    for method, how in (("open", opened), ("stat", looked)):
+    is_listed = file.parent.name == "tiles"  # and not looked up
+    for method, how in (("open", opened), ("stat", looked))[: 2 - is_listed]:
         with monkeypatch.context() as patch:
             patch.setattr(Path, method, refuse(how))
             if method == "open":
@@ -268,6 +269,24 @@ def test_what_cannot_be_read_now_is_kept(tmp_path, answer, monkeypatch, name, nu
     assert result(small_run(tmp_path, again.append)) == answer
     assert not notices(again)
     assert file.stat().st_mtime_ns == before.st_mtime_ns
+
+
+def test_tiles_that_cannot_be_listed_now_are_kept(tmp_path, answer, monkeypatch):
+    small_run(tmp_path)
+    scan, again = os.scandir, []
+
+    def refusing(path):
+        if Path(path) == tmp_path / "tiles":
+            raise OSError(errno.EACCES, os.strerror(errno.EACCES))
+        return scan(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "scandir", refusing)
+        with pytest.raises(StoreError, match=r"tiles: cannot be read: permission denied$"):
+            small_run(tmp_path)
+    assert result(small_run(tmp_path, again.append)) == answer
+    assert not notices(again)
+    assert swept(again) == 0
 
 
 @pytest.mark.parametrize(("number", "times"), [(errno.EIO, 1), (errno.ENOENT, 10)])

@@ -97,6 +97,19 @@ def test_all_readers_and_every_part_give_what_was_written(folder, shape, dtype, 
         assert (part.dtype, part.shape) == (dtype, values[key].shape)
 
 
+@given(st.lists(st.integers(0, 4), min_size=1, max_size=3).map(tuple), dtypes, st.integers(1, 3))
+def test_where_blocks_lie_is_known_as_soon_as_they_are_written(folder, shape, dtype, length):
+    path = folder / "x.h5"
+    with blocks_of(length), h5py.File(path, "w", libver="latest") as file:
+        known = BlockTable.written(write_blocks(file, "x", np.ones(shape, dtype)))
+        write_blocks(file, "y", np.ones(shape, dtype))
+    read = found(path)
+    assert (known.shape, known.dtype, known.length) == (read.shape, read.dtype, read.length)
+    for name in ("offsets", "sizes", "crcs"):
+        assert np.array_equal(getattr(known, name), getattr(read, name))
+        assert getattr(known, name).dtype == getattr(read, name).dtype
+
+
 def test_damage_to_a_deflated_array_is_noticed():
     array = in_deflated_memory(small_numbers(64), 64)
     array.streams[0] = zlib.compress(bytes(64))

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from itertools import combinations, pairwise
 from pathlib import Path
 from typing import Any
@@ -295,7 +295,7 @@ def tile_record(rng: np.random.Generator, tile: Tile) -> tuple[TileRecord, dict[
 def test_tiles_paths_and_pieces_come_back(tmp_path, kind):
     store = MemoryStore() if kind == "memory" else new_store(tmp_path / "s")
     tile = GRID.tile(1, 0)
-    assert not store.has_tile(tile)
+    assert store.stored_tiles() == set()
     assert store.get_path() == ([], False)
     assert store.get_piece(0) is None
 
@@ -306,8 +306,9 @@ def test_tiles_paths_and_pieces_come_back(tmp_path, kind):
     for side in ("rows", "cols"):
         for place, line in zip((8, 16), lines[side], strict=True):
             assert same(getattr(got, side).part(place, 2, 11), line.part(2, 11))
+    assert store.stored_tiles() == {(1, 0)}
     store.drop_tile(tile.row, tile.col)
-    assert not store.has_tile(tile)
+    assert store.stored_tiles() == set()
 
     path = [Waypoint(9, 8, State.H, 5), Waypoint(7, 8, State.E, -3), Waypoint(0, 2, State.F, 2**31 - 1)]
     store.put_path(path, complete=False)
@@ -450,6 +451,49 @@ def test_a_tile_is_stored_though_no_more_files_can_be_opened_to_look_at_it(tmp_p
             with pytest.raises(StoreError, match="cannot be read: too many open files"):
                 store.get_tile(tile)
         assert store.check_tile(tile) == record.best
+
+
+@pytest.mark.parametrize("writer", [True, False])
+def test_a_tile_is_read_without_hdf5_by_the_process_that_stored_it(tmp_path, monkeypatch, writer):
+    tile = GRID.tile(1, 0)
+    record, lines = tile_record(np.random.default_rng(0), tile)
+    with new_store(tmp_path / "s") as store:
+        with store.open_writer(tile) if writer else nullcontext():
+            store.put_tile(tile, record)
+        monkeypatch.setattr("longalign.store.file_reader.open_hdf5", None)
+        got = store.get_tile(tile)
+        assert got.best == record.best
+        assert same(got.cols.part(16, 0, 12), lines["cols"][1].part(0, 12))
+        with pytest.raises(DamagedTile, match="not callable"):
+            DirectoryStore.attach(store.path).get_tile(tile)
+
+
+def test_a_tile_that_is_replaced_after_it_was_stored_is_read_anew(tmp_path):
+    """As by the worker of another process."""
+    tile = GRID.tile(1, 0)
+    with new_store(tmp_path / "s") as store:
+        for seed in (0, 1):
+            one, other = (tile_record(np.random.default_rng(2 * seed + k), tile) for k in (0, 1))
+            store.put_tile(tile, one[0])
+            DirectoryStore.attach(store.path).put_tile(tile, other[0])
+            assert same(store.get_tile(tile).rows.part(8, 0, 12), other[1]["rows"][0].part(0, 12))
+
+
+def test_a_tile_that_is_gone_as_soon_as_it_is_stored_is_missing(tmp_path, monkeypatch):
+    tile = GRID.tile(1, 0)
+    record, _ = tile_record(np.random.default_rng(0), tile)
+    flush = store_files._flush
+
+    def flush_and_lose(path):
+        flush(path)
+        if path.is_dir():
+            store.tile_path(1, 0).unlink()
+
+    with new_store(tmp_path / "s") as store:
+        monkeypatch.setattr(store_files, "_flush", flush_and_lose)
+        store.put_tile(tile, record)
+        with pytest.raises(DamagedTile, match="No such file"):
+            store.get_tile(tile)
 
 
 def test_leftovers_of_killed_writes_are_removed(tmp_path):
