@@ -453,10 +453,13 @@ def test_scorings_without_a_positive_score(scoring: Scoring, local: bool):
     [("packed", {}, True), ("packed", {"band_rows": 48}, False), ("int32", {}, False)],
     ids=["packed, floor", "packed, no floor, in bands", "int32, no floor"],
 )
-def test_row_blocks_off_all_paths_of_interest_are_left_out(numbers: str, overrides: dict, local: bool):
+@pytest.mark.parametrize("rows", [(150, 330), tuple(range(1, 331))], ids=["some rows", "every row"])
+def test_row_blocks_off_all_paths_of_interest_are_left_out(
+    numbers: str, overrides: dict, local: bool, rows: tuple[int, ...]
+):
     """The path leaves a strip while the strip's lower blocks are left out, and enters blocks beside others.
 
-    It ends in the corner, far above what blocks that are left out leave behind. A requested row and a
+    It ends in the corner, far above what blocks that are left out leave behind. Requested rows and a
     requested column cross it. There are letters N before blocks that follow others left out.
     """
     rng = np.random.default_rng(11)
@@ -464,7 +467,7 @@ def test_row_blocks_off_all_paths_of_interest_are_left_out(numbers: str, overrid
     target = mutated(query, 330, 0.02, rng)
     query[200:204] = QUERY_N
     top, left = local_edges(330, 330) if local else entry_edges(State.H, 330, 330, Scoring())
-    job = SweepJob(query, target, Scoring(), top, left, local, (150, 330), (128, 330), of_matrix=True)
+    job = SweepJob(query, target, Scoring(), top, left, local, rows, (128, 330), of_matrix=True)
     [whole] = ReferenceBackend().sweep([job])
     ahead = gains(query, target, Scoring(), threads=1)
     bound = int(whole.best.score if local else whole.rows[-1].h[-1])
