@@ -212,7 +212,7 @@ def make_store_left_out(config: KernelConfig) -> Any:
     def store_part(lines, position, half, number, jobs, pruning):
         first, length = np.int32(position.first + half * columns), jobs[position.job, work_tables.COLS] + 1
         at = jobs[position.job, work_tables.ROW_OUT_AT] + number * 2 * length + 1 + first
-        for k in range(min(columns, np.int32(position.width - half * columns))):
+        for k in range(np.int32(min(columns, position.width - half * columns))):
             lines[np.uint64(at + k)] = pruning.h
             lines[np.uint64(at + length + k)] = pruning.gap
 
