@@ -19,7 +19,7 @@ from longalign.backends.base import Backend, EdgeStarts, SweepJob
 from longalign.backends.excluding import excluding
 from longalign.model.boundary import State, entry_edges, start_parts
 from longalign.model.recurrence import direction, step_back
-from longalign.model.scoring import UNREACHABLE, Scoring
+from longalign.model.scoring import NEG_INF, UNREACHABLE, Scoring
 from longalign.model.substitution_matrix import LARGEST_ALPHABET
 from longalign.testing.conformance import (
     Conformance,
@@ -60,9 +60,11 @@ def walked_start(
 ) -> tuple[int, int, int]:
     """The start of the path to (i, j) in `state`, found step by step; `values` are those of `matrices`."""
     h, e, f = values
+    excluded = {*zip(job.excluded.query.tolist(), job.excluded.target.tolist(), strict=True)}
     opening = job.scoring.gap_open + job.scoring.gap_extend
     while i > 0 and j > 0 and not (job.local and state == State.H and h[i][j] == 0):
         pair = h[i - 1][j - 1] + letter_score(job.query[i - 1], job.target[j - 1], job.scoring)
+        pair = NEG_INF if (i - 1, j - 1) in excluded else pair
         bits = direction(h[i][j], pair, e[i][j], f[i][j], h[i - 1][j] - opening, h[i][j - 1] - opening)
         down, right, state = step_back(state, bits)
         i, j = i - down, j - right
