@@ -32,6 +32,7 @@ class Fault:
 _CONFORMANCE = "tests/backends/test_conformance.py::TestCpuOnOneThread"
 _TRACES = "tests/backends/test_conformance.py::TestCpuTraces"
 _SIMULATED = "tests/backends/cuda/simulator/test_conformance_simulated.py"
+_LEFT_OUT = "tests/backends/cuda/simulator/test_left_out_simulated.py"
 _CUDA = "longalign/backends/cuda"
 
 _RECURRENCE = (
@@ -225,6 +226,20 @@ _CUDA_DEVICE = (
         "if row == of_low.row and row > 0:",
         "if row == of_low.row + 1 and row > 0:",
         (f"{_SIMULATED}::test_ragged_strips_and_runs_of_ambiguous_letters",),
+    ),
+    Fault(
+        "CUDA: excluded pairs of the second half looked for too far down",
+        f"{_CUDA}/device/excluded_pairs.py",
+        "first_pair_from(np.int32(row - STEP_ROWS), pairs, words)",
+        "first_pair_from(row, pairs, words)",
+        (f"{_LEFT_OUT}::test_every_pair_of_a_diagonal_is_excluded",),
+    ),
+    Fault(
+        "CUDA: a requested row not stored where a row block that is left out ends with it",
+        f"{_CUDA}/kernels/sweep.py",
+        "if 0 < requested.row <= end:",
+        "if 0 < requested.row < end:",
+        (f"{_LEFT_OUT}::test_what_requested_rows_hold_where_all_is_left_out",),
     ),
 )
 

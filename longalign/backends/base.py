@@ -161,8 +161,8 @@ class SweepResult:
     `rows[k]` is the boundary of length n at row `job.rows[k]` (gap = E), and `cols[k]` that of length m at
     column `job.cols[k]` (gap = F). The indices of `best` are those of the rectangle, 1..m and 1..n. `best` is
     BestCell() if no cell is positive or if it was not requested. With pruning it is exact if its score is at
-    least the bound; a back end need not look for lower scores. `cells_left_out` is the number of cells that
-    were not computed.
+    least the bound; a back end need not look for lower scores. `cells_left_out` cells were not computed, or
+    a few more: a back end need not count all of them.
     """
 
     rows: tuple[Boundary, ...]
@@ -197,7 +197,8 @@ class TraceJob:
 
     `query` of shape (m,) and `target` of shape (n,) are codes as in `Rectangle`, m >= 1 and n >= 1. Every
     path enters in the state `entry` (see `boundary.entry_edges`) and leaves in the state `exit`. At least one
-    such path must exist. Every back end ignores `excluded` (see `Rectangle`).
+    such path must exist. The back ends of runs ignore `excluded` (see `Rectangle`);
+    `longalign.backends.excluding` traces such rectangles.
 
     `detour`, if not None, limits where optimal paths can run. In each of their cells (i, j),
     min(0, n - m) - detour <= j - i <= max(0, n - m) + detour. A back end may leave out all other cells.

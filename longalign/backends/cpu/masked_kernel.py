@@ -1,7 +1,6 @@
 """Plain kernels for a small rectangle with excluded letter pairs: its sweep, all its cells, its start states.
 
-`longalign.backends.excluding` uses them for the few cells near excluded pairs, whatever back end sweeps the
-rest.
+`longalign.backends.excluding` uses them for the few cells near excluded pairs.
 """
 
 from __future__ import annotations

@@ -289,8 +289,8 @@ class CudaBackend:
         if (config, shared_bytes) not in self._blocks:
             kernel = self._compiled(sweep_spec(config)).overloads[SIGNATURE]
             blocks = int(kernel.max_cooperative_grid_blocks(config.warps * LANES, shared_bytes))
-            # With one block on each multiprocessor, warps do not share its pipes. Where row blocks are left
-            # out, few strips are swept at a time, one behind the other, as fast as the slowest of them.
+            # Where row blocks are left out, few strips are swept at a time. They follow one another at the
+            # speed of the slowest. With one block on each multiprocessor, its warps do not share pipes.
             most = self._hardware().multiprocessors if config.prunes else blocks
             self._blocks[config, shared_bytes] = min(blocks, most)
         return self._blocks[config, shared_bytes]

@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from runs import SmallTiles
 from longalign.backends.base import SweepJob
 from longalign.backends.cuda.planning.strips import ALL_ROWS
 from longalign.model.boundary import Boundary, LinearEdge, State, entry_edges, local_edges
+from longalign.model.excluded_pairs import NO_PAIRS, ExcludedPairs
 from longalign.model.geometry import plan_grid
 from longalign.model.pruning import Pruning
 from longalign.model.scoring import NEG_INF, Scoring
@@ -30,9 +32,11 @@ from longalign.testing.sweep_jobs import whole_matrix
 
 pytest.importorskip("numba_cuda")
 
+from longalign.backends.cuda.backend import CudaBackend
 from longalign.backends.cuda.config import KernelConfig
 from longalign.backends.cuda.device.letter_scores import letter_scoring_for
 from longalign.backends.cuda.device.strip_profile import profile_bytes
+from longalign.backends.cuda.kernels.sweep import SIGNATURE
 from longalign.backends.cuda.planning import cost_model, edge_pieces, kernel_shape, packed_range
 from longalign.backends.cuda.planning.cost_model import Hardware
 from longalign.backends.cuda.planning.kernel_shape import Overrides, choose
@@ -399,6 +403,34 @@ def test_every_kernel_that_may_be_chosen_is_listed():
     for hardware in (H200, AMPERE):
         for work in (job(300, 200), job(300, 200, local=False), job(300, 200, Scoring(match=125))):
             assert config_of(work, hardware) in listed
+
+
+@pytest.mark.parametrize("is_pruned", [False, True])
+@pytest.mark.parametrize("track_best", [False, True])
+@pytest.mark.parametrize("local", [False, True])
+@pytest.mark.parametrize("hardware", [H200, AMPERE], ids=["packed", "int32"])
+def test_kernels_that_exclude_pairs_are_listed_and_leave_nothing_out(hardware, local, track_best, is_pruned):
+    pair, zeros = ExcludedPairs(np.array([3]), np.array([5])), np.zeros(301, np.int32)
+    pruning = Pruning(1, zeros, zeros[:201]) if is_pruned else None
+    for work in (job(300, 200, local=local), protein(300, 200, local=local)):
+        excluding = replace(work, track_best=track_best, excluded=pair, pruning=pruning, of_matrix=True)
+        config = config_of(excluding, hardware)
+        assert config in kernel_shape.every_configuration()
+        assert (config.excludes, config.prunes) == (True, False)
+        plain = config_of(replace(excluding, excluded=NO_PAIRS), hardware)
+        assert (plain.excludes, plain.prunes) == (False, is_pruned and work.scoring.table is None)
+
+
+@pytest.mark.parametrize(("prunes", "possible", "launched"), [(False, 5, 5), (True, 5, 4), (True, 3, 3)])
+def test_a_pruned_sweep_has_at_most_one_block_on_each_multiprocessor(prunes, possible, launched):
+    config = replace(packed(16), prunes=prunes)
+    kernel = SimpleNamespace(max_cooperative_grid_blocks=lambda threads, shared: possible)
+    backend = SimpleNamespace(
+        _blocks={},
+        _compiled=lambda spec: SimpleNamespace(overloads={SIGNATURE: kernel}),
+        _hardware=lambda: cost_model.Hardware(4, (9, 0)),
+    )
+    assert CudaBackend._resident_blocks(backend, config, 0) == launched
 
 
 # --- how long sweeps take ----------------------------------------------------------------------------

@@ -203,8 +203,11 @@ def make_leave_out(config: KernelConfig) -> Any:
 def make_store_left_out(config: KernelConfig) -> Any:
     """A device function that stores what a row block that is left out leaves behind in requested rows.
 
-    `requested` is the requested row that some part had yet to pass before an earlier row block. Returns that
-    of this one.
+    `requested` is the requested row that some part had yet to pass before an earlier row block. Returns the
+    one that some part had yet to pass before this row block.
+
+    Each lane writes its own columns, which is slow but rare: the strips beside it do not wait for requested
+    rows, only for its right edge.
     """
     columns, halves, block_rows = config.columns, config.halves, np.int32(config.block_rows)
 

@@ -45,7 +45,7 @@ class Arithmetic:
     `INT32`, a low and a high half in `PACKED`; `half` is 0 or 1.
 
     - `highest`: the number that no other exceeds, in both halves.
-    - `lowest`: a number that exceeds no value, in both halves. It is not for sums.
+    - `lowest`: a number that exceeds no reachable value, in both halves. It is not for sums.
     - `maximum(x, y)`, `subtract(x, cost)`: arithmetic in each half separately.
     - `lower(x, amount)`: the same as `subtract`, for an `amount` that is `number(amount, 0)`. It requires
       that `amount` does not exceed x in the low half.

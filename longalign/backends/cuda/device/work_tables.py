@@ -20,7 +20,7 @@ MATRIX_AT, LETTERS = 14, 15  # LETTERS: the letters of the largest alphabet in t
 STATE_AT = 16  # where the states of its strips begin, if bands interrupt them
 FREE_TOP = 17  # 1 if H is 0 all along the top edge and no gap is open there, else 0
 # Of rectangles that are pruned (see `left_out_blocks`); 0 for others. Their gains are in the array of
-# requested rows. CELLS_LEFT_OUT is an output.
+# requested rows. CELLS_LEFT_OUT is an output, without the row blocks at the ends of strips.
 QUERY_GAIN_AT, TARGET_GAIN_AT, BOUND, BOUND_RISES, LEFT_OUT_H, LEFT_OUT_GAP = 18, 19, 20, 21, 22, 23
 REACH = 24  # how far below the highest value around a row block others are raised
 CELLS_LEFT_OUT = 25
@@ -37,8 +37,8 @@ JOB_FIELDS = 26
 # LAST_PART_LAG: the rows by which its last part is behind its first one.
 # FLAG_ABOVE, DONE_ABOVE: the index of its flag in the band above, and the value of that flag at the end.
 # NEXT: the ticket of its right neighbour in the band, or NO_TICKET.
-# EXCLUDED_AT, EXCLUDED: the index of its first excluded pair in the array of requested rows, and their number
-# (see `excluded_pairs`); 0 in kernels that use every pair.
+# EXCLUDED_AT, EXCLUDED: the index of its first excluded pair in the array of requested rows, and how many it
+# has (see `excluded_pairs`): none in kernels that use every pair.
 JOB, FIRST_COLUMN, WIDTH, NUMBER, REQUESTED_COLUMN, FLAG = 0, 1, 2, 3, 4, 5
 BAND, FIRST_START, LAST_START, LAST_PART_LAG, FLAG_ABOVE, DONE_ABOVE = 6, 7, 8, 9, 10, 11
 NEXT, EXCLUDED_AT, EXCLUDED = 12, 13, 14

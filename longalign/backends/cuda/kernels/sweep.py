@@ -206,6 +206,8 @@ def build_kernel(config: KernelConfig) -> Any:
             if prunes:
                 gains, blocks_left_out = read_gains(jobs, job, requested_rows, strips, strip), np.int32(0)
             pairs, next_excluded = pairs_of_strip(strips, strip), np.int32(0)
+            if excludes:
+                next_excluded = excluded_row_from(np.int32(start - last_part_lag), pairs, requested_rows)
             incoming = begin_receive(query, column, parameters, rows, start, lane)
             while start < last_start or to_replay != REPLAY_NOTHING:
                 replaying = track_best and to_replay != REPLAY_NOTHING
@@ -274,11 +276,12 @@ def build_kernel(config: KernelConfig) -> Any:
                             ambiguous_until, requested_rows, jobs,
                         )  # fmt: skip
                         first_requested = requested.number
-                        if excludes and next_excluded < end:
+                        if excludes and next_excluded < start - last_part_lag:
                             next_excluded = excluded_row_from(
                                 np.int32(start - last_part_lag), pairs, requested_rows
                             )  # fmt: skip
-                            kind = ROW_BY_ROW if next_excluded < end else kind
+                        if excludes and next_excluded < end:
+                            kind = ROW_BY_ROW
 
                 if prunes and is_left:
                     incoming = begin_receive(query, column, parameters, rows, end, lane)

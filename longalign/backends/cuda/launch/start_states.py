@@ -146,7 +146,7 @@ def table(jobs: Sequence[Rectangle]) -> NDArray[np.int64]:
 def strip_table(jobs: Sequence[Rectangle], rectangles: NDArray[np.int64]) -> tuple[IntArray, IntArray]:
     """The kernel's table of strips, (strips, STRIP_FIELDS) int32, in the order of their tickets.
 
-    The second result are their excluded pairs, int32, end to end: at least one element.
+    The second result holds their excluded pairs, int32, end to end: at least one element.
 
     First come the first strips of all rectangles, then all second ones, and so on. Warps then rarely wait
     for a left neighbour. With few rectangles, their strips follow one another closely.

@@ -19,7 +19,8 @@ S*top, for these reasons:
 - Columns beyond the strip's end have no higher values than its last column in the same row.
 - Parts that have not started, or have ended, compute values that do not count. These come from values of the
   rectangle and gain at most `top` in each of at most S rows: where there is no row, the letter of the nearest
-  one is read.
+  one is read. Or they come from what a row block that was left out leaves behind. That is not above the true
+  value of any cell, those of the top edge included, which is within the rows named.
 
 So `floor` is a lower bound of the true H of each cell. Raising H to it is as if a path that exists had been
 found. A gap state is raised to no more than H - alpha, which changes no value computed from it (see

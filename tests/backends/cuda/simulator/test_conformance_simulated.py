@@ -20,10 +20,8 @@ from longalign.backends.cuda.device.block_kinds import STORES_ROW
 from longalign.backends.cuda.kernels import sweep as sweep_kernel
 from longalign.backends.cuda.launch import sweep_launch
 from longalign.backends.cuda.planning import kernel_shape, packed_range
-from longalign.model.boundary import State, entry_edges, local_edges
-from longalign.model.pruning import Pruning, left_out
+from longalign.model.boundary import State, entry_edges
 from longalign.model.scoring import Scoring
-from longalign.pruning.gains import gains
 from longalign.testing.inputs import (
     QUERY_N,
     TARGET_N,
@@ -31,7 +29,6 @@ from longalign.testing.inputs import (
     mutated,
     scattered,
 )
-from longalign.testing.pruned_jobs import assert_between
 from longalign.testing.reference import ReferenceBackend
 from longalign.testing.sweep_jobs import assert_same_result, whole_matrix
 from longalign.testing.sweeps import SweepConformance
@@ -446,61 +443,3 @@ def test_scorings_without_a_positive_score(scoring: Scoring, local: bool):
     query[10:14], target[20:23] = QUERY_N, TARGET_N
     job = whole_matrix(query, target, scoring, local)
     check_packed([replace(job, rows=(1, 12, 40), cols=(3, 128, 133))])
-
-
-@pytest.mark.parametrize(
-    ("numbers", "overrides", "local"),
-    [("packed", {}, True), ("packed", {"band_rows": 48}, False), ("int32", {}, False)],
-    ids=["packed, floor", "packed, no floor, in bands", "int32, no floor"],
-)
-@pytest.mark.parametrize("rows", [(150, 330), tuple(range(1, 331))], ids=["some rows", "every row"])
-def test_row_blocks_off_all_paths_of_interest_are_left_out(
-    numbers: str, overrides: dict, local: bool, rows: tuple[int, ...]
-):
-    """The path leaves a strip while the strip's lower blocks are left out, and enters blocks beside others.
-
-    It ends in the corner, far above what blocks that are left out leave behind. Requested rows and a
-    requested column cross it. There are letters N before blocks that follow others left out.
-    """
-    rng = np.random.default_rng(11)
-    query = rng.integers(0, 4, 330, np.uint8)
-    target = mutated(query, 330, 0.02, rng)
-    query[200:204] = QUERY_N
-    top, left = local_edges(330, 330) if local else entry_edges(State.H, 330, 330, Scoring())
-    job = SweepJob(query, target, Scoring(), top, left, local, rows, (128, 330), of_matrix=True)
-    [whole] = ReferenceBackend().sweep([job])
-    ahead = gains(query, target, Scoring(), threads=1)
-    bound = int(whole.best.score if local else whole.rows[-1].h[-1])
-    job = replace(job, pruning=Pruning(bound, ahead.query, ahead.target, local))
-    backend = CudaBackend(warps=1, numbers=numbers, columns=1, block_rows=16, **overrides)
-    [choice] = backend.choices([job])
-    assert (choice.config.prunes, choice.config.numbers) == (True, numbers)
-    [result] = backend.sweep([job])
-    assert result.cells_left_out > 0.01 * job.cells
-    assert_between(job, result)
-    assert result.rows[-1].h[-1] == whole.rows[-1].h[-1]
-
-
-@pytest.mark.parametrize("numbers", ["packed", "int32"])
-@pytest.mark.parametrize("local", [True, False])
-def test_what_requested_rows_hold_where_all_is_left_out(numbers: str, local: bool):
-    """Every row, two rows, or the last one. Only whole row blocks count: a strip has 64 or 32 columns."""
-    rng = np.random.default_rng(12)
-    query, target = (rng.integers(0, 4, length, np.uint8) for length in (200, 130))
-    whole = whole_matrix(query, target, Scoring(), local)
-    zeros = np.zeros(201, np.int32)
-    nothing_needed = Pruning(1 << 20, zeros, zeros[:131], local)
-    lists = (tuple(range(1, 201)), (17, 140), (200,))
-    work = [replace(whole, rows=rows, of_matrix=True, pruning=nothing_needed) for rows in lists]
-    backend = CudaBackend(warps=1, numbers=numbers, columns=1, block_rows=16)
-    h, gap = left_out(Scoring(), local)
-    for job, result in zip(work, backend.sweep(work), strict=True):
-        assert_between(job, result)
-        for line in (*result.rows, *result.cols):
-            assert {*line.h[1:].tolist()} == {h}
-            assert {*line.gap[1:].tolist()} == {gap}
-        # In a strip, from the first row block in which no part is above the rectangle.
-        assert result.cells_left_out == sum(
-            16 * width * ((200 - 1) // 16 - -(-((width - 1) * 2) // 16))
-            for width in ((64, 64, 2) if numbers == "packed" else (32,) * 4 + (2,))
-        )

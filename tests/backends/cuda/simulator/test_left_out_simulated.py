@@ -1,0 +1,95 @@
+"""Pruning and excluded pairs in Numba's simulator, with narrow strips and short row blocks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from longalign.backends.base import SweepJob
+from longalign.backends.cuda.backend import CudaBackend
+from longalign.model.boundary import State, entry_edges, local_edges
+from longalign.model.excluded_pairs import ExcludedPairs
+from longalign.model.pruning import Pruning, left_out
+from longalign.model.scoring import Scoring
+from longalign.pruning.gains import gains
+from longalign.testing.inputs import QUERY_N, mutated
+from longalign.testing.pruned_jobs import assert_between
+from longalign.testing.reference import ReferenceBackend
+from longalign.testing.sweep_jobs import assert_same_result, whole_matrix
+
+
+@pytest.mark.parametrize(
+    ("numbers", "overrides", "local"),
+    [("packed", {}, True), ("packed", {"band_rows": 48}, False), ("int32", {}, False)],
+    ids=["packed, floor", "packed, no floor, in bands", "int32, no floor"],
+)
+@pytest.mark.parametrize("rows", [(150, 330), tuple(range(1, 331))], ids=["some rows", "every row"])
+def test_row_blocks_off_all_paths_of_interest_are_left_out(
+    numbers: str, overrides: dict, local: bool, rows: tuple[int, ...]
+):
+    """The path leaves a strip while the strip's lower blocks are left out, and enters blocks beside others.
+
+    It ends in the corner, far above what blocks that are left out leave behind. Requested rows and a
+    requested column cross it. There are letters N before blocks that follow others left out.
+    """
+    rng = np.random.default_rng(11)
+    query = rng.integers(0, 4, 330, np.uint8)
+    target = mutated(query, 330, 0.02, rng)
+    query[200:204] = QUERY_N
+    top, left = local_edges(330, 330) if local else entry_edges(State.H, 330, 330, Scoring())
+    job = SweepJob(query, target, Scoring(), top, left, local, rows, (128, 330), of_matrix=True)
+    [whole] = ReferenceBackend().sweep([job])
+    ahead = gains(query, target, Scoring(), threads=1)
+    bound = int(whole.best.score if local else whole.rows[-1].h[-1])
+    job = replace(job, pruning=Pruning(bound, ahead.query, ahead.target, local))
+    backend = CudaBackend(warps=1, numbers=numbers, columns=1, block_rows=16, **overrides)
+    [choice] = backend.choices([job])
+    assert (choice.config.prunes, choice.config.numbers) == (True, numbers)
+    [result] = backend.sweep([job])
+    assert result.cells_left_out > 0.01 * job.cells
+    assert_between(job, result)
+    assert result.rows[-1].h[-1] == whole.rows[-1].h[-1]
+
+
+@pytest.mark.parametrize("numbers", ["packed", "int32"])
+@pytest.mark.parametrize("local", [True, False])
+def test_what_requested_rows_hold_where_all_is_left_out(numbers: str, local: bool):
+    """Every row, two rows, the last one of a row block, or the last one. A strip has 64 or 32 columns."""
+    rng = np.random.default_rng(12)
+    query, target = (rng.integers(0, 4, length, np.uint8) for length in (200, 130))
+    whole = whole_matrix(query, target, Scoring(), local)
+    zeros = np.zeros(201, np.int32)
+    nothing_needed = Pruning(1 << 20, zeros, zeros[:131], local)
+    lists = (tuple(range(1, 201)), (17, 140), (144,), (200,))
+    work = [replace(whole, rows=rows, of_matrix=True, pruning=nothing_needed) for rows in lists]
+    backend = CudaBackend(warps=1, numbers=numbers, columns=1, block_rows=16)
+    h, gap = left_out(Scoring(), local)
+    for job, result in zip(work, backend.sweep(work), strict=True):
+        assert_between(job, result)
+        for line in (*result.rows, *result.cols):
+            assert {*line.h[1:].tolist()} == {h}
+            assert {*line.gap[1:].tolist()} == {gap}
+        # In a strip, from the first row block in which no part is above the rectangle.
+        assert result.cells_left_out == sum(
+            16 * width * ((200 - 1) // 16 - -(-((width - 1) * 2) // 16))
+            for width in ((64, 64, 2) if numbers == "packed" else (32,) * 4 + (2,))
+        )
+
+
+@pytest.mark.parametrize("numbers", ["packed", "int32"])
+@pytest.mark.parametrize("shift", [0, 2])
+def test_every_pair_of_a_diagonal_is_excluded(numbers: str, shift: int):
+    """Both halves of a lane meet the diagonal, in the first rows of row blocks as well."""
+    rng = np.random.default_rng(0)
+    query, diagonal = rng.integers(0, 4, 60, np.uint8), np.arange(60)
+    target = np.concatenate([rng.integers(0, 4, shift, np.uint8), query])
+    job = replace(
+        whole_matrix(query, target, Scoring(), False),
+        rows=tuple(range(1, 61)),
+        excluded=ExcludedPairs(diagonal, diagonal + shift),
+    )
+    [got] = CudaBackend(warps=1, numbers=numbers, columns=1, block_rows=16).sweep([job])
+    [want] = ReferenceBackend().sweep([job])
+    assert_same_result(job, got, want)
