@@ -73,9 +73,9 @@ _MOST_SMALL_TILES, _LARGEST_SMALL_SIDE = 256, 1 << 20
 
 #: In a run that is not pruned and looks for several alignments, there are at most this many small tiles on a
 #: side of the matrix, and a side is at least this many times the least chunk. After each alignment, the tiles
-#: whose results can have changed are swept again. The larger such a tile is, the more of the earlier
-#: alignments it contains, and the small parts around these are computed again.
-_MOST_UNPRUNED_TILES, _CHUNKS_IN_UNPRUNED_SIDE = 32, 3
+#: whose results can have changed are swept again: small ones, so that little is swept again. On a GPU, a
+#: sweep in many small tiles takes much longer than one in a few.
+_MOST_UNPRUNED_TILES, _CHUNKS_IN_UNPRUNED_SIDE = 32, 6
 
 #: The smallest side of a chunk of a pruned run, in letters; it also has several times the least chunk of the
 #: device.

@@ -167,7 +167,7 @@ def test_a_store_budget_is_refused_if_memory_cannot_hold_the_lattices_after_the_
 
 def test_tiles_are_small_where_several_alignments_are_looked_for():
     devices = Resources([SmallTiles((10**9, 10**9))], 1 << 42)
-    for least_chunk, tiles in ((4096, 16), (49_152, 7)):
+    for least_chunk, tiles in ((4096, 16), (49_152, 4)):
         devices.backends[0].least_chunk = least_chunk
         assert plan(Request(10**6, 10**6, top=10), devices).shape == (tiles, tiles)
 
