@@ -205,6 +205,7 @@ def build_kernel(config: KernelConfig) -> Any:
             best_elsewhere = load_relaxed(best_scores, job) if track_best else np.int32(0)
             if prunes:
                 gains, blocks_left_out = read_gains(jobs, job, requested_rows, strips, strip), np.int32(0)
+            # The next row with an excluded pair, of those that some part has yet to sweep.
             pairs, next_excluded = pairs_of_strip(strips, strip), np.int32(0)
             if excludes:
                 next_excluded = excluded_row_from(np.int32(start - last_part_lag), pairs, requested_rows)
