@@ -100,9 +100,9 @@ def _swept(
 ) -> tuple[TileRecord, int]:
     """A tile's record, whose `best` counts from the tile's corner, and the number of cells left out.
 
-    The lines are packed while the sweep produces them, and written to `file`, if there is one. Lines beside
-    cells left out have wide steps, for which a file that was begun with narrow ones would be written anew;
-    so a pruned tile is written when all of its lines are known.
+    The lines are packed while the sweep produces them. Without pruning, they go to `file` at the same time,
+    if there is one. The lines of a pruned tile are written after the sweep. Beside cells left out, steps
+    often take more bytes, and a file that already held narrower steps would have to be written again.
     """
     table = PatchedTable if file is None else DeflatingTable
     packer = partial(Packer, width=job.scoring.difference_bytes, table=table)

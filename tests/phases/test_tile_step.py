@@ -81,14 +81,12 @@ def test_lines_in_memory_keep_narrow_steps_beside_cells_left_out():
 
 
 @pytest.mark.parametrize(("pruned", "files"), [(True, 1), (False, 2)])
-def test_lines_beside_cells_left_out_do_not_begin_a_file_that_is_written_anew(
-    tmp_path, monkeypatch, pruned, files
-):
-    """Without pruning no line is wide, and blocks go to the file at once."""
-    begun, tile = [], GRID.tile(1, 0)
+def test_the_file_of_a_pruned_tile_is_written_once(tmp_path, monkeypatch, pruned, files):
+    """Without pruning, narrow lines are in a file when a wide one comes, and a second file replaces it."""
+    created, tile = [], GRID.tile(1, 0)
 
     def note(path, check):
-        begun.append(path)
+        created.append(path)
         return new_hdf5(path, check)
 
     with new_store(tmp_path / "s") as store:
@@ -102,7 +100,7 @@ def test_lines_beside_cells_left_out_do_not_begin_a_file_that_is_written_anew(
         rows = store.get_tile(tile).rows
         assert rows.steps[:].dtype == np.int32
         assert (rows.part(int(rows.index[-1]), 0, 10).h[5:] > 20_000_000).all()
-        assert begun == [store.tile_path(1, 0)] * files
+        assert created == [store.tile_path(1, 0)] * files
 
 
 @pytest.mark.parametrize("behind", [False, True])
@@ -204,7 +202,7 @@ def test_blocks_go_to_the_file_of_a_tile_while_it_is_swept(tmp_path, monkeypatch
     with new_store(tmp_path / "s") as store:
         lattice = lattice_in(store)
         sweep_tile(lattice, ReferenceBackend(), GRID.tile(0, 0))
-        assert store.has_tile(GRID.tile(0, 0))
+        assert store.stored_tiles() == {(0, 0)}
     both = {(f"rows/{name}", 0) for name in ("steps", "gaps")}
     assert set(followed) == both | {(f"cols/{name}", 0) for name in ("steps", "gaps")}
 
