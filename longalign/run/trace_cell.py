@@ -96,7 +96,7 @@ def _open_lattice(store: DirectoryStore, spec: RunSpec, i: int, j: int) -> Store
     problem = Problem.of(query, target, spec.scoring, spec.mode)
     tile = manifest.grid.tile_owning(i, j)
     # All tiles on which a finished tile depends were finished before it.
-    if not store.has_tile(tile):
+    if (tile.row, tile.col) not in store.stored_tiles():
         raise StoreError(
             f"{path}: tile ({tile.row}, {tile.col}), which holds cell ({i}, {j}), is not finished: "
             f"longalign resume {path}"

@@ -254,10 +254,6 @@ class DirectoryStore:
     def tile_path(self, row: int, col: int) -> Path:
         return self.path / tile_name(row, col)
 
-    def has_tile(self, tile: Tile) -> bool:
-        """Whether one tile is stored. Where many are asked for, `stored_tiles` takes less time."""
-        return file_exists(self.tile_path(tile.row, tile.col))
-
     def stored_tiles(self) -> set[Place]:
         rows, cols = self.manifest.grid.shape
         names = files_named(TILE_NAME, self.path / "tiles")

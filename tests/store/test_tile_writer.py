@@ -84,7 +84,7 @@ def test_blocks_are_in_the_file_before_the_sweep_ends_and_the_file_is_right(stor
         [file] = unfinished(store)
         assert file.stat().st_size > LENGTH // 4
         rows.put(1, 0, lines[1].h[1:], lines[1].gap[1:])
-        assert not store.has_tile(TILE)
+        assert store.stored_tiles() == set()
         store.put_tile(TILE, record(rows.packed()))
     assert not unfinished(store)
     assert rows_of(store, lines) == [(row.h.tolist(), row.gap.tolist()) for row in lines]
@@ -137,7 +137,7 @@ def test_nothing_is_left_of_the_file_of_a_sweep_that_fails(store, error):
     write_late((0, 0))  # from a thread that still sweeps
     rows.put(1, 0, lines[1].h[1:], lines[1].gap[1:])
     assert not unfinished(store)
-    assert not store.has_tile(TILE)
+    assert store.stored_tiles() == set()
     store.put_tile(TILE, record(rows.packed()))
     assert rows_of(store, lines) == [(row.h.tolist(), row.gap.tolist()) for row in lines]
 
@@ -248,7 +248,7 @@ def test_an_error_while_blocks_are_written_is_reported_at_the_end(store, monkeyp
         with pytest.raises(RuntimeError, match="lost its way"):
             store.put_tile(TILE, record(rows.packed()))
     assert not unfinished(store)
-    assert not store.has_tile(TILE)
+    assert store.stored_tiles() == set()
 
 
 def test_blocks_that_came_before_they_were_followed_are_in_the_file_too(store):
@@ -271,7 +271,7 @@ def test_lines_that_are_not_complete_are_no_tile(store):
         with pytest.raises(TypeError):
             store.put_tile(TILE, record(rows.packed()))
     assert not unfinished(store)
-    assert not store.has_tile(TILE)
+    assert store.stored_tiles() == set()
 
 
 @pytest.mark.parametrize("steepest", [3, 3_000], ids=["as begun", "anew"])
