@@ -17,6 +17,7 @@ from longalign.backends.cuda.kernel_cache import CudaCache
 from longalign.backends.cuda.kernels import fill_edges, start_states, sweep, traceback
 from longalign.backends.cuda.numba_api import load_kernel
 from longalign.backends.cuda.planning import kernel_shape
+from longalign.backends.cuda.planning.kernel_shape import Kind
 from longalign.errors import BackendError
 from longalign.system.gc_pause import collector_at_rest
 
@@ -83,19 +84,12 @@ def path_specs(usual: KernelConfig) -> Iterator[KernelSpec]:
     Those sweeps track the best cell in local mode only. Start states have the floor of 0 in phase 2 of local
     mode, and otherwise not.
     """
-    kind, has_matrix = _kind(usual), usual.letter_scoring == "profile"
-    yield from (sweep_spec(config) for config in kernel_shape.every_configuration() if _kind(config) == kind)
+    kind, has_matrix = Kind.of(usual), usual.letter_scoring == "profile"
+    configs = (config for config in kernel_shape.every_configuration() if Kind.of(config) == kind)
+    yield from map(sweep_spec, configs)
     yield from (start_spec(local, has_matrix, usual.excludes) for local in sorted({False, usual.track_best}))
     yield trace_spec(has_matrix)
     yield edge_spec()
-
-
-def _kind(config: KernelConfig) -> tuple[Any, ...]:
-    """The fields of a configuration except its shape."""
-    return (
-        config.local, config.track_best, config.numbers, config.letter_scoring, config.prunes,
-        config.excludes,
-    )  # fmt: skip
 
 
 @cache

@@ -53,8 +53,7 @@ PROFILE_SHAPES: dict[NumberFormat, tuple[Shape, ...]] = {
 }
 
 #: The shapes where row blocks may be left out. To leave out a row block takes the same time however wide it
-#: is. Narrower strips are faster where a single path is swept, and slower where many strips are: phase 1 of a
-#: human and a chimpanzee chromosome took 7.8 s with 8 columns and 6.7 s with 16.
+#: is. Narrower strips are faster where one strip is swept at a time, and slower where many are.
 PRUNING_SHAPES: dict[NumberFormat, tuple[Shape, ...]] = {
     "packed": (Shape(16, 64, 255),),
     "int32": (Shape(8, 32, 168),),
@@ -112,6 +111,11 @@ class Kind(NamedTuple):
     letter_scoring: LetterScoring
     prunes: bool
     excludes: bool
+
+    @classmethod
+    def of(cls, config: KernelConfig) -> Kind:
+        """The kind of the rectangles that a kernel sweeps."""
+        return cls(*(getattr(config, name) for name in cls._fields))
 
 
 def shapes_of(kind: Kind) -> tuple[Shape, ...]:
