@@ -6,8 +6,11 @@ The warp sweeps all strips of the leaf itself, from left to right. The edge betw
 leaf's part of a buffer. The first lane reads it, 32 rows at a time, and the last lane overwrites it row by
 row. Each row is read before it is overwritten.
 
+Of each strip, the warp sweeps only the rows in which an optimal path can be (see `TraceJob.detour`). Cells
+above and below have minus infinity, which is never too high.
+
 A lane packs the directions of its columns in a row, four bits each, into one word (uint32). In each step the
-words of all lanes are stored side by side: word [strip, step, lane] belongs to row step - lane.
+words of all lanes are stored side by side: word [strip, step, lane] belongs to row step - lane of the strip.
 """
 
 # mypy: allow-untyped-defs
@@ -43,24 +46,50 @@ TABLE_FIELDS = trace_table.LEAF_FIELDS + 2
 #: What lies left of a lane's first column in a row: opened H, F, and the row's letter.
 Left = namedtuple("Left", "opened f letter")
 
-#: The directions of a leaf: the array of words, the index of its first one, and the steps of a strip.
-Filled = namedtuple("Filled", "words at steps")
+#: The directions of a leaf: the array of words, the index of its first one, the rows of the leaf and of a
+#: strip, and the highest diagonal of a path.
+Filled = namedtuple("Filled", "words at rows height highest")
 
 _cell: Any = cuda.jit(device=True)(recurrence.make_cell(INT32.maximum, INT32.subtract, local=False))
 _direction: Any = cuda.jit(device=True)(recurrence.direction)
 
 
-def strip_steps(rows: Any) -> Any:
-    """Steps that a warp takes for a strip of `rows` rows: the last lane starts LANES - 1 steps late."""
-    return rows + LANES - 1
+def strip_rows(rows: int, lowest: int, highest: int) -> int:
+    """Rows of a leaf's strips, if paths have no lower and no higher diagonals than these.
+
+    One more row is swept above those in which a path can be. What is above that row is then on no path.
+    """
+    return min(rows, STRIP_WIDTH + highest - lowest + 1)
 
 
-def words_of(rows: Any, cols: Any) -> Any:
-    """Words (uint32) that hold the directions of a leaf."""
-    return -(-cols // STRIP_WIDTH) * strip_steps(rows) * LANES
+def _row_above(first: Any, rows: Any, height: Any, highest: Any) -> Any:
+    """The number of rows above those of the strip after `first` columns. `height`: see `strip_rows`."""
+    return min(max(first - highest - 1, 0), rows - height)
+
+
+def strip_steps(height: Any) -> Any:
+    """Steps that a warp takes for a strip of `height` rows: the last lane starts LANES - 1 steps late."""
+    return height + LANES - 1
+
+
+def words_of(rows: int, cols: int, lowest: int, highest: int) -> int:
+    """Words (uint32) that hold the directions of a leaf whose paths have no other diagonals than these."""
+    return -(-cols // STRIP_WIDTH) * int(strip_steps(strip_rows(rows, lowest, highest))) * LANES
 
 
 _steps: Any = cuda.jit(device=True)(strip_steps)
+_height: Any = cuda.jit(device=True)(strip_rows)
+_above: Any = cuda.jit(device=True)(_row_above)
+
+
+@cuda.jit(device=True)
+def filled_of(words, table, leaf):
+    """The `Filled` of a leaf."""
+    rows = np.int32(table[leaf, trace_table.ROWS])
+    lowest = np.int32(table[leaf, trace_table.LOWEST_DIAGONAL])
+    highest = np.int32(table[leaf, trace_table.HIGHEST_DIAGONAL])
+    height = np.int32(_height(rows, lowest, highest))
+    return Filled(words, table[leaf, WORDS_AT], rows, height, highest)
 
 
 @cuda.jit(device=True)
@@ -87,30 +116,33 @@ def _read_costs(table, leaf):
 
 
 @cuda.jit(device=True)
-def _load_columns(opened, e, letters, table, leaf, target, first):
+def _load_columns(opened, e, letters, table, leaf, target, first, above):
     """Load the top edge of a lane's columns, which begin at `first`; returns opened H left of it.
 
-    Columns beyond the leaf repeat its last column. Their results are not used.
+    It is minus infinity if there are rows `above`. Columns beyond the leaf repeat its last column. Their
+    results are not used.
     """
     cols = table[leaf, trace_table.COLS]
     for k in range(COLUMNS):
         column = min(first + k, cols - 1)
         letters[k] = np.int32(target[table[leaf, trace_table.TARGET_AT] + column])
-        opened[k] = _opened_edge(table, leaf, trace_table.TOP_FIRST, trace_table.TOP_STEP, column + 1)
-        e[k] = np.int32(NEG_INF)
+        opened[k] = e[k] = np.int32(NEG_INF)
+        if above == 0:
+            opened[k] = _opened_edge(table, leaf, trace_table.TOP_FIRST, trace_table.TOP_STEP, column + 1)
+    if above > 0:
+        return np.int32(NEG_INF)
     return _opened_edge(table, leaf, trace_table.TOP_FIRST, trace_table.TOP_STEP, min(first, cols))
 
 
 @cuda.jit(device=True)
-def _load_row(table, leaf, query, column, row, in_first_strip):
-    """The `Left` of the strip's first column in a row."""
-    opened, f, letter = np.int32(0), np.int32(0), np.int32(0)
+def _load_row(table, leaf, query, column, row, swept, in_first_strip):
+    """The `Left` of the strip's first column in a row. The strip before has ended after `swept` rows."""
+    opened, f, letter = np.int32(NEG_INF), np.int32(NEG_INF), np.int32(0)
     if row < table[leaf, trace_table.ROWS]:
         letter = np.int32(query[table[leaf, trace_table.QUERY_AT] + row])
         if in_first_strip:
             opened = _opened_edge(table, leaf, trace_table.LEFT_FIRST, trace_table.LEFT_STEP, row + 1)
-            f = np.int32(NEG_INF)
-        else:
+        elif row < swept:
             value = column[table[leaf, COLUMN_AT] + row]
             opened, f = low_of(value), high_of(value)
     return Left(opened, f, letter)
@@ -156,30 +188,34 @@ def make_fill(has_matrix: bool) -> Any:
         opened = cuda.local.array(COLUMNS, np.int32)
         e = cuda.local.array(COLUMNS, np.int32)
         letters = cuda.local.array(COLUMNS, np.int32)
-        rows, cols = np.int32(table[leaf, trace_table.ROWS]), np.int32(table[leaf, trace_table.COLS])
+        cols, filled = np.int32(table[leaf, trace_table.COLS]), filled_of(words, table, leaf)
         costs, matrix = _read_costs(table, leaf), matrices
         if has_matrix:
             matrix = cuda.shared.array(SCORES, np.int32)
             load_matrix(matrix, matrices, table[leaf, trace_table.MATRIX_AT], costs.opening, lane)
-        steps = _steps(rows)
-        word_at, column_at = table[leaf, WORDS_AT] + lane, table[leaf, COLUMN_AT]
+        height, steps, swept = filled.height, _steps(filled.height), np.int32(0)
+        word_at, column_at = filled.at + lane, table[leaf, COLUMN_AT]
         for first_of_strip in range(0, cols, STRIP_WIDTH):
             cuda.syncwarp()  # makes the edge that the last lane stored visible to all lanes
             first = first_of_strip + lane * COLUMNS
-            diagonal = _load_columns(opened, e, letters, table, leaf, target, first)
+            above = np.int32(_above(first_of_strip, filled.rows, height, filled.highest))
+            diagonal = _load_columns(opened, e, letters, table, leaf, target, first, above)
             right = Left(np.int32(0), np.int32(0), np.int32(0))
             for start in range(0, steps, LANES):
-                loaded = _load_row(table, leaf, query, column, start + lane, first_of_strip == 0)
+                loaded = _load_row(
+                    table, leaf, query, column, above + start + lane, swept, first_of_strip == 0
+                )
                 for step in range(LANES):
                     left = _from_left(right, loaded, step, lane)
                     row = np.int32(start + step - lane)
-                    if row >= 0 and row < rows:
+                    if row >= 0 and row < height:
                         right, word = advance(opened, e, letters, matrix, diagonal, left, costs)
                         diagonal = left.opened
                         words[word_at + (start + step) * LANES] = word
                         if lane == LANES - 1:
-                            column[column_at + row] = pack(right.opened, right.f)
+                            column[column_at + above + row] = pack(right.opened, right.f)
             word_at += steps * LANES
+            swept = np.int32(above + height)
 
     return fill
 
@@ -189,5 +225,6 @@ def direction_at(filled, i, j):
     """The direction byte of cell (i, j), counted from 1 within the leaf."""
     strip, column = (j - 1) // STRIP_WIDTH, (j - 1) % STRIP_WIDTH
     lane = column // COLUMNS
-    word = filled.words[filled.at + (strip * filled.steps + i - 1 + lane) * LANES + lane]
+    row = i - 1 - _above(strip * STRIP_WIDTH, filled.rows, filled.height, filled.highest)
+    word = filled.words[filled.at + (strip * _steps(filled.height) + row + lane) * LANES + lane]
     return np.int32((word >> np.uint32(_BITS * (column % COLUMNS))) & np.uint32((1 << _BITS) - 1))

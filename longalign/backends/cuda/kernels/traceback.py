@@ -20,7 +20,7 @@ from numba import int32, int64, uint8, uint32
 
 from longalign.backends import trace_table
 from longalign.backends.cuda.config import LANES
-from longalign.backends.cuda.device.directions import WORDS_AT, Filled, direction_at, make_fill, strip_steps
+from longalign.backends.cuda.device.directions import direction_at, filled_of, make_fill
 from longalign.backends.cuda.device.sync import ALL_LANES
 from longalign.backends.cuda.numba_api import cuda, jit_kernel
 from longalign.model import recurrence
@@ -37,7 +37,6 @@ SIGNATURE = (
 
 _step_back: Any = cuda.jit(device=True)(recurrence.step_back)
 _walk: Any = cuda.jit(device=True)(trace_table.make_walk(_step_back, direction_at))
-_steps: Any = cuda.jit(device=True)(strip_steps)
 
 
 @cache
@@ -66,10 +65,12 @@ def build_kernel(has_matrix: bool) -> Any:
         rows, end = table[leaf, trace_table.ROWS], table[leaf, trace_table.RUNS_END]
         count, at = np.int32(0), np.int32(0)
         if lane == 0:
-            filled = Filled(words, table[leaf, WORDS_AT], _steps(rows))
             count = np.int32(
-                _walk(filled, rows, table[leaf, trace_table.COLS], table[leaf, trace_table.EXIT], runs, end)
-            )
+                _walk(
+                    filled_of(words, table, leaf), rows, table[leaf, trace_table.COLS],
+                    table[leaf, trace_table.EXIT], runs, end,
+                )
+            )  # fmt: skip
             at = np.int32(cuda.atomic.add(used, 0, count))
             found[leaf, FOUND_AT], found[leaf, FOUND_RUNS] = at, count
         cuda.syncwarp()

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longalign.backends import trace_table
-from longalign.backends.base import Progress, Runs, TraceJob
+from longalign.backends.base import Progress, Runs, TraceJob, diagonals
 from longalign.backends.cuda.config import LANES
 from longalign.backends.cuda.device.directions import COLUMN_AT, TABLE_FIELDS, WORDS_AT, words_of
 from longalign.backends.cuda.kernels.traceback import FOUND_AT, FOUND_FIELDS, FOUND_RUNS
@@ -17,10 +17,10 @@ from longalign.backends.cuda.launch import sweep_launch
 from longalign.backends.cuda.launch.device_memory import ROUNDING, Arena, Block, Workspace, in_launches
 from longalign.backends.substitution_tables import lay_out
 
-#: The most cells and letters of a leaf. A warp takes some hundredths of a second for the largest leaf. The
+#: The most words and letters of a leaf. A warp takes some hundredths of a second for the largest leaf. The
 #: further rounds of halving that a lower limit requires would take longer. The limit on letters bounds the
 #: walk back, which takes them one by one.
-_LEAF_CELLS, _LEAF_LETTERS = 1 << 26, 1 << 16
+_LEAF_WORDS, _LEAF_LETTERS = 1 << 22, 1 << 16
 
 #: The most bytes of device memory of a launch.
 _LAUNCH_BYTES = 16 << 30
@@ -29,9 +29,10 @@ _LAUNCH_BYTES = 16 << 30
 _WORD, _RUN, _EDGE = 4, 4, 8
 
 
-def can_trace(rows: int, cols: int) -> bool:
+def can_trace(rows: int, cols: int, detour: int | None = None) -> bool:
     """See `longalign.backends.base.Backend`."""
-    return rows * cols <= _LEAF_CELLS and rows + cols <= _LEAF_LETTERS
+    words = words_of(rows, cols, *diagonals(rows, cols, detour))
+    return words <= _LEAF_WORDS and rows + cols <= _LEAF_LETTERS
 
 
 def trace(jobs: Sequence[TraceJob], kernel: Any, workspace: Workspace, progress: Progress) -> list[Runs]:
@@ -46,13 +47,14 @@ def trace(jobs: Sequence[TraceJob], kernel: Any, workspace: Workspace, progress:
 
 def _launches(jobs: Sequence[TraceJob], room: int) -> Iterator[list[int]]:
     """The jobs of each launch. Large leaves come first, so that the last warps have small ones."""
-    sizes = [(_device_bytes(len(job.query), len(job.target)),) for job in jobs]
+    sizes = [(_device_bytes(job),) for job in jobs]
     return in_launches(sorted(range(len(jobs)), key=sizes.__getitem__, reverse=True), sizes, (room,))
 
 
-def _device_bytes(rows: int, cols: int) -> int:
+def _device_bytes(job: TraceJob) -> int:
     """The device bytes of a leaf."""
-    words: int = words_of(rows, cols)
+    rows, cols = len(job.query), len(job.target)
+    words = words_of(rows, cols, *job.diagonals)
     fields = TABLE_FIELDS * 8 + FOUND_FIELDS * 4
     return fields + rows + cols + rows * _EDGE + words * _WORD + 2 * (rows + cols) * _RUN
 
@@ -64,7 +66,7 @@ class _Buffers(Arena):
         super().__init__(block, workspace)
         table = _table(jobs)
         letters = int(table[-1, trace_table.RUNS_END])
-        rows, words = (int(sizes.sum()) for sizes in (table[:, trace_table.ROWS], _words(table)))
+        rows, words = int(table[:, trace_table.ROWS].sum()), sum(_words(jobs))
         counter = np.zeros(1, np.int32)
         *inputs, used = self._upload([table, *trace_table.inputs_of(jobs), counter])
         column = self._place((rows,), np.dtype(np.int64))
@@ -87,20 +89,19 @@ def _table(jobs: Sequence[TraceJob]) -> NDArray[np.int64]:
     """The table (leaves, TABLE_FIELDS) int64: that of `trace_table`, and the fields of `directions`."""
     table = np.empty((len(jobs), TABLE_FIELDS), np.int64)
     table[:, : trace_table.LEAF_FIELDS] = trace_table.leaf_table(jobs)
-    for field, sizes in ((COLUMN_AT, table[:, trace_table.ROWS]), (WORDS_AT, _words(table))):
+    for field, sizes in ((COLUMN_AT, table[:, trace_table.ROWS]), (WORDS_AT, np.array(_words(jobs)))):
         table[:, field] = np.cumsum(sizes) - sizes
     return table
 
 
-def _words(table: NDArray[np.int64]) -> NDArray[np.int64]:
-    words: NDArray[np.int64] = words_of(table[:, trace_table.ROWS], table[:, trace_table.COLS])
-    return words
+def _words(jobs: Sequence[TraceJob]) -> list[int]:
+    """The words of each leaf."""
+    return [words_of(len(job.query), len(job.target), *job.diagonals) for job in jobs]
 
 
 def _launch(jobs: Sequence[TraceJob], kernel: Any, workspace: Workspace) -> list[Runs]:
     matrices, _ = lay_out(job.scoring for job in jobs)
-    needed = sum(_device_bytes(len(job.query), len(job.target)) for job in jobs)
-    needed += matrices.nbytes + ROUNDING
+    needed = sum(map(_device_bytes, jobs)) + matrices.nbytes + ROUNDING
     what = f"tracing {len(jobs)} rectangle(s) of {sum(job.cells for job in jobs):.3g} cells"
     buffers = _Buffers(jobs, workspace.block(needed, what), workspace)
     kernel[max(len(jobs), sweep_launch.LEAST_BLOCKS), LANES, workspace.stream](*buffers.arguments)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 
 from longalign.backends.base import TraceJob
 from longalign.backends.cuda.backend import CudaBackend
 from longalign.backends.cuda.config import LANES
+from longalign.backends.cuda.device import directions
 from longalign.backends.cuda.device.directions import COLUMNS, STRIP_WIDTH
 from longalign.backends.cuda.launch import traceback
 from longalign.model.boundary import State
@@ -30,6 +33,22 @@ class TestTraces(TraceConformance):
     @classmethod
     def backend(cls) -> CudaBackend:
         return CudaBackend()
+
+
+class TestTracesInNarrowStrips(TraceConformance):
+    """Strips of one column a lane, of which few rows are swept; the simulator is slow."""
+
+    interesting_lengths = (LANES, 2 * LANES + 1, 3 * LANES)
+    largest_job = 5000
+    effort = 0.05
+
+    @pytest.fixture(scope="class")
+    @classmethod
+    def backend(cls) -> Iterator[CudaBackend]:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(directions, "COLUMNS", 1)
+            patch.setattr(directions, "STRIP_WIDTH", LANES)
+            yield CudaBackend()
 
 
 def leaf(rows: int, cols: int, scoring: Scoring) -> TraceJob:
