@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,9 @@ from longalign.model.scoring import Scoring
 #: Finding a bound may take this share of the time of a sweep of the whole matrix, plus these seconds. They
 #: are too short to be noticed.
 _SHARE, _SECONDS = 0.02, 0.01
+
+#: The share for closely related sequences, where the bound will save much more.
+_SHARE_OF_RELATED = 0.1
 
 #: Letters that are searched for words in a second, at least.
 _LETTERS_A_SECOND = 5e7
@@ -29,14 +32,25 @@ _CALL = 1e-4
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Seconds that a bound may take."""
+    """Seconds that a bound may take, and seconds if the two sequences are closely related.
+
+    A sweep of the whole matrix takes `seconds_a_cell` for each of its cells.
+    """
 
     seconds: float
+    seconds_of_related: float
+    seconds_a_cell: float
 
     @classmethod
     def of(cls, rows: int, cols: int, scoring: Scoring, local: bool, backend: Backend) -> Budget:
         """The budget for the bound of a matrix of `rows` x `cols` letters."""
-        return cls(_SHARE * backend.sweep_seconds(rows, cols, scoring, local) + _SECONDS)
+        sweep = backend.sweep_seconds(rows, cols, scoring, local)
+        return cls(_SHARE * sweep + _SECONDS, _SHARE_OF_RELATED * sweep, sweep / max(1, rows * cols))
+
+    @property
+    def of_related(self) -> Budget:
+        """The budget if the two sequences are closely related."""
+        return replace(self, seconds=max(self.seconds, self.seconds_of_related))
 
     def allows_words(self, letters: int) -> bool:
         """Whether there is time to search both sequences, of `letters` letters together, for words."""
@@ -52,12 +66,15 @@ class Budget:
         """Which rectangles may be halved by sweeps in half of the time: those that take least.
 
         A row of `rectangles` is the first and the last row boundary, then the first and last column boundary.
+        They are swept side by side, so there must be time for the slowest one, and for all cells.
         """
-        shapes = (rectangles[:, 1::2] - rectangles[:, ::2]).tolist()
-        seconds = [
-            _SWEEPS * backend.sweep_seconds(rows, cols, scoring, False) + _CALL for rows, cols in shapes
-        ]
-        return self._first(np.array(seconds, np.float64))
+        sides = rectangles[:, 1::2] - rectangles[:, ::2]
+        alone = np.array(
+            [_SWEEPS * backend.sweep_seconds(rows, cols, scoring, False) for rows, cols in sides.tolist()],
+            np.float64,
+        )
+        together = _SWEEPS * self.seconds_a_cell * sides.prod(axis=1) + _CALL
+        return self._first(together) & (alone <= self.seconds / 2)
 
     def _first(self, seconds: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Which tasks are done, given their times: shortest first, until half of the budget is used up."""

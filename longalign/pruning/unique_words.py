@@ -28,8 +28,8 @@ _SHORTEST_WORD = 7
 #: Of a sequence with more words, a sample of about this size is taken.
 MOST_WORDS = 1 << 21
 
-#: The same, to tell strands apart.
-_SMALL_SAMPLE = 1 << 14
+#: The same, to tell strands apart and related sequences from others.
+SMALL_SAMPLE = 1 << 14
 
 #: A sampled word is one number: the lowest bits of its hash, and below them, in this many bits, the place
 #: where it begins.
@@ -87,9 +87,10 @@ def common_unique_words(query: Codes, target: Codes, k: int, most: int = MOST_WO
 def shared_words(query: Codes, target: Codes, k: int) -> int:
     """The number of words of k letters in a small sample that are unique in both sequences.
 
-    It tells the strands of a query apart, and takes a few nanoseconds for each letter.
+    It tells the strands of a query apart, and related sequences from others. It takes a few nanoseconds for
+    each letter.
     """
-    return len(common_unique_words(query, target, k, _SMALL_SAMPLE))
+    return len(common_unique_words(query, target, k, SMALL_SAMPLE))
 
 
 def _make_sampler() -> Callable[..., int]:

@@ -67,6 +67,10 @@ _MIN_SMALL_SIDE = 1 << 16
 #: GPU, smaller tiles cost more for their edges than they save by being left out.
 _CHUNKS_IN_SMALL_SIDE = 20
 
+#: A matrix with at most this many such tiles on a side is not cut. To leave out most of it inside one sweep
+#: takes less time than several sweeps.
+_FEW_SMALL_TILES = 4
+
 #: There are at most about this many small tiles on a side of the matrix, unless their sides would exceed the
 #: second number.
 _MOST_SMALL_TILES, _LARGEST_SMALL_SIDE = 256, 1 << 20
@@ -77,9 +81,8 @@ _MOST_SMALL_TILES, _LARGEST_SMALL_SIDE = 256, 1 << 20
 #: sweep in many small tiles takes much longer than one in a few.
 _MOST_UNPRUNED_TILES, _CHUNKS_IN_UNPRUNED_SIDE = 32, 6
 
-#: The smallest side of a chunk of a pruned run, in letters; it also has several times the least chunk of the
-#: device.
-_MIN_PRUNED_CHUNK, _PRUNED_CHUNK = 1 << 15, 2
+#: The smallest side of a chunk of a pruned run, in letters. It is at least the least chunk of the device, too.
+_MIN_PRUNED_CHUNK = 1 << 15
 
 #: By how much start states make phase 1 longer, roughly: by two to eight.
 _EAGER_SLOWDOWN = 4.0
@@ -269,6 +272,8 @@ class _Cutter:
             least = max(_MIN_SMALL_SIDE, _CHUNKS_IN_UNPRUNED_SIDE * least_chunk)
             return max(least, ceil(longest / _MOST_UNPRUNED_TILES))
         least = max(_MIN_SMALL_SIDE, _CHUNKS_IN_SMALL_SIDE * least_chunk)
+        if longest <= _FEW_SMALL_TILES * least:
+            return longest
         few = min(ceil(longest / _MOST_SMALL_TILES), _LARGEST_SMALL_SIDE)
         return max(least, round(request.share * shortest) // 2, few)
 
@@ -281,7 +286,7 @@ class _Cutter:
         """
         request = self.request
         room = self.lattice_room if self.store_budget is None else self.store_budget
-        side = max(_MIN_PRUNED_CHUNK, _PRUNED_CHUNK * max(device.least_chunk for device in self.devices))
+        side = max(_MIN_PRUNED_CHUNK, *(device.least_chunk for device in self.devices))
         while True:
             grid = plan_grid(
                 request.rows, request.cols, tile_shape, None, strip_width=strip_width, chunk=side

@@ -130,10 +130,31 @@ def test_a_repeat_has_no_unique_words():
     assert lower_bound(codes, codes.copy(), Scoring(), LOCAL, CPU) is None
 
 
-def test_the_time_is_a_small_share_of_a_sweep():
-    query, target = mutated_copy(20_000, 0.01, 3)
-    with mock.patch.object(budget, "_SECONDS", 1e-9), mock.patch.object(budget, "_SHARE", 0.0):
-        assert lower_bound(query, target, Scoring(), LOCAL, CPU) is None
+@pytest.mark.parametrize(
+    ("differences", "share", "affordable"), [(0.01, 0.0, False), (0.01, 100.0, True), (0.15, 100.0, False)]
+)
+def test_the_time_is_a_small_share_of_a_sweep(differences, share, affordable):
+    query, target = mutated_copy(20_000, differences, 3)
+    with mock.patch.multiple(budget, _SECONDS=1e-9, _SHARE=0.0, _SHARE_OF_RELATED=share):
+        found = lower_bound(query, target, Scoring(), LOCAL, CPU)
+    assert (found is not None) == affordable
+    assert lower_bound(query, target, Scoring(), LOCAL, CPU) is not None
+
+
+def test_rectangles_are_affordable_if_the_slowest_and_all_together_are():
+    class Slow(CpuBackend):
+        def sweep_seconds(self, rows, cols, scoring, local):
+            return 1e-3 * max(rows, cols) + 1e-6 * rows * cols
+
+    rectangles = np.array([[0, 9, 0, 9], [9, 13, 9, 12], [13, 14, 12, 60], [14, 20, 60, 66]], np.int64)
+    sides = rectangles[:, 1::2] - rectangles[:, ::2]
+    for seconds in (0.0, 1e-3, 1e-2, 1.5e-2, 2e-2, 2.5e-2, 0.1, 0.3):
+        limits = budget.Budget(seconds, 0.0, 1e-4)
+        chosen = limits.affordable_sweeps(rectangles, Scoring(), Slow())
+        cells = sides.prod(axis=1)
+        assert 2 * 1e-4 * cells[chosen].sum() <= seconds / 2
+        assert all(2e-3 * max(side) <= seconds / 2 for side in sides[chosen].tolist())
+    assert chosen.all()
 
 
 def test_threads_change_nothing():
