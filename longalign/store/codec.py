@@ -203,14 +203,8 @@ class Packer:
         if start != self._filled[line]:
             raise InternalError(f"line {line}: cells from {start} on came after {self._filled[line]} cells")
         stop = start + len(h)
-        # Both are checked by one call: each NumPy call takes the GIL before and after its work, and threads
-        # wait longer for the GIL than the work takes.
-        both = np.empty((2, len(h)), np.int32)
-        steps, gaps = both
-        np.subtract(h[:1], self._last[line : line + 1], out=steps[:1])
-        np.subtract(h[1:], h[:-1], out=steps[1:])
-        np.subtract(h, gap, out=gaps)
-        narrow = narrowest(both).itemsize <= self._width
+        steps, gaps, extremes = _differences(self._last[line : line + 1], h, gap)
+        narrow = narrowest(extremes).itemsize <= self._width
         self._steps.put(line, start, steps, narrow)
         self._gaps.put(line, start, gaps, narrow)
         first = start // ANCHOR_STRIDE + 1
@@ -222,6 +216,27 @@ class Packer:
         if not len(self._index):
             return NO_LINES
         return PackedLines(self._index, self._anchors.values(), self._steps.values(), self._gaps.values())
+
+
+def _differences(before: IntArray, h: IntArray, gap: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+    """The steps of H, with `before` (1,) above the first one, how far the gap state is below H, and an array
+    with the lowest and the highest of all these numbers.
+
+    All cells that were left out have the same values, so of a pruned sweep most pieces are level.
+    """
+    if before[0] == h[0] == h[-1] and gap[0] == gap[-1] and (h == h[0]).all() and (gap == gap[0]).all():
+        level = np.zeros((2, 1), np.int32)
+        np.subtract(h[:1], gap[:1], out=level[1])
+        steps, gaps = np.broadcast_to(level, (2, len(h)))
+        return steps, gaps, level
+    # Both are in one array, so that one call finds their extremes. Each NumPy call takes the GIL before and
+    # after its work, and threads wait longer for the GIL than the work takes.
+    both = np.empty((2, len(h)), np.int32)
+    steps, gaps = both
+    np.subtract(h[:1], before, out=steps[:1])
+    np.subtract(h[1:], h[:-1], out=steps[1:])
+    np.subtract(h, gap, out=gaps)
+    return steps, gaps, both
 
 
 def pack(index: Sequence[int], lines: Sequence[Boundary]) -> PackedLines:

@@ -87,12 +87,15 @@ cliffs = st.sampled_from([NEG_INF, NEG_INF + 7, 0, 2**31 - 2**27])
 
 @st.composite
 def boundaries(draw: st.DrawFn, length: int) -> Boundary:
-    """Walks of small or large steps, broken by minus infinity and large values."""
+    """Walks of small or large steps, broken by minus infinity, large values, and level stretches."""
     h = np.cumsum(draw(st.lists(steps, min_size=length + 1, max_size=length + 1)), dtype=np.int32)
     gap = h - np.array(draw(st.lists(steps, min_size=length + 1, max_size=length + 1)), np.int32)
     for values in (h, gap):
         for at in draw(st.sets(st.integers(0, length), max_size=3)):
             values[at] = draw(cliffs)
+    for start in draw(st.lists(st.integers(0, length), max_size=2)):
+        stop = draw(st.integers(start, length)) + 1
+        h[start:stop], gap[start:stop] = draw(cliffs), draw(cliffs)
     gap[0] = NEG_INF
     return Boundary(h, gap)
 
