@@ -69,7 +69,7 @@ def refined(
     budget: Budget,
     progress: Progress,
 ) -> Anchors:
-    """The anchors of a path between the cells `ends`, and more where the back end cannot trace between two.
+    """The anchors of a path between the cells `ends`, and more where the rectangle between two is large.
 
     If the budget affords sweeps of the rectangle between the two, the new anchors are cells of a good path
     through it. Otherwise they come from words that are unique in the rectangle, if there are any.
@@ -96,7 +96,7 @@ def _inserted(anchors: Anchors, added: list[Anchors]) -> Anchors:
 def _large_rectangles(
     query: Codes, target: Codes, scoring: Scoring, anchors: Anchors, ends: tuple[Cell, Cell], backend: Backend
 ) -> Rectangles:
-    """The rectangles around the anchors that cannot be traced and have no good bridge."""
+    """The large rectangles around the anchors that have no good bridge."""
     rectangles = rectangles_around(anchors, *ends)
     rectangles = rectangles[cells_of(rectangles) > 1]
     are_large = [is_large(rectangle, backend) for rectangle in rectangles.tolist()]

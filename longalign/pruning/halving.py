@@ -1,4 +1,4 @@
-"""Cuts of large rectangles at cells through which a good path passes, until the back end can trace them.
+"""Cuts of large rectangles at cells through which a good path passes, until they are soon traced.
 
 As in Hirschberg's method (Comm. ACM 18:341, 1975), one half is swept forwards and the other backwards, and
 the path crosses the cut where the two values have the highest sum. Only values of H are added. So a gap
@@ -18,6 +18,9 @@ from longalign.model.boundary import State, entry_edges
 from longalign.model.scoring import Scoring
 from longalign.pruning.fill import Anchors, Rectangles
 
+#: A rectangle with more cells is cut, whatever the back end can trace. To trace all its cells takes longer.
+_MOST_CELLS = 1 << 20
+
 
 def cut_points(
     query: Codes,
@@ -27,7 +30,7 @@ def cut_points(
     backend: Backend,
     progress: Progress,
 ) -> Anchors:
-    """Cells of good paths through rectangles, close enough for the back end to trace from one to the next.
+    """Cells of good paths through large rectangles, between which no rectangle is large.
 
     They are anchors without letters. Each rectangle must have a side of 2 letters or more. Takes about two
     sweeps of the rectangles.
@@ -50,9 +53,9 @@ def cut_points(
 
 
 def is_large(rectangle: list[int], backend: Backend) -> bool:
-    """Whether a rectangle has cells but cannot be traced."""
+    """Whether a rectangle has many cells, or cannot be traced."""
     rows, cols = rectangle[1] - rectangle[0], rectangle[3] - rectangle[2]
-    return rows * cols > 0 and not backend.can_trace(rows, cols)
+    return rows * cols > 0 and (rows * cols > _MOST_CELLS or not backend.can_trace(rows, cols))
 
 
 def _is_cut_between_rows(i: int, i_end: int, j: int, j_end: int) -> bool:

@@ -81,7 +81,7 @@ _MOST_SMALL_TILES, _LARGEST_SMALL_SIDE = 256, 1 << 20
 #: sweep in many small tiles takes much longer than one in a few.
 _MOST_UNPRUNED_TILES, _CHUNKS_IN_UNPRUNED_SIDE = 32, 6
 
-#: The smallest side of a chunk of a pruned run, in letters. It is at least the least chunk of the device, too.
+#: The smallest side of a chunk of a pruned run, in letters, if the least chunk of the device is no larger.
 _MIN_PRUNED_CHUNK = 1 << 15
 
 #: By how much start states make phase 1 longer, roughly: by two to eight.
