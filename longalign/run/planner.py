@@ -84,6 +84,10 @@ _MOST_UNPRUNED_TILES, _CHUNKS_IN_UNPRUNED_SIDE = 32, 6
 #: The smallest side of a chunk of a pruned run, in letters, if the least chunk of the device is no larger.
 _MIN_PRUNED_CHUNK = 1 << 15
 
+#: If no larger share of the matrix is needed, the two sequences are nearly equal. Phases 2 and 3 then follow
+#: diagonals and sweep hardly a chunk, so the sides of chunks are this many times as long.
+_SHARE_OF_EQUALS, _CHUNK_OF_EQUALS = 1e-3, 8
+
 #: By how much start states make phase 1 longer, roughly: by two to eight.
 _EAGER_SLOWDOWN = 4.0
 
@@ -286,7 +290,8 @@ class _Cutter:
         """
         request = self.request
         room = self.lattice_room if self.store_budget is None else self.store_budget
-        side = max(_MIN_PRUNED_CHUNK, *(device.least_chunk for device in self.devices))
+        longer = _CHUNK_OF_EQUALS if request.share <= _SHARE_OF_EQUALS else 1
+        side = max(_MIN_PRUNED_CHUNK, longer * max(device.least_chunk for device in self.devices))
         while True:
             grid = plan_grid(
                 request.rows, request.cols, tile_shape, None, strip_width=strip_width, chunk=side

@@ -39,9 +39,9 @@ STRIP_WIDTH = COLUMNS * LANES
 _BITS = 4
 
 # Fields of the table of leaves after those of `trace_table`: the indices at which the leaf's parts of the
-# buffer between strips and of the words begin.
-COLUMN_AT, WORDS_AT = trace_table.LEAF_FIELDS, trace_table.LEAF_FIELDS + 1
-TABLE_FIELDS = trace_table.LEAF_FIELDS + 2
+# buffer between strips and of the words begin, and the rows of each strip.
+COLUMN_AT, WORDS_AT, HEIGHT = (trace_table.LEAF_FIELDS + k for k in range(3))
+TABLE_FIELDS = trace_table.LEAF_FIELDS + 3
 
 #: What lies left of a lane's first column in a row: opened H, F, and the row's letter.
 Left = namedtuple("Left", "opened f letter")
@@ -54,12 +54,12 @@ _cell: Any = cuda.jit(device=True)(recurrence.make_cell(INT32.maximum, INT32.sub
 _direction: Any = cuda.jit(device=True)(recurrence.direction)
 
 
-def strip_rows(rows: int, lowest: int, highest: int) -> int:
-    """Rows of a leaf's strips, if paths have no lower and no higher diagonals than these.
+def strip_rows(rows: Any, lowest: Any, highest: Any) -> Any:
+    """Rows of a leaf's strips, if paths have no lower and no higher diagonals than these; or arrays of these.
 
     One more row is swept above those in which a path can be. What is above that row is then on no path.
     """
-    return min(rows, STRIP_WIDTH + highest - lowest + 1)
+    return np.minimum(rows, STRIP_WIDTH + highest - lowest + 1)
 
 
 def _row_above(first: Any, rows: Any, height: Any, highest: Any) -> Any:
@@ -72,24 +72,22 @@ def strip_steps(height: Any) -> Any:
     return height + LANES - 1
 
 
-def words_of(rows: int, cols: int, lowest: int, highest: int) -> int:
-    """Words (uint32) that hold the directions of a leaf whose paths have no other diagonals than these."""
-    return -(-cols // STRIP_WIDTH) * int(strip_steps(strip_rows(rows, lowest, highest))) * LANES
+def words_of(rows: Any, cols: Any, lowest: Any, highest: Any) -> Any:
+    """Words (uint32) that hold the directions of a leaf whose paths have no other diagonals; or arrays."""
+    return -(-cols // STRIP_WIDTH) * strip_steps(strip_rows(rows, lowest, highest)) * LANES
 
 
 _steps: Any = cuda.jit(device=True)(strip_steps)
-_height: Any = cuda.jit(device=True)(strip_rows)
 _above: Any = cuda.jit(device=True)(_row_above)
 
 
 @cuda.jit(device=True)
 def filled_of(words, table, leaf):
     """The `Filled` of a leaf."""
-    rows = np.int32(table[leaf, trace_table.ROWS])
-    lowest = np.int32(table[leaf, trace_table.LOWEST_DIAGONAL])
-    highest = np.int32(table[leaf, trace_table.HIGHEST_DIAGONAL])
-    height = np.int32(_height(rows, lowest, highest))
-    return Filled(words, table[leaf, WORDS_AT], rows, height, highest)
+    return Filled(
+        words, table[leaf, WORDS_AT], np.int32(table[leaf, trace_table.ROWS]),
+        np.int32(table[leaf, HEIGHT]), np.int32(table[leaf, trace_table.HIGHEST_DIAGONAL]),
+    )  # fmt: skip
 
 
 @cuda.jit(device=True)

@@ -11,7 +11,14 @@ from numpy.typing import NDArray
 from longalign.backends import trace_table
 from longalign.backends.base import Progress, Runs, TraceJob, diagonals
 from longalign.backends.cuda.config import LANES
-from longalign.backends.cuda.device.directions import COLUMN_AT, TABLE_FIELDS, WORDS_AT, words_of
+from longalign.backends.cuda.device.directions import (
+    COLUMN_AT,
+    HEIGHT,
+    TABLE_FIELDS,
+    WORDS_AT,
+    strip_rows,
+    words_of,
+)
 from longalign.backends.cuda.kernels.traceback import FOUND_AT, FOUND_FIELDS, FOUND_RUNS
 from longalign.backends.cuda.launch import sweep_launch
 from longalign.backends.cuda.launch.device_memory import ROUNDING, Arena, Block, Workspace, in_launches
@@ -25,6 +32,8 @@ _LEAF_WORDS, _LEAF_LETTERS = 1 << 22, 1 << 16
 #: The most bytes of device memory of a launch.
 _LAUNCH_BYTES = 16 << 30
 
+_DIAGONALS = trace_table.LOWEST_DIAGONAL, trace_table.HIGHEST_DIAGONAL
+
 # Bytes of a word of directions, of a run, and of a row's edge between strips.
 _WORD, _RUN, _EDGE = 4, 4, 8
 
@@ -32,31 +41,37 @@ _WORD, _RUN, _EDGE = 4, 4, 8
 def can_trace(rows: int, cols: int, detour: int | None = None) -> bool:
     """See `longalign.backends.base.Backend`."""
     words = words_of(rows, cols, *diagonals(rows, cols, detour))
-    return words <= _LEAF_WORDS and rows + cols <= _LEAF_LETTERS
+    return bool(words <= _LEAF_WORDS) and rows + cols <= _LEAF_LETTERS
 
 
 def trace(jobs: Sequence[TraceJob], kernel: Any, workspace: Workspace, progress: Progress) -> list[Runs]:
     """The paths through all leaves, in order. `progress` is called after each launch."""
     paths: dict[int, Runs] = {}
-    for batch in _launches(jobs, workspace.launch_room(_LAUNCH_BYTES)):
+    sizes = _device_bytes(jobs)
+    for batch in _launches(sizes, workspace.launch_room(_LAUNCH_BYTES)):
         work = [jobs[k] for k in batch]
-        paths.update(zip(batch, _launch(work, kernel, workspace), strict=True))
+        paths.update(zip(batch, _launch(work, sum(sizes[k] for k in batch), kernel, workspace), strict=True))
         progress(sum(job.cells for job in work))
     return [paths[k] for k in range(len(jobs))]
 
 
-def _launches(jobs: Sequence[TraceJob], room: int) -> Iterator[list[int]]:
-    """The jobs of each launch. Large leaves come first, so that the last warps have small ones."""
-    sizes = [(_device_bytes(job),) for job in jobs]
-    return in_launches(sorted(range(len(jobs)), key=sizes.__getitem__, reverse=True), sizes, (room,))
+def _launches(sizes: Sequence[int], room: int) -> Iterator[list[int]]:
+    """The leaves of each launch, given the device bytes of each leaf.
+
+    Large ones come first, so that the last warps have small ones.
+    """
+    order = sorted(range(len(sizes)), key=sizes.__getitem__, reverse=True)
+    return in_launches(order, [(size,) for size in sizes], (room,))
 
 
-def _device_bytes(job: TraceJob) -> int:
-    """The device bytes of a leaf."""
-    rows, cols = len(job.query), len(job.target)
-    words = words_of(rows, cols, *job.diagonals)
+def _device_bytes(jobs: Sequence[TraceJob]) -> list[int]:
+    """The device bytes of each leaf."""
+    shapes = [(len(job.query), len(job.target), *job.diagonals) for job in jobs]
+    rows, cols, lowest, highest = np.array(shapes, np.int64).reshape(-1, 4).T
+    words = words_of(rows, cols, lowest, highest)
     fields = TABLE_FIELDS * 8 + FOUND_FIELDS * 4
-    return fields + rows + cols + rows * _EDGE + words * _WORD + 2 * (rows + cols) * _RUN
+    sizes = fields + rows + cols + rows * _EDGE + words * _WORD + 2 * (rows + cols) * _RUN
+    return [int(size) for size in sizes]
 
 
 class _Buffers(Arena):
@@ -66,7 +81,7 @@ class _Buffers(Arena):
         super().__init__(block, workspace)
         table = _table(jobs)
         letters = int(table[-1, trace_table.RUNS_END])
-        rows, words = int(table[:, trace_table.ROWS].sum()), sum(_words(jobs))
+        rows, words = int(table[:, trace_table.ROWS].sum()), int(_words(table).sum())
         counter = np.zeros(1, np.int32)
         *inputs, used = self._upload([table, *trace_table.inputs_of(jobs), counter])
         column = self._place((rows,), np.dtype(np.int64))
@@ -89,19 +104,23 @@ def _table(jobs: Sequence[TraceJob]) -> NDArray[np.int64]:
     """The table (leaves, TABLE_FIELDS) int64: that of `trace_table`, and the fields of `directions`."""
     table = np.empty((len(jobs), TABLE_FIELDS), np.int64)
     table[:, : trace_table.LEAF_FIELDS] = trace_table.leaf_table(jobs)
-    for field, sizes in ((COLUMN_AT, table[:, trace_table.ROWS]), (WORDS_AT, np.array(_words(jobs)))):
+    rows, lowest, highest = table[:, [trace_table.ROWS, *_DIAGONALS]].T
+    table[:, HEIGHT] = strip_rows(rows, lowest, highest)
+    for field, sizes in ((COLUMN_AT, rows), (WORDS_AT, _words(table))):
         table[:, field] = np.cumsum(sizes) - sizes
     return table
 
 
-def _words(jobs: Sequence[TraceJob]) -> list[int]:
-    """The words of each leaf."""
-    return [words_of(len(job.query), len(job.target), *job.diagonals) for job in jobs]
+def _words(table: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The words of each leaf of a table."""
+    words: NDArray[np.int64] = words_of(*table[:, [trace_table.ROWS, trace_table.COLS, *_DIAGONALS]].T)
+    return words
 
 
-def _launch(jobs: Sequence[TraceJob], kernel: Any, workspace: Workspace) -> list[Runs]:
+def _launch(jobs: Sequence[TraceJob], size: int, kernel: Any, workspace: Workspace) -> list[Runs]:
+    """The paths through the leaves of one launch, which take `size` bytes on the device."""
     matrices, _ = lay_out(job.scoring for job in jobs)
-    needed = sum(map(_device_bytes, jobs)) + matrices.nbytes + ROUNDING
+    needed = size + matrices.nbytes + ROUNDING
     what = f"tracing {len(jobs)} rectangle(s) of {sum(job.cells for job in jobs):.3g} cells"
     buffers = _Buffers(jobs, workspace.block(needed, what), workspace)
     kernel[max(len(jobs), sweep_launch.LEAST_BLOCKS), LANES, workspace.stream](*buffers.arguments)
