@@ -69,7 +69,7 @@ _CHUNKS_IN_SMALL_SIDE = 20
 
 #: A matrix with at most this many such tiles on a side is not cut. To leave out most of it inside one sweep
 #: takes less time than several sweeps.
-_FEW_SMALL_TILES = 4
+_FEW_SMALL_TILES = 3
 
 #: There are at most about this many small tiles on a side of the matrix, unless their sides would exceed the
 #: second number.

@@ -146,6 +146,21 @@ def test_long_sequences_have_small_tiles_on_a_gpu_as_well():
         assert 900_000 < max(stop - start for start, stop in pairwise(grid.tile_rows)) <= largest
 
 
+@pytest.mark.parametrize(
+    ("length", "share", "tiles", "chunk"),
+    [(2_900_000, 0.005, 1, 50_000), (3_000_000, 0.005, 4, 50_000), (20_000_000, 0.0001, 21, 400_000)],
+)
+def test_small_tiles_of_a_gpu_are_many_and_have_long_chunks_where_sequences_are_nearly_equal(
+    length, share, tiles, chunk
+):
+    device = SmallTiles((10**9, 10**9))
+    device.least_chunk, device.line_bytes = 49_152, 3
+    grid = plan(Request(length, length, share=share), Resources([device], 1 << 42))
+    assert grid.shape == (tiles, tiles)
+    sides = [stop - start for start, stop in pairwise(grid.row_cuts)]
+    assert 0.7 * chunk < max(sides) <= chunk
+
+
 @given(lengths, st.sampled_from([None, Path()]), memories)
 def test_the_lattices_of_several_alignments_fit_in_memory(length, path, memory):
     """The one before and the one that is computed, and the first one unless it is in a store."""
