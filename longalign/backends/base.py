@@ -251,6 +251,7 @@ class DeviceFacts:
     strip_width: int
     stored_rows: int = sys.maxsize
     most_share_pruned: float = 0.0
+    most_share_stored: float = 0.0
 
     @classmethod
     def of(
@@ -276,7 +277,8 @@ class DeviceFacts:
         return cls(
             largest, shared, backend.least_chunk, backend.path_share, backend.line_bytes,
             backend.max_boundary_cells(), backend.strip_width(*shared),
-            checkpoint_rows(rows, cols, shared, devices, seconds), backend.most_share_pruned,
+            checkpoint_rows(rows, cols, shared, devices, seconds),
+            backend.most_share_pruned, backend.most_share_stored,
         )  # fmt: skip
 
 
@@ -315,6 +317,9 @@ class Backend(Protocol):
     #: The largest share of the cells, 0..1, that a pruned run may be expected to compute. With a larger one,
     #: a run that computes all cells would take less time. 0 if sweeps do not leave out blocks of cells.
     most_share_pruned: float
+
+    #: The same in a run with a store. There, what is not pruned is stored while it is swept.
+    most_share_stored: float
 
     #: The fewest cells of a rectangle in phases 2 and 3 that is swept sooner if some of its cells are left
     #: out. The host takes time to find out which.

@@ -59,12 +59,14 @@ def lower_bound(
     backend: Backend,
     progress: Progress = no_progress,
     note_related: Callable[[], object] = lambda: None,
+    more_for_related: bool = True,
 ) -> LowerBound | None:
     """The score of an alignment of two sequences in a mode, or None if there are hardly any seeds.
 
     `query` and `target` are uint8 codes of shape (m,) and (n,), whose lengths satisfy `Scoring.check_range`.
-    `Budget` limits the time to a small share of the time of a sweep. `progress` receives the cells that the
-    back end sweeps and traces. `note_related` is called once there are enough seeds, before most of the work.
+    `Budget` limits the time to a small share of the time of a sweep: to a larger one if the sequences are
+    closely related, and `more_for_related`. `progress` receives the cells that the back end sweeps and
+    traces. `note_related` is called once there are enough seeds, before most of the work.
     Raises BackendError if the device fails, and whatever `progress` and `note_related` raise.
     """
     shape = len(query), len(target)
@@ -72,9 +74,11 @@ def lower_bound(
     if scoring.matrix is not None or min(shape) < 2 * k:
         return None
     query, target = _writable(query), _writable(target)
-    budget = _budget(query, target, k, Budget.of(*shape, scoring, mode.starts_anywhere, backend))
-    if budget is None:
-        return None
+    budget = Budget.of(*shape, scoring, mode.starts_anywhere, backend)
+    if not budget.allows_words(sum(shape)):
+        budget = budget.of_related
+        if not (more_for_related and budget.allows_words(sum(shape)) and _are_related(query, target, k)):
+            return None
     found = find_segments(query, target, scoring, k, MOST_WORDS)
     anchors = chained(found, shape, scoring, mode, k)
     covered = int((anchors[:, 1] - anchors[:, 0]).sum())
@@ -90,15 +94,6 @@ def lower_bound(
     if score <= 0 and mode.may_be_empty:
         return None
     return LowerBound(score, start, ops, lengths)
-
-
-def _budget(query: Codes, target: Codes, k: int, budget: Budget) -> Budget | None:
-    """The budget for the bound of two sequences, or None if it is too small to search them for words."""
-    letters = len(query) + len(target)
-    if budget.allows_words(letters):
-        return budget
-    of_related = budget.of_related
-    return of_related if of_related.allows_words(letters) and _are_related(query, target, k) else None
 
 
 def _are_related(query: Codes, target: Codes, k: int) -> bool:

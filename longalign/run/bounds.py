@@ -32,7 +32,10 @@ def find_bound(
     the run cannot prune, if one of its `devices` cannot leave out blocks of cells or would take longer than
     without pruning, or if there are hardly any seeds. `backend` sweeps and traces what is between seeds.
     """
-    most_share = min(device.most_share_pruned for device in devices)
+    is_stored = spec.store is not None
+    most_share = min(
+        device.most_share_stored if is_stored else device.most_share_pruned for device in devices
+    )
     if not spec.prunes or most_share == 0:
         return None
     if spec.query.length * spec.target.length < LEAST_CELLS:
@@ -51,8 +54,9 @@ def find_bound(
 
             sides = one.query, one.target
             return lower_bound(
-                *sides, one.scoring, one.mode, backend, recorder.advance, note_related=compute_gains
-            )
+                *sides, one.scoring, one.mode, backend, recorder.advance, note_related=compute_gains,
+                more_for_related=not is_stored,
+            )  # fmt: skip
 
         found = {strand: bound_of(strand, one) for strand, one in problems.items()}
         best = max((alignment.score for alignment in found.values() if alignment is not None), default=None)

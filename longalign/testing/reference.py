@@ -109,7 +109,7 @@ class ReferenceBackend:
 
     name = "reference"
     least_chunk, saturating_side = 1, 4
-    most_share_pruned = 1.0
+    most_share_pruned = most_share_stored = 1.0
     least_pruned = 1
     excludes_pairs = True
     path_share = 40

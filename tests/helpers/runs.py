@@ -69,6 +69,7 @@ class SmallTiles:
         self.path_share, self.line_bytes = self.inner.path_share, self.inner.line_bytes
         self.program_bytes = self.inner.program_bytes
         self.most_share_pruned = self.inner.most_share_pruned
+        self.most_share_stored = self.inner.most_share_stored
         self.least_pruned, self.excludes_pairs = self.inner.least_pruned, self.inner.excludes_pairs
         self.tile_overhead = 1e9  # seconds: no plan makes tiles lower than `shape`
 

@@ -46,7 +46,7 @@ class SweepsAll(CpuBackend):
     Next to a tile that was left out, values may then be too low, also at a guess of phase 2.
     """
 
-    most_share_pruned = 0.0
+    most_share_pruned = most_share_stored = 0.0
 
     def sweep(self, jobs, progress=no_progress):
         return super().sweep([replace(job, pruning=None) for job in jobs], progress)

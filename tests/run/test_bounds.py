@@ -23,9 +23,9 @@ from longalign.testing.inputs import mutated
 CPU = CpuBackend(1)
 
 
-def device(most_share):
+def device(most_share, stored=0.0):
     found = SmallTiles(inner=CPU)
-    found.most_share_pruned = most_share
+    found.most_share_pruned, found.most_share_stored = most_share, stored
     return found
 
 
@@ -51,6 +51,23 @@ def test_it_is_used_where_all_devices_save_time(pair):
     assert 0 < known.share < 0.9
     assert events == [BoundFound(known.score, known.share)]
     assert bound_of(pair, 1.0, known.share)[0] == known
+
+
+def test_with_a_store_the_share_is_another_one_and_related_sequences_get_no_more_time(pair, tmp_path):
+    known, _ = bound_of(pair, 1.0)
+    spec = replace(pair.spec(), store=tmp_path)
+    found = []
+    for most_share in (known.share, known.share / 2):
+        with mock.patch.multiple(bounds, LEAST_CELLS=1), mock.patch.multiple(budget, _SECONDS=1.0):
+            found.append(bounds.find_bound(spec, CPU, [device(0.0001, most_share)], Recorder(lambda _: None)))
+    assert found == [known, None]
+    for store, affordable in ((None, True), (tmp_path, False)):
+        limits = mock.patch.multiple(budget, _SECONDS=1e-9, _SHARE=0.0, _SHARE_OF_RELATED=100.0)
+        with mock.patch.multiple(bounds, LEAST_CELLS=1), limits:
+            found_now = bounds.find_bound(
+                replace(spec, store=store), CPU, [device(1.0, 1.0)], Recorder(lambda _: None)
+            )
+        assert (found_now is not None) == affordable
 
 
 def test_it_is_not_used_where_one_device_would_take_longer(pair):
@@ -91,7 +108,7 @@ def test_after_an_error_nothing_waits_for_gains_and_those_of_the_next_strand_are
         release.wait(10)
         finished.append(problem)
 
-    def fail_on_the_second_strand(*_, note_related):
+    def fail_on_the_second_strand(*_, note_related, **__):
         note_related()
         if lower_bound.call_count == 2:
             assert first_started.wait(10)

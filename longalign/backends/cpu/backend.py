@@ -101,7 +101,7 @@ class CpuBackend:
 
     name = "cpu"
     least_chunk, saturating_side = 1024, 4096
-    most_share_pruned = 1.0  # a block that is left out costs next to nothing
+    most_share_pruned = most_share_stored = 1.0  # a block that is left out costs next to nothing
     least_pruned = 1 << 24
     excludes_pairs = False
     path_share = 40
