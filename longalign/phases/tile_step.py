@@ -23,7 +23,7 @@ from longalign.phases.tile_starts import tile_starts
 from longalign.phases.wavefront import Wavefront
 from longalign.store import TileRecord
 from longalign.store.codec import Packer, pack
-from longalign.store.line_tables import DeflatingTable, PatchedTable
+from longalign.store.line_tables import DeflatingTable, PatchedDeflatingTable, PatchedTable
 from longalign.store.start_tables import pack_starts
 from longalign.store.tile_writer import TileWriter
 
@@ -100,15 +100,14 @@ def _swept(
 ) -> tuple[TileRecord, int]:
     """A tile's record, whose `best` counts from the tile's corner, and the number of cells left out.
 
-    The lines are packed while the sweep produces them. Without pruning, they go to `file` at the same time,
-    if there is one. The lines of a pruned tile are written after the sweep. Beside cells left out, steps
-    often take more bytes, and a file that already held narrower steps would have to be written again.
+    The lines are packed while the sweep produces them, and go to `file` at the same time, if there is one.
     """
-    table = PatchedTable if file is None else DeflatingTable
+    to_file = DeflatingTable if job.pruning is None else PatchedDeflatingTable
+    table = PatchedTable if file is None else to_file
     packer = partial(Packer, width=job.scoring.difference_bytes, table=table)
     rows = packer(job.rows, job.left.h_at(job.rows), len(job.target))
     cols = packer(job.cols, job.top.h_at(job.cols), len(job.query))
-    if file is not None and job.pruning is None:
+    if file is not None:
         for side, lines in (("rows", rows), ("cols", cols)):
             for name, array in lines.deflated().items():
                 file.stream(f"{side}/{name}", array)

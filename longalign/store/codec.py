@@ -170,7 +170,7 @@ class Packer:
 
     `index` is that of `PackedLines`, increasing; `corners` (k,) holds H at index 0 of each line. Different
     lines may come from different threads. `table` keeps the differences: a `DeflatingTable` deflates complete
-    blocks at once, which suits lines that go to a file, and a `PatchedTable` suits lines that stay in memory.
+    blocks at once, which suits lines that go to a file; see `line_tables` for others.
     Differences are expected to fit `width` bytes (see `Scoring.difference_bytes`); wider ones are packed
     correctly, but take more time and memory.
     """

@@ -2,7 +2,8 @@
 
     manifest.json            the identity of the run; written last, so a directory with it is a complete store
     sequences.h5             the letters: a worker needs nothing but the store
-    tiles/r00000c00000.h5    lattice rows and columns, best cell; in an eager run, start states on the lattice
+    tiles/r00000c00000.h5    lattice rows and columns, best cell, in an eager run start states, and in a
+                             pruned run lists of the wide values beside cells that were left out
     left_out.h5              the tiles that a pruned run has left out, once phase 1 is over
     path.h5                  start states found by phase 2
     pieces/p000000.h5        parts of the alignment from phase 3
@@ -48,12 +49,15 @@ from longalign.store.base import DamagedFile, DamagedTile, Piece, Place, TileRec
 from longalign.store.blocks import BlockTable
 from longalign.store.codec import NO_LINES, PackedLines
 from longalign.store.datasets import (
+    APART_WORDS,
     LEFT_OUT_DATASETS,
     LINE_DATASETS,
     LINES,
+    LISTED_APART,
     PATH_DATASETS,
     START_DATASETS,
     STARTS,
+    apart_name,
     describe,
     set_text,
     write,
@@ -71,6 +75,7 @@ from longalign.store.layout import (
     strand_folder,
     tile_name,
 )
+from longalign.store.line_tables import Patches, patched, patches_of, stored_form
 from longalign.store.lock import Lock
 from longalign.store.manifest import Manifest, SequenceRecord
 from longalign.store.read_errors import file_exists, files_named, read_errors_as
@@ -286,6 +291,14 @@ class DirectoryStore:
             if (packed := getattr(record, side)) is not None
             for name, words in known.items()
         }
+        apart: dict[str, dict[int, Patches]] = {}
+        for name in [f"{side}/{name}" for side in LINES for name in LISTED_APART]:
+            values, *words = datasets[name]
+            values, listed = stored_form(values, self.manifest.lists_wide_values)
+            datasets[name] = values, *words
+            if self.manifest.lists_wide_values:
+                datasets[apart_name(name)] = listed, *APART_WORDS
+                apart[name] = patches_of(listed, values.shape)
         writer = self._writers.pop((tile.row, tile.col), None) or TileWriter(partial(self._new, path))
         if not writer.agrees_with({name: values for name, (values, *_) in datasets.items()}):
             writer.discard()
@@ -303,7 +316,7 @@ class DirectoryStore:
                 describe(dataset, description, units)
                 blocks[name] = BlockTable.written(dataset)
         # Small tiles take longer to be opened and examined than to be written.
-        self._reader.remember(path, schema.LocatedTile(record.best, blocks))
+        self._reader.remember(path, schema.LocatedTile(record.best, blocks, apart))
 
     def get_tile(self, tile: Tile) -> TileRecord:
         best = self._read_located(tile, lambda located, _: located.best)
@@ -353,7 +366,11 @@ class DirectoryStore:
         """A part of a dataset of a tile, read when it is asked for. Raises DamagedTile."""
 
         def read(located: schema.LocatedTile, descriptor: int) -> Any:
-            return located.blocks[name].part(descriptor, key)
+            values, apart = located.blocks[name].part(descriptor, key), located.apart.get(name)
+            if not apart:
+                return values
+            line, part = key
+            return patched(values, part.start or 0, apart[line]) if line in apart else values
 
         return self._read_located(tile, read)
 

@@ -1,8 +1,8 @@
 """Tables of small integers whose lines arrive piece by piece.
 
-A `PlainTable` keeps them in an array. A `DeflatingTable` deflates them at once. A `PatchedTable` keeps the
-lines of a tile of which cells were left out: usually only a few of their values are wide, those beside the
-cells left out.
+A `PlainTable` keeps them in an array. A `DeflatingTable` deflates them at once. Of a tile of which cells were
+left out, usually only a few values are wide: those beside the cells left out. A `PatchedTable` and a
+`PatchedDeflatingTable` keep these apart.
 
 A table has the integer width that its maker expects. Lines with many wider values are kept as int32.
 """
@@ -26,8 +26,8 @@ from longalign.store.hdf5_filters import checksum
 #: shorter than `_MIN_BLOCK_LENGTH` for that.
 _BLOCKS_PER_LINE, _MIN_BLOCK_LENGTH = 8, 1 << 12
 
-#: Of each piece of a line, a `PatchedTable` keeps at most this many wide values apart. If there are more, it
-#: keeps the line as int32.
+#: Of each piece of a line, at most this many wide values are kept apart. If there are more, the whole line is
+#: kept as int32.
 _MOST_PATCHES = 64
 
 
@@ -36,6 +36,21 @@ def narrowest(values: NDArray[np.int32]) -> np.dtype[np.signedinteger[Any]]:
     low, high = (int(values.min()), int(values.max())) if values.size else (0, 0)
     types = (np.int8, np.int16, np.int32)
     return np.dtype(next(t for t in types if np.iinfo(t).min <= low and high <= np.iinfo(t).max))
+
+
+#: The positions of wide values in a line, in increasing order, and the values.
+Patches = tuple[NDArray[np.intp], IntArray]
+
+
+def patched(values: NDArray[np.signedinteger[Any]], start: int, patches: Patches) -> NDArray[Any]:
+    """The values of a line from position `start` on: int32 if some of them are wide."""
+    places, wide = patches
+    first, last = np.searchsorted(places, (start, start + len(values)))
+    if first == last:
+        return values
+    changed = values.astype(np.int32)
+    changed[places[first:last] - start] = wide[first:last]
+    return changed
 
 
 class NarrowTable(ABC):
@@ -47,6 +62,7 @@ class NarrowTable(ABC):
     def __init__(self, lines: int, length: int, dtype: np.dtype[np.signedinteger[Any]]) -> None:
         self._shape, self._dtype = (lines, length), dtype
         self._wide: dict[int, IntArray] = {}
+        self._patches: dict[int, Patches] = {}
 
     def put(self, line: int, start: int, values: IntArray, narrow: bool = False) -> None:
         """Append values to a line, from position `start` on; `narrow` says that they are known to fit."""
@@ -57,7 +73,8 @@ class NarrowTable(ABC):
             if self._keep_patched(line, start, values):
                 return
             wide = np.empty(self._shape[1], np.int32)
-            wide[:start] = self._kept(line, start)
+            before = self._kept(line, start)
+            wide[:start] = patched(before, 0, self._patches.pop(line)) if line in self._patches else before
             self._wide[line] = wide
         self._wide[line][start : start + len(values)] = values
 
@@ -103,69 +120,6 @@ class PlainTable(NarrowTable):
         return self._table
 
 
-#: The positions of wide values in a line, in increasing order, and the values.
-_Patches = tuple[NDArray[np.intp], IntArray]
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class PatchedArray:
-    """The lines of a `PatchedTable`, each read as `array[line, start:stop]`.
-
-    - `narrow` (lines, length): the values that fit
-    - `patches`: the few wide values of each line that has any
-    - `wide`: the lines with many wide values, int32
-    """
-
-    narrow: NDArray[np.signedinteger[Any]]
-    patches: Mapping[int, _Patches]
-    wide: Mapping[int, IntArray]
-
-    def __getitem__(self, key: tuple[int, slice]) -> NDArray[np.signedinteger[Any]]:
-        """A part of a line: int32 if it has wide values, else of the type of `narrow`."""
-        line, part = key
-        if line in self.wide:
-            return self.wide[line][part]
-        values: NDArray[np.signedinteger[Any]] = self.narrow[line, part]
-        if line not in self.patches:
-            return values
-        places, wide = self.patches[line]
-        start, stop, _ = part.indices(self.narrow.shape[1])
-        first, last = np.searchsorted(places, (start, stop))
-        if first == last:
-            return values
-        patched = values.astype(np.int32)
-        patched[places[first:last] - start] = wide[first:last]
-        return patched
-
-
-class PatchedTable(PlainTable):
-    """Keeps values in a plain array, and wide ones apart."""
-
-    def __init__(self, lines: int, length: int, dtype: np.dtype[np.signedinteger[Any]]) -> None:
-        super().__init__(lines, length, dtype)
-        self._patches: dict[int, _Patches] = {}
-
-    def _keep_patched(self, line: int, start: int, values: IntArray) -> bool:
-        narrow = values.astype(self._dtype)
-        places = np.flatnonzero(narrow != values)
-        if len(places) > _MOST_PATCHES:
-            return False
-        self._keep(line, start, narrow)
-        before, wide_before = self._patches.get(line, (places[:0], values[:0]))
-        self._patches[line] = (
-            np.concatenate([before, start + places]), np.concatenate([wide_before, values[places]])
-        )  # fmt: skip
-        return True
-
-    def values(self) -> Any:
-        """See `NarrowTable`: an array, or a `PatchedArray` if some values are wide."""
-        is_narrow = not self._patches and not self._wide
-        return self._table if is_narrow else PatchedArray(self._table, self._patches, self._wide)
-
-    def _kept(self, line: int, stop: int) -> NDArray[np.signedinteger[Any]]:
-        return PatchedArray(self._table, self._patches, self._wide)[line, :stop]
-
-
 class DeflatingTable(NarrowTable):
     """Deflates each block of values into `deflated` as soon as it is complete.
 
@@ -204,3 +158,108 @@ class DeflatingTable(NarrowTable):
 
     def _all(self) -> DeflatedArray:
         return self.deflated
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PatchedArray:
+    """The lines of a table that keeps wide values apart, each read as `array[line, start:stop]`.
+
+    - `narrow` (lines, length): the values that fit, in an array or deflated
+    - `patches`: the few wide values of each line that has any
+    - `wide`: the lines with many wide values, int32
+    """
+
+    narrow: Any
+    patches: Mapping[int, Patches]
+    wide: Mapping[int, IntArray]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of lines, and their length."""
+        shape: tuple[int, ...] = self.narrow.shape
+        return shape
+
+    def __getitem__(self, key: tuple[int, slice]) -> NDArray[np.signedinteger[Any]]:
+        """A part of a line: int32 if it has wide values, else of the type of `narrow`."""
+        line, part = key
+        if line in self.wide:
+            return self.wide[line][part]
+        values: NDArray[np.signedinteger[Any]] = self.narrow[line, part]
+        return patched(values, part.start or 0, self.patches[line]) if line in self.patches else values
+
+    def whole(self) -> IntArray:
+        """All values in one array."""
+        lines, length = self.shape
+        values = np.empty((lines, length), np.int32)
+        for line in range(lines):
+            values[line] = self[line, :length]
+        return values
+
+    def listed(self) -> NDArray[np.int64]:
+        """The wide values that are kept apart, as a file has them: line, position and value, (3, values)."""
+        if not self.patches:
+            return NONE_APART
+        columns = [
+            (np.full(len(places), line), places, wide) for line, (places, wide) in self.patches.items()
+        ]
+        return np.concatenate([np.array(column, np.int64) for column in columns], axis=1)
+
+
+#: No wide values, in the form of `PatchedArray.listed`.
+NONE_APART = np.empty((3, 0), np.int64)
+
+
+def patches_of(listed: NDArray[np.int64], shape: tuple[int, ...]) -> dict[int, Patches]:
+    """The patches that `PatchedArray.listed` has listed, for lines of this shape.
+
+    Raises ValueError if they cannot be those of such lines.
+    """
+    line, place, value = listed
+    inside = shape[0] > 0 and ((line >= 0) & (line < shape[0]) & (place >= 0) & (place < shape[1])).all()
+    in_order = (np.diff(line) > 0) | ((np.diff(line) == 0) & (np.diff(place) > 0))
+    if len(line) and not (inside and in_order.all()):
+        raise ValueError("wide values are listed for other places than those of the lines")
+    firsts = np.flatnonzero(np.diff(line, prepend=-1))
+    places, values = (np.split(numbers, firsts[1:]) for numbers in (place, value.astype(np.int32)))
+    return {int(line[k]): (places[n], values[n]) for n, k in enumerate(firsts.tolist())}
+
+
+def stored_form(values: Any, lists_apart: bool) -> tuple[Any, NDArray[np.int64]]:
+    """What a file holds of the values of a table: narrow ones, and a list of those kept apart.
+
+    All values are in the first array unless the file `lists_apart`, or if a line has many wide ones.
+    """
+    if not isinstance(values, PatchedArray):
+        return values, NONE_APART
+    if values.wide or not lists_apart:
+        return values.whole(), NONE_APART
+    return values.narrow, values.listed()
+
+
+class _KeepsWideApart(NarrowTable):
+    """Keeps wide values apart where a piece of a line has only few of them."""
+
+    def _keep_patched(self, line: int, start: int, values: IntArray) -> bool:
+        narrow = values.astype(self._dtype)
+        places = np.flatnonzero(narrow != values)
+        if len(places) > _MOST_PATCHES:
+            return False
+        self._keep(line, start, narrow)
+        before, wide_before = self._patches.get(line, (places[:0], values[:0]))
+        self._patches[line] = (
+            np.concatenate([before, start + places]), np.concatenate([wide_before, values[places]])
+        )  # fmt: skip
+        return True
+
+    def values(self) -> Any:
+        """See `NarrowTable`: what keeps the narrow values, or a `PatchedArray` if some values are wide."""
+        is_narrow = not self._patches and not self._wide
+        return self._all() if is_narrow else PatchedArray(self._all(), self._patches, self._wide)
+
+
+class PatchedTable(_KeepsWideApart, PlainTable):
+    """Keeps narrow values in a plain array, and wide ones apart."""
+
+
+class PatchedDeflatingTable(_KeepsWideApart, DeflatingTable):
+    """Deflates narrow values at once, and keeps wide ones apart."""

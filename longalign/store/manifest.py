@@ -34,8 +34,9 @@ StartStates = Literal["lazy", "eager"]
 Prune = Literal["auto", "off"]
 
 FORMAT = "longalign-store"
-#: Stores of other versions are refused. Up to version 2, blocks had no checksums of their own.
-VERSION = 3
+#: Stores of other versions are refused. Up to version 2, blocks had no checksums of their own. Pruned stores
+#: have version 4: they list wide values apart, and programs for version 3 would not see the lists.
+VERSION, LISTING_VERSION = 3, 4
 
 #: The most alignments of one pair that can be asked for.
 MOST_ALIGNMENTS = 1_000_000
@@ -102,7 +103,7 @@ class Manifest:
     `output_format` (a name, or None for that of the file's ending) and `summary` (a file, or None) tell a
     resumed run what was requested. So do `top` and `min_score`, those of `RunSpec`. `program` is the version
     of longalign that made the store. If the store is `pruned_with` a known bound, cells that only alignments
-    with lower scores can visit are left out.
+    with lower scores can visit are left out. `is_old` marks pruned stores of older programs.
     """
 
     query: SequenceRecord
@@ -120,6 +121,12 @@ class Manifest:
     min_score: Number | None = None
     strand: Strand = "plus"
     pruned_with: KnownBound | None = None
+    is_old: bool = False
+
+    @property
+    def lists_wide_values(self) -> bool:
+        """Whether the files of tiles list wide values apart; see `line_tables.PatchedArray`."""
+        return self.pruned_with is not None and not self.is_old
 
     @property
     def run(self) -> str:
@@ -150,7 +157,7 @@ class Manifest:
         is_reversed = self.strand == "minus"
         return {
             "format": FORMAT,
-            "version": VERSION,
+            "version": LISTING_VERSION if self.lists_wide_values else VERSION,
             "program": self.program,
             "command": self.command,
             "output": self.output,
@@ -202,7 +209,10 @@ class Manifest:
             min_score=_min_score(fields) if fields.has("min_score") else None,
             strand=strand,
             pruned_with=_pruned_with(fields) if fields.has("pruning") else None,
+            is_old=fields.has("pruning") and fields.any("version") == VERSION,
         )
+        if fields.any("version") != manifest._fields()["version"]:
+            raise InputError("version: stores that are not pruned have another one")
         for name in _DERIVED:
             if fields.any(name) != manifest._fields()[name]:
                 raise InputError(f"{name}: contradicts the scoring or the strand")
@@ -221,10 +231,9 @@ class Manifest:
             if not isinstance(data, dict) or data.get("format") != FORMAT:
                 raise StoreError(f"{path}: not the manifest of a longalign store")
             version = data.get("version")
-            if type(version) is not int or version != VERSION:
-                raise StoreError(
-                    f"{path}: store version {shown(version)}, this program reads version {VERSION}"
-                )
+            if type(version) is not int or version not in (VERSION, LISTING_VERSION):
+                known = f"versions {VERSION} and {LISTING_VERSION}"
+                raise StoreError(f"{path}: store version {shown(version)}, this program reads {known}")
             digest = data.pop("sha256", None)
             if digest != _digest(data):
                 raise StoreError(f"{path}: damaged manifest: its SHA-256 differs from the one in it")

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +20,8 @@ from longalign.model.boundary import BestCell, State
 from longalign.model.geometry import Tile
 from longalign.store.blocks import BlockTable
 from longalign.store.codec import ANCHOR_STRIDE
-from longalign.store.datasets import LINES, STARTS
+from longalign.store.datasets import LINES, LISTED_APART, STARTS, apart_name
+from longalign.store.line_tables import Patches, patches_of
 from longalign.store.manifest import Manifest, SequenceRecord
 
 if TYPE_CHECKING:
@@ -67,6 +68,9 @@ def tile_tables(manifest: Manifest, tile: Tile) -> dict[str, DatasetSpec]:
     tables: dict[str, DatasetSpec] = {}
     for side, starts, index, length in zip(LINES, STARTS, kept_lines(manifest, tile), lengths, strict=True):
         tables |= _named(side, _line_tables(len(index), length))
+        if manifest.lists_wide_values:
+            apart = DatasetSpec((range(3, 4), range(len(index) * length + 1)), ("<i8",), _INT32)
+            tables |= _named(side, {apart_name(name): apart for name in LISTED_APART})
         if manifest.is_eager:
             tables |= _named(starts, _start_tables(len(index), length))
     return tables
@@ -187,10 +191,12 @@ def read_all(file: h5py.File, tables: Mapping[str, DatasetSpec]) -> list[NDArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LocatedTile:
-    """What a tile's file holds: its best cell, and where the blocks of each dataset lie."""
+    """What a tile's file holds: its best cell, where the blocks of each dataset lie, and the wide values that
+    are listed apart, by the dataset and the line that they belong to."""
 
     best: BestCell
     blocks: Mapping[str, BlockTable]
+    apart: Mapping[str, Mapping[int, Patches]] = field(default_factory=dict)
 
 
 def locate_tile(file: h5py.File, manifest: Manifest, tile: Tile) -> LocatedTile:
@@ -206,7 +212,22 @@ def locate_tile(file: h5py.File, manifest: Manifest, tile: Tile) -> LocatedTile:
             index = blocks[f"{side}/index"].all(file.id.get_vfd_handle())
             if index.ravel().tolist() != [*lines]:
                 raise ValueError(f"{side}/index names other lines than the tile keeps")
-    return LocatedTile(_best_cell(file, manifest, tile), blocks)
+    return LocatedTile(_best_cell(file, manifest, tile), blocks, _listed_apart(file, manifest, tile, blocks))
+
+
+def _listed_apart(
+    file: h5py.File, manifest: Manifest, tile: Tile, blocks: Mapping[str, BlockTable]
+) -> dict[str, dict[int, Patches]]:
+    """The wide values that a tile's file lists. Raises ValueError if they cannot be those of its lines."""
+    if not manifest.lists_wide_values:
+        return {}
+    tables, descriptor = tile_tables(manifest, tile), file.id.get_vfd_handle()
+    names = [f"{side}/{name}" for side in LINES for name in LISTED_APART]
+    listed = {
+        name: values_of(blocks[key], descriptor, key, tables[key])
+        for name, key in zip(names, map(apart_name, names), strict=True)
+    }
+    return {name: patches_of(values, blocks[name].shape) for name, values in listed.items()}
 
 
 def _best_cell(file: h5py.File, manifest: Manifest, tile: Tile) -> BestCell:

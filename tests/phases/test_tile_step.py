@@ -17,6 +17,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,6 +30,7 @@ from longalign.errors import BackendError
 from longalign.events import TileFinished
 from longalign.model.geometry import Grid, Tile
 from longalign.model.mode import MODES
+from longalign.model.pruning import KnownBound
 from longalign.phases.lattice import StoreLattice
 from longalign.phases.problem import Problem
 from longalign.phases.tile_step import run_tiles, sweep_tile
@@ -53,9 +55,9 @@ def lattice_in(store: Store) -> StoreLattice:
     return StoreLattice(Problem.of(*PAIR.sequences(), PAIR.scoring, PAIR.mode), GRID, store)
 
 
-def new_store(path: Path, pair: Pair = PAIR) -> DirectoryStore:
+def new_store(path: Path, pair: Pair = PAIR, **fields: Any) -> DirectoryStore:
     records = map(SequenceRecord.of, pair.sequences())
-    manifest = Manifest(*records, pair.mode, pair.scoring, GRID, program="0")
+    manifest = Manifest(*records, pair.mode, pair.scoring, GRID, program="0", **fields)
     return DirectoryStore.create(path, manifest, *pair.sequences())
 
 
@@ -82,14 +84,15 @@ def test_lines_in_memory_keep_narrow_steps_beside_cells_left_out():
 
 @pytest.mark.parametrize(("pruned", "files"), [(True, 1), (False, 2)])
 def test_the_file_of_a_pruned_tile_is_written_once(tmp_path, monkeypatch, pruned, files):
-    """Without pruning, narrow lines are in a file when a wide one comes, and a second file replaces it."""
+    """Without pruning, narrow lines are in a file when a wide one comes, and a second file replaces it. With
+    it, wide values are listed apart."""
     created, tile = [], GRID.tile(1, 0)
 
     def note(path, check):
         created.append(path)
         return new_hdf5(path, check)
 
-    with new_store(tmp_path / "s") as store:
+    with new_store(tmp_path / "s", pruned_with=KnownBound(1, 1.0) if pruned else None) as store:
         lattice = lattice_in(store)
         sweep_tile(lattice, ReferenceBackend(), GRID.tile(0, 0))
         monkeypatch.setattr("longalign.store.directory.new_hdf5", note)
@@ -98,7 +101,9 @@ def test_the_file_of_a_pruned_tile_is_written_once(tmp_path, monkeypatch, pruned
             lattice = replace(lattice, problem=replace(lattice.problem, pruning=pruning))
         sweep_tile(lattice, Jumping(), tile)
         rows = store.get_tile(tile).rows
-        assert rows.steps[:].dtype == np.int32
+        last = len(rows.index) - 1
+        assert rows.steps[last, 0:10].dtype == np.int32
+        assert rows.steps[last, 6:10].dtype == (np.int8 if pruned else np.int32)
         assert (rows.part(int(rows.index[-1]), 0, 10).h[5:] > 20_000_000).all()
         assert created == [store.tile_path(1, 0)] * files
 

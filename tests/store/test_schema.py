@@ -29,6 +29,7 @@ import longalign
 from longalign.errors import InputError, StoreError
 from longalign.events import Event, Notice
 from longalign.model.geometry import Grid
+from longalign.model.pruning import KnownBound
 from longalign.model.scoring import Scoring
 from longalign.model.sequence import Sequence
 from longalign.model.substitution_matrix import SubstitutionMatrix
@@ -38,7 +39,8 @@ from longalign.store import DirectoryStore, Manifest
 from longalign.store.hdf5_filters import inflate
 
 KINDS = [
-    (mode, starts) for mode in ("local", "global", "semiglobal", "extend") for starts in ("lazy", "eager")
+    *((mode, starts) for mode in ("local", "global", "semiglobal", "extend") for starts in ("lazy", "eager")),
+    *((mode, "pruned") for mode in ("local", "global")),
 ]
 
 
@@ -49,7 +51,10 @@ def resumed(store: Path, events: list[Event] | None = None) -> Outcome:
 
 
 class Stores(dict[tuple[str, str], Path]):
-    """Finished stores of 3 x 3 tiles by mode and kind of start states, each made on first use."""
+    """Finished stores of 3 x 3 tiles by mode and kind of start states, each made on first use.
+
+    Those of the kind "pruned" have lazy start states.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -58,8 +63,12 @@ class Stores(dict[tuple[str, str], Path]):
         mode, starts = kind
         path = self[kind] = self.folder / f"{mode}-{starts}"
         pair = Pair(REPEATED.query, REPEATED.target, REPEATED.scoring, mode)
-        with small_geometry(chunk=8):
-            pair.run(using(SmallTiles((24, 24), leaf=60)), path, start_states=starts)
+        devices, is_pruned = using(SmallTiles((24, 24), leaf=60)), starts == "pruned"
+        with small_geometry(chunk=8), pytest.MonkeyPatch.context() as patch:
+            if is_pruned:
+                bound = KnownBound(int(pair.truth().score), 1.0)
+                patch.setattr(pipeline, "find_bound", lambda *_: bound)
+            pair.run(devices, path, start_states="lazy" if is_pruned else starts)
         return path
 
 

@@ -34,6 +34,7 @@ from longalign.fasta import read_sequence
 from longalign.model.boundary import BestCell, Boundary, State, Waypoint, entry_edges
 from longalign.model.geometry import Grid, Tile
 from longalign.model.mode import LOCAL
+from longalign.model.pruning import KnownBound
 from longalign.model.scoring import NEG_INF, Scoring
 from longalign.model.sequence import Sequence
 from longalign.phases.lattice import StoreLattice
@@ -53,6 +54,7 @@ from longalign.store import (
 from longalign.store import files as store_files
 from longalign.store.base import DamagedFile, DamagedTile
 from longalign.store.codec import Packer, pack
+from longalign.store.datasets import APART_WORDS, write
 from longalign.store.files import atomic_path, temporary_name
 from longalign.store.manifest import SequenceRecord
 from longalign.system.threads import in_threads
@@ -62,10 +64,10 @@ from longalign.testing.sweep_jobs import whole_matrix
 GRID = Grid((0, 8, 16, 24, 32, 33), (0, 8, 16, 34), (0, 16, 33), (0, 16, 34))
 
 
-def new_store(path: Path, pair: Pair = PAIR) -> DirectoryStore:
+def new_store(path: Path, pair: Pair = PAIR, **fields: Any) -> DirectoryStore:
     query, target = pair.sequences()
     records = SequenceRecord.of(query), SequenceRecord.of(target)
-    manifest = Manifest(*records, pair.mode, pair.scoring, GRID, program="0")
+    manifest = Manifest(*records, pair.mode, pair.scoring, GRID, program="0", **fields)
     return DirectoryStore.create(path, manifest, query, target)
 
 
@@ -100,7 +102,8 @@ def boundaries(draw: st.DrawFn, length: int) -> Boundary:
     return Boundary(h, gap)
 
 
-TABLES = (line_tables.PlainTable, line_tables.PatchedTable, line_tables.DeflatingTable)
+PATCHED = (line_tables.PatchedTable, line_tables.PatchedDeflatingTable)
+TABLES = (line_tables.PlainTable, line_tables.DeflatingTable, *PATCHED)
 
 
 def same(a: Boundary, b: Boundary) -> bool:
@@ -168,7 +171,15 @@ def test_lines_that_come_in_pieces_are_packed_as_whole_ones(
         parts = [*combinations(range(length + 1), 2)]
         for place, line in zip(index, lines, strict=True):
             assert all(same(pieces.part(place, *ends), line.part(*ends)) for ends in parts), (lines, cuts)
-    if table is line_tables.PatchedTable:
+    if table in PATCHED:
+        for values in (pieces.steps, pieces.gaps):
+            kept, listed = line_tables.stored_form(values, True)
+            patches = line_tables.patches_of(listed, kept.shape)
+            again = line_tables.PatchedArray(kept, patches, {})
+            assert all(
+                np.array_equal(again[k, a:b], values[k, a:b]) for k in range(len(lines)) for a, b in parts
+            )
+            assert np.array_equal(line_tables.stored_form(values, False)[0][:], again.whole())
         return
     for field in dataclasses.fields(whole):
         got, want = getattr(pieces, field.name), getattr(whole, field.name)
@@ -275,6 +286,94 @@ def test_a_line_in_memory_with_many_wide_values_is_kept_apart_as_a_whole():
 def test_the_edges_of_an_entry_come_back(state):
     for edge in entry_edges(state, 5, 9, Scoring()):
         assert same(pack([3], [edge]).part(3, 0, len(edge)), edge)
+
+
+# --- wide values that are listed apart
+
+BOUND = KnownBound(5, 0.5)
+
+
+def with_cliffs(tile: Tile) -> TileRecord:
+    """A record with values as beside cells that were left out."""
+    lines = {}
+    for side, length in (("rows", tile.j1 - tile.j0), ("cols", tile.i1 - tile.i0)):
+        h = np.zeros(length + 1, np.int32)
+        h[3:6] = 21_000_000
+        packer = Packer([8, 16], np.zeros(2, np.int32), length, table=line_tables.PatchedDeflatingTable)
+        for line, values in enumerate((h, np.zeros_like(h))):
+            packer.put(line, 0, values[1:], values[1:] - 5)
+        lines[side] = packer.packed()
+    return TileRecord(lines["rows"], lines["cols"], BestCell())
+
+
+def test_a_pruned_store_lists_wide_values_apart(tmp_path):
+    tile = GRID.tile(0, 0)
+    with new_store(tmp_path, pruned_with=BOUND) as store:
+        store.put_tile(tile, with_cliffs(tile))
+        here = store.get_tile(tile)
+        there = DirectoryStore.attach(tmp_path).get_tile(tile)
+        for record in (here, there):
+            for lines in (record.rows, record.cols):
+                h = lines.part(8, 0, 10).h
+                assert h.tolist() == [0, 0, 0, *[21_000_000] * 3, 0, 0, 0, 0, 0]
+                assert lines.part(8, 4, 7).h.tolist() == [21_000_000] * 2 + [0, 0]
+                assert not lines.part(16, 0, 10).h.any()
+                assert (lines.part(8, 0, 10).gap[1:] == h[1:] - 5).all()
+        assert store.check_tile(tile) == BestCell()
+        with h5py.File(store.tile_path(0, 0)) as file:
+            assert file["rows/steps"].dtype == np.int8
+            jumps = [[0, 2, 21_000_000], [0, 5, -21_000_000]]
+            assert file["rows/steps_apart"][:].T.tolist() == jumps
+            assert file["cols/gaps_apart"].shape == (3, 0)
+    assert json.loads((tmp_path / "manifest.json").read_text())["version"] == 4
+
+
+def test_a_pruned_store_of_an_older_program_lists_none(tmp_path):
+    tile = GRID.tile(0, 0)
+    new_store(tmp_path, pruned_with=BOUND, is_old=True).close()
+    assert json.loads((tmp_path / "manifest.json").read_text())["version"] == 3
+    with DirectoryStore.open(tmp_path) as store:
+        assert store.manifest.is_old
+        store.put_tile(tile, with_cliffs(tile))
+        assert store.get_tile(tile).rows.part(8, 0, 4).h.tolist() == [0, 0, 0, 21_000_000, 21_000_000]
+        with h5py.File(store.tile_path(0, 0)) as file:
+            assert file["rows/steps"].dtype == np.int32
+            assert "steps_apart" not in file["rows"]
+
+
+def test_only_pruned_stores_have_the_version_that_lists_wide_values(tmp_path):
+    new_store(tmp_path).close()
+    rewritten(tmp_path, version=4)
+    with pytest.raises(StoreError, match="version: stores that are not pruned have another one"):
+        DirectoryStore.open(tmp_path)
+
+
+@pytest.mark.parametrize(
+    "listed",
+    [
+        [[2, 0, 9]], [[-1, 0, 9]], [[0, 16, 9]], [[0, -1, 9]], [[0, 3, 9], [0, 3, 9]], [[0, 3, 9], [0, 2, 9]],
+        [[1, 0, 9], [0, 3, 9]], [[0, 0, 1 << 31]],
+    ],
+)  # fmt: skip
+def test_lists_of_wide_values_that_cannot_be_those_of_a_tile_are_refused(tmp_path, listed):
+    tile = GRID.tile(0, 0)
+    with new_store(tmp_path, pruned_with=BOUND) as store:
+        store.put_tile(tile, with_cliffs(tile))
+        with h5py.File(store.tile_path(0, 0), "r+", libver="latest") as file:
+            del file["rows/steps_apart"]
+            write(file, "rows/steps_apart", np.array(listed, np.int64).T, *APART_WORDS)
+        with pytest.raises(DamagedTile, match=r"rows/steps_apart|wide values"):
+            store.get_tile(tile)
+
+
+def test_a_list_of_wide_values_that_is_gone_is_missed(tmp_path):
+    tile = GRID.tile(0, 0)
+    with new_store(tmp_path, pruned_with=BOUND) as store:
+        store.put_tile(tile, with_cliffs(tile))
+        with h5py.File(store.tile_path(0, 0), "r+", libver="latest") as file:
+            del file["cols/gaps_apart"]
+        with pytest.raises(DamagedTile, match="cols/gaps_apart is missing"):
+            store.get_tile(tile)
 
 
 # --- round trips
@@ -777,7 +876,7 @@ def test_a_manifest_of_before_summaries_were_noted_is_read(tmp_path):
 def test_other_versions_are_refused(tmp_path, version):
     new_store(tmp_path).close()
     rewritten(tmp_path, version=version)
-    with pytest.raises(StoreError, match=f"store version {version}, this program reads version 3"):
+    with pytest.raises(StoreError, match=f"store version {version}, this program reads versions 3 and 4"):
         DirectoryStore.open(tmp_path)
 
 
