@@ -23,9 +23,12 @@ LINE_DATASETS = {
     "steps": ("H[x+1] - H[x] along each line, modulo 2^32", "score"),
     "gaps": ("H[x+1] - gap[x+1] along each line (gap = E in rows, F in columns), modulo 2^32", "score"),
 }
-#: The datasets of lines whose wide values are listed apart, in a dataset each: see `apart_name`.
-LISTED_APART = ("steps", "gaps")
-APART_WORDS = ("line, position and value of each number that was kept apart as too wide", "score")
+#: The dataset of wide values that are kept apart from others, and those from which they are.
+APART, APART_FROM = "apart", tuple(f"{side}/{name}" for side in LINES for name in ("steps", "gaps"))
+APART_WORDS = (
+    f"numbers kept apart as too wide: of which dataset ({', '.join(APART_FROM)}), line, place, value",
+    "score",
+)
 
 START_DATASETS = {
     "index": ("boundary index of each line, counted from the tile's corner", "letters"),
@@ -52,11 +55,6 @@ LEFT_OUT_DATASETS = {
     "row": ("row of a tile in the grid", "tiles"),
     "col": ("column of a tile in the grid", "tiles"),
 }
-
-
-def apart_name(dataset: str) -> str:
-    """The name of the dataset that lists the wide values of another one."""
-    return f"{dataset}_apart"
 
 
 def write(

@@ -49,15 +49,15 @@ from longalign.store.base import DamagedFile, DamagedTile, Piece, Place, TileRec
 from longalign.store.blocks import BlockTable
 from longalign.store.codec import NO_LINES, PackedLines
 from longalign.store.datasets import (
+    APART,
+    APART_FROM,
     APART_WORDS,
     LEFT_OUT_DATASETS,
     LINE_DATASETS,
     LINES,
-    LISTED_APART,
     PATH_DATASETS,
     START_DATASETS,
     STARTS,
-    apart_name,
     describe,
     set_text,
     write,
@@ -75,7 +75,7 @@ from longalign.store.layout import (
     strand_folder,
     tile_name,
 )
-from longalign.store.line_tables import Patches, patched, patches_of, stored_form
+from longalign.store.line_tables import patched, stored_form
 from longalign.store.lock import Lock
 from longalign.store.manifest import Manifest, SequenceRecord
 from longalign.store.read_errors import file_exists, files_named, read_errors_as
@@ -291,14 +291,14 @@ class DirectoryStore:
             if (packed := getattr(record, side)) is not None
             for name, words in known.items()
         }
-        apart: dict[str, dict[int, Patches]] = {}
-        for name in [f"{side}/{name}" for side in LINES for name in LISTED_APART]:
+        listed = []
+        for number, name in enumerate(APART_FROM):
             values, *words = datasets[name]
-            values, listed = stored_form(values, self.manifest.lists_wide_values)
+            values, wide = stored_form(values, self.manifest.lists_wide_values)
             datasets[name] = values, *words
-            if self.manifest.lists_wide_values:
-                datasets[apart_name(name)] = listed, *APART_WORDS
-                apart[name] = patches_of(listed, values.shape)
+            listed.append(np.insert(wide, 0, number, axis=0))
+        if self.manifest.lists_wide_values:
+            datasets[APART] = np.concatenate(listed, axis=1), *APART_WORDS
         writer = self._writers.pop((tile.row, tile.col), None) or TileWriter(partial(self._new, path))
         if not writer.agrees_with({name: values for name, (values, *_) in datasets.items()}):
             writer.discard()
@@ -316,6 +316,9 @@ class DirectoryStore:
                 describe(dataset, description, units)
                 blocks[name] = BlockTable.written(dataset)
         # Small tiles take longer to be opened and examined than to be written.
+        apart = schema.apart_by_name(
+            np.concatenate(listed, axis=1), [blocks[name].shape for name in APART_FROM]
+        )
         self._reader.remember(path, schema.LocatedTile(record.best, blocks, apart))
 
     def get_tile(self, tile: Tile) -> TileRecord:

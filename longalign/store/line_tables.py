@@ -200,7 +200,8 @@ class PatchedArray:
         if not self.patches:
             return NONE_APART
         columns = [
-            (np.full(len(places), line), places, wide) for line, (places, wide) in self.patches.items()
+            (np.full(len(places), line), places, wide)
+            for line, (places, wide) in sorted(self.patches.items())
         ]
         return np.concatenate([np.array(column, np.int64) for column in columns], axis=1)
 

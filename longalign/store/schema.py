@@ -20,7 +20,7 @@ from longalign.model.boundary import BestCell, State
 from longalign.model.geometry import Tile
 from longalign.store.blocks import BlockTable
 from longalign.store.codec import ANCHOR_STRIDE
-from longalign.store.datasets import LINES, LISTED_APART, STARTS, apart_name
+from longalign.store.datasets import APART, APART_FROM, LINES, STARTS
 from longalign.store.line_tables import Patches, patches_of
 from longalign.store.manifest import Manifest, SequenceRecord
 
@@ -68,11 +68,13 @@ def tile_tables(manifest: Manifest, tile: Tile) -> dict[str, DatasetSpec]:
     tables: dict[str, DatasetSpec] = {}
     for side, starts, index, length in zip(LINES, STARTS, kept_lines(manifest, tile), lengths, strict=True):
         tables |= _named(side, _line_tables(len(index), length))
-        if manifest.lists_wide_values:
-            apart = DatasetSpec((range(3, 4), range(len(index) * length + 1)), ("<i8",), _INT32)
-            tables |= _named(side, {apart_name(name): apart for name in LISTED_APART})
         if manifest.is_eager:
             tables |= _named(starts, _start_tables(len(index), length))
+    if manifest.lists_wide_values:
+        most = sum(
+            len(index) * length for index, length in zip(kept_lines(manifest, tile), lengths, strict=True)
+        )
+        tables[APART] = DatasetSpec((range(4, 5), range(2 * most + 1)), ("<i8",), _INT32)
     return tables
 
 
@@ -221,13 +223,27 @@ def _listed_apart(
     """The wide values that a tile's file lists. Raises ValueError if they cannot be those of its lines."""
     if not manifest.lists_wide_values:
         return {}
-    tables, descriptor = tile_tables(manifest, tile), file.id.get_vfd_handle()
-    names = [f"{side}/{name}" for side in LINES for name in LISTED_APART]
-    listed = {
-        name: values_of(blocks[key], descriptor, key, tables[key])
-        for name, key in zip(names, map(apart_name, names), strict=True)
+    table = tile_tables(manifest, tile)[APART]
+    listed = values_of(blocks[APART], file.id.get_vfd_handle(), APART, table)
+    shapes = [blocks[name].shape for name in APART_FROM]
+    return apart_by_name(listed, shapes)
+
+
+def apart_by_name(
+    listed: NDArray[np.int64], shapes: Sequence[tuple[int, ...]]
+) -> dict[str, dict[int, Patches]]:
+    """The values of the dataset `APART`, by the names and lines of the datasets `APART_FROM`.
+
+    `shapes` are the shapes of these. Raises ValueError if the values cannot be from there.
+    """
+    number, *places = listed
+    if len(number) and not (number[0] >= 0 and (np.diff(number) >= 0).all() and number[-1] < len(APART_FROM)):
+        raise ValueError("wide values are listed for other datasets than there are")
+    cuts = np.searchsorted(number, np.arange(1, len(APART_FROM)))
+    parts = np.split(np.array(places), cuts, axis=1)
+    return {
+        name: patches_of(part, shape) for name, part, shape in zip(APART_FROM, parts, shapes, strict=True)
     }
-    return {name: patches_of(values, blocks[name].shape) for name, values in listed.items()}
 
 
 def _best_cell(file: h5py.File, manifest: Manifest, tile: Tile) -> BestCell:
