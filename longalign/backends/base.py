@@ -371,7 +371,7 @@ class Backend(Protocol):
     def can_trace(self, rows: int, cols: int, detour: int | None = None) -> bool:
         """Whether a rectangle is small enough to be traced with this `TraceJob.detour`. A single cell is.
 
-        Tracing needs a few bits of memory for each cell.
+        Tracing needs a few bits of memory for each cell that is computed.
         """
         ...
 

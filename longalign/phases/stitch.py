@@ -30,9 +30,6 @@ from longalign.system.threads import calls_in_background, in_threads
 #: Threads that read edges while chunks are swept. More threads read no faster, but delay the sweep's start.
 _READERS = 4
 
-#: Threads look for straight ways back from at least this many waypoints.
-_MANY = 64
-
 
 def stitch(
     lattice: StoreLattice,
@@ -131,8 +128,12 @@ _Place = tuple[StoreLattice, Waypoint]
 def _go_back(places: Sequence[_Place], backend: Backend, progress: Progress) -> list[Waypoint]:
     """The waypoint before each of `places`."""
     inside = [(lattice, point) for lattice, point in places if point.i > 0 and point.j > 0]
-    looked_at = zip(inside, in_threads(_straight_back, inside, least=_MANY), strict=True)
-    straight = {place: entry for place, entry in looked_at if entry is not None}
+    letters = sum(sum(lattice.grid.chunk_shape) for lattice, _ in inside)
+    each = in_threads if letters >= meeting.WORTH_THREADS else map
+    found_straight = each(straight_back, [lattice for lattice, _ in inside], [point for _, point in inside])
+    straight = {
+        place: entry for place, entry in zip(inside, found_straight, strict=True) if entry is not None
+    }
     swept_back = [place for place in inside if place not in straight]
     first = [place for place in swept_back if _begins_here(*place)]
     later = [place for place in swept_back if not _begins_here(*place)]
@@ -149,11 +150,6 @@ def _go_back(places: Sequence[_Place], backend: Backend, progress: Progress) -> 
     begins = entries_by_starts([*map(_approach, first)], backend, progress)
     preceding = straight | dict(zip([*later, *first], [*found, *begins], strict=True))
     return [preceding.get(place, place[0].problem.corner) for place in places]
-
-
-def _straight_back(place: _Place) -> Waypoint | None:
-    """The waypoint before one to which letter pairs alone lead; None for others."""
-    return straight_back(*place)
 
 
 def _sweep_back(place: _Place) -> SweepJob:

@@ -13,7 +13,7 @@ from longalign.pruning.bridge import bridges
 from longalign.pruning.budget import Budget
 from longalign.pruning.chain import heaviest_chain
 from longalign.pruning.fill import Anchors, Cell, Rectangles, cells_of, rectangles_around
-from longalign.pruning.halving import cut_points, is_large
+from longalign.pruning.halving import can_trace, cut_points, is_large
 from longalign.pruning.segments import Places, Segments, find_segments
 from longalign.pruning.unique_words import MOST_WORDS, word_length
 
@@ -72,12 +72,12 @@ def refined(
     """The anchors of a path between the cells `ends`, and more where the rectangle between two is large.
 
     If the budget affords sweeps of the rectangle between the two, the new anchors are cells of a good path
-    through it. Otherwise they come from words that are unique in the rectangle, if there are any.
+    through it. Otherwise, if it cannot be traced, they come from words that are unique in it.
     """
     for _ in range(_ROUNDS):
         large = _large_rectangles(query, target, scoring, anchors, ends, backend)
         is_cheap = budget.affordable_sweeps(large, scoring, backend)
-        searched = large[~is_cheap].tolist()
+        searched = [part for part in large[~is_cheap].tolist() if not can_trace(part, backend)]
         added = [_anchors_within(query, target, scoring, *rectangle) for rectangle in searched]
         if not any(map(len, added)):
             break

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ _LETTERS_A_SECOND = 5e7
 #: Cells that are traced in a second, at least, and seconds that each rectangle takes besides, at most.
 _TRACED_A_SECOND, _TRACE = 2.5e9, 5e-6
 
-#: Halving a rectangle until all its parts can be traced takes this many sweeps of it: 1 + 1/2 + 1/4 + ...
+#: Halving a rectangle until no part is large takes this many sweeps of it: 1 + 1/2 + 1/4 + ...
 _SWEEPS = 2
 
 #: Seconds that halving a rectangle takes besides its sweeps.
@@ -32,25 +32,25 @@ _CALL = 1e-4
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Seconds that a bound may take, and seconds if the two sequences are closely related.
+    """The seconds that a bound may take.
 
     A sweep of the whole matrix takes `seconds_a_cell` for each of its cells.
     """
 
     seconds: float
-    seconds_of_related: float
     seconds_a_cell: float
 
     @classmethod
-    def of(cls, rows: int, cols: int, scoring: Scoring, local: bool, backend: Backend) -> Budget:
-        """The budget for the bound of a matrix of `rows` x `cols` letters."""
-        sweep = backend.sweep_seconds(rows, cols, scoring, local)
-        return cls(_SHARE * sweep + _SECONDS, _SHARE_OF_RELATED * sweep, sweep / max(1, rows * cols))
+    def of(
+        cls, rows: int, cols: int, scoring: Scoring, local: bool, backend: Backend, *, related: bool = False
+    ) -> Budget:
+        """The budget for the bound of a matrix of `rows` x `cols` letters.
 
-    @property
-    def of_related(self) -> Budget:
-        """The budget if the two sequences are closely related."""
-        return replace(self, seconds=max(self.seconds, self.seconds_of_related))
+        `related`: whether the two sequences are known to be closely related.
+        """
+        sweep = backend.sweep_seconds(rows, cols, scoring, local)
+        share = max(_SHARE, _SHARE_OF_RELATED) if related else _SHARE
+        return cls(share * sweep + _SECONDS, sweep / max(1, rows * cols))
 
     def allows_words(self, letters: int) -> bool:
         """Whether there is time to search both sequences, of `letters` letters together, for words."""
@@ -73,8 +73,10 @@ class Budget:
             [_SWEEPS * backend.sweep_seconds(rows, cols, scoring, False) for rows, cols in sides.tolist()],
             np.float64,
         )
-        together = _SWEEPS * self.seconds_a_cell * sides.prod(axis=1) + _CALL
-        return self._first(together) & (alone <= self.seconds / 2)
+        together = np.where(
+            alone <= self.seconds / 2, _SWEEPS * self.seconds_a_cell * sides.prod(axis=1) + _CALL, np.inf
+        )
+        return self._first(together)
 
     def _first(self, seconds: NDArray[np.float64]) -> NDArray[np.bool_]:
         """Which tasks are done, given their times: shortest first, until half of the budget is used up."""

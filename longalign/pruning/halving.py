@@ -1,4 +1,4 @@
-"""Cuts of large rectangles at cells through which a good path passes, until they are soon traced.
+"""Cuts of large rectangles at cells through which a good path passes, until all parts are traced quickly.
 
 As in Hirschberg's method (Comm. ACM 18:341, 1975), one half is swept forwards and the other backwards, and
 the path crosses the cut where the two values have the highest sum. Only values of H are added. So a gap
@@ -18,7 +18,7 @@ from longalign.model.boundary import State, entry_edges
 from longalign.model.scoring import Scoring
 from longalign.pruning.fill import Anchors, Rectangles
 
-#: A rectangle with more cells is cut, whatever the back end can trace. To trace all its cells takes longer.
+#: A rectangle with more cells is cut, whatever the back end can trace: to trace all its cells takes longer.
 _MOST_CELLS = 1 << 20
 
 
@@ -54,8 +54,17 @@ def cut_points(
 
 def is_large(rectangle: list[int], backend: Backend) -> bool:
     """Whether a rectangle has many cells, or cannot be traced."""
-    rows, cols = rectangle[1] - rectangle[0], rectangle[3] - rectangle[2]
-    return rows * cols > 0 and (rows * cols > _MOST_CELLS or not backend.can_trace(rows, cols))
+    rows, cols = _sides(rectangle)
+    return rows * cols > 0 and (rows * cols > _MOST_CELLS or not can_trace(rectangle, backend))
+
+
+def can_trace(rectangle: list[int], backend: Backend) -> bool:
+    """Whether the back end can trace a rectangle."""
+    return backend.can_trace(*_sides(rectangle))
+
+
+def _sides(rectangle: list[int]) -> tuple[int, int]:
+    return rectangle[1] - rectangle[0], rectangle[3] - rectangle[2]
 
 
 def _is_cut_between_rows(i: int, i_end: int, j: int, j_end: int) -> bool:

@@ -118,7 +118,7 @@ def tile_bytes(grid: Grid, request: Request, line_bytes: int) -> int:
     packed as well.
     """
     cell_bytes = line_bytes * request.scoring.difference_bytes
-    if request.is_narrow and request.in_memory:
+    if request.is_pruned and request.in_memory:
         cell_bytes += _WIDE_BYTES
     if request.is_eager:
         cell_bytes = 2 * (BYTES_PER_CELL + BYTES_PER_START)

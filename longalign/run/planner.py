@@ -67,8 +67,8 @@ _MIN_SMALL_SIDE = 1 << 16
 #: GPU, smaller tiles cost more for their edges than they save by being left out.
 _CHUNKS_IN_SMALL_SIDE = 20
 
-#: A matrix with at most this many such tiles on a side is not cut. To leave out most of it inside one sweep
-#: takes less time than several sweeps.
+#: A matrix with at most this many such tiles on a side is not cut so: on a GPU, it takes less time to leave
+#: out most of it in one sweep.
 _FEW_SMALL_TILES = 3
 
 #: There are at most about this many small tiles on a side of the matrix, unless their sides would exceed the
@@ -259,7 +259,7 @@ class _Cutter:
         small = min(self._small_side(), shared[0]), min(self._small_side(), shared[1])
         low = min(shared[0], *(device.stored_rows for device in self.devices)), shared[1]
         shapes = [shared if request.in_memory else low, shared]
-        if request.is_narrow or request.top > 1:
+        if (request.is_narrow or request.top > 1) and small != (request.rows, request.cols):
             shapes.insert(0, small)
         for shape in shapes:
             smallest = smallest_budget(request.rows, request.cols, shape, request.cell_bytes)
@@ -289,7 +289,8 @@ class _Cutter:
         edges take more than the store budget.
         """
         request = self.request
-        room = self.lattice_room if self.store_budget is None else self.store_budget
+        budget = self.store_budget
+        room = self.lattice_room if budget is None else min(budget, self.lattice_room)
         longer = _CHUNK_OF_EQUALS if request.share <= _SHARE_OF_EQUALS else 1
         side = max(_MIN_PRUNED_CHUNK, longer * max(device.least_chunk for device in self.devices))
         while True:
@@ -302,8 +303,8 @@ class _Cutter:
             if side >= max(tile_shape):
                 break
             side *= 2
-        if self.store_budget is not None:
-            raise budget_error(request.rows, request.cols, self.store_budget, kept)
+        if budget is not None and kept > budget:
+            raise budget_error(request.rows, request.cols, budget, kept)
         return grid
 
     def grid(self, shape: tuple[int, int]) -> Grid:

@@ -26,7 +26,8 @@ if TYPE_CHECKING:  # importing it imports Dask
 
 _DEFAULT_SCORING = Scoring()
 
-#: A pruned run that computes at most this share of the cells gets small tiles, most of which it leaves out.
+#: A pruned run that computes at most this share of the cells gets small tiles, most of which it leaves out,
+#: unless there would be few of them.
 _NARROW_SHARE = 0.3
 
 
@@ -109,6 +110,11 @@ class Request:
         return self.command == "score" and not self.is_eager
 
     @property
+    def is_pruned(self) -> bool:
+        """Whether cells are left out."""
+        return self.share < 1
+
+    @property
     def is_narrow(self) -> bool:
         """Whether a pruned run is expected to compute only a narrow band of the matrix."""
         return self.share <= _NARROW_SHARE
@@ -126,7 +132,7 @@ class Request:
     def cell_bytes(self) -> float:
         """Bytes to plan for a boundary cell stored for each strand, with its start states if eager."""
         cell_bytes = BYTES_PER_STORED_CELL * self.scoring.difference_bytes
-        if self.is_narrow and self.in_memory:  # at worst, many steps beside cells left out are wide
+        if self.is_pruned and self.in_memory:  # at worst, many steps beside cells left out are wide
             cell_bytes += BYTES_PER_WIDE_STEP
         if self.is_eager:
             cell_bytes += BYTES_PER_KEPT_START if self.in_memory else BYTES_PER_STORED_START

@@ -219,10 +219,10 @@ class Packer:
 
 
 def _differences(before: IntArray, h: IntArray, gap: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-    """The steps of H, with `before` (1,) above the first one, how far the gap state is below H, and an array
-    with the lowest and the highest of all these numbers.
+    """The steps of H, how far the gap state is below H, and an array that has the same extremes as both.
 
-    All cells that were left out have the same values, so of a pruned sweep most pieces are level.
+    `before` (1,) is H above the first cell. All cells that were left out have the same values, so most pieces
+    of a pruned sweep are level.
     """
     if before[0] == h[0] == h[-1] and gap[0] == gap[-1] and (h == h[0]).all() and (gap == gap[0]).all():
         level = np.zeros((2, 1), np.int32)

@@ -160,14 +160,13 @@ def in_own_thread(call: Callable[[], T], poll: Callable[[], object] = lambda: No
     return future.result()
 
 
-def in_threads(function: Callable[..., T], *arguments: Iterable[Any], least: int = 2) -> list[T]:
-    """The results of `map` for iterables of equal length, in order.
+def in_threads(function: Callable[..., T], *arguments: Iterable[Any]) -> list[T]:
+    """The results of `map` for iterables of equal length, in order. A single call is made in this thread.
 
-    If there are fewer than `least` calls, they are made in this thread: to start others takes time.
     Raises the exception of the first call that fails.
     """
     calls = list(zip(*arguments, strict=True))
-    if len(calls) < least:
+    if len(calls) <= 1:
         return [function(*call) for call in calls]
     with calls_in_background(function, *zip(*calls, strict=True)) as results:
         return results()

@@ -17,7 +17,7 @@ from longalign.model.mode import GLOBAL, LOCAL, MODES
 from longalign.model.scoring import Scoring
 from longalign.model.sequence import Sequence
 from longalign.model.substitution_matrix import SubstitutionMatrix
-from longalign.pruning import budget
+from longalign.pruning import budget, halving, seeds
 from longalign.pruning.seeds import LowerBound, lower_bound
 from longalign.testing.inputs import SCORINGS
 from longalign.testing.reference import ReferenceBackend
@@ -141,20 +141,53 @@ def test_the_time_is_a_small_share_of_a_sweep(differences, share, affordable):
     assert lower_bound(query, target, Scoring(), LOCAL, CPU) is not None
 
 
+def test_a_short_query_is_not_taken_for_related_by_a_few_words():
+    rng = np.random.default_rng(6)
+    target = rng.integers(0, 4, 400_000, np.uint8)
+    for length, related in ((400_000, True), (200_000, True), (150, False)):
+        assert seeds._are_related(target[:length], target, 25) == related
+
+
+def test_more_time_than_for_others_goes_to_related_sequences():
+    usual, larger = (
+        budget.Budget.of(10**6, 10**6, Scoring(), True, CPU, related=related) for related in (False, True)
+    )
+    assert larger.seconds > 2 * usual.seconds
+    assert larger.seconds_a_cell == usual.seconds_a_cell
+
+
+@pytest.mark.parametrize(
+    ("sides", "large"),
+    [((1024, 1024), False), ((1025, 1024), True), ((70_000, 1), True), ((70_000, 0), False)],
+)
+def test_a_rectangle_with_many_cells_is_large_and_one_that_cannot_be_traced(sides, large):
+    class Tracing(CpuBackend):
+        def can_trace(self, rows, cols, detour=None):
+            return rows + cols < 70_000
+
+    rectangle = [5, 5 + sides[0], 7, 7 + sides[1]]
+    assert halving.is_large(rectangle, Tracing()) == large
+
+
 def test_rectangles_are_affordable_if_the_slowest_and_all_together_are():
     class Slow(CpuBackend):
         def sweep_seconds(self, rows, cols, scoring, local):
             return 1e-3 * max(rows, cols) + 1e-6 * rows * cols
 
-    rectangles = np.array([[0, 9, 0, 9], [9, 13, 9, 12], [13, 14, 12, 60], [14, 20, 60, 66]], np.int64)
-    sides = rectangles[:, 1::2] - rectangles[:, ::2]
-    for seconds in (0.0, 1e-3, 1e-2, 1.5e-2, 2e-2, 2.5e-2, 0.1, 0.3):
-        limits = budget.Budget(seconds, 0.0, 1e-4)
-        chosen = limits.affordable_sweeps(rectangles, Scoring(), Slow())
-        cells = sides.prod(axis=1)
-        assert 2 * 1e-4 * cells[chosen].sum() <= seconds / 2
-        assert all(2e-3 * max(side) <= seconds / 2 for side in sides[chosen].tolist())
-    assert chosen.all()
+    sides = np.array([[9, 9], [4, 3], [1, 48], [6, 6]])
+    rectangles = np.stack([0 * sides[:, 0], sides[:, 0], 0 * sides[:, 1], sides[:, 1]], axis=1)
+
+    def chosen(seconds):
+        limits = budget.Budget(2 * seconds, 1e-4)  # half of it is for sweeps
+        return limits.affordable_sweeps(rectangles, Scoring(), Slow()).tolist()
+
+    with mock.patch.object(budget, "_CALL", 0.0):
+        assert chosen(7.9e-3) == [False] * 4
+        assert chosen(8.1e-3) == [False, True, False, False]  # 2 * (4e-3 + 12e-6) alone, 2.4e-3 together
+        assert chosen(1.21e-2) == [False, True, False, True]  # 2.4e-3 + 7.2e-3 together
+        assert chosen(1.9e-2) == [False, True, False, True]  # the first one alone is affordable now
+        assert chosen(2.6e-2) == [True, True, False, True]  # 2.4e-3 + 7.2e-3 + 16.2e-3 together
+        assert chosen(9.7e-2) == [True] * 4
 
 
 def test_threads_change_nothing():

@@ -125,7 +125,7 @@ def test_chunks_of_a_pruned_run_are_small_unless_its_lattice_has_little_room(tmp
         plan(request, replace(devices, store_budget=1 << 20))
 
 
-@given(st.integers(10**5, 10**7), st.floats(0.0001, 0.3), memories)
+@given(st.integers(10**5, 10**7), st.floats(0.0001, 0.999), memories)
 def test_small_tiles_in_memory_fit_with_their_wide_steps(length, share, memory):
     """A pruned run in memory keeps at worst a cell's step in four bytes and its gap state in one."""
     request, using = Request(length, length, share=share), Resources([CpuBackend(1)], memory)
@@ -147,18 +147,38 @@ def test_long_sequences_have_small_tiles_on_a_gpu_as_well():
 
 
 @pytest.mark.parametrize(
-    ("length", "share", "tiles", "chunk"),
-    [(2_900_000, 0.005, 1, 50_000), (3_000_000, 0.005, 4, 50_000), (20_000_000, 0.0001, 21, 400_000)],
-)
+    ("rows", "cols", "share", "tiles", "chunk"),
+    [
+        (2_900_000, 2_900_000, 0.005, (1, 1), 50_000), (3_000_000, 3_000_000, 0.005, (4, 4), 50_000),
+        (500_000, 2_900_000, 0.005, (1, 1), 50_000), (500_000, 4_000_000, 0.005, (1, 5), 50_000),
+        (20_000_000, 20_000_000, 0.0010, (21, 21), 400_000),
+        (20_000_000, 20_000_000, 0.0011, (21, 21), 50_000),
+    ],
+)  # fmt: skip
 def test_small_tiles_of_a_gpu_are_many_and_have_long_chunks_where_sequences_are_nearly_equal(
-    length, share, tiles, chunk
+    rows, cols, share, tiles, chunk
 ):
     device = SmallTiles((10**9, 10**9))
     device.least_chunk, device.line_bytes = 49_152, 3
-    grid = plan(Request(length, length, share=share), Resources([device], 1 << 42))
-    assert grid.shape == (tiles, tiles)
-    sides = [stop - start for start, stop in pairwise(grid.row_cuts)]
+    grid = plan(Request(rows, cols, share=share), Resources([device], 1 << 42))
+    assert grid.shape == tiles
+    sides = [stop - start for start, stop in pairwise(grid.col_cuts)]
     assert 0.7 * chunk < max(sides) <= chunk
+
+
+def test_one_tile_of_a_pruned_run_is_as_low_as_checkpoints_need_it(tmp_path):
+    device = SmallTiles((10**9, 10**9))
+    device.least_chunk, device.line_bytes, device.tile_overhead = 49_152, 3, 0.0
+    request = Request(2_000_000, 2_000_000, store_path=tmp_path, share=0.005)
+    assert plan(request, Resources([device], 1 << 42)).shape[0] > 1
+
+
+def test_chunks_of_a_pruned_run_fit_in_memory_whatever_the_store_budget():
+    request = Request(20_000_000, 20_000_000, share=0.005)
+    devices = Resources([CpuBackend(1)], 4 << 30)
+    grid = plan(request, replace(devices, store_budget=1 << 40))
+    side = max(stop - start for start, stop in pairwise(grid.tile_rows))
+    assert request.kept_share((side, side)) * grid.stored_cells * request.cell_bytes <= 4 << 30
 
 
 @given(lengths, st.sampled_from([None, Path()]), memories)

@@ -238,6 +238,18 @@ def test_the_peak_of_a_long_line_is_found_between_anchors(peak, slope):
     assert packed.highest(7, 20_000) == (peak, 5 * slope)
 
 
+@pytest.mark.parametrize("inside", [("h",), ("gap",), ("h", "gap"), ()])
+def test_a_piece_that_is_level_only_at_its_ends(inside):
+    line = Boundary(np.full(6, 5, np.int32), np.full(6, 2, np.int32))
+    for name in inside:
+        getattr(line, name)[3] += 4
+    packer = Packer([1], line.h[:1], 5)
+    packer.put(0, 0, line.h[1:], line.gap[1:])
+    part = packer.packed().part(1, 0, 5)
+    assert part.h.tolist() == line.h.tolist()
+    assert part.gap[1:].tolist() == line.gap[1:].tolist()
+
+
 @pytest.mark.parametrize(("largest", "dtype"), [(127, np.int8), (128, np.int16), (32768, np.int32)])
 def test_differences_take_the_narrowest_integers(largest, dtype):
     line = Boundary(np.array([0, largest], np.int32), np.array([NEG_INF, 0], np.int32))

@@ -59,21 +59,31 @@ def test_no_two_leaves_share_a_part_of_an_array(shapes):
     assert (np.diff(table[:, trace_table.RUNS_END], prepend=0) == rows + cols).all()
 
 
-@given(lengths, lengths, st.none() | st.integers(0, 700))
-def test_a_strip_has_all_rows_in_which_a_path_can_be(rows, cols, detour):
+@given(st.integers(1, 3000), st.integers(-400, 400), st.none() | st.integers(0, 60))
+def test_a_strip_has_all_rows_in_which_a_path_can_be(rows, more, detour):
+    check_rows(rows, max(1, rows + more), detour)
+
+
+def test_most_rows_of_a_large_leaf_are_left_out():
+    assert check_rows(3000, 3000, 20) < 300
+
+
+def check_rows(rows, cols, detour):
+    """Returns the rows of a strip."""
     lowest, highest = diagonals(rows, cols, detour)
-    height = directions.strip_rows(rows, lowest, highest)
+    height = int(directions.strip_rows(rows, lowest, highest))
     assert 1 <= height <= rows
     for first in range(0, cols, STRIP_WIDTH):
-        above = directions._row_above(first, rows, height, highest)
+        above = directions.rows_above(first, rows, height, highest)
         columns = np.arange(first + 1, min(first + STRIP_WIDTH, cols) + 1)
         top, bottom = np.maximum(columns - highest, 1), np.minimum(columns - lowest, rows)
         seen = top <= bottom
         assert 0 <= above <= rows - height
         assert (top[seen] > above).all()
         assert (bottom[seen] <= above + height).all()
-        if above > 0:  # what is above the strip, the column to its left included, is on no path
+        if above > 0:  # what is above the strip, the cell to the left included, is on no path
             assert first - above > highest
+    return height
 
 
 @pytest.mark.parametrize(

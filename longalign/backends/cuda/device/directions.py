@@ -7,7 +7,8 @@ leaf's part of a buffer. The first lane reads it, 32 rows at a time, and the las
 row. Each row is read before it is overwritten.
 
 Of each strip, the warp sweeps only the rows in which an optimal path can be (see `TraceJob.detour`). Cells
-above and below have minus infinity, which is never too high.
+above and below have minus infinity, which is never too high. It does not underflow: a gap inside the swept
+rows leads from the path to every cell (see `Segment.detour`).
 
 A lane packs the directions of its columns in a row, four bits each, into one word (uint32). In each step the
 words of all lanes are stored side by side: word [strip, step, lane] belongs to row step - lane of the strip.
@@ -55,14 +56,14 @@ _direction: Any = cuda.jit(device=True)(recurrence.direction)
 
 
 def strip_rows(rows: Any, lowest: Any, highest: Any) -> Any:
-    """Rows of a leaf's strips, if paths have no lower and no higher diagonals than these; or arrays of these.
+    """The rows of each strip of a leaf whose paths stay between these diagonals. Takes numbers or arrays.
 
-    One more row is swept above those in which a path can be. What is above that row is then on no path.
+    The first row lies above all cells of paths, so the row boundary above it is on no path.
     """
     return np.minimum(rows, STRIP_WIDTH + highest - lowest + 1)
 
 
-def _row_above(first: Any, rows: Any, height: Any, highest: Any) -> Any:
+def rows_above(first: Any, rows: Any, height: Any, highest: Any) -> Any:
     """The number of rows above those of the strip after `first` columns. `height`: see `strip_rows`."""
     return min(max(first - highest - 1, 0), rows - height)
 
@@ -78,7 +79,7 @@ def words_of(rows: Any, cols: Any, lowest: Any, highest: Any) -> Any:
 
 
 _steps: Any = cuda.jit(device=True)(strip_steps)
-_above: Any = cuda.jit(device=True)(_row_above)
+_above: Any = cuda.jit(device=True)(rows_above)
 
 
 @cuda.jit(device=True)

@@ -24,9 +24,9 @@ from longalign.backends.cuda.launch import sweep_launch
 from longalign.backends.cuda.launch.device_memory import ROUNDING, Arena, Block, Workspace, in_launches
 from longalign.backends.substitution_tables import lay_out
 
-#: The most words and letters of a leaf. A warp takes some hundredths of a second for the largest leaf. The
-#: further rounds of halving that a lower limit requires would take longer. The limit on letters bounds the
-#: walk back, which takes them one by one.
+#: The most words of directions and the most letters of a leaf. A warp takes some hundredths of a second for
+#: the largest leaf. The further rounds of halving that a lower limit requires would take longer. The limit on
+#: letters bounds the walk back, which takes them one by one.
 _LEAF_WORDS, _LEAF_LETTERS = 1 << 22, 1 << 16
 
 #: The most bytes of device memory of a launch.

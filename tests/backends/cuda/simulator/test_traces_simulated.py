@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 
 import numpy as np
 import pytest
@@ -12,14 +13,14 @@ from longalign.backends.cuda.backend import CudaBackend
 from longalign.backends.cuda.config import LANES
 from longalign.backends.cuda.device import directions
 from longalign.backends.cuda.device.directions import COLUMNS, STRIP_WIDTH
-from longalign.backends.cuda.launch import traceback
+from longalign.backends.cuda.launch import device_memory, traceback
 from longalign.model.boundary import State
 from longalign.model.scoring import Scoring
 from longalign.testing.inputs import (
     mutated,
 )
 from longalign.testing.reference import ReferenceBackend
-from longalign.testing.traces import TIES, TraceConformance, assert_same_path
+from longalign.testing.traces import TIES, TraceConformance, assert_same_path, with_detour
 
 
 class TestTraces(TraceConformance):
@@ -35,6 +36,17 @@ class TestTraces(TraceConformance):
         return CudaBackend()
 
 
+def with_rubbish(place):
+    """`Arena._place`, but what is placed has arbitrary values, as device memory does."""
+
+    def placed(arena, shape, dtype):
+        array = place(arena, shape, dtype)
+        array[:] = np.random.default_rng(1).integers(0, 1 << 30, shape).astype(dtype)
+        return array
+
+    return placed
+
+
 class TestTracesInNarrowStrips(TraceConformance):
     """Strips of one column a lane, of which few rows are swept; the simulator is slow."""
 
@@ -48,7 +60,20 @@ class TestTracesInNarrowStrips(TraceConformance):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(directions, "COLUMNS", 1)
             patch.setattr(directions, "STRIP_WIDTH", LANES)
+            patch.setattr(device_memory.Arena, "_place", with_rubbish(device_memory.Arena._place))
             yield CudaBackend()
+
+    def test_most_rows_of_a_strip_are_left_out(self, backend: CudaBackend) -> None:
+        rng = np.random.default_rng(5)
+        work, states = [], [*product(State, repeat=2)]
+        for number, (rows, more) in enumerate([(130, 0), (170, 9), (150, -12), (131, 30), (190, -31)]):
+            query = rng.integers(0, 4, rows, np.uint8)
+            for scoring, ends in zip((Scoring(), TIES), states[2 * number % 9 :] + states, strict=False):
+                job = TraceJob(query, mutated(query, rows + more, 0.02, rng), scoring, *ends)
+                work.append(with_detour(job))
+        heights = [directions.strip_rows(len(job.query), *job.diagonals) for job in work]
+        assert sum(height < len(job.query) for job, height in zip(work, heights, strict=True)) > len(work) / 2
+        self.check(backend, work)
 
 
 def leaf(rows: int, cols: int, scoring: Scoring) -> TraceJob:
