@@ -200,6 +200,23 @@ _PRUNING = (
 
 _CUDA_DEVICE = (
     Fault(
+        "a strip of a traced leaf without its last row",
+        f"{_CUDA}/device/directions.py",
+        "STRIP_WIDTH + highest - lowest + 1)",
+        "STRIP_WIDTH + highest - lowest)",
+        ("tests/backends/cuda/test_cuda_traceback.py::test_a_strip_has_all_rows_in_which_a_path_can_be",),
+    ),
+    Fault(
+        "rows that the strip before has not swept read from its edge",
+        f"{_CUDA}/device/directions.py",
+        "elif row < swept:",
+        "else:",
+        (
+            "tests/backends/cuda/simulator/test_traces_simulated.py::TestTracesInNarrowStrips"
+            "::test_most_rows_of_a_strip_are_left_out",
+        ),
+    ),
+    Fault(
         "CUDA: E not moved to the new origin",
         f"{_CUDA}/device/strip_edges.py",
         "e[k] = subtract(e[k], by)",
@@ -244,6 +261,20 @@ _CUDA_DEVICE = (
 )
 
 _STORE = (
+    Fault(
+        "a piece of a line judged level by its ends",
+        "longalign/store/codec.py",
+        "(h == h[0]).all() and ",
+        "",
+        ("tests/store/test_store.py::test_a_piece_that_is_level_only_at_its_ends",),
+    ),
+    Fault(
+        "wide values of a pruned tile not listed",
+        "longalign/store/line_tables.py",
+        "return values.narrow, values.listed()",
+        "return values.narrow, NONE_APART",
+        ("tests/store/test_store.py::test_a_pruned_store_lists_wide_values_apart",),
+    ),
     Fault(
         "packed lines: gaps of a part shifted by one",
         "longalign/store/codec.py",
