@@ -49,7 +49,7 @@ class Budget:
         `related`: whether the two sequences are known to be closely related.
         """
         sweep = backend.sweep_seconds(rows, cols, scoring, local)
-        share = max(_SHARE, _SHARE_OF_RELATED) if related else _SHARE
+        share = _SHARE_OF_RELATED if related else _SHARE
         return cls(share * sweep + _SECONDS, sweep / max(1, rows * cols))
 
     def allows_words(self, letters: int) -> bool:

@@ -291,14 +291,15 @@ class DirectoryStore:
             if (packed := getattr(record, side)) is not None
             for name, words in known.items()
         }
-        listed = []
+        apart = []
         for number, name in enumerate(APART_FROM):
             values, *words = datasets[name]
             values, wide = stored_form(values, self.manifest.lists_wide_values)
             datasets[name] = values, *words
-            listed.append(np.insert(wide, 0, number, axis=0))
+            apart.append(np.insert(wide, 0, number, axis=0))
+        listed = np.concatenate(apart, axis=1)
         if self.manifest.lists_wide_values:
-            datasets[APART] = np.concatenate(listed, axis=1), *APART_WORDS
+            datasets[APART] = listed, *APART_WORDS
         writer = self._writers.pop((tile.row, tile.col), None) or TileWriter(partial(self._new, path))
         if not writer.agrees_with({name: values for name, (values, *_) in datasets.items()}):
             writer.discard()
@@ -316,10 +317,8 @@ class DirectoryStore:
                 describe(dataset, description, units)
                 blocks[name] = BlockTable.written(dataset)
         # Small tiles take longer to be opened and examined than to be written.
-        apart = schema.apart_by_name(
-            np.concatenate(listed, axis=1), [blocks[name].shape for name in APART_FROM]
-        )
-        self._reader.remember(path, schema.LocatedTile(record.best, blocks, apart))
+        by_name = schema.apart_by_name(listed, [blocks[name].shape for name in APART_FROM])
+        self._reader.remember(path, schema.LocatedTile(record.best, blocks, by_name))
 
     def get_tile(self, tile: Tile) -> TileRecord:
         best = self._read_located(tile, lambda located, _: located.best)
