@@ -67,8 +67,8 @@ _MIN_SMALL_SIDE = 1 << 16
 #: GPU, smaller tiles cost more for their edges than they save by being left out.
 _CHUNKS_IN_SMALL_SIDE = 20
 
-#: A matrix with at most this many such tiles on a side is not cut so: on a GPU, it takes less time to leave
-#: out most of it in one sweep.
+#: A matrix that would have at most this many small tiles on a side is not cut into them. On a GPU, one sweep
+#: that leaves out most of it takes less time.
 _FEW_SMALL_TILES = 3
 
 #: There are at most about this many small tiles on a side of the matrix, unless their sides would exceed the
@@ -81,11 +81,12 @@ _MOST_SMALL_TILES, _LARGEST_SMALL_SIDE = 256, 1 << 20
 #: sweep in many small tiles takes much longer than one in a few.
 _MOST_UNPRUNED_TILES, _CHUNKS_IN_UNPRUNED_SIDE = 32, 6
 
-#: The smallest side of a chunk of a pruned run, in letters, if the least chunk of the device is no larger.
+#: The sides of chunks of a pruned run have at least this many letters. They also have at least as many as the
+#: least chunk of the device.
 _MIN_PRUNED_CHUNK = 1 << 15
 
-#: If no larger share of the matrix is needed, the two sequences are nearly equal. Phases 2 and 3 then follow
-#: diagonals and sweep hardly a chunk, so the sides of chunks are this many times as long.
+#: If at most this share of the matrix is needed, the two sequences are nearly equal. Phases 2 and 3 then
+#: mostly follow diagonals, and sweep few chunks. The sides of chunks are therefore this many times as long.
 _SHARE_OF_EQUALS, _CHUNK_OF_EQUALS = 1e-3, 8
 
 #: By how much start states make phase 1 longer, roughly: by two to eight.
@@ -259,7 +260,7 @@ class _Cutter:
         small = min(self._small_side(), shared[0]), min(self._small_side(), shared[1])
         low = min(shared[0], *(device.stored_rows for device in self.devices)), shared[1]
         shapes = [shared if request.in_memory else low, shared]
-        if (request.is_narrow or request.top > 1) and small != (request.rows, request.cols):
+        if (request.is_narrow or request.top > 1) and small != shared:
             shapes.insert(0, small)
         for shape in shapes:
             smallest = smallest_budget(request.rows, request.cols, shape, request.cell_bytes)

@@ -173,6 +173,19 @@ def test_one_tile_of_a_pruned_run_is_as_low_as_checkpoints_need_it(tmp_path):
     assert plan(request, Resources([device], 1 << 42)).shape[0] > 1
 
 
+def test_devices_that_share_a_small_matrix_have_checkpoints_as_well(tmp_path):
+    class Halves(SmallTiles):
+        def tile_shape(self, rows, cols, devices=1):
+            return rows, -(-cols // devices)
+
+    devices = [Halves((1, 1)) for _ in range(2)]
+    for device in devices:
+        device.least_chunk, device.line_bytes, device.tile_overhead = 49_152, 3, 0.0
+    request = Request(2_000_000, 2_000_000, store_path=tmp_path, share=0.005)
+    rows, cols = plan(request, Resources(devices, 1 << 42)).shape
+    assert rows > cols == 2
+
+
 def test_chunks_of_a_pruned_run_fit_in_memory_whatever_the_store_budget():
     request = Request(20_000_000, 20_000_000, share=0.005)
     devices = Resources([CpuBackend(1)], 4 << 30)
