@@ -23,7 +23,8 @@ LINE_DATASETS = {
     "steps": ("H[x+1] - H[x] along each line, modulo 2^32", "score"),
     "gaps": ("H[x+1] - gap[x+1] along each line (gap = E in rows, F in columns), modulo 2^32", "score"),
 }
-#: The dataset of wide values that are kept apart from others, and those from which they are.
+
+#: The name of the dataset that lists wide values, and the datasets that these belong to.
 APART, APART_FROM = "apart", tuple(f"{side}/{name}" for side in LINES for name in ("steps", "gaps"))
 APART_WORDS = (
     f"numbers kept apart as too wide: of which dataset ({', '.join(APART_FROM)}), line, place, value",

@@ -39,6 +39,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from longalign.errors import StoreError
 from longalign.model.boundary import BestCell, State, Waypoint
@@ -284,22 +285,7 @@ class DirectoryStore:
 
     def put_tile(self, tile: Tile, record: TileRecord) -> None:
         path = self.tile_path(tile.row, tile.col)
-        datasets = {
-            f"{side}/{name}": (getattr(packed, name), *words)
-            for group, known in ((LINES, LINE_DATASETS), (STARTS, START_DATASETS))
-            for side in group
-            if (packed := getattr(record, side)) is not None
-            for name, words in known.items()
-        }
-        apart = []
-        for number, name in enumerate(APART_FROM):
-            values, *words = datasets[name]
-            values, wide = stored_form(values, self.manifest.lists_wide_values)
-            datasets[name] = values, *words
-            apart.append(np.insert(wide, 0, number, axis=0))
-        listed = np.concatenate(apart, axis=1)
-        if self.manifest.lists_wide_values:
-            datasets[APART] = listed, *APART_WORDS
+        datasets, apart = _datasets_of(record, self.manifest.lists_wide_values)
         writer = self._writers.pop((tile.row, tile.col), None) or TileWriter(partial(self._new, path))
         if not writer.agrees_with({name: values for name, (values, *_) in datasets.items()}):
             writer.discard()
@@ -317,8 +303,8 @@ class DirectoryStore:
                 describe(dataset, description, units)
                 blocks[name] = BlockTable.written(dataset)
         # Small tiles take longer to be opened and examined than to be written.
-        by_name = schema.apart_by_name(listed, [blocks[name].shape for name in APART_FROM])
-        self._reader.remember(path, schema.LocatedTile(record.best, blocks, by_name))
+        wide = schema.apart_by_name(apart, [blocks[name].shape for name in APART_FROM])
+        self._reader.remember(path, schema.LocatedTile(record.best, blocks, wide))
 
     def get_tile(self, tile: Tile) -> TileRecord:
         best = self._read_located(tile, lambda located, _: located.best)
@@ -368,11 +354,11 @@ class DirectoryStore:
         """A part of a dataset of a tile, read when it is asked for. Raises DamagedTile."""
 
         def read(located: schema.LocatedTile, descriptor: int) -> Any:
-            values, apart = located.blocks[name].part(descriptor, key), located.apart.get(name)
-            if not apart:
+            values = located.blocks[name].part(descriptor, key)
+            if name not in located.apart:
                 return values
             line, part = key
-            return patched(values, part.start or 0, apart[line]) if line in apart else values
+            return patched(values, line, part.start or 0, located.apart[name])
 
         return self._read_located(tile, read)
 
@@ -476,3 +462,27 @@ class DirectoryStore:
         with new_hdf5(path, self._check_writing) as file:
             file.attrs["run"] = self._run
             yield file
+
+
+def _datasets_of(record: TileRecord, lists_wide_values: bool) -> tuple[dict[str, Any], NDArray[np.int64]]:
+    """The datasets of a tile's file, each with its description and units, and the content of `APART`.
+
+    That is empty unless the file `lists_wide_values`.
+    """
+    datasets = {
+        f"{side}/{name}": (getattr(packed, name), *words)
+        for group, known in ((LINES, LINE_DATASETS), (STARTS, START_DATASETS))
+        for side in group
+        if (packed := getattr(record, side)) is not None
+        for name, words in known.items()
+    }
+    parts = []
+    for number, name in enumerate(APART_FROM):
+        values, *words = datasets[name]
+        values, wide = stored_form(values, lists_wide_values)
+        datasets[name] = values, *words
+        parts.append(np.insert(wide, 0, number, axis=0))
+    apart = np.concatenate(parts, axis=1)
+    if lists_wide_values:
+        datasets[APART] = apart, *APART_WORDS
+    return datasets, apart

@@ -42,9 +42,16 @@ def narrowest(values: NDArray[np.int32]) -> np.dtype[np.signedinteger[Any]]:
 Patches = tuple[NDArray[np.intp], IntArray]
 
 
-def patched(values: NDArray[np.signedinteger[Any]], start: int, patches: Patches) -> NDArray[Any]:
-    """The values of a line from position `start` on: int32 if some of them are wide."""
-    places, wide = patches
+def patched(
+    values: NDArray[np.signedinteger[Any]], line: int, start: int, patches: Mapping[int, Patches]
+) -> NDArray[Any]:
+    """The values of a line from position `start` on: int32 if some of them are wide.
+
+    `values` are the narrow ones, and `patches` the wide ones of each line that has any.
+    """
+    if line not in patches:
+        return values
+    places, wide = patches[line]
     first, last = np.searchsorted(places, (start, start + len(values)))
     if first == last:
         return values
@@ -73,8 +80,7 @@ class NarrowTable(ABC):
             if self._keep_patched(line, start, values):
                 return
             wide = np.empty(self._shape[1], np.int32)
-            before = self._kept(line, start)
-            wide[:start] = patched(before, 0, self._patches.pop(line)) if line in self._patches else before
+            wide[:start] = patched(self._kept(line, start), line, 0, self._patches)
             self._wide[line] = wide
         self._wide[line][start : start + len(values)] = values
 
@@ -184,8 +190,7 @@ class PatchedArray:
         line, part = key
         if line in self.wide:
             return self.wide[line][part]
-        values: NDArray[np.signedinteger[Any]] = self.narrow[line, part]
-        return patched(values, part.start or 0, self.patches[line]) if line in self.patches else values
+        return patched(self.narrow[line, part], line, part.start or 0, self.patches)
 
     def whole(self) -> IntArray:
         """All values in one array."""

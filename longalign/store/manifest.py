@@ -212,7 +212,7 @@ class Manifest:
             is_old=fields.has("pruning") and fields.any("version") == VERSION,
         )
         if fields.any("version") != manifest._fields()["version"]:
-            raise InputError("version: stores that are not pruned have another one")
+            raise InputError(f"version: only pruned stores have version {LISTING_VERSION}")
         for name in _DERIVED:
             if fields.any(name) != manifest._fields()[name]:
                 raise InputError(f"{name}: contradicts the scoring or the strand")

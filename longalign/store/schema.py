@@ -66,15 +66,14 @@ def tile_tables(manifest: Manifest, tile: Tile) -> dict[str, DatasetSpec]:
     """The datasets of a tile's file."""
     lengths = tile.j1 - tile.j0, tile.i1 - tile.i0
     tables: dict[str, DatasetSpec] = {}
+    numbers = 0
     for side, starts, index, length in zip(LINES, STARTS, kept_lines(manifest, tile), lengths, strict=True):
         tables |= _named(side, _line_tables(len(index), length))
+        numbers += 2 * len(index) * length
         if manifest.is_eager:
             tables |= _named(starts, _start_tables(len(index), length))
     if manifest.lists_wide_values:
-        most = sum(
-            len(index) * length for index, length in zip(kept_lines(manifest, tile), lengths, strict=True)
-        )
-        tables[APART] = DatasetSpec((range(4, 5), range(2 * most + 1)), ("<i8",), _INT32)
+        tables[APART] = DatasetSpec((range(4, 5), range(numbers + 1)), ("<i8",), _INT32)
     return tables
 
 
@@ -193,8 +192,10 @@ def read_all(file: h5py.File, tables: Mapping[str, DatasetSpec]) -> list[NDArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class LocatedTile:
-    """What a tile's file holds: its best cell, where the blocks of each dataset lie, and the wide values that
-    are listed apart, by the dataset and the line that they belong to."""
+    """What a tile's file holds: its best cell, and where the blocks of each dataset lie.
+
+    `apart` has the wide values that the file lists, by the dataset and the line that they belong to.
+    """
 
     best: BestCell
     blocks: Mapping[str, BlockTable]
@@ -208,25 +209,25 @@ def locate_tile(file: h5py.File, manifest: Manifest, tile: Tile) -> LocatedTile:
     """
     if any(integer_attribute(file, name) != getattr(tile, name) for name in ("i0", "i1", "j0", "j1")):
         raise ValueError("it belongs to another tile")
-    blocks = {name: locate(file, name, table) for name, table in tile_tables(manifest, tile).items()}
+    tables, descriptor = tile_tables(manifest, tile), file.id.get_vfd_handle()
+    blocks = {name: locate(file, name, table) for name, table in tables.items()}
     for sides in (LINES, STARTS) if manifest.is_eager else (LINES,):
         for side, lines in zip(sides, kept_lines(manifest, tile), strict=True):
-            index = blocks[f"{side}/index"].all(file.id.get_vfd_handle())
+            index = blocks[f"{side}/index"].all(descriptor)
             if index.ravel().tolist() != [*lines]:
                 raise ValueError(f"{side}/index names other lines than the tile keeps")
-    return LocatedTile(_best_cell(file, manifest, tile), blocks, _listed_apart(file, manifest, tile, blocks))
+    wide = _listed_apart(descriptor, tables, blocks)
+    return LocatedTile(_best_cell(file, manifest, tile), blocks, wide)
 
 
 def _listed_apart(
-    file: h5py.File, manifest: Manifest, tile: Tile, blocks: Mapping[str, BlockTable]
+    descriptor: int, tables: Mapping[str, DatasetSpec], blocks: Mapping[str, BlockTable]
 ) -> dict[str, dict[int, Patches]]:
     """The wide values that a tile's file lists. Raises ValueError if they cannot be those of its lines."""
-    if not manifest.lists_wide_values:
+    if APART not in tables:
         return {}
-    table = tile_tables(manifest, tile)[APART]
-    listed = values_of(blocks[APART], file.id.get_vfd_handle(), APART, table)
-    shapes = [blocks[name].shape for name in APART_FROM]
-    return apart_by_name(listed, shapes)
+    listed = values_of(blocks[APART], descriptor, APART, tables[APART])
+    return apart_by_name(listed, [blocks[name].shape for name in APART_FROM])
 
 
 def apart_by_name(

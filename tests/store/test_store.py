@@ -355,7 +355,7 @@ def test_a_pruned_store_of_an_older_program_lists_none(tmp_path):
 def test_only_pruned_stores_have_the_version_that_lists_wide_values(tmp_path):
     new_store(tmp_path).close()
     rewritten(tmp_path, version=4)
-    with pytest.raises(StoreError, match="version: stores that are not pruned have another one"):
+    with pytest.raises(StoreError, match="version: only pruned stores have version 4"):
         DirectoryStore.open(tmp_path)
 
 
