@@ -318,7 +318,7 @@ class Backend(Protocol):
     #: a run that computes all cells would take less time. 0 if sweeps do not leave out blocks of cells.
     most_share_pruned: float
 
-    #: The same in a run with a store. There, what is not pruned is stored while it is swept.
+    #: The same in a run with a store. To deflate the boundaries may take as long as to sweep all cells.
     most_share_stored: float
 
     #: The fewest cells of a rectangle in phases 2 and 3 that is swept sooner if some of its cells are left

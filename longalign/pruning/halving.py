@@ -18,7 +18,7 @@ from longalign.model.boundary import State, entry_edges
 from longalign.model.scoring import Scoring
 from longalign.pruning.fill import Anchors, Rectangles
 
-#: A rectangle with more cells is cut, whatever the back end can trace: to trace all its cells takes longer.
+#: A rectangle with more cells is cut even if the back end can trace it: to trace all of it takes longer.
 _MOST_CELLS = 1 << 20
 
 

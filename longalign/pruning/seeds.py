@@ -29,9 +29,8 @@ from longalign.pruning.unique_words import MOST_WORDS, SMALL_SAMPLE, shared_word
 #: Two sequences are taken for unrelated if anchors cover a smaller share of the shorter one.
 _LEAST_COVERED = 0.005
 
-#: Two sequences are closely related if at least this share of the words of the shorter one also occurs in the
-#: other, judged by at least so many words of a sample. Human and chimpanzee share two thirds, and two species
-#: of yeast a ninth.
+#: Two sequences are closely related if they share at least this part of the words sampled of the shorter one,
+#: and at least this many. Human and chimpanzee share two thirds of their words, two species of yeast a ninth.
 _LEAST_SHARED, _FEWEST_SHARED = 0.33, 10
 
 #: Where a path may start and end anywhere, its ends are looked for within this many letters of the outermost
@@ -65,9 +64,9 @@ def lower_bound(
     """The score of an alignment of two sequences in a mode, or None if there are hardly any seeds.
 
     `query` and `target` are uint8 codes of shape (m,) and (n,), whose lengths satisfy `Scoring.check_range`.
-    `Budget` limits the time to a small share of the time of a sweep: to a larger one if the sequences are
-    closely related, and `more_for_related`. `progress` receives the cells that the back end sweeps and
-    traces. `note_related` is called once there are enough seeds, before most of the work.
+    `Budget` limits the time to a small share of the time of a sweep. With `more_for_related`, closely related
+    sequences may take a larger share. `progress` receives the cells that the back end sweeps and traces.
+    `note_related` is called once there are enough seeds, before most of the work.
     Raises BackendError if the device fails, and whatever `progress` and `note_related` raise.
     """
     shape = len(query), len(target)

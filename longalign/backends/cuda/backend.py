@@ -65,8 +65,8 @@ class CudaBackend:
     #: therefore decides how long a chunk takes. With smaller chunks, boundaries would arrive faster than
     #: threads can pack and deflate them.
     least_chunk, saturating_side = 49_152, 1 << 20
-    #: To leave out half of the cells of two genomes of E. coli saves a quarter of the time of their sweep. If
-    #: the boundaries are stored, that takes longer.
+    #: To leave out half of the cells of two genomes of E. coli saves a quarter of the time of their sweep.
+    #: With a store nothing is saved: to deflate their boundaries takes as long as to sweep all cells.
     most_share_pruned, most_share_stored = 0.6, 0.3
     least_pruned = 1 << 34  # swept in 4 ms where there are several
     excludes_pairs = True
