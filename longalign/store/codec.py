@@ -24,8 +24,8 @@ from longalign.store.line_tables import DeflatingTable, NarrowTable, PlainTable,
 
 ANCHOR_STRIDE = 4096
 
-#: Steps of at most this many bytes are true differences; wider ones may have wrapped modulo 2^32.
-_LARGEST_BOUNDED = 2
+#: Steps up or down by at most this much are true differences; larger ones may have wrapped modulo 2^32.
+_LARGEST_BOUNDED = 1 << 15
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,14 +117,18 @@ class PackedEdge:
         )
 
     def stretches(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """See `Edge`. The bounds follow from the anchors and the extreme steps; nothing is unpacked."""
-        begins = np.arange(len(self.anchors)) * ANCHOR_STRIDE - self._skipped
+        """See `Edge`. The bounds follow from the anchors and the extreme steps between them."""
+        firsts = np.arange(len(self.anchors)) * ANCHOR_STRIDE
+        begins = firsts - self._skipped
         begins[0] = 0
-        if self.steps.itemsize > _LARGEST_BOUNDED:
-            return begins, np.full(len(begins), np.iinfo(np.int32).max, np.int64)
-        rise, fall = (ANCHOR_STRIDE * abs(int(step(self.steps, initial=0))) for step in (np.max, np.min))
-        highest = self.anchors.astype(np.int64) + rise
-        np.minimum(highest[:-1], self.anchors[1:].astype(np.int64) + fall, out=highest[:-1])
+        steps = np.append(self.steps, np.zeros(1, self.steps.dtype))  # the last anchor may have no steps
+        most, least = (
+            extreme.reduceat(steps, firsts).astype(np.int64) for extreme in (np.maximum, np.minimum)
+        )
+        highest = self.anchors + ANCHOR_STRIDE * np.maximum(most, 0)
+        from_next = self.anchors[1:] + ANCHOR_STRIDE * np.maximum(-least[:-1], 0)
+        np.minimum(highest[:-1], from_next, out=highest[:-1])
+        highest[np.maximum(most, -least) > _LARGEST_BOUNDED] = np.iinfo(np.int32).max
         return begins, highest
 
     def __len__(self) -> int:

@@ -147,6 +147,16 @@ def test_every_cell_of_a_part_comes_back_alone_and_no_stretch_is_higher_than_it_
     assert whole.h_at([0, len(want)]).tolist() == want.h_at([0, len(want)]).tolist()
 
 
+def test_a_cliff_spoils_the_bounds_of_its_own_stretch_alone():
+    stride = codec.ANCHOR_STRIDE
+    h = np.zeros(4 * stride + 1, np.int32)
+    h[stride + 7 :] = 2**30
+    edge = pack([1], [Boundary(h, h - 1)]).part(1, 0, len(h) - 1)
+    begins, highest = edge.stretches()
+    assert begins.tolist() == [stride * k for k in range(5)]
+    assert highest.tolist() == [0, 2**31 - 1, 2**30, 2**30, 2**30]
+
+
 @given(
     st.integers(1, 30), st.integers(1, 8), st.integers(1, 12), st.sampled_from(TABLES), st.integers(0, 3),
     st.sampled_from([1, 2, 4]), st.data(),
