@@ -8,7 +8,8 @@ DIR holds NAME.fa.gz files. The genomes are the *Chlamydia* pair of `cuda_sweep.
 of one comparison are made in this process, in turn, after one call of each that loads the kernels; seconds
 are medians. `modes` compares the seconds of phase 1. `many` compares `align_many` and `score_many` for pairs
 of 1,000 letters with parasail's vectorised functions, called by one thread for each pair. `process` is
-a whole `longalign align` of two mitochondria with compiled kernels, from its start to its end.
+a whole `longalign align` of two mitochondria with compiled kernels, from its start to its end, by default and
+with `--backend`.
 """
 
 from __future__ import annotations
@@ -149,15 +150,16 @@ def many(options: argparse.Namespace) -> Iterator[Row]:
 
 
 def process(options: argparse.Namespace) -> Iterator[Row]:
-    """A whole command; its bar is in seconds."""
+    """A whole command, with the default back end and with the one given; the bar is in seconds."""
     files = [str(ROOT / "tests" / "data" / f"{side}.fa.gz") for side in (MITO.query, MITO.target)]
-    command = [sys.executable, "-m", "longalign", "align", *files, "--backend", options.backend]
+    command = [sys.executable, "-m", "longalign", "align", *files, "--quiet", "-o", os.devnull]
 
-    def run() -> None:
-        subprocess.run([*command, "--quiet", "-o", os.devnull], cwd=ROOT, check=True)
+    def run(backend: str) -> None:
+        subprocess.run([*command, "--backend", backend], cwd=ROOT, check=True)
 
-    seconds = _medians({"align": _wall(run)}, options.repeats)
-    yield {"of": "mitochondria", "seconds": seconds, "largest": round(seconds["align"], 3)}
+    for backend in dict.fromkeys(("auto", options.backend)):
+        seconds = _medians({"align": _wall(partial(run, backend))}, options.repeats)
+        yield {"of": f"mitochondria, {backend}", "seconds": seconds, "largest": round(seconds["align"], 3)}
 
 
 MEASURES: dict[str, Callable[[argparse.Namespace], Iterator[Row]]] = {

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
+from longalign.backends.base import Backend
 from longalign.backends.select import open_backends
 from longalign.errors import BackendError, InputError, UsageError
 from longalign.events import Emit, ignore
@@ -50,9 +51,11 @@ def resources(
     memory: int | None = None,
     store_budget: int | None = None,
     cluster: str | PathLike[str] | None = None,
+    spec: RunSpec | None = None,
 ) -> Resources:
     """What a run may use; by default a CUDA device if there is one, all processors, most free memory.
 
+    If the run is to align the one pair of `spec`, and that is small, the default is the CPU in any case.
     Raises BackendError if the back end or, for a cluster, Dask is not available; UsageError for an unknown
     back end, or for an invalid number of threads or bytes or an invalid device number.
     """
@@ -63,7 +66,8 @@ def resources(
         raise UsageError(f"devices must be a list of whole numbers, not {devices!r}")
     if not isinstance(cluster, str | PathLike | None):
         raise UsageError(f"cluster must be an address or the path of a file, not {cluster!r}")
-    backends = open_backends(backend, threads, [_whole_number("devices", device) for device in devices])
+    numbers = [_whole_number("devices", device) for device in devices]
+    backends = open_backends(backend, threads, numbers, None if spec is None else partial(_seconds, spec))
     connect_cluster = None if cluster is None else _cluster_connector(cluster, backend)
     return Resources(backends, memory, store_budget, connect_cluster)
 
@@ -85,6 +89,12 @@ def _exact(name: str, value: object) -> Number | None:
         return None if value is None else as_number(value)
     except TypeError:
         raise UsageError(f"{name} must be an int, a Fraction or a Decimal, not {value!r}") from None
+
+
+def _seconds(spec: RunSpec, device: Backend) -> float:
+    """About how long a device takes to sweep the matrix of a pair."""
+    lengths = spec.query.length, spec.target.length
+    return device.sweep_seconds(*lengths, spec.scoring, spec.mode.starts_anywhere)
 
 
 def default_memory() -> int:
@@ -139,8 +149,9 @@ def align(
     Sequences are text, bytes, uint8 arrays of ASCII letters, or `read_sequence("file.fa")`. They are DNA, or,
     with a substitution matrix in `scoring`, in the letters of that matrix, which
     `read_sequence("file.fa", scoring.alphabet)` reads, as it does where lower-case letters are masked. The
-    score is an int, or, if `scoring` has numbers that are not whole, a Fraction. `backend` is "auto", "cpu"
-    or "cuda"; `devices` are CUDA device numbers; `memory` and `store_budget` are bytes.
+    score is an int, or, if `scoring` has numbers that are not whole, a Fraction. `backend` is "cpu", "cuda"
+    or "auto", which is "cuda" if there is a usable GPU and the pair is not small; `devices` are CUDA device
+    numbers; `memory` and `store_budget` are bytes.
 
     With `strand` "minus", the reverse complement of the query is aligned; with "both", the better of the two,
     plus if they score equally. `Alignment.strand` says which it was; the alignment's coordinates are those of
@@ -156,9 +167,9 @@ def align(
 
     Raises InputError, UsageError, StoreError or BackendError.
     """
-    using = resources(backend, threads, devices, memory, store_budget, cluster)
     mode = choose_mode(mode, free)
     spec = _spec("align", query, target, scoring, mode, strand, start_states, store, prune)
+    using = resources(backend, threads, devices, memory, store_budget, cluster, spec)
     outcome = pipeline.run(spec, using, emit)
     assert outcome.alignment is not None
     return outcome.alignment
@@ -232,9 +243,9 @@ def best_alignments(
     Waterman and M. Eggert, J. Mol. Biol. 197:723, 1987). The other parameters and the errors are those of
     `align`. A store keeps the lattice of the first alignment; a resumed run finds the others again.
     """
-    using = resources(backend, threads, devices, memory, store_budget, cluster)
     count = _whole_number("count", count, 1)
     spec = _spec("align", query, target, scoring, LOCAL, strand, store=store)
+    using = resources(backend, threads, devices, memory, store_budget, cluster, spec)
     first = pipeline.run(replace(spec, top=count, min_score=_exact("min_score", min_score)), using, emit)
     found = [outcome.alignment for outcome in (first, *first.further) if not outcome.is_empty]
     return [alignment for alignment in found if alignment is not None]
@@ -266,9 +277,9 @@ def score(
     the `strand` of the result, so on the minus strand from the query's end. The score is an int or a Fraction
     as in `align`. If nothing aligns in local mode or in "extend", the result is `BestCell()`, with score 0.
     """
-    using = resources(backend, threads, devices, memory, store_budget, cluster)
     mode = choose_mode(mode, free)
     spec = _spec("score", query, target, scoring, mode, strand, start_states, store, prune)
+    using = resources(backend, threads, devices, memory, store_budget, cluster, spec)
     return pipeline.run(spec, using, emit).best
 
 

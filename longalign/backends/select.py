@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from longalign.backends.base import Backend
 from longalign.errors import BackendError, UsageError
@@ -11,19 +11,30 @@ from longalign.system.threads import processors
 
 CHOICES = ("auto", "cpu", "cuda")
 
+#: `auto` leaves a sweep to the CPU if that takes at most this many seconds. A GPU takes longer to start.
+_MOST_CPU_SECONDS = 0.25
+
 
 @collector_at_rest()
 def open_backends(
-    choice: str = "auto", threads: int | None = None, devices: Sequence[int] = ()
+    choice: str = "auto",
+    threads: int | None = None,
+    devices: Sequence[int] = (),
+    seconds: Callable[[Backend], float] | None = None,
 ) -> list[Backend]:
     """One back end for each device. `auto` chooses a CUDA device if one is usable, otherwise the CPU.
 
-    `threads` applies to the CPU (default: all processors). `devices` are the numbers of CUDA devices
-    (default: the first usable one). Raises BackendError if the choice is not available, and UsageError if
-    there is no such choice or if `devices` are given for the CPU.
+    `seconds`, if given, says how long a device takes for the only sweep of a run. `auto` leaves a short one
+    to the CPU, unless there are `devices`. `threads` applies to the CPU (default: all processors). `devices`
+    are the numbers of CUDA devices (default: the first usable one). Raises BackendError if the choice is not
+    available, and UsageError if there is no such choice or if `devices` are given for the CPU.
     """
     if choice not in CHOICES:
         raise UsageError(f"the back end must be one of {', '.join(CHOICES)}, not {choice!r}")
+    if choice == "auto" and seconds is not None and not devices:
+        [cpu] = open_backends("cpu", threads)
+        if seconds(cpu) <= _MOST_CPU_SECONDS:
+            return [cpu]
     if choice != "cpu":
         # Imported only here, because a machine without a GPU need not have the CUDA packages.
         from longalign.backends import cuda

@@ -44,16 +44,15 @@ def run_pair(
 ) -> int:
     """Align one pair, or score it, as the options of the command say."""
     with reporting(options) as emit:
-        using = resources_of(options)
         store = Path(options.store) if options.store else None
         spec = spec_of(command, options, scoring, query, target, store)
-        outcome = pipeline.run(spec, using, emit, note=_noting(options))
+        outcome = pipeline.run(spec, resources_of(options, spec), emit, note=_noting(options))
     write_outcome(outcome, options.output, options.json, options)
     return 0
 
 
-def resources_of(options: Namespace) -> Resources:
-    """What a new run may use."""
+def resources_of(options: Namespace, spec: RunSpec | None = None) -> Resources:
+    """What a new run may use; `spec` is its only pair, if there is only one."""
     return api.resources(
         options.backend,
         options.threads,
@@ -61,6 +60,7 @@ def resources_of(options: Namespace) -> Resources:
         options.mem,
         options.store_budget,
         options.cluster,
+        spec,
     )
 
 

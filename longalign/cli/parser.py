@@ -141,9 +141,8 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
         "--prune",
         choices=("auto", "off"),
         default="auto",
-        help="auto: on the CPU, leave out cells that provably lie on no optimal alignment, given an "
-        "alignment that seeds find; the result is the same. Eager start states and --top need all cells "
-        "(default: auto)",
+        help="auto: leave out cells that provably lie on no optimal alignment, given an alignment that "
+        "seeds find; the result is the same. Eager start states and --top need all cells (default: auto)",
     )
     _add_resources(parser)
     _add_cluster(parser)
@@ -353,7 +352,12 @@ def _add_scoring(parser: argparse.ArgumentParser, mode: bool = True, defaults: b
 
 def _add_resources(parser: argparse.ArgumentParser, budget: bool = True) -> None:
     group = parser.add_argument_group("resources")
-    group.add_argument("--backend", choices=CHOICES, default="auto", help="auto: CUDA if it works here")
+    group.add_argument(
+        "--backend",
+        choices=CHOICES,
+        default="auto",
+        help="auto: CUDA if it works here, but the CPU for a small pair",
+    )
     group.add_argument(
         "--threads",
         type=_positive,

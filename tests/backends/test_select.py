@@ -1,0 +1,63 @@
+"""Which device `--backend auto` takes."""
+
+from __future__ import annotations
+
+import pytest
+
+from longalign.api import resources
+from longalign.backends import cuda, select
+from longalign.backends.cuda import backend as cuda_backend
+from longalign.backends.cuda.devices import Device
+from longalign.errors import BackendError
+from longalign.model.scoring import Scoring
+from longalign.model.sequence import Sequence
+from longalign.run.spec import RunSpec
+
+
+class Gpu:
+    """Stands in for a `CudaBackend`."""
+
+    def __init__(self, index):
+        self.name = f"cuda:{index}"
+
+
+@pytest.fixture
+def _one_gpu(monkeypatch):
+    monkeypatch.setattr(cuda, "preload_driver", lambda index: None)
+    monkeypatch.setattr(cuda, "available", lambda: [Device(0, "a GPU", (9, 0))])
+    monkeypatch.setattr(cuda_backend, "CudaBackend", Gpu)
+
+
+def names(*arguments, **options):
+    return [backend.name for backend in select.open_backends(*arguments, **options)]
+
+
+@pytest.mark.usefixtures("_one_gpu")
+def test_auto_takes_the_gpu_unless_the_cpu_is_done_before_a_gpu_has_started():
+    assert names() == ["cuda:0"]
+    assert names(seconds=lambda device: 1.0) == ["cuda:0"]
+    assert names(seconds=lambda device: 0.01) == ["cpu"]
+
+
+@pytest.mark.usefixtures("_one_gpu")
+def test_a_device_that_was_chosen_is_taken_for_small_pairs_too():
+    assert names("cuda", seconds=lambda device: 0.01) == ["cuda:0"]
+    assert names(devices=[0], seconds=lambda device: 0.01) == ["cuda:0"]
+    assert names("cpu", seconds=lambda device: 100.0) == ["cpu"]
+
+
+@pytest.mark.usefixtures("_one_gpu")
+@pytest.mark.parametrize(("letters", "name"), [(16_000, "cpu"), (10_000_000, "cuda:0")])
+def test_the_length_of_a_pair_decides(letters, name):
+    one = Sequence.from_letters("one", b"ACGTTGCA" * (letters // 8))
+    [device] = resources(threads=2, spec=RunSpec(one, one, Scoring())).backends
+    assert device.name == name
+
+
+def test_without_a_gpu_auto_takes_the_cpu_and_cuda_is_refused(monkeypatch):
+    monkeypatch.setattr(cuda, "preload_driver", lambda index: None)
+    monkeypatch.setattr(cuda, "available", list)
+    monkeypatch.setattr(cuda, "why_unavailable", lambda: "no driver")
+    assert names(seconds=lambda device: 100.0) == ["cpu"]
+    with pytest.raises(BackendError, match="no usable CUDA device: no driver"):
+        names("cuda")
