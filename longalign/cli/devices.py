@@ -156,7 +156,7 @@ def _plan(using: Resources, spec: RunSpec) -> dict[str, str]:
     )  # fmt: skip
     cost = speed_model_of(request, using).cost(grid)
     assert cost.phase_1 is not None
-    kept = grid.stored_cells * request.kept_share((tile.i1, tile.j1))
+    kept = grid.stored_cells * request.kept_share
     return {
         "tile": f"{tile.i1} x {tile.j1}",
         "chunk": "{} x {}".format(*grid.chunk_shape),

@@ -22,9 +22,9 @@ from longalign.system.sizes import format_size, round_size
 #: the anchors and the file header. Scorings with large parameters need more: see `Scoring.difference_bytes`.
 BYTES_PER_STORED_CELL = 2.5
 
-#: Additional bytes for a stored boundary cell in memory, if all lines have many steps that are wider than
-#: expected.
-BYTES_PER_WIDE_STEP = 3.0
+#: Additional bytes for a boundary cell in memory beside cells that were left out, where at worst each
+#: sixteenth difference is wide and kept apart, in 12 bytes.
+BYTES_PER_WIDE_STEP = 1.5
 
 #: Additional bytes for the start states of one stored boundary cell: compressed in a file, and uncompressed
 #: in a store that is kept in memory.

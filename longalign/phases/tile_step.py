@@ -16,14 +16,20 @@ from typing import Protocol
 from longalign.backends.base import Backend, Progress, Sinks, SweepJob, no_progress
 from longalign.events import Advanced, Event, TileFinished
 from longalign.model.geometry import Tile
-from longalign.model.pruning import is_needed
+from longalign.model.pruning import is_needed, left_out
 from longalign.phases.lattice import StoreLattice
 from longalign.phases.left_out import left_out_edge
 from longalign.phases.tile_starts import tile_starts
 from longalign.phases.wavefront import Wavefront
 from longalign.store import TileRecord
 from longalign.store.codec import Packer, pack
-from longalign.store.line_tables import DeflatingTable, PatchedDeflatingTable, PatchedTable
+from longalign.store.line_tables import (
+    BandTable,
+    DeflatingTable,
+    NarrowTable,
+    PatchedDeflatingTable,
+    PlainTable,
+)
 from longalign.store.start_tables import pack_starts
 from longalign.store.tile_writer import TileWriter
 
@@ -102,9 +108,13 @@ def _swept(
 
     The lines are packed while the sweep produces them, and go to `file` at the same time, if there is one.
     """
-    to_file = DeflatingTable if job.pruning is None else PatchedDeflatingTable
-    table = PatchedTable if file is None else to_file
-    packer = partial(Packer, width=job.scoring.difference_bytes, table=table)
+    table: type[NarrowTable]
+    if job.pruning is None:
+        table = PlainTable if file is None else DeflatingTable
+    else:
+        table = BandTable if file is None else PatchedDeflatingTable
+    h, gap = left_out(job.scoring, job.local)
+    packer = partial(Packer, width=job.scoring.difference_bytes, table=table, level_gap=h - gap)
     rows = packer(job.rows, job.left.h_at(job.rows), len(job.target))
     cols = packer(job.cols, job.top.h_at(job.cols), len(job.query))
     if file is not None:

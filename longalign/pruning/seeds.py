@@ -66,7 +66,7 @@ def lower_bound(
     `query` and `target` are uint8 codes of shape (m,) and (n,), whose lengths satisfy `Scoring.check_range`.
     `Budget` limits the time to a small share of the time of a sweep. With `more_for_related`, closely related
     sequences may take a larger share. `progress` receives the cells that the back end sweeps and traces.
-    `note_related` is called once there are enough seeds, before most of the work.
+    `note_related` is called once, before most of the work, if the sequences prove related.
     Raises BackendError if the device fails, and whatever `progress` and `note_related` raise.
     """
     shape = len(query), len(target)
@@ -76,8 +76,10 @@ def lower_bound(
     query, target = _writable(query), _writable(target)
     limits = *shape, scoring, mode.starts_anywhere, backend
     budget, larger = Budget.of(*limits), Budget.of(*limits, related=True)
-    if more_for_related and larger.allows_words(sum(shape)) and _are_related(query, target, k):
+    related = more_for_related and larger.allows_words(sum(shape)) and _are_related(query, target, k)
+    if related:
         budget = larger
+        note_related()
     if not budget.allows_words(sum(shape)):
         return None
     found = find_segments(query, target, scoring, k, MOST_WORDS)
@@ -85,7 +87,8 @@ def lower_bound(
     covered = int((anchors[:, 1] - anchors[:, 0]).sum())
     if covered < max(1, _LEAST_COVERED * min(shape)):
         return None
-    note_related()
+    if not related:
+        note_related()
     cells = _first_cell(anchors, mode), _last_cell(anchors, shape, mode)
     anchors = refined(query, target, scoring, anchors, cells, backend, budget, progress)
     rectangles = rectangles_around(anchors, *cells)

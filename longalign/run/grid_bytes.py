@@ -9,7 +9,14 @@ from shutil import disk_usage
 
 from longalign.backends.base import Workers
 from longalign.errors import MemoryTooSmall, UsageError
-from longalign.model.geometry import BYTES_PER_CELL, BYTES_PER_START, Grid, Tile, stored_cells
+from longalign.model.geometry import (
+    BYTES_PER_CELL,
+    BYTES_PER_START,
+    BYTES_PER_WIDE_STEP,
+    Grid,
+    Tile,
+    stored_cells,
+)
 from longalign.model.mode import Mode
 from longalign.run.host_memory import fixed_bytes, fixed_bytes_of_worker
 from longalign.run.request import Request, Resources
@@ -20,10 +27,6 @@ _LATTICE_SHARE = 4
 
 #: The part of a disk's free space that a plan may fill with boundaries.
 _DISK_SHARE = 0.8
-
-#: Bytes that a boundary cell takes at worst besides those of its narrow differences: both as int32, in a line
-#: with many wide ones.
-_WIDE_BYTES = 8
 
 
 def check_memory(grid: Grid, request: Request, resources: Resources) -> None:
@@ -65,11 +68,7 @@ def check_disk(grid: Grid, request: Request, missing: float = 1.0) -> None:
 
 def kept_bytes(grid: Grid, request: Request) -> int:
     """Bytes of the boundaries that a run keeps."""
-    if grid.cells == 0:
-        return 0
-    tile = grid.tile(0, 0)
-    kept = request.kept_share((tile.i1 - tile.i0, tile.j1 - tile.j0))
-    return ceil(kept * grid.stored_cells * request.cell_bytes)
+    return ceil(request.kept_share * grid.stored_cells * request.cell_bytes)
 
 
 def spare_bytes(request: Request, resources: Resources) -> int:
@@ -117,12 +116,12 @@ def tile_bytes(grid: Grid, request: Request, line_bytes: int) -> int:
     With eager start states, the whole lattice and all start states are in memory, first unpacked and then
     packed as well.
     """
-    cell_bytes = line_bytes * request.scoring.difference_bytes
+    cell_bytes: float = line_bytes * request.scoring.difference_bytes
     if request.is_pruned and request.in_memory:
-        cell_bytes += _WIDE_BYTES
+        cell_bytes += BYTES_PER_WIDE_STEP
     if request.is_eager:
         cell_bytes = 2 * (BYTES_PER_CELL + BYTES_PER_START)
-    return cell_bytes * most_boundary_cells(grid, request.mode)
+    return ceil(cell_bytes * most_boundary_cells(grid, request.mode))
 
 
 def most_boundary_cells(grid: Grid, mode: Mode) -> int:

@@ -30,6 +30,9 @@ _DEFAULT_SCORING = Scoring()
 #: unless there would be few of them.
 _NARROW_SHARE = 0.3
 
+#: Letters by which a narrow band may be wider than expected.
+_BAND_MARGIN = 1 << 17
+
 
 @dataclass(frozen=True, slots=True)
 class Resources:
@@ -119,20 +122,18 @@ class Request:
         """Whether a pruned run is expected to compute only a narrow band of the matrix."""
         return self.share <= _NARROW_SHARE
 
-    def kept_share(self, tile_shape: tuple[int, int]) -> float:
-        """The share of the lattice's cells that is kept if tiles have this shape. Tiles left out keep none.
-
-        A narrow band meets about three tiles in each row of tiles, beside those that lie in it.
-        """
+    @property
+    def kept_share(self) -> float:
+        """The share of the lattice's cells that takes space. Cells that were left out take hardly any."""
         if not self.is_narrow:
             return 1.0
-        return min(1.0, 2 * self.share + 4 * max(tile_shape) / min(self.rows, self.cols))
+        return min(1.0, 2 * self.share + _BAND_MARGIN / min(self.rows, self.cols))
 
     @property
     def cell_bytes(self) -> float:
         """Bytes to plan for a boundary cell stored for each strand, with its start states if eager."""
         cell_bytes = BYTES_PER_STORED_CELL * self.scoring.difference_bytes
-        if self.is_pruned and self.in_memory:  # at worst, many steps beside cells left out are wide
+        if self.is_pruned and self.in_memory:
             cell_bytes += BYTES_PER_WIDE_STEP
         if self.is_eager:
             cell_bytes += BYTES_PER_KEPT_START if self.in_memory else BYTES_PER_STORED_START

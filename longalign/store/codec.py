@@ -33,7 +33,7 @@ class PackedLines:
     """Several boundaries of equal length, packed.
 
     The arrays may be NumPy, deflated or lazily read ones. Of `steps` and `gaps` only parts of one line are
-    read, so they may also be `PatchedArray`s.
+    read, so they may also be arrays of a `BandTable`.
 
     - `index` (k,) int64: boundary index of each line within its tile
     - `anchors` (k, length // ANCHOR_STRIDE + 1) int32: H at cells 0, ANCHOR_STRIDE, ...
@@ -174,7 +174,8 @@ class Packer:
 
     `index` is that of `PackedLines`, increasing; `corners` (k,) holds H at index 0 of each line. Different
     lines may come from different threads. `table` keeps the differences: a `DeflatingTable` deflates complete
-    blocks at once, which suits lines that go to a file; see `line_tables` for others.
+    blocks at once, which suits lines that go to a file; see `line_tables` for others. `level_gap` is H minus
+    the gap state where cells were left out.
     Differences are expected to fit `width` bytes (see `Scoring.difference_bytes`); wider ones are packed
     correctly, but take more time and memory.
     """
@@ -187,12 +188,14 @@ class Packer:
         *,
         width: int = 1,
         table: type[NarrowTable] = PlainTable,
+        level_gap: int = 0,
     ) -> None:
         self._index = np.array(index, np.int64)
         self._last = np.array(corners, np.int32)
         self._filled = [0] * len(index)
         self._width = width
-        self._steps, self._gaps = (table(len(index), length, np.dtype(f"i{width}")) for _ in range(2))
+        shape, dtype = (len(index), length), np.dtype(f"i{width}")
+        self._steps, self._gaps = table(*shape, dtype), table(*shape, dtype, level_gap)
         self._anchors = table(len(index), length // ANCHOR_STRIDE + 1, np.dtype(np.int32))
         for line in range(len(index)):
             self._anchors.put(line, 0, self._last[line : line + 1])

@@ -1,8 +1,8 @@
 """Tables of small integers whose lines arrive piece by piece.
 
-A `PlainTable` keeps them in an array. A `DeflatingTable` deflates them at once. Of a tile of which cells were
-left out, usually only a few values are wide: those beside the cells left out. A `PatchedTable` and a
-`PatchedDeflatingTable` keep these apart.
+A `PlainTable` keeps them in an array. A `DeflatingTable` deflates them at once. Where cells were left out,
+values are equal, and a few beside them are wide. A `BandTable` does not keep the former, and keeps the latter
+apart. A `PatchedDeflatingTable` only does the second.
 
 A table has the integer width that its maker expects. Lines with many wider values are kept as int32.
 """
@@ -10,8 +10,9 @@ A table has the integer width that its maker expects. Lines with many wider valu
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -26,9 +27,12 @@ from longalign.store.hdf5_filters import checksum
 #: shorter than `_MIN_BLOCK_LENGTH` for that.
 _BLOCKS_PER_LINE, _MIN_BLOCK_LENGTH = 8, 1 << 12
 
-#: Of each piece of a line, at most this many wide values are kept apart. If there are more, the whole line is
-#: kept as int32.
-_MOST_PATCHES = 64
+#: Of each piece of a line, at most this part of the values, and this many in any case, are wide and kept
+#: apart. If there are more, the whole line is kept as int32.
+_PATCHED_SHARE, _PATCHES = 1 / 16, 64
+
+#: Up to this many level values between two stretches of a line are kept with them.
+_SHORT_HOLE = 256
 
 
 def narrowest(values: NDArray[np.int32]) -> np.dtype[np.signedinteger[Any]]:
@@ -37,6 +41,9 @@ def narrowest(values: NDArray[np.int32]) -> np.dtype[np.signedinteger[Any]]:
     types = (np.int8, np.int16, np.int32)
     return np.dtype(next(t for t in types if np.iinfo(t).min <= low and high <= np.iinfo(t).max))
 
+
+#: The first position of a stretch of a line, and its values.
+Stretch = tuple[int, NDArray[np.signedinteger[Any]]]
 
 #: The positions of wide values in a line, in increasing order, and the values.
 Patches = tuple[NDArray[np.intp], IntArray]
@@ -63,11 +70,13 @@ def patched(
 class NarrowTable(ABC):
     """Lines of equal length whose values are expected to fit `dtype`.
 
-    Different lines may come from different threads.
+    `level` is the value where cells were left out. Different lines may come from different threads.
     """
 
-    def __init__(self, lines: int, length: int, dtype: np.dtype[np.signedinteger[Any]]) -> None:
-        self._shape, self._dtype = (lines, length), dtype
+    def __init__(
+        self, lines: int, length: int, dtype: np.dtype[np.signedinteger[Any]], level: int = 0
+    ) -> None:
+        self._shape, self._dtype, self._level = (lines, length), dtype, level
         self._wide: dict[int, IntArray] = {}
         self._patches: dict[int, Patches] = {}
 
@@ -112,8 +121,10 @@ class NarrowTable(ABC):
 class PlainTable(NarrowTable):
     """Keeps values in a plain array."""
 
-    def __init__(self, lines: int, length: int, dtype: np.dtype[np.signedinteger[Any]]) -> None:
-        super().__init__(lines, length, dtype)
+    def __init__(
+        self, lines: int, length: int, dtype: np.dtype[np.signedinteger[Any]], level: int = 0
+    ) -> None:
+        super().__init__(lines, length, dtype, level)
         self._table = np.empty((lines, length), dtype)
 
     def _keep(self, line: int, start: int, values: IntArray) -> None:
@@ -133,8 +144,10 @@ class DeflatingTable(NarrowTable):
     them. If the buffer is corrupted before it is deflated, reading the block fails.
     """
 
-    def __init__(self, lines: int, length: int, dtype: np.dtype[np.signedinteger[Any]]) -> None:
-        super().__init__(lines, length, dtype)
+    def __init__(
+        self, lines: int, length: int, dtype: np.dtype[np.signedinteger[Any]], level: int = 0
+    ) -> None:
+        super().__init__(lines, length, dtype, level)
         block = min(
             length, max(_MIN_BLOCK_LENGTH, min(hdf5_filters.BLOCK_LENGTH, -(-length // _BLOCKS_PER_LINE)))
         )
@@ -248,7 +261,7 @@ class _KeepsWideApart(NarrowTable):
     def _keep_patched(self, line: int, start: int, values: IntArray) -> bool:
         narrow = values.astype(self._dtype)
         places = np.flatnonzero(narrow != values)
-        if len(places) > _MOST_PATCHES:
+        if len(places) > max(_PATCHES, _PATCHED_SHARE * len(values)):
             return False
         self._keep(line, start, narrow)
         before, wide_before = self._patches.get(line, (places[:0], values[:0]))
@@ -263,8 +276,70 @@ class _KeepsWideApart(NarrowTable):
         return self._all() if is_narrow else PatchedArray(self._all(), self._patches, self._wide)
 
 
-class PatchedTable(_KeepsWideApart, PlainTable):
-    """Keeps narrow values in a plain array, and wide ones apart."""
+@dataclass(frozen=True, slots=True, eq=False)
+class BandArray:
+    """Lines of equal length that have the value `level` but for some stretches.
+
+    `stretches` has, for each line, the first position of each stretch and its values, in order.
+    """
+
+    shape: tuple[int, int]
+    dtype: np.dtype[np.signedinteger[Any]]
+    level: int
+    stretches: Sequence[Sequence[Stretch]]
+
+    def __getitem__(self, key: tuple[int, slice]) -> NDArray[np.signedinteger[Any]]:
+        """A part of a line, given by its number and a slice without a step."""
+        line, part = key
+        start, stop, _ = part.indices(self.shape[1])
+        stretches = self.stretches[line]
+        for begin, stretch in stretches:
+            if begin <= start and stop <= begin + len(stretch):
+                return stretch[start - begin : stop - begin]
+        values = np.full(max(0, stop - start), self.level, self.dtype)
+        for begin, stretch in stretches:
+            first, end = max(begin, start), min(begin + len(stretch), stop)
+            if first < end:
+                values[first - start : end - start] = stretch[first - begin : end - begin]
+        return values
+
+
+class BandTable(_KeepsWideApart):
+    """Keeps the stretches of lines that are not level in plain arrays, and wide values apart."""
+
+    def __init__(
+        self, lines: int, length: int, dtype: np.dtype[np.signedinteger[Any]], level: int = 0
+    ) -> None:
+        super().__init__(lines, length, dtype, level)
+        self._stretches: list[list[Stretch]] = [[] for _ in range(lines)]
+
+    def _keep(self, line: int, start: int, values: IntArray) -> None:
+        if values.strides == (0,) and values[0] == self._level:  # one value for all, as `_differences` has it
+            return
+        narrow = values.astype(self._dtype)
+        differs = narrow != self._level
+        if differs.any():
+            first, stop = int(differs.argmax()), len(differs) - int(differs[::-1].argmax())
+            self._stretches[line].append((start + first, narrow[first:stop].copy()))
+
+    def _kept(self, line: int, stop: int) -> NDArray[np.signedinteger[Any]]:
+        return self._all()[line, :stop]
+
+    def _all(self) -> BandArray:
+        pieces = BandArray(self._shape, self._dtype, self._level, self._stretches)
+        joined = [
+            [(begin, pieces[line, begin:end]) for begin, end in _spans(stretches)]
+            for line, stretches in enumerate(self._stretches)
+        ]
+        return BandArray(self._shape, self._dtype, self._level, joined)
+
+
+def _spans(stretches: Sequence[Stretch]) -> Iterator[tuple[int, int]]:
+    """The beginnings and ends of stretches, of which those with little between them are taken together."""
+    ends = [begin + len(values) for begin, values in stretches]
+    firsts = [k for k in range(len(ends)) if k == 0 or stretches[k][0] > ends[k - 1] + _SHORT_HOLE]
+    for first, stop in pairwise([*firsts, len(ends)]):
+        yield stretches[first][0], ends[stop - 1]
 
 
 class PatchedDeflatingTable(_KeepsWideApart, DeflatingTable):

@@ -115,7 +115,7 @@ def test_chunks_of_a_pruned_run_are_small_unless_its_lattice_has_little_room(tmp
     devices = Resources([CpuBackend(1)], 1 << 40)
     grids = [
         plan(request, replace(devices, store_budget=budget))
-        for budget in (1 << 40, 1500 << 20, 700 << 20, 500 << 20)
+        for budget in (1 << 40, 1000 << 20, 450 << 20, 150 << 20)
     ]
     chunks = [max(stop - start for start, stop in pairwise(grid.row_cuts)) for grid in grids]
     tiles = [max(stop - start for start, stop in pairwise(grid.tile_rows)) for grid in grids]
@@ -127,15 +127,14 @@ def test_chunks_of_a_pruned_run_are_small_unless_its_lattice_has_little_room(tmp
 
 @given(st.integers(10**5, 10**7), st.floats(0.0001, 0.999), memories)
 def test_small_tiles_in_memory_fit_with_their_wide_steps(length, share, memory):
-    """A pruned run in memory keeps at worst a cell's step in four bytes and its gap state in one."""
+    """Besides two narrow differences, a pruned run in memory keeps at worst 12 bytes of each sixteenth."""
     request, using = Request(length, length, share=share), Resources([CpuBackend(1)], memory)
     try:
         grid = plan(request, using)
     except UsageError:
         assume(False)
-    tile = grid.tile(0, 0)
-    kept = request.kept_share((tile.i1, tile.j1)) * grid.stored_cells
-    assert 48 * 2 * length + (4 + 1) * kept <= memory
+    kept = request.kept_share * grid.stored_cells
+    assert 48 * 2 * length + 2 * (1 + 12 / 16) * kept <= memory
 
 
 def test_long_sequences_have_small_tiles_on_a_gpu_as_well():
@@ -190,8 +189,7 @@ def test_chunks_of_a_pruned_run_fit_in_memory_whatever_the_store_budget():
     request = Request(20_000_000, 20_000_000, share=0.005)
     devices = Resources([CpuBackend(1)], 4 << 30)
     grid = plan(request, replace(devices, store_budget=1 << 40))
-    side = max(stop - start for start, stop in pairwise(grid.tile_rows))
-    assert request.kept_share((side, side)) * grid.stored_cells * request.cell_bytes <= 4 << 30
+    assert request.kept_share * grid.stored_cells * request.cell_bytes <= 4 << 30
 
 
 @given(lengths, st.sampled_from([None, Path()]), memories)

@@ -102,8 +102,10 @@ def boundaries(draw: st.DrawFn, length: int) -> Boundary:
     return Boundary(h, gap)
 
 
-PATCHED = (line_tables.PatchedTable, line_tables.PatchedDeflatingTable)
-TABLES = (line_tables.PlainTable, line_tables.DeflatingTable, *PATCHED)
+TABLES = (
+    line_tables.PlainTable, line_tables.DeflatingTable,
+    line_tables.BandTable, line_tables.PatchedDeflatingTable,
+)  # fmt: skip
 
 
 def same(a: Boundary, b: Boundary) -> bool:
@@ -159,10 +161,10 @@ def test_a_cliff_spoils_the_bounds_of_its_own_stretch_alone():
 
 @given(
     st.integers(1, 30), st.integers(1, 8), st.integers(1, 12), st.sampled_from(TABLES), st.integers(0, 3),
-    st.sampled_from([1, 2, 4]), st.data(),
+    st.sampled_from([1, 2, 4]), st.integers(-7, 7), st.integers(0, 3), st.data(),
 )  # fmt: skip
 def test_lines_that_come_in_pieces_are_packed_as_whole_ones(
-    length, stride, block, table, patches, width, data
+    length, stride, block, table, patches, width, level, hole, data
 ):
     lines = data.draw(st.lists(boundaries(length), min_size=1, max_size=3))
     index = range(1, len(lines) + 1)
@@ -171,9 +173,10 @@ def test_lines_that_come_in_pieces_are_packed_as_whole_ones(
         patch.setattr(codec, "ANCHOR_STRIDE", stride)
         patch.setattr(hdf5_filters, "BLOCK_LENGTH", block)
         patch.setattr(line_tables, "_MIN_BLOCK_LENGTH", 1)
-        patch.setattr(line_tables, "_MOST_PATCHES", patches)
+        patch.setattr(line_tables, "_PATCHES", patches)
+        patch.setattr(line_tables, "_SHORT_HOLE", hole)
         corners = np.array([line.h[0] for line in lines], np.int32)
-        packer = Packer(index, corners, length, width=width, table=table)
+        packer = Packer(index, corners, length, width=width, table=table, level_gap=level)
         for number, line in reversed([*enumerate(lines)]):  # lines come in any order
             for start, stop in pairwise(cuts[number]):
                 packer.put(number, start, line.h[start + 1 : stop + 1], line.gap[start + 1 : stop + 1])
@@ -181,7 +184,9 @@ def test_lines_that_come_in_pieces_are_packed_as_whole_ones(
         parts = [*combinations(range(length + 1), 2)]
         for place, line in zip(index, lines, strict=True):
             assert all(same(pieces.part(place, *ends), line.part(*ends)) for ends in parts), (lines, cuts)
-    if table in PATCHED:
+    if table is line_tables.BandTable:
+        return
+    if table is line_tables.PatchedDeflatingTable:
         for values in (pieces.steps, pieces.gaps):
             kept, listed = line_tables.stored_form(values, True)
             patches = line_tables.patches_of(listed, kept.shape)
@@ -267,15 +272,17 @@ def test_differences_take_the_narrowest_integers(largest, dtype):
     assert (packed.steps.dtype, packed.gaps.dtype) == (dtype, dtype)
 
 
-def test_a_line_in_memory_keeps_the_jumps_beside_cells_left_out_apart():
+def test_a_line_in_memory_keeps_no_cells_left_out_and_the_jumps_beside_them_apart():
     h = np.zeros(10_001, np.int32)
     h[4_000:6_000] = 21_000_000 + np.arange(2_000) % 5
     line = Boundary(h, h - 5)
-    packer = Packer([7], h[:1], 10_000, table=line_tables.PatchedTable)
+    packer = Packer([7], h[:1], 10_000, table=line_tables.BandTable, level_gap=5)
     for start, stop in pairwise([0, 3_000, 5_000, 10_000]):
         packer.put(0, start, line.h[start + 1 : stop + 1], line.gap[start + 1 : stop + 1])
     packed = packer.packed()
     assert packed.steps.narrow.dtype == np.int8
+    assert [(begin, len(values)) for begin, values in packed.steps.narrow.stretches[0]] == [(3_999, 2_001)]
+    assert packed.gaps.stretches == [[]]
     assert {number: places.tolist() for number, (places, _) in packed.steps.patches.items()} == {
         0: [3_999, 5_999]
     }
@@ -291,7 +298,7 @@ def test_a_line_in_memory_with_many_wide_values_is_kept_apart_as_a_whole():
     few = Boundary(np.zeros(length + 1, np.int32), np.full(length + 1, -5, np.int32))
     few.h[place:], few.gap[place:] = 21_000_000, 21_000_000 - 5
     few.gap[place] = 0
-    packer = Packer([1, 2], np.zeros(2, np.int32), length, table=line_tables.PatchedTable)
+    packer = Packer([1, 2], np.zeros(2, np.int32), length, table=line_tables.BandTable, level_gap=5)
     for start, stop in pairwise([0, 50, 200, length]):
         for number, line in enumerate([many, few]):
             packer.put(number, start, line.h[start + 1 : stop + 1], line.gap[start + 1 : stop + 1])
