@@ -4,7 +4,8 @@ The unit of the constants is a clock cycle of a multiprocessor. A row of a lane 
 it takes however few warps run. It also has an *issue cost*, the time for which it occupies the pipes that the
 warps of a quarter of a multiprocessor share. Each row block adds to both. A strip starts when its left
 neighbour is a `lag` ahead. Where parts may not sweep on outside the rectangle, most of these rows are in
-MASKED row blocks, which are slower. The constants were measured on an NVIDIA H200.
+MASKED row blocks, which are slower. The rows of a ragged strip are slower as well. The constants were
+measured on an NVIDIA H200.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from longalign.backends.cuda.config import LANES, KernelConfig
 from longalign.backends.cuda.device.letter_scores import has_blank_rows
@@ -24,6 +26,7 @@ _NARROW_LATENCY = 28  # the latency that a row saves in narrow strips
 _ROW_ISSUE, _COLUMN_ISSUE, _BLOCK_ISSUE = 15, 13, 800
 _ROOMY, _CROWDED_ISSUE = 24, 2  # columns of a part for which registers suffice; added for each column beyond
 _MASKED_SLOWDOWN, _STRIP_LATENCY = 1.15, 3_800
+_RAGGED_SLOWDOWN, _RAGGED_DOUBT = 2.0, 1.1  # of a ragged strip, and of its whole rectangle: roughly known
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +39,14 @@ class Hardware:
     shared_bytes: int = 228 << 10
     #: Clock of a multiprocessor, in Hz.
     clock: float = 1.98e9
+
+
+class Strips(NamedTuple):
+    """The `number` of strips of a rectangle of `rows` rows, and whether the last one is ragged."""
+
+    rows: int
+    number: int
+    last_is_ragged: bool = False
 
 
 @lru_cache
@@ -81,29 +92,31 @@ def _speed_model(config: KernelConfig, hardware: Hardware, alphabet: int) -> _Sp
 
 
 def expected_seconds(
-    rectangles: Sequence[tuple[int, int]], config: KernelConfig, hardware: Hardware, alphabet: int = 0
+    rectangles: Sequence[Strips], config: KernelConfig, hardware: Hardware, alphabet: int = 0
 ) -> float:
-    """The seconds that the kernel is expected to take for `rectangles`, given as pairs (rows, strips).
+    """The seconds that the kernel is expected to take for `rectangles`.
 
     In a rectangle of few rows, few strips run at a time, because each ends soon after the next one has
     started. The time from the start of one strip to the start of the next then decides.
     """
     speed, lag = _speed_model(config, hardware, alphabet), config.lag
-    strips = [count for _, count in rectangles]
-    under_way = sum([min(count, 1 + rows // lag) for rows, count in rectangles])
+    under_way = sum([min(one.number, 1 + one.rows // lag) for one in rectangles])
     warps = min(under_way, speed.resident)
     row = max(speed.latency, -(-warps // (_QUARTERS * hardware.multiprocessors)) * speed.issue)
-    work = sum([rows * count for rows, count in rectangles])
+    work = sum([one.rows * one.number for one in rectangles])
     start = speed.lag * row + _STRIP_LATENCY
-    busy = work / warps * row + min(max(strips), warps) * start
-    in_turn = [_in_turn(rows, count, config, speed) for rows, count in rectangles if count > warps]
-    return max([busy, *in_turn]) / hardware.clock
+    busy = work / warps * row + min(max(one.number for one in rectangles), warps) * start
+    in_turn = [_in_turn(one, config, speed) for one in rectangles if one.number > warps or one.last_is_ragged]
+    doubt = _RAGGED_DOUBT if any(one.last_is_ragged for one in rectangles) else 1
+    return doubt * max([busy, *in_turn]) / hardware.clock
 
 
-def _in_turn(rows: int, strips: int, config: KernelConfig, speed: _SpeedModel) -> float:
+def _in_turn(strips: Strips, config: KernelConfig, speed: _SpeedModel) -> float:
     """The cycles until the last strip of a rectangle ends.
 
     Each strip starts when its left neighbour is a lag ahead, or ends.
     """
+    rows, number, last_is_ragged = strips
     lag = min(speed.lag, rows + config.span)  # a strip's last part ends a span after its first
-    return (strips * lag + rows) * speed.latency + strips * _STRIP_LATENCY
+    last = rows * (_RAGGED_SLOWDOWN if last_is_ragged else 1)
+    return (number * lag + last) * speed.latency + number * _STRIP_LATENCY

@@ -18,7 +18,7 @@ from longalign.backends.cuda.device.letter_scores import (
 )
 from longalign.backends.cuda.device.strip_profile import most_warps
 from longalign.backends.cuda.planning import packed_range, raised_range
-from longalign.backends.cuda.planning.cost_model import Hardware, expected_seconds
+from longalign.backends.cuda.planning.cost_model import Hardware, Strips, expected_seconds
 from longalign.backends.cuda.planning.strips import ALL_ROWS, count_strips
 from longalign.model.geometry import shared_tile_shape
 from longalign.model.scoring import Scoring
@@ -288,17 +288,22 @@ def _strips(
     """The expected seconds of each kernel to choose from, and whether some kernels were left out.
 
     If a requested column lies inside a part, its strip is ragged and slower, and all strips that follow wait
-    for it. Kernels that make strips ragged are therefore left out, if others remain.
+    for it. Kernels that make such strips ragged are therefore left out, if others remain. No strip follows
+    the one that ends at the right edge.
     """
     alphabet = max(job.scoring.letters for job in jobs)
-    fitting, cols = _fitting(jobs, kind, overrides), {col for job in jobs for col in job.cols}
-    whole = [config for config in fitting if all(col % config.columns == 0 for col in cols)]
+    fitting = _fitting(jobs, kind, overrides)
+    inside = {col for job in jobs for col in job.cols if col < len(job.target)}
+    whole = [config for config in fitting if all(col % config.columns == 0 for col in inside)]
     return len(whole or fitting) < len(fitting), {
-        config: expected_seconds(
-            [(len(job.query), count_strips(job, config)) for job in jobs], config, hardware, alphabet
-        )
+        config: expected_seconds([_strips_of(job, config) for job in jobs], config, hardware, alphabet)
         for config in whole or fitting
     }
+
+
+def _strips_of(job: SweepJob, config: KernelConfig) -> Strips:
+    last_is_ragged = len(job.target) in job.cols[-1:] and len(job.target) % config.columns > 0
+    return Strips(len(job.query), count_strips(job, config), last_is_ragged)
 
 
 def band_rows(
@@ -369,7 +374,7 @@ def _kernels(
     numbers, _ = _usual_numbers(scoring, packed, hardware, overrides)
     for config in _exact_kernels(scoring, packed._replace(numbers=numbers), overrides):
         strips = -(-cols // config.strip_width)
-        yield expected_seconds([(rows, strips)], config, hardware, scoring.letters), config
+        yield expected_seconds([Strips(rows, strips)], config, hardware, scoring.letters), config
 
 
 def _even_part(length: int, limit: int) -> int:
