@@ -41,7 +41,7 @@ from longalign.store import DirectoryStore, Manifest, MemoryStore, Store
 from longalign.store.base import DamagedTile, TileRecord
 from longalign.store.deflated import DeflatedArray
 from longalign.store.files import new_hdf5
-from longalign.store.line_tables import PatchedArray
+from longalign.store.line_tables import BandArray, PatchedArray
 from longalign.store.manifest import SequenceRecord
 from longalign.store.tile_writer import TileWriter
 from longalign.store.write_behind import WriteBehind
@@ -73,17 +73,24 @@ class Jumping(ReferenceBackend):
         return [swept.delivered(job)]
 
 
+def pruned(lattice: StoreLattice) -> StoreLattice:
+    """The same lattice, with the lowest bound."""
+    problem = lattice.problem
+    return replace(lattice, problem=replace(problem, pruning=problem.pruning_by(1)))
+
+
 def test_lines_in_memory_keep_narrow_steps_beside_cells_left_out():
     store, tile = MemoryStore(), GRID.tile(0, 0)
-    sweep_tile(lattice_in(store), Jumping(), tile)
+    sweep_tile(pruned(lattice_in(store)), Jumping(), tile)
     rows = store.get_tile(tile).rows
     assert isinstance(rows.steps, PatchedArray)
+    assert isinstance(rows.steps.narrow, BandArray)
     assert rows.steps.narrow.dtype == np.int8
     assert (rows.part(int(rows.index[0]), 0, 10).h[5:] > 20_000_000).all()
 
 
-@pytest.mark.parametrize(("pruned", "files"), [(True, 1), (False, 2)])
-def test_the_file_of_a_pruned_tile_is_written_once(tmp_path, monkeypatch, pruned, files):
+@pytest.mark.parametrize(("is_pruned", "files"), [(True, 1), (False, 2)])
+def test_the_file_of_a_pruned_tile_is_written_once(tmp_path, monkeypatch, is_pruned, files):
     """Without pruning, narrow lines are in a file when a wide one comes, and a second file replaces it. With
     it, wide values are listed apart."""
     created, tile = [], GRID.tile(1, 0)
@@ -92,18 +99,15 @@ def test_the_file_of_a_pruned_tile_is_written_once(tmp_path, monkeypatch, pruned
         created.append(path)
         return new_hdf5(path, check)
 
-    with new_store(tmp_path / "s", pruned_with=KnownBound(1, 1.0) if pruned else None) as store:
+    with new_store(tmp_path / "s", pruned_with=KnownBound(1, 1.0) if is_pruned else None) as store:
         lattice = lattice_in(store)
         sweep_tile(lattice, ReferenceBackend(), GRID.tile(0, 0))
         monkeypatch.setattr("longalign.store.directory.new_hdf5", note)
-        if pruned:
-            pruning = lattice.problem.pruning_by(1)
-            lattice = replace(lattice, problem=replace(lattice.problem, pruning=pruning))
-        sweep_tile(lattice, Jumping(), tile)
+        sweep_tile(pruned(lattice) if is_pruned else lattice, Jumping(), tile)
         rows = store.get_tile(tile).rows
         last = len(rows.index) - 1
         assert rows.steps[last, 0:10].dtype == np.int32
-        assert rows.steps[last, 6:10].dtype == (np.int8 if pruned else np.int32)
+        assert rows.steps[last, 6:10].dtype == (np.int8 if is_pruned else np.int32)
         assert (rows.part(int(rows.index[-1]), 0, 10).h[5:] > 20_000_000).all()
         assert created == [store.tile_path(1, 0)] * files
 
