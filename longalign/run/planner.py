@@ -293,7 +293,7 @@ class _Cutter:
         budget = self.store_budget
         room = self.lattice_room if budget is None else min(budget, self.lattice_room)
         longer = _CHUNK_OF_EQUALS if request.share <= _SHARE_OF_EQUALS else 1
-        side = max(_MIN_PRUNED_CHUNK, longer * max(device.least_chunk for device in self.devices))
+        side = longer * max(_MIN_PRUNED_CHUNK, *(device.least_chunk for device in self.devices))
         while True:
             grid = plan_grid(
                 request.rows, request.cols, tile_shape, None, strip_width=strip_width, chunk=side

@@ -31,8 +31,8 @@ _BLOCKS_PER_LINE, _MIN_BLOCK_LENGTH = 8, 1 << 12
 #: apart. If there are more, the whole line is kept as int32.
 _PATCHED_SHARE, _PATCHES = 1 / 16, 64
 
-#: Up to this many level values between two stretches of a line are kept with them.
-_SHORT_HOLE = 256
+#: To leave out this many level values of a line, or fewer, is not worth the time.
+_FEW = 1 << 12
 
 
 def narrowest(values: NDArray[np.int32]) -> np.dtype[np.signedinteger[Any]]:
@@ -317,10 +317,13 @@ class BandTable(_KeepsWideApart):
         if values.strides == (0,) and values[0] == self._level:  # one value for all, as `_differences` has it
             return
         narrow = values.astype(self._dtype)
-        differs = narrow != self._level
-        if differs.any():
+        if len(narrow) > _FEW:
+            differs = narrow != self._level
+            if not differs.any():
+                return
             first, stop = int(differs.argmax()), len(differs) - int(differs[::-1].argmax())
-            self._stretches[line].append((start + first, narrow[first:stop].copy()))
+            start, narrow = start + first, narrow[first:stop].copy()
+        self._stretches[line].append((start, narrow))
 
     def _kept(self, line: int, stop: int) -> NDArray[np.signedinteger[Any]]:
         return self._all()[line, :stop]
@@ -337,7 +340,7 @@ class BandTable(_KeepsWideApart):
 def _spans(stretches: Sequence[Stretch]) -> Iterator[tuple[int, int]]:
     """The beginnings and ends of stretches, of which those with little between them are taken together."""
     ends = [begin + len(values) for begin, values in stretches]
-    firsts = [k for k in range(len(ends)) if k == 0 or stretches[k][0] > ends[k - 1] + _SHORT_HOLE]
+    firsts = [k for k in range(len(ends)) if k == 0 or stretches[k][0] > ends[k - 1] + _FEW]
     for first, stop in pairwise([*firsts, len(ends)]):
         yield stretches[first][0], ends[stop - 1]
 

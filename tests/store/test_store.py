@@ -164,7 +164,7 @@ def test_a_cliff_spoils_the_bounds_of_its_own_stretch_alone():
     st.sampled_from([1, 2, 4]), st.integers(-7, 7), st.integers(0, 3), st.data(),
 )  # fmt: skip
 def test_lines_that_come_in_pieces_are_packed_as_whole_ones(
-    length, stride, block, table, patches, width, level, hole, data
+    length, stride, block, table, patches, width, level, few, data
 ):
     lines = data.draw(st.lists(boundaries(length), min_size=1, max_size=3))
     index = range(1, len(lines) + 1)
@@ -174,7 +174,7 @@ def test_lines_that_come_in_pieces_are_packed_as_whole_ones(
         patch.setattr(hdf5_filters, "BLOCK_LENGTH", block)
         patch.setattr(line_tables, "_MIN_BLOCK_LENGTH", 1)
         patch.setattr(line_tables, "_PATCHES", patches)
-        patch.setattr(line_tables, "_SHORT_HOLE", hole)
+        patch.setattr(line_tables, "_FEW", few)
         corners = np.array([line.h[0] for line in lines], np.int32)
         packer = Packer(index, corners, length, width=width, table=table, level_gap=level)
         for number, line in reversed([*enumerate(lines)]):  # lines come in any order
@@ -272,7 +272,8 @@ def test_differences_take_the_narrowest_integers(largest, dtype):
     assert (packed.steps.dtype, packed.gaps.dtype) == (dtype, dtype)
 
 
-def test_a_line_in_memory_keeps_no_cells_left_out_and_the_jumps_beside_them_apart():
+def test_a_line_in_memory_keeps_no_cells_left_out_and_the_jumps_beside_them_apart(monkeypatch):
+    monkeypatch.setattr(line_tables, "_FEW", 100)
     h = np.zeros(10_001, np.int32)
     h[4_000:6_000] = 21_000_000 + np.arange(2_000) % 5
     line = Boundary(h, h - 5)
