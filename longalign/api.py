@@ -7,6 +7,7 @@ from collections.abc import Sequence as Items
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from functools import partial
+from math import inf
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
@@ -55,7 +56,8 @@ def resources(
 ) -> Resources:
     """What a run may use; by default a CUDA device if there is one, all processors, most free memory.
 
-    If the run is to align the one pair of `spec`, and that is small, the default is the CPU in any case.
+    If the run is to align the one pair of `spec`, and that takes no longer than a GPU to start, the default
+    is the CPU in any case.
     Raises BackendError if the back end or, for a cluster, Dask is not available; UsageError for an unknown
     back end, or for an invalid number of threads or bytes or an invalid device number.
     """
@@ -92,9 +94,14 @@ def _exact(name: str, value: object) -> Number | None:
 
 
 def _seconds(spec: RunSpec, device: Backend) -> float:
-    """About how long a device takes to sweep the matrix of a pair."""
+    """About how long a device takes to sweep the matrices of a run.
+
+    Start states and further alignments take several times as long. They are taken for long here.
+    """
+    if spec.is_eager or spec.top > 1:
+        return inf
     lengths = spec.query.length, spec.target.length
-    return device.sweep_seconds(*lengths, spec.scoring, spec.mode.starts_anywhere)
+    return len(spec.sides) * device.sweep_seconds(*lengths, spec.scoring, spec.mode.starts_anywhere)
 
 
 def default_memory() -> int:
@@ -150,8 +157,8 @@ def align(
     with a substitution matrix in `scoring`, in the letters of that matrix, which
     `read_sequence("file.fa", scoring.alphabet)` reads, as it does where lower-case letters are masked. The
     score is an int, or, if `scoring` has numbers that are not whole, a Fraction. `backend` is "cpu", "cuda"
-    or "auto", which is "cuda" if there is a usable GPU and the pair is not small; `devices` are CUDA device
-    numbers; `memory` and `store_budget` are bytes.
+    or "auto": CUDA if there is a usable GPU, unless a pair is aligned before a GPU has started. `devices` are
+    CUDA device numbers; `memory` and `store_budget` are bytes.
 
     With `strand` "minus", the reverse complement of the query is aligned; with "both", the better of the two,
     plus if they score equally. `Alignment.strand` says which it was; the alignment's coordinates are those of

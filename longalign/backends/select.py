@@ -11,8 +11,8 @@ from longalign.system.threads import processors
 
 CHOICES = ("auto", "cpu", "cuda")
 
-#: `auto` leaves a sweep to the CPU if that takes at most this many seconds. A GPU takes longer to start.
-_MOST_CPU_SECONDS = 0.25
+#: `auto` leaves sweeps to the CPU if they take at most this many seconds. A GPU takes longer to start.
+_MOST_CPU_SECONDS = 0.1
 
 
 @collector_at_rest()
@@ -24,8 +24,8 @@ def open_backends(
 ) -> list[Backend]:
     """One back end for each device. `auto` chooses a CUDA device if one is usable, otherwise the CPU.
 
-    `seconds`, if given, says how long a device takes for the only sweep of a run. `auto` leaves a short one
-    to the CPU, unless there are `devices`. `threads` applies to the CPU (default: all processors). `devices`
+    `seconds`, if given, says how long a device takes for the sweeps of a run. `auto` leaves short ones to
+    the CPU, unless there are `devices`. `threads` applies to the CPU (default: all processors). `devices`
     are the numbers of CUDA devices (default: the first usable one). Raises BackendError if the choice is not
     available, and UsageError if there is no such choice or if `devices` are given for the CPU.
     """

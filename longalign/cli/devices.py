@@ -50,7 +50,10 @@ _OF_A_PLAN |= dict.fromkeys(("mem", "store", "store_budget"))
 
 
 def run_devices(options: Namespace) -> int:
-    """Print a line for each device, first the one that `--backend auto` takes; --compile compiles before."""
+    """Print a line for each device, first the one that `--backend auto` takes unless a pair is small.
+
+    With --compile, kernels are compiled before.
+    """
     if options.plan:
         refuse_two_stdins(QUERY=options.plan[0], TARGET=options.plan[1])
     elif given := [name for name, usual in _OF_A_PLAN.items() if getattr(options, name) != usual]:

@@ -356,7 +356,7 @@ def _add_resources(parser: argparse.ArgumentParser, budget: bool = True) -> None
         "--backend",
         choices=CHOICES,
         default="auto",
-        help="auto: CUDA if it works here, but the CPU for a small pair",
+        help="auto: CUDA if it works here; a single small pair is left to the CPU",
     )
     group.add_argument(
         "--threads",

@@ -31,6 +31,18 @@ _DISK_SHARE = 0.8
 
 def check_memory(grid: Grid, request: Request, resources: Resources) -> None:
     """Raise UsageError, with figures, if a run over `grid` needs more host memory than it may use."""
+    kept = request.lattices_in_memory * kept_bytes(grid, request)
+    _check_memory(request, _bytes_without_lattices(grid, request, resources) + kept, resources.memory)
+
+
+def most_kept_bytes(grid: Grid, request: Request, resources: Resources) -> int:
+    """The bytes of memory that the boundaries of each strand may take, which are all that are left."""
+    spare = resources.memory - _bytes_without_lattices(grid, request, resources)
+    return spare // (request.lattices_in_memory * request.strands)
+
+
+def _bytes_without_lattices(grid: Grid, request: Request, resources: Resources) -> int:
+    """Bytes of host memory that this process needs besides lattices. Raises UsageError for small workers."""
     workers = request.workers
     line_bytes = max(device.line_bytes for device in (workers.devices if workers else resources.backends))
     tile = tile_bytes(grid, request, line_bytes)
@@ -40,8 +52,7 @@ def check_memory(grid: Grid, request: Request, resources: Resources) -> None:
     else:
         of_worker = fixed_bytes_of_worker(request.rows + request.cols, request.strands)
         _check_worker(request, of_worker + tile, workers)
-    kept = request.lattices_in_memory * kept_bytes(grid, request)
-    _check_memory(request, needed + kept, resources.memory)
+    return needed
 
 
 def check_memory_of_paths(request: Request, resources: Resources) -> None:

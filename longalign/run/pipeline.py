@@ -22,7 +22,7 @@ from longalign.run.bounds import find_bound
 from longalign.run.cost_model import format_share, path_share
 from longalign.run.damage import contradictions_refused, drop_damaged
 from longalign.run.engines.local import LocalEngine
-from longalign.run.grid_bytes import check_disk, check_memory
+from longalign.run.grid_bytes import check_disk, check_memory, most_kept_bytes
 from longalign.run.outcome import Outcome, Recorder
 from longalign.run.planner import plan
 from longalign.run.request import Request, Resources
@@ -143,8 +143,10 @@ def _refuse_contradictions(spec: RunSpec, resources: Resources) -> None:
 def _run_in_memory(spec: RunSpec, resources: Resources, emit: Emit) -> Outcome:
     recorder = Recorder(emit)
     known = _find_bound(spec, resources, recorder)
-    grid = plan(Request.of(spec, known=known), resources)
-    stores = [MemoryStore(edges_only=spec.command == "score") for _ in spec.sides]
+    request = Request.of(spec, known=known)
+    grid = plan(request, resources)
+    most = most_kept_bytes(grid, request, resources) if request.is_narrow else None
+    stores = [MemoryStore(spec.command == "score", most) for _ in spec.sides]
     lattices = [lattice_of(side, grid, store, known) for side, store in zip(spec.sides, stores, strict=True)]
     sides = [
         Side(side, lattice, partial(LocalEngine, lattice, resources.backends))

@@ -124,7 +124,10 @@ class Request:
 
     @property
     def kept_share(self) -> float:
-        """The share of the lattice's cells that takes space. Cells that were left out take hardly any."""
+        """The share of the lattice's cells that takes space. Cells that were left out take hardly any.
+
+        The lattice may have twice the expected share.
+        """
         if not self.is_narrow:
             return 1.0
         return min(1.0, 2 * self.share + _BAND_MARGIN / min(self.rows, self.cols))

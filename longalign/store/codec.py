@@ -32,8 +32,8 @@ _LARGEST_BOUNDED = 1 << 15
 class PackedLines:
     """Several boundaries of equal length, packed.
 
-    The arrays may be NumPy, deflated or lazily read ones. Of `steps` and `gaps` only parts of one line are
-    read, so they may also be arrays of a `BandTable`.
+    The arrays may be NumPy, deflated or lazily read ones. Of all but `index`, only parts of one line are
+    read, so they may also be arrays of `line_tables`.
 
     - `index` (k,) int64: boundary index of each line within its tile
     - `anchors` (k, length // ANCHOR_STRIDE + 1) int32: H at cells 0, ANCHOR_STRIDE, ...
@@ -45,6 +45,11 @@ class PackedLines:
     anchors: Any
     steps: Any
     gaps: Any
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of memory that lines take which are not deflated."""
+        return sum(int(array.nbytes) for array in (self.anchors, self.steps, self.gaps))
 
     def part(self, index: int, start: int, stop: int) -> PackedEdge:
         """Cells start..stop of the line at boundary index `index`."""
@@ -121,14 +126,15 @@ class PackedEdge:
         firsts = np.arange(len(self.anchors)) * ANCHOR_STRIDE
         begins = firsts - self._skipped
         begins[0] = 0
-        steps = np.append(self.steps, np.zeros(1, self.steps.dtype))  # the last anchor may have no steps
-        most, least = (
-            extreme.reduceat(steps, firsts).astype(np.int64) for extreme in (np.maximum, np.minimum)
-        )
-        highest = self.anchors + ANCHOR_STRIDE * np.maximum(most, 0)
-        from_next = self.anchors[1:] + ANCHOR_STRIDE * np.maximum(-least[:-1], 0)
+        rise, fall = np.zeros((2, len(firsts)), np.int64)
+        followed = firsts[firsts < len(self.steps)]  # the last anchor may have no steps after it
+        if len(followed):
+            rise[: len(followed)] = np.maximum.reduceat(self.steps, followed)
+            fall[: len(followed)] = np.minimum.reduceat(self.steps, followed)
+        highest = self.anchors + ANCHOR_STRIDE * np.maximum(rise, 0)
+        from_next = self.anchors[1:] - ANCHOR_STRIDE * np.minimum(fall[:-1], 0)
         np.minimum(highest[:-1], from_next, out=highest[:-1])
-        highest[np.maximum(most, -least) > _LARGEST_BOUNDED] = np.iinfo(np.int32).max
+        highest[np.maximum(rise, -fall) > _LARGEST_BOUNDED] = np.iinfo(np.int32).max
         return begins, highest
 
     def __len__(self) -> int:
@@ -194,8 +200,8 @@ class Packer:
         self._last = np.array(corners, np.int32)
         self._filled = [0] * len(index)
         self._width = width
-        shape, dtype = (len(index), length), np.dtype(f"i{width}")
-        self._steps, self._gaps = table(*shape, dtype), table(*shape, dtype, level_gap)
+        self._steps, self._gaps = (table(len(index), length, np.dtype(f"i{width}")) for _ in range(2))
+        self._gaps.level = level_gap
         self._anchors = table(len(index), length // ANCHOR_STRIDE + 1, np.dtype(np.int32))
         for line in range(len(index)):
             self._anchors.put(line, 0, self._last[line : line + 1])

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -73,10 +73,10 @@ class NarrowTable(ABC):
     `level` is the value where cells were left out. Different lines may come from different threads.
     """
 
-    def __init__(
-        self, lines: int, length: int, dtype: np.dtype[np.signedinteger[Any]], level: int = 0
-    ) -> None:
-        self._shape, self._dtype, self._level = (lines, length), dtype, level
+    level = 0
+
+    def __init__(self, lines: int, length: int, dtype: np.dtype[np.signedinteger[Any]]) -> None:
+        self._shape, self._dtype = (lines, length), dtype
         self._wide: dict[int, IntArray] = {}
         self._patches: dict[int, Patches] = {}
 
@@ -91,6 +91,7 @@ class NarrowTable(ABC):
             wide = np.empty(self._shape[1], np.int32)
             wide[:start] = patched(self._kept(line, start), line, 0, self._patches)
             self._wide[line] = wide
+            self._forget(line)
         self._wide[line][start : start + len(values)] = values
 
     def values(self) -> Any:
@@ -105,6 +106,10 @@ class NarrowTable(ABC):
     def _keep_patched(self, line: int, start: int, values: IntArray) -> bool:
         """Append values of which some do not fit. Returns whether it was done."""
         return False
+
+    def _forget(self, line: int) -> None:
+        """Free what was kept of the narrow values of a line that is kept as int32 now."""
+        self._patches.pop(line, None)
 
     @abstractmethod
     def _keep(self, line: int, start: int, values: IntArray) -> None: ...
@@ -121,10 +126,8 @@ class NarrowTable(ABC):
 class PlainTable(NarrowTable):
     """Keeps values in a plain array."""
 
-    def __init__(
-        self, lines: int, length: int, dtype: np.dtype[np.signedinteger[Any]], level: int = 0
-    ) -> None:
-        super().__init__(lines, length, dtype, level)
+    def __init__(self, lines: int, length: int, dtype: np.dtype[np.signedinteger[Any]]) -> None:
+        super().__init__(lines, length, dtype)
         self._table = np.empty((lines, length), dtype)
 
     def _keep(self, line: int, start: int, values: IntArray) -> None:
@@ -144,10 +147,8 @@ class DeflatingTable(NarrowTable):
     them. If the buffer is corrupted before it is deflated, reading the block fails.
     """
 
-    def __init__(
-        self, lines: int, length: int, dtype: np.dtype[np.signedinteger[Any]], level: int = 0
-    ) -> None:
-        super().__init__(lines, length, dtype, level)
+    def __init__(self, lines: int, length: int, dtype: np.dtype[np.signedinteger[Any]]) -> None:
+        super().__init__(lines, length, dtype)
         block = min(
             length, max(_MIN_BLOCK_LENGTH, min(hdf5_filters.BLOCK_LENGTH, -(-length // _BLOCKS_PER_LINE)))
         )
@@ -204,6 +205,12 @@ class PatchedArray:
         if line in self.wide:
             return self.wide[line][part]
         return patched(self.narrow[line, part], line, part.start or 0, self.patches)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the values that are kept."""
+        apart = sum(places.nbytes + values.nbytes for places, values in self.patches.values())
+        return int(self.narrow.nbytes) + apart + sum(values.nbytes for values in self.wide.values())
 
     def whole(self) -> IntArray:
         """All values in one array."""
@@ -288,6 +295,11 @@ class BandArray:
     level: int
     stretches: Sequence[Sequence[Stretch]]
 
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the values that are kept."""
+        return sum(values.nbytes for line in self.stretches for _, values in line)
+
     def __getitem__(self, key: tuple[int, slice]) -> NDArray[np.signedinteger[Any]]:
         """A part of a line, given by its number and a slice without a step."""
         line, part = key
@@ -307,18 +319,16 @@ class BandArray:
 class BandTable(_KeepsWideApart):
     """Keeps the stretches of lines that are not level in plain arrays, and wide values apart."""
 
-    def __init__(
-        self, lines: int, length: int, dtype: np.dtype[np.signedinteger[Any]], level: int = 0
-    ) -> None:
-        super().__init__(lines, length, dtype, level)
+    def __init__(self, lines: int, length: int, dtype: np.dtype[np.signedinteger[Any]]) -> None:
+        super().__init__(lines, length, dtype)
         self._stretches: list[list[Stretch]] = [[] for _ in range(lines)]
 
     def _keep(self, line: int, start: int, values: IntArray) -> None:
-        if values.strides == (0,) and values[0] == self._level:  # one value for all, as `_differences` has it
+        if values.strides == (0,) and values[0] == self.level:  # one value for all, as `_differences` has it
             return
         narrow = values.astype(self._dtype)
         if len(narrow) > _FEW:
-            differs = narrow != self._level
+            differs = narrow != self.level
             if not differs.any():
                 return
             first, stop = int(differs.argmax()), len(differs) - int(differs[::-1].argmax())
@@ -326,15 +336,23 @@ class BandTable(_KeepsWideApart):
         self._stretches[line].append((start, narrow))
 
     def _kept(self, line: int, stop: int) -> NDArray[np.signedinteger[Any]]:
-        return self._all()[line, :stop]
+        return self._pieces()[line, :stop]
+
+    def _forget(self, line: int) -> None:
+        super()._forget(line)
+        self._stretches[line] = []
+
+    def _pieces(self) -> BandArray:
+        """The lines as they came."""
+        return BandArray(self._shape, self._dtype, self.level, self._stretches)
 
     def _all(self) -> BandArray:
-        pieces = BandArray(self._shape, self._dtype, self._level, self._stretches)
+        pieces = self._pieces()
         joined = [
             [(begin, pieces[line, begin:end]) for begin, end in _spans(stretches)]
             for line, stretches in enumerate(self._stretches)
         ]
-        return BandArray(self._shape, self._dtype, self._level, joined)
+        return replace(pieces, stretches=joined)
 
 
 def _spans(stretches: Sequence[Stretch]) -> Iterator[tuple[int, int]]:

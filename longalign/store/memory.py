@@ -2,26 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from threading import Lock
 
+from longalign.errors import MemoryTooSmall
 from longalign.model.boundary import BestCell, Waypoint
 from longalign.model.geometry import Tile
 from longalign.store.base import Piece, Place, TileRecord
-from longalign.store.codec import NO_LINES
+from longalign.store.codec import NO_LINES, PackedLines
+from longalign.system.sizes import round_size, size_in_words
 
 
 class MemoryStore:
-    """Keeps packed boundaries in memory; their bytes are about those of the planned lattice.
+    """Keeps packed boundaries in memory.
+
+    Those of a pruned run may take more bytes than was planned, if more cells are needed than was expected.
+    Beyond `most_bytes`, MemoryTooSmall is raised.
 
     With `edges_only` it drops a boundary as soon as the tile that reads it is stored. That leaves O(m + n)
     cells, enough for the score, provided that each tile is stored after those above and to the left of it.
     """
 
-    def __init__(self, edges_only: bool = False) -> None:
-        self._edges_only = edges_only
+    def __init__(self, edges_only: bool = False, most_bytes: int | None = None) -> None:
+        self._edges_only, self._most_bytes, self._bytes = edges_only, most_bytes, 0
         self._tiles: dict[tuple[int, int], TileRecord] = {}
         self._lock = Lock()
         self._left_out: set[Place] = set()
@@ -39,10 +44,24 @@ class MemoryStore:
         with self._lock:  # two devices may each drop a boundary of the same tile
             self._tiles[tile.row, tile.col] = record
             above, beside = (tile.row - 1, tile.col), (tile.row, tile.col - 1)
+            dropped = []
             if self._edges_only and above in self._tiles:
+                dropped.append(self._tiles[above].rows)
                 self._tiles[above] = replace(self._tiles[above], rows=NO_LINES)
             if self._edges_only and beside in self._tiles:
+                dropped.append(self._tiles[beside].cols)
                 self._tiles[beside] = replace(self._tiles[beside], cols=NO_LINES)
+            if self._most_bytes is not None:
+                self._count([record.rows, record.cols], dropped, self._most_bytes)
+
+    def _count(self, kept: Sequence[PackedLines], dropped: Sequence[PackedLines], most: int) -> None:
+        self._bytes += sum(lines.nbytes for lines in kept) - sum(lines.nbytes for lines in dropped)
+        if self._bytes > most:
+            raise MemoryTooSmall(
+                "more of the matrix is needed than was expected, and its boundaries take more than "
+                f"{size_in_words(round_size(most, up=False))} of memory: give more (--mem), or a store "
+                "(--store DIR), which keeps them on disk"
+            )
 
     def get_tile(self, tile: Tile) -> TileRecord:
         return self._tiles[tile.row, tile.col]

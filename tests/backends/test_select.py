@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+import longalign
 from longalign.api import resources
 from longalign.backends import cuda, select
+from longalign.backends.cpu import CpuBackend
 from longalign.backends.cuda import backend as cuda_backend
 from longalign.backends.cuda.devices import Device
+from longalign.cli import main
 from longalign.errors import BackendError
 from longalign.model.scoring import Scoring
 from longalign.model.sequence import Sequence
@@ -52,6 +57,35 @@ def test_the_length_of_a_pair_decides(letters, name):
     one = Sequence.from_letters("one", b"ACGTTGCA" * (letters // 8))
     [device] = resources(threads=2, spec=RunSpec(one, one, Scoring())).backends
     assert device.name == name
+    assert getattr(device, "threads", 2) == 2
+
+
+@pytest.mark.usefixtures("_one_gpu")
+@pytest.mark.parametrize(("field", "value"), [("start_states", "eager"), ("top", 2)])
+def test_runs_that_take_several_times_as_long_are_for_the_gpu(field, value):
+    one = Sequence.from_letters("one", b"ACGTTGCA")
+    [device] = resources(spec=replace(RunSpec(one, one, Scoring()), **{field: value})).backends
+    assert device.name == "cuda:0"
+
+
+@pytest.mark.usefixtures("_one_gpu")
+def test_both_strands_take_twice_as_long(monkeypatch):
+    one = Sequence.from_letters("one", b"ACGTTGCA")
+    monkeypatch.setattr(CpuBackend, "sweep_seconds", lambda *_: 0.6 * select._MOST_CPU_SECONDS)
+    for strand, name in (("plus", "cpu"), ("both", "cuda:0")):
+        [device] = resources(spec=RunSpec(one, one, Scoring(), strand=strand)).backends
+        assert device.name == name
+
+
+@pytest.mark.usefixtures("_one_gpu")
+def test_functions_and_commands_leave_small_pairs_to_the_cpu(tmp_path):
+    pair = "ACGTTGCA", "ACGTTCA"
+    assert longalign.align(*pair).score == longalign.score(*pair).score
+    assert len(longalign.best_alignments(*pair, 1)) == 1
+    files = [tmp_path / "query.fa", tmp_path / "target.fa"]
+    for file, letters in zip(files, pair, strict=True):
+        file.write_text(f">{file.stem}\n{letters}\n")
+    assert main(["align", *map(str, files), "-o", str(tmp_path / "out.paf"), "--quiet"]) == 0
 
 
 def test_without_a_gpu_auto_takes_the_cpu_and_cuda_is_refused(monkeypatch):

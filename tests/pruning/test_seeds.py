@@ -148,6 +148,20 @@ def test_a_short_query_is_not_taken_for_related_by_a_few_words():
         assert seeds._are_related(target[:length], target, 25) == related
 
 
+@pytest.mark.parametrize("related", [True, False])
+def test_that_sequences_are_related_is_noted_once_and_as_early_as_it_is_known(related):
+    order = mock.Mock(find_segments=mock.Mock(wraps=seeds.find_segments))
+    query, target = mutated_copy(40_000, 0.05, 9)
+    with (
+        mock.patch.object(seeds, "find_segments", order.find_segments),
+        mock.patch.object(seeds, "_are_related", return_value=related),
+    ):
+        assert lower_bound(query, target, Scoring(), LOCAL, CPU, note_related=order.note) is not None
+    calls = [name for name, *_ in order.mock_calls]
+    assert calls.count("note") == 1
+    assert (calls.index("note") < calls.index("find_segments")) == related
+
+
 def test_more_time_than_for_others_goes_to_related_sequences():
     usual, larger = (
         budget.Budget.of(10**6, 10**6, Scoring(), True, CPU, related=related) for related in (False, True)

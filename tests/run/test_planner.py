@@ -26,7 +26,7 @@ from longalign.model.sequence import Sequence
 from longalign.model.substitution_matrix import SubstitutionMatrix
 from longalign.run import pipeline
 from longalign.run.cost_model import format_seconds, path_share
-from longalign.run.grid_bytes import check_disk, check_memory
+from longalign.run.grid_bytes import check_disk, check_memory, kept_bytes, most_boundary_cells, tile_bytes
 from longalign.run.planner import plan, speed_model_of, store_budgets
 from longalign.run.request import Request, Resources
 from longalign.run.spec import RunSpec
@@ -135,6 +135,17 @@ def test_small_tiles_in_memory_fit_with_their_wide_steps(length, share, memory):
         assume(False)
     kept = request.kept_share * grid.stored_cells
     assert 48 * 2 * length + 2 * (1 + 12 / 16) * kept <= memory
+
+
+@pytest.mark.parametrize("share", [0.001, 0.2, 0.9])
+def test_wide_steps_of_a_pruned_run_in_memory_are_planned_for(share):
+    """Of its lattice and of each tile that is being swept."""
+    cpu = CpuBackend(1)
+    pruned, plain = (Request(10**6, 10**6, share=part) for part in (share, 1.0))
+    grid = plan(pruned, Resources([cpu], 1 << 40))
+    assert kept_bytes(grid, pruned) >= 2 * (1 + 12 / 16) * pruned.kept_share * grid.stored_cells
+    wide = tile_bytes(grid, pruned, cpu.line_bytes) - tile_bytes(grid, plain, cpu.line_bytes)
+    assert wide >= 2 * 12 / 16 * most_boundary_cells(grid, LOCAL)
 
 
 def test_long_sequences_have_small_tiles_on_a_gpu_as_well():

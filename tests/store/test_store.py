@@ -149,14 +149,18 @@ def test_every_cell_of_a_part_comes_back_alone_and_no_stretch_is_higher_than_it_
     assert whole.h_at([0, len(want)]).tolist() == want.h_at([0, len(want)]).tolist()
 
 
-def test_a_cliff_spoils_the_bounds_of_its_own_stretch_alone():
+@pytest.mark.parametrize(
+    ("before", "after"), [(0, 2**30), (2**30, 0), (NEG_INF, 2**31 - 2**27), (2**31 - 2**27, NEG_INF)]
+)
+def test_a_cliff_spoils_the_bounds_of_its_own_stretch_alone(before, after):
+    """The step of some of these cliffs wraps, so that a rise looks like a fall."""
     stride = codec.ANCHOR_STRIDE
-    h = np.zeros(4 * stride + 1, np.int32)
-    h[stride + 7 :] = 2**30
-    edge = pack([1], [Boundary(h, h - 1)]).part(1, 0, len(h) - 1)
+    h = np.full(4 * stride + 1, before, np.int32)
+    h[stride + 7 :] = after
+    edge = pack([1], [Boundary(h, np.full_like(h, NEG_INF))]).part(1, 0, len(h) - 1)
     begins, highest = edge.stretches()
     assert begins.tolist() == [stride * k for k in range(5)]
-    assert highest.tolist() == [0, 2**31 - 1, 2**30, 2**30, 2**30]
+    assert highest.tolist() == [before, 2**31 - 1, after, after, after]
 
 
 @given(
@@ -292,6 +296,45 @@ def test_a_line_in_memory_keeps_no_cells_left_out_and_the_jumps_beside_them_apar
         assert np.array_equal(packed.part(7, start, stop).h, h[start : stop + 1])
 
 
+def test_a_line_in_memory_keeps_what_is_between_long_level_parts_and_no_more(monkeypatch):
+    monkeypatch.setattr(line_tables, "_FEW", 10)
+    table = line_tables.BandTable(2, 100, np.dtype(np.int8))
+    values = np.zeros(100, np.int32)
+    values[20:30], values[38:40], values[60:70] = 1, 2, 3
+    for line, cuts in enumerate(([0, 100], [0, 25, 50, 100])):
+        for start, stop in pairwise(cuts):
+            table.put(line, start, values[start:stop])
+    whole, in_pieces = table.values().stretches
+    assert [(begin, len(part)) for begin, part in whole] == [(20, 50)]
+    assert [(begin, len(part)) for begin, part in in_pieces] == [(20, 20), (60, 10)]
+    for _, part in (*whole, *in_pieces):
+        assert part.base is None or part.base.size == part.size  # no longer array is kept with it
+    assert all(np.array_equal(table.values()[line, 0:100], values) for line in range(2))
+    assert table.values().nbytes == 50 + 20 + 10
+
+
+def test_a_constant_piece_is_level_only_if_cells_left_out_have_its_value():
+    packer = Packer([1], np.zeros(1, np.int32), 8, table=line_tables.BandTable, level_gap=5)
+    zeros = np.zeros(4, np.int32)
+    packer.put(0, 0, zeros, zeros - 5)
+    packer.put(0, 4, zeros, zeros - 7)
+    packed = packer.packed()
+    assert [(begin, len(part)) for begin, part in packed.gaps.stretches[0]] == [(4, 4)]
+    assert packed.part(1, 0, 8).gap[1:].tolist() == [-5] * 4 + [-7] * 4
+
+
+def test_a_sixteenth_of_a_long_piece_may_be_wide_and_a_line_with_more_is_kept_whole():
+    table = line_tables.BandTable(2, 3_200, np.dtype(np.int8))
+    for line, count in enumerate((200, 201)):
+        values = np.zeros(3_200, np.int32)
+        values[:count] = 21_000_000
+        table.put(line, 0, values)
+    kept = table.values()
+    assert (set(kept.patches), set(kept.wide)) == ({0}, {1})
+    assert (kept[0, 0:3_200] > 0).sum() == 200
+    assert (kept[1, 0:3_200] > 0).sum() == 201
+
+
 def test_a_line_in_memory_with_many_wide_values_is_kept_apart_as_a_whole():
     """It must not decide in which type the values of other lines are kept."""
     length, place = 300, 150
@@ -305,6 +348,7 @@ def test_a_line_in_memory_with_many_wide_values_is_kept_apart_as_a_whole():
             packer.put(number, start, line.h[start + 1 : stop + 1], line.gap[start + 1 : stop + 1])
     packed = packer.packed()
     assert set(packed.gaps.wide) == {0}
+    assert packed.gaps.narrow.stretches[0] == []  # nothing is kept twice
     assert set(packed.steps.patches) == {1}
     for index, line in ((1, many), (2, few)):
         part = packed.part(index, 0, length)

@@ -288,21 +288,22 @@ def _strips(
     """The expected seconds of each kernel to choose from, and whether some kernels were left out.
 
     If a requested column lies inside a part, its strip is ragged and slower, and all strips that follow wait
-    for it. Kernels that make such strips ragged are therefore left out, if others remain. No strip follows
-    the one that ends at the right edge.
+    for it. Kernels that make strips ragged are therefore left out, if others remain. Only the strip at the
+    right edge of a single rectangle may be ragged: nothing waits for that one.
     """
-    alphabet = max(job.scoring.letters for job in jobs)
+    alphabet, alone = max(job.scoring.letters for job in jobs), len(jobs) == 1
     fitting = _fitting(jobs, kind, overrides)
-    inside = {col for job in jobs for col in job.cols if col < len(job.target)}
+    inside = {col for job in jobs for col in job.cols if not alone or col < len(job.target)}
     whole = [config for config in fitting if all(col % config.columns == 0 for col in inside)]
     return len(whole or fitting) < len(fitting), {
-        config: expected_seconds([_strips_of(job, config) for job in jobs], config, hardware, alphabet)
+        config: expected_seconds([_strips_of(job, config, alone) for job in jobs], config, hardware, alphabet)
         for config in whole or fitting
     }
 
 
-def _strips_of(job: SweepJob, config: KernelConfig) -> Strips:
-    last_is_ragged = len(job.target) in job.cols[-1:] and len(job.target) % config.columns > 0
+def _strips_of(job: SweepJob, config: KernelConfig, alone: bool) -> Strips:
+    needs_right_edge = bool(job.cols) and job.cols[-1] == len(job.target)
+    last_is_ragged = alone and needs_right_edge and len(job.target) % config.columns > 0
     return Strips(len(job.query), count_strips(job, config), last_is_ragged)
 
 
