@@ -276,6 +276,27 @@ _STORE = (
         ("tests/store/test_store.py::test_a_pruned_store_lists_wide_values_apart",),
     ),
     Fault(
+        "a cliff whose step wraps not noticed",
+        "longalign/store/codec.py",
+        "highest[np.maximum(rise, -fall) > _LARGEST_BOUNDED]",
+        "highest[rise > _LARGEST_BOUNDED]",
+        ("tests/store/test_store.py::test_a_cliff_spoils_the_bounds_of_its_own_stretch_alone",),
+    ),
+    Fault(
+        "any constant piece of a line taken for cells left out",
+        "longalign/store/line_tables.py",
+        "if values.strides == (0,) and values[0] == self.level:",
+        "if values.strides == (0,):",
+        ("tests/store/test_store.py::test_a_constant_piece_is_level_only_if_cells_left_out_have_its_value",),
+    ),
+    Fault(
+        "dropped boundaries still counted",
+        "longalign/store/memory.py",
+        " - sum(lines.nbytes for lines in dropped)",
+        "",
+        ("tests/store/test_memory.py",),
+    ),
+    Fault(
         "packed lines: gaps of a part shifted by one",
         "longalign/store/codec.py",
         "self.gaps[line, start:stop],",
