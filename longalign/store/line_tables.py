@@ -1,8 +1,8 @@
 """Tables of small integers whose lines arrive piece by piece.
 
 A `PlainTable` keeps them in an array. A `DeflatingTable` deflates them at once. Where cells were left out,
-values are equal, and a few beside them are wide. A `BandTable` does not keep the former, and keeps the latter
-apart. A `PatchedDeflatingTable` only does the second.
+all values are equal, and a few beside them are wide. For such lines there are a `BandTable`, which keeps only
+the other values, and a `PatchedDeflatingTable`. Both keep wide values apart.
 
 A table has the integer width that its maker expects. Lines with many wider values are kept as int32.
 """
