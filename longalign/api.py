@@ -96,7 +96,7 @@ def _exact(name: str, value: object) -> Number | None:
 def _seconds(spec: RunSpec, device: Backend) -> float:
     """About how long a device takes to sweep the matrices of a run.
 
-    Start states and further alignments take several times as long. They are taken for long here.
+    It is infinite for runs with start states or further alignments, which take several times as long.
     """
     if spec.is_eager or spec.top > 1:
         return inf

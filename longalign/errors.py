@@ -32,7 +32,7 @@ class BudgetTooSmall(UsageError):
 
 
 class MemoryTooSmall(UsageError):
-    """The memory budget is too small for a run, however the matrix is tiled."""
+    """The memory budget is too small however the matrix is tiled, or a pruned run needs more than planned."""
 
 
 class BackendError(LongalignError):

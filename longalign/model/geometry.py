@@ -22,8 +22,8 @@ from longalign.system.sizes import format_size, round_size
 #: the anchors and the file header. Scorings with large parameters need more: see `Scoring.difference_bytes`.
 BYTES_PER_STORED_CELL = 2.5
 
-#: Additional bytes for a boundary cell in memory beside cells that were left out, where at worst each
-#: sixteenth difference is wide and kept apart, in 12 bytes. Lines with more wide ones are not planned for.
+#: Additional bytes of a boundary cell in a pruned run in memory: as if of both differences every sixteenth
+#: were wide and kept apart, in 12 bytes. Lines with more wide ones (`store.line_tables`) are not planned for.
 BYTES_PER_WIDE_STEP = 1.5
 
 #: Additional bytes for the start states of one stored boundary cell: compressed in a file, and uncompressed

@@ -36,7 +36,7 @@ def check_memory(grid: Grid, request: Request, resources: Resources) -> None:
 
 
 def most_kept_bytes(grid: Grid, request: Request, resources: Resources) -> int:
-    """The bytes of memory that the boundaries of each strand may take, which are all that are left."""
+    """The bytes of memory that are left for the boundaries of each strand."""
     spare = resources.memory - _bytes_without_lattices(grid, request, resources)
     return spare // (request.lattices_in_memory * request.strands)
 

@@ -81,12 +81,11 @@ _MOST_SMALL_TILES, _LARGEST_SMALL_SIDE = 256, 1 << 20
 #: sweep in many small tiles takes much longer than one in a few.
 _MOST_UNPRUNED_TILES, _CHUNKS_IN_UNPRUNED_SIDE = 32, 6
 
-#: The sides of chunks of a pruned run have at least this many letters. They also have at least as many as the
-#: least chunk of the device.
+#: The least side of a chunk of a pruned run, in letters, unless `Backend.least_chunk` is larger.
 _MIN_PRUNED_CHUNK = 1 << 15
 
 #: If at most this share of the matrix is needed, the two sequences are nearly equal. Phases 2 and 3 then
-#: mostly follow diagonals, and sweep few chunks. The sides of chunks are therefore this many times as long.
+#: mostly follow diagonals and sweep few chunks, so the least side of a chunk is this many times as long.
 _SHARE_OF_EQUALS, _CHUNK_OF_EQUALS = 1e-3, 8
 
 #: By how much start states make phase 1 longer, roughly: by two to eight.

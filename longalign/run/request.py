@@ -126,7 +126,7 @@ class Request:
     def kept_share(self) -> float:
         """The share of the lattice's cells that takes space. Cells that were left out take hardly any.
 
-        The lattice may have twice the expected share.
+        Twice the expected share of cells is planned for.
         """
         if not self.is_narrow:
             return 1.0

@@ -48,7 +48,7 @@ class PackedLines:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of memory that lines take which are not deflated."""
+        """Bytes of memory of the lines, which must not be deflated."""
         return sum(int(array.nbytes) for array in (self.anchors, self.steps, self.gaps))
 
     def part(self, index: int, start: int, stop: int) -> PackedEdge:

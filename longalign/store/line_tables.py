@@ -27,11 +27,11 @@ from longalign.store.hdf5_filters import checksum
 #: shorter than `_MIN_BLOCK_LENGTH` for that.
 _BLOCKS_PER_LINE, _MIN_BLOCK_LENGTH = 8, 1 << 12
 
-#: Of each piece of a line, at most this part of the values, and this many in any case, are wide and kept
-#: apart. If there are more, the whole line is kept as int32.
+#: The wide values of a piece of a line are kept apart if they are at most this share of its values, or at
+#: most this many. Otherwise the whole line is kept as int32.
 _PATCHED_SHARE, _PATCHES = 1 / 16, 64
 
-#: To leave out this many level values of a line, or fewer, is not worth the time.
+#: Up to this many level values in a row are kept with those around them: to leave them out takes longer.
 _FEW = 1 << 12
 
 
@@ -324,7 +324,7 @@ class BandTable(_KeepsWideApart):
         self._stretches: list[list[Stretch]] = [[] for _ in range(lines)]
 
     def _keep(self, line: int, start: int, values: IntArray) -> None:
-        if values.strides == (0,) and values[0] == self.level:  # one value for all, as `_differences` has it
+        if values.strides == (0,) and values[0] == self.level:  # one value, repeated
             return
         narrow = values.astype(self._dtype)
         if len(narrow) > _FEW:
@@ -356,7 +356,7 @@ class BandTable(_KeepsWideApart):
 
 
 def _spans(stretches: Sequence[Stretch]) -> Iterator[tuple[int, int]]:
-    """The beginnings and ends of stretches, of which those with little between them are taken together."""
+    """The beginnings and ends of stretches; those with little between them count as one."""
     ends = [begin + len(values) for begin, values in stretches]
     firsts = [k for k in range(len(ends)) if k == 0 or stretches[k][0] > ends[k - 1] + _FEW]
     for first, stop in pairwise([*firsts, len(ends)]):

@@ -26,7 +26,8 @@ _NARROW_LATENCY = 28  # the latency that a row saves in narrow strips
 _ROW_ISSUE, _COLUMN_ISSUE, _BLOCK_ISSUE = 15, 13, 800
 _ROOMY, _CROWDED_ISSUE = 24, 2  # columns of a part for which registers suffice; added for each column beyond
 _MASKED_SLOWDOWN, _STRIP_LATENCY = 1.15, 3_800
-_RAGGED_SLOWDOWN, _RAGGED_DOUBT = 2.0, 1.1  # of a ragged strip, and of its whole rectangle: roughly known
+_RAGGED_SLOWDOWN = 2.0
+_RAGGED_DOUBT = 1.1  # what ragged strips cost is only roughly known, so others are preferred
 
 
 @dataclass(frozen=True, slots=True)
