@@ -29,15 +29,15 @@ from uuid import uuid4
 
 _PACKAGE = Path(__file__).parents[1]
 
-#: Sources of the kernels of every back end, in addition to the modules of the back end itself: the cell
-#: recurrence, the traceback walk, and the codes of states, operations and minus infinity.
+#: Sources of the kernels of every back end, besides its own modules. Kernels use a few modules of these
+#: packages. All count: a kernel that is compiled once more than needed costs less than a list to be kept.
 _SHARED = (
-    *("model/recurrence", "model/scoring", "model/substitution_matrix", "model/boundary", "model/alignment"),
-    *("backends/kernel_cache", "backends/trace_table", "backends/substitution_tables"),
+    "model",
+    "pruning",
+    "backends/kernel_cache.py",
+    "backends/trace_table.py",
+    "backends/substitution_tables.py",
 )
-
-#: Packages and modules beside a back end's own that are sources of its kernels alone.
-_COMPILED_BY = {"cpu": ("pruning", "model/pruning.py", "model/alphabet.py")}
 
 _CHECKSUM_BYTES = sha256().digest_size
 
@@ -89,11 +89,8 @@ def settings(config: Any, names: Iterable[str]) -> str:
 
 
 def _sources(target: str) -> list[Path]:
-    shared = [_PACKAGE / f"{module}.py" for module in _SHARED]
-    own = [_PACKAGE / name for name in (f"backends/{target}", *_COMPILED_BY.get(target, ()))]
-    return shared + [
-        file for path in own for file in ([path] if path.is_file() else sorted(path.rglob("*.py")))
-    ]
+    paths = [_PACKAGE / name for name in (*_SHARED, f"backends/{target}")]
+    return [file for path in paths for file in ([path] if path.is_file() else sorted(path.rglob("*.py")))]
 
 
 class KernelCache(ABC):

@@ -32,7 +32,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from types import TracebackType
@@ -448,12 +447,10 @@ class DirectoryStore:
         return self._reader.read(path, lambda file: Piece(*schema.read_all(file, tables)), DamagedFile)
 
     def note_request(self, asked: Manifest) -> None:
-        """Record in the manifest what is requested now, as `asked` says; `resume` repeats it."""
-        names = ("command", "output", "output_format", "summary")
-        changed = replace(self.manifest, **{name: getattr(asked, name) for name in names})
-        if changed != self.manifest:
-            changed.write(self.path / "manifest.json", self._check_writing)
-            self.manifest = changed
+        """Replace the manifest by `asked`, which differs in what is requested only; `resume` repeats that."""
+        if asked != self.manifest:
+            asked.write(self.path / "manifest.json", self._check_writing)
+            self.manifest = asked
 
     @contextmanager
     def _new(self, path: Path) -> Iterator[h5py.File]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import gc
 import os
 import subprocess
@@ -174,7 +175,8 @@ def test_the_directory_is_one_compilers():
 def test_an_edit_of_any_source_of_a_kernel_changes_the_directory(monkeypatch, tmp_path, target):
     copy = copytree(PACKAGE, tmp_path / "longalign", ignore=lambda *_: ["__pycache__"])
     monkeypatch.setattr(kernel_cache, "_PACKAGE", copy)
-    shared = [copy / "model/recurrence.py", copy / "model/scoring.py", copy / "backends/trace_table.py"]
+    names_of_shared = ("model/recurrence.py", "model/pruning.py", "backends/trace_table.py")
+    shared = [copy / name for name in names_of_shared]
     sources = [*shared, *sorted((copy / "backends" / target).rglob("*.py"))]
     names = {name(target)}
     for source in sources:
@@ -195,6 +197,20 @@ def test_every_function_that_is_compiled_is_in_one_of_the_sources():
     of_cpu = {source for source in own if not source.is_relative_to(PACKAGE / "backends/cuda")}
     assert PACKAGE / "model/pruning.py" in of_cpu
     assert of_cpu <= {*kernel_cache._sources("cpu")}
+
+
+def test_every_module_whose_functions_cuda_kernels_use_is_one_of_the_sources():
+    """By their imports, of which those from `base` are types."""
+    used = set()
+    for folder in ("device", "kernels"):
+        for path in (PACKAGE / "backends/cuda" / folder).glob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("longalign."):
+                    module = PACKAGE.parent / node.module.replace(".", "/")
+                    files = [module / f"{alias.name}.py" for alias in node.names]
+                    used |= {file for file in files if file.exists()} or {module.with_suffix(".py")}
+    assert PACKAGE / "model/pruning.py" in used
+    assert used - {*kernel_cache._sources("cuda")} == {PACKAGE / "backends/base.py"}
 
 
 def test_the_same_text_in_another_folder_is_another_source(monkeypatch, tmp_path):

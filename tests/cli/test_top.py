@@ -64,6 +64,17 @@ def test_a_resumed_run_finds_the_same(files):
     assert Path("x.paf").read_bytes() == first
 
 
+def test_a_resumed_run_finds_as_many_as_were_asked_for_last(files):
+    assert align(*files, "--store", "s", "-o", "one.paf") == 0
+    assert align(*files, "--store", "s", "--top", "4", "--min-score", "5", "-o", "x.paf") == 0
+    first = Path("x.paf").read_bytes()
+    assert main(["resume", "s", "--backend", "cpu", "--threads", "1"]) == 0
+    assert Path("x.paf").read_bytes() == first
+    assert align(*files, "--store", "s", "-o", "x.paf") == 0
+    assert main(["resume", "s", "--backend", "cpu", "--threads", "1"]) == 0
+    assert Path("x.paf").read_bytes() == Path("one.paf").read_bytes()
+
+
 def test_several_for_each_of_many_pairs(files):
     Path("q.fa").write_text(f">a\n{REPEATED.query}\n>b\n{REPEATED.query}\n")
     assert align(*files, "--top", "3", "-o", "x.paf", "--json", "x.json") == 0
