@@ -7,7 +7,6 @@ import sys
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
 from math import ceil
 from pathlib import Path
 from time import perf_counter
@@ -30,7 +29,7 @@ from longalign.formats.output import STDOUT, open_output
 from longalign.model.mode import LOCAL, choose_mode
 from longalign.model.pruning import KnownBound
 from longalign.model.scoring import COST_FIELDS, PAIR_FIELDS, Scoring
-from longalign.phases.problem import Problem
+from longalign.phases.tile_step import sweep_job
 from longalign.pruning import seeds
 from longalign.run.bounds import find_bound
 from longalign.run.cost_model import Budget, Cost, format_seconds, format_share
@@ -38,6 +37,8 @@ from longalign.run.outcome import Recorder
 from longalign.run.planner import plan, speed_model_of, store_budgets
 from longalign.run.request import Request, Resources
 from longalign.run.spec import RunSpec
+from longalign.run.three_phases import lattice_of
+from longalign.store import MemoryStore
 from longalign.system.sizes import format_size, round_size
 from longalign.system.threads import processors
 
@@ -151,12 +152,7 @@ def _plan(using: Resources, spec: RunSpec) -> dict[str, str]:
     if grid.cells == 0:
         return {"tile": "none: a sequence has no letters, so nothing is swept"}
     tile = grid.tile(0, 0)
-    whole = Problem.of(spec.query, spec.target, spec.scoring, spec.mode).sweep_job((), ())
-    job = replace(
-        whole, query=whole.query[: tile.i1], target=whole.target[: tile.j1],
-        rows=grid.rows_in(tile), cols=grid.cols_in(tile),
-        top=whole.top.part(0, tile.j1), left=whole.left.part(0, tile.i1),
-    )  # fmt: skip
+    job = sweep_job(lattice_of(spec, grid, MemoryStore(), known), tile)
     cost = speed_model_of(request, using).cost(grid)
     assert cost.phase_1 is not None
     kept = grid.stored_cells * request.kept_share

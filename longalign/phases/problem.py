@@ -113,21 +113,6 @@ class Problem:
         # Reversed once: each rectangle that is swept backwards then takes a contiguous part of it.
         return self.query[::-1].copy(), self.target[::-1].copy()
 
-    def sweep_job(self, rows: tuple[int, ...], cols: tuple[int, ...]) -> SweepJob:
-        """The whole problem as one forward sweep."""
-        return SweepJob(
-            self.query,
-            self.target,
-            self.scoring,
-            self.top,
-            self.left,
-            self.has_floor,
-            rows,
-            cols,
-            self.mode.ends_anywhere,
-            excluded=self.excluded,
-        )
-
 
 @dataclass(frozen=True, slots=True)
 class Segment:
@@ -170,10 +155,6 @@ class Segment:
         if by_each <= 0 or lowest < UNREACHABLE:
             return shorter
         return min(shorter, max(0, lost // by_each))
-
-    def letters(self, problem: Problem) -> tuple[Codes, Codes]:
-        """The query and target letters of the segment."""
-        return problem.letters(self.entry.i, self.exit.i, self.entry.j, self.exit.j)
 
     def trace_job(self, problem: Problem) -> TraceJob:
         """The segment as a job for `Backend.trace`."""

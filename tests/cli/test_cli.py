@@ -1098,6 +1098,8 @@ def test_a_plan_says_what_pruning_is_expected_to_save(run, tmp_path, monkeypatch
     assert 0.95 * score < int(words[1]) <= score
     assert 0 < int(words[2]) < 30
     assert found["phase 1"].endswith(" without pruning")
+    # The kernel is told for the job as it is swept. Blocks of jobs that are pruned are lower.
+    assert found["row block"] == "at most 1024 rows"
     assert "with --store-budget" not in found
     unrelated = planned("other")
     assert unrelated["pruning"] == "none: the matrix is small, or its sequences share few unique words"

@@ -367,3 +367,11 @@ def tiles_in(store: Path) -> int:
 
 def swept(events: list[Event]) -> int:
     return sum(isinstance(event, TileFinished) for event in events)
+
+
+def whole_sweep(problem: Problem, rows: tuple[int, ...], cols: tuple[int, ...]) -> SweepJob:
+    """A problem as one forward sweep."""
+    return SweepJob(
+        problem.query, problem.target, problem.scoring, problem.top, problem.left, problem.has_floor,
+        rows, cols, problem.mode.ends_anywhere, excluded=problem.excluded, pruning=problem.pruning,
+    )  # fmt: skip

@@ -27,6 +27,7 @@ from runs import (
     small_geometry,
     swept_lattice,
     using,
+    whole_sweep,
 )
 
 from longalign.backends.base import Progress, Runs, TraceJob, no_progress
@@ -344,7 +345,7 @@ def test_a_segment_in_any_state_is_worth_what_the_matrix_says(pair, entry, exit_
     query, target = pair.sequences()
     whole = Problem.of(query, target, pair.scoring, GLOBAL)
     part = Problem.of_codes(whole.query, whole.target, pair.scoring, GLOBAL, entry)
-    [result] = ReferenceBackend().sweep([part.sweep_job((query.length,), (target.length,))])
+    [result] = ReferenceBackend().sweep([whole_sweep(part, (query.length,), (target.length,))])
     row, col = result.rows[0], result.cols[0]
     value = int({State.H: row.h, State.E: row.gap, State.F: col.gap}[exit_][-1])
     assume(value > UNREACHABLE)

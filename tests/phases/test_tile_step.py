@@ -23,7 +23,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from runs import PAIR, Pair, SmallTiles, run_all
+from runs import PAIR, Pair, SmallTiles, run_all, whole_sweep
 
 from longalign.backends.base import Backend, no_progress
 from longalign.errors import BackendError
@@ -163,7 +163,7 @@ def want() -> list[object]:
 def test_the_far_edges_that_a_mode_needs_are_kept(tmp_path, mode, stored):
     spec = RunSpec(*PAIR.sequences(), PAIR.scoring, mode)
     problem = Problem.of(spec.query, spec.target, spec.scoring, mode)
-    whole = problem.sweep_job((GRID.rows,), (GRID.cols,))
+    whole = whole_sweep(problem, (GRID.rows,), (GRID.cols,))
     are_free = mode.ends.target_start, mode.ends.query_start
     assert [edge.h.any() for edge in (whole.top, whole.left)] == [not free for free in are_free]
     [want] = ReferenceBackend().sweep([whole])

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from related_pairs import mutated_copy, related_pairs
+from runs import whole_sweep
 
 from longalign.backends.cpu import CpuBackend
 from longalign.model.mode import GLOBAL, LOCAL, MODES
@@ -73,7 +74,7 @@ def shares(query, target, scoring, mode):
     found = lower_bound(query, target, scoring, mode, CPU)
     pruning = problem.pruning_by(found.score)
     expected = expected_share(query, target, scoring, pruning, found, problem.has_floor)
-    job = replace(problem.sweep_job((len(query),), ()), pruning=pruning, of_matrix=True)
+    job = replace(whole_sweep(problem, (len(query),), ()), pruning=pruning, of_matrix=True)
     [swept] = CPU.sweep([job])
     return expected, 1 - swept.cells_left_out / job.cells
 

@@ -39,7 +39,7 @@ from longalign.backends.cpu.speed import sweep_seconds
 from longalign.backends.cpu.start_states_kernel import START_GEOMETRY, strip_starts
 from longalign.backends.cpu.traceback_kernel import leaf_tracer
 from longalign.backends.cpu.worker import Kernels, Status, kernel_address, strip_sweep
-from longalign.backends.cpu.worklist import PreparedJobs, cut_columns
+from longalign.backends.cpu.worklist import PRUNED_ROWS, PreparedJobs, cut_columns
 from longalign.backends.cpu.workspace import (
     ABORT,
     CELLS,
@@ -211,12 +211,13 @@ class CpuBackend:
         """See `longalign.backends.base.Backend`."""
         geometry, widths = self._geometry, sorted({*self._widths, 32})
         strips = len(cut_columns(len(job.target), job.cols, geometry, self.threads))
+        rows = geometry.block_rows if job.pruning is None else min(geometry.block_rows, PRUNED_ROWS)
         return {
             "kernel": f"SIMD lanes of {geometry.columns} columns",
             "letters": "match or mismatch" if job.scoring.table is None else "a profile of each strip",
             "numbers": f"{', '.join(map(str, widths))} bits: of each block, the fewest that hold its values",
             "strips": f"{strips} of at most {geometry.strip} columns",
-            "row block": f"at most {geometry.block_rows} rows",
+            "row block": f"at most {rows} rows",
         }
 
     def describe(self) -> dict[str, str]:

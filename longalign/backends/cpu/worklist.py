@@ -16,7 +16,7 @@ from longalign.model.pruning import Pruning, left_out
 from longalign.model.scoring import NEG_INF
 
 #: The most rows of a block in a job that is pruned. Lower blocks leave out more, but are swept more slowly.
-_PRUNED_ROWS = 1024
+PRUNED_ROWS = 1024
 
 #: The last fields of the record of a job that is not pruned.
 _UNPRUNED = (NOTHING, NOTHING, 0, 0, 0, 0)
@@ -141,7 +141,7 @@ def _job_records(
         rows, scoring = len(job.query), job.scoring
         block_rows = geometry.block_rows
         if _pruning_of(job):
-            block_rows = min(block_rows, _PRUNED_ROWS)
+            block_rows = min(block_rows, PRUNED_ROWS)
         if share > 1 and len(cuts[k]) > 1:
             # A strip starts a block after its left neighbour, so tall blocks would leave threads idle.
             block_rows = min(block_rows, max(geometry.least_rows, rows // (4 * share)))
