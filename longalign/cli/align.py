@@ -106,7 +106,7 @@ def _noted_format(manifest: Manifest, store: Path) -> str | None:
     noted = manifest.output_format
     if noted is not None and noted not in format_names():
         raise StoreError(
-            f"{first_store(store) / 'manifest.json'}: damaged manifest: output_format: no format is called "
+            f"{first_store(store) / 'manifest.json'}: damaged: output_format: no format is called "
             f"{shown(noted)}"
         )
     return noted

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from longalign.errors import InputError
@@ -14,14 +14,15 @@ _SHOWN = 40
 class Fields:
     """A JSON object whose fields are read by name. `where` names the object in messages.
 
+    A field that is `missing` from it has the value given there.
     Every method that reads a field raises InputError, naming the field, if it is missing or of another kind.
     The constructor raises InputError if `data` is not an object.
     """
 
-    def __init__(self, data: object, where: str = "") -> None:
+    def __init__(self, data: object, where: str = "", missing: Mapping[str, object] = {}) -> None:
         if not isinstance(data, dict):
             raise InputError(f"{where or 'content'}: must be an object, not {shown(data)}")
-        self._data, self._where = data, where
+        self._data, self._where = {**missing, **data}, where
 
     def name(self, field: str) -> str:
         """The name of a field in messages, preceded by the name of its object."""

@@ -112,19 +112,9 @@ class Scoring:
         scale: int = 1,
     ) -> None:
         scale = _scale(scale)
-        given = {
-            name: _number(name, value, scale)
-            for name, value in (
-                *(
-                    ("match", match),
-                    ("mismatch", mismatch),
-                    ("gap_open", gap_open),
-                    ("gap_extend", gap_extend),
-                ),
-                *(("gap_first", gap_first), ("gap_next", gap_next)),
-            )
-            if value is not None
-        }
+        parameters = {"match": match, "mismatch": mismatch, "gap_open": gap_open, "gap_extend": gap_extend}
+        parameters |= {"gap_first": gap_first, "gap_next": gap_next}
+        given = {name: _number(name, value, scale) for name, value in parameters.items() if value is not None}
         if matrix is not None and not isinstance(matrix, SubstitutionMatrix):
             raise InputError(f"scoring: matrix must be a SubstitutionMatrix, not {matrix!r}")
         pair, matrix, costs = _with_preset(preset, given, matrix)
@@ -135,13 +125,8 @@ class Scoring:
         else:
             rows, alphabet = _matrix_rows(matrix, unknown, softmask)
         alpha, beta = _gap_costs(given, costs)
-        numbers = [
-            alpha,
-            beta,
-            *([] if matrix else pair),
-            *([] if rows is None else pair_table.numbers_of(rows)),
-        ]
-        scale = common_denominator(numbers)
+        of_pair, of_rows = pair if matrix is None else (), () if rows is None else pair_table.numbers_of(rows)
+        scale = common_denominator([alpha, beta, *of_pair, *of_rows])
         usual: dict[str, Number] = {"match": _MATCH, "mismatch": _MISMATCH}  # without effect beside a matrix
         scaled = {"match": pair[0], "mismatch": pair[1]} if matrix is None else {}
         scaled |= {"gap_open": alpha, "gap_extend": beta}
@@ -210,19 +195,14 @@ class Scoring:
         return f"a gap of length k costs {self.spell(self.gap_open)} + k*{self.spell(self.gap_extend)}"
 
     def __repr__(self) -> str:
-        names = COST_FIELDS if self.matrix else (*PAIR_FIELDS, *COST_FIELDS)
-        values: dict[str, object] = {name: self._given(name) for name in names}
-        values |= {"matrix": self.matrix} if self.matrix else {}
-        return f"Scoring({', '.join(f'{name}={value!r}' for name, value in (values | self.rules).items())})"
-
-    def _given(self, name: str) -> Number:
-        """A parameter in the units that the user gave."""
-        return as_number(Fraction(getattr(self, name), self.scale))
+        matrix = {"matrix": self.matrix} if self.matrix else {}
+        values: dict[str, object] = {**self.given(), **matrix, **self.rules}
+        return f"Scoring({', '.join(f'{name}={value!r}' for name, value in values.items())})"
 
     def given(self) -> dict[str, Number]:
         """The numbers in use, but for those of a matrix, in the units that the user gave."""
-        names = COST_FIELDS if self.matrix else (*PAIR_FIELDS, *COST_FIELDS)
-        return {name: self._given(name) for name in names}
+        names = _names_of_numbers(self.matrix)
+        return {name: as_number(Fraction(getattr(self, name), self.scale)) for name in names}
 
     def check_range(self, query_length: int, target_length: int) -> None:
         """Raise InputError if a score or a coordinate could leave the 32-bit range of the kernels.
@@ -256,38 +236,40 @@ class Scoring:
     def to_json(self) -> dict[str, Any]:
         """The parameters in use as JSON-ready values, the argument of `from_json`.
 
-        All numbers are scaled. Parameters that older programs do not know are left out where they have their
-        defaults.
+        All numbers are scaled. Stores know a scoring by these values, and have not always known rules and
+        scale. These are therefore left out where they have their defaults.
         """
         added = self.rules | ({"scale": self.scale} if self.scale > 1 else {})
-        costs = {name: getattr(self, name) for name in COST_FIELDS}
+        numbers = {name: getattr(self, name) for name in _names_of_numbers(self.matrix)}
         if self.matrix is None:
-            return {**{name: getattr(self, name) for name in PAIR_FIELDS}, **costs, **added}
+            return {**numbers, **added}
         scores = [[int(score * self.scale) for score in row] for row in self.matrix.scores]
         matrix = {"name": self.matrix.name, "letters": self.matrix.letters, "scores": scores}
-        return {"matrix": matrix, **costs, **added}
+        return {"matrix": matrix, **numbers, **added}
 
     @classmethod
     def from_json(cls, data: Any) -> Scoring:
         """The inverse of `to_json`. Raises InputError, naming the field, for any other value."""
         fields = Fields(data, "scoring")
         has_matrix = fields.has("matrix")
-        names = COST_FIELDS if has_matrix else (*PAIR_FIELDS, *COST_FIELDS)
+        names = _names_of_numbers(has_matrix)
         fields.only(*names, *(["matrix"] if has_matrix else []), *RULES, "scale")
+        scale = fields.whole("scale", 1, LARGEST_PARAMETER) if fields.has("scale") else 1
+        matrix = SubstitutionMatrix.from_json(fields.any("matrix"), scale) if has_matrix else None
         numbers: dict[str, Any] = {
             name: fields.whole(name, -LARGEST_PARAMETER, LARGEST_PARAMETER) for name in names
         }
-        scale = fields.whole("scale", 1, LARGEST_PARAMETER) if fields.has("scale") else 1
         rules = {name: _rule_of_json(fields, name) for name in RULES if fields.has(name)}
-        matrix = None
-        if has_matrix:
-            matrix = SubstitutionMatrix.from_json(fields.any("matrix"), scale)
         scoring = cls(**numbers, matrix=matrix, **rules, scale=scale)
         if scoring.scale != scale:
             raise InputError(
                 f"{fields.name('scale')}: must be {scoring.scale} for these numbers, not {scale}"
             )
         return scoring
+
+
+def _names_of_numbers(has_matrix: object) -> tuple[str, ...]:
+    return COST_FIELDS if has_matrix else (*PAIR_FIELDS, *COST_FIELDS)
 
 
 def _rule_of_json(fields: Fields, name: str) -> Any:
@@ -435,7 +417,7 @@ def _matrix_rows(
 
 
 def _size(value: Number) -> Number:
-    return value if value >= 0 else -value
+    return value if value >= 0 else -value  # mypy knows no type of `abs`
 
 
 def _check_sizes(numbers: dict[str, Number], matrix: SubstitutionMatrix | None, scale: int) -> None:

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from longalign.backends.base import Rectangle, SweepJob, TraceJob
+from longalign.backends.base import Rectangle, TraceJob
 from longalign.model.alphabet import Codes
 from longalign.model.boundary import Edge, State, Waypoint, entry_edges, local_edges, start_parts
 from longalign.model.excluded_pairs import NO_PAIRS, ExcludedPairs

@@ -38,7 +38,6 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from longalign.errors import StoreError
 from longalign.model.boundary import BestCell, State, Waypoint
@@ -284,7 +283,7 @@ class DirectoryStore:
 
     def put_tile(self, tile: Tile, record: TileRecord) -> None:
         path = self.tile_path(tile.row, tile.col)
-        datasets, apart = _datasets_of(record, self.manifest.lists_wide_values)
+        datasets = _datasets_of(record, self.manifest.pruned_with is not None)
         writer = self._writers.pop((tile.row, tile.col), None) or TileWriter(partial(self._new, path))
         if not writer.agrees_with({name: values for name, (values, *_) in datasets.items()}):
             writer.discard()
@@ -302,7 +301,9 @@ class DirectoryStore:
                 describe(dataset, description, units)
                 blocks[name] = BlockTable.written(dataset)
         # Small tiles take longer to be opened and examined than to be written.
-        wide = schema.apart_by_name(apart, [blocks[name].shape for name in APART_FROM])
+        wide = {}
+        if APART in datasets:
+            wide = schema.apart_by_name(datasets[APART][0], [blocks[name].shape for name in APART_FROM])
         self._reader.remember(path, schema.LocatedTile(record.best, blocks, wide))
 
     def get_tile(self, tile: Tile) -> TileRecord:
@@ -461,10 +462,10 @@ class DirectoryStore:
             yield file
 
 
-def _datasets_of(record: TileRecord, lists_wide_values: bool) -> tuple[dict[str, Any], NDArray[np.int64]]:
-    """The datasets of a tile's file, each with its description and units, and the content of `APART`.
+def _datasets_of(record: TileRecord, is_pruned: bool) -> dict[str, tuple[Any, str, str]]:
+    """The datasets of a tile's file, each with its description and units.
 
-    That is empty unless the file `lists_wide_values`.
+    Only tiles that are pruned have values so wide that they are kept apart.
     """
     datasets = {
         f"{side}/{name}": (getattr(packed, name), *words)
@@ -473,13 +474,12 @@ def _datasets_of(record: TileRecord, lists_wide_values: bool) -> tuple[dict[str,
         if (packed := getattr(record, side)) is not None
         for name, words in known.items()
     }
+    if not is_pruned:
+        return datasets
     parts = []
     for number, name in enumerate(APART_FROM):
         values, *words = datasets[name]
-        values, wide = stored_form(values, lists_wide_values)
+        values, wide = stored_form(values)
         datasets[name] = values, *words
         parts.append(np.insert(wide, 0, number, axis=0))
-    apart = np.concatenate(parts, axis=1)
-    if lists_wide_values:
-        datasets[APART] = apart, *APART_WORDS
-    return datasets, apart
+    return {**datasets, APART: (np.concatenate(parts, axis=1), *APART_WORDS)}

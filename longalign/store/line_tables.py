@@ -250,14 +250,14 @@ def patches_of(listed: NDArray[np.int64], shape: tuple[int, ...]) -> dict[int, P
     return {int(line[k]): (places[n], values[n]) for n, k in enumerate(firsts.tolist())}
 
 
-def stored_form(values: Any, lists_apart: bool) -> tuple[Any, NDArray[np.int64]]:
-    """What a file holds of the values of a table: narrow ones, and a list of those kept apart.
+def stored_form(values: Any) -> tuple[Any, NDArray[np.int64]]:
+    """What the file of a pruned tile holds of the values of a table: narrow ones, and a list of those apart.
 
-    All values are in the first array unless the file `lists_apart`, or if a line has many wide ones.
+    All values are in the first array if a line has many wide ones.
     """
     if not isinstance(values, PatchedArray):
         return values, NONE_APART
-    if values.wide or not lists_apart:
+    if values.wide:
         return values.whole(), NONE_APART
     return values.narrow, values.listed()
 

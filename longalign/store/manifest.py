@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from dataclasses import fields as fields_of
+from functools import partial
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 from longalign.errors import InputError, StoreError
 from longalign.fasta.specs import with_absolute_path
@@ -21,9 +20,12 @@ from longalign.model.pruning import KnownBound
 from longalign.model.scoring import NEG_INF, RULES, TOO_MANY_LETTERS, Scoring
 from longalign.model.sequence import LONGEST_RECORD, Sequence, is_name
 from longalign.model.strand import Strand
-from longalign.store.files import atomic_path, no_check, open_regular_file
+from longalign.store.files import no_check
 from longalign.store.layout import LIST_NAME
+from longalign.store.sealed_json import SealedJson, digest
 from longalign.system.rationals import Number, parse_number, spell
+
+T = TypeVar("T")
 
 Command = Literal["align", "score"]
 
@@ -33,16 +35,24 @@ StartStates = Literal["lazy", "eager"]
 #: Auto: cells that no optimal alignment can visit are left out, where that can be proved.
 Prune = Literal["auto", "off"]
 
-FORMAT = "longalign-store"
-#: Stores of other versions are refused. Up to version 2, blocks had no checksums of their own. Pruned stores
-#: have version 4: they list wide values apart, and programs for version 3 would not see the lists.
-VERSION, LISTING_VERSION = 3, 4
+#: A change of what a store holds raises the version. Manifests of version 3 may lack the fields of `_ADDED`.
+#: The longest sequences in the smallest chunks take a quarter of `most_bytes`.
+MANIFEST = SealedJson(
+    "the manifest of a longalign store", "longalign-store", versions=(3, 4), most_bytes=1 << 26
+)
+
+#: Fields that manifests have not always had, and what it means if one is missing.
+_ADDED = {
+    "summary": None,
+    "output_format": None,
+    "top": 1,
+    "min_score": None,
+    "strand": "plus",
+    "pruning": None,
+}
 
 #: The most alignments of one pair that can be asked for.
 MOST_ALIGNMENTS = 1_000_000
-
-#: The most bytes that a manifest may have. The longest sequences in the smallest chunks take a quarter.
-_LARGEST_MANIFEST = 1 << 26
 
 _SHA256 = re.compile("[0-9a-f]{64}")
 
@@ -56,8 +66,10 @@ _RULES = {
     "softmask": "lower case is masked",
 }
 
-#: Programs that know no strands check `coordinates`, and so refuse a store of the minus strand.
-_ALONG_MINUS = "; rows count along the reverse complement of the query"
+_COORDINATES: dict[Strand, str] = {
+    "plus": "0-based, half-open",
+    "minus": "0-based, half-open; rows count along the reverse complement of the query",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,22 +133,17 @@ class Manifest:
     min_score: Number | None = None
     strand: Strand = "plus"
     pruned_with: KnownBound | None = None
-    is_old: bool = False
-
-    @property
-    def lists_wide_values(self) -> bool:
-        """Whether the files of tiles list wide values apart; see `line_tables.PatchedArray`."""
-        return self.pruned_with is not None and not self.is_old
 
     @property
     def run(self) -> str:
         """The digest that all files of this run carry.
 
-        It is the same for equal input, strand, scoring, mode, start states, geometry and pruning.
+        It is the same for equal input, strand, scoring, mode, start states, geometry and pruning. A field
+        that a manifest may lack counts only if its value is another one than if it were missing.
         """
         fields = self._fields()
         names = ("query", "target", "strand", "mode", "scoring", "start_states", "grid", "pruning")
-        return _digest({name: fields[name] for name in names if name in fields})
+        return digest({name: fields[name] for name in names if fields[name] != _ADDED.get(name, ...)})
 
     @property
     def is_eager(self) -> bool:
@@ -144,34 +151,26 @@ class Manifest:
         return self.start_states == "eager"
 
     def to_json(self) -> dict[str, Any]:
-        """The content of the manifest's file. The last field, `sha256`, is the digest of all others."""
-        data = self._fields()
-        return {**data, "sha256": _digest(data)}
-
-    def _next_best(self) -> dict[str, Any]:
-        """The fields about several alignments. They are left out where older programs wrote none."""
-        fields: dict[str, Any] = {} if self.top == 1 else {"top": self.top}
-        return fields if self.min_score is None else {**fields, "min_score": spell(self.min_score)}
+        """The content of the manifest's file."""
+        return MANIFEST.sealed(self._fields())
 
     def _fields(self) -> dict[str, Any]:
-        is_reversed = self.strand == "minus"
         return {
-            "format": FORMAT,
-            "version": LISTING_VERSION if self.lists_wide_values else VERSION,
             "program": self.program,
             "command": self.command,
             "output": self.output,
             "output_format": self.output_format,
-            **self._next_best(),
             "summary": self.summary,
-            **({"strand": self.strand} if is_reversed else {}),
+            "top": self.top,
+            "min_score": None if self.min_score is None else spell(self.min_score),
+            "strand": self.strand,
             "mode": self.mode,
             "start_states": self.start_states,
-            **({} if self.pruned_with is None else {"pruning": _pruning(self.pruned_with)}),
+            "pruning": None if self.pruned_with is None else _pruning(self.pruned_with),
             "alphabet": _alphabet_in_words(self.scoring),
             "scoring": self.scoring.to_json(),
             "gap_convention": self.scoring.convention,
-            "coordinates": f"0-based, half-open{_ALONG_MINUS * is_reversed}",
+            "coordinates": _COORDINATES[self.strand],
             "query": asdict(self.query),
             "target": asdict(self.target),
             "grid": asdict(self.grid),
@@ -180,18 +179,13 @@ class Manifest:
     @classmethod
     def from_json(cls, data: Any) -> Manifest:
         """The manifest that `to_json` wrote. Raises InputError, naming the field, if one is invalid."""
-        fields = Fields(data)
+        fields = Fields(data, missing=_ADDED)
         query, target = (SequenceRecord.from_json(fields.object(name)) for name in ("query", "target"))
         scoring = Scoring.from_json(fields.any("scoring"))
         scoring.check_range(query.length, target.length)
-        # Stores of the plus strand lack the field, as do all those of older programs.
-        strand: Strand = fields.choice("strand", get_args(Strand)) if fields.has("strand") else "plus"
+        strand: Strand = fields.choice("strand", get_args(Strand))
         if strand == "minus" and scoring.alphabet.complement is None:
             raise InputError(f"strand: {scoring.alphabet.name} has no minus strand")
-
-        def text_or_none(name: str) -> str | None:
-            """A text, or None; stores of older programs lack the field."""
-            return fields.text(name) if fields.has(name) and fields.any(name) is not None else None
 
         manifest = cls(
             query=query,
@@ -203,45 +197,29 @@ class Manifest:
             command=fields.choice("command", get_args(Command)),
             output=fields.text("output"),
             start_states=fields.choice("start_states", get_args(StartStates)),
-            summary=text_or_none("summary"),
-            output_format=text_or_none("output_format"),
-            top=fields.whole("top", 1, MOST_ALIGNMENTS) if fields.has("top") else 1,
-            min_score=_min_score(fields) if fields.has("min_score") else None,
+            summary=_or_none(fields, "summary", fields.text),
+            output_format=_or_none(fields, "output_format", fields.text),
+            top=fields.whole("top", 1, MOST_ALIGNMENTS),
+            min_score=_or_none(fields, "min_score", partial(_min_score, fields)),
             strand=strand,
-            pruned_with=_pruned_with(fields) if fields.has("pruning") else None,
-            is_old=fields.has("pruning") and fields.any("version") == VERSION,
+            pruned_with=_or_none(fields, "pruning", partial(_pruned_with, fields)),
         )
-        if fields.any("version") != manifest._fields()["version"]:
-            raise InputError(f"version: only pruned stores have version {LISTING_VERSION}")
         for name in _DERIVED:
             if fields.any(name) != manifest._fields()[name]:
                 raise InputError(f"{name}: contradicts the scoring or the strand")
         return manifest
 
     def write(self, path: Path, check: Callable[[], None] = no_check) -> None:
-        """Write the file under a temporary name, call `check`, and rename it. Raises StoreError."""
-        with atomic_path(path, check) as temporary, temporary.open("x") as file:
-            file.write(json.dumps(self.to_json(), indent=2) + "\n")
+        """Write the file, see `SealedJson.write`. Raises StoreError."""
+        MANIFEST.write(path, self._fields(), check)
 
     @classmethod
     def read(cls, path: Path) -> Manifest:
         """Read the file. Raises StoreError if it is missing, damaged, or of another format or version."""
         try:
-            data = json.loads(_content(path))
-            if not isinstance(data, dict) or data.get("format") != FORMAT:
-                raise StoreError(f"{path}: not the manifest of a longalign store")
-            version = data.get("version")
-            if type(version) is not int or version not in (VERSION, LISTING_VERSION):
-                known = f"versions {VERSION} and {LISTING_VERSION}"
-                raise StoreError(f"{path}: store version {shown(version)}, this program reads {known}")
-            digest = data.pop("sha256", None)
-            if digest != _digest(data):
-                raise StoreError(f"{path}: damaged manifest: its SHA-256 differs from the one in it")
-            return cls.from_json(data)
+            return MANIFEST.read(path, cls.from_json)
         except OSError as error:
             raise StoreError(f"{path.parent}: not a store: {_why_not_read(path, error)}") from error
-        except (ValueError, RecursionError, InputError) as error:
-            raise StoreError(f"{path}: damaged manifest: {error}") from error
 
     def refuse_other(self, store: Path, asked: Manifest) -> None:
         """Raise StoreError, naming every field that differs, if the run `asked` is not this one."""
@@ -265,21 +243,25 @@ class Manifest:
             raise StoreError(f"{store}: the store belongs to another run: {'; '.join(differing)}")
 
 
-def _min_score(fields: Fields) -> Number:
-    text = fields.text("min_score")
+def _or_none(fields: Fields, name: str, read: Callable[[str], T]) -> T | None:
+    """What `read` makes of a field, unless that is null."""
+    return None if fields.any(name) is None else read(name)
+
+
+def _min_score(fields: Fields, name: str) -> Number:
+    text = fields.text(name)
     try:
         return parse_number(text)
     except ValueError:
-        raise InputError(f"{fields.name('min_score')}: {shown(text)} is not a number") from None
+        raise InputError(f"{fields.name(name)}: {shown(text)} is not a number") from None
 
 
 def _pruning(known: KnownBound) -> dict[str, Any]:
     return {"bound": known.score, "expected_share": known.share}
 
 
-def _pruned_with(fields: Fields) -> KnownBound:
-    """Stores that are not pruned, and those of older programs, lack the field."""
-    inner = fields.object("pruning")
+def _pruned_with(fields: Fields, name: str) -> KnownBound:
+    inner = fields.object(name)
     inner.only("bound", "expected_share")
     return KnownBound(inner.whole("bound", NEG_INF, -NEG_INF), inner.fraction("expected_share"))
 
@@ -308,15 +290,6 @@ def _scoring_pairs(stored: Scoring, given: Scoring) -> list[tuple[str, object, o
     return [matrices, *numbers, *rules]
 
 
-def _content(path: Path) -> bytes:
-    """The bytes of a manifest's file. Raises StoreError if it is larger than any manifest."""
-    with open_regular_file(path) as file:
-        content: bytes = file.read(_LARGEST_MANIFEST + 1)
-    if len(content) > _LARGEST_MANIFEST:
-        raise StoreError(f"{path}: larger than any manifest, which has at most {_LARGEST_MANIFEST:,} bytes")
-    return content
-
-
 def _why_not_read(path: Path, error: OSError) -> str:
     """Why there is no manifest at `path` to read, in words."""
     folder = path.parent
@@ -330,8 +303,3 @@ def _why_not_read(path: Path, error: OSError) -> str:
         if not path.exists():
             return f"the directory holds no {path.name}"
     return f"{path.name}: {error.strerror}"
-
-
-def _digest(data: dict[str, Any]) -> str:
-    """SHA-256 of a manifest's fields. It does not depend on their order or on white space in the file."""
-    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()

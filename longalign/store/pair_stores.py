@@ -11,25 +11,24 @@ opens them in the order of the list. It only reads those of finished pairs.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, get_args
 
 from longalign.errors import InputError, StoreError
 from longalign.model.json_fields import Fields, shown
 from longalign.model.scoring import Scoring
-from longalign.store.files import atomic_path, final_name, no_check, open_regular_file
+from longalign.store.files import final_name, no_check
 from longalign.store.layout import LIST_NAME
 from longalign.store.lock import Lock
 from longalign.store.manifest import Command
+from longalign.store.sealed_json import SealedJson
 
-FORMAT, VERSION = "longalign-pairs", 1
+_LIST = SealedJson("a list of pairs of longalign", "longalign-pairs", versions=(1,), most_bytes=1 << 30)
 
 _FOLDER = re.compile(r"\d{6,}")
 
@@ -50,52 +49,33 @@ class PairList:
     program: str
 
     def write(self, folder: Path, check: Callable[[], None] = no_check) -> None:
-        """Write the file of the list, as `Manifest.write` does. Raises StoreError."""
-        data = {
-            "format": FORMAT,
-            "version": VERSION,
-            "program": self.program,
-            "command": self.command,
-            "options": self.options,
-            "pairs": self.pairs,
-        }
-        with atomic_path(folder / LIST_NAME, check) as temporary, temporary.open("x") as file:
-            file.write(json.dumps({**data, "sha256": _digest(data)}, indent=1) + "\n")
+        """Write the file of the list, see `SealedJson.write`. Raises StoreError."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        _LIST.write(folder / LIST_NAME, values, check)
 
     @classmethod
     def read(cls, folder: Path) -> PairList:
         """The list in a directory. Raises StoreError if it is damaged, or of another format or version."""
         path = folder / LIST_NAME
         try:
-            with open_regular_file(path) as file:
-                data = json.loads(file.read())
-            if not isinstance(data, dict) or data.get("format") != FORMAT:
-                raise StoreError(f"{path}: not the list of pairs of longalign")
-            if data.get("version") != VERSION:
-                raise StoreError(
-                    f"{path}: version {shown(data.get('version'))}, this program reads version {VERSION}"
-                )
-            if data.pop("sha256", None) != _digest(data):
-                raise StoreError(f"{path}: damaged: its SHA-256 differs from the one in it")
-            return cls._from_json(Fields(data))
+            return _LIST.read(path, cls._from_json)
         except OSError as error:
             raise StoreError(f"{path}: cannot be read: {error.strerror}") from error
-        except (ValueError, RecursionError, InputError) as error:
-            raise StoreError(f"{path}: damaged: {error}") from error
 
     @classmethod
-    def _from_json(cls, fields: Fields) -> PairList:
-        options, pairs = fields.any("options"), fields.items("pairs")
+    def _from_json(cls, content: dict[str, Any]) -> PairList:
+        given = Fields(content)
+        options, pairs = given.any("options"), given.items("pairs")
         if not isinstance(options, dict):
             raise InputError(f"options: must be an object, not {shown(options)}")
         for pair in pairs:
             if not isinstance(pair, list) or [type(name) for name in pair] != [str, str]:
                 raise InputError(f"pairs: must be lists of two names, not {shown(pair)}")
         return cls(
-            command=fields.choice("command", get_args(Command)),
+            command=given.choice("command", get_args(Command)),
             options=options,
             pairs=tuple((query, target) for query, target in pairs),
-            program=fields.text("program"),
+            program=given.text("program"),
         )
 
 
@@ -195,7 +175,3 @@ def _option(name: str, value: Any) -> str:
 
 def _in_words(pairs: Sequence[tuple[str, str]]) -> str:
     return f"{len(pairs):,} that begin with {' and '.join(pairs[0])}" if pairs else "none"
-
-
-def _digest(data: dict[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()

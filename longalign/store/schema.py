@@ -72,7 +72,7 @@ def tile_tables(manifest: Manifest, tile: Tile) -> dict[str, DatasetSpec]:
         numbers += 2 * len(index) * length
         if manifest.is_eager:
             tables |= _named(starts, _start_tables(len(index), length))
-    if manifest.lists_wide_values:
+    if manifest.pruned_with is not None:
         tables[APART] = DatasetSpec((range(4, 5), range(numbers + 1)), ("<i8",), _INT32)
     return tables
 

@@ -620,7 +620,7 @@ def test_a_forged_format_is_refused_before_anything_is_computed(run, refuse, pai
     run("align", *pair, "-q", "-o", "x.paf", "--store", "S")
     manifest = json.loads(Path("S/manifest.json").read_text())
     write_manifest(Path("S"), {**manifest, "output_format": "sam"})
-    message = "S/manifest.json: damaged manifest: output_format: no format is called 'sam'"
+    message = "S/manifest.json: damaged: output_format: no format is called 'sam'"
     assert refuse("resume", "S") == (1, message)
     assert run("resume", "S", "-q", "-o", "again.paf")[0] == 0
 

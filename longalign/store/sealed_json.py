@@ -1,0 +1,73 @@
+"""JSON files that say what they are and reveal damage: the manifest of a store, and the list of many pairs.
+
+The first fields are `format` and `version`. The last one, `sha256`, is the digest of all others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+from longalign.errors import InputError, StoreError
+from longalign.model.json_fields import shown
+from longalign.store.files import atomic_path, no_check, open_regular_file
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class SealedJson:
+    """A kind of such files. `what` is its name in messages. No file of it has more than `most_bytes`.
+
+    Files of all `versions` are read. The last one is written.
+    """
+
+    what: str
+    format: str
+    versions: tuple[int, ...]
+    most_bytes: int
+
+    def sealed(self, fields: dict[str, Any]) -> dict[str, Any]:
+        """The content of a file with these fields."""
+        content = {"format": self.format, "version": self.versions[-1], **fields}
+        return {**content, "sha256": digest(content)}
+
+    def write(self, path: Path, fields: dict[str, Any], check: Callable[[], None] = no_check) -> None:
+        """Write a file under a temporary name, call `check`, and rename it. Raises StoreError."""
+        with atomic_path(path, check) as temporary, temporary.open("x") as file:
+            file.write(json.dumps(self.sealed(fields), indent=2) + "\n")
+
+    def read(self, path: Path, parse: Callable[[dict[str, Any]], T]) -> T:
+        """What `parse` makes of the content of a file, without its digest. InputError from it means damage.
+
+        Raises StoreError if the file is damaged, or of another format or version, and OSError if it cannot be
+        read.
+        """
+        with open_regular_file(path) as file:
+            text = file.read(self.most_bytes + 1)
+        if len(text) > self.most_bytes:
+            raise StoreError(
+                f"{path}: damaged: larger than {self.what}, which has at most {self.most_bytes:,} bytes"
+            )
+        try:
+            content = json.loads(text)
+            if not isinstance(content, dict) or content.get("format") != self.format:
+                raise StoreError(f"{path}: not {self.what}")
+            version = content.get("version")
+            if type(version) is not int or version not in self.versions:
+                known = " and ".join(map(str, self.versions))
+                raise StoreError(f"{path}: version {shown(version)}; this program reads {known}")
+            if content.pop("sha256", None) != digest(content):
+                raise StoreError(f"{path}: damaged: its SHA-256 differs from the one in it")
+            return parse(content)
+        except (ValueError, RecursionError, InputError) as error:
+            raise StoreError(f"{path}: damaged: {error}") from error
+
+
+def digest(fields: dict[str, Any]) -> str:
+    """SHA-256 of the fields of a JSON object. It depends neither on their order nor on white space."""
+    return hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()
