@@ -16,6 +16,7 @@ from typing import Any
 
 from longalign.errors import BudgetTooSmall, InputError
 from longalign.model.json_fields import Fields
+from longalign.model.mode import Mode
 from longalign.system.sizes import format_size, round_size
 
 #: Bytes on disk of one stored boundary cell, H and a gap state together: two 8-bit differences, and a part of
@@ -154,34 +155,17 @@ class Grid:
         """The tile that computes cell (i, j), with i >= 1 and j >= 1."""
         return self.tile(owning_interval(self.tile_rows, i), owning_interval(self.tile_cols, j))
 
-    def rows_in(self, tile: Tile) -> tuple[int, ...]:
-        """The lattice rows that a tile computes, counted from its top edge, its bottom edge included."""
-        return tuple(cut - tile.i0 for cut in self.row_cuts if tile.i0 < cut <= tile.i1)
+    def kept_lines(self, tile: Tile, mode: Mode) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """The lattice rows and columns that a tile keeps, counted from its corner.
 
-    def rows_kept(self, tile: Tile, last_row: bool) -> tuple[int, ...]:
-        """The lattice rows that a tile stores, counted from its top edge.
-
-        `last_row` says whether the last row of the DP matrix is stored. Without it, phase 2 sweeps the chunk
-        in which an alignment ends once more, up to the end cell.
+        Its bottom and right edge are among them. The last row and column of the DP matrix are kept only where
+        the mode needs them. Phase 2 sweeps the chunk in which an alignment ends once more, up to the end
+        cell. The last column need not be a multiple of a strip's width, so it costs more than others.
         """
-        rows = self.rows_in(tile)
-        return rows[:-1] if not last_row and tile.i1 == self.rows else rows
-
-    def cols_in(self, tile: Tile) -> tuple[int, ...]:
-        """The lattice columns inside the DP matrix that a tile computes, counted from its left edge.
-
-        They include the tile's right edge, but not the last column of the DP matrix, which need not be a
-        multiple of a strip's width and therefore costs more than the others.
-        """
-        return tuple(cut - tile.j0 for cut in self.col_cuts[:-1] if tile.j0 < cut <= tile.j1)
-
-    def cols_kept(self, tile: Tile, last_col: bool) -> tuple[int, ...]:
-        """The lattice columns that a tile keeps, counted from its left edge.
-
-        `last_col` says whether the last column of the DP matrix is kept.
-        """
-        cols = self.cols_in(tile)
-        return (*cols, tile.j1 - tile.j0) if last_col and tile.j1 == self.cols else cols
+        last_row, last_col = mode.needs_last_row, mode.needs_last_column
+        rows = [cut for cut in self.row_cuts if tile.i0 < cut <= tile.i1 and (last_row or cut < self.rows)]
+        cols = [cut for cut in self.col_cuts if tile.j0 < cut <= tile.j1 and (last_col or cut < self.cols)]
+        return tuple([cut - tile.i0 for cut in rows]), tuple([cut - tile.j0 for cut in cols])
 
     @property
     def stored_cells(self) -> int:

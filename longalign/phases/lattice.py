@@ -126,13 +126,9 @@ class StoreLattice:
         for start, stop in _pieces(self.grid.tile_rows):
             yield start, self.column(cols, start, stop)
 
-    def rows_in(self, tile: Tile) -> tuple[int, ...]:
-        """The lattice rows that a tile stores, counted from its top edge."""
-        return self.grid.rows_kept(tile, self.problem.mode.needs_last_row)
-
-    def cols_in(self, tile: Tile) -> tuple[int, ...]:
-        """The lattice columns that a tile stores, counted from its left edge."""
-        return self.grid.cols_kept(tile, self.problem.mode.needs_last_column)
+    def kept_lines(self, tile: Tile) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """See `Grid.kept_lines`."""
+        return self.grid.kept_lines(tile, self.problem.mode)
 
     def start(self, point: Waypoint) -> tuple[int, int, State] | None:
         """The stored start state of a lattice cell: row, column and state where its path enters its chunk.
@@ -143,9 +139,10 @@ class StoreLattice:
         tile = self.grid.tile_owning(point.i, point.j)
         record = self.store.get_tile(tile)
         i, j, gap = point.i - tile.i0, point.j - tile.j0, point.state != State.H
-        if point.state != State.F and i in self.rows_in(tile):
+        rows, cols = self.kept_lines(tile)
+        if point.state != State.F and i in rows:
             starts, line, cell = record.row_starts, i, j
-        elif point.state != State.E and j in self.cols_in(tile):
+        elif point.state != State.E and j in cols:
             starts, line, cell = record.col_starts, j, i
         else:
             return None

@@ -85,6 +85,7 @@ def sweep_job(lattice: StoreLattice, tile: Tile) -> SweepJob:
     """The sweep of a tile from its stored upper and left edges. Raises DamagedTile if one cannot be read."""
     problem = lattice.problem
     top, left = lattice.edges(tile.i0, tile.i1, tile.j0, tile.j1)
+    rows, cols = lattice.kept_lines(tile)
     return SweepJob(
         query=problem.query[tile.i0 : tile.i1],
         target=problem.target[tile.j0 : tile.j1],
@@ -92,8 +93,8 @@ def sweep_job(lattice: StoreLattice, tile: Tile) -> SweepJob:
         top=top,
         left=left,
         local=problem.has_floor,
-        rows=lattice.rows_in(tile),
-        cols=lattice.cols_in(tile),
+        rows=rows,
+        cols=cols,
         track_best=problem.mode.ends_anywhere,
         of_matrix=True,
         excluded=problem.excluded.within(tile.i0, tile.i1, tile.j0, tile.j1),

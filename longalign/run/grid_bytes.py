@@ -144,7 +144,7 @@ def most_boundary_cells(grid: Grid, mode: Mode) -> int:
 
 
 def _boundary_cells(grid: Grid, tile: Tile, mode: Mode) -> int:
-    lines = len(grid.rows_in(tile)), len(grid.cols_kept(tile, mode.needs_last_column))
+    lines = map(len, grid.kept_lines(tile, mode))
     return stored_cells(tile.i1 - tile.i0, tile.j1 - tile.j0, *lines)
 
 

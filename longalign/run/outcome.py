@@ -32,13 +32,16 @@ from longalign.system.rationals import Number
 class Outcome:
     """What a run found: the end of the best alignment, the alignment if it was asked for, and the cost.
 
-    `spec` is that of the strand on which it lies; `strand_scores` are the best scores of the strands that
-    were swept, in the units that the user gave; a strand has none if pruning with the score of the other one
-    has left it out. `end` is in boundary indices of query and target, along that
-    strand, its value scaled (`Scoring.scale`). `phases` are those that ran in this process. A pair that was
-    computed in a batch has its share of them, by cells. The run waited `compile_seconds` for the compiler; no
-    phase counts them. `further` are the next best alignments, in decreasing score, if more than one was asked
-    for; `phases` and `compile_seconds` then include theirs.
+    - `spec`: the run, on the strand of the alignment.
+    - `end`: the end cell in boundary indices of query and target, along that strand. Its value is scaled
+      (`Scoring.scale`).
+    - `phases`: those that ran in this process. A pair that was computed in a batch has its share of them, by
+      cells.
+    - `compile_seconds`: how long the run waited for the compiler. No phase counts them.
+    - `strand_scores`: the best score of each strand, in the units that the user gave. A strand that pruning
+      with the score of the other one has left out has none.
+    - `further`: the next best alignments, in decreasing score, if more than one was asked for. `phases` and
+      `compile_seconds` then include theirs.
     """
 
     spec: RunSpec
@@ -79,10 +82,12 @@ class Outcome:
         return BestCell(self.score, self.end.i, self.end.j, strand=strand)
 
 
-def checked_alignment(spec: RunSpec, path: Sequence[Waypoint], piece: Piece) -> Alignment:
+def checked_alignment(
+    spec: RunSpec, path: Sequence[Waypoint], piece: Piece, *, end_given: bool = False
+) -> Alignment:
     """The alignment along a path, given from its end backwards, whose runs are those of `piece`.
 
-    Raises InternalError if it does not score what the path claims.
+    `end_given`: see `Alignment`. Raises InternalError if it does not score what the path claims.
     """
     end, start = path[0], path[-1]
     alignment = Alignment.from_runs(
@@ -94,6 +99,7 @@ def checked_alignment(spec: RunSpec, path: Sequence[Waypoint], piece: Piece) -> 
         (start.i, start.j),
         piece.ops,
         piece.lengths,
+        end_given=end_given,
     )
     alignment.check()
     return alignment

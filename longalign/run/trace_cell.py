@@ -8,7 +8,6 @@ from pathlib import Path
 from longalign.backends.base import Backend, SweepJob
 from longalign.errors import InputError, StoreError, UsageError
 from longalign.events import Emit, ignore
-from longalign.model.alignment import Alignment
 from longalign.model.boundary import State, Waypoint
 from longalign.model.scoring import NEG_INF
 from longalign.phases.lattice import StoreLattice
@@ -17,7 +16,7 @@ from longalign.phases.recompute import groups_of, merge, recompute, segments_of
 from longalign.phases.walk import walk
 from longalign.run.damage import contradictions_refused
 from longalign.run.grid_bytes import check_memory_of_paths
-from longalign.run.outcome import Outcome, Recorder
+from longalign.run.outcome import Outcome, Recorder, checked_alignment
 from longalign.run.request import Request, Resources
 from longalign.run.spec import RunSpec
 from longalign.store import DirectoryStore
@@ -57,13 +56,7 @@ def _trace(
         groups = groups_of(segments_of(waypoints))
         piece = merge([recompute(problem, group, backend, recorder.advance) for group in groups])
     spec = _up_to(spec, i, j)
-    start = waypoints[-1].i, waypoints[-1].j
-    total = spec.scoring.unscaled(last.value)
-    alignment = Alignment.from_runs(
-        *(spec.query, spec.target, spec.scoring, spec.mode, total, start, piece.ops, piece.lengths),
-        end_given=True,
-    )
-    alignment.check()
+    alignment = checked_alignment(spec, waypoints, piece, end_given=True)
     return Outcome(spec, last, alignment, tuple(recorder.finished), backend.describe())
 
 

@@ -314,7 +314,7 @@ class DirectoryStore:
             return {name: LazyDataset(partial(self._part, tile, key)) for name, key in keys.items()}
 
         # The indices in the file are known to be these of the grid.
-        lines = schema.kept_lines(self.manifest, tile)
+        lines = self.manifest.grid.kept_lines(tile, self.manifest.mode)
         indices = [np.array(line, np.int64) if line else NO_LINES.index for line in lines]
         rows, cols = (
             PackedLines(index=index, **datasets(side, LINE_DATASETS))

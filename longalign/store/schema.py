@@ -64,10 +64,10 @@ class DatasetSpec:
 
 def tile_tables(manifest: Manifest, tile: Tile) -> dict[str, DatasetSpec]:
     """The datasets of a tile's file."""
-    lengths = tile.j1 - tile.j0, tile.i1 - tile.i0
+    lines, lengths = manifest.grid.kept_lines(tile, manifest.mode), (tile.j1 - tile.j0, tile.i1 - tile.i0)
     tables: dict[str, DatasetSpec] = {}
     numbers = 0
-    for side, starts, index, length in zip(LINES, STARTS, kept_lines(manifest, tile), lengths, strict=True):
+    for side, starts, index, length in zip(LINES, STARTS, lines, lengths, strict=True):
         tables |= _named(side, _line_tables(len(index), length))
         numbers += 2 * len(index) * length
         if manifest.is_eager:
@@ -75,12 +75,6 @@ def tile_tables(manifest: Manifest, tile: Tile) -> dict[str, DatasetSpec]:
     if manifest.pruned_with is not None:
         tables[APART] = DatasetSpec((range(4, 5), range(numbers + 1)), ("<i8",), _INT32)
     return tables
-
-
-def kept_lines(manifest: Manifest, tile: Tile) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The rows and the columns that a tile keeps, counted from its corner."""
-    grid, mode = manifest.grid, manifest.mode
-    return grid.rows_kept(tile, mode.needs_last_row), grid.cols_kept(tile, mode.needs_last_column)
 
 
 def _named(group: str, tables: Mapping[str, DatasetSpec]) -> dict[str, DatasetSpec]:
@@ -211,8 +205,9 @@ def locate_tile(file: h5py.File, manifest: Manifest, tile: Tile) -> LocatedTile:
         raise ValueError("it belongs to another tile")
     tables, descriptor = tile_tables(manifest, tile), file.id.get_vfd_handle()
     blocks = {name: locate(file, name, table) for name, table in tables.items()}
+    kept = manifest.grid.kept_lines(tile, manifest.mode)
     for sides in (LINES, STARTS) if manifest.is_eager else (LINES,):
-        for side, lines in zip(sides, kept_lines(manifest, tile), strict=True):
+        for side, lines in zip(sides, kept, strict=True):
             index = blocks[f"{side}/index"].all(descriptor)
             if index.ravel().tolist() != [*lines]:
                 raise ValueError(f"{side}/index names other lines than the tile keeps")

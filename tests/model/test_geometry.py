@@ -25,6 +25,7 @@ from longalign.model.geometry import (
     smallest_budget,
     tile_rounds,
 )
+from longalign.model.mode import MODES
 from longalign.phases.wavefront import Wavefront
 
 lengths = st.one_of(st.integers(1, 40), st.integers(1, 10**6))
@@ -63,35 +64,20 @@ def lattices(draw):
     return chosen, tuple(cut for cut in chosen if cut in (0, chosen[-1]) or draw(st.booleans()))
 
 
-@given(lattices(), lattices())
-def test_tiles_hold_every_cell_and_every_lattice_line_once(rows, cols):
+@given(lattices(), lattices(), st.sampled_from([*MODES.values()]))
+def test_tiles_hold_every_cell_and_every_lattice_line_once(rows, cols, mode):
     row_cuts, col_cuts = rows[0], cols[0]
     grid = Grid(row_cuts, col_cuts, rows[1], cols[1])
     tiles = grid.tiles()
     assert sum(tile.cells for tile in tiles) == grid.rows * grid.cols
     for tile in tiles:
         assert grid.tile_owning(tile.i0 + 1, tile.j0 + 1) == tile == grid.tile_owning(tile.i1, tile.j1)
-        assert grid.rows_in(tile)[-1] == tile.i1 - tile.i0
-        assert tile.j1 == grid.cols or grid.cols_in(tile)[-1] == tile.j1 - tile.j0
-    first_column = [tile for tile in tiles if tile.col == 0]
-    lattice_rows = [tile.i0 + row for tile in first_column for row in grid.rows_in(tile)]
-    assert lattice_rows == list(row_cuts[1:])
-    lattice_cols = [tile.j0 + col for tile in tiles if tile.row == 0 for col in grid.cols_in(tile)]
-    assert lattice_cols == list(col_cuts[1:-1])
-
-
-@given(lattices(), lattices())
-def test_the_far_edges_of_the_matrix_are_kept_where_they_are_needed(rows, cols):
-    grid = Grid(rows[0], cols[0], rows[1], cols[1])
-    for tile in grid.tiles():
-        height, width = tile.i1 - tile.i0, tile.j1 - tile.j0
-        for needed in (False, True):
-            row_kept = grid.rows_kept(tile, needed)[-1:] == (height,)
-            col_kept = grid.cols_kept(tile, needed)[-1:] == (width,)
-            assert row_kept == (needed or tile.i1 < grid.rows)
-            assert col_kept == (needed or tile.j1 < grid.cols)
-        assert grid.rows_kept(tile, True) == grid.rows_in(tile)
-        assert grid.cols_kept(tile, False) == grid.cols_in(tile)
+    kept = {(tile.row, tile.col): grid.kept_lines(tile, mode) for tile in tiles}
+    lattice_rows = [tile.i0 + row for tile in tiles if tile.col == 0 for row in kept[tile.row, 0][0]]
+    assert lattice_rows == [cut for cut in row_cuts[1:] if cut < grid.rows or mode.needs_last_row]
+    lattice_cols = [tile.j0 + col for tile in tiles if tile.row == 0 for col in kept[0, tile.col][1]]
+    assert lattice_cols == [cut for cut in col_cuts[1:] if cut < grid.cols or mode.needs_last_column]
+    assert all(lines == (kept[row, 0][0], kept[0, col][1]) for (row, col), lines in kept.items())
 
 
 sides = st.integers(1, 60)

@@ -56,8 +56,9 @@ def free(monkeypatch):
 def memory_needed(grid, in_memory):
     """For letters, edges and codes, the boundaries of two tiles, calls of phase 3, and a kept lattice."""
     tile_bytes = BYTES_PER_CELL * max(
-        len(grid.rows_in(tile)) * (tile.j1 - tile.j0) + len(grid.cols_in(tile)) * (tile.i1 - tile.i0)
+        len(rows) * (tile.j1 - tile.j0) + len(cols) * (tile.i1 - tile.i0)
         for tile in (grid.tile(0, 0), grid.tile(grid.shape[0] - 1, grid.shape[1] - 1))
+        for rows, cols in [grid.kept_lines(tile, LOCAL)]
     )
     kept = grid.stored_cells * BYTES_PER_STORED_CELL if in_memory else 0
     return 48 * (grid.rows + grid.cols) + CALL_BYTES + 2 * tile_bytes + kept
@@ -325,8 +326,8 @@ def test_tiles_have_no_more_boundary_cells_than_a_device_has_room_for(room):
     grid = plan(Request(rows, cols, "align", Path("store"), devices), resources(None, budget=1 << 28))
     assert len(grid.tiles()) > 1
     for tile in grid.tiles():
-        lines = len(grid.rows_in(tile)), len(grid.cols_in(tile))
-        assert lines[0] * (tile.j1 - tile.j0) + lines[1] * (tile.i1 - tile.i0) <= room
+        rows, cols = grid.kept_lines(tile, LOCAL)
+        assert len(rows) * (tile.j1 - tile.j0) + len(cols) * (tile.i1 - tile.i0) <= room
 
 
 @pytest.mark.parametrize("command", ["align", "score"])
@@ -341,7 +342,7 @@ def test_tiles_do_not_shrink_for_ever():
         [DeviceFacts((10**5, 10**5), (10**5, 10**5), 1, 40, 1 << 40, sys.maxsize, 64)], 64 << 30
     )
     with pytest.raises(UsageError, match=r"the boundaries of a tile of \S+ x \S+ letters do not fit"):
-        plan(Request(10**5, 10**5, "score", Path("store"), devices), resources(None))
+        plan(Request(10**5, 10**5, "score", Path("store"), devices, mode=GLOBAL), resources(None))
 
 
 def test_a_score_needs_no_store_budget():
@@ -629,7 +630,8 @@ def test_phases_2_and_3_sweep_about_as_much_as_was_said(mode, chunk, monkeypatch
 @pytest.mark.parametrize("memory", [4 << 30, 1 << 40])
 def test_tiles_shrink_until_their_boundaries_fit_in_memory(memory):
     rows = cols = 10**7
-    grid = plan(Request(rows, cols, "align", None), resources((rows, cols), memory, budget=1 << 30))
+    asked = Request(rows, cols, "align", None, mode=GLOBAL)
+    grid = plan(asked, resources((rows, cols), memory, budget=1 << 30))
     assert len(grid.tile_rows) > 2
     assert memory_needed(grid, in_memory=False) < memory
 

@@ -15,6 +15,7 @@ from runs import PAIR, SmallTiles, small_geometry, using
 from longalign.errors import StoreError
 from longalign.model.boundary import BestCell, Boundary
 from longalign.model.geometry import Grid
+from longalign.model.mode import LOCAL
 from longalign.run.damage import drop_damaged
 from longalign.store import DirectoryStore, Manifest, MemoryStore, Store, TileRecord
 from longalign.store.codec import pack
@@ -41,7 +42,7 @@ def put(store: Store, *places: tuple[int, int]) -> None:
         row, col = (Boundary(*np.zeros((2, n + 1), np.int32)) for n in (tile.j1 - tile.j0, tile.i1 - tile.i0))
         rows, cols = (
             pack([*kept], [line for _ in kept])
-            for line, kept in ((row, GRID.rows_kept(tile, False)), (col, GRID.cols_kept(tile, False)))
+            for line, kept in zip((row, col), GRID.kept_lines(tile, LOCAL), strict=True)
         )
         store.put_tile(tile, TileRecord(rows, cols, BestCell()))
 
