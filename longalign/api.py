@@ -1,4 +1,4 @@
-"""The public functions: align, align_many, score, score_many, resume, trace."""
+"""The public functions: align, align_many, best_alignments, score, score_many, resume, trace."""
 
 from __future__ import annotations
 
@@ -11,8 +11,6 @@ from math import inf
 from os import PathLike, fspath
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
-
-import numpy as np
 
 from longalign.backends.base import Backend
 from longalign.backends.select import open_backends
@@ -42,7 +40,7 @@ if TYPE_CHECKING:  # importing it imports Dask
 _MEMORY_SHARE = 0.8
 
 #: The types that the public functions accept as a sequence.
-Text = Sequence | str | bytes | bytearray | Letters
+Text = Sequence | str | bytes | bytearray | memoryview | Letters
 
 
 def resources(
@@ -153,8 +151,8 @@ def align(
     - "fit": "target-start" and "target-end", so the whole query is aligned with any part of the target;
     - "extend": the ends of both, so any prefix of the query is aligned with any prefix of the target.
 
-    Sequences are text, bytes, uint8 arrays of ASCII letters, or `read_sequence("file.fa")`. They are DNA, or,
-    with a substitution matrix in `scoring`, in the letters of that matrix, which
+    Sequences are text, bytes and the like, uint8 arrays of ASCII letters, or `read_sequence("file.fa")`.
+    They are DNA, or, with a substitution matrix in `scoring`, in the letters of that matrix, which
     `read_sequence("file.fa", scoring.alphabet)` reads, as it does where lower-case letters are masked. The
     score is an int, or, if `scoring` has numbers that are not whole, a Fraction. `backend` is "cpu", "cuda"
     or "auto": CUDA if there is a usable GPU, unless a pair is aligned before a GPU has started. `devices` are
@@ -167,10 +165,9 @@ def align(
     `store` is a directory: a run whose store holds unfinished work continues from there. With `start_states`
     "eager", the store also holds what `trace` needs. With `prune` "auto", cells of the matrix that no optimal
     alignment can visit are left out where that can be proved, which changes no result; "off" computes all of
-    them. `cluster` is a Dask scheduler's address or file; its
-    workers, which must see `store`, then perform phase 1. `emit` is called with each of `longalign.events`.
-    If nothing aligns better than no letters at all, in a mode that permits this, the alignment has score 0
-    and no operations.
+    them. `cluster` is a Dask scheduler's address or file; its workers, which must see `store`, then perform
+    phase 1. `emit` is called with each event (see the module `longalign.events`). If nothing aligns better
+    than no letters at all, in a mode that permits this, the alignment has score 0 and no operations.
 
     Raises InputError, UsageError, StoreError or BackendError.
     """
@@ -248,14 +245,13 @@ def best_alignments(
     There are `count` of them in the order of decreasing scores, or fewer if no more have a positive score, or
     one of at least `min_score`. Each is the best one that uses no letter pair of those before it (M. S.
     Waterman and M. Eggert, J. Mol. Biol. 197:723, 1987). The other parameters and the errors are those of
-    `align`. A store keeps the lattice of the first alignment; a resumed run finds the others again.
+    `align`. A store keeps the lattice of the first alignment; `resume` finds the others again.
     """
     count = _whole_number("count", count, 1)
     spec = _spec("align", query, target, scoring, LOCAL, strand, store=store)
     using = resources(backend, threads, devices, memory, store_budget, cluster, spec)
     first = pipeline.run(replace(spec, top=count, min_score=_exact("min_score", min_score)), using, emit)
-    found = [outcome.alignment for outcome in (first, *first.further) if not outcome.is_empty]
-    return [alignment for alignment in found if alignment is not None]
+    return _found(first)
 
 
 def score(
@@ -279,8 +275,8 @@ def score(
 ) -> BestCell:
     """The optimal score and the cell where an alignment with that score ends, in O(m + n) memory.
 
-    Parameters are those of `align`; `store_budget` only matters with "eager" start states. The end cell is
-    given as the numbers of letters before it in `query` and `target`; those of the query are counted along
+    Parameters are those of `align`; `store_budget` can be given with "eager" start states only. The end cell
+    is given as the numbers of letters before it in `query` and `target`; those of the query are counted along
     the `strand` of the result, so on the minus strand from the query's end. The score is an int or a Fraction
     as in `align`. If nothing aligns in local mode or in "extend", the result is `BestCell()`, with score 0.
     """
@@ -299,15 +295,20 @@ def resume(
     memory: int | None = None,
     cluster: str | PathLike[str] | None = None,
     emit: Emit = ignore,
-) -> Alignment | BestCell:
-    """Continue the run of a store, on any back end. Returns what `align` or `score` would have returned.
+) -> Alignment | BestCell | list[Alignment]:
+    """Continue the run of a store, on any back end.
+
+    Returns what the call that made the store would have returned: an alignment, the end cell of a score, or,
+    if several alignments or a least score were asked for, a list like that of `best_alignments`.
 
     Raises StoreError if there is no such store, if it is in use, or if a sequence file has changed;
     InputError if a sequence file cannot be read; UsageError if there is too little memory or disk;
     BackendError if a device or a cluster fails.
     """
     using = resources(backend, threads, devices, memory, cluster=cluster)
-    outcome = pipeline.resume(Path(store), using, emit)
+    outcome = pipeline.resume(_folder(store), using, emit)
+    if outcome.spec.top > 1 or outcome.spec.min_score is not None:
+        return _found(outcome)
     return outcome.best if outcome.alignment is None else outcome.alignment
 
 
@@ -334,9 +335,23 @@ def trace(
     """
     using = resources(backend, threads, devices, memory)
     cell = _whole_number("i", i), _whole_number("j", j)
-    alignment = trace_cell(Path(store), cell, using, emit=emit).alignment
+    alignment = trace_cell(_folder(store), cell, using, emit=emit).alignment
     assert alignment is not None
     return alignment
+
+
+def _found(first: Outcome) -> list[Alignment]:
+    """The best alignment, unless nothing aligns, and the next best ones."""
+    found = [outcome.alignment for outcome in (first, *first.further) if not outcome.is_empty]
+    return [alignment for alignment in found if alignment is not None]
+
+
+def _folder(store: str | PathLike[str]) -> Path:
+    """The path of a store. Raises UsageError if it cannot be one."""
+    name = fspath(store) if isinstance(store, str | PathLike) else store
+    if not isinstance(name, str) or not name or "\0" in name:
+        raise UsageError(f"store must be the path of a directory, not {store!r}")
+    return Path(name)
 
 
 def _run_many(
@@ -348,8 +363,16 @@ def _run_many(
     using: Resources,
     emit: Emit,
 ) -> Iterator[Outcome]:
-    specs = (_spec(command, query, target, scoring, mode, strand) for query, target in pairs)
+    specs = (_spec(command, *_two(pair), scoring, mode, strand) for pair in pairs)
     return pipeline.run_all(specs, using, emit)
+
+
+def _two(pair: object) -> tuple[Text, Text]:
+    """Query and target of a pair."""
+    if not isinstance(pair, tuple | list) or len(pair) != 2:
+        raise InputError(f"pairs: want a tuple of query and target, not {pair!r:.60}")
+    query, target = pair
+    return query, target
 
 
 def _spec(
@@ -368,13 +391,13 @@ def _spec(
     _check_choice("start_states", start_states, get_args(StartStates))
     scoring = _as_scoring(scoring)
     return RunSpec(
-        _as_sequence(query, "query", scoring.alphabet),
-        _as_sequence(target, "target", scoring.alphabet),
+        _as_sequence(query, "query", scoring.alphabet, strand),
+        _as_sequence(target, "target", scoring.alphabet, "plus"),
         scoring,
         mode,
         command,
         start_states,
-        None if store is None else Path(store),
+        None if store is None else _folder(store),
         strand,
         prune=prune,
     )
@@ -385,13 +408,13 @@ def _check_choice(name: str, chosen: str, choices: tuple[str, ...]) -> None:
         raise UsageError(f"{name} must be one of {', '.join(choices)}, not {chosen!r}")
 
 
-def _as_sequence(text: Text, name: str, alphabet: Alphabet) -> Sequence:
+def _as_sequence(text: Text, name: str, alphabet: Alphabet, strand: StrandChoice) -> Sequence:
     if isinstance(text, Sequence):
+        if text.strand not in ("plus", strand):
+            raise UsageError(
+                f'{name}: is on its minus strand; strand="minus" aligns the reverse complement of the query'
+            )
         return text
-    if not isinstance(text, str | bytes | bytearray | np.ndarray):
-        raise InputError(
-            f"{name}: want text, bytes, an array of uint8 or read_sequence(...), not {type(text).__name__}"
-        )
     return Sequence.from_letters(name, text, alphabet=alphabet)
 
 

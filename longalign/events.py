@@ -39,7 +39,8 @@ class TileFinished:
     """A tile is swept; it is in the store, or being written to it.
 
     Of its `cells`, `left_out` were not computed, because no path of interest visits them. `best` is the
-    highest score of a cell in which an alignment may end, or 0.
+    highest score of a cell in which an alignment may end, scaled (`Scoring.scale`), or 0: also in modes where
+    alignments end in the last row or column.
     """
 
     row: int

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -30,10 +31,11 @@ QUERY, TARGET = "ACGTTACGT", "ACGTACGT"
         str.lower,
         str.encode,
         lambda text: bytearray(text.encode()),
+        lambda text: memoryview(text.encode()),
         lambda text: np.frombuffer(text.encode(), np.uint8),
         lambda text: longalign.Sequence.from_letters("mine", text),
     ],
-    ids=["text", "lower case", "bytes", "bytearray", "array", "Sequence"],
+    ids=["text", "lower case", "bytes", "bytearray", "memoryview", "array", "Sequence"],
 )
 def test_whatever_holds_letters_is_a_sequence(given):
     alignment = longalign.align(given(QUERY), given(TARGET), backend="cpu", mode="global")
@@ -218,10 +220,57 @@ def test_the_example_in_the_readme_is_true():
     assert result.failed == 0
 
 
-@pytest.mark.parametrize("given", [None, Path("q.fa"), ["A", "C"], memoryview(b"ACGT")])
+@pytest.mark.parametrize("given", [None, Path("q.fa"), ["A", "C"]])
 def test_what_holds_no_letters_is_named(given):
-    with pytest.raises(longalign.InputError, match=f"query: want text.* not {type(given).__name__}"):
+    with pytest.raises(
+        longalign.InputError, match=f"sequence 'query': want text.* not {type(given).__name__}"
+    ):
         longalign.align(given, TARGET, backend="cpu")
+
+
+@pytest.mark.parametrize("store", ["", b"s", 5, "a\0b"])
+def test_what_is_no_path_of_a_store_is_refused(store):
+    for call in (partial(longalign.align, "A", "A", store=store), partial(longalign.resume, store)):
+        with pytest.raises(longalign.UsageError, match="store must be the path of a directory"):
+            call()
+
+
+@pytest.mark.parametrize("pair", [5, "AC", ("A",), None])
+def test_what_is_no_pair_is_refused(pair):
+    with pytest.raises(longalign.InputError, match="pairs: want a tuple of query and target, not"):
+        list(longalign.align_many([("A", "A"), pair], backend="cpu"))
+
+
+def test_the_strand_of_a_sequence_is_not_ignored():
+    plus = longalign.Sequence.from_letters("x", "ACGTTACGTTT")
+    minus = plus.on("minus")
+    assert longalign.align(minus, plus, strand="minus", backend="cpu").strand == "minus"
+    for query, target, strand in ((minus, plus, "plus"), (minus, plus, "both"), (plus, minus, "minus")):
+        with pytest.raises(longalign.UsageError, match=r"(query|target): is on its minus strand"):
+            longalign.align(query, target, strand=strand, backend="cpu")
+
+
+def test_the_free_ends_come_from_any_iterable():
+    ends = ["target-start", "target-end"]
+    options = {"mode": "semiglobal", "backend": "cpu"}
+    found = longalign.align("GT", "AGTA", free=iter(ends), **options)
+    assert (found.score, found.mode) == (2, longalign.align("GT", "AGTA", free=ends, **options).mode)
+    for free in ("query-start", 5, iter(())):
+        with pytest.raises(longalign.UsageError, match="free ends must be"):
+            longalign.align("GT", "AGTA", free=free, **options)
+
+
+def test_the_strand_of_an_empty_alignment_that_ends_in_a_certain_cell():
+    found = longalign.score("NNNNN", "T", mode="semiglobal", strand="minus", backend="cpu")
+    assert (found.score, found.strand) == (0, "minus")
+    assert longalign.score("NNNNN", "T", strand="minus", backend="cpu") == longalign.BestCell()
+
+
+def test_unknown_letters_do_not_keep_from_the_minus_strand():
+    """In preset lastz, N is one of them: real genomes have it."""
+    scoring = longalign.Scoring(preset="lastz", unknown="mismatch")
+    found = longalign.align("GTACGTNC", "ACGTACAA", scoring=scoring, strand="both", backend="cpu")
+    assert (found.strand, found.cigar) == ("minus", "6=")
 
 
 def test_a_score_with_start_states_keeps_to_its_budget(tmp_path):

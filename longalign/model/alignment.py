@@ -199,7 +199,11 @@ class Alignment:
         of the query, along its strand, and of the target.
 
         Empty runs and neighbours with the same operation are allowed. No runs make the empty alignment.
+        Raises InternalError for other operations and lengths, and if the runs leave the DP matrix.
         """
+        ops, lengths = np.asarray(ops, np.uint8), np.asarray(lengths, np.int64)
+        if not np.isin(ops, (Op.DIAGONAL, Op.INSERTION, Op.DELETION)).all() or (lengths < 0).any():
+            raise InternalError("runs must be M, I or D, and not of negative length")
         ops, lengths = merge_runs(ops, lengths)
         end_i = start[0] + int(lengths[uses_query(ops)].sum())
         end_j = start[1] + int(lengths[uses_target(ops)].sum())

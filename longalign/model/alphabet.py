@@ -40,10 +40,11 @@ class Alphabet:
 
     `name` appears in messages and in stores. `masked` is the letter as which every lower-case letter is read,
     or empty if case does not matter. `substitute` is the letter as which every other letter is read, or empty
-    if other letters are refused. The other fields are tables for `bytes.translate`, 256 bytes each:
+    if other letters are refused. `unknown` are those of the letters that a substitution matrix lacks. The
+    other fields are tables for `bytes.translate`, 256 bytes each:
     `query_codes` and `target_codes` give the code of each upper-case letter on either side; `upper` gives
     the letter as which each byte is read, and 0 for a byte that is refused; `complement` gives the complement
-    of each letter, and is None unless all letters have one.
+    of each letter, and is None unless all letters but unknown ones have one.
     """
 
     name: str
@@ -52,6 +53,7 @@ class Alphabet:
     target_codes: bytes = field(repr=False)
     masked: str = ""
     substitute: str = ""
+    unknown: str = ""
     upper: bytes = field(init=False, repr=False)
     complement: bytes | None = field(init=False, repr=False)
 
@@ -60,9 +62,10 @@ class Alphabet:
         read_as |= {letter: letter for letter in self.letters}
         read_as |= {x.lower(): self.masked or read for x, read in read_as.items() if x.lower() != x}
         object.__setattr__(self, "upper", _table({x: ord(read) for x, read in read_as.items()}))
-        paired = {letter: _COMPLEMENTS.get(letter) for letter in self.letters}
-        known = {letter: ord(other) for letter, other in paired.items() if other and other in self.letters}
-        object.__setattr__(self, "complement", _table(known) if len(known) == len(paired) else None)
+        complements = {x: _COMPLEMENTS.get(x, x if x in self.unknown else "") for x in self.letters}
+        has_all = all(other and other in self.letters for other in complements.values())
+        table = _table({letter: ord(other) for letter, other in complements.items()}) if has_all else None
+        object.__setattr__(self, "complement", table)
 
     @classmethod
     def of_letters(cls, name: str, letters: str, masked: str = "", substitute: str = "") -> Alphabet:
@@ -74,9 +77,9 @@ class Alphabet:
     def with_unknown(cls, name: str, letters: str, masked: str = "") -> Alphabet:
         """The same with every other letter: len(letters) is its code in a query, one more in a target."""
         codes = {letter: code for code, letter in enumerate(letters)}
-        others = [letter for letter in _OTHERS if letter not in codes]
+        others = "".join([letter for letter in _OTHERS if letter not in codes])
         query, target = (_table(codes | dict.fromkeys(others, len(letters) + side)) for side in (0, 1))
-        return cls(name, letters + "".join(others), query, target, masked)
+        return cls(name, letters + others, query, target, masked, unknown=others)
 
     @classmethod
     def of_nucleotides(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from itertools import product
 from typing import Literal, get_args
@@ -159,11 +159,11 @@ ModeName = Literal["local", "global", "semiglobal", "overlap", "fit", "extend"]
 
 
 def as_mode(mode: Mode | ModeName) -> Mode:
-    """A mode as it is, or the one that the program offers under a word. Raises KeyError for other words."""
-    return mode if isinstance(mode, Mode) else MODES[mode]
+    """A mode as it is, or the one that the program offers under a word. Raises UsageError for other words."""
+    return mode if isinstance(mode, Mode) else choose_mode(mode)
 
 
-def choose_mode(word: str, free: Collection[str] | None = None) -> Mode:
+def choose_mode(word: str, free: Iterable[str] | None = None) -> Mode:
     """The mode of a word, with the ends that are free in `semiglobal`: by default all four.
 
     Raises UsageError for an unknown word, for an unknown end or none, and for free ends in another mode.
@@ -174,6 +174,9 @@ def choose_mode(word: str, free: Collection[str] | None = None) -> Mode:
         return MODES[word]
     if word != SEMIGLOBAL:
         raise UsageError(f"free ends can be chosen with mode {SEMIGLOBAL} only, not with {word}")
+    if isinstance(free, str) or not isinstance(free, Iterable):
+        raise UsageError(f"free ends must be a list, not {free!r}")
+    free = tuple(free)
     unknown = [end for end in free if end not in get_args(EndName)]
     if unknown or not free:
         given = repr(unknown[0]) if unknown else "none"

@@ -76,7 +76,8 @@ class Scoring:
       scores the lowest score of the matrix with every letter, itself included ("mismatch").
     - `softmask`: a lower-case letter is read as N, or as X if the matrix is one of proteins.
     - `scale`: the numbers above but for `preset` are in units of 1/`scale`. This is for scorings that were
-      scaled before; scores of `matrix` are never scaled.
+      scaled before, as the fields are, and so for `dataclasses.replace` too. Scores of `matrix` are never
+      scaled.
 
     `table` holds the scores by codes, scaled, for whatever is more than match and mismatch; `alphabet` says
     which letters sequences may have. Raises InputError if a number is out of its range, or scaled larger than
@@ -306,7 +307,7 @@ def _with_preset(
     pair: tuple[Number, Number] = (_MATCH, _MISMATCH)
     costs: tuple[Number, Number] | None = None if matrix else (_GAP_OPEN, _GAP_EXTEND)
     if name is not None:
-        if name not in PRESETS:
+        if not isinstance(name, str) or name not in PRESETS:
             raise InputError(f"scoring: there is no preset {name!r}: choose from {', '.join(PRESETS)}")
         preset = PRESETS[name]
         costs = preset.gap_open, preset.gap_extend

@@ -57,7 +57,7 @@ class Sequence:
     def from_letters(
         cls,
         name: str,
-        data: str | bytes | bytearray | Letters,
+        data: str | bytes | bytearray | memoryview | Letters,
         *,
         source: str = MEMORY,
         description: str = "",
@@ -65,7 +65,7 @@ class Sequence:
         record_length: int | None = None,
         alphabet: Alphabet = DNA,
     ) -> Sequence:
-        """A sequence from text or from a one-dimensional uint8 array of ASCII letters.
+        """A sequence from text, bytes or a one-dimensional uint8 array of ASCII letters.
 
         There may be no letters at all. Raises InputError if the name is not one word, if the letters are no
         part of the record, or for the first letter outside the alphabet; its position counts from 1 at the
@@ -92,14 +92,17 @@ class Sequence:
             return self
         if alphabet.masked != self.alphabet.masked:
             raise InputError(
-                f"{self.source}: record {self.name!r}: lower-case letters can be masked only while they are "
+                f"{_place(self.source, self.name)}: lower-case letters can be masked only while they are "
                 "read: read the sequence with scoring.alphabet"
             )
         letters = _checked(self.source, self.name, self.letters, self.offset, alphabet)
         return replace(self, letters=letters, alphabet=alphabet)
 
     def on(self, strand: Strand) -> Sequence:
-        """The same letters, to be aligned on a strand. Raises UsageError if they have no complement."""
+        """The same letters, with codes of a strand. Raises UsageError if they have no complement.
+
+        The public functions choose the strand by their parameter `strand`.
+        """
         if strand == "minus" and self.alphabet.complement is None:
             raise UsageError(
                 f"{self.name}: only DNA has a minus strand: {self.alphabet.name} has no complementary letters"
@@ -175,9 +178,17 @@ def _from(source: str) -> str:
     return "" if source == MEMORY else f"{source}: "
 
 
-def _as_bytes(source: str, name: str, data: str | bytes | bytearray | Letters) -> bytes | bytearray:
+def _as_bytes(
+    source: str, name: str, data: str | bytes | bytearray | memoryview | Letters
+) -> bytes | bytearray:
     if isinstance(data, str):
         return data.encode("ascii", "replace")  # one byte a character, so that positions stay true
+    if isinstance(data, memoryview):
+        return data.tobytes()
+    if not isinstance(data, bytes | bytearray | np.ndarray):
+        raise InputError(
+            f"{_place(source, name)}: want text, bytes or an array of uint8, not {type(data).__name__}"
+        )
     if isinstance(data, np.ndarray):
         if data.dtype != np.uint8 or data.ndim != 1:
             raise InputError(
@@ -189,7 +200,11 @@ def _as_bytes(source: str, name: str, data: str | bytes | bytearray | Letters) -
 
 
 def _checked(
-    source: str, name: str, data: str | bytes | bytearray | Letters, offset: int, alphabet: Alphabet
+    source: str,
+    name: str,
+    data: str | bytes | bytearray | memoryview | Letters,
+    offset: int,
+    alphabet: Alphabet,
 ) -> Letters:
     """The letters in upper case. Raises InputError for the first that is not one."""
     if not isinstance(alphabet, Alphabet):
@@ -210,7 +225,7 @@ def _checked(
     return letters
 
 
-def _shown(data: str | bytes | bytearray | Letters, position: int) -> str:
+def _shown(data: str | bytes | bytearray | memoryview | Letters, position: int) -> str:
     letter = data[position]
     return repr(letter if isinstance(letter, str) else chr(letter))
 

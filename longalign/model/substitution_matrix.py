@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import os
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
@@ -51,8 +53,10 @@ class SubstitutionMatrix:
         if not isinstance(self.name, str) or not self.name or _NOT_IN_A_NAME.search(self.name):
             raise InputError(f"matrix {self.name!r}: a name has letters, digits and ._+- only")
         self._check_letters()
-        object.__setattr__(self, "scores", tuple(tuple(map(self._exact, row)) for row in self.scores))
-        size = len(self.letters)
+        size, rows = len(self.letters), self.scores
+        if not isinstance(rows, Iterable) or not all(isinstance(row, Iterable) for row in rows):
+            raise InputError(f"matrix {self.name}: want rows of scores, not {rows!r}")
+        object.__setattr__(self, "scores", tuple(tuple(map(self._exact, row)) for row in rows))
         if len(self.scores) != size or any(len(row) != size for row in self.scores):
             raise InputError(f"matrix {self.name}: {size} letters need {size} rows of {size} scores")
         object.__setattr__(self, "highest", max(map(max, self.scores)))
@@ -97,7 +101,7 @@ class SubstitutionMatrix:
         return cls(name, letters, tuple(map(tuple, scores)))
 
     @classmethod
-    def load(cls, name: str) -> SubstitutionMatrix:
+    def load(cls, name: str | os.PathLike[str]) -> SubstitutionMatrix:
         """The substitution matrix of Biopython called `name`, such as BLOSUM62 or HOXD70, or else the file
         `name`, or else that of Biopython with this name in another case.
 
@@ -105,6 +109,9 @@ class SubstitutionMatrix:
         InputError, with file and line, if there is neither, or if it cannot be used: it is damaged, has pairs
         of letters as letters, or negative scores only.
         """
+        name = os.fspath(name)
+        if not isinstance(name, str) or not name or "\0" in name:
+            raise InputError(f"matrix: want a name or a file, not {name!r}")
         return cls.known(name) or cls._read(Path(name), name)
 
     @classmethod

@@ -77,8 +77,9 @@ class Outcome:
 
     @property
     def best(self) -> BestCell:
-        """Score and end; the strand is plus if nothing aligns."""
-        strand = "plus" if self.is_empty else self.spec.query.strand
+        """Score and end; `BestCell()` if nothing aligns in a mode whose alignments end anywhere."""
+        is_nowhere = self.is_empty and self.spec.mode.ends_anywhere
+        strand = "plus" if is_nowhere else self.spec.query.strand
         return BestCell(self.score, self.end.i, self.end.j, strand=strand)
 
 

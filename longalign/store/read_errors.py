@@ -75,4 +75,8 @@ def _cannot_read(path: Path, error: OSError) -> StoreError:
 
 
 def _first_line(error: Exception) -> str:
-    return str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    if isinstance(error, FileNotFoundError):
+        return "it is missing"
+    # The text of a KeyError is in quotation marks.
+    text = str(error.args[0] if isinstance(error, KeyError) and error.args else error).strip()
+    return text.splitlines()[0] if text else type(error).__name__

@@ -177,7 +177,7 @@ def test_a_record_at_fault_is_left_out_and_the_rest_is_done(run):
 @pytest.mark.parametrize("store", [[], ["--store", "s"]])
 def test_a_pair_that_is_too_long_for_memory_is_left_out(run, store):
     Path("t.fa").write_text(fasta({**TARGETS, "long": "ACGT" * 2_000_000}))
-    code, out, err = run("score", "q.fa:q1", "t.fa", "--backend", "cpu", "--mem", "700M", *store)
+    code, out, err = run("score", "q.fa:q1", "t.fa", "--backend", "cpu", "--mem", "400M", *store)
     assert (code, out.count("\n")) == (1, 2)
     assert "q.fa:q1 and t.fa:long: 32 x 8,000,000 letters need about" in err
 

@@ -76,7 +76,7 @@ def test_the_offered_modes_are_found_by_their_words():
     assert plain == list(get_args(ModeName)) == list(MODES)[: len(plain)]
     assert as_mode("local") is as_mode(LOCAL) is LOCAL
     assert as_mode(FIT) is FIT
-    with pytest.raises(KeyError):
+    with pytest.raises(UsageError):
         as_mode("semi")
 
 

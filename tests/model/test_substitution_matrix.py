@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -92,6 +93,9 @@ def test_a_file_that_is_no_matrix_is_refused_in_a_line(tmp_path, text, message):
             "BLOSUM63: there is no such file, and no such matrix in Biopython, did you mean BLOSUM62?",
         ),
         ("/", "/: is a directory"),
+        ("", "matrix: want a name or a file, not ''"),
+        ("a\0b", "matrix: want a name or a file, not 'a\\x00b'"),
+        (Path("/no/such"), "/no/such: there is no such file"),
         ("SCHNEIDER", "matrix SCHNEIDER: it scores AAA and the like, not single letters"),
     ],
 )
@@ -106,6 +110,8 @@ def test_a_name_that_means_no_matrix_is_refused_in_a_line(name, message):
     [
         ("A", ((1,),), "1 letters, not 2 to 32"),
         (bytes(range(33, 66)).decode(), ((1,),), "33 letters, not 2 to 32"),
+        ("AC", None, "want rows of scores, not None"),
+        ("AC", [1, 2], r"want rows of scores, not \[1, 2\]"),
         ("AC", ((1, 2),), "2 letters need 2 rows of 2 scores"),
         ("AC", ((1, 2), (3,)), "2 letters need 2 rows of 2 scores"),
         ("AC", ((1, 2), (3, 4.0)), "scores must be whole numbers, Fractions or Decimals, not 4.0"),

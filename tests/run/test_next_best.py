@@ -148,7 +148,14 @@ def test_a_store_keeps_the_first_and_the_others_are_found_again(tmp_path):
     first = scores()
     assert len(first) == 5
     assert scores() == first
-    assert api.resume(tmp_path / "s", backend="cpu", threads=1).score == first[0]
+    found = api.resume(tmp_path / "s", backend="cpu", threads=1)
+    assert [alignment.score for alignment in found] == first
+
+
+def test_a_resumed_search_that_finds_nothing_gives_an_empty_list(tmp_path):
+    options = {"backend": "cpu", "threads": 1, "store": tmp_path / "s", "min_score": 10**6}
+    assert api.best_alignments(CATS.query, CATS.target, 1, **options) == []
+    assert api.resume(tmp_path / "s", backend="cpu", threads=1) == []
 
 
 def test_the_minus_strand():
