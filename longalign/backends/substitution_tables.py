@@ -1,8 +1,9 @@
-"""The tables of letter scores of several scorings, laid out for compiled code."""
+"""The costs of a scoring, and the tables of letter scores of several scorings, for compiled code."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,8 +15,22 @@ from longalign.model.substitution_matrix import LARGEST_ALPHABET
 #: one query letter.
 PITCH = LARGEST_ALPHABET
 
-#: The offset for a scoring without a table, which match and mismatch describe completely.
-NO_MATRIX = -1
+
+class PairCosts(NamedTuple):
+    """`match` and `mismatch`, each plus alpha + beta, which count only without a table; alpha + beta; beta.
+
+    Kernels that keep H - alpha - beta instead of H add alpha + beta to the scores of letter pairs.
+    """
+
+    match: int | np.int32
+    mismatch: int | np.int32
+    opening: int | np.int32
+    extend: int | np.int32
+
+    @classmethod
+    def of(cls, scoring: Scoring) -> PairCosts:
+        opening = scoring.opening
+        return cls(scoring.match + opening, scoring.mismatch + opening, opening, scoring.gap_extend)
 
 
 def table_of(scoring: Scoring) -> IntArray:
@@ -34,7 +49,7 @@ def lay_out(scorings: Iterable[Scoring]) -> tuple[IntArray, list[int]]:
     """All different tables end to end, and the offset of each scoring's table.
 
     The array is int32 of shape (PITCH * PITCH * tables,), and has room for one table if there is none. It is
-    0 outside the alphabets. The offset is NO_MATRIX for a scoring without a table.
+    0 outside the alphabets. The offset is 0 for a scoring without a table, which needs none.
     """
     scorings = list(scorings)
     places = {scoring.table: 0 for scoring in scorings if scoring.table is not None}
@@ -42,5 +57,4 @@ def lay_out(scorings: Iterable[Scoring]) -> tuple[IntArray, list[int]]:
     for number, table in enumerate(places):
         places[table] = number * PITCH * PITCH
         flat[number, : len(table), : len(table)] = table.scores
-    begins = [NO_MATRIX if scoring.table is None else places[scoring.table] for scoring in scorings]
-    return flat.reshape(-1), begins
+    return flat.reshape(-1), [0 if scoring.table is None else places[scoring.table] for scoring in scorings]

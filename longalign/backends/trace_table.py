@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from longalign.backends.base import Runs, TraceJob
-from longalign.backends.substitution_tables import lay_out
+from longalign.backends.substitution_tables import PairCosts, lay_out
 from longalign.model.alignment import Op
 from longalign.model.alphabet import Codes
 from longalign.model.boundary import IntArray, State, entry_edges
@@ -24,7 +24,7 @@ from longalign.model.scoring import Scoring
 # which the leaf's part of an array begins. RUNS_END is the index at which its part of the runs ends: runs are
 # written from there downwards.
 ROWS, COLS, QUERY_AT, TARGET_AT, RUNS_END, EXIT, MATRIX_AT = 0, 1, 2, 3, 4, 5, 6
-MATCH, MISMATCH, OPENING, EXTEND = 7, 8, 9, 10  # the first two are unused with a substitution matrix
+MATCH, MISMATCH, OPENING, EXTEND = 7, 8, 9, 10  # those of `PairCosts`
 CORNER, TOP_FIRST, TOP_STEP, LEFT_FIRST, LEFT_STEP = 11, 12, 13, 14, 15
 LOWEST_DIAGONAL, HIGHEST_DIAGONAL = 16, 17  # of the path: see `TraceJob.diagonals`
 LEAF_FIELDS = 18
@@ -52,15 +52,14 @@ def leaf_table(jobs: Sequence[TraceJob]) -> NDArray[np.int64]:
 
 
 @cache
-def _numbers(scoring: Scoring, entry: State) -> tuple[int, ...]:
+def _numbers(scoring: Scoring, entry: State) -> tuple[int | np.int32, ...]:
     """The fields from MATCH to LEFT_STEP: the costs, and H on the edges, which are those of `entry_edges`.
 
     After k >= 1 letters along an edge, H is the edge's first value minus k - 1 times its step.
     """
     top, left = entry_edges(entry, 2, 2, scoring)
-    opening = scoring.gap_open + scoring.gap_extend
     lines = [int(value) for h in (top.h, left.h) for value in (h[1], h[1] - h[2])]
-    return (scoring.match, scoring.mismatch, opening, scoring.gap_extend, int(top.h[0]), *lines)
+    return (*PairCosts.of(scoring), int(top.h[0]), *lines)
 
 
 def inputs_of(jobs: Sequence[TraceJob]) -> tuple[Codes, Codes, IntArray]:

@@ -162,11 +162,7 @@ class BestCell:
 
     @property
     def rank(self) -> tuple[Number, int, int]:
-        """The sort key of end cells: highest score, then lowest anti-diagonal i + j, then largest column j.
-
-        The order is total, so the end cell does not depend on how the DP matrix was cut into tiles. The rule
-        for ties is that of Aymone's CUDA Smith-Waterman.
-        """
+        """The sort key of end cells: the highest ranks first by `recurrence.outranks`."""
         return (self.score, -(self.i + self.j), self.j)
 
     def shifted(self, rows: int, cols: int) -> BestCell:

@@ -16,7 +16,7 @@ Ties. Of equally good predecessors, H takes a letter pair before a vertical gap,
 horizontal one. E and F open a gap rather than extend one. In local mode a path starts at H = 0 rather than
 continue backwards. So the path is a function of the input, the scoring and the mode alone, whatever the back
 end, the tiling and the way in which the phases find it (`longalign.phases.entry` says why). The order among
-end cells is `BestCell.rank` in `longalign.model.boundary`.
+end cells is `outranks`.
 
 Sources. Affine gaps: O. Gotoh, J. Mol. Biol. 162:705-708 (1982). Local mode: T. F. Smith and M. S. Waterman,
 J. Mol. Biol. 147:195-197 (1981). Start states handed from cell to cell: J. Li, S. Ranka and S. Sahni,
@@ -37,6 +37,19 @@ STOP, DIAGONAL, FROM_E, FROM_F = 0, 1, 2, 3
 SOURCE_MASK = 3
 E_EXTENDS = 4
 F_EXTENDS = 8
+
+
+def outranks(score, i, j, best_score, best_i, best_j):
+    """The order among end cells: a higher score, then a lower anti-diagonal i + j, then a larger column j.
+
+    It is total, so the end cell does not depend on how the DP matrix was cut into tiles. The rule for ties is
+    that of Aymone's CUDA Smith-Waterman. `BestCell.rank` is the same order as a sort key.
+    """
+    if score != best_score:
+        return score > best_score
+    if i + j != best_i + best_j:
+        return i + j < best_i + best_j
+    return j > best_j
 
 
 def make_cell(maximum, subtract, local):

@@ -158,6 +158,11 @@ class Scoring:
         return self.mismatch if self.table is None else self.table.lowest
 
     @property
+    def opening(self) -> int:
+        """alpha + beta, the scaled cost of a gap's first letter."""
+        return self.gap_open + self.gap_extend
+
+    @property
     def difference_bytes(self) -> int:
         """Width in bytes (1, 2 or 4) of signed integers that hold two kinds of differences: between H in
         neighbouring cells of a row or column, and between H and a gap state (E or F) of one cell.
@@ -168,7 +173,7 @@ class Scoring:
         gains at most s; or it leaves further up and pays for a vertical gap as well. E is at least H of the
         cell above minus g, so it is at most 2g + s below H. The same holds for columns and for F.
         """
-        furthest = 2 * (self.gap_open + self.gap_extend) + self.highest
+        furthest = 2 * self.opening + self.highest
         return next(size for size in (1, 2, 4) if furthest < 1 << (8 * size - 1))
 
     @property

@@ -58,7 +58,7 @@ def extension(query: Codes, target: Codes, scoring: Scoring, start: tuple[int, i
 
     It is extended from the cell `start` on: backwards if `step` is -1, forwards if it is 1.
     """
-    drop = _DROP * (scoring.gap_open + scoring.gap_extend) + scoring.highest
+    drop = _DROP * scoring.opening + scoring.highest
     numbers = np.array([*start, step, drop], np.int64)
     return int(_extender()(query, target, table_of(scoring), numbers))
 

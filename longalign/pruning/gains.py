@@ -168,7 +168,7 @@ class _Letters(NamedTuple):
         in_gap = int(best[paired].min()) + scoring.gap_extend
         charge = min(
             int((best - next_best)[paired].min()),
-            scoring.gap_open + scoring.gap_extend,
+            scoring.opening,
             in_gap + scoring.gap_open // 2,
         )
         return cls(gains, symbols, other_symbols, (len(partners) - 1).bit_length() or 1, charge, in_gap)

@@ -41,7 +41,7 @@ def find_segments(query: Codes, target: Codes, scoring: Scoring, k: int, most_wo
     words = common_unique_words(query, target, k, most_words)
     found = np.empty((4, len(words)), np.int64)
     # A detour leaves the diagonal by one gap and returns by another, and has fewer pairs.
-    most_loss = 2 * (scoring.gap_open + scoring.gap_extend) + scoring.highest
+    most_loss = 2 * scoring.opening + scoring.highest
     numbers = np.array([k, scoring.match, most_loss], np.int64)
     count = _joiner()(query, target, table_of(scoring), words, numbers, found)
     order = np.argsort(found[0, :count], kind="stable")

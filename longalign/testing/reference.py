@@ -61,7 +61,7 @@ def matrices(job: Rectangle) -> tuple[list[list[int]], list[list[int]], list[lis
     With pruning, every single cell is a block that may be left out.
     """
     cell, scoring = CELL[job.local], job.scoring
-    opening, extend = scoring.gap_open + scoring.gap_extend, scoring.gap_extend
+    opening, extend = scoring.opening, scoring.gap_extend
     targets = job.target.tolist()
     barred = {*zip(job.excluded.query.tolist(), job.excluded.target.tolist(), strict=True)}
     h = [[int(x) for x in job.top.h]]
@@ -182,7 +182,7 @@ def _boundary(h: list[int], gap: list[int]) -> Boundary:
 
 def _starts(job: Rectangle) -> EdgeStarts:
     rule, scoring = START_RULE[job.local], job.scoring
-    opening = scoring.gap_open + scoring.gap_extend
+    opening = scoring.opening
     h, e, f = matrices(job)
     rows, cols = len(job.query), len(job.target)
     barred = {*zip(job.excluded.query.tolist(), job.excluded.target.tolist(), strict=True)}
@@ -235,7 +235,7 @@ def _trace(job: TraceJob) -> Runs:
     edges = entry_edges(job.entry, i, j, scoring)
     h, e, f = matrices(SweepJob(job.query, job.target, scoring, *edges, local=False, excluded=job.excluded))
     barred = {*zip(job.excluded.query.tolist(), job.excluded.target.tolist(), strict=True)}
-    opening = scoring.gap_open + scoring.gap_extend
+    opening = scoring.opening
     state, path = int(job.exit), []
     while i > 0 and j > 0:
         pair = h[i - 1][j - 1] + letter_score(job.query[i - 1], job.target[j - 1], scoring)

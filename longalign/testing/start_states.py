@@ -61,7 +61,7 @@ def walked_start(
     """The start of the path to (i, j) in `state`, found step by step; `values` are those of `matrices`."""
     h, e, f = values
     excluded = {*zip(job.excluded.query.tolist(), job.excluded.target.tolist(), strict=True)}
-    opening = job.scoring.gap_open + job.scoring.gap_extend
+    opening = job.scoring.opening
     while i > 0 and j > 0 and not (job.local and state == State.H and h[i][j] == 0):
         pair = h[i - 1][j - 1] + letter_score(job.query[i - 1], job.target[j - 1], job.scoring)
         pair = NEG_INF if (i - 1, j - 1) in excluded else pair

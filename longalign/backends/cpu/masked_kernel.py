@@ -89,12 +89,12 @@ def _letters_and_scores(
 ) -> tuple[Codes, Codes, IntArray, IntArray, NDArray[np.bool_]]:
     """The first arguments of each kernel: letters, a matrix of pair scores, costs, and the excluded pairs."""
     scoring, excluded = job.scoring, job.excluded
-    matrix, [offset] = lay_out([scoring])
-    costs = scoring.match, scoring.mismatch, scoring.gap_open + scoring.gap_extend, scoring.gap_extend
+    matrix, _ = lay_out([scoring])
+    costs = scoring.match, scoring.mismatch, scoring.opening, scoring.gap_extend
     barred = np.zeros((len(job.query), len(job.target)), np.bool_)
     barred[excluded.query, excluded.target] = True
     letters = np.ascontiguousarray(job.query), np.ascontiguousarray(job.target)
-    return *letters, matrix[max(0, offset) :], np.array(costs, np.int32), barred
+    return *letters, matrix, np.array(costs, np.int32), barred
 
 
 def start_states(cells: Cells, local: bool) -> EdgeStarts:
@@ -161,6 +161,7 @@ def _make_cells_kernel(local: bool, has_matrix: bool) -> Callable[..., None]:
 
 def _make_sweep_kernel(local: bool, has_matrix: bool, track_best: bool) -> Callable[..., None]:
     cell, from_above = _make_cell_and_inputs(local, has_matrix)
+    outranks: Any = inline_by_llvm(recurrence.outranks)
     zero = _number(0)
 
     def sweep(
@@ -193,9 +194,7 @@ def _make_sweep_kernel(local: bool, has_matrix: bool, track_best: bool) -> Calla
                     highest = maximum(highest, h[j])
                 if highest > 0 and highest >= score:
                     for j in range(1, len(h)):
-                        # On the same anti-diagonal, the row above has the larger column.
-                        ranks_first = highest > score or i + j < best[1] + best[2]
-                        if h[j] == highest and ranks_first:
+                        if h[j] == highest and outranks(highest, i, j, score, best[1], best[2]):
                             score, best[1], best[2] = highest, i, j
             if stored_rows < len(rows) and rows[stored_rows] == i:
                 for j in range(len(h)):

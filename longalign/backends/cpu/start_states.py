@@ -15,13 +15,12 @@ import numpy as np
 from longalign.backends.base import PROGRESS_SECONDS, EdgeStarts, Progress, Rectangle
 from longalign.backends.cpu.config import SweepGeometry
 from longalign.backends.cpu.start_states_kernel import (
-    Costs,
     EdgeWithStarts,
     Scratch,
     make_scratch,
     strip_starts,
 )
-from longalign.backends.substitution_tables import lay_out
+from longalign.backends.substitution_tables import PairCosts, lay_out
 from longalign.model.boundary import Edge, StartLine, edge_starts
 from longalign.system.threads import WorkerThreads
 
@@ -80,7 +79,7 @@ class _Work:
 
     def _sweep(self, job: Rectangle, scratch: Scratch) -> EdgeStarts:
         rows, cols, strip = len(job.query), len(job.target), self._geometry.strip
-        kernel, costs = _kernel(job, self._geometry), Costs.of(job.scoring)
+        kernel, costs = _kernel(job, self._geometry), PairCosts.of(job.scoring)
         matrix, _ = lay_out([job.scoring])
         # The kernel needs writable, contiguous arrays.
         query, target = np.array(job.query), np.array(job.target)

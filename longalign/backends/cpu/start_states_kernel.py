@@ -25,9 +25,9 @@ from longalign.backends.cpu.jit import compile_entry, compiled_once, inline_by_l
 from longalign.backends.cpu.lanes import lane_counts, maximum, unroll_columns
 from longalign.backends.cpu.pair_scores import compared, looked_up
 from longalign.backends.cpu.raw_memory import advance, load, pointer, store
+from longalign.backends.substitution_tables import PairCosts
 from longalign.model.boundary import IntArray, start_code
 from longalign.model.recurrence import E, F, H, make_cell, make_start_rule
-from longalign.model.scoring import Scoring
 
 #: Fewer lanes than in the sweep: a column has more state here, which should stay in a first-level cache.
 START_GEOMETRY = SweepGeometry(columns=8, lanes=128, group=32, block_rows=8192)
@@ -38,20 +38,6 @@ _STATE_MASK, _COLUMN_MASK = (1 << _COLUMN_SHIFT) - 1, (1 << (_ROW_SHIFT - _COLUM
 
 StartArray = NDArray[np.int64]
 _number = numba.int32
-
-
-class Costs(NamedTuple):
-    """Letter scores plus alpha + beta, alpha + beta, and beta, as in `pair_scores`."""
-
-    match: int
-    mismatch: int
-    opening: int
-    extend: int
-
-    @classmethod
-    def of(cls, scoring: Scoring) -> Costs:
-        opening = scoring.gap_open + scoring.gap_extend
-        return cls(scoring.match + opening, scoring.mismatch + opening, opening, scoring.gap_extend)
 
 
 class EdgeWithStarts(NamedTuple):
@@ -437,6 +423,6 @@ def strip_starts(geometry: SweepGeometry, local: bool, has_matrix: bool) -> Call
     """The compiled kernel of `make_strip_starts`, loaded from disk if possible. Thread-safe."""
     letters, values, starts = np.zeros(1, np.uint8), np.zeros(2, np.int32), np.zeros(2, np.int64)
     line = EdgeWithStarts(values, values, starts, starts)
-    examples = letters, letters, values, 0, 0, line, line, Costs(0, 0, 0, 0), make_scratch(geometry)
+    examples = letters, letters, values, 0, 0, line, line, PairCosts(0, 0, 0, 0), make_scratch(geometry)
     kernel = make_strip_starts(geometry, local, has_matrix)
     return compile_entry(kernel, f"starts {geometry} {local=} {has_matrix=}", examples)

@@ -36,20 +36,13 @@ from longalign.backends.cpu.jit import inline_by_llvm, inline_by_numba
 from longalign.backends.cpu.lanes import lane_counts, maximum, unroll_columns
 from longalign.backends.cpu.raw_memory import advance, load, make_copy, pointer, store
 from longalign.backends.substitution_tables import PITCH
-from longalign.model.recurrence import make_cell
+from longalign.model import recurrence
 
 #: The letter code of columns to the right of the rectangle. No query letter equals it.
 NO_LETTER = 7
 
 
-@inline_by_numba
-def outranks(score: int, i: int, j: int, best: Any) -> bool:
-    """`BestCell.rank`: higher score, then lower anti-diagonal, then further right."""
-    if score != best.score:
-        return bool(score > best.score)
-    if i + j != best.i + best.j:
-        return bool(i + j < best.i + best.j)
-    return bool(j > best.j)
+outranks: Any = inline_by_numba(recurrence.outranks)
 
 
 class StateLayout(NamedTuple):
@@ -112,7 +105,7 @@ def _make_cell(config: KernelConfig) -> Any:
     def subtract(x: Any, y: Any) -> Any:
         return number(x - y)
 
-    return inline_by_llvm(make_cell(maximum, subtract, config.local))
+    return inline_by_llvm(recurrence.make_cell(maximum, subtract, config.local))
 
 
 def _make_columns(config: KernelConfig, cell: Any) -> Callable[..., Any]:
@@ -178,7 +171,7 @@ def _make_search(config: KernelConfig) -> tuple[Callable[..., None], Callable[..
         for k in range(min(columns, block.cols - lane * columns)):
             j = block.col + lane * columns + k + 1
             score = load(state, at.h_open + k * at.column_pitch + p) + opening + block.base
-            if outranks(score, i, j, best):
+            if outranks(score, i, j, best.score, best.i, best.j):
                 best.score, best.i, best.j = score, i, j
 
     @inline_by_numba

@@ -212,14 +212,13 @@ def _make_fill(has_matrix: bool) -> Callable[..., None]:
 
     @inline_by_numba
     def fill(query: Any, target: Any, matrices: Any, leaf: Any, scratch: Any) -> None:
-        opening = leaf[trace_table.OPENING]
         costs = (
-            _number(leaf[trace_table.MATCH] + opening),
-            _number(leaf[trace_table.MISMATCH] + opening),
-            _number(opening),
+            _number(leaf[trace_table.MATCH]),
+            _number(leaf[trace_table.MISMATCH]),
+            _number(leaf[trace_table.OPENING]),
             _number(leaf[trace_table.EXTEND]),
         )
-        matrix = advance(pointer(matrices), leaf[trace_table.MATRIX_AT] if has_matrix else 0)
+        matrix = advance(pointer(matrices), leaf[trace_table.MATRIX_AT])
         lanes = _lanes_of(leaf[trace_table.ROWS], leaf[trace_table.COLS])
         width = _width_of(
             leaf[trace_table.COLS],

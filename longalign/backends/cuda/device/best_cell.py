@@ -14,6 +14,7 @@ from longalign.backends.cuda.config import LANES, STEP_ROWS, KernelConfig
 from longalign.backends.cuda.device.number_formats import ARITHMETIC
 from longalign.backends.cuda.device.sync import ALL_LANES
 from longalign.backends.cuda.numba_api import cuda
+from longalign.model import recurrence
 
 #: A score and where it is, by boundary indices; all 0 for no cell with a positive score. While it is known
 #: only in which row block the cell is (see `replay`), i and j are those of one below and right of all there,
@@ -27,15 +28,7 @@ def no_best():
     return Best(np.int32(0), np.int32(0), np.int32(0))
 
 
-@cuda.jit(device=True)
-def _outranks(score, i, j, best):
-    """`BestCell.rank`: score, then lowest anti-diagonal, then rightmost."""
-    if score != best.score:
-        return score > best.score
-    diagonal, than = np.int32(i + j), np.int32(best.i + best.j)
-    if diagonal != than:
-        return diagonal < than
-    return j > best.j
+_outranks = cuda.jit(device=True)(recurrence.outranks)
 
 
 @cuda.jit(device=True)
@@ -46,7 +39,7 @@ def best_of_warp(best):
         score = cuda.shfl_down_sync(ALL_LANES, best.score, distance)
         i = cuda.shfl_down_sync(ALL_LANES, best.i, distance)
         j = cuda.shfl_down_sync(ALL_LANES, best.j, distance)
-        if _outranks(score, i, j, best):
+        if _outranks(score, i, j, best.score, best.i, best.j):
             best = Best(score, i, j)
         distance //= 2
     return Best(
@@ -100,7 +93,7 @@ def make_note_best(config: KernelConfig) -> Any:
                 score = np.int32(value(highest, half, base) + costs.opening)
                 column = np.int32(j + half * columns + first_column(opened, half, sought))
                 row = np.int32(i - STEP_ROWS * half)
-                if _outranks(score, row, column, best):
+                if _outranks(score, row, column, best.score, best.i, best.j):
                     best = Best(score, row, column)
         return best
 

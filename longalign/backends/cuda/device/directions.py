@@ -26,10 +26,11 @@ import numpy as np
 from longalign.backends import trace_table
 from longalign.backends.cuda.config import LANES
 from longalign.backends.cuda.device.number_formats import INT32
-from longalign.backends.cuda.device.pair_scores import SCORES, PairCosts, load_matrix, pair_score
+from longalign.backends.cuda.device.pair_scores import SCORES, load_matrix, pair_score
 from longalign.backends.cuda.device.sync import ALL_LANES
 from longalign.backends.cuda.device.work_tables import high_of, low_of, pack
 from longalign.backends.cuda.numba_api import cuda
+from longalign.backends.substitution_tables import PairCosts
 from longalign.model import recurrence
 from longalign.model.scoring import NEG_INF
 
@@ -105,13 +106,10 @@ def _opened_edge(table, leaf, first, step, k):
 
 @cuda.jit(device=True)
 def _read_costs(table, leaf):
-    opening = table[leaf, trace_table.OPENING]
     return PairCosts(
-        np.int32(table[leaf, trace_table.MATCH] + opening),
-        np.int32(table[leaf, trace_table.MISMATCH] + opening),
-        np.int32(opening),
-        np.int32(table[leaf, trace_table.EXTEND]),
-    )
+        np.int32(table[leaf, trace_table.MATCH]), np.int32(table[leaf, trace_table.MISMATCH]),
+        np.int32(table[leaf, trace_table.OPENING]), np.int32(table[leaf, trace_table.EXTEND]),
+    )  # fmt: skip
 
 
 @cuda.jit(device=True)

@@ -88,16 +88,6 @@ def is_left_out(highest, row, gains, requested_rows, pruning, best_score):
 
 
 @cuda.jit(device=True)
-def highest_of_warp(value):
-    """The highest value of all lanes, in every lane."""
-    distance = LANES // 2
-    while distance > 0:
-        value = max(value, cuda.shfl_down_sync(ALL_LANES, value, distance))
-        distance //= 2
-    return cuda.shfl_sync(ALL_LANES, value, 0)
-
-
-@cuda.jit(device=True)
 def raise_row(incoming, floor):
     """An `IncomingRow` whose H is at least `floor`."""
     edge = incoming.edge

@@ -241,7 +241,7 @@ def has_blank_rows(config: KernelConfig) -> bool:
 
 def fits_bytes(scoring: Scoring) -> bool:
     """Whether 8 bits hold every score plus alpha + beta, which the kernel adds to it."""
-    opening = scoring.gap_open + scoring.gap_extend
+    opening = scoring.opening
     return scoring.lowest + opening >= -128 and scoring.highest + opening <= 127
 
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from longalign.backends.cuda.config import STEP_ROWS, KernelConfig
 from longalign.backends.cuda.device import work_tables
-from longalign.backends.cuda.device.left_out_blocks import highest_of_warp
 from longalign.backends.cuda.device.letter_scores import letter_scores
 from longalign.backends.cuda.device.number_formats import ARITHMETIC
 from longalign.backends.cuda.device.row import LaneEdge
@@ -22,6 +21,7 @@ from longalign.backends.cuda.device.strip_edges import (
     read_parameters,
 )
 from longalign.backends.cuda.device.strip_state import StripState
+from longalign.backends.cuda.device.sync import highest_of_warp
 from longalign.backends.cuda.device.work_tables import low_of
 from longalign.backends.cuda.numba_api import cuda, jit_inlined
 

@@ -8,7 +8,6 @@ the matrix to shared memory.
 # Device functions have the types that numba infers.
 from __future__ import annotations
 
-from collections import namedtuple
 from typing import Any
 
 import numpy as np
@@ -16,10 +15,6 @@ import numpy as np
 from longalign.backends.cuda.config import LANES
 from longalign.backends.cuda.numba_api import cuda
 from longalign.backends.substitution_tables import PITCH
-
-#: All int32: `match` and `mismatch`, each plus alpha + beta, which are unused with a matrix; `opening`,
-#: alpha + beta; and `extend`, beta.
-PairCosts = namedtuple("PairCosts", "match mismatch opening extend")
 
 #: The number of scores (int32) in a matrix.
 SCORES = PITCH * PITCH

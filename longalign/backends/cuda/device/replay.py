@@ -47,7 +47,7 @@ from longalign.backends.cuda.device.best_cell import Best, best_of_warp, no_best
 from longalign.backends.cuda.device.number_formats import ARITHMETIC
 from longalign.backends.cuda.device.ptx import load_shared, store_shared
 from longalign.backends.cuda.device.strip_state import make_state_store
-from longalign.backends.cuda.device.sync import ALL_LANES, load_for_all
+from longalign.backends.cuda.device.sync import ALL_LANES, highest_of_warp, load_for_all
 from longalign.backends.cuda.numba_api import cuda, jit_inlined
 
 #: The number of row blocks that watch all rows after a row block that exceeded its threshold.
@@ -149,11 +149,7 @@ def make_score(config: KernelConfig) -> Any:
             for half in range(halves):
                 if part(highest, half) != part(threshold, half):
                     found = max(found, np.int32(value(highest, half, base) + costs.opening))
-            distance = LANES // 2
-            while distance > 0:
-                found = max(found, cuda.shfl_down_sync(ALL_LANES, found, distance))
-                distance //= 2
-            found = cuda.shfl_sync(ALL_LANES, found, 0)
+            found = highest_of_warp(found)
         return exceeds, found
 
     return score

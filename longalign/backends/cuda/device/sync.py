@@ -58,6 +58,7 @@ from collections import namedtuple
 
 import numpy as np
 
+from longalign.backends.cuda.config import LANES
 from longalign.backends.cuda.device.ptx import (
     load_acquire,
     load_pair,
@@ -93,6 +94,16 @@ def take_ticket(tickets, lane):
     if lane == 0:
         ticket = np.int32(cuda.atomic.add(tickets, 0, 1))
     return cuda.shfl_sync(ALL_LANES, ticket, 0)
+
+
+@cuda.jit(device=True)
+def highest_of_warp(value):
+    """The highest value of all lanes, in every lane."""
+    distance = LANES // 2
+    while distance > 0:
+        value = max(value, cuda.shfl_down_sync(ALL_LANES, value, distance))
+        distance //= 2
+    return cuda.shfl_sync(ALL_LANES, value, 0)
 
 
 @cuda.jit(device=True)

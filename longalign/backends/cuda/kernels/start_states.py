@@ -25,10 +25,11 @@ from numba import int32, int64, uint8
 from longalign.backends.cuda.config import LANES
 from longalign.backends.cuda.device.excluded_pairs import StripPairs, columns_in_row, contains
 from longalign.backends.cuda.device.number_formats import INT32
-from longalign.backends.cuda.device.pair_scores import SCORES, PairCosts, load_matrix, pair_score
+from longalign.backends.cuda.device.pair_scores import SCORES, load_matrix, pair_score
 from longalign.backends.cuda.device.sync import ALL_LANES, publish_rows, take_ticket, wait_for_rows
 from longalign.backends.cuda.device.work_tables import high_of, low_of, pack
 from longalign.backends.cuda.numba_api import cuda, jit_kernel
+from longalign.backends.substitution_tables import PairCosts
 from longalign.model import recurrence
 from longalign.model.boundary import start_code
 

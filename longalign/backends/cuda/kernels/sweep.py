@@ -44,7 +44,6 @@ from longalign.backends.cuda.device.choose_kind import make_choose_kind, make_re
 from longalign.backends.cuda.device.excluded_pairs import excluded_row_from, pairs_of_strip
 from longalign.backends.cuda.device.left_out_blocks import (
     LEFT_OUT_BASE,
-    highest_of_warp,
     is_left_out,
     make_enter_block,
     make_highest_around,
@@ -83,7 +82,13 @@ from longalign.backends.cuda.device.strip_edges import (
 from longalign.backends.cuda.device.strip_profile import ALIGNMENT, ProfileLayout
 from longalign.backends.cuda.device.strip_state import StripState, make_state_store
 from longalign.backends.cuda.device.sweep_block import make_sweep_block
-from longalign.backends.cuda.device.sync import ALL_LANES, REST_EVERY, take_ticket, wait_for_band
+from longalign.backends.cuda.device.sync import (
+    ALL_LANES,
+    REST_EVERY,
+    highest_of_warp,
+    take_ticket,
+    wait_for_band,
+)
 from longalign.backends.cuda.numba_api import cuda, jit_kernel
 
 #: The types of a kernel's arguments, all C-contiguous arrays.

@@ -16,7 +16,7 @@ from longalign.backends.cuda.kernels import start_states as kernel
 from longalign.backends.cuda.launch import sweep_launch
 from longalign.backends.cuda.launch.device_memory import ROUNDING, Arena, Block, Workspace, in_launches
 from longalign.backends.cuda.planning.strips import excluded_by_strip
-from longalign.backends.substitution_tables import lay_out
+from longalign.backends.substitution_tables import PairCosts, lay_out
 from longalign.model.boundary import Edge, IntArray, StartLine
 
 #: The most cells of a launch of several rectangles. It takes about a second, and progress is reported after
@@ -134,12 +134,9 @@ def table(jobs: Sequence[Rectangle]) -> NDArray[np.int64]:
     _, matrix_at = lay_out(job.scoring for job in jobs)
     records = []
     for k, job in enumerate(jobs):
-        scoring = job.scoring
-        opening = scoring.gap_open + scoring.gap_extend
-        costs = scoring.match + opening, scoring.mismatch + opening, opening, scoring.gap_extend
         # Each top edge has a corner besides its letters, hence the + k.
         places = down[k], across[k], across[k] + k, down[k], matrix_at[k]
-        records.append((rows[k], cols[k], *places, *costs))
+        records.append((rows[k], cols[k], *places, *PairCosts.of(job.scoring)))
     return np.array(records, np.int64)
 
 
@@ -167,6 +164,6 @@ def strip_table(jobs: Sequence[Rectangle], rectangles: NDArray[np.int64]) -> tup
 
 def _opened(job: Rectangle, edge: Edge) -> NDArray[np.int64]:
     """An edge with its corner, as int64 pairs of opened H (low) and the gap state (high)."""
-    opening = np.int32(job.scoring.gap_open + job.scoring.gap_extend)
+    opening = np.int32(job.scoring.opening)
     pairs = np.stack([edge.h - opening, edge.gap], axis=1)
     return np.ascontiguousarray(pairs, np.int32).view(np.int64).reshape(-1)

@@ -46,8 +46,7 @@ class WorkList:
     - `strips`, (strips, STRIP_FIELDS) int32: the strips of all bands in the order of their tickets. Each
       comes after its left neighbour and after itself in the band above.
     - `query` and `target`, uint8: letters, end to end.
-    - `matrices`, int32: substitution matrices as in `backends.substitution_tables`, of at most `letters`
-      letters.
+    - `matrices`, int32: substitution matrices as in `backends.substitution_tables`.
     - `requested_rows`, int32: the requested rows of each rectangle, each list terminated by -1. After these
       lists come the gains of rectangles that are pruned, and the excluded pairs of each strip.
     - `flags`, (strips,) int32, all 0: the progress of each strip.
@@ -74,7 +73,6 @@ class WorkList:
     column_values: int
     line_values: int
     state_values: int
-    letters: int
 
 
 def build(
@@ -145,13 +143,12 @@ def build(
         2 * sum(rows),
         sum(row_values) + sum(col_values),
         sum(states),
-        letters,
     )
 
 
 def _costs(scoring: Scoring, config: KernelConfig) -> tuple[int, ...]:
     """The fields from MATCH to BASE_OFFSET."""
-    opening, extend = scoring.gap_open + scoring.gap_extend, scoring.gap_extend
+    opening, extend = scoring.opening, scoring.gap_extend
     packed = raised_range if config.prunes else packed_range
     below = packed.below(scoring, config) if config.numbers == "packed" else 0
     return scoring.match, scoring.mismatch, opening, extend, below

@@ -52,16 +52,11 @@ PROFILE_SHAPES: dict[NumberFormat, tuple[Shape, ...]] = {
     "int32": (Shape(8, 32, 168),),
 }
 
-#: The shapes where row blocks may be left out. To leave out a row block takes the same time however wide it
-#: is. Narrower strips are faster where one strip is swept at a time, and slower where many are.
-PRUNING_SHAPES: dict[NumberFormat, tuple[Shape, ...]] = {
-    "packed": (Shape(16, 64, 255),),
-    "int32": (Shape(8, 32, 168),),
-}
-
-#: The shapes where pairs are excluded. Around these a strip is swept row by row, and the strips to its right
-#: wait for it. With few columns, that does not take long.
-EXCLUDING_SHAPES: dict[NumberFormat, tuple[Shape, ...]] = {
+#: The shapes where row blocks may be left out or pairs are excluded. To leave out a row block takes the same
+#: time however wide it is. Around excluded pairs a strip is swept row by row, and the strips to its right
+#: wait for it, which does not take long with few columns. Narrower strips are faster where one strip is swept
+#: at a time, and slower where many are.
+SPECIAL_SHAPES: dict[NumberFormat, tuple[Shape, ...]] = {
     "packed": (Shape(16, 64, 255),),
     "int32": (Shape(8, 32, 168),),
 }
@@ -120,10 +115,8 @@ class Kind(NamedTuple):
 
 def shapes_of(kind: Kind) -> tuple[Shape, ...]:
     """The shapes to choose from for rectangles of a kind."""
-    if kind.prunes:
-        return PRUNING_SHAPES[kind.numbers]
-    if kind.excludes:
-        return EXCLUDING_SHAPES[kind.numbers]
+    if kind.prunes or kind.excludes:
+        return SPECIAL_SHAPES[kind.numbers]
     shapes = (PROFILE_SHAPES if kind.letter_scoring == "profile" else SHAPES)[kind.numbers]
     if kind.local or kind.letter_scoring == "profile" or kind.numbers == "int32":
         return shapes
