@@ -78,12 +78,12 @@ def measured_rates() -> Iterator[tuple[KernelConfig, dict[str, object]]]:
 
 def examine(config: KernelConfig, programs: dict[str, str], folder: Path) -> dict[str, object]:
     """Compile and disassemble a kernel: what its inner loop consists of, and how fast it can be."""
-    from longalign.backends.cuda.device.row_block import rows_of_turn
+    from longalign.backends.cuda.device.row_block import rows_of_pass
 
     cubin, _ = compile_kernel(sweep_kernel(config), ARCH, programs["ptxas"], folder)
     command = [programs["nvdisasm"], "-c", str(cubin)]
     listing = Listing.parse(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-    cells = rows_of_turn(config) * config.columns
+    cells = rows_of_pass(config) * config.columns
     loop = shortest_loop(listing, MAXIMA, _LEAST_MAXIMA * cells)
     cycles, mix = bounds(loop), Counter(purposes(loop))
     turns = MULTIPROCESSORS * QUARTERS * CLOCK  # a second, if one took a cycle

@@ -55,9 +55,9 @@ class Rectangle:
     `excluded` are letter pairs that no path may use. Some back ends ignore them (`Backend.excludes_pairs`);
     `longalign.backends.excluding` adds them to any back end.
 
-    With `pruning`, a sweep may leave out any cells that it shows not to be needed. They have the values of
-    `pruning.left_out` in the results. All other values may then be lower than in the whole matrix, but those
-    on paths of interest are exact.
+    With `pruning`, a sweep may leave out any cells that it shows not to be needed. They have the values
+    of `pruning.values_left_out` in the results. All other values may then be lower than in the whole matrix,
+    but those on paths of interest are exact.
 
     Raises ValueError for edges or gains of other lengths, with which a back end would access memory out of
     bounds.
@@ -245,7 +245,7 @@ class DeviceFacts:
     largest: tuple[int, int]
     shared: tuple[int, int]
     least_chunk: int
-    path_share: int
+    cells_per_path_cell: int
     line_bytes: int
     max_boundary_cells: int
     strip_width: int
@@ -275,7 +275,7 @@ class DeviceFacts:
             return backend.tile_overhead + slowdown * backend.sweep_seconds(height, width, scoring, local)
 
         return cls(
-            largest, shared, backend.least_chunk, backend.path_share, backend.line_bytes,
+            largest, shared, backend.least_chunk, backend.cells_per_path_cell, backend.line_bytes,
             backend.max_boundary_cells(), backend.strip_width(*shared),
             checkpoint_rows(rows, cols, shared, devices, seconds),
             backend.most_share_pruned, backend.most_share_stored,
@@ -311,8 +311,8 @@ class Backend(Protocol):
     #: square rectangle of a smaller side takes hardly less time when it is swept alone.
     least_chunk: int
 
-    #: Chunks are sized so that sweeping those on the path once takes 2 / path_share of the cells of phase 1.
-    path_share: int
+    #: Chunks are sized so that the DP matrix has this many times the cells of the chunks along a staircase.
+    cells_per_path_cell: int
 
     #: The largest share of the cells, 0..1, that a pruned run may be expected to compute. With a larger one,
     #: a run that computes all cells would take less time. 0 if sweeps do not leave out blocks of cells.
@@ -362,7 +362,9 @@ class Backend(Protocol):
         ...
 
     def sweep(self, jobs: Sequence[SweepJob], progress: Progress = no_progress) -> list[SweepResult]:
-        """Sweep independent rectangles together; the results are in order. A CUDA back end uses one launch.
+        """Sweep independent rectangles together; the results are in order.
+
+        A CUDA back end uses one launch for each kernel that the jobs need.
 
         Raises BackendError if the device fails, and whatever `progress` raises.
         """

@@ -48,9 +48,9 @@ LINE_STEP, _LEAST_STEPS = 64, 5
 #: Largest number of tiles accepted in a grid from a file. Planned grids have far fewer: each tile is a file.
 MOST_TILES = 1 << 24
 
-#: For a fine lattice on disk, chunks are sized for a `path_share` of at least _FINE_PATH_SHARE, but this does
-#: not make their sides shorter than _LEAST_FINE_CHUNK letters.
-_FINE_PATH_SHARE, _LEAST_FINE_CHUNK = 80, 1 << 16
+#: For a fine lattice on disk, chunks are sized for a `Backend.cells_per_path_cell` of at least this, but
+#: their sides are not made shorter than _LEAST_FINE_CHUNK letters for that.
+_FINE_CELLS_PER_PATH_CELL, _LEAST_FINE_CHUNK = 80, 1 << 16
 
 #: Checkpoints: the factor by which they may make phase 1 longer, the shortest time of a tile, in seconds and
 #: as a share of phase 1, and how many heights of tiles are tried, four between one and its half.
@@ -325,23 +325,24 @@ def default_budget(
     rows: int,
     cols: int,
     least_chunk: int,
-    path_share: int,
+    cells_per_path_cell: int,
     bytes_per_cell: float = BYTES_PER_STORED_CELL,
     *,
     fine: bool = False,
 ) -> int:
     """Bytes of the lattice with which phases 2 and 3 take little time compared with phase 1.
 
-    `least_chunk` and `path_share` are those of `Backend`. A `fine` lattice has smaller chunks where they
-    would otherwise be large.
+    `least_chunk` and `cells_per_path_cell` are those of `Backend`. A `fine` lattice has smaller chunks where
+    they would otherwise be large.
     """
 
-    def chunk_for(share: int, least: int) -> int:
-        return max(SMALLEST_CHUNK, least_chunk, least, rows * cols // (share * (rows + cols)))
+    def chunk_for(cells_per_path_cell: int, least: int) -> int:
+        side = rows * cols // (cells_per_path_cell * (rows + cols))
+        return max(SMALLEST_CHUNK, least_chunk, least, side)
 
-    chunk = chunk_for(path_share, 0)
+    chunk = chunk_for(cells_per_path_cell, 0)
     if fine:
-        chunk = min(chunk, chunk_for(_FINE_PATH_SHARE, _LEAST_FINE_CHUNK))
+        chunk = min(chunk, chunk_for(_FINE_CELLS_PER_PATH_CELL, _LEAST_FINE_CHUNK))
     return ceil(2 * rows * cols / chunk * bytes_per_cell) + (1 << 20)
 
 

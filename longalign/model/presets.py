@@ -54,38 +54,51 @@ class Preset:
 
 PRESETS: dict[str, Preset] = {
     "cudalign": Preset(
-        *(3, 2),
-        "E. F. de O. Sandes and A. C. M. A. de Melo, IEEE Trans. Parallel Distrib. Syst. 24:1009 (2013)",
-        (1, -3),
+        gap_open=3,
+        gap_extend=2,
+        source="E. F. de O. Sandes and A. C. M. A. de Melo, IEEE Trans. Parallel Distrib. Syst. 24:1009 "
+        "(2013)",
+        pair=(1, -3),
     ),
     "megablast": Preset(
-        *(0, parse_number("2.5")),
-        "BLAST Command Line Applications User Manual, blastn -task megablast: reward 1, penalty -2, linear "
-        "gaps of reward/2 - penalty a letter (Z. Zhang et al., J. Comput. Biol. 7:203, 2000)",
-        (1, -2),
+        gap_open=0,
+        gap_extend=parse_number("2.5"),
+        source="BLAST Command Line Applications User Manual, blastn -task megablast: reward 1, penalty -2, "
+        "linear gaps of reward/2 - penalty a letter (Z. Zhang et al., J. Comput. Biol. 7:203, 2000)",
+        pair=(1, -2),
     ),
     "blastn": Preset(
-        *(5, 2),
-        "BLAST Command Line Applications User Manual, blastn -task blastn: reward 2, penalty -3, gapopen 5, "
-        "gapextend 2",
-        (2, -3),
+        gap_open=5,
+        gap_extend=2,
+        source="BLAST Command Line Applications User Manual, blastn -task blastn: reward 2, penalty -3, "
+        "gapopen 5, gapextend 2",
+        pair=(2, -3),
     ),
     "lastz": Preset(
-        *(400, 30),
-        "LASTZ manual (R. S. Harris), default scoring: gap_open_penalty 400, gap_extend_penalty 30, HOXD70 "
-        "(F. Chiaromonte et al., Pac. Symp. Biocomput. 7:115, 2002)",
+        gap_open=400,
+        gap_extend=30,
+        source="LASTZ manual (R. S. Harris), default scoring: gap_open_penalty 400, gap_extend_penalty 30, "
+        "HOXD70 (F. Chiaromonte et al., Pac. Symp. Biocomput. 7:115, 2002)",
         matrix="HOXD70",
     ),
     "minimap2-asm5": Preset(
-        *(39, 3), "minimap2(1), -x asm5: -A1 -B19 -O39,81 -E3,1; the first piece of its gap cost", (1, -19)
+        gap_open=39,
+        gap_extend=3,
+        source="minimap2(1), -x asm5: -A1 -B19 -O39,81 -E3,1; the first piece of its gap cost",
+        pair=(1, -19),
     ),
     "minimap2-asm20": Preset(
-        *(6, 2), "minimap2(1), -x asm20: -A1 -B4 -O6,26 -E2,1; the first piece of its gap cost", (1, -4)
+        gap_open=6,
+        gap_extend=2,
+        source="minimap2(1), -x asm20: -A1 -B4 -O6,26 -E2,1; the first piece of its gap cost",
+        pair=(1, -4),
     ),
     "edit": Preset(
-        *(0, 1),
-        "V. I. Levenshtein, Sov. Phys. Dokl. 10:707 (1966); in global mode the score is minus the distance",
-        (0, -1),
+        gap_open=0,
+        gap_extend=1,
+        source="V. I. Levenshtein, Sov. Phys. Dokl. 10:707 (1966); in global mode the score is minus the "
+        "distance",
+        pair=(0, -1),
     ),
 }
 

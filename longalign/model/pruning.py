@@ -107,7 +107,7 @@ def is_needed(highest: int, query_gain: int, target_gain: int, gap_open: int, bo
     return highest + min(query_gain, target_gain) + gap_open >= bound
 
 
-def left_out(scoring: Scoring, local: bool) -> tuple[int, int]:
+def values_left_out(scoring: Scoring, local: bool) -> tuple[int, int]:
     """H and the gap state in a cell that was left out: never higher than the true values.
 
     In local mode H is at least 0, so that E and F of the next cell are at least -alpha - beta.

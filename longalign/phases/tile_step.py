@@ -16,7 +16,7 @@ from typing import Protocol
 from longalign.backends.base import Backend, Progress, Sinks, SweepJob, no_progress
 from longalign.events import Advanced, Event, TileFinished
 from longalign.model.geometry import Tile
-from longalign.model.pruning import is_needed, left_out
+from longalign.model.pruning import is_needed, values_left_out
 from longalign.phases.lattice import StoreLattice
 from longalign.phases.left_out import left_out_edge
 from longalign.phases.tile_starts import tile_starts
@@ -114,7 +114,7 @@ def _swept(
         table = PlainTable if file is None else DeflatingTable
     else:
         table = BandTable if file is None else PatchedDeflatingTable
-    h, gap = left_out(job.scoring, job.local)
+    h, gap = values_left_out(job.scoring, job.local)
     packer = partial(Packer, width=job.scoring.difference_bytes, table=table, level_gap=h - gap)
     rows = packer(job.rows, job.left.h_at(job.rows), len(job.target))
     cols = packer(job.cols, job.top.h_at(job.cols), len(job.query))

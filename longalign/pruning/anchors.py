@@ -10,7 +10,7 @@ from longalign.model.alphabet import Codes
 from longalign.model.mode import GLOBAL, Mode
 from longalign.model.scoring import Scoring
 from longalign.pruning.bridge import bridges
-from longalign.pruning.budget import Budget
+from longalign.pruning.budget import TimeBudget
 from longalign.pruning.chain import heaviest_chain
 from longalign.pruning.fill import Anchors, Cell, Rectangles, cells_of, rectangles_around
 from longalign.pruning.halving import can_trace, cut_points, is_large
@@ -66,7 +66,7 @@ def refined(
     anchors: Anchors,
     ends: tuple[Cell, Cell],
     backend: Backend,
-    budget: Budget,
+    budget: TimeBudget,
     progress: Progress,
 ) -> Anchors:
     """The anchors of a path between the cells `ends`, and more where the rectangle between two is large.

@@ -31,7 +31,7 @@ _CALL = 1e-4
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class TimeBudget:
     """The seconds that a bound may take.
 
     A sweep of the whole matrix takes `seconds_a_cell` for each of its cells.
@@ -43,7 +43,7 @@ class Budget:
     @classmethod
     def of(
         cls, rows: int, cols: int, scoring: Scoring, local: bool, backend: Backend, *, related: bool = False
-    ) -> Budget:
+    ) -> TimeBudget:
         """The budget for the bound of a matrix of `rows` x `cols` letters.
 
         `related`: whether the two sequences are known to be closely related.

@@ -11,7 +11,7 @@ from longalign.model.alphabet import Codes
 from longalign.model.boundary import State
 from longalign.model.scoring import Scoring
 from longalign.pruning.bridge import BRIDGE, bridges
-from longalign.pruning.budget import Budget
+from longalign.pruning.budget import TimeBudget
 from longalign.system.gc_pause import collector_at_rest
 
 #: A cell of the DP matrix, by its boundary indices.
@@ -45,7 +45,7 @@ def fill(
     anchors: Anchors,
     rectangles: Rectangles,
     backend: Backend,
-    budget: Budget,
+    budget: TimeBudget,
     progress: Progress,
 ) -> Runs:
     """The path along all anchors and through all rectangles, those before and after the anchors included.
@@ -81,7 +81,7 @@ def _runs_of_rectangles(
 
 
 def _traced(
-    rectangles: Rectangles, is_wanted: NDArray[np.bool_], backend: Backend, budget: Budget
+    rectangles: Rectangles, is_wanted: NDArray[np.bool_], backend: Backend, budget: TimeBudget
 ) -> NDArray[np.bool_]:
     """Which of the wanted rectangles are traced."""
     cells = cells_of(rectangles)

@@ -20,7 +20,7 @@ from longalign.model.scoring import Scoring
 from longalign.pruning import bridge, chain, run_scores, segments, unique_words
 from longalign.pruning.anchors import chained, refined
 from longalign.pruning.bridge import extension
-from longalign.pruning.budget import Budget
+from longalign.pruning.budget import TimeBudget
 from longalign.pruning.fill import Anchors, Cell, fill, rectangles_around
 from longalign.pruning.run_scores import scores_of_runs
 from longalign.pruning.segments import find_segments
@@ -64,8 +64,8 @@ def lower_bound(
     """The score of an alignment of two sequences in a mode, or None if there are hardly any seeds.
 
     `query` and `target` are uint8 codes of shape (m,) and (n,), whose lengths satisfy `Scoring.check_range`.
-    `Budget` limits the time to a small share of the time of a sweep. With `more_for_related`, closely related
-    sequences may take a larger share. `progress` receives the cells that the back end sweeps and traces.
+    `TimeBudget` limits the time to a small share of the time of a sweep. With `more_for_related`, closely
+    related sequences may take a larger share. `progress` receives the cells that the back end sweeps and traces.
     `note_related` is called once, before most of the work, if the sequences prove related.
     Raises BackendError if the device fails, and whatever `progress` and `note_related` raise.
     """
@@ -75,7 +75,7 @@ def lower_bound(
         return None
     query, target = _writable(query), _writable(target)
     limits = *shape, scoring, mode.starts_anywhere, backend
-    budget, larger = Budget.of(*limits), Budget.of(*limits, related=True)
+    budget, larger = TimeBudget.of(*limits), TimeBudget.of(*limits, related=True)
     related = more_for_related and larger.allows_words(sum(shape)) and _are_related(query, target, k)
     if related:
         budget = larger

@@ -222,7 +222,7 @@ def _accepted(
     return tuple(stores)
 
 
-def _few_boundaries(spec: RunSpec, store: DirectoryStore) -> Iterator[Notice]:
+def _made_for_a_score(spec: RunSpec, store: DirectoryStore) -> Iterator[Notice]:
     """A Notice if an alignment is wanted from the store of a score, which has few boundaries."""
     manifest = store.manifest
     if spec.command == "score" or manifest.command == "align" or manifest.is_eager:
@@ -240,7 +240,7 @@ def _note(spec: RunSpec, stores: Items[DirectoryStore], note: Note, emit: Emit) 
 
     A resumed run asks the first one, so that is written last.
     """
-    notices = [*_few_boundaries(spec, stores[0])]  # which depend on what was asked for before
+    notices = [*_made_for_a_score(spec, stores[0])]  # which depend on what was asked for before
     for store in reversed(stores):
         asked = note(replace(store.manifest, command=spec.command, top=spec.top, min_score=spec.min_score))
         try:

@@ -189,11 +189,11 @@ def _plan(request: Request, resources: Resources, emit: Emit = ignore) -> Grid:
     if not request.in_memory:
         check_disk(grid, request)
         if cutter.lacks_disk:
-            emit(_few_boundaries(grid, request))
+            emit(_disk_is_short(grid, request))
     return grid
 
 
-def _few_boundaries(grid: Grid, request: Request) -> Notice:
+def _disk_is_short(grid: Grid, request: Request) -> Notice:
     share = format_share(path_share(grid, request.is_eager))
     return Notice(
         f"{request.store_path}: little of the disk is free, so few boundaries are stored: phases 2 and 3 "
@@ -347,7 +347,7 @@ class _Cutter:
             request.rows,
             request.cols,
             max(device.least_chunk for device in self.devices),
-            max(device.path_share for device in self.devices),
+            max(device.cells_per_path_cell for device in self.devices),
             request.cell_bytes,
             fine=not request.in_memory and not request.is_eager and self._memory_is_plentiful,
         )

@@ -154,7 +154,7 @@ def _align(
     backend: Backend,
     recorder: Recorder,
 ) -> Alignment:
-    """Phases 2 and 3: the alignment that ends in `end`, checked against its score.
+    """Phases 2 and 3: the alignment that ends in the cell of `find_end`, checked against its score.
 
     `find_end` is called again before each attempt of phase 2: it sweeps the tiles that were dropped as
     damaged.

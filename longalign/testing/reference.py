@@ -35,7 +35,7 @@ from longalign.model.boundary import (
     entry_edges,
     start_code,
 )
-from longalign.model.pruning import is_needed, left_out
+from longalign.model.pruning import is_needed, values_left_out
 from longalign.model.recurrence import H, direction, make_cell, make_start_rule, step_back
 from longalign.model.scoring import NEG_INF, Scoring
 
@@ -67,7 +67,7 @@ def matrices(job: Rectangle) -> tuple[list[list[int]], list[list[int]], list[lis
     h = [[int(x) for x in job.top.h]]
     e = [[int(x) for x in job.top.gap]]
     f = [[NEG_INF] * (len(targets) + 1)]
-    nothing, gap = left_out(scoring, job.local)
+    nothing, gap = values_left_out(scoring, job.local)
     for i, a in enumerate(job.query.tolist(), start=1):
         above_h, above_e = h[-1], e[-1]
         row_h, row_e, row_f = [int(job.left.h[i])], [NEG_INF], [int(job.left.gap[i])]
@@ -112,7 +112,7 @@ class ReferenceBackend:
     most_share_pruned = most_share_stored = 1.0
     least_pruned = 1
     excludes_pairs = True
-    path_share = 40
+    cells_per_path_cell = 40
     host_bytes_per_call = 256 << 20
     program_bytes = 288 << 20
     line_bytes = 16

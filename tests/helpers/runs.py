@@ -66,7 +66,7 @@ class SmallTiles:
         self.swept = 0
         self.name = self.inner.name
         self.least_chunk, self.saturating_side = self.inner.least_chunk, self.inner.saturating_side
-        self.path_share, self.line_bytes = self.inner.path_share, self.inner.line_bytes
+        self.cells_per_path_cell, self.line_bytes = self.inner.cells_per_path_cell, self.inner.line_bytes
         self.program_bytes = self.inner.program_bytes
         self.most_share_pruned = self.inner.most_share_pruned
         self.most_share_stored = self.inner.most_share_stored

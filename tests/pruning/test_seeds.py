@@ -164,7 +164,7 @@ def test_that_sequences_are_related_is_noted_once_and_as_early_as_it_is_known(re
 
 def test_more_time_than_for_others_goes_to_related_sequences():
     usual, larger = (
-        budget.Budget.of(10**6, 10**6, Scoring(), True, CPU, related=related) for related in (False, True)
+        budget.TimeBudget.of(10**6, 10**6, Scoring(), True, CPU, related=related) for related in (False, True)
     )
     assert larger.seconds > 2 * usual.seconds
     assert larger.seconds_a_cell == usual.seconds_a_cell
@@ -192,7 +192,7 @@ def test_rectangles_are_affordable_if_the_slowest_and_all_together_are():
     rectangles = np.stack([0 * sides[:, 0], sides[:, 0], 0 * sides[:, 1], sides[:, 1]], axis=1)
 
     def chosen(seconds):
-        limits = budget.Budget(2 * seconds, 1e-4)  # half of it is for sweeps
+        limits = budget.TimeBudget(2 * seconds, 1e-4)  # half of it is for sweeps
         return limits.affordable_sweeps(rectangles, Scoring(), Slow()).tolist()
 
     with mock.patch.object(budget, "_CALL", 0.0):

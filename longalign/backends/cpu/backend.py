@@ -104,7 +104,7 @@ class CpuBackend:
     most_share_pruned = most_share_stored = 1.0  # a block that is left out costs next to nothing
     least_pruned = 1 << 24
     excludes_pairs = False
-    path_share = 40
+    cells_per_path_cell = 40
     host_bytes_per_call = 256 << 20
     program_bytes = 288 << 20  # 128 MB, and 267 MB where kernels are compiled
     line_bytes = 16  # while it is swept (two int32), and while it is packed and written to a file

@@ -12,7 +12,7 @@ from longalign.backends.cpu.config import SweepGeometry
 from longalign.backends.cpu.workspace import JOB, NOTHING, STRIP, Records, WorkList
 from longalign.backends.substitution_tables import lay_out
 from longalign.model.boundary import BestCell, Boundary, IntArray, best_of
-from longalign.model.pruning import Pruning, left_out
+from longalign.model.pruning import Pruning, values_left_out
 from longalign.model.scoring import NEG_INF
 
 #: The most rows of a block in a job that is pruned. Lower blocks leave out more, but are swept more slowly.
@@ -172,7 +172,7 @@ def _pruning_fields(jobs: Sequence[SweepJob]) -> list[tuple[int, ...]]:
         if pruning is None:
             fields.append(_UNPRUNED)
             continue
-        rises, values = job.track_best and pruning.rises, left_out(job.scoring, job.local)
+        rises, values = job.track_best and pruning.rises, values_left_out(job.scoring, job.local)
         fields.append((query_at, target_at, pruning.bound, int(rises), *values))
         query_at, target_at = query_at + len(job.query) + 1, target_at + len(job.target) + 1
     return fields

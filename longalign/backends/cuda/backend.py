@@ -70,7 +70,7 @@ class CudaBackend:
     most_share_pruned, most_share_stored = 0.6, 0.3
     least_pruned = 1 << 34  # swept in 4 ms where there are several
     excludes_pairs = True
-    path_share = 52  # chunks are swept at half the speed of tiles
+    cells_per_path_cell = 52  # chunks are swept at half the speed of tiles
     host_bytes_per_call = 1 << 30
     program_bytes = 512 << 20  # 381 MB with the driver, and more where kernels are compiled
     line_bytes = 3  # deflated as they arrive, those of the preceding tile included; plain without a file

@@ -9,10 +9,10 @@ next cells, their left neighbours hand on two more, and the left edge has just b
 out if none of these values reaches the bound with what can still be gained. Where parts have not started, the
 row above their cells is the top edge.
 
-**What is left behind.** On the right edge and in requested rows there are the values of `pruning.left_out`.
-The lanes keep what they hold, but it no longer counts: the base of the strip becomes LEFT_OUT_BASE. Further
-blocks that are left out therefore only look at the left edge. H on the left edge above the next row is kept,
-since a path may enter the next block there.
+**What is left behind.** On the right edge and in requested rows there are the values of
+`pruning.values_left_out`. The lanes keep what they hold, but it no longer counts: the base of the strip
+becomes LEFT_OUT_BASE. Further blocks that are left out therefore only look at the left edge. H on the left
+edge above the next row is kept, since a path may enter the next block there.
 
 **A block that is swept.** Values of cells that were left out may be far below those beside them, or minus
 infinity. Values below a floor are therefore raised to it, before the base is moved. `planning.raised_range`

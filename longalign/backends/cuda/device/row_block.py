@@ -53,12 +53,12 @@ RowInput = namedtuple("RowInput", "left letter")
 #: What goes from step to step; of the two rows of a step, what has been highest.
 StepState = namedtuple("StepState", "carry upper lower high higher")
 
-#: Steps of one turn of the loop over a row block: spares copies between registers.
+#: Steps of one pass of the loop over a row block. Two spare copies between registers.
 _UNROLLED = 2
 
-#: Turns of a row block that are left when the next one's edge is asked for: as long as memory takes to
-#: answer. With more, strips would follow one another less closely.
-_LAST_TURNS = 2
+#: Passes that remain of a row block when the next one's edge is requested: about the latency of a load. With
+#: more, strips would follow one another less closely.
+_LAST_PASSES = 2
 
 LETTER_BYTES = 4
 
@@ -70,13 +70,16 @@ UPPER, LOWER, NEXT_UPPER = map(np.int32, range(3))
 
 @cuda.jit(device=True)
 def shuffle_to_next_lane(link):
-    """The link of the part that matters to the next lane, to that lane."""
+    """Pass a lane's link to the lane to its right; returns the one from the left."""
     return cuda.shfl_up_sync(ALL_LANES, link, 1)
 
 
 @cache
 def _make_join_left(config: KernelConfig) -> Any:
-    """A device function that gets what stands left of a row, so that its latency and other work overlap."""
+    """A device function that returns the `RowInput` of a row, of what has been loaded for it before.
+
+    What it joins is loaded early, so that the latency overlaps other work.
+    """
     from_link = ARITHMETIC[config.numbers].from_link
 
     @cuda.jit(device=True)
@@ -131,7 +134,7 @@ def _itself(letter, cursor):
 
 @cache
 def _make_look_up(config: KernelConfig) -> Any:
-    """A device function for what a lane makes of a row's letter."""
+    """A device function that turns a row letter into what `LetterScores.add` takes."""
     read = letter_scores(config).read
 
     @cuda.jit(device=True)
@@ -272,8 +275,8 @@ def make_advance_cursor(config: KernelConfig) -> Any:
     return advance_cursor
 
 
-def rows_of_turn(config: KernelConfig, kind: np.int32 = FAST) -> int:
-    """Rows that one turn of the loop over a row block sweeps; see `make_sweep_row_block`."""
+def rows_of_pass(config: KernelConfig, kind: np.int32 = FAST) -> int:
+    """Rows that one pass of the loop over a row block sweeps; see `make_sweep_row_block`."""
     steps = _UNROLLED if config.block_rows % (_UNROLLED * STEP_ROWS) == 0 and kind != AMBIGUOUS else 1
     return steps * STEP_ROWS
 
@@ -313,13 +316,13 @@ def _make_steps(config: KernelConfig, kind: np.int32, count: int) -> Any:
 
 
 @cache
-def _make_turns(config: KernelConfig, kind: np.int32) -> Any:
+def _make_passes(config: KernelConfig, kind: np.int32) -> Any:
     """A device function that sweeps `count` rows, whole turns; it returns where it has come to."""
-    stride = rows_of_turn(config, kind)
+    stride = rows_of_pass(config, kind)
     steps, advance_cursor = _make_steps(config, kind, stride // STEP_ROWS), make_advance_cursor(config)
 
     @cuda.jit(device=True)
-    def turns(
+    def passes(
         opened, e, letters, inbox, outbox, row_letters, cursor, row, rows, costs, position, state, count
     ):  # fmt: skip
         swept = np.int32(0)
@@ -332,7 +335,7 @@ def _make_turns(config: KernelConfig, kind: np.int32) -> Any:
             cursor = advance_cursor(cursor, np.int32(stride))
         return state, row, cursor
 
-    return turns
+    return passes
 
 
 def make_sweep_row_block(config: KernelConfig, kind: np.int32 = FAST) -> Any:
@@ -343,7 +346,7 @@ def make_sweep_row_block(config: KernelConfig, kind: np.int32 = FAST) -> Any:
     Returns what it carries on, and `threshold` or what opened value of the watched cells is higher.
     """
     block_rows, maximum = np.int32(config.block_rows), ARITHMETIC[config.numbers].maximum
-    turns, fetch_row = _make_turns(config, kind), make_fetch_row(config)
+    passes, fetch_row = _make_passes(config, kind), make_fetch_row(config)
 
     @cuda.jit(device=True)
     def sweep_row_block(
@@ -364,7 +367,7 @@ def make_sweep_row_block(config: KernelConfig, kind: np.int32 = FAST) -> Any:
         upper = fetch_row(inbox, row_letters, cursor, UPPER, carry.upper, position)
         lower = fetch_row(inbox, row_letters, cursor, LOWER, carry.lower, position)
         state = StepState(carry, upper, lower, threshold, threshold)
-        state, _, _ = turns(
+        state, _, _ = passes(
             opened, e, letters, inbox, outbox, row_letters, cursor, first_row, rows, costs, position, state,
             block_rows,
         )  # fmt: skip
@@ -377,9 +380,9 @@ def make_sweep_and_receive(config: KernelConfig, begin_receive: Any) -> Any:
     """The same for FAST row blocks, where the next row block's edge is asked for some rows before the end, so
     that memory has answered when it is needed. Returns it as well, as `begin_receive` does (see
     `strip_edges`)."""
-    turns, fetch_row = _make_turns(config, FAST), make_fetch_row(config)
+    passes, fetch_row = _make_passes(config, FAST), make_fetch_row(config)
     maximum = ARITHMETIC[config.numbers].maximum
-    last = np.int32(min(config.block_rows, _LAST_TURNS * rows_of_turn(config)))
+    last = np.int32(min(config.block_rows, _LAST_PASSES * rows_of_pass(config)))
     others = np.int32(config.block_rows - last)
 
     @cuda.jit(device=True)
@@ -390,12 +393,12 @@ def make_sweep_and_receive(config: KernelConfig, begin_receive: Any) -> Any:
         upper = fetch_row(inbox, row_letters, cursor, UPPER, carry.upper, position)
         lower = fetch_row(inbox, row_letters, cursor, LOWER, carry.lower, position)
         state = StepState(carry, upper, lower, threshold, threshold)
-        state, row, cursor = turns(
+        state, row, cursor = passes(
             opened, e, letters, inbox, outbox, row_letters, cursor, first_row, rows, costs, position, state,
             others,
         )  # fmt: skip
         incoming = begin_receive(query, column, parameters, rows, end, position.lane)
-        state, _, _ = turns(
+        state, _, _ = passes(
             opened, e, letters, inbox, outbox, row_letters, cursor, row, rows, costs, position, state, last
         )  # fmt: skip
         return state.carry, maximum(state.high, state.higher), incoming

@@ -1,7 +1,7 @@
-"""What a strip keeps from band to band, or to sweep a row block again: all that its lanes hold, as it is.
+"""The state of a strip: stored when a band interrupts it, and before a row block that may be replayed.
 
-Whichever warp takes the strip in the next band goes on with it, as if nothing had been between. The flag that
-says that a band is done is published after this has been stored, and waited for before it is loaded.
+Any warp can load the state and continue the strip. The flag that says that a band is done is published after
+the state has been stored, and waited for before it is loaded.
 """
 
 # mypy: allow-untyped-defs
@@ -19,8 +19,8 @@ from longalign.backends.cuda.device.row import LaneEdge
 from longalign.backends.cuda.device.row_block import LaneCarry
 from longalign.backends.cuda.numba_api import cuda
 
-#: Beside its columns: what a lane carries; H on the left edge above the next row; the base; up to where
-#: ambiguous letters are at work; and the number of the next requested row.
+#: The state besides the columns of a lane: what the lane carries; H on the left edge above the next row; the
+#: base; the row up to which some part is still at an ambiguous letter; the number of the next requested row.
 StripState = namedtuple("StripState", "carry edge base ambiguous_until next_requested")
 
 

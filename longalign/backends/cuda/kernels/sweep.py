@@ -24,7 +24,7 @@ equivalent ones. Otherwise a part keeps its columns until it starts: such row bl
 Where only the first blocks of some rectangles need this, they share the code of MASKED_STORES_ROW. `replay`
 finds out where the best cell is.
 
-The docstring of the package `kernels` lists what was tried in this kernel and left out.
+`experiments/README.md` lists what was tried in this kernel and left out.
 """
 
 # mypy: allow-untyped-defs

@@ -26,7 +26,7 @@ from longalign.backends.cuda.planning.strips import (
 from longalign.backends.substitution_tables import lay_out
 from longalign.model.alphabet import Codes
 from longalign.model.boundary import BestCell, Boundary, Edge, IntArray, LinearEdge
-from longalign.model.pruning import left_out
+from longalign.model.pruning import values_left_out
 from longalign.model.scoring import NEG_INF, Scoring
 
 Packed = NDArray[np.int64]
@@ -166,7 +166,7 @@ def _pruning(job: SweepJob, config: KernelConfig) -> tuple[int, ...]:
     if not config.prunes or job.pruning is None:
         return 0, 0, 0, 0, 0
     rises = job.track_best and job.pruning.rises
-    left = left_out(job.scoring, job.local)
+    left = values_left_out(job.scoring, job.local)
     return job.pruning.bound, int(rises), *left, raised_range.reach(job.scoring, config)
 
 

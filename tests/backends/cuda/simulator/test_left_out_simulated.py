@@ -11,7 +11,7 @@ from longalign.backends.base import SweepJob
 from longalign.backends.cuda.backend import CudaBackend
 from longalign.model.boundary import State, entry_edges, local_edges
 from longalign.model.excluded_pairs import ExcludedPairs
-from longalign.model.pruning import Pruning, left_out
+from longalign.model.pruning import Pruning, values_left_out
 from longalign.model.scoring import Scoring
 from longalign.pruning.gains import gains
 from longalign.testing.inputs import QUERY_N, mutated
@@ -65,7 +65,7 @@ def test_what_requested_rows_hold_where_all_is_left_out(numbers: str, local: boo
     lists = (tuple(range(1, 201)), (17, 140), (144,), (200,))
     work = [replace(whole, rows=rows, of_matrix=True, pruning=nothing_needed) for rows in lists]
     backend = CudaBackend(warps=1, numbers=numbers, columns=1, block_rows=16)
-    h, gap = left_out(Scoring(), local)
+    h, gap = values_left_out(Scoring(), local)
     for job, result in zip(work, backend.sweep(work), strict=True):
         assert_between(job, result)
         for line in (*result.rows, *result.cols):
