@@ -148,6 +148,8 @@ def check_outputs(
             raise UsageError(f"-o and --json name one file, {output}")
     for path in (output, summary):
         if path is not None and path != STDOUT:
+            if path.endswith(".gz"):
+                raise UsageError(f"{path}: is not compressed by this program: -o - can be piped to gzip")
             _refuse_overwriting(path, inputs)
             if store is not None and _belongs_to(store, path):
                 raise UsageError(f"{path}: cannot be written: it belongs to the store {store}")
@@ -270,6 +272,8 @@ def _in_words(outcome: Outcome) -> str:
         alignment = outcome.alignment
         identity = f"identity {alignment.identity:.2%} over {alignment.columns:,} columns"
         parts.append(identity if alignment.columns else "no columns")
+    elif outcome.spec.command == "align":
+        parts.append("less than --min-score: no alignment is written")
     if outcome.further:
         lowest = _with_commas(outcome.further[-1].score)
         parts.append(f"{len(outcome.further):,} more, the last one with score {lowest}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import stat
 from argparse import Namespace
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ from longalign.store.base import DamagedFile
 from longalign.store.layout import first_store, holds_both_strands, strand_folder
 from longalign.store.manifest import Command
 from longalign.store.pair_stores import PairList, PairStores, pair_store
+from longalign.system.rationals import parse_number, spell
 
 SCHEMA = "longalign.store/2"
 PAIRS_SCHEMA = "longalign.pairs/1"
@@ -57,12 +58,24 @@ def inspect_pairs(path: Path) -> dict[str, Any]:
 
 
 def _is_done(report: dict[str, Any], command: Command) -> bool:
-    """Whether a store holds all that a command needs."""
+    """Whether a store holds all that a command needs: of an alignment that scores too little, the score."""
     parts = report["strands"].values() if report["strand"] == "both" else [report]
     is_scored = all(
         part is not None and part["cells_done"] + part["cells_left_out"] == part["cells"] for part in parts
     )
-    return is_scored and (command == "score" or any(part["pieces_done"] == part["pieces"] for part in parts))
+    is_aligned = any(part is not None and part["pieces_done"] == part["pieces"] for part in parts)
+    return is_scored and (command == "score" or is_aligned or _scores_too_little(parts))
+
+
+def _scores_too_little(parts: Iterable[dict[str, Any] | None]) -> bool:
+    """Whether the best cells of finished tiles all score less than the least score that was asked for."""
+    return all(
+        part is not None
+        and part["min_score"] is not None
+        and part["best_cell_score"] is not None
+        and parse_number(part["best_cell_score"]) < parse_number(part["min_score"])
+        for part in parts
+    )
 
 
 def _pairs_in_words(report: dict[str, Any]) -> str:
@@ -121,7 +134,10 @@ def _inspect_one(path: Path) -> dict[str, Any]:
 
     present = [grid.tile(*place) for place in sorted(store.stored_tiles())]
     done = [tile for tile in present if sound(partial(store.check_tile, tile))]
+    records = [store.get_tile(tile) for tile in done]
     left_out = store.get_left_out() if sound(store.get_left_out) else set()
+    left_out_inside = sum(record.left_out for record in records)
+    best = max((int(record.best.score) for record in records), default=0)
     waypoints, complete = store.get_path() if sound(store.get_path) else ([], False)
     groups = len(groups_of(segments_of(waypoints))) if complete else None
     pieces = [number for number in range(groups or 0) if sound(partial(store.get_piece, number))]
@@ -135,9 +151,10 @@ def _inspect_one(path: Path) -> dict[str, Any]:
         "tiles": list(grid.shape),
         "tiles_done": len(done),
         "cells": grid.cells,
-        "cells_done": sum(tile.cells for tile in done),
+        "cells_done": sum(tile.cells for tile in done) - left_out_inside,
         "tiles_left_out": len(left_out),
-        "cells_left_out": sum(grid.tile(*place).cells for place in left_out),
+        "cells_left_out": sum(grid.tile(*place).cells for place in left_out) + left_out_inside,
+        "best_cell_score": spell(manifest.scoring.unscaled(best)) if manifest.mode.ends_anywhere else None,
         "waypoints": len(waypoints),
         "path_complete": complete,
         "pieces": groups,
@@ -168,8 +185,16 @@ def _in_words(report: dict[str, Any]) -> str:
 def _one_in_words(report: dict[str, Any]) -> str:
     query, target = report["query"], report["target"]
     rows, cols = report["tiles"]
-    percent = 100 * report["cells_done"] / report["cells"] if report["cells"] else 100.0
-    left_out = 100 * report["cells_left_out"] / max(report["cells"], 1)
+    done, left_out = (
+        f"{100 * report[name] / report['cells'] if report['cells'] else 100:.1f} %"
+        for name in ("cells_done", "cells_left_out")
+    )
+    swept = f"{report['tiles_done']} of {rows * cols} tiles"
+    score = f"{swept} ({done} of the cells)"
+    if report["pruning"] is not None:
+        score = (
+            f"{swept}, {report['tiles_left_out']} left out; {done} of the cells computed, {left_out} left out"
+        )
     pieces = "?" if report["pieces"] is None else report["pieces"]
     lines = [
         f"{report['path']}: longalign {report['program']}, {report['command']}, {report['mode']}, "
@@ -180,8 +205,7 @@ def _one_in_words(report: dict[str, Any]) -> str:
         f"output   {report['output']}" + f", {report['output_format']}" * bool(report["output_format"]),
         *([] if report["summary"] is None else [f"summary  {report['summary']}"]),
         f"size     {report['bytes']:,} bytes, {report['chunks'][0]} x {report['chunks'][1]} chunks",
-        f"score    {report['tiles_done']} of {rows * cols} tiles ({percent:.1f} % of the cells)"
-        + f", {report['tiles_left_out']} left out ({left_out:.1f} %)" * ("pruning" in report),
+        f"score    {score}",
         f"stitch   {report['waypoints']} waypoints{', complete' if report['path_complete'] else ''}",
         f"recompute {report['pieces_done']} of {pieces} pieces",
         *(f"damaged  {text}" for text in report["damaged"]),

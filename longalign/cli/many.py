@@ -60,6 +60,7 @@ _NOT_NOTED = frozenset(
         "run",
         "store",
         "pairs",
+        "stats",
     )
 )
 
@@ -86,16 +87,18 @@ class Inputs:
 def every_pair(queries: Sequences, targets: Sequences) -> Inputs:
     """Each query record with each target record."""
     pairs = [NamedPair(*pair, line=0) for pair in product(queries.selectors, targets.selectors)]
-    words = (
-        f"{len(queries.selectors):,} query x {len(targets.selectors):,} target records: {len(pairs):,} pairs"
-    )
+    words = f"{len(queries.selectors):,} query x {len(targets.selectors):,} target records: {_counted(pairs)}"
     return Inputs(queries, targets, pairs, words)
+
+
+def _counted(pairs: Sequence[NamedPair]) -> str:
+    return "1 pair" if len(pairs) == 1 else f"{len(pairs):,} pairs"
 
 
 def listed_pairs(options: Namespace, alphabet: Alphabet) -> Inputs:
     """The pairs in the file of --pairs. Raises InputError, naming file and line, if it is no such list."""
     pairs = read_pairs(options.pairs)
-    return _inputs(options, alphabet, pairs, f"{len(pairs):,} pairs of {options.pairs}")
+    return _inputs(options, alphabet, pairs, f"{_counted(pairs)} of {options.pairs}")
 
 
 def _inputs(options: Namespace, alphabet: Alphabet, pairs: Sequence[NamedPair], words: str) -> Inputs:
@@ -136,7 +139,7 @@ def resume_pairs(options: Namespace) -> int:
     asked = Namespace(**{**vars(of_command), **listed, **given})
     pairs = [NamedPair(*pair, line=0) for pair in noted.pairs]
     check_outputs(noted.command, asked.output, asked.json, [asked.query, asked.target], options.store)
-    inputs = _inputs(asked, scoring.alphabet, pairs, f"{len(pairs):,} pairs of {folder}")
+    inputs = _inputs(asked, scoring.alphabet, pairs, f"{_counted(pairs)} of {folder}")
     with PairStores.open(folder) as stores:
         return _run(noted.command, asked, scoring, inputs, stores)
 
@@ -190,6 +193,7 @@ class _Pairs:
     emit: Emit
     aligned: int = 0
     empty: int = 0
+    below: int = 0
     left_out: int = 0
     _at_work: deque[NamedPair] = field(default_factory=deque)
     _said: set[str] = field(default_factory=set)
@@ -222,8 +226,10 @@ class _Pairs:
     def finish(self, outcome: Outcome) -> None:
         """Count the outcome of the first pair at work."""
         self._at_work.popleft()
+        is_below = self.command == "align" and not outcome.is_empty and outcome.alignment is None
+        self.below += is_below
         self.empty += outcome.is_empty
-        self.aligned += not outcome.is_empty
+        self.aligned += not (outcome.is_empty or is_below)
         for phase in outcome.phases:
             self._seconds[phase.name] = self._seconds.get(phase.name, 0.0) + phase.seconds
         self._backend = outcome.backend["name"]
@@ -235,6 +241,7 @@ class _Pairs:
         done = "aligned" if self.command == "align" else "scored"
         parts = [f"{self.aligned:,} of {len(self.inputs.pairs):,} pairs {done}"]
         parts += [f"nothing to align in {self.empty:,}"] * (self.empty > 0)
+        parts += [f"less than --min-score in {self.below:,}"] * (self.below > 0)
         parts += [f"{self.left_out:,} left out"] * (self.left_out > 0)
         parts += [f"{name} {seconds:.2f} s" for name, seconds in self._seconds.items()]
         return ", ".join([*parts, *[self._backend] * bool(self._backend)])
@@ -259,17 +266,16 @@ class _Pairs:
 def _writing(command: Command, options: Namespace) -> Iterator[Callable[[Outcome], None]]:
     """A function that writes one outcome: to the output, and to the summary, a list, if there is one."""
     output, summary = options.output, options.json
-    with ExitStack() as stack:
-        lines = summaries = None
+    with ExitStack() as last, ExitStack() as first:
+        # The output is complete before the end of the summary is written, which may fail.
+        summaries = last.enter_context(open_output(summary)) if summary is not None else None
+        lines = None
         if not output == summary == STDOUT:  # then only the summary is written
-            lines = stack.enter_context(open_output(output))
-        if summary is not None:
-            summaries = stack.enter_context(open_output(summary))
-            summaries.write("[")
+            lines = first.enter_context(open_output(output))
         known = resolve_format(options.format, output)
         if lines is not None and command == "align":
             lines.write(known.header)
-        separator = "\n"
+        separator = "[\n"
 
         def write(outcome: Outcome) -> None:
             nonlocal separator
@@ -288,5 +294,6 @@ def _writing(command: Command, options: Namespace) -> Iterator[Callable[[Outcome
                 print_statistics(alignment)
 
         yield write
+        first.close()
         if summaries is not None:
-            summaries.write("\n]\n")
+            summaries.write("\n]\n" if separator == ",\n" else "[\n]\n")

@@ -113,7 +113,8 @@ def _add_align(commands: Commands) -> None:
 
 
 def _add_score(commands: Commands) -> None:
-    score = _add(commands, "score", _lazy("runs", "run_score"), "the optimal score and where it ends")
+    does = "the optimal score and where it ends: query, target, mode, score, end in each of the two, strand"
+    score = _add(commands, "score", _lazy("runs", "run_score"), does)
     _add_run(score)
     _add_output(score, writes_alignment=False)
 
@@ -293,6 +294,7 @@ def _add_scoring(parser: argparse.ArgumentParser, mode: bool = True, defaults: b
         group.add_argument(
             "--free",
             type=_ends,
+            action="extend",
             metavar="END[,END...]",
             help=f"the ends that are free with --mode semiglobal, of {', '.join(get_args(EndName))} "
             "(default: all four)",
@@ -318,6 +320,7 @@ def _add_scoring(parser: argparse.ArgumentParser, mode: bool = True, defaults: b
         group.add_argument(option, type=_exact, metavar=metavar, help=shown)
     group.add_argument(
         "--preset",
+        type=str.lower,
         choices=tuple(PRESETS),
         metavar="NAME",
         help="the scoring of a well-known program, of which other options replace parts: "

@@ -134,8 +134,16 @@ class _Scan:
         self._wanted = None if choices is None else {choice.name for choice in choices}
 
     def begin(self, line: int, header: str) -> bytearray | None:
-        """Record a header; returns the buffer for the letters, or None if the record cannot be selected."""
-        name, *description = re.split(_WHITESPACE, header.strip(" \t\v\f\r"), maxsplit=1)
+        """Record a header; returns the buffer for the letters, or None if the record cannot be selected.
+
+        Raises InputError if it cannot be one line.
+        """
+        header = header.strip(" \t\v\f\r")
+        if "\r" in header:  # otherwise the letters of the record would be a part of it
+            raise InputError(
+                f"line {line}: a carriage return alone does not end a line: convert the line ends"
+            )
+        name, *description = re.split(_WHITESPACE, header, maxsplit=1)
         if not name:
             self.nameless = self.nameless or line
             return None

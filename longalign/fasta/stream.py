@@ -34,6 +34,7 @@ _BYTE_ORDER_MARK = b"\xef\xbb\xbf"  # of UTF-8: some editors write it at the sta
 _WHITESPACE = b" \t\r\n\v\f"
 _CONTINUED = b"\n>0\n "  # with a space, as what follows may be the middle of a line
 _SHOWN = 12  # letters of a line that is not FASTA
+_COMPRESSED = {b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstd"}  # beside gzip, which is read
 _LARGEST_HEADER = 1 << 20  # what is longer is no header, and would fill memory
 _ZERO = "\u0100"  # no byte becomes this character
 
@@ -119,6 +120,9 @@ def _from_first_header(chunks: Iterable[bytes]) -> Iterator[bytes]:
         raise InputError("empty file" if chunk is None else "no FASTA record")
     if indent or not chunk.startswith(b">", len(white)):
         text = (indent + chunk[len(white) :]).splitlines()[0]
+        for magic, program in _COMPRESSED.items():
+            if text.startswith(magic):
+                raise InputError(f"compressed with {program}: unpack it first")
         raise InputError(f"not FASTA: line {line} begins with {repr(text[:_SHOWN])[1:]}, not with '>'")
     yield chunk
     yield from chunks

@@ -40,7 +40,11 @@ def read_two_bit(path: str, choices: list[Choice]) -> Record:
         choice, name = choose(path, Counter(records.keys()), choices)
         sequence = records[name].seq
         start, end = choice.bounds(name, len(sequence))
-        return Record(name, "", bytes(sequence[start:end]), start, len(sequence))
+        try:
+            letters = bytes(sequence[start:end])
+        except ValueError as error:  # of NumPy, which Biopython uses
+            raise InputError(f"record {name!r}: truncated or damaged 2bit file") from error
+        return Record(name, "", letters, start, len(sequence))
 
 
 @contextmanager

@@ -384,7 +384,9 @@ def _check_rules(
             "scoring: unknown is for letters that a substitution matrix lacks: there is no matrix"
         )
     if matrix is not None and ambiguous != "mismatch":
-        raise InputError("scoring: ambiguous is for scorings without a matrix, which has scores of its own")
+        raise InputError(
+            "scoring: ambiguous has no effect beside a matrix, which has scores for these letters itself"
+        )
 
 
 def _nucleotide_rows(

@@ -72,13 +72,13 @@ def sweep_tile(
     job = sweep_job(lattice, tile)
     with lattice.store.open_writer(tile) as file:
         if lattice.eager:
-            record, cells_left_out = _swept_with_starts(job, backend, progress, file is not None), 0
+            record = _swept_with_starts(job, backend, progress, file is not None)
         else:
-            record, cells_left_out = _swept(job, backend, progress, file)
+            record = _swept(job, backend, progress, file)
         best = record.best.shifted(tile.i0, tile.j0)
         lattice.store.put_tile(tile, replace(record, best=best))
     seconds = perf_counter() - started
-    return TileFinished(tile.row, tile.col, tile.cells, seconds, cells_left_out, int(best.score))
+    return TileFinished(tile.row, tile.col, tile.cells, seconds, record.left_out, int(best.score))
 
 
 def sweep_job(lattice: StoreLattice, tile: Tile) -> SweepJob:
@@ -102,10 +102,8 @@ def sweep_job(lattice: StoreLattice, tile: Tile) -> SweepJob:
     )
 
 
-def _swept(
-    job: SweepJob, backend: Backend, progress: Progress, file: TileWriter | None
-) -> tuple[TileRecord, int]:
-    """A tile's record, whose `best` counts from the tile's corner, and the number of cells left out.
+def _swept(job: SweepJob, backend: Backend, progress: Progress, file: TileWriter | None) -> TileRecord:
+    """A tile's record, whose `best` counts from the tile's corner.
 
     The lines are packed while the sweep produces them, and go to `file` at the same time, if there is one.
     """
@@ -123,7 +121,7 @@ def _swept(
             for name, array in lines.deflated().items():
                 file.stream(f"{side}/{name}", array)
     [result] = backend.sweep([replace(job, sinks=Sinks(rows, cols))], progress)
-    return TileRecord(rows.packed(), cols.packed(), result.best), result.cells_left_out
+    return TileRecord(rows.packed(), cols.packed(), result.best, left_out=result.cells_left_out)
 
 
 def _swept_with_starts(job: SweepJob, backend: Backend, progress: Progress, deflates: bool) -> TileRecord:

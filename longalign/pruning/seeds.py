@@ -65,8 +65,8 @@ def lower_bound(
 
     `query` and `target` are uint8 codes of shape (m,) and (n,), whose lengths satisfy `Scoring.check_range`.
     `TimeBudget` limits the time to a small share of the time of a sweep. With `more_for_related`, closely
-    related sequences may take a larger share. `progress` receives the cells that the back end sweeps and traces.
-    `note_related` is called once, before most of the work, if the sequences prove related.
+    related sequences may take a larger share. `progress` receives the cells that the back end sweeps and
+    traces. `note_related` is called once, before most of the work, if the sequences prove related.
     Raises BackendError if the device fails, and whatever `progress` and `note_related` raise.
     """
     shape = len(query), len(target)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from longalign.backends.base import Backend, DeviceFacts
 from longalign.backends.cpu.absent_words import load_kernels
-from longalign.events import BoundFound
+from longalign.events import BoundFound, Notice
 from longalign.model.pruning import KnownBound
 from longalign.model.strand import Strand
 from longalign.phases.problem import Problem
@@ -36,9 +36,11 @@ def find_bound(
     most_share = min(
         device.most_share_stored if is_stored else device.most_share_pruned for device in devices
     )
-    if not spec.prunes or most_share == 0:
+    if most_share == 0 or spec.query.length * spec.target.length < LEAST_CELLS:
         return None
-    if spec.query.length * spec.target.length < LEAST_CELLS:
+    if not spec.prunes:
+        if spec.prune == "auto":
+            recorder(Notice(f"{_needs_every_cell(spec)} need all cells of the matrix, so none is left out"))
         return None
     with recorder.phase("seed"), _gains_thread() as threads:
         problems = {
@@ -76,6 +78,10 @@ def find_bound(
             return None
     recorder(BoundFound(known.score, known.share))
     return known
+
+
+def _needs_every_cell(spec: RunSpec) -> str:
+    return "eager start states" if spec.is_eager else "alignments after the best one"
 
 
 @contextmanager

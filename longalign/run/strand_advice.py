@@ -5,9 +5,15 @@ Only a sample of the k-mers is compared. That takes some nanoseconds a letter.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from longalign.model.alphabet import DNA
+from longalign.model.sequence import Sequence
 from longalign.pruning.unique_words import shared_words
 from longalign.run.spec import RunSpec
+
+#: Nucleotides, and any other letter read as N: whatever the scoring of the run lets in.
+_ANY_LETTERS = replace(DNA, substitute="N")
 
 _K = 20
 
@@ -27,15 +33,15 @@ def strand_advice(spec: RunSpec, score: int) -> str | None:
     is_local = spec.mode.starts_anywhere and spec.mode.ends_anywhere
     if spec.strand != "plus" or not is_local or spec.scoring.alphabet.complement is None:
         return None
-    query, target, scoring = spec.query.under(DNA), spec.target.under(DNA), spec.scoring
-    shorter = min(query.length, target.length)
+    scoring, shorter = spec.scoring, min(spec.query.length, spec.target.length)
     if shorter < _K or score >= _POOR * scoring.highest * shorter:
         return None
-    codes = target.as_target()
+    query = Sequence.from_letters("query", spec.query.letters, alphabet=_ANY_LETTERS)
+    codes = Sequence.from_letters("target", spec.target.letters, alphabet=_ANY_LETTERS).as_target()
     minus = shared_words(query.on("minus").as_query(), codes, _K)
     if minus < _MANY or minus < _TIMES * shared_words(query.as_query(), codes, _K):
         return None
     return (
-        f"{query.name} and {target.name}: few matches on this strand, but many exact {_K}-mers of the "
-        "query's reverse complement occur in the target: try --strand both"
+        f"{spec.query.name} and {spec.target.name}: few matches on this strand, but many exact {_K}-mers of "
+        "the query's reverse complement occur in the target: try --strand both"
     )

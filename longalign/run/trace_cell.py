@@ -74,7 +74,8 @@ def _open_lattice(store: DirectoryStore, spec: RunSpec, i: int, j: int) -> Store
     query, target = spec.query, spec.target
     if not manifest.is_eager:
         raise StoreError(
-            f"{path}: no start states are stored, without which no other end cell can be traced: longalign "
+            f"{path}: no start states are stored, without which no other end cell can be traced"
+            f"{', and the store is pruned' if manifest.pruned_with is not None else ''}: longalign "
             f"resume {path} gives the best alignment, and for any other one longalign align --start-states "
             "eager makes a new store"
         )

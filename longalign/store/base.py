@@ -45,7 +45,8 @@ class TileRecord:
     start states on those rows and columns.
 
     Indices of lines count from the tile's own corner. The last ones are its bottom and right edges, unless
-    these lie on the edge of the matrix and are not needed. `best` is in whole-matrix indices.
+    these lie on the edge of the matrix and are not needed. `best` is in whole-matrix indices. Of the tile's
+    cells, `left_out` were not computed.
     """
 
     rows: PackedLines
@@ -53,6 +54,7 @@ class TileRecord:
     best: BestCell
     row_starts: PackedStarts | None = None
     col_starts: PackedStarts | None = None
+    left_out: int = 0
 
     def deflated(self) -> TileRecord:
         """The record with deflated arrays. Their checksums are computed now, not when they are written."""

@@ -24,6 +24,9 @@ LINE_DATASETS = {
     "gaps": ("H[x+1] - gap[x+1] along each line (gap = E in rows, F in columns), modulo 2^32", "score"),
 }
 
+#: The attribute of the file of a pruned tile that says how many of its cells were not computed.
+CELLS_LEFT_OUT = "cells_left_out"
+
 #: The name of the dataset that lists wide values, and the datasets that these belong to.
 APART, APART_FROM = "apart", tuple(f"{side}/{name}" for side in LINES for name in ("steps", "gaps"))
 APART_WORDS = (

@@ -51,6 +51,7 @@ from longalign.store.datasets import (
     APART,
     APART_FROM,
     APART_WORDS,
+    CELLS_LEFT_OUT,
     LEFT_OUT_DATASETS,
     LINE_DATASETS,
     LINES,
@@ -296,6 +297,8 @@ class DirectoryStore:
                 file.attrs[name] = getattr(tile, name)
             for name in ("score", "i", "j"):
                 file.attrs[f"best_{name}"] = getattr(record.best, name)
+            if APART in datasets:
+                file.attrs[CELLS_LEFT_OUT] = record.left_out
             for name, (values, description, units) in datasets.items():
                 dataset = writer.complete_dataset(name, values)
                 describe(dataset, description, units)
@@ -304,10 +307,10 @@ class DirectoryStore:
         wide = {}
         if APART in datasets:
             wide = schema.apart_by_name(datasets[APART][0], [blocks[name].shape for name in APART_FROM])
-        self._reader.remember(path, schema.LocatedTile(record.best, blocks, wide))
+        self._reader.remember(path, schema.LocatedTile(record.best, blocks, wide, record.left_out))
 
     def get_tile(self, tile: Tile) -> TileRecord:
-        best = self._read_located(tile, lambda located, _: located.best)
+        best, left_out = self._read_located(tile, lambda located, _: (located.best, located.left_out))
 
         def datasets(side: str, names: Iterable[str]) -> dict[str, LazyDataset]:
             keys = {name: f"{side}/{name}" for name in names if name != "index"}
@@ -321,7 +324,7 @@ class DirectoryStore:
             for side, index in zip(LINES, indices, strict=True)
         )
         if not self.manifest.is_eager:
-            return TileRecord(rows, cols, best)
+            return TileRecord(rows, cols, best, left_out=left_out)
         row_starts, col_starts = (
             PackedStarts(index=index, **datasets(side, START_DATASETS))
             for side, index in zip(STARTS, indices, strict=True)

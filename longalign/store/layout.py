@@ -88,6 +88,8 @@ def make_strand_folders(path: Path) -> None:
 
 def refuse_foreign(path: Path) -> None:
     """Raise StoreError if a directory without a manifest holds what no interrupted `create` leaves."""
+    if os.path.exists(path / LIST_NAME):  # noqa: PTH110 - Path.exists raises EACCES
+        raise StoreError(f"{path}: holds the stores of many pairs")
     with os.scandir(path) as entries:
         for entry in sorted(entries, key=lambda entry: entry.name):
             if entry.name in _FOLDERS:

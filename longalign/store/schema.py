@@ -20,7 +20,7 @@ from longalign.model.boundary import BestCell, State
 from longalign.model.geometry import Tile
 from longalign.store.blocks import BlockTable
 from longalign.store.codec import ANCHOR_STRIDE
-from longalign.store.datasets import APART, APART_FROM, LINES, STARTS
+from longalign.store.datasets import APART, APART_FROM, CELLS_LEFT_OUT, LINES, STARTS
 from longalign.store.line_tables import Patches, patches_of
 from longalign.store.manifest import Manifest, SequenceRecord
 
@@ -188,12 +188,14 @@ def read_all(file: h5py.File, tables: Mapping[str, DatasetSpec]) -> list[NDArray
 class LocatedTile:
     """What a tile's file holds: its best cell, and where the blocks of each dataset lie.
 
-    `apart` has the wide values that the file lists, by the dataset and the line that they belong to.
+    `apart` has the wide values that the file lists, by the dataset and the line that they belong to. Of the
+    tile's cells, `left_out` were not computed.
     """
 
     best: BestCell
     blocks: Mapping[str, BlockTable]
     apart: Mapping[str, Mapping[int, Patches]] = field(default_factory=dict)
+    left_out: int = 0
 
 
 def locate_tile(file: h5py.File, manifest: Manifest, tile: Tile) -> LocatedTile:
@@ -211,8 +213,12 @@ def locate_tile(file: h5py.File, manifest: Manifest, tile: Tile) -> LocatedTile:
             index = blocks[f"{side}/index"].all(descriptor)
             if index.ravel().tolist() != [*lines]:
                 raise ValueError(f"{side}/index names other lines than the tile keeps")
+    # Stores have not always noted it.
+    left_out = integer_attribute(file, CELLS_LEFT_OUT) if CELLS_LEFT_OUT in file.attrs else 0
+    if not 0 <= left_out <= (tile.cells if manifest.pruned_with is not None else 0):
+        raise ValueError(f"{CELLS_LEFT_OUT} is {left_out}")
     wide = _listed_apart(descriptor, tables, blocks)
-    return LocatedTile(_best_cell(file, manifest, tile), blocks, wide)
+    return LocatedTile(_best_cell(file, manifest, tile), blocks, wide, left_out)
 
 
 def _listed_apart(

@@ -286,10 +286,16 @@ def test_a_table_by_name_or_by_ending(run, pair, options):
     assert (code, row["query"], row["mode"], row["score"]) == (0, "query", "local", str(SCORE))
 
 
-@pytest.mark.parametrize("name", ["x.paf", "x.paf.gz", "x.PAF", "x.txt", "x", "tsv"])
+@pytest.mark.parametrize("name", ["x.paf", "x.PAF", "x.txt", "x", "tsv"])
 def test_any_other_ending_means_paf(run, pair, name):
     assert run("align", *pair, "-q", "-o", name)[0] == 0
     assert Path(name).read_text() == run("align", *pair, "-q")[1]
+
+
+def test_a_name_that_promises_compression_is_refused(run, pair):
+    code, _, err = run("align", *pair, "-o", "x.paf.gz")
+    assert (code, Path("x.paf.gz").exists()) == (2, False)
+    assert err == "longalign: x.paf.gz: is not compressed by this program: -o - can be piped to gzip\n"
 
 
 @pytest.mark.parametrize(

@@ -327,13 +327,26 @@ def test_a_region_with_commas_counts_from_1_and_includes_its_ends(write: Write, 
         (b"@read\nACGT\n+\nIIII\n", "line 1 begins with '@read'"),
         (b"\n\nACGT\n>x\nACGT\n", "line 3 begins with 'ACGT'"),
         (b"\x7fELF\x02\x01\0\0", r"line 1 begins with '\x7fELF"),
-        (b"BZh91AY&SY", "line 1 begins with 'BZh91AY&SY'"),
         (b"LOCUS       NC_012920 16569 bp", "line 1 begins with 'LOCUS       '"),
     ],
 )
 def test_not_fasta(write: Write, content: bytes, shown: str) -> None:
     path = write(content)
     assert error(path).startswith(f"{path}: not FASTA: {shown}")
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (b"BZh91AY&SY", "compressed with bzip2: unpack it first"),
+        (b"\xfd7zXZ\0\0\x04", "compressed with xz: unpack it first"),
+        (b">x\rACGT\rACGT\r", "line 1: a carriage return alone does not end a line"),
+        (b">x\nACGT\n>y z\rACGT\r", "line 3: a carriage return alone does not end a line"),
+    ],
+)
+def test_what_can_be_made_fasta_is_named(write: Write, content: bytes, complaint: str) -> None:
+    path = write(content)
+    assert error(path).startswith(f"{path}: {complaint}")
 
 
 def test_a_record_without_a_name(write: Write) -> None:

@@ -66,7 +66,7 @@ def test_half_a_convention_keeps_the_other_half() -> None:
         ({"ambiguous": "n"}, "ambiguous must be one of 'mismatch', 'zero', 'average', not 'n'"),
         ({"softmask": 1}, "softmask must be one of False, True, not 1"),
         ({"unknown": "x"}, "unknown is for letters that a substitution matrix lacks"),
-        ({"preset": "lastz", "ambiguous": "zero"}, "ambiguous is for scorings without a matrix"),
+        ({"preset": "lastz", "ambiguous": "zero"}, "ambiguous has no effect beside a matrix"),
         ({"preset": "lastz", "unknown": "x"}, "unknown 'x': matrix HOXD70 has no letter X"),
         ({"preset": "lastz", "softmask": True}, "softmask: matrix HOXD70 has no letter N"),
         ({"scale": 0}, "scale must be a whole number from 1"),

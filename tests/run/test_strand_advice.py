@@ -11,6 +11,8 @@ from runs import CPU, Pair, using
 
 from longalign.events import Notice
 from longalign.model.mode import GLOBAL
+from longalign.model.scoring import Scoring
+from longalign.model.sequence import Sequence
 from longalign.run import pipeline
 from longalign.run.spec import RunSpec
 
@@ -31,6 +33,21 @@ def test_a_query_on_the_other_strand_is_noticed() -> None:
     assert notice.startswith("query and target: few matches on this strand, but many exact 20-mers of the")
     assert notice.endswith("try --strand both")
     assert notices(REVERSED.spec(command="score")) == [notice]
+
+
+@pytest.mark.parametrize(
+    "scoring",
+    [Scoring(softmask=True), Scoring(preset="lastz", unknown="mismatch"), Scoring(ambiguous="average")],
+    ids=["softmask", "unknown letters", "ambiguous letters"],
+)
+def test_it_is_noticed_whatever_letters_the_scoring_lets_in(scoring: Scoring) -> None:
+    texts = (REVERSED.query.lower()[:99] + REVERSED.query[99:], TARGET)
+    sequences = [
+        Sequence.from_letters(name, text, alphabet=scoring.alphabet)
+        for name, text in zip("qt", texts, strict=True)
+    ]
+    [notice] = notices(RunSpec(*sequences, scoring))
+    assert notice.startswith("q and t: few matches on this strand")
 
 
 @pytest.mark.parametrize(
