@@ -267,7 +267,7 @@ def _writing(command: Command, options: Namespace) -> Iterator[Callable[[Outcome
     """A function that writes one outcome: to the output, and to the summary, a list, if there is one."""
     output, summary = options.output, options.json
     with ExitStack() as last, ExitStack() as first:
-        # The output is complete before the end of the summary is written, which may fail.
+        # A summary that cannot be written is an error once the output is complete.
         summaries = last.enter_context(open_output(summary)) if summary is not None else None
         lines = None
         if not output == summary == STDOUT:  # then only the summary is written
@@ -275,10 +275,10 @@ def _writing(command: Command, options: Namespace) -> Iterator[Callable[[Outcome
         known = resolve_format(options.format, output)
         if lines is not None and command == "align":
             lines.write(known.header)
-        separator = "[\n"
+        separator, failure = "[\n", None
 
         def write(outcome: Outcome) -> None:
-            nonlocal separator
+            nonlocal separator, failure
             if lines is not None and command == "align":
                 for alignment in alignments_of(outcome):
                     known.write(alignment, lines)
@@ -286,8 +286,11 @@ def _writing(command: Command, options: Namespace) -> Iterator[Callable[[Outcome
                 lines.write(score_line(outcome))
             if lines is not None and output == STDOUT:
                 lines.flush()  # the reader sees each pair when it is done
-            if summaries is not None:
-                summaries.write(separator + json.dumps(summary_of(outcome), indent=2))
+            if summaries is not None and failure is None:
+                try:
+                    summaries.write(separator + json.dumps(summary_of(outcome), indent=2))
+                except OSError as error:
+                    failure = error
                 separator = ",\n"
             for alignment in alignments_of(outcome) if options.stats else ():
                 print(f"longalign: {alignment.query.name} and {alignment.target.name}:", file=sys.stderr)
@@ -295,5 +298,7 @@ def _writing(command: Command, options: Namespace) -> Iterator[Callable[[Outcome
 
         yield write
         first.close()
+        if failure is not None:
+            raise failure
         if summaries is not None:
             summaries.write("\n]\n" if separator == ",\n" else "[\n]\n")

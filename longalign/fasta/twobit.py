@@ -42,7 +42,7 @@ def read_two_bit(path: str, choices: list[Choice]) -> Record:
         start, end = choice.bounds(name, len(sequence))
         try:
             letters = bytes(sequence[start:end])
-        except ValueError as error:  # of NumPy, which Biopython uses
+        except (EOFError, RuntimeError, ValueError) as error:
             raise InputError(f"record {name!r}: truncated or damaged 2bit file") from error
         return Record(name, "", letters, start, len(sequence))
 
@@ -63,8 +63,10 @@ def _opened(path: str) -> Iterator[TwoBitIterator]:
             yield records
     except OSError as error:
         raise InputError((error.strerror or str(error)).lower()) from error
-    except (EOFError, KeyError, RuntimeError, ValueError) as error:
+    except EOFError as error:
         raise InputError(f"truncated or damaged 2bit file: {error}") from error
+    except (KeyError, RuntimeError, ValueError) as error:
+        raise InputError("truncated or damaged 2bit file") from error
 
 
 class _Complete(io.BufferedReader):

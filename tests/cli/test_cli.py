@@ -444,6 +444,42 @@ def test_inspect(run, refuse, pair):
     assert "damaged  s/tiles/r00000c00000.h5: damaged: " in run("inspect", "s")[1]
 
 
+@pytest.mark.parametrize("strand", ["plus", "both"])
+def test_inspect_counts_all_cells_that_were_left_out(run, tmp_path, monkeypatch, strand):
+    monkeypatch.setattr(bounds, "LEAST_CELLS", 0)
+    monkeypatch.setattr(budget, "_SECONDS", 10.0)
+    for name, codes in zip("qt", mutated_copy(30_000, 0.01, 1), strict=True):
+        Path(f"{name}.fa").write_text(f">{name}\n{spell(codes)}\n")
+    command = ("align", "q.fa", "t.fa", "--store", "s", "--json", "x.json", "-q", "--strand", strand)
+    assert run(*command, "-o", "x.paf")[0] == 0
+    [phase] = [one for one in json.loads(Path("x.json").read_text())["phases"] if one["name"] == "score"]
+    report = json.loads(run("inspect", "s", "--json")[1])
+    assert 0 < phase["left_out"] == report["cells_left_out"]
+    assert report["cells_done"] + report["cells_left_out"] == report["cells"] == phase["cells"]
+    share = report["cells_left_out"] / report["cells"]
+    if strand == "plus":
+        assert (
+            f" left out; {1 - share:.1%} of the cells computed, {share:.1%} left out".replace("%", " %")
+            in (run("inspect", "s")[1])
+        )
+
+
+def test_start_states_say_that_they_need_every_cell(run, pair, monkeypatch):
+    monkeypatch.setattr(bounds, "LEAST_CELLS", 0)
+    text = "eager start states need all cells of the matrix, so none is left out"
+    command = ("align", *pair, "--start-states", "eager", "--progress", "json")
+    assert text in run(*command, "--store", "s")[2]
+    assert text not in run(*command, "--store", "t", "--prune", "off")[2]
+    monkeypatch.setattr(bounds, "LEAST_CELLS", 1 << 32)
+    assert text not in run(*command, "--store", "u")[2]
+
+
+def test_free_ends_can_be_given_one_by_one(run, pair):
+    command = ("align", *pair, "--mode", "semiglobal", "-q")
+    together = run(*command, "--free", "query-start,target-end")
+    assert run(*command, "--free", "query-start", "--free", "target-end") == together
+
+
 @pytest.mark.parametrize("command", ["resume", "inspect"])
 def test_what_is_no_store_is_refused(refuse, command):
     assert refuse(command, "nowhere") == (

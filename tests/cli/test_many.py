@@ -182,6 +182,34 @@ def test_a_pair_that_is_too_long_for_memory_is_left_out(run, store):
     assert "q.fa:q1 and t.fa:long: 32 x 8,000,000 letters need about" in err
 
 
+def test_pairs_below_the_least_score_are_counted_apart(run):
+    scores = sorted(score for *_, score in expected())
+    least = str(scores[-1])
+    command = ("align", *FILES, "--store", "s", "-o", "x.paf", "--min-score", least)
+    code, _, err = run(*command, "--progress", "json")
+    assert code == 0
+    assert [str(score) for *_, score in found("x.paf")] == [least] * scores.count(scores[-1])
+    *_, words = run(*command)[2].splitlines()
+    aligned = scores.count(scores[-1])
+    assert words.startswith(
+        f"longalign: {aligned} of 6 pairs aligned, less than --min-score in {6 - aligned}"
+    )
+    assert "pairs    6 of 6 done" in run("inspect", "s")[1]
+    _, _, err = run("align", "q.fa:q2", "t.fa:t2", "--backend", "cpu", "--min-score", "1000")
+    assert "less than --min-score: no alignment is written" in err
+
+
+def test_statistics_are_asked_for_in_each_call(run):
+    assert run("align", *FILES, "-q", "--store", "s", "--stats", "-o", "x.paf")[2].count("identity") >= 6
+    assert run("align", *FILES, "-q", "--store", "s", "-o", "x.paf") == (0, "", "")
+
+
+def test_a_summary_that_cannot_be_written_leaves_the_output(run):
+    code, _, err = run("align", *FILES, "-o", "x.paf", "--json", "/dev/full")
+    assert (code, found("x.paf")) == (1, expected())
+    assert "/dev/full: cannot be written: no space left on device" in err
+
+
 def test_a_pair_beyond_the_range_of_scores_is_left_out(run):
     Path("q.fa").write_text(fasta({**QUERIES, "long": "ACGT" * 100}))
     Path("t.fa").write_text(fasta({**TARGETS, "long": "ACGT" * 100}))

@@ -64,6 +64,12 @@ def test_a_file_cut_anywhere_is_an_error(tmp_path: Path, order: str) -> None:
     assert "damaged" in error(f"{path}:chr:1-2")
 
 
+def test_letters_that_are_cut_are_an_error_of_their_record(tmp_path: Path) -> None:
+    path = tmp_path / "cut.2bit"
+    path.write_bytes(two_bit({"one": "ACGT" * 30})[:-3])
+    assert error(path) == f"{path}: record 'one': truncated or damaged 2bit file"
+
+
 def test_one_name_twice(tmp_path: Path) -> None:
     path = tmp_path / "x.2bit"
     path.write_bytes(two_bit({"one": "ACGT", "two": "A"}).replace(b"two", b"one"))
