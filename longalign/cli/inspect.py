@@ -15,7 +15,7 @@ from longalign.model.strand import STRANDS_OF
 from longalign.phases.recompute import groups_of, segments_of
 from longalign.store import DirectoryStore
 from longalign.store.base import DamagedFile
-from longalign.store.layout import first_store, holds_both_strands, strand_folder
+from longalign.store.layout import first_store, holds_both_strands, is_store, strand_folder
 from longalign.store.manifest import Command
 from longalign.store.pair_stores import PairList, PairStores, pair_store
 from longalign.system.rationals import parse_number, spell
@@ -27,7 +27,7 @@ PAIRS_SCHEMA = "longalign.pairs/1"
 def run_inspect(options: Namespace) -> int:
     """Print the state of a store. The store is only read; a run may be using it."""
     path = Path(options.store)
-    is_of_many = PairStores.exist(path) and not DirectoryStore.exists(path)
+    is_of_many = PairStores.exist(path) and not is_store(path)
     report = inspect_pairs(path) if is_of_many else inspect(path)
     words = _pairs_in_words if is_of_many else _in_words
     with open_output(STDOUT) as file:
@@ -41,7 +41,7 @@ def inspect_pairs(path: Path) -> dict[str, Any]:
     started = [
         inspect(store)
         for number in range(len(noted.pairs))
-        if DirectoryStore.exists(first_store(store := pair_store(path, number)))
+        if is_store(first_store(store := pair_store(path, number)))
     ]
     return {
         "schema": PAIRS_SCHEMA,
@@ -101,10 +101,7 @@ def inspect(path: Path) -> dict[str, Any]:
     if not holds_both_strands(path):
         return _inspect_one(path)
     folders = {strand: strand_folder(path, strand) for strand in STRANDS_OF["both"]}
-    found = {
-        strand: _inspect_one(folder) if DirectoryStore.exists(folder) else None
-        for strand, folder in folders.items()
-    }
+    found = {strand: _inspect_one(folder) if is_store(folder) else None for strand, folder in folders.items()}
     made = [report for report in found.values() if report is not None]
     cells = sum(report["cells"] for report in made) * len(found) // len(made)
     sums = {name: sum(report[name] for report in made) for name in ("cells_done", "cells_left_out", "bytes")}

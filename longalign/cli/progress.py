@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -11,8 +12,6 @@ from typing import TYPE_CHECKING, TextIO
 
 from longalign.events import (
     Advanced,
-    BoundFound,
-    CompileFinished,
     CompileStarted,
     Emit,
     Event,
@@ -21,7 +20,6 @@ from longalign.events import (
     PairsStarted,
     PhaseFinished,
     PhaseStarted,
-    TileFinished,
     ignore,
 )
 
@@ -187,23 +185,16 @@ class JsonLines:
             case PhaseStarted():
                 self._phase, self._done = event, event.done
                 self._started = self._written = monotonic()
-                self._write({"event": "phase_started", **asdict(event)})
+                self._write_event(event)
             case PhaseFinished():
-                self._write({"event": "phase_finished", **asdict(event), "gcups": event.gcups})
-            case BoundFound():
-                self._write({"event": "bound_found", **asdict(event)})
-            case TileFinished():
-                self._write({"event": "tile_finished", **asdict(event)})
-            case CompileStarted():
-                self._write({"event": "compile_started", **asdict(event)})
-            case CompileFinished():
-                self._write({"event": "compile_finished", **asdict(event)})
-            case Notice():
-                self._write({"event": "notice", **asdict(event)})
-            case PairsStarted():
-                self._write({"event": "pairs_started", **asdict(event)})
-            case PairFinished():
-                self._write({"event": "pair_finished", **asdict(event)})
+                self._write_event(event, gcups=event.gcups)
+            case _:
+                self._write_event(event)
+
+    def _write_event(self, event: Event, **more: object) -> None:
+        """Write an event by the name of its class: `TileFinished` is "tile_finished"."""
+        name = re.sub("(?<=[a-z])(?=[A-Z])", "_", type(event).__name__).lower()
+        self._write({"event": name, **asdict(event), **more})
 
     def _write_progress(self) -> None:
         self._written = monotonic()

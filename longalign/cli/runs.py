@@ -11,7 +11,7 @@ from longalign.cli.scoring import scoring_of
 from longalign.cli.stdin import refuse_two_stdins
 from longalign.fasta.specs import Sequences
 from longalign.model.mode import choose_mode
-from longalign.store import DirectoryStore
+from longalign.store.layout import is_store
 from longalign.store.manifest import Command
 from longalign.store.pair_stores import PairStores
 
@@ -26,7 +26,7 @@ def run_score(options: Namespace) -> int:
 
 def run_resume(options: Namespace) -> int:
     store = Path(options.store)
-    is_of_many = PairStores.exist(store) and not DirectoryStore.exists(store)
+    is_of_many = PairStores.exist(store) and not is_store(store)
     return resume_pairs(options) if is_of_many else resume_pair(options)
 
 

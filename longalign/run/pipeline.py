@@ -38,7 +38,7 @@ from longalign.run.three_phases import (
 from longalign.store import DirectoryStore, Manifest, MemoryStore
 from longalign.store.base import DamagedFile
 from longalign.store.files import NotWritten
-from longalign.store.layout import first_store, holds_both_strands, make_strand_folders
+from longalign.store.layout import first_store, holds_both_strands, is_store, make_strand_folders
 from longalign.store.manifest import SequenceRecord
 from longalign.store.write_behind import WriteBehind
 
@@ -186,7 +186,7 @@ def _first_store(
     """The store of the first strand, opened or made. Raises StoreError if `path` is of other strands."""
     first = spec.sides[0]
     assert first.store is not None
-    if DirectoryStore.exists(first.store):
+    if is_store(first.store):
         return DirectoryStore.open(first.store)
     if spec.strand != "both" and holds_both_strands(path):
         raise StoreError(f"{path}: the store belongs to another run: it is of both strands, not of one")
@@ -211,7 +211,7 @@ def _accepted(
     for side in spec.sides:
         assert side.store is not None
         if side.store != first.path:
-            exists = DirectoryStore.exists(side.store)
+            exists = is_store(side.store)
             manifest = replace(first.manifest, strand=side.query.strand)
             new = partial(DirectoryStore.create, side.store, manifest, side.query, side.target)
             stores.append(stack.enter_context(DirectoryStore.open(side.store) if exists else new()))

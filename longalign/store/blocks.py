@@ -55,7 +55,15 @@ def write_blocks(group: h5py.Group, name: str, values: NDArray[Any] | DeflatedAr
 
 def create_dataset_of(group: h5py.Group, name: str, values: DeflatedArray) -> h5py.Dataset:
     """Create an empty dataset for the blocks of an array."""
-    return _new_dataset(group, name, values.shape, values.dtype, values.length)
+    return group.create_dataset(
+        name,
+        values.shape,
+        values.dtype,
+        chunks=(*(1 for _ in values.shape[:-1]), values.length),
+        shuffle=values.dtype.itemsize > 1,
+        compression="gzip",
+        compression_opts=hdf5_filters.DEFLATE_LEVEL,
+    )
 
 
 def write_block(dataset: h5py.Dataset, values: DeflatedArray, place: BlockIndex) -> None:
@@ -67,20 +75,6 @@ def write_block(dataset: h5py.Dataset, values: DeflatedArray, place: BlockIndex)
 def write_checksums(dataset: h5py.Dataset, values: DeflatedArray) -> None:
     """Write the block checksums of an array; all of its blocks must be complete."""
     dataset.attrs["crc32"] = values.crcs
-
-
-def _new_dataset(
-    group: h5py.Group, name: str, shape: tuple[int, ...], dtype: np.dtype[Any], length: int
-) -> h5py.Dataset:
-    return group.create_dataset(
-        name,
-        shape,
-        dtype,
-        chunks=(*(1 for _ in shape[:-1]), length),
-        shuffle=dtype.itemsize > 1,
-        compression="gzip",
-        compression_opts=hdf5_filters.DEFLATE_LEVEL,
-    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -102,11 +102,6 @@ class DirectoryStore:
         self._writers: dict[tuple[int, int], TileWriter] = {}
 
     @classmethod
-    def exists(cls, path: Path) -> bool:
-        """Whether there is a store at `path`."""
-        return os.path.exists(path / "manifest.json")  # noqa: PTH110 - Path.exists raises EACCES
-
-    @classmethod
     def create(cls, path: Path, manifest: Manifest, query: Sequence, target: Sequence) -> DirectoryStore:
         """Make a store in a new or empty directory.
 

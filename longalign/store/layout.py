@@ -56,10 +56,11 @@ def strand_folder(path: Path, strand: Strand) -> Path:
 def holds_both_strands(path: Path) -> bool:
     """Whether a directory is not a store, but has one for each strand; that of minus may not be made yet."""
     plus, minus = (strand_folder(path, strand) for strand in STRANDS_OF["both"])
-    return _is_store(plus) and os.path.isdir(minus) and not _is_store(path)  # noqa: PTH112 - is_dir raises EACCES
+    return is_store(plus) and os.path.isdir(minus) and not is_store(path)  # noqa: PTH112 - is_dir raises EACCES
 
 
-def _is_store(path: Path) -> bool:
+def is_store(path: Path) -> bool:
+    """Whether there is a store of one strand at `path`."""
     return os.path.exists(path / "manifest.json")  # noqa: PTH110 - Path.exists raises EACCES
 
 
@@ -74,7 +75,7 @@ def make_strand_folders(path: Path) -> None:
         return
     try:
         path.mkdir(parents=True, exist_ok=True)
-        if _is_store(path):
+        if is_store(path):
             raise StoreError(f"{path}: the store belongs to another run: it is of one strand, not of both")
         if others := sorted({*os.listdir(path)} - {*STRANDS_OF["both"]}):  # noqa: PTH208 - names only
             raise StoreError(f"{path}: neither empty nor a store: it holds {others[0]}")
