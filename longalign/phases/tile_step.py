@@ -76,7 +76,7 @@ def sweep_tile(
         else:
             record = _swept(job, backend, progress, file)
         best = record.best.shifted(tile.i0, tile.j0)
-        lattice.store.put_tile(tile, replace(record, best=best))
+        lattice.store.put_tile(tile, replace(record, best=best), file)
     seconds = perf_counter() - started
     return TileFinished(tile.row, tile.col, tile.cells, seconds, record.left_out, int(best.score))
 

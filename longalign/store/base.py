@@ -81,8 +81,8 @@ class Store(Protocol):
     def open_writer(self, tile: Tile) -> AbstractContextManager[TileWriter | None]:
         """The writer of a tile's file, for use during the sweep; None if tiles stay in memory.
 
-        It writes deflated lines block by block (`TileWriter.stream`). `put_tile` must be called within the
-        block. If the block raises before, the file is removed.
+        It writes deflated lines block by block (`TileWriter.stream`). Give it to `put_tile` within the block.
+        If the block raises, the file is removed.
         """
         ...
 
@@ -93,7 +93,9 @@ class Store(Protocol):
         """
         ...
 
-    def put_tile(self, tile: Tile, record: TileRecord) -> None: ...
+    def put_tile(self, tile: Tile, record: TileRecord, writer: TileWriter | None = None) -> None:
+        """Store a tile. `writer` may have written a part of its file already."""
+        ...
 
     def get_tile(self, tile: Tile) -> TileRecord:
         """The record. Its lines may be read from disk only when a part of them is accessed."""

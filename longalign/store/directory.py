@@ -99,7 +99,6 @@ class DirectoryStore:
         # Of fixed length: HDF5 stores other strings without a checksum, and may hang on damage.
         self._run = np.bytes_(manifest.run)
         self._reader = FileReader(self._run)
-        self._writers: dict[tuple[int, int], TileWriter] = {}
 
     @classmethod
     def create(cls, path: Path, manifest: Manifest, query: Sequence, target: Sequence) -> DirectoryStore:
@@ -266,21 +265,17 @@ class DirectoryStore:
 
     @contextmanager
     def open_writer(self, tile: Tile) -> Iterator[TileWriter]:
-        key = tile.row, tile.col
-        writer = TileWriter(partial(self._new, self.tile_path(*key)))
-        self._writers[key] = writer
+        writer = TileWriter(partial(self._new, self.tile_path(tile.row, tile.col)))
         try:
             yield writer
         except BaseException:
-            if self._writers.get(key) is writer:
-                del self._writers[key]
             writer.discard()
             raise
 
-    def put_tile(self, tile: Tile, record: TileRecord) -> None:
+    def put_tile(self, tile: Tile, record: TileRecord, writer: TileWriter | None = None) -> None:
         path = self.tile_path(tile.row, tile.col)
         datasets = _datasets_of(record, self.manifest.pruned_with is not None)
-        writer = self._writers.pop((tile.row, tile.col), None) or TileWriter(partial(self._new, path))
+        writer = writer or TileWriter(partial(self._new, path))
         if not writer.agrees_with({name: values for name, (values, *_) in datasets.items()}):
             writer.discard()
             writer = TileWriter(partial(self._new, path))

@@ -12,6 +12,7 @@ from longalign.model.boundary import BestCell, Waypoint
 from longalign.model.geometry import Tile
 from longalign.store.base import Piece, Place, TileRecord
 from longalign.store.codec import NO_LINES, PackedLines
+from longalign.store.tile_writer import TileWriter
 from longalign.system.sizes import round_size, size_in_words
 
 
@@ -40,7 +41,7 @@ class MemoryStore:
         with self._lock:
             return set(self._tiles)
 
-    def put_tile(self, tile: Tile, record: TileRecord) -> None:
+    def put_tile(self, tile: Tile, record: TileRecord, writer: TileWriter | None = None) -> None:
         with self._lock:  # two devices may each drop a boundary of the same tile
             self._tiles[tile.row, tile.col] = record
             above, beside = (tile.row - 1, tile.col), (tile.row, tile.col - 1)

@@ -43,21 +43,21 @@ class WriteBehind:
     def open_writer(self, tile: Tile) -> AbstractContextManager[TileWriter | None]:
         return self._store.open_writer(tile)
 
-    def put_tile(self, tile: Tile, record: TileRecord) -> None:
+    def put_tile(self, tile: Tile, record: TileRecord, writer: TileWriter | None = None) -> None:
         key = tile.row, tile.col
         with self._changed:
             self._wait_for_room(self._devices - 1)
             self._unwritten[key] = record
         try:
             # Outside of the lock: if the system grants no thread, `submit` itself writes the tile.
-            self._thread.submit(self._write, tile, record)
+            self._thread.submit(self._write, tile, record, writer)
         except BaseException:
             self._forget(key)
             raise
 
-    def _write(self, tile: Tile, record: TileRecord) -> None:
+    def _write(self, tile: Tile, record: TileRecord, writer: TileWriter | None) -> None:
         try:
-            self._store.put_tile(tile, record)
+            self._store.put_tile(tile, record, writer)
         except BaseException as error:
             with self._changed:
                 self._error = self._error or error

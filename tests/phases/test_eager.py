@@ -404,11 +404,11 @@ def test_checksums_are_made_with_the_numbers_and_not_by_the_writer(tmp_path, mon
     """Numbers that change in memory before they are written are detected on reading."""
     put = DirectoryStore.put_tile
 
-    def put_changed(store, tile, record):
+    def put_changed(store, tile, record, *writer):
         array = getattr(record, side).steps
         first = (0,) * array.streams.ndim
         array.streams[first] = DeflatedArray.of(np.full_like(array[:], 5)).streams[first]
-        put(store, tile, record)
+        put(store, tile, record, *writer)
 
     monkeypatch.setattr(DirectoryStore, "put_tile", put_changed)
     with small_geometry():

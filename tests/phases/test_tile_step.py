@@ -118,9 +118,9 @@ def test_lines_that_go_to_files_come_deflated(tmp_path, behind):
         kept: list[TileRecord] = []
         put_tile = type(store).put_tile
 
-        def put(self: Store, tile: Tile, record: TileRecord) -> None:
+        def put(self: Store, tile: Tile, record: TileRecord, *writer: object) -> None:
             kept.append(record)
-            put_tile(self, tile, record)
+            put_tile(self, tile, record, *writer)
 
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(type(store), "put_tile", put)

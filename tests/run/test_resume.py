@@ -305,11 +305,11 @@ def test_phase_2_starts_while_the_last_tile_is_written(tmp_path, answer, monkeyp
     put_tile, stitch = DirectoryStore.put_tile, three_phases.stitch
     writing, started = threading.Event(), threading.Event()
 
-    def put_late(self, tile, record):
+    def put_late(self, tile, record, *writer):
         if (tile.row, tile.col) == LAST_TILE:
             writing.set()
             assert started.wait(60)
-        put_tile(self, tile, record)
+        put_tile(self, tile, record, *writer)
 
     def begin(*arguments):
         assert writing.wait(60)
@@ -327,10 +327,10 @@ def test_a_disk_that_is_full_at_the_last_tile_ends_the_run_before_a_path_is_stor
 ):
     put_tile, events = DirectoryStore.put_tile, []
 
-    def full(self, tile, record):
+    def full(self, tile, record, *writer):
         if (tile.row, tile.col) == LAST_TILE:
             raise StoreError("cannot be written: No space left on device")
-        put_tile(self, tile, record)
+        put_tile(self, tile, record, *writer)
 
     with monkeypatch.context() as patch:
         patch.setattr(DirectoryStore, "put_tile", full)
@@ -351,7 +351,7 @@ def test_no_piece_is_stored_while_a_tile_cannot_be_written(tmp_path, answer, mon
     for piece in (store / "pieces").iterdir():
         piece.unlink()
 
-    def full(self, tile, record):
+    def full(self, tile, record, *writer):
         raise StoreError("cannot be written: No space left on device")
 
     with monkeypatch.context() as patch:

@@ -608,8 +608,8 @@ def test_a_tile_is_read_without_hdf5_by_the_process_that_stored_it(tmp_path, mon
     tile = GRID.tile(1, 0)
     record, lines = tile_record(np.random.default_rng(0), tile)
     with new_store(tmp_path / "s") as store:
-        with store.open_writer(tile) if writer else nullcontext():
-            store.put_tile(tile, record)
+        with store.open_writer(tile) if writer else nullcontext() as opened:
+            store.put_tile(tile, record, opened)
         monkeypatch.setattr("longalign.store.file_reader.open_hdf5", None)
         got = store.get_tile(tile)
         assert got.best == record.best

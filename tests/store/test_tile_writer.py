@@ -85,7 +85,7 @@ def test_blocks_are_in_the_file_before_the_sweep_ends_and_the_file_is_right(stor
         assert file.stat().st_size > LENGTH // 4
         rows.put(1, 0, lines[1].h[1:], lines[1].gap[1:])
         assert store.stored_tiles() == set()
-        store.put_tile(TILE, record(rows.packed()))
+        store.put_tile(TILE, record(rows.packed()), writer)
     assert not unfinished(store)
     assert rows_of(store, lines) == [(row.h.tolist(), row.gap.tolist()) for row in lines]
     assert store.check_tile(TILE) == BestCell(1, 2, 3)
@@ -110,7 +110,7 @@ def test_a_buffer_that_is_changed_in_memory_is_noticed_on_reading(store, name):
         rows.put(0, 0, values.h[1:101], values.gap[1:101])
         getattr(rows, f"_{name}")._open_blocks[0, 0] ^= 1
         rows.put(0, 100, values.h[101:], values.gap[101:])
-        store.put_tile(TILE, record(rows.packed()))
+        store.put_tile(TILE, record(rows.packed()), writer)
     with pytest.raises(DamagedTile, match=r"r00000c00000.h5: damaged: .*CRC-32"):
         store.check_tile(TILE)
 
@@ -153,7 +153,7 @@ def test_a_disk_that_becomes_full_is_reported_at_the_end(store, monkeypatch):
         follow(writer, rows)
         rows.put(0, 0, line(0).h[1:], line(0).gap[1:])
         with pytest.raises(StoreError, match=r"r00000c00000.h5: cannot be written: No space left"):
-            store.put_tile(TILE, record(rows.packed()))
+            store.put_tile(TILE, record(rows.packed()), writer)
     assert not unfinished(store)
 
 
@@ -246,7 +246,7 @@ def test_an_error_while_blocks_are_written_is_reported_at_the_end(store, monkeyp
             patch.setattr("longalign.store.tile_writer.write_block", fail)
             rows.put(0, 0, line(0).h[1:], line(0).gap[1:])
         with pytest.raises(RuntimeError, match="lost its way"):
-            store.put_tile(TILE, record(rows.packed()))
+            store.put_tile(TILE, record(rows.packed()), writer)
     assert not unfinished(store)
     assert store.stored_tiles() == set()
 
@@ -258,7 +258,7 @@ def test_blocks_that_came_before_they_were_followed_are_in_the_file_too(store):
         rows.put(0, 0, lines[0].h[1:], lines[0].gap[1:])
         follow(writer, rows)
         rows.put(1, 0, lines[1].h[1:], lines[1].gap[1:])
-        store.put_tile(TILE, record(rows.packed()))
+        store.put_tile(TILE, record(rows.packed()), writer)
     assert rows_of(store, lines) == [(row.h.tolist(), row.gap.tolist()) for row in lines]
 
 
@@ -269,7 +269,7 @@ def test_lines_that_are_not_complete_are_no_tile(store):
         follow(writer, rows)
         rows.put(0, 0, lines[0].h[1:], lines[0].gap[1:])
         with pytest.raises(TypeError):
-            store.put_tile(TILE, record(rows.packed()))
+            store.put_tile(TILE, record(rows.packed()), writer)
     assert not unfinished(store)
     assert store.stored_tiles() == set()
 
@@ -282,7 +282,7 @@ def test_what_has_been_written_does_not_stay_in_memory(store, steepest):
         follow(writer, rows)
         rows.put(0, 0, values.h[1:10_001], values.gap[1:10_001])
         rows.put(0, 10_000, values.h[10_001:], values.gap[10_001:])
-        store.put_tile(TILE, record(rows.packed()))
+        store.put_tile(TILE, record(rows.packed()), writer)
     del writer
     streams = weakref.ref(rows.deflated()["steps"].streams)
     gc.disable()

@@ -33,7 +33,7 @@ class Slow(MemoryStore):
         self.may_write = Event()
         self.failing = failing
 
-    def put_tile(self, tile, record):
+    def put_tile(self, tile, record, writer=None):
         assert self.may_write.wait(60)
         if tile.row in self.failing:
             raise StoreError(f"disk full at {tile.row}")
