@@ -89,10 +89,10 @@ _RECURRENCE = (
 
 _CPU = (
     Fault(
-        "CPU kernel: leftmost of tied end cells",
-        "longalign/backends/cpu/sweep_kernel.py",
-        "return bool(j > best.j)",
-        "return bool(j < best.j)",
+        "leftmost of tied end cells",
+        "longalign/model/recurrence.py",
+        "return j > best_j",
+        "return j < best_j",
         (
             f"{_CONFORMANCE}::test_of_two_best_cells_on_an_anti_diagonal_the_rightmost_is_the_end",
             "-k",
@@ -383,6 +383,27 @@ _STORE = (
 )
 
 _RUN = (
+    Fault(
+        "a kernel in the cache that knows nothing of an edited rule",
+        "longalign/backends/kernel_cache.py",
+        '    "model",\n',
+        '    "model/recurrence.py",\n',
+        ("tests/backends/test_kernel_cache.py", "-k", "source"),
+    ),
+    Fault(
+        "a resumed run that asks for as many alignments as before",
+        "longalign/store/directory.py",
+        "if asked != self.manifest:",
+        "if asked.output != self.manifest.output:",
+        ("tests/cli/test_top.py",),
+    ),
+    Fault(
+        "blocks left out inside tiles not counted",
+        "longalign/cli/inspect.py",
+        " for place in left_out) + left_out_inside",
+        " for place in left_out)",
+        ("tests/cli/test_cli.py::test_inspect_counts_all_cells_that_were_left_out",),
+    ),
     Fault(
         "wavefront a tile too early",
         "longalign/phases/wavefront.py",
