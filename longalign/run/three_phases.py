@@ -105,21 +105,27 @@ def run_phases(sides: Items[Side], resources: Resources, recorder: Recorder) -> 
         exact = [(side.spec, end) for side, end in zip(sides, found, strict=True) if side.is_exact(end)]
         scores = strand_scores(*zip(*exact, strict=True))
         spec, end, alignment = sides[best].spec, found[best], None
-        is_first = len(sides[best].lattice.problem.excluded) == 0
-        if (
-            len(sides) == 1
-            and is_first
-            and recorder.is_watched
-            and (advice := strand_advice(spec, end.value))
-        ):
-            recorder(Notice(advice))
+        if len(sides) == 1:
+            _advise(sides[0], end, recorder)
         if spec.command == "align" and _is_high_enough(spec, end):
             wait_for_path_kernels()
             alignment = _align(spec, sides[best].lattice, finders[best], backend, recorder)
     return Outcome(
-        *(spec, end, alignment, tuple(recorder.finished), backend.describe(), recorder.compile_seconds),
+        spec,
+        end,
+        alignment,
+        phases=tuple(recorder.finished),
+        backend=backend.describe(),
+        compile_seconds=recorder.compile_seconds,
         strand_scores=scores,
     )
+
+
+def _advise(side: Side, end: Waypoint, recorder: Recorder) -> None:
+    """Say so, once, if the query seems to be on the other strand and someone reads it."""
+    is_first = len(side.lattice.problem.excluded) == 0
+    if is_first and recorder.is_watched and (advice := strand_advice(side.spec, end.value)):
+        recorder(Notice(advice))
 
 
 def _is_high_enough(spec: RunSpec, end: Waypoint) -> bool:
