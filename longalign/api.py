@@ -19,6 +19,7 @@ from longalign.events import Emit, ignore
 from longalign.model.alignment import Alignment
 from longalign.model.alphabet import Alphabet
 from longalign.model.boundary import BestCell
+from longalign.model.json_fields import is_file_name
 from longalign.model.mode import LOCAL, EndName, Mode, ModeName, choose_mode
 from longalign.model.scoring import Scoring
 from longalign.model.sequence import Letters, Sequence
@@ -349,7 +350,7 @@ def _found(first: Outcome) -> list[Alignment]:
 def _folder(store: str | PathLike[str]) -> Path:
     """The path of a store. Raises UsageError if it cannot be one."""
     name = fspath(store) if isinstance(store, str | PathLike) else store
-    if not isinstance(name, str) or not name or "\0" in name:
+    if not isinstance(name, str) or not name or not is_file_name(name):
         raise UsageError(f"store must be the path of a directory, not {store!r}")
     return Path(name)
 
@@ -363,6 +364,8 @@ def _run_many(
     using: Resources,
     emit: Emit,
 ) -> Iterator[Outcome]:
+    if not isinstance(pairs, Iterable):
+        raise InputError(f"pairs: want tuples of query and target, not {pairs!r:.60}")
     specs = (_spec(command, *_two(pair), scoring, mode, strand) for pair in pairs)
     return pipeline.run_all(specs, using, emit)
 

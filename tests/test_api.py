@@ -228,7 +228,7 @@ def test_what_holds_no_letters_is_named(given):
         longalign.align(given, TARGET, backend="cpu")
 
 
-@pytest.mark.parametrize("store", ["", b"s", 5, "a\0b"])
+@pytest.mark.parametrize("store", ["", b"s", 5, "a\0b", "\ud800x"])
 def test_what_is_no_path_of_a_store_is_refused(store):
     for call in (partial(longalign.align, "A", "A", store=store), partial(longalign.resume, store)):
         with pytest.raises(longalign.UsageError, match="store must be the path of a directory"):
@@ -239,6 +239,8 @@ def test_what_is_no_path_of_a_store_is_refused(store):
 def test_what_is_no_pair_is_refused(pair):
     with pytest.raises(longalign.InputError, match="pairs: want a tuple of query and target, not"):
         list(longalign.align_many([("A", "A"), pair], backend="cpu"))
+    with pytest.raises(longalign.InputError, match="pairs: want tuples of query and target, not 5"):
+        list(longalign.align_many(5, backend="cpu"))
 
 
 def test_the_strand_of_a_sequence_is_not_ignored():
@@ -271,6 +273,32 @@ def test_unknown_letters_do_not_keep_from_the_minus_strand():
     scoring = longalign.Scoring(preset="lastz", unknown="mismatch")
     found = longalign.align("GTACGTNC", "ACGTACAA", scoring=scoring, strand="both", backend="cpu")
     assert (found.strand, found.cigar) == ("minus", "6=")
+
+
+@pytest.mark.parametrize("letter", "NUX*R")
+def test_an_unknown_letter_is_unknown_on_both_strands(letter):
+    """U is complementary to A, which the matrix knows."""
+    scoring, query = longalign.Scoring(preset="lastz", unknown="mismatch"), f"GTAC{letter}{letter}GTGC"
+    options = {"scoring": scoring, "mode": "global", "backend": "cpu"}
+    plus = longalign.score(query, "GTACAAGTGC", **options)
+    minus = longalign.score(query, "GCACTTGTAC", strand="minus", **options)
+    assert plus.score == minus.score
+    assert longalign.align(query, query, **options).mismatches == 2
+
+
+def test_a_matrix_of_letters_without_complements_has_no_minus_strand():
+    matrix = longalign.SubstitutionMatrix("AG", "AG", ((2, -3), (-3, 2)))
+    scoring = longalign.Scoring(matrix=matrix, gap_open=3, gap_extend=2, unknown="mismatch")
+    with pytest.raises(longalign.UsageError, match="only DNA has a minus strand"):
+        longalign.align("AAGGAAG", "CTTCCTT", scoring=scoring, strand="minus", backend="cpu")
+
+
+@pytest.mark.parametrize("view", [memoryview(b"AC1"), memoryview(b"AC1").cast("c")])
+def test_a_wrong_letter_of_a_view_is_named(view):
+    with pytest.raises(longalign.InputError, match=r"letter 3 .* is '1'"):
+        longalign.align(view, "AC", backend="cpu")
+    with pytest.raises(longalign.InputError, match="want text, bytes or an array of uint8, not memoryview"):
+        longalign.align(memoryview(np.array([65, 67], np.int32)), "AC", backend="cpu")
 
 
 def test_a_score_with_start_states_keeps_to_its_budget(tmp_path):

@@ -148,8 +148,6 @@ def check_outputs(
             raise UsageError(f"-o and --json name one file, {output}")
     for path in (output, summary):
         if path is not None and path != STDOUT:
-            if path.endswith(".gz"):
-                raise UsageError(f"{path}: is not compressed by this program: -o - can be piped to gzip")
             _refuse_overwriting(path, inputs)
             if store is not None and _belongs_to(store, path):
                 raise UsageError(f"{path}: cannot be written: it belongs to the store {store}")

@@ -5,23 +5,31 @@ from __future__ import annotations
 import json
 import stat
 from argparse import Namespace
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from longalign.formats.output import STDOUT, open_output
+from longalign.model.geometry import Tile
 from longalign.model.strand import STRANDS_OF
+from longalign.phases.lattice import StoreLattice
+from longalign.phases.left_out import LeftOut
+from longalign.phases.problem import Problem
 from longalign.phases.recompute import groups_of, segments_of
+from longalign.phases.score import end_cell
 from longalign.store import DirectoryStore
-from longalign.store.base import DamagedFile
+from longalign.store.base import DamagedFile, Place
 from longalign.store.layout import first_store, holds_both_strands, is_store, strand_folder
 from longalign.store.manifest import Command
 from longalign.store.pair_stores import PairList, PairStores, pair_store
-from longalign.system.rationals import parse_number, spell
 
 SCHEMA = "longalign.store/2"
 PAIRS_SCHEMA = "longalign.pairs/1"
+
+#: Fields of a manifest that its file may have otherwise, or that take many lines.
+_NOT_REPORTED = ("version", "sha256", "grid")
 
 
 def run_inspect(options: Namespace) -> int:
@@ -64,18 +72,8 @@ def _is_done(report: dict[str, Any], command: Command) -> bool:
         part is not None and part["cells_done"] + part["cells_left_out"] == part["cells"] for part in parts
     )
     is_aligned = any(part is not None and part["pieces_done"] == part["pieces"] for part in parts)
-    return is_scored and (command == "score" or is_aligned or _scores_too_little(parts))
-
-
-def _scores_too_little(parts: Iterable[dict[str, Any] | None]) -> bool:
-    """Whether the best cells of finished tiles all score less than the least score that was asked for."""
-    return all(
-        part is not None
-        and part["min_score"] is not None
-        and part["best_cell_score"] is not None
-        and parse_number(part["best_cell_score"]) < parse_number(part["min_score"])
-        for part in parts
-    )
+    scores_too_little = all(part is not None and part["below_min_score"] for part in parts)
+    return is_scored and (command == "score" or is_aligned or scores_too_little)
 
 
 def _pairs_in_words(report: dict[str, Any]) -> str:
@@ -129,12 +127,22 @@ def _inspect_one(path: Path) -> dict[str, Any]:
             damaged.append(str(damage))
             return False
 
+    left_out_inside: list[int] = []
+
+    def check(tile: Tile) -> bool:
+        store.check_tile(tile)
+        left_out_inside.append(store.get_tile(tile).left_out)
+        return True
+
     present = [grid.tile(*place) for place in sorted(store.stored_tiles())]
-    done = [tile for tile in present if sound(partial(store.check_tile, tile))]
-    records = [store.get_tile(tile) for tile in done]
+    done = [tile for tile in present if sound(partial(check, tile))]
     left_out = store.get_left_out() if sound(store.get_left_out) else set()
-    left_out_inside = sum(record.left_out for record in records)
-    best = max((int(record.best.score) for record in records), default=0)
+    cells_left_out = sum(grid.tile(*place).cells for place in left_out) + sum(left_out_inside)
+    cells_done = sum(tile.cells for tile in done) - sum(left_out_inside)
+    below_min_score = False
+    if manifest.min_score is not None and cells_done + cells_left_out == grid.cells:
+        with suppress(DamagedFile):
+            below_min_score = manifest.scoring.unscaled(_end_value(store, left_out)) < manifest.min_score
     waypoints, complete = store.get_path() if sound(store.get_path) else ([], False)
     groups = len(groups_of(segments_of(waypoints))) if complete else None
     pieces = [number for number in range(groups or 0) if sound(partial(store.get_piece, number))]
@@ -142,16 +150,16 @@ def _inspect_one(path: Path) -> dict[str, Any]:
         "schema": SCHEMA,
         "path": str(path),
         "strand": manifest.strand,
-        **{key: value for key, value in manifest.to_json().items() if key != "grid"},
+        **{key: value for key, value in manifest.to_json().items() if key not in _NOT_REPORTED},
         "letter_scores": manifest.scoring.letter_scores,
         "chunks": [len(grid.row_cuts) - 1, len(grid.col_cuts) - 1],
         "tiles": list(grid.shape),
         "tiles_done": len(done),
         "cells": grid.cells,
-        "cells_done": sum(tile.cells for tile in done) - left_out_inside,
+        "cells_done": cells_done,
         "tiles_left_out": len(left_out),
-        "cells_left_out": sum(grid.tile(*place).cells for place in left_out) + left_out_inside,
-        "best_cell_score": spell(manifest.scoring.unscaled(best)) if manifest.mode.ends_anywhere else None,
+        "cells_left_out": cells_left_out,
+        "below_min_score": below_min_score,
         "waypoints": len(waypoints),
         "path_complete": complete,
         "pieces": groups,
@@ -159,6 +167,13 @@ def _inspect_one(path: Path) -> dict[str, Any]:
         "damaged": damaged,
         "bytes": sum(map(_size, path.rglob("*"))),
     }
+
+
+def _end_value(store: DirectoryStore, left_out: set[Place]) -> int:
+    """The scaled score of the best alignment, from a store whose matrix is swept."""
+    manifest = store.manifest
+    problem = Problem.of(*store.sequences(), manifest.scoring, manifest.mode)
+    return end_cell(StoreLattice(problem, manifest.grid, store, manifest.is_eager, LeftOut(left_out))).value
 
 
 def _size(path: Path) -> int:

@@ -16,6 +16,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
+from typing import get_args
 
 from longalign._version import __version__
 from longalign.cli.align import (
@@ -38,6 +39,7 @@ from longalign.fasta.specs import Sequences, can_read_again, with_absolute_path
 from longalign.formats.output import STDOUT, open_output
 from longalign.formats.registry import resolve_format
 from longalign.model.alphabet import Alphabet
+from longalign.model.mode import EndName
 from longalign.model.scoring import Scoring
 from longalign.run import pipeline
 from longalign.run.outcome import Outcome
@@ -155,6 +157,8 @@ def _asked(command: Command, options: Namespace, scoring: Scoring, inputs: Input
         noted[name] = with_absolute_path(noted[name])
     if noted.get("min_score") is not None:
         noted["min_score"] = spell(noted["min_score"])
+    if noted["free"] is not None:  # the ends in their own order, each once
+        noted["free"] = [end for end in get_args(EndName) if end in noted["free"]]
     for name in ("output", "json"):
         if noted[name] is not None:
             noted[name] = absolute(noted[name])

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, get_args
 
 from longalign._version import __version__
 from longalign.backends.select import CHOICES
+from longalign.cli import option_types
 from longalign.cli.progress import STYLES
 from longalign.formats.output import STDOUT, open_output
 from longalign.formats.registry import describe_formats, format_names
@@ -17,8 +17,6 @@ from longalign.model.mode import LOCAL, EndName, ModeName
 from longalign.model.presets import PRESETS, describe_presets
 from longalign.model.scoring import Ambiguous, Scoring, Unknown
 from longalign.model.strand import STRANDS_OF
-from longalign.system.rationals import Number, parse_number
-from longalign.system.sizes import parse_size
 
 if TYPE_CHECKING:
     from typing import TypeAlias
@@ -127,7 +125,7 @@ def _add_run(parser: argparse.ArgumentParser) -> None:
     _add_scoring(parser)
     parser.add_argument(
         "--store",
-        type=_path,
+        type=option_types.path,
         metavar="DIR",
         help="directory for finished work; a run can be resumed from it",
     )
@@ -153,7 +151,7 @@ def _add_next_best(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("several alignments")
     group.add_argument(
         "--top",
-        type=_positive,
+        type=option_types.positive_number,
         default=1,
         metavar="K",
         help="the K best local alignments, in decreasing score: each is the best one that uses no pair of "
@@ -162,7 +160,7 @@ def _add_next_best(parser: argparse.ArgumentParser) -> None:
     )
     group.add_argument(
         "--min-score",
-        type=_exact,
+        type=option_types.exact_number,
         metavar="SCORE",
         help="leave out alignments with a lower score",
     )
@@ -172,7 +170,7 @@ def _add_pairs(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("many pairs", _PAIRS_HELP)
     group.add_argument(
         "--pairs",
-        type=_path,
+        type=option_types.path,
         metavar="FILE",
         help="only these pairs: a line names a record of QUERY and one of TARGET, in two columns, as NAME or "
         "NAME:START-END; empty lines, comments (#) and a first line 'query target' are skipped",
@@ -186,7 +184,7 @@ def _add_pairs(parser: argparse.ArgumentParser) -> None:
 
 def _add_resume(commands: Commands) -> None:
     resume = _add(commands, "resume", _lazy("runs", "run_resume"), "continue a run that was stopped")
-    resume.add_argument("store", type=_path, metavar="DIR", help="the --store of that run")
+    resume.add_argument("store", type=option_types.path, metavar="DIR", help="the --store of that run")
     _add_resources(resume, budget=False)
     _add_cluster(resume)
     _add_output(resume, default=None)
@@ -197,13 +195,13 @@ def _add_trace(commands: Commands) -> None:
     trace = _add(commands, "trace", _lazy("trace", "run_trace"), summary)
     trace.add_argument(
         "store",
-        type=_path,
+        type=option_types.path,
         metavar="DIR",
         help="the --store of a run with --start-states eager; after --strand both, DIR/plus or DIR/minus",
     )
     trace.add_argument(
         "--end",
-        type=_cell,
+        type=option_types.cell,
         required=True,
         metavar="I,J",
         help="the cell after the first I letters of the query and the first J letters of the target (of the "
@@ -217,13 +215,15 @@ def _add_trace(commands: Commands) -> None:
 
 def _add_inspect(commands: Commands) -> None:
     inspect = _add(commands, "inspect", _lazy("inspect", "run_inspect"), "the contents of a store")
-    inspect.add_argument("store", type=_path, metavar="DIR")
+    inspect.add_argument("store", type=option_types.path, metavar="DIR")
     inspect.add_argument("--json", action="store_true", help="as JSON")
 
 
 def _add_verify(commands: Commands) -> None:
     verify = _add(commands, "verify", _lazy("verify", "run_verify"), "re-score a PAF file, independently")
-    verify.add_argument("paf", type=_path, metavar="PAF", help="PAF with cg tags, plain or gzip; - for stdin")
+    verify.add_argument(
+        "paf", type=option_types.path, metavar="PAF", help="PAF with cg tags, plain or gzip; - for stdin"
+    )
     verify.add_argument(
         "query", metavar="QUERY", help=f"{_SEQUENCE_HELP}; the region that was aligned, if any"
     )
@@ -251,7 +251,10 @@ def _add_devices(commands: Commands) -> None:
     planned = devices.add_argument_group("resources of a plan")
     _add_memory(planned)
     planned.add_argument(
-        "--store", type=_path, metavar="DIR", help="plan a run with a new store here, not one in memory"
+        "--store",
+        type=option_types.path,
+        metavar="DIR",
+        help="plan a run with a new store here, not one in memory",
     )
     _add_store_budget(planned)
 
@@ -293,11 +296,11 @@ def _add_scoring(parser: argparse.ArgumentParser, mode: bool = True, defaults: b
         group.add_argument("--mode", choices=get_args(ModeName), default=LOCAL, help=_MODE_HELP)
         group.add_argument(
             "--free",
-            type=_ends,
+            type=option_types.ends,
             action="extend",
             metavar="END[,END...]",
             help=f"the ends that are free with --mode semiglobal, of {', '.join(get_args(EndName))} "
-            "(default: all four)",
+            "(default: all four); may be repeated",
         )
         group.add_argument(
             "--strand",
@@ -317,7 +320,7 @@ def _add_scoring(parser: argparse.ArgumentParser, mode: bool = True, defaults: b
         ("--gap-next", "NEXT", "cost of each further letter of a gap, the other convention", None),
     ):
         shown = f"{meaning} (default: {default})" if defaults and default is not None else meaning
-        group.add_argument(option, type=_exact, metavar=metavar, help=shown)
+        group.add_argument(option, type=option_types.exact_number, metavar=metavar, help=shown)
     group.add_argument(
         "--preset",
         type=str.lower,
@@ -328,7 +331,7 @@ def _add_scoring(parser: argparse.ArgumentParser, mode: bool = True, defaults: b
     )
     group.add_argument(
         "--matrix",
-        type=_path,
+        type=option_types.path,
         metavar="NAME|FILE",
         help="substitution matrix instead of match and mismatch: one of Biopython's (BLOSUM62, HOXD70, ...), "
         "or a file in NCBI's format or LASTZ's; needs gap costs",
@@ -363,13 +366,13 @@ def _add_resources(parser: argparse.ArgumentParser, budget: bool = True) -> None
     )
     group.add_argument(
         "--threads",
-        type=_positive,
+        type=option_types.positive_number,
         metavar="N",
         help="threads that sweep on the CPU (default: all processors)",
     )
     group.add_argument(
         "--device",
-        type=_number,
+        type=option_types.whole_number,
         action="append",
         default=[],
         metavar="N",
@@ -383,7 +386,7 @@ def _add_resources(parser: argparse.ArgumentParser, budget: bool = True) -> None
 def _add_memory(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--mem",
-        type=_size,
+        type=option_types.size,
         metavar="SIZE",
         help="limit on host memory in bytes, or with a unit, such as 8G (default: four fifths of the memory "
         "free on the machine, or within the limit of a container or batch job)",
@@ -393,7 +396,7 @@ def _add_memory(group: argparse._ArgumentGroup) -> None:
 def _add_store_budget(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--store-budget",
-        type=_size,
+        type=option_types.size,
         metavar="SIZE",
         help="limit on the stored boundaries of a new run, on disk or in memory, such as 1.3G; a larger "
         "budget makes phases 2 and 3 shorter (default: enough to make them short; `longalign devices --plan` "
@@ -405,7 +408,7 @@ def _add_cluster(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("cluster", _CLUSTER_HELP)
     group.add_argument(
         "--cluster",
-        type=_path,
+        type=option_types.path,
         metavar="ADDRESS",
         help="Dask scheduler (tcp://HOST:PORT), or the file it wrote",
     )
@@ -420,7 +423,7 @@ def _add_output(
     group.add_argument(
         "-o",
         "--output",
-        type=_path,
+        type=option_types.output_file,
         default=default,
         metavar="FILE",
         help="default: " + ("stdout" if default else "the file of the run"),
@@ -436,7 +439,7 @@ def _add_output(
         )
     group.add_argument(
         "--json",
-        type=_path,
+        type=option_types.output_file,
         metavar="FILE",
         help=also + ("" if default else " (default: the file of the run)"),
     )
@@ -449,51 +452,3 @@ def _add_output(
         action="store_true",
         help="only errors on stderr, and the progress if --progress is given",
     )
-
-
-def _exact(text: str) -> Number:
-    """A score or a cost, exactly as it is written."""
-    try:
-        return parse_number(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
-
-
-def _positive(text: str) -> int:
-    value = _number(text)
-    if value == 0:
-        raise argparse.ArgumentTypeError("must be at least 1")
-    return value
-
-
-def _number(text: str) -> int:
-    if not re.fullmatch(r"\d{1,9}", text, re.ASCII):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number")
-    return int(text)
-
-
-def _cell(text: str) -> tuple[int, int]:
-    match = re.fullmatch(r"(\d{1,9}),(\d{1,9})", text, re.ASCII)
-    if not match:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a cell such as 1200,1350")
-    return int(match[1]), int(match[2])
-
-
-def _ends(text: str) -> list[str]:
-    ends = text.split(",")
-    if unknown := [end for end in ends if end not in get_args(EndName)]:
-        raise argparse.ArgumentTypeError(f"{unknown[0]!r} is not one of {', '.join(get_args(EndName))}")
-    return ends
-
-
-def _path(text: str) -> str:
-    if not text:
-        raise argparse.ArgumentTypeError("an empty name")
-    return text
-
-
-def _size(text: str) -> int:
-    try:
-        return parse_size(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error

@@ -12,7 +12,7 @@ from longalign.errors import InputError
 from longalign.fasta.index import has_fresh_index, read_indexed
 from longalign.fasta.selection import Choice, Record, choose, readings
 from longalign.fasta.source import STDIN, DamagedGzip, open_chunks
-from longalign.fasta.stream import parse
+from longalign.fasta.stream import NO_LINE_ENDS, parse
 from longalign.fasta.twobit import is_two_bit, read_two_bit, two_bit_names
 
 #: The characters that end a name. `str.split` would also split names at some control characters.
@@ -114,8 +114,13 @@ class _Body:
     letters: bytearray = field(default_factory=bytearray)
 
     def record(self, choice: Choice, name: str) -> Record:
-        """What is chosen of this record, which has this name."""
+        """What is chosen of this record, which has this name.
+
+        Raises InputError if the letters seem to be in the header, after carriage returns.
+        """
         length = len(self.letters)
+        if length == 0 and "\r" in self.description:
+            raise InputError(f"record {name!r}: {NO_LINE_ENDS}")
         start, end = choice.bounds(name, length)
         return Record(name, self.description, bytes(memoryview(self.letters)[start:end]), start, length)
 
@@ -134,16 +139,8 @@ class _Scan:
         self._wanted = None if choices is None else {choice.name for choice in choices}
 
     def begin(self, line: int, header: str) -> bytearray | None:
-        """Record a header; returns the buffer for the letters, or None if the record cannot be selected.
-
-        Raises InputError if it cannot be one line.
-        """
-        header = header.strip(" \t\v\f\r")
-        if "\r" in header:  # otherwise the letters of the record would be a part of it
-            raise InputError(
-                f"line {line}: a carriage return alone does not end a line: convert the line ends"
-            )
-        name, *description = re.split(_WHITESPACE, header, maxsplit=1)
+        """Record a header; returns the buffer for the letters, or None if the record cannot be selected."""
+        name, *description = re.split(_WHITESPACE, header.strip(" \t\v\f\r"), maxsplit=1)
         if not name:
             self.nameless = self.nameless or line
             return None

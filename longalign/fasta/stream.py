@@ -36,6 +36,8 @@ _CONTINUED = b"\n>0\n "  # with a space, as what follows may be the middle of a 
 _SHOWN = 12  # letters of a line that is not FASTA
 _COMPRESSED = {b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstd"}  # beside gzip, which is read
 _LARGEST_HEADER = 1 << 20  # what is longer is no header, and would fill memory
+#: What to say about a header that holds carriage returns, which ended lines long ago.
+NO_LINE_ENDS = "a carriage return alone does not end a line: convert the line ends"
 _ZERO = "\u0100"  # no byte becomes this character
 
 
@@ -93,7 +95,8 @@ def _rendered(chunks: Iterable[bytes]) -> Iterator[bytes]:
             if in_header:
                 header_size += len(chunk)
                 if header_size > _LARGEST_HEADER:
-                    raise InputError(f"line {line}: a header of more than {_LARGEST_HEADER} bytes")
+                    hint = f"; {NO_LINE_ENDS}" if b"\r" in chunk else ""
+                    raise InputError(f"line {line}: a header of more than {_LARGEST_HEADER} bytes{hint}")
             else:
                 yield _CONTINUED
     except DamagedGzip as damage:

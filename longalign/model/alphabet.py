@@ -62,10 +62,19 @@ class Alphabet:
         read_as |= {letter: letter for letter in self.letters}
         read_as |= {x.lower(): self.masked or read for x, read in read_as.items() if x.lower() != x}
         object.__setattr__(self, "upper", _table({x: ord(read) for x, read in read_as.items()}))
-        complements = {x: _COMPLEMENTS.get(x, x if x in self.unknown else "") for x in self.letters}
-        has_all = all(other and other in self.letters for other in complements.values())
-        table = _table({letter: ord(other) for letter, other in complements.items()}) if has_all else None
-        object.__setattr__(self, "complement", table)
+        object.__setattr__(self, "complement", self._complement())
+
+    def _complement(self) -> bytes | None:
+        """The table of complements. That of an unknown letter is unknown, or else the letter itself."""
+        table = {}
+        for letter in self.letters:
+            other = _COMPLEMENTS.get(letter, "")
+            if not other or other not in self.letters or (other in self.unknown) != (letter in self.unknown):
+                if letter not in self.unknown:
+                    return None
+                other = letter
+            table[letter] = ord(other)
+        return _table(table)
 
     @classmethod
     def of_letters(cls, name: str, letters: str, masked: str = "", substitute: str = "") -> Alphabet:

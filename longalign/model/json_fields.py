@@ -15,6 +15,7 @@ class Fields:
     """A JSON object whose fields are read by name. `where` names the object in messages.
 
     A field that is `missing` from it has the value given there.
+
     Every method that reads a field raises InputError, naming the field, if it is missing or of another kind.
     The constructor raises InputError if `data` is not an object.
     """
@@ -49,7 +50,7 @@ class Fields:
     def text(self, field: str, *, may_be_empty: bool = False) -> str:
         """A text that could be a file name in UTF-8. This system may accept fewer names."""
         value = self.any(field)
-        if not isinstance(value, str) or not (value or may_be_empty) or not _is_encodable(value):
+        if not isinstance(value, str) or not (value or may_be_empty) or not is_file_name(value):
             raise InputError(f"{self.name(field)}: must be a text, not {shown(value)}")
         return value
 
@@ -111,8 +112,8 @@ def shown(value: object) -> str:
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
-def _is_encodable(text: str) -> bool:
-    """Whether UTF-8 can encode a text as a file name, with invalid bytes escaped as Python does."""
+def is_file_name(text: str) -> bool:
+    """Whether a text could be the name of a file in UTF-8, with invalid bytes escaped as Python does."""
     if "\0" in text:
         return False
     try:

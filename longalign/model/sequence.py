@@ -183,7 +183,7 @@ def _as_bytes(
 ) -> bytes | bytearray:
     if isinstance(data, str):
         return data.encode("ascii", "replace")  # one byte a character, so that positions stay true
-    if isinstance(data, memoryview):
+    if isinstance(data, memoryview) and data.itemsize == 1:
         return data.tobytes()
     if not isinstance(data, bytes | bytearray | np.ndarray):
         raise InputError(
@@ -215,19 +215,15 @@ def _checked(
     upper = raw.translate(alphabet.upper)
     bad = upper.find(0)
     if bad >= 0:
+        shown = repr(data[bad] if isinstance(data, str) else chr(raw[bad]))
         raise InputError(
             f"{_place(source, name)}: letter {offset + bad + 1} (counting from 1) is "
-            f"{_shown(data, bad)}, not one of {alphabet.letters} in either case, "
+            f"{shown}, not one of {alphabet.letters} in either case, "
             f"the letters of {alphabet.name}{alphabet.hint(chr(raw[bad]))}"
         )
     letters = np.frombuffer(upper, np.uint8)
     letters.setflags(write=False)
     return letters
-
-
-def _shown(data: str | bytes | bytearray | memoryview | Letters, position: int) -> str:
-    letter = data[position]
-    return repr(letter if isinstance(letter, str) else chr(letter))
 
 
 def _encode(letters: Letters, table: bytes) -> Codes:

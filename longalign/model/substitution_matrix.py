@@ -16,7 +16,7 @@ from typing import Any
 from longalign.errors import InputError
 from longalign.model import matrix_files
 from longalign.model.alphabet import Alphabet
-from longalign.model.json_fields import Fields, whole
+from longalign.model.json_fields import Fields, is_file_name, whole
 from longalign.system.rationals import Number, as_number, simplest
 
 #: The largest number of letters of a substitution matrix.
@@ -109,9 +109,10 @@ class SubstitutionMatrix:
         InputError, with file and line, if there is neither, or if it cannot be used: it is damaged, has pairs
         of letters as letters, or negative scores only.
         """
-        name = os.fspath(name)
-        if not isinstance(name, str) or not name or "\0" in name:
+        given = os.fspath(name) if isinstance(name, str | os.PathLike) else name
+        if not isinstance(given, str) or not is_file_name(given):
             raise InputError(f"matrix: want a name or a file, not {name!r}")
+        name = given
         return cls.known(name) or cls._read(Path(name), name)
 
     @classmethod

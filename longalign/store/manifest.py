@@ -41,6 +41,9 @@ MANIFEST = SealedJson(
     "the manifest of a longalign store", "longalign-store", versions=(3, 4), most_bytes=1 << 26
 )
 
+#: The first version in which the files of pruned tiles list wide values apart.
+_LISTS_WIDE_VALUES = 4
+
 #: Fields that manifests have not always had, and what it means if one is missing.
 _ADDED = {
     "summary": None,
@@ -115,7 +118,7 @@ class Manifest:
     `output_format` (a name, or None for that of the file's ending) and `summary` (a file, or None) tell a
     resumed run what was requested. So do `top` and `min_score`, those of `RunSpec`. `program` is the version
     of longalign that made the store. If the store is `pruned_with` a known bound, cells that only alignments
-    with lower scores can visit are left out. `is_old` marks pruned stores of older programs.
+    with lower scores can visit are left out.
     """
 
     query: SequenceRecord
@@ -216,8 +219,15 @@ class Manifest:
     @classmethod
     def read(cls, path: Path) -> Manifest:
         """Read the file. Raises StoreError if it is missing, damaged, or of another format or version."""
+
+        def parse(content: dict[str, Any]) -> Manifest:
+            manifest = cls.from_json(content)
+            if content["version"] < _LISTS_WIDE_VALUES and manifest.pruned_with is not None:
+                raise StoreError(f"{path}: version 3, of which pruned stores are not read")
+            return manifest
+
         try:
-            return MANIFEST.read(path, cls.from_json)
+            return MANIFEST.read(path, parse)
         except OSError as error:
             raise StoreError(f"{path.parent}: not a store: {_why_not_read(path, error)}") from error
 

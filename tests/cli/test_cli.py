@@ -292,10 +292,11 @@ def test_any_other_ending_means_paf(run, pair, name):
     assert Path(name).read_text() == run("align", *pair, "-q")[1]
 
 
-def test_a_name_that_promises_compression_is_refused(run, pair):
-    code, _, err = run("align", *pair, "-o", "x.paf.gz")
-    assert (code, Path("x.paf.gz").exists()) == (2, False)
-    assert err == "longalign: x.paf.gz: is not compressed by this program: -o - can be piped to gzip\n"
+@pytest.mark.parametrize("option", [("-o", "x.paf.gz"), ("-o", "x.PAF.GZ"), ("--json", "x.json.xz")])
+def test_a_name_that_promises_compression_is_refused(refuse, pair, option):
+    code, text = refuse("align", *pair, *option)
+    assert (code, Path(option[1]).exists()) == (2, False)
+    assert f"{option[1]}: output is not compressed: give a name without this ending" in text
 
 
 @pytest.mark.parametrize(

@@ -195,6 +195,12 @@ def test_pairs_below_the_least_score_are_counted_apart(run):
         f"longalign: {aligned} of 6 pairs aligned, less than --min-score in {6 - aligned}"
     )
     assert "pairs    6 of 6 done" in run("inspect", "s")[1]
+    for mode in ("global", "fit"):
+        assert (
+            run("align", *FILES, "--mode", mode, "--min-score", "1000", "--store", mode, "-o", "y.paf")[0]
+            == 0
+        )
+        assert "pairs    6 of 6 done" in run("inspect", mode)[1]
     _, _, err = run("align", "q.fa:q2", "t.fa:t2", "--backend", "cpu", "--min-score", "1000")
     assert "less than --min-score: no alignment is written" in err
 

@@ -340,13 +340,21 @@ def test_not_fasta(write: Write, content: bytes, shown: str) -> None:
     [
         (b"BZh91AY&SY", "compressed with bzip2: unpack it first"),
         (b"\xfd7zXZ\0\0\x04", "compressed with xz: unpack it first"),
-        (b">x\rACGT\rACGT\r", "line 1: a carriage return alone does not end a line"),
-        (b">x\nACGT\n>y z\rACGT\r", "line 3: a carriage return alone does not end a line"),
+        (b">x\rACGT\rACGT\r", "record 'x': a carriage return alone does not end a line"),
+        (
+            b">x\r" + b"ACGT\r" * 300_000,
+            "line 1: a header of more than 1048576 bytes; a carriage return",
+        ),
     ],
 )
 def test_what_can_be_made_fasta_is_named(write: Write, content: bytes, complaint: str) -> None:
     path = write(content)
     assert error(path).startswith(f"{path}: {complaint}")
+
+
+def test_a_header_may_hold_carriage_returns(write: Write) -> None:
+    path = write(b">x a\rb\r\nACGT\r\n>y\rz\r\n")
+    assert read_sequence(f"{path}:x").letters.tobytes() == b"ACGT"
 
 
 def test_a_record_without_a_name(write: Write) -> None:

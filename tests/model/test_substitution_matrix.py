@@ -93,6 +93,8 @@ def test_a_file_that_is_no_matrix_is_refused_in_a_line(tmp_path, text, message):
             "BLOSUM63: there is no such file, and no such matrix in Biopython, did you mean BLOSUM62?",
         ),
         ("/", "/: is a directory"),
+        (5, "matrix: want a name or a file, not 5"),
+        (None, "matrix: want a name or a file, not None"),
         ("", "matrix: want a name or a file, not ''"),
         ("a\0b", "matrix: want a name or a file, not 'a\\x00b'"),
         (Path("/no/such"), "/no/such: there is no such file"),

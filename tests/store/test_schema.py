@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import random
@@ -160,6 +161,10 @@ def test_the_strand_is_a_part_of_the_identity(stores, tmp_path):
     store = copied(stores["local", "lazy"], tmp_path)
     manifest = Manifest.read(store / "manifest.json")
     fields = json.loads(json.dumps(manifest.to_json()))
+    # The digest of a store is that of all stores before strands, rules and pruning were known.
+    names = ("query", "target", "mode", "scoring", "start_states", "grid")
+    content = json.dumps({name: fields[name] for name in names}, sort_keys=True)
+    assert manifest.run == hashlib.sha256(content.encode()).hexdigest()
     minus = replace(manifest, strand="minus")
     assert Manifest.from_json(json.loads(json.dumps(minus.to_json()))) == minus
     assert minus.run != manifest.run

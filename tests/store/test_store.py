@@ -29,6 +29,8 @@ from hypothesis import strategies as st
 from runs import PAIR, Pair, SmallTiles, problems, small_geometry, using
 
 from longalign.errors import StoreError
+from longalign.events import Notice, TileFinished
+from longalign.fasta import read_sequence
 from longalign.model.boundary import BestCell, Boundary, State, Waypoint, entry_edges
 from longalign.model.geometry import Grid, Tile
 from longalign.model.mode import LOCAL
@@ -37,6 +39,8 @@ from longalign.model.scoring import NEG_INF, Scoring
 from longalign.model.sequence import Sequence
 from longalign.phases.lattice import StoreLattice
 from longalign.phases.problem import Problem
+from longalign.run import pipeline
+from longalign.run.spec import RunSpec
 from longalign.store import (
     DirectoryStore,
     Manifest,
@@ -921,6 +925,13 @@ def test_a_manifest_without_the_fields_that_were_added_is_read(tmp_path):
     assert (manifest.summary, manifest.output_format) == ("x.json", "tsv")
 
 
+def test_a_pruned_store_of_before_wide_values_were_listed_is_refused(tmp_path):
+    new_store(tmp_path, pruned_with=BOUND).close()
+    rewritten(tmp_path, version=3)
+    with pytest.raises(StoreError, match="version 3, of which pruned stores are not read"):
+        DirectoryStore.open(tmp_path)
+
+
 @pytest.mark.parametrize("version", [1, 2, 5, True, "4"])
 def test_other_versions_are_refused(tmp_path, version):
     new_store(tmp_path).close()
@@ -944,6 +955,24 @@ def test_what_is_no_manifest_is_refused(tmp_path, text):
     (tmp_path / "manifest.json").write_text(text, errors="surrogateescape")
     with pytest.raises(StoreError, match=r"manifest\.json: "):
         DirectoryStore.open(tmp_path)
+
+
+def test_a_manifest_with_relative_sources_is_that_of_the_same_run(tmp_path, monkeypatch):
+    """Older programs stored relative paths, which are resolved in the working directory."""
+    monkeypatch.chdir(tmp_path)
+    for name, letters in (("query", PAIR.query), ("target", PAIR.target)):
+        Path(f"{name}.fa").write_text(f">{name}\n{letters}\n")
+    with monkeypatch.context() as patch:
+        patch.setattr("longalign.store.manifest.with_absolute_path", lambda spec: spec)
+        sequences = [read_sequence(f"{name}.fa") for name in ("query", "target")]
+        spec = RunSpec(*sequences, PAIR.scoring, PAIR.mode, store=tmp_path / "s")
+        pipeline.run(spec, using())
+    events = []
+    PAIR.check(pipeline.resume(tmp_path / "s", using(), emit=events.append))
+    assert not [event for event in events if isinstance(event, Notice | TileFinished)]
+    PAIR.check(pipeline.run(spec, using(), events.append))
+    assert not [event for event in events if isinstance(event, Notice | TileFinished)]
+    assert DirectoryStore.attach(tmp_path / "s").manifest.query.source == "query.fa"
 
 
 @pytest.mark.parametrize("source", ["memory", "-", "-:a:b:3-5", "a database", "none.fa:x"])
