@@ -110,7 +110,7 @@ class SubstitutionMatrix:
         of letters as letters, or negative scores only.
         """
         given = os.fspath(name) if isinstance(name, str | os.PathLike) else name
-        if not isinstance(given, str) or not is_file_name(given):
+        if not isinstance(given, str) or not given or not is_file_name(given):
             raise InputError(f"matrix: want a name or a file, not {name!r}")
         name = given
         return cls.known(name) or cls._read(Path(name), name)
