@@ -366,11 +366,11 @@ def _run_many(
 ) -> Iterator[Outcome]:
     if not isinstance(pairs, Iterable):
         raise InputError(f"pairs: want tuples of query and target, not {pairs!r:.60}")
-    specs = (_spec(command, *_two(pair), scoring, mode, strand) for pair in pairs)
+    specs = (_spec(command, *_query_and_target(pair), scoring, mode, strand) for pair in pairs)
     return pipeline.run_all(specs, using, emit)
 
 
-def _two(pair: object) -> tuple[Text, Text]:
+def _query_and_target(pair: object) -> tuple[Text, Text]:
     """Query and target of a pair."""
     if not isinstance(pair, tuple | list) or len(pair) != 2:
         raise InputError(f"pairs: want a tuple of query and target, not {pair!r:.60}")
