@@ -276,10 +276,12 @@ def _writing(command: Command, options: Namespace) -> Iterator[Callable[[Outcome
         lines = None
         if not output == summary == STDOUT:  # then only the summary is written
             lines = first.enter_context(open_output(output))
+        if summaries is not None:
+            summaries.write("[")
         known = resolve_format(options.format, output)
         if lines is not None and command == "align":
             lines.write(known.header)
-        separator, failure = "[\n", None
+        separator, failure = "\n", None
 
         def write(outcome: Outcome) -> None:
             nonlocal separator, failure
@@ -305,4 +307,4 @@ def _writing(command: Command, options: Namespace) -> Iterator[Callable[[Outcome
         if failure is not None:
             raise failure
         if summaries is not None:
-            summaries.write("\n]\n" if separator == ",\n" else "[\n]\n")
+            summaries.write("\n]\n")

@@ -425,7 +425,7 @@ def _matrix_rows(
 
 
 def _size(value: Number) -> Number:
-    return value if value >= 0 else -value  # mypy knows no type of `abs`
+    return value if value >= 0 else -value  # of `abs`, mypy does not know the type
 
 
 def _check_sizes(numbers: dict[str, Number], matrix: SubstitutionMatrix | None, scale: int) -> None:
