@@ -216,8 +216,10 @@ class Packer:
         if start != self._filled[line]:
             raise InternalError(f"line {line}: cells from {start} on came after {self._filled[line]} cells")
         stop = start + len(h)
-        steps, gaps, extremes = _differences(self._last[line : line + 1], h, gap)
-        narrow = narrowest(extremes).itemsize <= self._width
+        steps, gaps, extremes, is_level = _differences(self._last[line : line + 1], h, gap)
+        # Tables that keep wide values apart look for them in any case, but not among level ones.
+        looks = is_level or not self._steps.finds_wide_values
+        narrow = looks and narrowest(extremes).itemsize <= self._width
         self._steps.put(line, start, steps, narrow)
         self._gaps.put(line, start, gaps, narrow)
         first = start // ANCHOR_STRIDE + 1
@@ -231,17 +233,18 @@ class Packer:
         return PackedLines(self._index, self._anchors.values(), self._steps.values(), self._gaps.values())
 
 
-def _differences(before: IntArray, h: IntArray, gap: IntArray) -> tuple[IntArray, IntArray, IntArray]:
-    """The steps of H, how far the gap state is below H, and an array that has the same extremes as both.
+def _differences(before: IntArray, h: IntArray, gap: IntArray) -> tuple[IntArray, IntArray, IntArray, bool]:
+    """The steps of H, how far the gap state is below H, an array that has the same extremes as both, and
+    whether each has one value only.
 
     `before` (1,) is H above the first cell. All cells that were left out have the same values, so most pieces
     of a pruned sweep are level.
     """
-    if before[0] == h[0] == h[-1] and gap[0] == gap[-1] and (h == h[0]).all() and (gap == gap[0]).all():
+    if before[0] == h[0] and _is_level(h) and _is_level(gap):
         level = np.zeros((2, 1), np.int32)
         np.subtract(h[:1], gap[:1], out=level[1])
         steps, gaps = np.broadcast_to(level, (2, len(h)))
-        return steps, gaps, level
+        return steps, gaps, level, True
     # Both are in one array, so that one call finds their extremes. Each NumPy call takes the GIL before and
     # after its work, and threads wait longer for the GIL than the work takes.
     both = np.empty((2, len(h)), np.int32)
@@ -249,7 +252,12 @@ def _differences(before: IntArray, h: IntArray, gap: IntArray) -> tuple[IntArray
     np.subtract(h[:1], before, out=steps[:1])
     np.subtract(h[1:], h[:-1], out=steps[1:])
     np.subtract(h, gap, out=gaps)
-    return steps, gaps, both
+    return steps, gaps, both, False
+
+
+def _is_level(values: IntArray) -> bool:
+    """Whether all values are the same, as those that `np.broadcast_to` makes of one are."""
+    return values.strides == (0,) or bool(values[0] == values[-1] and (values == values[0]).all())
 
 
 def pack(index: Sequence[int], lines: Sequence[Boundary]) -> PackedLines:

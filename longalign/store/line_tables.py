@@ -75,6 +75,9 @@ class NarrowTable(ABC):
 
     level = 0
 
+    #: Whether it looks for each wide value: this takes less time than to find the highest and the lowest one.
+    finds_wide_values = False
+
     def __init__(self, lines: int, length: int, dtype: np.dtype[np.signedinteger[Any]]) -> None:
         self._shape, self._dtype = (lines, length), dtype
         self._wide: dict[int, IntArray] = {}
@@ -83,7 +86,7 @@ class NarrowTable(ABC):
     def put(self, line: int, start: int, values: IntArray, narrow: bool = False) -> None:
         """Append values to a line, from position `start` on; `narrow` says that they are known to fit."""
         if line not in self._wide:
-            if narrow or narrowest(values).itemsize <= self._dtype.itemsize:
+            if narrow or not (self.finds_wide_values or self._has_wide_values(values)):
                 self._keep(line, start, values)
                 return
             if self._keep_patched(line, start, values):
@@ -103,8 +106,11 @@ class NarrowTable(ABC):
             table[line] = self._wide[line] if line in self._wide else self._kept(line, self._shape[1])
         return table
 
+    def _has_wide_values(self, values: IntArray) -> bool:
+        return narrowest(values).itemsize > self._dtype.itemsize
+
     def _keep_patched(self, line: int, start: int, values: IntArray) -> bool:
-        """Append values of which some do not fit. Returns whether it was done."""
+        """Append values of which some may not fit. Returns whether it was done."""
         return False
 
     def _forget(self, line: int) -> None:
@@ -265,12 +271,16 @@ def stored_form(values: Any) -> tuple[Any, NDArray[np.int64]]:
 class _KeepsWideApart(NarrowTable):
     """Keeps wide values apart where a piece of a line has only few of them."""
 
+    finds_wide_values = True
+
     def _keep_patched(self, line: int, start: int, values: IntArray) -> bool:
         narrow = values.astype(self._dtype)
         places = np.flatnonzero(narrow != values)
         if len(places) > max(_PATCHES, _PATCHED_SHARE * len(values)):
             return False
         self._keep(line, start, narrow)
+        if not len(places):
+            return True
         before, wide_before = self._patches.get(line, (places[:0], values[:0]))
         self._patches[line] = (
             np.concatenate([before, start + places]), np.concatenate([wide_before, values[places]])
@@ -324,9 +334,9 @@ class BandTable(_KeepsWideApart):
         self._stretches: list[list[Stretch]] = [[] for _ in range(lines)]
 
     def _keep(self, line: int, start: int, values: IntArray) -> None:
-        if values.strides == (0,) and values[0] == self.level:  # one value, repeated
+        if values.strides == (0,) and (values[:1] == self.level).all():  # one value, repeated, or none
             return
-        narrow = values.astype(self._dtype)
+        narrow = values.astype(self._dtype, copy=False)
         if len(narrow) > _FEW:
             differs = narrow != self.level
             if not differs.any():
