@@ -361,6 +361,14 @@ class Backend(Protocol):
         """The largest number of boundary cells of one sweep that fit in device memory."""
         ...
 
+    def parts(self, most: int, cells: int) -> Sequence[Backend]:
+        """Back ends that use the device at the same time, at most `most`: only this one, or several others.
+
+        Each sweeps rectangles with up to `cells` boundary cells. Several sweep narrow bands in less time than
+        one, as a band does not keep the whole device busy.
+        """
+        ...
+
     def sweep(self, jobs: Sequence[SweepJob], progress: Progress = no_progress) -> list[SweepResult]:
         """Sweep independent rectangles together; the results are in order.
 

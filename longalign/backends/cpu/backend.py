@@ -22,6 +22,7 @@ from llvmlite import binding
 
 from longalign.backends.base import (
     PROGRESS_SECONDS,
+    Backend,
     EdgeStarts,
     Kernel,
     Progress,
@@ -126,6 +127,10 @@ class CpuBackend:
         self._specialised = widths is not None
         self._cells = 0
         self._workers: list[_Worker] = []
+
+    def parts(self, most: int, cells: int) -> Sequence[Backend]:
+        """See `longalign.backends.base.Backend`. The threads of a sweep keep the processors busy."""
+        return (self,)
 
     def sweep(self, jobs: Sequence[SweepJob], progress: Progress = no_progress) -> list[SweepResult]:
         """See `longalign.backends.base.Backend`.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from longalign.backends import trace_table
 from longalign.backends.base import (
+    Backend,
     EdgeStarts,
     Kernel,
     Progress,
@@ -28,6 +29,7 @@ from longalign.backends.cuda.devices import available, one_line, why_unavailable
 from longalign.backends.cuda.kernel_library import (
     KernelSpec,
     compiled,
+    computed_blocks_spec,
     edge_spec,
     every_spec,
     path_specs,
@@ -39,7 +41,7 @@ from longalign.backends.cuda.kernels.fill_edges import grid_for
 from longalign.backends.cuda.kernels.sweep import SIGNATURE
 from longalign.backends.cuda.launch import device_memory, start_states, sweep_launch, traceback, worklist
 from longalign.backends.cuda.launch.download import Download
-from longalign.backends.cuda.numba_api import cuda, is_cuda_error, package_version
+from longalign.backends.cuda.numba_api import configured, cuda, is_cuda_error, package_version
 from longalign.backends.cuda.planning import cost_model, kernel_shape
 from longalign.backends.cuda.planning.cost_model import Hardware
 from longalign.backends.cuda.planning.kernel_shape import Choice, Overrides
@@ -57,7 +59,8 @@ class CudaBackend:
     """Sweeps and traces many rectangles in a launch, on the GPU with the index `device`.
 
     The keyword arguments override what is otherwise chosen for the rectangles of a call (see `KernelConfig`).
-    They serve measurements and tests. `numbers="packed"` is used only where packed numbers are exact.
+    They serve measurements and tests. `numbers="packed"` is used only where packed numbers are exact. One of
+    `share` back ends that sweep narrow bands at the same time takes that part of the device's thread blocks.
     Raises BackendError if there is no such GPU or it cannot be used.
     """
 
@@ -86,17 +89,20 @@ class CudaBackend:
         warps: int = 4,
         max_registers: int | None = None,
         band_rows: int | None = None,
+        share: int = 1,
     ) -> None:
         devices = {found.index: found for found in available()}
         if device not in devices:
             raise BackendError(f"cuda:{device}: {why_unavailable() or f'only {len(devices)} GPU(s) found'}")
         self.name = f"cuda:{device}"
-        #: Seconds that sweep kernels have run so far, without the work of the host before and after them.
+        #: Seconds that sweep kernels have run so far, without the work of the host before and after them, and
+        #: without those of parts.
         self.kernel_seconds = 0.0
         self._device = devices[device]
         self._workspace: device_memory.Workspace | None = None
         self._known: Hardware | None = None
         self._blocks: dict[tuple[KernelConfig, int], int] = {}
+        self._share, self._parts = share, dict[int, tuple[CudaBackend, ...]]()
         self._overrides = Overrides(numbers, columns, block_rows, warps, max_registers, band_rows)
 
     def sweep(self, jobs: Sequence[SweepJob], progress: Progress = no_progress) -> list[SweepResult]:
@@ -110,6 +116,18 @@ class CudaBackend:
                 swept = self._sweep_group(config, [jobs[k] for k in members], progress)
                 results.update(zip(members, swept, strict=True))
         return [results[k] for k in range(len(jobs))]
+
+    def parts(self, most: int, cells: int) -> Sequence[Backend]:
+        """As many as the device has memory for; see `longalign.backends.base.Backend`."""
+        count = min(most, self.max_boundary_cells() // max(1, cells))
+        if count <= 1:
+            return (self,)
+        if count not in self._parts:
+            options = asdict(self._overrides)
+            self._parts[count] = tuple(
+                CudaBackend(self._device.index, share=count, **options) for _ in range(count)
+            )
+        return self._parts[count]
 
     def kernels(self, scoring: Scoring | None = None, *, local: bool = True) -> list[Kernel]:
         """See `longalign.backends.base.Backend`."""
@@ -259,19 +277,22 @@ class CudaBackend:
         allocate = workspace.pinned_allocator(worklist.input_bytes(jobs))
         work = worklist.build(jobs, config, band_rows, allocate)
         kernel = self._compiled(sweep_spec(config))
-        blocks = max(sweep_launch.LEAST_BLOCKS, min(resident, -(-len(work.strips) // config.warps)))
+        blocks = min(resident, -(-len(work.strips) // config.warps))
         warp_memory = workspace.warp_memory(blocks * config.warps * config.warp_values)
         buffers = device_memory.DeviceBuffers(work, block, warp_memory, workspace)
         if len(work.linear_edges):
             fill = self._compiled(edge_spec())
             threads = config.warps * LANES
-            grid = grid_for(work.linear_edges, threads, sweep_launch.LEAST_BLOCKS)
-            fill[grid, threads, workspace.stream](*buffers.edges)
-        with Download(jobs, work, buffers.lines, buffers.flags, workspace) as download:
+            grid = grid_for(work.linear_edges, threads)
+            configured(fill, grid, threads, workspace.stream)(*buffers.edges)
+        alone, computed = self._share == 1, None
+        with Download(jobs, work, buffers.lines, buffers.flags, workspace, may_stream=alone) as download:
             reported = sweep_launch.run(
-                kernel, config, blocks, shared_bytes, buffers, workspace, download, progress
+                kernel, config, blocks, shared_bytes, buffers, workspace, download, progress, alone=alone
             )
-            lines = download.finish()
+            if config.prunes and not alone and download.feeds:
+                computed = buffers.computed_blocks(self._compiled(computed_blocks_spec()))
+            lines = download.finish(computed)
         self.kernel_seconds += workspace.kernel_seconds()
         workspace.stream.synchronize()
         left_out = buffers.cells_left_out() if config.prunes else [0] * len(jobs)
@@ -289,8 +310,13 @@ class CudaBackend:
         if (config, shared_bytes) not in self._blocks:
             kernel = self._compiled(sweep_spec(config)).overloads[SIGNATURE]
             blocks = int(kernel.max_cooperative_grid_blocks(config.warps * LANES, shared_bytes))
-            # Where row blocks are left out, few strips are swept at a time. They follow one another at the
-            # speed of the slowest. With one block on each multiprocessor, its warps do not share pipes.
-            most = self._hardware().multiprocessors if config.prunes else blocks
-            self._blocks[config, shared_bytes] = min(blocks, most)
+            if config.prunes and self._share > 1:
+                # Some are left for other kernels, which would otherwise wait for one of the sweeps to end.
+                blocks = max(1, (blocks - blocks // 16) // self._share)
+            elif config.prunes:
+                # Where row blocks are left out, few strips are swept at a time. They follow one another at
+                # the speed of the slowest. With one block on each multiprocessor, its warps do not share
+                # pipes.
+                blocks = min(blocks, self._hardware().multiprocessors)
+            self._blocks[config, shared_bytes] = blocks
         return self._blocks[config, shared_bytes]

@@ -14,7 +14,7 @@ from longalign.backends.compilation import compile_or_load
 from longalign.backends.cuda.config import KernelConfig
 from longalign.backends.cuda.devices import one_line
 from longalign.backends.cuda.kernel_cache import CudaCache
-from longalign.backends.cuda.kernels import fill_edges, start_states, sweep, traceback
+from longalign.backends.cuda.kernels import computed_blocks, fill_edges, start_states, sweep, traceback
 from longalign.backends.cuda.numba_api import load_kernel
 from longalign.backends.cuda.planning import kernel_shape
 from longalign.backends.cuda.planning.kernel_shape import Kind
@@ -49,6 +49,11 @@ def edge_spec() -> KernelSpec:
     return KernelSpec("linear edges", fill_edges.build_kernel, (), fill_edges.SIGNATURE)
 
 
+def computed_blocks_spec() -> KernelSpec:
+    """The kernel that finds what of requested lines was computed."""
+    return KernelSpec("computed blocks", computed_blocks.build_kernel, (), computed_blocks.SIGNATURE)
+
+
 def trace_spec(has_matrix: bool) -> KernelSpec:
     """The kernel that traces leaves."""
     name = f"traceback{_with_matrix(has_matrix)}"
@@ -76,6 +81,7 @@ def every_spec(compute_capability: tuple[int, int]) -> Iterator[KernelSpec]:
     yield from (start_spec(*kind) for kind in product((True, False), repeat=3))
     yield from map(trace_spec, (False, True))
     yield edge_spec()
+    yield computed_blocks_spec()
 
 
 def path_specs(usual: KernelConfig) -> Iterator[KernelSpec]:

@@ -10,6 +10,7 @@ import math
 import pickle
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ from longalign.backends.kernel_cache import settings
 
 __all__ = [
     "compiler_versions",
+    "configured",
     "cuda",
     "download",
     "intrinsic",
@@ -34,6 +36,9 @@ __all__ = [
     "unpack_kernel",
     "upload",
 ]
+
+#: Held while a setting of Numba is changed.
+_config_lock = Lock()
 
 _ERRORS = (CudaDriverError, CudaSupportError, NvvmError, NvvmSupportError)
 
@@ -76,6 +81,21 @@ def jit_inlined(function: Callable[..., Any]) -> Any:
     device functions the optimiser makes slightly different code: some registers and instructions more.
     """
     return cuda.jit(device=True, inline="always")(function)
+
+
+def configured(kernel: Any, grid: Any, threads: int, stream: Any, shared_bytes: int = 0) -> Any:
+    """The kernel, ready to be launched in `grid` thread blocks with `shared_bytes` of dynamic shared memory.
+
+    Numba warns of fewer than 128 blocks, since they may leave a device idle. Here that is intended.
+    """
+    from numba.cuda.core import config
+
+    with _config_lock:
+        warns, config.CUDA_LOW_OCCUPANCY_WARNINGS = config.CUDA_LOW_OCCUPANCY_WARNINGS, 0
+        try:
+            return kernel[grid, threads, stream, shared_bytes]
+        finally:
+            config.CUDA_LOW_OCCUPANCY_WARNINGS = warns
 
 
 def load_kernel(kernel: Any, signature: tuple[Any, ...]) -> None:

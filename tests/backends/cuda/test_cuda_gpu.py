@@ -11,14 +11,20 @@ from threading import Barrier
 import numpy as np
 import pytest
 from inputs import PROTEIN
+from oracles import spell
 
+import longalign
 from longalign.backends.base import SweepJob, TraceJob
 from longalign.backends.cpu import CpuBackend
 from longalign.errors import BackendError
 from longalign.model.boundary import State, entry_edges, local_edges
 from longalign.model.pruning import Pruning
 from longalign.model.scoring import Scoring
+from longalign.phases import guessed_lines, score
+from longalign.phases.guessed_lines import difference
+from longalign.pruning.budget import TimeBudget
 from longalign.pruning.gains import gains
+from longalign.run import planner
 from longalign.testing.inputs import QUERY_N, TARGET_N, letters_of, matrix_of, mutated, scattered
 from longalign.testing.start_states import StartConformance
 from longalign.testing.sweep_jobs import assert_same_result, whole_matrix
@@ -529,6 +535,37 @@ def test_back_ends_that_share_a_gpu_load_a_kernel_at_once():
         [first], *others = threads.map(sweep, backends)
     for [result] in others:
         assert_same_result(job, result, first)
+
+
+@pytest.mark.parametrize("mode", ["local", "global"])
+def test_a_band_that_is_swept_in_several_places_at_once(mode, monkeypatch):
+    """Alignment and score are those of an unpruned run; so are they after guesses that are wrong."""
+    rng = np.random.default_rng(21)
+    query = rng.integers(0, 4, 500_000, np.uint8)
+    target = mutated(query, 500_000, 0.01, rng)
+    pair = spell(query, Scoring()), spell(target, Scoring())
+    options = {"mode": mode, "backend": "cuda"}
+    whole, found = longalign.align(*pair, prune="off", **options), {}
+
+    def noted(line, *arguments):
+        found[line.row] = difference(line, *arguments)
+        return found[line.row]
+
+    monkeypatch.setattr(TimeBudget, "allows_words", lambda *_: True)
+    monkeypatch.setattr(planner, "_CHUNKS_IN_SMALL_SIDE", 1)
+    monkeypatch.setattr(guessed_lines, "_LONGEST_REPEAT", 1 << 12)
+    monkeypatch.setattr(score, "difference", noted)
+    for margin, accepted in ((guessed_lines._MARGIN, True), (-(1 << 11), False)):
+        found.clear()
+        monkeypatch.setattr(guessed_lines, "_MARGIN", margin)
+        pruned = longalign.align(*pair, **options)
+        assert (pruned.score, pruned.query_end, pruned.cigar) == (whole.score, whole.query_end, whole.cigar)
+        assert len(found) > 2
+        assert all((added is not None) == accepted for added in found.values())
+        found.clear()
+        scored = longalign.score(*pair, **options)
+        assert (scored.score, scored.i) == (whole.score, whole.query_end)
+        assert len(found) > 2
 
 
 @pytest.mark.slow

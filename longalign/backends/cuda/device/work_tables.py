@@ -51,6 +51,11 @@ SIDE, EDGE_AT, LENGTH, CORNER, FIRST, STEP = 0, 1, 2, 3, 4, 5
 EDGE_FIELDS = 6
 TOP, LEFT = 0, 1
 
+# The table of requested lines, int64, one row for each: the index of H of its first cell after the corner,
+# its number of letters, and H and the gap state in cells that were left out.
+LINE_AT, LINE_LENGTH, LEVEL_H, LEVEL_GAP = 0, 1, 2, 3
+LINE_FIELDS = 4
+
 # The table of best cells, int32, one row for each strip of each band. Coordinates count within the rectangle.
 BEST_SCORE, BEST_I, BEST_J = 0, 1, 2
 BEST_FIELDS = 3

@@ -50,11 +50,8 @@ def build_kernel() -> Any:
     return fill
 
 
-def grid_for(edges: Any, threads: int, least_blocks: int) -> tuple[int, int]:
-    """The numbers of thread blocks along x and y for a table of linear edges, at least `least_blocks` in all.
-
-    A block has `threads` threads.
-    """
+def grid_for(edges: Any, threads: int) -> tuple[int, int]:
+    """The numbers of thread blocks, of `threads` threads, along x and y for a table of linear edges."""
     down = min(len(edges), _MOST_BLOCKS)
     longest = int(edges[:, work_tables.LENGTH].max()) + 1
-    return max(-(-longest // (threads * _VALUES_A_THREAD)), -(-least_blocks // down)), down
+    return -(-longest // (threads * _VALUES_A_THREAD)), down

@@ -14,8 +14,9 @@ from longalign.backends.base import SweepJob
 from longalign.backends.cuda.config import LANES, KernelConfig
 from longalign.backends.cuda.device import work_tables
 from longalign.backends.cuda.device.excluded_pairs import PAIR_WORDS
+from longalign.backends.cuda.kernels import computed_blocks
 from longalign.backends.cuda.launch.worklist import Allocate, WorkList
-from longalign.backends.cuda.numba_api import cuda, download, part_of, upload
+from longalign.backends.cuda.numba_api import configured, cuda, download, part_of, upload
 from longalign.backends.cuda.planning.strips import ALL_ROWS, count_bands
 from longalign.backends.substitution_tables import lay_out
 from longalign.errors import BackendError
@@ -59,8 +60,20 @@ def bytes_needed(jobs: Sequence[SweepJob], config: KernelConfig, band_rows: int 
         total += (len(job.rows) * (cols + 1) + len(job.cols) * (rows + 1)) * _VALUE
         total += bands * strips * _STRIP
         total += config.prunes * (rows + cols + 2) * 4 + PAIR_WORDS * 4 * len(job.excluded)
+        total += config.prunes * _line_bytes(job)
         total += (work_tables.JOB_FIELDS + 2 * work_tables.EDGE_FIELDS) * 8 + 4 + (len(job.rows) + 1) * 4
     return total
+
+
+def _line_bytes(job: SweepJob) -> int:
+    """Bytes of the table of requested lines, and of what says where they were computed."""
+    longest = max(len(job.query), len(job.target))
+    return (len(job.rows) + len(job.cols)) * (8 * work_tables.LINE_FIELDS + 4 * _blocks(longest))
+
+
+def _blocks(length: int) -> int:
+    """The number of blocks of a line: see `kernels.computed_blocks`."""
+    return -(-length // computed_blocks.BLOCK)
 
 
 def max_boundary_cells(free_bytes: int) -> int:
@@ -256,7 +269,7 @@ class DeviceBuffers(Arena):
                 np.zeros(1, np.int32), np.zeros(1, np.int32), np.zeros(1, np.int64),
             ]
         )  # fmt: skip
-        self._jobs = jobs
+        self._jobs, self._lines = jobs, work.lines
         top = self._place_edges(work.top, work.top_values)
         column = self._place_edges(work.column, work.column_values)
         #: The arguments of the kernel `fill_edges`.
@@ -280,9 +293,27 @@ class DeviceBuffers(Arena):
             upload(self._part(start, beginning.shape, beginning.dtype), beginning, self._stream)
         return whole
 
+    def computed_blocks(self, find: Any) -> NDArray[np.int32]:
+        """In which blocks of each requested line cells were computed, after the sweep kernel has ended.
+
+        See `kernels.computed_blocks`, whose kernel is `find`.
+        """
+        table, lines = self._lines, len(self._lines)
+        blocks = _blocks(int(table[:, work_tables.LINE_LENGTH].max()))
+        there = self._place(table.shape, table.dtype)
+        computed = self._place((lines, blocks), np.dtype(np.int32))
+        upload(there, table, self._stream)
+        configured(find, (blocks, lines), computed_blocks.THREADS, self._stream)(self.lines, there, computed)
+        found: NDArray[np.int32] = computed.copy_to_host(stream=self._stream)
+        self._stream.synchronize()
+        return found
+
     def cells_left_out(self) -> list[int]:
         """The number for each rectangle, in kernels that leave out row blocks, after the kernel has ended."""
-        cells: list[int] = self._jobs.copy_to_host()[:, work_tables.CELLS_LEFT_OUT].tolist()
+        # Without a stream, the copy would wait for the kernels of all other streams of the device.
+        jobs = self._jobs.copy_to_host(stream=self._stream)
+        self._stream.synchronize()
+        cells: list[int] = jobs[:, work_tables.CELLS_LEFT_OUT].tolist()
         return cells
 
     def fetch_best(self) -> None:

@@ -9,17 +9,19 @@ half of the pinned memory while the other half is filled.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from longalign.backends.base import LineSink, SweepJob
 from longalign.backends.cuda import numba_api
 from longalign.backends.cuda.device import work_tables
+from longalign.backends.cuda.kernels import computed_blocks
 from longalign.backends.cuda.launch.device_memory import Workspace
 from longalign.backends.cuda.launch.worklist import WorkList
 from longalign.model.boundary import IntArray
@@ -98,33 +100,38 @@ class _Rectangle:
         for strip, line in self.cols:
             yield line, int(done[strip])
 
-    def all(self) -> Iterator[tuple[_Line, int]]:
-        for _, line in (*self.rows, *self.cols):
-            yield line, line.length
+    def all(self) -> list[_Line]:
+        return [line for _, line in (*self.rows, *self.cols)]
 
 
 #: A piece of a line in pinned memory: its first cell, H, and the gap state.
 _Fetched = tuple[int, IntArray, IntArray]
 
+#: A stretch of a line, from the cells that are fetched up to a cell. If its cells were left out, there are
+#: also H and the gap state that all of them have.
+_Stretch = tuple[_Line, int, tuple[np.int32, np.int32] | None]
+
 
 class Download:
     """Fetches the requested boundaries of a launch from the device array `out`, guided by the array `flags`.
 
-    If `streams`, boundaries go to the jobs' sinks, from `advance` on. Otherwise `finish` returns them as an
-    array. Use it as a context manager.
+    If `feeds`, boundaries go to the jobs' sinks. If it also `streams`, they do so from `advance` on.
+    Otherwise `finish` returns them as an array. Use it as a context manager.
     """
 
     def __init__(
-        self, jobs: Sequence[SweepJob], work: WorkList, out: Any, flags: Any, space: Workspace
-    ) -> None:
-        self.streams = work.line_values >= _WORTH_STREAMING and all(job.sinks for job in jobs)
+        self, jobs: Sequence[SweepJob], work: WorkList, out: Any, flags: Any, space: Workspace,
+        may_stream: bool = True,
+    ) -> None:  # fmt: skip
+        self.feeds = work.line_values >= _WORTH_STREAMING and all(job.sinks for job in jobs)
+        self.streams = self.feeds and may_stream
         self._out, self._flags, self._space = out, flags, space
-        self._values = work.line_values
+        self._values, self._lines = work.line_values, work.lines
         self._half = 0
         self._rectangles: list[_Rectangle] = []
         self._feeding: list[Future[None]] = []
-        self._threads = WorkerThreads(_FEEDERS if self.streams else MOST_THREADS, "lines")
-        if self.streams:
+        self._threads = WorkerThreads(_FEEDERS if self.feeds else MOST_THREADS, "lines")
+        if self.feeds:
             in_order = work.strips[np.argsort(work.strips[:, work_tables.FLAG], kind="stable")]
             cuts = np.searchsorted(in_order[:, work_tables.JOB], np.arange(1, len(jobs)))
             for job, fields, strips in zip(jobs, work.jobs, np.split(in_order, cuts), strict=True):
@@ -147,19 +154,23 @@ class Download:
         self._space.side_stream.synchronize()
         for rectangle in self._rectangles:
             self._fetch(
-                (line, end)
+                (line, end, None)
                 for line, end in rectangle.final(flags)
                 if end == line.length or end - line.fetched >= least
             )
 
-    def finish(self) -> IntArray | None:
+    def finish(self, computed: NDArray[np.int32] | None = None) -> IntArray | None:
         """Fetch the rest after the kernel has finished.
 
-        Returns the values of all lines, (line_values,) int32, or None if they have gone to sinks.
+        Returns the values of all lines, (line_values,) int32, or None if they have gone to sinks. `computed`
+        says what of each line was computed (see `DeviceBuffers.computed_blocks`): the rest is not fetched.
         """
-        if self.streams:
-            for rectangle in self._rectangles:
-                self._fetch(rectangle.all())
+        if self.feeds:
+            lines = [line for rectangle in self._rectangles for line in rectangle.all()]
+            if computed is None:
+                self._fetch((line, line.length, None) for line in lines)
+            else:
+                self._fetch(_stretches(lines, computed, self._lines))
             self._wait()
             return None
         host = np.empty(self._values, np.int32)
@@ -193,12 +204,16 @@ class Download:
             start += len(part)
         self._wait()
 
-    def _fetch(self, lines: Iterator[tuple[_Line, int]]) -> None:
-        """Fetch each line up to the cell that comes with it. One half of the pinned memory limits a batch."""
+    def _fetch(self, stretches: Iterable[_Stretch]) -> None:
+        """Fetch stretches of lines. One half of the pinned memory limits a batch."""
         batch: dict[int, tuple[_Line, list[_Fetched]]] = {}
         room = self._space.staging(self._half)
         used = 0
-        for line, end in lines:
+        for line, end, level in stretches:
+            if level is not None:
+                h, gap = (np.broadcast_to(value, end - line.fetched) for value in level)
+                batch.setdefault(id(line), (line, []))[1].append((line.fetched, h, gap))
+                line.fetched = end
             for first, *sources, count in line.slices(end):
                 if used + 2 * count > len(room):
                     self._feed(batch)
@@ -212,16 +227,33 @@ class Download:
 
     def _feed(self, batch: dict[int, tuple[_Line, list[_Fetched]]]) -> None:
         """Pass a batch to its sinks, after these have taken the batch before."""
-        if batch:
-            self._space.side_stream.synchronize()
-            self._wait()
-            self._feeding = [self._threads.submit(_put, *item) for item in batch.values()]
-            self._half = 1 - self._half
+        if not batch:
+            return
+        self._space.side_stream.synchronize()
+        if not self.streams:  # other threads do the same at this time
+            for item in batch.values():
+                _put(*item)
+            return
+        self._wait()
+        self._feeding = [self._threads.submit(_put, *item) for item in batch.values()]
+        self._half = 1 - self._half
 
     def _wait(self) -> None:
         for future in self._feeding:
             future.result()
         self._feeding = []
+
+
+def _stretches(
+    lines: Sequence[_Line], computed: NDArray[np.int32], table: NDArray[np.int64]
+) -> Iterator[_Stretch]:
+    """The stretches of each line of which all or no blocks were computed."""
+    for line, blocks, fields in zip(lines, computed, table, strict=True):
+        count = -(-line.length // computed_blocks.BLOCK)
+        ends = [*(np.flatnonzero(np.diff(blocks[:count])) + 1).tolist(), count]
+        level = np.int32(fields[work_tables.LEVEL_H]), np.int32(fields[work_tables.LEVEL_GAP])
+        for end in ends:
+            yield line, min(end * computed_blocks.BLOCK, line.length), None if blocks[end - 1] else level
 
 
 def _put(line: _Line, fetched: list[_Fetched]) -> None:

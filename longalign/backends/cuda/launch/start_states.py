@@ -13,8 +13,8 @@ from longalign.backends.base import EdgeStarts, Progress, Rectangle
 from longalign.backends.cuda.config import LANES
 from longalign.backends.cuda.device.excluded_pairs import PAIR_WORDS
 from longalign.backends.cuda.kernels import start_states as kernel
-from longalign.backends.cuda.launch import sweep_launch
 from longalign.backends.cuda.launch.device_memory import ROUNDING, Arena, Block, Workspace, in_launches
+from longalign.backends.cuda.numba_api import configured
 from longalign.backends.cuda.planning.strips import excluded_by_strip
 from longalign.backends.substitution_tables import PairCosts, lay_out
 from longalign.model.boundary import Edge, IntArray, StartLine
@@ -79,8 +79,8 @@ def _launch(
     needed = sum(map(_device_bytes, jobs)) + matrices.nbytes + ROUNDING
     what = f"start states of {len(jobs)} rectangle(s) of {sum(job.cells for job in jobs):.3g} cells"
     buffers = _Buffers(jobs, matrices, workspace.block(needed, what), workspace)
-    blocks = max(min(buffers.strips, most_warps), sweep_launch.LEAST_BLOCKS)
-    compiled[blocks, LANES, workspace.stream](*buffers.arguments)
+    blocks = min(buffers.strips, most_warps)
+    configured(compiled, blocks, LANES, workspace.stream)(*buffers.arguments)
     return buffers.results()
 
 

@@ -14,14 +14,12 @@ from longalign.backends.base import PROGRESS_SECONDS, Progress
 from longalign.backends.cuda.config import LANES, KernelConfig
 from longalign.backends.cuda.launch.device_memory import DeviceBuffers, Workspace
 from longalign.backends.cuda.launch.download import Download
-from longalign.backends.cuda.numba_api import cuda
-
-#: Numba warns about launches of fewer thread blocks. Blocks that get no strip end at once.
-LEAST_BLOCKS = 128
+from longalign.backends.cuda.numba_api import configured, cuda
 
 #: In its first `_EAGER_SECONDS` seconds a kernel is polled without pause. Then the pause between two polls is
-#: the time so far divided by `_POLL_FRACTION`, but at most `_LONGEST_POLL_PAUSE` seconds.
-_EAGER_SECONDS = 2e-2
+#: the time so far divided by `_POLL_FRACTION`, but at most `_LONGEST_POLL_PAUSE` seconds. Where several
+#: threads wait for their kernels, the pause is `_PATIENT_PAUSE`, as they contend for the GIL.
+_EAGER_SECONDS, _PATIENT_PAUSE = 2e-2, 2e-3
 _POLL_FRACTION = 200
 _LONGEST_POLL_PAUSE = 5e-4
 
@@ -41,21 +39,24 @@ def run(
     workspace: Workspace,
     download: Download,
     progress: Progress,
+    *,
+    alone: bool = True,
 ) -> int:
     """Launch the kernel and wait for it. Returns the number of cells reported to `progress`.
 
-    `blocks` is at least LEAST_BLOCKS. `shared_bytes` is the dynamic shared memory of each thread block.
+    `shared_bytes` is the dynamic shared memory of each of the `blocks` thread blocks. Unless it is `alone`,
+    other threads wait for their kernels at the same time, and take turns with this one.
 
     An exception from `progress`, and KeyboardInterrupt, stop the kernel and are raised again.
     """
     stream, finished = workspace.stream, workspace.finished
     workspace.started.record(stream)
     try:
-        kernel[blocks, config.warps * LANES, stream, shared_bytes](*buffers.arguments)
+        configured(kernel, blocks, config.warps * LANES, stream, shared_bytes)(*buffers.arguments)
         finished.record(stream)
         buffers.fetch_best()  # queued now, so that the results arrive without a round trip
         with cuda.defer_cleanup():  # a call that frees device memory would wait for the kernel
-            return _watch(buffers, workspace, download, progress)
+            return _watch(buffers, workspace, download, progress, alone)
     except BaseException:
         # Without this wait, the upload that clears `stop` could overwrite the 1.
         workspace.started.wait(workspace.side_stream)
@@ -64,14 +65,18 @@ def run(
         raise
 
 
-def _watch(buffers: DeviceBuffers, workspace: Workspace, download: Download, progress: Progress) -> int:
+def _watch(
+    buffers: DeviceBuffers, workspace: Workspace, download: Download, progress: Progress, alone: bool
+) -> int:
     """Report progress and fetch boundaries until the kernel has finished. Returns the cells reported."""
     reported = 0
     started = time.monotonic()
     next_report, next_fetch = started + PROGRESS_SECONDS, started + _SHORTEST_FETCH_PAUSE
     while not workspace.finished.query():
         so_far = time.monotonic() - started
-        if so_far > _EAGER_SECONDS:
+        if not alone:
+            time.sleep(_PATIENT_PAUSE)
+        elif so_far > _EAGER_SECONDS:
             time.sleep(min(so_far / _POLL_FRACTION, _LONGEST_POLL_PAUSE))
         if download.streams and time.monotonic() >= next_fetch:
             pause = min(max(so_far / _FETCH_FRACTION, _SHORTEST_FETCH_PAUSE), _LONGEST_FETCH_PAUSE)

@@ -20,8 +20,8 @@ from longalign.backends.cuda.device.directions import (
     words_of,
 )
 from longalign.backends.cuda.kernels.traceback import FOUND_AT, FOUND_FIELDS, FOUND_RUNS
-from longalign.backends.cuda.launch import sweep_launch
 from longalign.backends.cuda.launch.device_memory import ROUNDING, Arena, Block, Workspace, in_launches
+from longalign.backends.cuda.numba_api import configured
 from longalign.backends.substitution_tables import lay_out
 
 #: The most words of directions and the most letters of a leaf. A warp takes some hundredths of a second for
@@ -123,5 +123,5 @@ def _launch(jobs: Sequence[TraceJob], size: int, kernel: Any, workspace: Workspa
     needed = size + matrices.nbytes + ROUNDING
     what = f"tracing {len(jobs)} rectangle(s) of {sum(job.cells for job in jobs):.3g} cells"
     buffers = _Buffers(jobs, workspace.block(needed, what), workspace)
-    kernel[max(len(jobs), sweep_launch.LEAST_BLOCKS), LANES, workspace.stream](*buffers.arguments)
+    configured(kernel, len(jobs), LANES, workspace.stream)(*buffers.arguments)
     return buffers.paths()

@@ -368,8 +368,8 @@ def test_progress_counts_every_cell_once(overrides: dict[str, int], monkeypatch:
     """`progress` on the device counts them. Strips report every other row block, and rest after each."""
     counted = []
 
-    def run(*arguments):
-        reported = launch_run(*arguments)
+    def run(*arguments, **options):
+        reported = launch_run(*arguments, **options)
         counted.append(int(arguments[4].progress.copy_to_host()[0]))
         return reported
 

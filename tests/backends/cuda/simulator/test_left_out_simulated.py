@@ -7,14 +7,17 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from longalign.backends.base import SweepJob
+from longalign.backends.base import Sinks, SweepJob
+from longalign.backends.cuda import numba_api
 from longalign.backends.cuda.backend import CudaBackend
+from longalign.backends.cuda.kernels import computed_blocks
+from longalign.backends.cuda.launch import download
 from longalign.model.boundary import State, entry_edges, local_edges
 from longalign.model.excluded_pairs import ExcludedPairs
 from longalign.model.pruning import Pruning, values_left_out
 from longalign.model.scoring import Scoring
 from longalign.pruning.gains import gains
-from longalign.testing.inputs import QUERY_N, mutated
+from longalign.testing.inputs import QUERY_N, CollectedLines, mutated
 from longalign.testing.pruned_jobs import assert_between
 from longalign.testing.reference import ReferenceBackend
 from longalign.testing.sweep_jobs import assert_same_result, whole_matrix
@@ -51,6 +54,43 @@ def test_row_blocks_off_all_paths_of_interest_are_left_out(
     assert result.cells_left_out > 0.01 * job.cells
     assert_between(job, result)
     assert result.rows[-1].h[-1] == whole.rows[-1].h[-1]
+
+
+@pytest.mark.parametrize("local", [True, False])
+def test_only_what_was_computed_is_fetched_for_one_of_several_back_ends(local: bool, monkeypatch):
+    """A band crosses some rows and columns of a rectangle. Their blocks are shorter than it is wide."""
+    monkeypatch.setattr(computed_blocks, "BLOCK", 16)
+    monkeypatch.setattr(download, "_WORTH_STREAMING", 0)
+    rng = np.random.default_rng(13)
+    query = rng.integers(0, 4, 330, np.uint8)
+    target = mutated(query, 330, 0.02, rng)
+    top, left = local_edges(330, 330) if local else entry_edges(State.H, 330, 330, Scoring())
+    lines = (16, 150, 151, 330)
+    job = SweepJob(query, target, Scoring(), top, left, local, lines, (64, 320, 330), of_matrix=True)
+    [whole] = ReferenceBackend().sweep([job])
+    ahead = gains(query, target, Scoring(), threads=1)
+    bound = int(whole.best.score if local else whole.rows[-1].h[-1])
+    job = replace(job, pruning=Pruning(bound, ahead.query, ahead.target, local))
+    want = CudaBackend(warps=1, columns=1, block_rows=16).sweep([job])[0]
+    fetched, copy = [], numba_api.download
+
+    def counted(to, *arguments):
+        fetched.append(len(to))
+        copy(to, *arguments)
+
+    monkeypatch.setattr(numba_api, "download", counted)
+    sinks = Sinks(CollectedLines(), CollectedLines())
+    part = CudaBackend(warps=1, columns=1, block_rows=16, share=2)
+    [result] = part.sweep([replace(job, sinks=sinks)])
+    assert result.best == want.best
+    assert 0 < sum(fetched) < sum(2 * 330 for _ in (*job.rows, *job.cols)) / 2
+    for sink, beside, places, side in (
+        (sinks.rows, left, job.rows, want.rows),
+        (sinks.cols, top, job.cols, want.cols),
+    ):
+        for line, expected in zip(sink.boundaries(beside.h_at(places)), side, strict=True):
+            np.testing.assert_array_equal(line.h, expected.h)
+            np.testing.assert_array_equal(line.gap, expected.gap)
 
 
 @pytest.mark.parametrize("numbers", ["packed", "int32"])
