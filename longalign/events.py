@@ -17,7 +17,10 @@ class PhaseStarted:
 
 @dataclass(frozen=True, slots=True)
 class Advanced:
-    """`cells` more cells of the current phase are finished, `left_out` of them in tiles not computed."""
+    """`cells` more cells of the current phase are finished, `left_out` of them in tiles not computed.
+
+    The numbers are negative where finished tiles must be swept again.
+    """
 
     cells: int
     left_out: int = 0

@@ -28,10 +28,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from longalign.model.boundary import Edge, IntArray, LinearEdge
 from longalign.model.scoring import NEG_INF, Scoring
 from longalign.model.strand import Strand
+
+#: Cells of an alignment in which letter pairs begin, int64 of shape (cells, 3), in order: the row, the column
+#: (boundary indices), and the score of the alignment up to there.
+Milestones = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,12 +68,12 @@ class Pruning:
         where H is highest at the beginning, one test does for all cells. No gap state is above H.
         """
         least = self.bound - gap_open
-        return _any_reaches(top, self.target_gain, int(self.query_gain[0]), least) or _any_reaches(
+        return any_reaches(top, self.target_gain, int(self.query_gain[0]), least) or any_reaches(
             left, self.query_gain, int(self.target_gain[0]), least
         )
 
 
-def _any_reaches(edge: Edge, gains: IntArray, other_gain: int, least: int) -> bool:
+def any_reaches(edge: Edge, gains: IntArray, other_gain: int, least: int) -> bool:
     """Whether H somewhere on an edge, with what can be gained from there on, is at least `least`.
 
     Only stretches whose upper bound of H is high enough are unpacked, neighbouring ones together.
@@ -90,13 +95,15 @@ def _any_reaches(edge: Edge, gains: IntArray, other_gain: int, least: int) -> bo
 class KnownBound:
     """The score of an alignment, scaled, and the share of the cells that a sweep with this bound computes.
 
-    The share, 0..1, is an estimate. `prunings` are what sweeps may leave out, by the strand of the query, as
-    far as they are computed already. They are not part of what a store notes.
+    The share, 0..1, is an estimate. The other fields are not part of what a store notes, and may be missing.
+    `prunings` are what sweeps may leave out, by the strand of the query, and `milestones` are cells of the
+    alignments of that score.
     """
 
     score: int
     share: float
     prunings: Mapping[Strand, Pruning] = field(default_factory=dict, compare=False, repr=False)
+    milestones: Mapping[Strand, Milestones] = field(default_factory=dict, compare=False, repr=False)
 
 
 def is_needed(highest: int, query_gain: int, target_gain: int, gap_open: int, bound: int) -> bool:

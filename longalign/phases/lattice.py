@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
-from longalign.model.boundary import Edge, LinearEdge, State, Waypoint
+from longalign.model.boundary import BestCell, Edge, LinearEdge, State, Waypoint
 from longalign.model.geometry import Grid, Tile, owning_interval
-from longalign.model.pruning import Pruning
+from longalign.model.pruning import Pruning, values_left_out
 from longalign.model.scoring import NEG_INF
+from longalign.phases.guessed_lines import Guesses, ShiftedEdge
 from longalign.phases.left_out import LeftOut, left_out_edge
 from longalign.phases.problem import Approach, Problem
 from longalign.store import Store
@@ -24,7 +25,7 @@ class StoreLattice:
     """A problem, the grid that cuts it into tiles and chunks, and the store that holds the boundaries.
 
     With `eager`, phase 1 also stores the start state of each boundary cell. `left_out` says what a pruned
-    sweep has left out; it stays empty without pruning.
+    sweep has left out, and `guesses` which rows were guessed for it; both stay empty without pruning.
     """
 
     problem: Problem
@@ -32,6 +33,7 @@ class StoreLattice:
     store: Store
     eager: bool = False
     left_out: LeftOut = field(default_factory=LeftOut)
+    guesses: Guesses = field(default_factory=Guesses)
 
     def pruning(self, tile: Tile) -> Pruning | None:
         """What the sweep of a tile may leave out, with the bound that is known by now."""
@@ -39,7 +41,7 @@ class StoreLattice:
         if whole is None:
             return None
         part = whole.within(tile.i0, tile.i1, tile.j0, tile.j1)
-        return replace(part, bound=self.bound)
+        return replace(part, bound=self.bound, rises=whole.rises and not self.guesses.lines)
 
     @property
     def bound(self) -> int:
@@ -64,11 +66,12 @@ class StoreLattice:
         """The top and the left edge of the rows i0 < i <= i1 and columns j0 < j <= j1, which lie in one tile.
 
         They agree in their corner. Where one of them belongs to a tile that was left out, it has the other's.
+        Below a row that was guessed, they may differ there where no path of interest passes.
         """
         top, left = self.row(i0, j0, j1), self.column(j0, i0, i1)
-        if i0 > 0 and self._is_left_out(i0, j1) and isinstance(top, LinearEdge):
+        if i0 > 0 and isinstance(top, LinearEdge):
             top = replace(top, corner=int(left.h_at([0])[0]))
-        elif j0 > 0 and self._is_left_out(i1, j0) and isinstance(left, LinearEdge):
+        elif j0 > 0 and isinstance(left, LinearEdge):
             left = replace(left, corner=int(top.h_at([0])[0]))
         return top, left
 
@@ -80,13 +83,19 @@ class StoreLattice:
         return (tile.row, tile.col) in self.left_out.tiles
 
     def row(self, i: int, j0: int, j1: int) -> Edge:
-        """H and E at lattice row i for columns j0..j1, which lie in one tile column."""
+        """H and E at lattice row i for columns j0..j1, which lie in one tile column. They may be guessed."""
+        guess = self.guesses.lines.get(i)
+        return self.known_row(i, j0, j1) if guess is None else guess.part(j0, j1)
+
+    def known_row(self, i: int, j0: int, j1: int) -> Edge:
+        """The same from the tile that computes it."""
         if i == 0:
             return self.problem.top.part(j0, j1)
         if self._is_left_out(i, j1):
             return left_out_edge(j1 - j0, self.problem.scoring, self.problem.has_floor)
         tile = self.grid.tile_owning(i, j1)
-        return self.store.get_tile(tile).rows.part(i - tile.i0, j0 - tile.j0, j1 - tile.j0)
+        rows = self.store.get_tile(tile).rows
+        return self._shifted(tile, rows.part(i - tile.i0, j0 - tile.j0, j1 - tile.j0))
 
     def column(self, j: int, i0: int, i1: int) -> Edge:
         """H and F at lattice column j for rows i0..i1, which lie in one tile row."""
@@ -95,7 +104,22 @@ class StoreLattice:
         if self._is_left_out(i1, j):
             return left_out_edge(i1 - i0, self.problem.scoring, self.problem.has_floor)
         tile = self.grid.tile_owning(i1, j)
-        return self.store.get_tile(tile).cols.part(j - tile.j0, i0 - tile.i0, i1 - tile.i0)
+        cols = self.store.get_tile(tile).cols
+        return self._shifted(tile, cols.part(j - tile.j0, i0 - tile.i0, i1 - tile.i0))
+
+    def _shifted(self, tile: Tile, edge: Edge) -> Edge:
+        """A stored line of a tile, with what is to be added to its values."""
+        added = self.guesses.added.get((tile.row, tile.col), 0)
+        if added == 0:
+            return edge
+        least, _ = values_left_out(self.problem.scoring, self.problem.has_floor)
+        return ShiftedEdge(edge, added, least)
+
+    def best_cell(self, tile: Tile) -> BestCell:
+        """The best cell of a stored tile."""
+        best = self.store.get_tile(tile).best
+        added = self.guesses.added.get((tile.row, tile.col), 0)
+        return replace(best, score=best.score + added) if best.score > -added else BestCell()
 
     def last_value(self) -> int:
         """H in the lower right corner of the matrix. Without cells, that corner lies on a given edge."""
@@ -188,6 +212,7 @@ class StoreLattice:
             if start < stop and not self._is_left_out(i, end):
                 tile = self.grid.tile_owning(i, end)
                 offset, h = self.store.get_tile(tile).rows.highest(i - tile.i0, min(stop, end) - start)
+                h += self.guesses.added.get((tile.row, tile.col), 0)
                 if h > best.value:
                     best = Waypoint(i, start + offset, State.H, h)
         return best

@@ -15,13 +15,12 @@ from numpy.typing import NDArray
 
 from longalign.backends.base import SweepJob
 from longalign.model.alphabet import Codes
-from longalign.model.boundary import Boundary, Edge, State, Waypoint, entry_edges, gap_edges
+from longalign.model.boundary import Boundary, Edge, LinearEdge, State, Waypoint, entry_edges, gap_edges
 from longalign.model.pruning import Pruning
 from longalign.model.recurrence import join
 from longalign.model.scoring import Scoring
 from longalign.phases.problem import Approach, Problem, Segment, reachable
 from longalign.pruning.gains import gains
-from longalign.store.codec import PackedEdge
 
 #: Host bytes for each letter of a rectangle of which a sweep or start states are asked for: its cells on the
 #: edges and on the last row and column, and a back end's copies of them.
@@ -198,7 +197,7 @@ def _blocks(forward: Edge, backward: Boundary, threshold: int) -> Iterator[tuple
     A packed line has few of them, since both values are high near a path and fall with the distance from it.
     """
     end = len(backward) + 1
-    if not isinstance(forward, PackedEdge):
+    if isinstance(forward, Boundary | LinearEdge):
         yield from ((start, min(start + _BLOCK, end)) for start in range(0, end, _BLOCK))
         return
     firsts, highest = forward.stretches()

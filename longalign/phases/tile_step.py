@@ -146,12 +146,13 @@ def run_tiles(lattice: StoreLattice, engine: Engine) -> Generator[Event, None, N
     If a step fails, or the caller closes the generator, the unfinished steps are cancelled and waited for.
     Finished tiles stay in the store.
     """
-    grid, left_out = lattice.grid, lattice.left_out
+    grid, left_out, guesses = lattice.grid, lattice.left_out, lattice.guesses
     stored = lattice.store.stored_tiles()
-    if lattice.problem.pruning is not None:
-        best = [int(lattice.store.get_tile(grid.tile(*place)).best.score) for place in stored]
+    if lattice.problem.pruning is not None and not guesses.lines:
+        best = [int(lattice.best_cell(grid.tile(*place)).score) for place in stored]
         left_out.reached = max(best, default=left_out.reached)
-    wavefront = Wavefront(grid.shape, stored | left_out.tiles)
+    first_rows = {0, *(grid.tile_rows.index(row) for row in guesses.lines)}
+    wavefront = Wavefront(grid.shape, stored | left_out.tiles, first_rows)
     running: dict[Future[TileFinished], Tile] = {}
     try:
         while not wavefront.finished:
@@ -176,7 +177,8 @@ def run_tiles(lattice: StoreLattice, engine: Engine) -> Generator[Event, None, N
                     wavefront.give_back(tile.row, tile.col)
                     continue
                 event = future.result()
-                left_out.reached = max(left_out.reached, event.best)
+                if not guesses.lines:  # below a guess, values may be too high
+                    left_out.reached = max(left_out.reached, event.best)
                 wavefront.complete(event.row, event.col)
                 yield event
     except BaseException:
@@ -188,13 +190,15 @@ def run_tiles(lattice: StoreLattice, engine: Engine) -> Generator[Event, None, N
 def _is_needed(lattice: StoreLattice, tile: Tile) -> bool:
     """Whether a path of interest may visit a tile whose neighbours are done. Raises DamagedTile.
 
-    Most tiles lie between two that were left out, whose values need not be looked at.
+    Most tiles lie between two that were left out, whose values need not be looked at. A tile below a guessed
+    row is judged by that row, whatever has become of the tile above.
     """
     problem, left_out = lattice.problem, lattice.left_out.tiles
     whole, alpha = problem.pruning, problem.scoring.gap_open
     if whole is None:
         return True
-    if (tile.row - 1, tile.col) in left_out and (tile.row, tile.col - 1) in left_out:
+    is_below_guess = tile.i0 in lattice.guesses.lines
+    if not is_below_guess and {(tile.row - 1, tile.col), (tile.row, tile.col - 1)} <= left_out:
         highest = left_out_edge(0, problem.scoring, problem.has_floor).corner
         gains = int(whole.query_gain[tile.i0]), int(whole.target_gain[tile.j0])
         return is_needed(highest, *gains, alpha, lattice.bound)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from heapq import heappop, heappush
 
 
@@ -10,12 +10,18 @@ class Wavefront:
     """The tiles of a grid in dependency order, those nearest the upper left corner first.
 
     The tiles in `done` need not run. Any set of finished tiles is a valid start, even one with the holes that
-    a crash or a damaged file leaves: a tile becomes ready only when its neighbours are done.
+    a crash or a damaged file leaves: a tile becomes ready only when its neighbours are done. Tiles
+    in the tile rows `first_rows` do not wait for those above.
     """
 
-    def __init__(self, shape: tuple[int, int], done: Iterable[tuple[int, int]] = ()) -> None:
+    def __init__(
+        self,
+        shape: tuple[int, int],
+        done: Iterable[tuple[int, int]] = (),
+        first_rows: Collection[int] = (0,),
+    ) -> None:
         self._rows, self._cols = shape
-        self._done = set(done)
+        self._done, self._first_rows = set(done), first_rows
         self._given: set[tuple[int, int]] = set(self._done)
         self._ready: list[tuple[int, int, int]] = []
         for row in range(self._rows):
@@ -47,7 +53,7 @@ class Wavefront:
     def _offer(self, row: int, col: int) -> None:
         if row >= self._rows or col >= self._cols or (row, col) in self._given:
             return
-        above = row == 0 or (row - 1, col) in self._done
+        above = row in self._first_rows or (row - 1, col) in self._done
         beside = col == 0 or (row, col - 1) in self._done
         if above and beside:
             self._given.add((row, col))

@@ -23,7 +23,7 @@ def scores_of_runs(
 ) -> NDArray[np.int64]:
     """The scaled scores of runs of M, =, X, I and D, the first of which begins in the cell `start`.
 
-    No run is empty, and neighbouring operations differ. Raises ValueError if the runs leave the matrix.
+    No run is empty, and no gap is in two runs. Raises ValueError if the runs leave the matrix.
     """
     scores = np.zeros(len(ops), np.int64)
     numbers = np.array([*start, scoring.gap_open, scoring.gap_extend], np.int64)

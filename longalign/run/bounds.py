@@ -14,6 +14,7 @@ from longalign.model.strand import Strand
 from longalign.phases.problem import Problem
 from longalign.pruning.expected import expected_share
 from longalign.pruning.gains import Gains
+from longalign.pruning.milestones import milestones
 from longalign.pruning.seeds import LowerBound, lower_bound
 from longalign.run.outcome import Recorder
 from longalign.run.spec import RunSpec
@@ -73,7 +74,16 @@ def find_bound(
             for strand, one in problems.items()
             if (alignment := found[strand]) is not None
         ]
-        known = KnownBound(best, sum(shares) / len(problems), prunings)
+        known = KnownBound(
+            best,
+            sum(shares) / len(problems),
+            prunings,
+            {
+                strand: milestones(one.query, one.target, one.scoring, alignment)
+                for strand, one in problems.items()
+                if (alignment := found[strand]) is not None and alignment.score == best
+            },
+        )
         if known.share > most_share:
             return None
     recorder(BoundFound(known.score, known.share))

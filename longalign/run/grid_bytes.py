@@ -35,17 +35,28 @@ def check_memory(grid: Grid, request: Request, resources: Resources) -> None:
     _check_memory(request, _bytes_without_lattices(grid, request, resources) + kept, resources.memory)
 
 
-def most_kept_bytes(grid: Grid, request: Request, resources: Resources) -> int:
-    """The bytes of memory that are left for the boundaries of each strand."""
-    spare = resources.memory - _bytes_without_lattices(grid, request, resources)
+def most_kept_bytes(grid: Grid, request: Request, resources: Resources, tiles: int) -> int:
+    """The bytes of memory that are left for the boundaries of each strand while so many tiles are swept."""
+    needed = _fixed_bytes(request, resources) + tiles * _largest_tile_bytes(grid, request, resources)
+    spare = resources.memory - needed
     return spare // (request.lattices_in_memory * request.strands)
+
+
+def tiles_in_memory(grid: Grid, request: Request, resources: Resources) -> int:
+    """How many tiles may be swept at a time in this process, with half of the memory that a run has left."""
+    kept = request.lattices_in_memory * kept_bytes(grid, request)
+    left = resources.memory - _fixed_bytes(request, resources) - kept
+    return left // 2 // max(1, _largest_tile_bytes(grid, request, resources))
+
+
+def _largest_tile_bytes(grid: Grid, request: Request, resources: Resources) -> int:
+    devices = request.workers.devices if request.workers else resources.backends
+    return tile_bytes(grid, request, max(device.line_bytes for device in devices))
 
 
 def _bytes_without_lattices(grid: Grid, request: Request, resources: Resources) -> int:
     """Bytes of host memory that this process needs besides lattices. Raises UsageError for small workers."""
-    workers = request.workers
-    line_bytes = max(device.line_bytes for device in (workers.devices if workers else resources.backends))
-    tile = tile_bytes(grid, request, line_bytes)
+    workers, tile = request.workers, _largest_tile_bytes(grid, request, resources)
     needed = _fixed_bytes(request, resources)
     if workers is None:
         needed += len(resources.backends) * tile

@@ -26,6 +26,7 @@ from longalign.run.grid_bytes import check_disk, check_memory, most_kept_bytes
 from longalign.run.outcome import Outcome, Recorder
 from longalign.run.planner import plan
 from longalign.run.request import Request, Resources
+from longalign.run.slabs import Slabs
 from longalign.run.spec import RunSpec
 from longalign.run.three_phases import (
     Side,
@@ -145,13 +146,14 @@ def _run_in_memory(spec: RunSpec, resources: Resources, emit: Emit) -> Outcome:
     known = _find_bound(spec, resources, recorder)
     request = Request.of(spec, known=known)
     grid = plan(request, resources)
-    most = most_kept_bytes(grid, request, resources) if request.is_narrow else None
-    stores = [MemoryStore(spec.command == "score", most) for _ in spec.sides]
-    lattices = [lattice_of(side, grid, store, known) for side, store in zip(spec.sides, stores, strict=True)]
-    sides = [
-        Side(side, lattice, partial(LocalEngine, lattice, resources.backends))
-        for side, lattice in zip(spec.sides, lattices, strict=True)
-    ]
+    sides = []
+    for side in spec.sides:
+        milestones = known.milestones.get(side.query.strand) if known is not None else None
+        slabs = Slabs.of(grid, milestones, request, resources)
+        most = most_kept_bytes(grid, request, resources, len(slabs.backends)) if request.is_narrow else None
+        store = MemoryStore(spec.command == "score", most, slabs.rows_above(grid))
+        lattice = lattice_of(side, grid, store, known)
+        sides.append(Side(side, lattice, partial(slabs.open_engine, lattice)))
     return with_next_best(run_phases(sides, resources, recorder), sides, resources, emit)
 
 

@@ -172,12 +172,15 @@ def _align(
 def _score(side: Side, sides: Items[Side], recorder: Recorder) -> Waypoint:
     """The end cell of one side. Phase 1 of all sides is reported as one phase."""
     total, missing = sum(s.lattice.grid.cells for s in sides), sum(s.missing_cells for s in sides)
-    with side.open_engine() as engine:
-        if missing == 0 and recorder.has("score"):
+    if missing == 0 and recorder.has("score"):
+        with side.open_engine() as engine:
             return score(side.lattice, engine, ignore)
-        continues = side is not sides[-1] and not recorder.has("score")
-        with recorder.phase("score", total, total - missing, continues=continues):
-            return score(side.lattice, engine, recorder)
+    continues = side is not sides[-1] and not recorder.has("score")
+    with (
+        recorder.phase("score", total, total - missing, continues=continues),
+        side.open_engine() as engine,
+    ):
+        return score(side.lattice, engine, recorder)
 
 
 def _stitch(lattice: StoreLattice, end: Waypoint, backend: Backend, recorder: Recorder) -> list[Waypoint]:

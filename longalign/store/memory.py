@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from threading import Lock
@@ -24,10 +24,13 @@ class MemoryStore:
 
     With `edges_only` it drops a boundary as soon as the tile that reads it is stored. That leaves O(m + n)
     cells, enough for the score, provided that each tile is stored after those above and to the left of it.
+    The bottom edges of the tile rows in `kept` are not dropped, so the tiles below may be stored before.
     """
 
-    def __init__(self, edges_only: bool = False, most_bytes: int | None = None) -> None:
-        self._edges_only, self._most_bytes, self._bytes = edges_only, most_bytes, 0
+    def __init__(
+        self, edges_only: bool = False, most_bytes: int | None = None, kept: Collection[int] = ()
+    ) -> None:
+        self._edges_only, self._most_bytes, self._bytes, self._kept = edges_only, most_bytes, 0, kept
         self._tiles: dict[tuple[int, int], TileRecord] = {}
         self._lock = Lock()
         self._left_out: set[Place] = set()
@@ -46,7 +49,7 @@ class MemoryStore:
             self._tiles[tile.row, tile.col] = record
             above, beside = (tile.row - 1, tile.col), (tile.row, tile.col - 1)
             dropped = []
-            if self._edges_only and above in self._tiles:
+            if self._edges_only and above in self._tiles and above[0] not in self._kept:
                 dropped.append(self._tiles[above].rows)
                 self._tiles[above] = replace(self._tiles[above], rows=NO_LINES)
             if self._edges_only and beside in self._tiles:
@@ -71,7 +74,10 @@ class MemoryStore:
         return self._tiles[tile.row, tile.col].best
 
     def drop_tile(self, row: int, col: int) -> None:
-        self._tiles.pop((row, col), None)
+        with self._lock:
+            record = self._tiles.pop((row, col), None)
+            if record is not None and self._most_bytes is not None:
+                self._count([], [record.rows, record.cols], self._most_bytes)
 
     def put_left_out(self, places: Iterable[Place]) -> None:
         self._left_out = set(places)

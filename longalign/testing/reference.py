@@ -14,6 +14,7 @@ from itertools import product
 import numpy as np
 
 from longalign.backends.base import (
+    Backend,
     EdgeStarts,
     Kernel,
     Progress,
@@ -124,6 +125,9 @@ class ReferenceBackend:
             results.append(_sweep(job).delivered(job))
             progress(job.cells)
         return results
+
+    def parts(self, most: int, cells: int) -> Sequence[Backend]:
+        return (self,)
 
     def kernels(self, scoring: Scoring | None = None, *, local: bool = True) -> list[Kernel]:
         return []

@@ -54,12 +54,17 @@ from longalign.testing.reference import ReferenceBackend, letter_score, matrices
 class SmallTiles:
     """Another back end, told that `shape` is the largest tile, and that it can trace `leaf` cells.
 
-    Counts the rectangles it sweeps.
+    Counts the rectangles it sweeps. It may be told to have parts.
     """
 
     def __init__(
-        self, shape: tuple[int, int] = (13, 17), inner: Backend | None = None, leaf: int = 12
+        self,
+        shape: tuple[int, int] = (13, 17),
+        inner: Backend | None = None,
+        leaf: int = 12,
+        has_parts: bool = False,
     ) -> None:
+        self.has_parts = has_parts
         self.inner = inner or ReferenceBackend()
         self.shape = shape
         self.leaf = leaf
@@ -77,6 +82,11 @@ class SmallTiles:
         results = self.inner.sweep(jobs, progress)
         self.swept += len(jobs)
         return results
+
+    def parts(self, most: int, cells: int) -> list[Backend]:
+        if not self.has_parts:
+            return [self]
+        return [SmallTiles(self.shape, type(self.inner)(), self.leaf) for _ in range(most)]
 
     @property
     def host_bytes_per_call(self) -> int:

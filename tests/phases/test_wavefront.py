@@ -18,15 +18,16 @@ def shapes_with_done(draw: st.DrawFn) -> tuple[tuple[int, int], set[tuple[int, i
     return (rows, cols), draw(st.sets(st.sampled_from(tiles)))
 
 
-@given(shapes_with_done(), st.data())
-def test_each_missing_tile_is_given_once_and_after_its_neighbours(case, data):
+@given(shapes_with_done(), st.sets(st.integers(1, 6)), st.data())
+def test_each_missing_tile_is_given_once_and_after_its_neighbours(case, guessed, data):
     (rows, cols), done = case
-    wavefront = Wavefront((rows, cols), done)
+    first_rows = {0, *guessed}
+    wavefront = Wavefront((rows, cols), done, first_rows)
     finished, running, given_out = set(done), [], []
     while not wavefront.finished:
         while (tile := wavefront.take()) is not None:
             row, col = tile
-            assert row == 0 or (row - 1, col) in finished
+            assert row in first_rows or (row - 1, col) in finished
             assert col == 0 or (row, col - 1) in finished
             running.append(tile)
             given_out.append(tile)
@@ -69,3 +70,10 @@ def test_a_grid_that_is_done_has_nothing_to_give():
     wavefront = Wavefront((2, 2), [(0, 0), (0, 1), (1, 0), (1, 1)])
     assert wavefront.finished
     assert wavefront.take() is None
+
+
+def test_tiles_of_a_first_row_do_not_wait():
+    wavefront = Wavefront((3, 2), first_rows=(0, 2))
+    assert [wavefront.take(), wavefront.take(), wavefront.take()] == [(0, 0), (2, 0), None]
+    wavefront.complete(2, 0)
+    assert wavefront.take() == (2, 1)

@@ -36,3 +36,22 @@ def test_boundaries_that_were_dropped_do_not_count():
     assert store.get_tile(GRID.tile(0, 0)).rows.nbytes == 0
     with pytest.raises(MemoryTooSmall):
         store.put_tile(GRID.tile(1, 1), record(30))
+
+
+def test_a_tile_that_is_swept_again_counts_once():
+    store = MemoryStore(most_bytes=50)
+    store.put_tile(GRID.tile(0, 0), record(25))
+    store.drop_tile(0, 0)
+    store.drop_tile(0, 0)
+    assert store.stored_tiles() == set()
+    store.put_tile(GRID.tile(0, 0), record(25))
+    with pytest.raises(MemoryTooSmall):
+        store.put_tile(GRID.tile(0, 1), record(1))
+
+
+def test_rows_that_are_kept_stay_whatever_is_stored_below():
+    store = MemoryStore(edges_only=True, kept={0})
+    for place in ((1, 0), (0, 0), (0, 1), (1, 1)):
+        store.put_tile(GRID.tile(*place), record(10))
+    assert [store.get_tile(GRID.tile(0, col)).rows.nbytes for col in range(2)] == [10, 10]
+    assert store.get_tile(GRID.tile(0, 0)).cols.nbytes == 0

@@ -7,6 +7,7 @@ from concurrent.futures import CancelledError, Future
 from queue import SimpleQueue
 from threading import Event, Lock
 from types import TracebackType
+from typing import TypeVar
 
 from longalign.backends.base import Backend, Progress
 from longalign.backends.compilation import polled
@@ -15,6 +16,8 @@ from longalign.model.geometry import Tile
 from longalign.phases.lattice import StoreLattice
 from longalign.phases.tile_step import sweep_tile
 from longalign.system.threads import WorkerThreads
+
+T = TypeVar("T")
 
 #: A tile step: see `sweep_tile`.
 TileStep = Callable[[StoreLattice, Backend, Tile, Progress], TileFinished]
@@ -38,7 +41,11 @@ class LocalEngine:
         self._cells = 0
 
     def submit(self, tile: Tile) -> Future[TileFinished]:
-        return self._executor.submit(self._step, tile, self._stop)
+        return self.start(lambda backend, advance: self._tile_step(self._lattice, backend, tile, advance))
+
+    def start(self, work: Callable[[Backend, Progress], T]) -> Future[T]:
+        """Do some work on a thread, with a back end that is idle and a progress that `cancel` makes raise."""
+        return self._executor.submit(self._with_backend, work, self._stop)
 
     def progress(self) -> int:
         with self._count_lock:
@@ -59,7 +66,7 @@ class LocalEngine:
     ) -> None:
         self._executor.shutdown(cancel_futures=True)
 
-    def _step(self, tile: Tile, stop: Event) -> TileFinished:
+    def _with_backend(self, work: Callable[[Backend, Progress], T], stop: Event) -> T:
         def advance(cells: int) -> None:
             if stop.is_set():
                 raise CancelledError
@@ -69,6 +76,6 @@ class LocalEngine:
         backend = self._idle.get()
         try:
             with polled(lambda: advance(0)):
-                return self._tile_step(self._lattice, backend, tile, advance)
+                return work(backend, advance)
         finally:
             self._idle.put(backend)

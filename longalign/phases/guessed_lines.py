@@ -1,0 +1,261 @@
+"""Guessed lattice rows, with which a pruned phase 1 works in several places of a narrow band at once.
+
+The tiles along the path form a chain, in which each waits for the one before. A *guessed line* stands in for
+a lattice row that is not known yet, so that the tiles below it need not wait. The tile rows from one guessed
+line to the next are a *slab*. When all tiles are swept, each guess is compared with the row that the slab
+above has found. A slab whose guess was wrong is swept again.
+
+**The guess.** A *milestone* is a cell of the alignment that seeds have found, with the score of the alignment
+up to there. Some rows further down, the best paths to all cells of the band have come through the milestone,
+or through cells near it, if the guess is right. So a sweep from the milestone alone gives the values of a row
+there, but for a constant: what the alignment so far lacks to the best one. Parallel sweeps of that kind are
+known as rank convergence (S. Maleki, M. Musuvathi and T. Mytkowicz, PPoPP 2014).
+
+**The check.** A value v of H, E or F in a cell is *of interest* if v + R + alpha reaches the bound, where R
+is what can still be gained from the cell on: see `model.pruning`, whose bound must not rise in the meantime.
+A guess is right if there is a number `added` <= 0 such that the guessed line plus `added` and the true line
+have the same values wherever one of the two is of interest. So that it is not positive, the value of the
+milestone is raised by a margin. No path that reaches the bound may begin below the line.
+
+**Why the result is the same.** Let T be the true value of a cell and state, and rest the true best gain from
+there on. Call a value v hopeless if v + rest is below the bound. Claim: a slab's values plus `added` are at
+most T or hopeless. On the line, values of interest are T, and the others are hopeless, since rest is at most
+R, or R + alpha in a gap. Values of cells that were left out, and the 0 with which a local path begins, are at
+most T before a number <= 0 is added. A step to the next cell keeps the claim: what a hopeless value gains by
+the step, rest loses at least. (Back ends that raise low values, see `cuda.planning.raised_range`, raise them
+to what a detour from a nearby cell gives. T and rest of nearby cells differ by no more than that detour.)
+
+Now take a path that reaches the bound. It crosses the line with a value of interest, so that is T. By
+induction, its values plus `added` are at least T. They are not hopeless, so they are T. The slab's sweep
+compares values that are too high by -`added`, so it leaves out nothing that the path needs, and neither does
+the choice of its tiles, which looks at the guessed line only. So all paths that reach the bound have exact
+values, and no other value can take their place.
+
+**What reads the values later.** `ShiftedEdge` raises H to that of cells left out, and the gap state with it.
+In local mode, that may exceed T; but no value of at most 0 below the line reaches the bound, so it is
+hopeless. Phases 2 and 3 look for what accounts for a value on a path that reaches the bound. A hopeless value
+never does: with the step and what follows it would stay below the bound. In a corner of a tile below the
+line, the top and the left edge may hold different values, but only hopeless ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longalign.backends.base import Backend, Progress, SweepJob, no_progress
+from longalign.model.boundary import Boundary, Edge, IntArray, LinearEdge, State, entry_edges
+from longalign.model.geometry import Grid
+from longalign.model.pruning import Milestones, Pruning, any_reaches, values_left_out
+from longalign.model.scoring import NEG_INF
+from longalign.phases.problem import Problem
+from longalign.store.base import Place
+
+#: A guess begins so many rows and columns further up than the band is wide. The best paths to cells of the
+#: band may follow repeats of that length beside the alignment.
+_LONGEST_REPEAT = 1 << 16
+
+#: The score up to a milestone is taken for too low by at most 1 / `_MARGIN` of the bound.
+_MARGIN = 1 << 11
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class GuessedLine:
+    """H and E of the cells of lattice row `row` from column `first` on, minus an unknown constant.
+
+    `beside` is the true H at column 0.
+    """
+
+    row: int
+    first: int
+    line: Boundary
+    beside: int
+    left_out: tuple[int, int]
+
+    def part(self, j0: int, j1: int) -> Edge:
+        """The line from column j0 to column j1, with the values of cells that were left out around it."""
+        level, _ = self.left_out
+        begin, end = max(j0, self.first), min(j1, self.first + len(self.line))
+        if begin > end:
+            return LinearEdge(j1 - j0, self.beside if j0 == 0 else level, level, 0)
+        h, gap = (np.full(j1 - j0 + 1, value, np.int32) for value in self.left_out)
+        there, here = slice(begin - self.first, end - self.first + 1), slice(begin - j0, end - j0 + 1)
+        h[here], gap[here] = self.line.h[there], self.line.gap[there]
+        if j0 == 0:
+            h[0] = self.beside
+        gap[0] = NEG_INF
+        return Boundary(h, gap)
+
+
+@dataclass(frozen=True, eq=False)
+class ShiftedEdge:
+    """An edge with `added` in all values, but with no H below `least`."""
+
+    edge: Edge
+    added: int
+    least: int
+
+    @cached_property
+    def _all(self) -> tuple[IntArray, IntArray]:
+        return self.cells(0, len(self) + 1)
+
+    @property
+    def h(self) -> IntArray:
+        """See `Edge`."""
+        return self._all[0]
+
+    @property
+    def gap(self) -> IntArray:
+        """See `Edge`."""
+        return self._all[1]
+
+    def h_at(self, indices: Sequence[int]) -> IntArray:
+        """See `Edge`."""
+        return self._shifted(self.edge.h_at(indices))
+
+    def cells(self, start: int, stop: int) -> tuple[IntArray, IntArray]:
+        """See `Edge`."""
+        h, gap = self.edge.cells(start, stop)
+        shifted = self._shifted(h)
+        # The gap state keeps its distance from H. Minus infinity remains what it is.
+        return shifted, np.maximum(gap + (shifted - h), np.int32(NEG_INF))
+
+    def part(self, start: int, stop: int) -> ShiftedEdge:
+        """See `Edge`."""
+        return ShiftedEdge(self.edge.part(start, stop), self.added, self.least)
+
+    def stretches(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """See `Edge`."""
+        firsts, highest = self.edge.stretches()
+        return firsts, np.maximum(highest + self.added, self.least)
+
+    def __len__(self) -> int:
+        return len(self.edge)
+
+    def _shifted(self, h: IntArray) -> IntArray:
+        return np.maximum(h, self.least - self.added) + np.int32(self.added)
+
+
+@dataclass(slots=True)
+class Guesses:
+    """The guessed lines of a matrix by their row, until they are checked, and what right ones have shown.
+
+    To all values of a tile whose place is in `added`, that number is to be added.
+    """
+
+    lines: dict[int, GuessedLine] = field(default_factory=dict)
+    added: dict[Place, int] = field(default_factory=dict)
+
+
+def rows_to_guess(grid: Grid, milestones: Milestones, slabs: int) -> tuple[int, ...]:
+    """The rows at which a matrix is cut into about so many slabs, evenly along the milestones."""
+    first, last = int(milestones[0, 0]), int(milestones[-1, 0])
+    inner = np.array([row for row in grid.tile_rows[1:-1] if first < row < last], np.int64)
+    if not len(inner) or slabs < 2:
+        return ()
+    wanted = np.linspace(first, last, slabs + 1)[1:-1]
+    nearest = np.abs(inner[:, None] - wanted).argmin(axis=0)
+    return tuple(sorted({int(inner[k]) for k in nearest}))
+
+
+def guessed_line(
+    problem: Problem, milestones: Milestones, row: int, backend: Backend, progress: Progress = no_progress
+) -> GuessedLine | None:
+    """A guess of a lattice row, or None if no milestone is far enough above it.
+
+    Requires pruning. Raises BackendError if the device fails, and whatever `progress` raises.
+    """
+    pruning, scoring = problem.pruning, problem.scoring
+    assert pruning is not None
+    loss = scoring.gap_extend + scoring.highest  # of each letter that a path is off the alignment
+    above = int(np.searchsorted(milestones[:, 0], row, side="right"))
+    if loss == 0 or above == 0 or _may_begin_below(problem, row):
+        return None
+    at, column, value = milestones[above - 1].tolist()
+    slack = value + min(int(pruning.query_gain[at]), int(pruning.target_gain[column])) - pruning.bound
+    margin = abs(pruning.bound) // _MARGIN
+    column += row - at
+    distance = (max(0, slack) + margin) // loss + _LONGEST_REPEAT
+    j1 = min(len(problem.target), column + distance)
+    far_enough = (milestones[:, 0] <= row - distance) & (milestones[:, 1] <= column - distance)
+    if not far_enough.any():
+        return None
+    i0, j0, value = milestones[np.flatnonzero(far_enough)[-1]].tolist()
+    edges = entry_edges(State.H, row - i0, j1 - j0, scoring, value + margin)
+    if problem.has_floor and min(edge.value(len(edge)) for edge in edges) < 0:
+        return None
+    job = SweepJob(
+        *problem.letters(i0, row, j0, j1),
+        scoring,
+        *edges,
+        problem.has_floor,
+        rows=(row - i0,),
+        track_best=problem.mode.ends_anywhere,
+        of_matrix=True,
+        pruning=replace(pruning.within(i0, row, j0, j1), rises=False),
+    )
+    [result] = backend.sweep([job], progress)
+    beside = int(problem.left.h_at([row])[0])
+    return GuessedLine(row, j0, result.rows[0], beside, values_left_out(scoring, problem.has_floor))
+
+
+def _may_begin_below(problem: Problem, row: int) -> bool:
+    """Whether a path that reaches the bound may begin below a row.
+
+    It begins on the left edge or, with the floor of 0, in any cell. The left edge is then 0, and gains do not
+    increase from its cells on.
+    """
+    pruning = problem.pruning
+    assert pruning is not None
+    left = problem.left.part(row, len(problem.query))
+    least = pruning.bound - problem.scoring.gap_open
+    return any_reaches(left, pruning.query_gain[row:], int(pruning.target_gain[0]), least)
+
+
+def difference(
+    line: GuessedLine, true: Sequence[Edge], cuts: Sequence[int], pruning: Pruning, gap_open: int
+) -> int | None:
+    """What is to be added to a guessed line to get the true one; None if the guess was wrong.
+
+    `true` are the pieces of the true line between the columns `cuts`. The corner of each belongs to the piece
+    before.
+    """
+    least, gain = pruning.bound - gap_open, int(pruning.query_gain[line.row])
+    first, last = line.first, line.first + len(line.line)
+    compared = []
+    for j0, j1, edge in zip(cuts[:-1], cuts[1:], true, strict=True):
+        begin, end = max(first, j0 + 1), min(last, j1)
+        if begin > end:
+            begin, end = j1 + 1, j1
+        for start, stop in ((j0 + 1, begin - 1), (end + 1, j1)):  # not guessed
+            gains = pruning.target_gain[start : stop + 1]
+            if start <= stop and any_reaches(edge.part(start - j0, stop - j0), gains, gain, least):
+                return None
+        if begin <= end:
+            limit = least - np.minimum(pruning.target_gain[begin : end + 1], gain).astype(np.int64)
+            known = edge.cells(begin - j0, end - j0 + 1)
+            guess = line.line.cells(begin - first, end - first + 1)
+            compared.append(np.array([*known, *guess, limit], np.int64))
+    return _constant_difference(np.concatenate(compared, axis=1))
+
+
+def _constant_difference(values: NDArray[np.int64]) -> int | None:
+    """The number <= 0 that makes guessed values the true ones, or None if there is none.
+
+    `values` are those of cells side by side: H, E, H and E as guessed, and from which value on one is of
+    interest.
+    """
+    h, e, guessed_h, guessed_e, limit = values
+    peak = int(np.argmax(h - limit))
+    added = int(h[peak] - guessed_h[peak])
+    if h[peak] < limit[peak] or added > 0:
+        return None
+    for known, guess in ((h, guessed_h + added), (e, guessed_e + added)):
+        is_of_interest = (known >= limit) | (guess >= limit)
+        if (known[is_of_interest] != guess[is_of_interest]).any():
+            return None
+    return added

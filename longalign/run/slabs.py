@@ -1,0 +1,80 @@
+"""How the tiles of a narrow band are swept in several places at once: see `phases.guessed_lines`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Future, wait
+from dataclasses import dataclass
+from functools import partial
+
+from longalign.backends.base import Backend, Progress
+from longalign.model.geometry import Grid
+from longalign.model.pruning import Milestones
+from longalign.phases.guessed_lines import GuessedLine, guessed_line, rows_to_guess
+from longalign.phases.lattice import StoreLattice
+from longalign.run.engines.local import LocalEngine
+from longalign.run.grid_bytes import most_boundary_cells, tiles_in_memory
+from longalign.run.request import Request, Resources
+
+#: The most slabs, unless there are more devices. With more of them, threads wait longer for the GIL than is
+#: gained: preparing and storing tiles takes much of the time of a narrow band.
+_MOST_SLABS = 6
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Slabs:
+    """The rows of a matrix that are guessed, from which milestones, and the back ends that sweep its tiles.
+
+    There are no rows if the matrix is swept from one end to the other. Otherwise there are more back ends
+    than one.
+    """
+
+    rows: tuple[int, ...]
+    milestones: Milestones | None
+    backends: Sequence[Backend]
+
+    @classmethod
+    def of(cls, grid: Grid, milestones: Milestones | None, request: Request, resources: Resources) -> Slabs:
+        """The slabs of a run in memory: one without milestones, and where nothing can work side by side."""
+        one = cls((), milestones, resources.backends)
+        if milestones is None or not request.is_narrow:
+            return one
+        most = max(_MOST_SLABS, len(resources.backends))
+        rows = rows_to_guess(grid, milestones, min(most, tiles_in_memory(grid, request, resources)))
+        parts = _parts(resources.backends, 1 + len(rows), most_boundary_cells(grid, request.mode))
+        return cls(rows, milestones, parts) if rows and len(parts) > 1 else one
+
+    def rows_above(self, grid: Grid) -> set[int]:
+        """The tile rows that end at a row that is guessed."""
+        return {grid.tile_rows.index(row) - 1 for row in self.rows}
+
+    def open_engine(self, lattice: StoreLattice) -> LocalEngine:
+        """Guess the rows, unless the matrix is swept already, and return what sweeps all slabs at once."""
+        if self.rows and not lattice.store.stored_tiles():
+            with LocalEngine(lattice, self.backends) as engine:
+                lines = self._guessed(lattice, engine)
+            lattice.guesses.lines.update({line.row: line for line in lines if line is not None})
+        return LocalEngine(lattice, self.backends)
+
+    def _guessed(self, lattice: StoreLattice, engine: LocalEngine) -> list[GuessedLine | None]:
+        def guess(row: int, backend: Backend, progress: Progress) -> GuessedLine | None:
+            assert self.milestones is not None
+            return guessed_line(lattice.problem, self.milestones, row, backend, lambda _: progress(0))
+
+        running: list[Future[GuessedLine | None]] = []
+        try:
+            for row in self.rows:
+                running.append(engine.start(partial(guess, row)))
+            return [future.result() for future in running]
+        except BaseException:
+            engine.cancel()
+            wait(running)
+            raise
+
+
+def _parts(backends: Sequence[Backend], slabs: int, cells: int) -> Sequence[Backend]:
+    """Back ends for so many slabs, nearly as many on each device. A tile has up to `cells` boundary cells."""
+    each = -(-slabs // len(backends))
+    if each == 1:
+        return backends
+    return [part for backend in backends for part in backend.parts(each, cells)]

@@ -1,0 +1,249 @@
+"""Whatever is guessed, a run finds what one without guesses finds; and right guesses are accepted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from decimal import Decimal
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from runs import CPU, Geometry, Pair, SmallTiles, found_path, geometries, problems, using, walked
+
+from longalign.backends.cpu import CpuBackend
+from longalign.model.boundary import BestCell, Boundary
+from longalign.model.mode import MODES
+from longalign.model.pruning import KnownBound, Pruning
+from longalign.model.scoring import NEG_INF, Scoring
+from longalign.phases import guessed_lines, score
+from longalign.phases.guessed_lines import GuessedLine, ShiftedEdge, difference
+from longalign.run import pipeline, slabs
+from longalign.testing.inputs import SCORINGS, any_scorings, mutated
+from longalign.testing.reference import ReferenceBackend, matrices
+from longalign.testing.traces import FREE_GAPS, TIES
+
+BACKENDS = {"reference": ReferenceBackend(), "cpu": CPU}
+PLAIN = Scoring(5, -4, 3, 2)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def tiny():
+    """Rectangles of any size are pruned in phases 2 and 3."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(CpuBackend, "least_pruned", 1)
+        yield
+
+
+def scorings(rows, cols):
+    return st.one_of(st.sampled_from([TIES, FREE_GAPS, *SCORINGS]), any_scorings(rows, cols))
+
+
+def best_path_of(pair, truth):
+    """The cells of the best path in which letter pairs begin, with H."""
+    i, j, cigar = walked(pair, truth.i, truth.j)
+    h, cells, length = matrices(pair.whole())[0], [], ""
+    for letter in cigar:
+        if letter.isdigit():
+            length += letter
+            continue
+        for _ in range(int(length)):
+            if letter in "=X":
+                cells.append((i, j, int(h[i][j])))
+            i, j = i + (letter != "D"), j + (letter != "I")
+        length = ""
+    return cells
+
+
+def guess_from(patched, cells, bound, repeat):
+    """Let runs begin with this bound and these milestones."""
+    milestones = {"plus": np.array(sorted(cells), np.int64).reshape(-1, 3)} if cells else {}
+    patched.setattr(pipeline, "find_bound", lambda *_: KnownBound(bound, 0.1, {}, milestones))
+    patched.setattr(guessed_lines, "_LONGEST_REPEAT", repeat)
+
+
+def run(pair, geometry, backend, command="align"):
+    tiled = SmallTiles(geometry.tile, backend, geometry.leaf, has_parts=True)
+    resources = using(tiled)
+    if command == "score":
+        resources = replace(resources, store_budget=None)
+    with geometry.applied():
+        return pair.run(resources, command=command)
+
+
+def line_of(h, gap):
+    return Boundary(np.array(h, np.int32), np.array(gap, np.int32))
+
+
+def cells_inside(pair):
+    return st.tuples(
+        st.integers(0, len(pair.query) - 1), st.integers(0, len(pair.target) - 1), st.integers(-50, 50)
+    )
+
+
+@pytest.mark.parametrize("backend", BACKENDS.values(), ids=BACKENDS.keys())
+@given(st.data(), problems(scorings=scorings), geometries, st.sampled_from([0, 0, 1, 5, 1000]))
+def test_no_guess_changes_the_result(backend, data, pair, geometry, below):
+    truth = pair.truth()
+    too_high = data.draw(st.integers(-2, 8), "how much milestones are too high")
+    cells = [(i, j, value + too_high) for i, j, value in best_path_of(pair, truth)]
+    if data.draw(st.booleans(), "milestones off the path"):
+        cells += data.draw(st.lists(cells_inside(pair), max_size=6))
+    with pytest.MonkeyPatch.context() as patched:
+        guess_from(patched, cells, int(truth.score) - below, data.draw(st.integers(0, 12), "repeats"))
+        outcome = run(pair, geometry, backend)
+        scored = run(pair, geometry, backend, "score")
+    assert BestCell(outcome.end.value, outcome.end.i, outcome.end.j) == truth, pair
+    assert found_path(outcome) == walked(pair, outcome.end.i, outcome.end.j), pair
+    assert scored.end == outcome.end, pair
+
+
+def related(length=400, seed=1, rate=0.02):
+    rng = np.random.default_rng(seed)
+    query = rng.integers(0, 4, length, np.uint8)
+    return Pair.of_codes(query, mutated(query, length, rate, rng), Scoring(), MODES["local"])
+
+
+def accepted(pair, monkeypatch, too_high, repeat=20):
+    """The outcome of a run, and the rows of guesses that were right, each with what was added."""
+    found = {}
+
+    def noted(line, *arguments):
+        assert arguments[-1] == pair.scoring.gap_open
+        found[line.row] = difference(line, *arguments)
+        return found[line.row]
+
+    truth = pair.truth()
+    cells = [(i, j, value + too_high) for i, j, value in best_path_of(pair, truth)]
+    monkeypatch.setattr(score, "difference", noted)
+    guess_from(monkeypatch, cells, int(truth.score), repeat)
+    outcome = run(pair, Geometry((40, 40), chunk=40, leaf=400), CPU)
+    assert run(pair, Geometry((40, 40), chunk=40, leaf=400), CPU, "score").end == outcome.end
+    assert BestCell(outcome.end.value, outcome.end.i, outcome.end.j) == truth
+    assert found_path(outcome) == walked(pair, truth.i, truth.j)
+    return outcome, found
+
+
+@pytest.mark.parametrize("too_high", [0, 1, 7])
+@pytest.mark.parametrize("mode", ["local", "global", "semiglobal", "overlap", "extend"])
+def test_right_guesses_are_accepted_whatever_the_constant(mode, too_high, monkeypatch):
+    pair = related()
+    _, found = accepted(Pair(pair.query, pair.target, mode=MODES[mode]), monkeypatch, too_high)
+    assert len(found) >= 3
+    assert set(found.values()) == {-too_high}
+
+
+def test_tiles_below_a_wrong_guess_are_swept_again(monkeypatch):
+    pair = related()
+    outcome, found = accepted(pair, monkeypatch, too_high=-1)
+    assert len(found) >= 3
+    assert set(found.values()) == {None}
+    [phase] = [phase for phase in outcome.phases if phase.name == "score"]
+    assert phase.cells == len(pair.query) * len(pair.target)
+    assert 0 < phase.left_out < phase.cells
+
+
+@pytest.mark.parametrize("mode", ["extend", "semiglobal"])
+@pytest.mark.parametrize("low", [-40, -60, -80, -100])
+def test_a_tile_below_a_right_guess_does_not_depend_on_what_a_wrong_one_left_out(mode, low, monkeypatch):
+    """The first guess is so low that all tiles below it are left out, those above the second one included."""
+    letters = "".join("ACGT"[code] for code in np.random.default_rng(1).integers(0, 4, 28))
+    pair = Pair(letters, letters, PLAIN, MODES[mode])
+    cells = [(0, 0, low), (1, 1, 5 + low), *((k, k, 5 * k) for k in range(8, 28))]
+    monkeypatch.setattr(slabs, "_MOST_SLABS", 4)
+    for cut in (7, 8, 9):
+        guess_from(monkeypatch, cells, 140 - 5 * cut, 1)
+        end = run(pair, Geometry((7, 10), chunk=7, leaf=12), ReferenceBackend()).end
+        assert (end.value, end.i, end.j) == (140, 28, 28)
+
+
+def test_a_path_that_begins_below_a_guess(monkeypatch):
+    """In global mode it may begin with a long gap, along the left edge."""
+    pair = Pair("AATTTTTTTTTTAAAAAAAA", "AAAAAA", Scoring(5, -4, 10, Decimal("0.5")), MODES["global"])
+    cells = [(0, 0, -10), (17, 3, 66), (18, 4, 76), (19, 5, 26), (19, 5, 86)]
+    monkeypatch.setattr(slabs, "_MOST_SLABS", 3)
+    monkeypatch.setattr(guessed_lines, "_MARGIN", 1)
+    guess_from(monkeypatch, cells, 26, 5)
+    outcome = run(pair, Geometry((2, 21), chunk=8, leaf=25, group=2000), ReferenceBackend())
+    assert found_path(outcome) == walked(pair, 20, 6)
+
+
+# --- edges
+
+
+def test_a_shifted_edge_is_its_edge_but_for_the_constant_and_the_floor():
+    edge = line_of([10, 0, 2, 30], [NEG_INF, -5, NEG_INF, 24])
+    shifted = ShiftedEdge(edge, -4, 0)
+    assert shifted.h.tolist() == [6, 0, 0, 26]
+    assert shifted.gap.tolist() == [NEG_INF, -5, NEG_INF, 20]
+    assert shifted.h_at([3, 0]).tolist() == [26, 6]
+    assert shifted.part(2, 3).h.tolist() == [0, 26]
+    assert [part.tolist() for part in shifted.stretches()] == [[0], [26]]
+    assert ShiftedEdge(line_of([NEG_INF], [NEG_INF]), -4, NEG_INF).h.tolist() == [NEG_INF]
+
+
+def test_around_a_guessed_line_cells_are_left_out():
+    line = GuessedLine(9, 3, line_of([7, 8], [NEG_INF, 6]), -33, (0, -5))
+    assert line.part(0, 5).h.tolist() == [-33, 0, 0, 7, 8, 0]
+    assert line.part(0, 5).gap.tolist() == [NEG_INF, -5, -5, NEG_INF, 6, -5]
+    assert line.part(4, 5).h.tolist() == [8, 0]
+    assert line.part(5, 9).h.tolist() == [0, 0, 0, 0, 0]
+    assert line.part(0, 2).h.tolist() == [-33, 0, 0]
+
+
+def test_limits_beyond_32_bits():
+    """The value that differs is of interest, as more can be gained from its cell than 31 bits hold."""
+    gains = np.array([2 * 10**9, 2 * 10**9, 10], np.int32)
+    line = GuessedLine(0, 0, line_of([0, 5, 7], [NEG_INF] * 3), 0, (NEG_INF, NEG_INF))
+    true = [line_of([0, 1, 7], [NEG_INF] * 3)]
+    assert difference(line, true, (0, 2), Pruning(-(10**9), gains, gains), 3) is None
+
+
+# --- the check of one line, whose cells 10..14 of 0..20 were guessed; all gains are 0, and alpha is 3
+
+BOUND, FIRST = 100, 10
+PRUNING = Pruning(BOUND, np.zeros(2, np.int32), np.zeros(21, np.int32))
+
+
+GUESS = GuessedLine(0, FIRST, line_of([50, 104, 109, 60, 40], [NEG_INF, 101, 60, 55, 30]), 0, (0, -5))
+
+
+def true_line(changes=(), gap_changes=()):
+    """What makes the guess right, 4 too high, in two pieces: columns 0 to 8 and 8 to 20."""
+    h, gap = np.zeros(21, np.int32), np.full(21, -5, np.int32)
+    h[FIRST : FIRST + 5], gap[FIRST : FIRST + 5] = [46, 100, 105, 56, 36], [-5, 97, 56, 51, 26]
+    for values, changed in ((h, changes), (gap, gap_changes)):
+        for column, value in dict(changed).items():
+            values[column] = value
+    whole = Boundary(h, gap)
+    return [whole.part(0, 8), whole.part(8, 20)]
+
+
+def checked(*changes):
+    return difference(GUESS, true_line(*changes), (0, 8, 20), PRUNING, gap_open=3)
+
+
+def test_the_constant_is_found():
+    assert checked() == -4
+
+
+@pytest.mark.parametrize("column", [*range(1, 11), *range(13, 21)])
+def test_another_value_matters_only_if_it_is_of_interest(column):
+    assert checked({column: 96}) == -4
+    assert checked({column: 97}) is None
+
+
+def test_every_value_of_interest_matters():
+    assert checked({11: 99}) is None
+    assert checked({12: 104}) is None
+    assert checked({}, {11: 96}) is None
+    assert checked({}, {12: 96}) == -4
+    assert checked({}, {12: 97}) is None
+
+
+def test_a_constant_above_0_is_refused():
+    assert difference(GUESS, true_line({11: 105, 12: 110}, {11: 102}), (0, 8, 20), PRUNING, 3) is None
+
+
+def test_a_line_without_values_of_interest_is_refused():
+    assert difference(GUESS, true_line({11: 90, 12: 95}, {11: 87}), (0, 8, 20), PRUNING, 3) is None
