@@ -20,6 +20,10 @@ from longalign.run.request import Request, Resources
 #: gained: preparing and storing tiles takes much of the time of a narrow band.
 _MOST_SLABS = 6
 
+#: A band that is expected to be wider than so many letters keeps a GPU busy by itself: as many strips are
+#: under way in it as warps.
+_WIDEST_BAND = 1 << 20
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Slabs:
@@ -35,9 +39,10 @@ class Slabs:
 
     @classmethod
     def of(cls, grid: Grid, milestones: Milestones | None, request: Request, resources: Resources) -> Slabs:
-        """The slabs of a run in memory: one without milestones, and where nothing can work side by side."""
+        """The slabs of a run in memory: one without milestones, and where more would gain nothing."""
         one = cls((), milestones, resources.backends)
-        if milestones is None or not request.is_narrow:
+        width = request.share * min(request.rows, request.cols)
+        if milestones is None or not request.is_narrow or width > _WIDEST_BAND:
             return one
         most = max(_MOST_SLABS, len(resources.backends))
         rows = rows_to_guess(grid, milestones, min(most, tiles_in_memory(grid, request, resources)))

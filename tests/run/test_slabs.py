@@ -63,10 +63,11 @@ def test_several_devices_divide_the_slabs(devices, workers):
         slabs_of(Divisible(1)),
         slabs_of(Divisible(), milestones=None),
         slabs_of(Divisible(), request=replace(REQUEST, share=0.5)),
+        slabs_of(Divisible(), request=Request(10**8, 10**8, share=0.02)),
         slabs_of(Divisible(), milestones=MILESTONES[:5]),
         slabs_of(Divisible(), memory=1 << 10),
     ],
-    ids=["no parts", "one part", "no milestones", "not narrow", "a short alignment", "little memory"],
+    ids=["no parts", "one part", "no milestones", "not narrow", "wide", "a short alignment", "little memory"],
 )
 def test_other_matrices_are_swept_from_one_end_to_the_other(found):
     assert found.rows == ()
