@@ -40,7 +40,7 @@ from longalign.backends.cuda.kernel_library import (
 from longalign.backends.cuda.kernels.fill_edges import grid_for
 from longalign.backends.cuda.kernels.sweep import SIGNATURE
 from longalign.backends.cuda.launch import device_memory, start_states, sweep_launch, traceback, worklist
-from longalign.backends.cuda.launch.download import Download
+from longalign.backends.cuda.launch.download import ComputedBlocks, Download
 from longalign.backends.cuda.numba_api import configured, cuda, is_cuda_error, package_version
 from longalign.backends.cuda.planning import cost_model, kernel_shape
 from longalign.backends.cuda.planning.cost_model import Hardware
@@ -291,7 +291,8 @@ class CudaBackend:
                 kernel, config, blocks, shared_bytes, buffers, workspace, download, progress, alone=alone
             )
             if config.prunes and not alone and download.feeds:
-                computed = buffers.computed_blocks(self._compiled(computed_blocks_spec()))
+                table, find = worklist.line_table(jobs, work), self._compiled(computed_blocks_spec())
+                computed = ComputedBlocks(table, buffers.computed_blocks(find, table))
             lines = download.finish(computed)
         self.kernel_seconds += workspace.kernel_seconds()
         workspace.stream.synchronize()

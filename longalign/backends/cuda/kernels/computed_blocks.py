@@ -30,9 +30,9 @@ THREADS = 128
 def build_kernel() -> Any:
     """The kernel, compiled at its first launch.
 
-    Launch it with a thread block for each block of each line: as many along x as the longest line has blocks,
-    and as many along y as there are lines. The arguments are the requested lines (`WorkList.line_values`),
-    their table (`WorkList.lines`), and the result, (lines, blocks) int32: 0 if nothing was computed.
+    Launch it with one thread block for each block of each line. Blocks of a line lie along x, lines along y.
+    The arguments are the requested lines (`WorkList.line_values`), their table (`worklist.line_table`), and
+    the result, (lines, blocks) int32, which is 0 where nothing was computed.
     """
 
     @jit_kernel()

@@ -66,7 +66,7 @@ def bytes_needed(jobs: Sequence[SweepJob], config: KernelConfig, band_rows: int 
 
 
 def _line_bytes(job: SweepJob) -> int:
-    """Bytes of the table of requested lines, and of what says where they were computed."""
+    """Bytes of the table of requested lines, and of the result of `kernels.computed_blocks`."""
     longest = max(len(job.query), len(job.target))
     return (len(job.rows) + len(job.cols)) * (8 * work_tables.LINE_FIELDS + 4 * _blocks(longest))
 
@@ -269,7 +269,7 @@ class DeviceBuffers(Arena):
                 np.zeros(1, np.int32), np.zeros(1, np.int32), np.zeros(1, np.int64),
             ]
         )  # fmt: skip
-        self._jobs, self._lines = jobs, work.lines
+        self._jobs = jobs
         top = self._place_edges(work.top, work.top_values)
         column = self._place_edges(work.column, work.column_values)
         #: The arguments of the kernel `fill_edges`.
@@ -293,13 +293,12 @@ class DeviceBuffers(Arena):
             upload(self._part(start, beginning.shape, beginning.dtype), beginning, self._stream)
         return whole
 
-    def computed_blocks(self, find: Any) -> NDArray[np.int32]:
+    def computed_blocks(self, find: Any, table: NDArray[np.int64]) -> NDArray[np.int32]:
         """In which blocks of each requested line cells were computed, after the sweep kernel has ended.
 
-        See `kernels.computed_blocks`, whose kernel is `find`.
+        `find` is the kernel of `kernels.computed_blocks`, and `table` the table of requested lines.
         """
-        table, lines = self._lines, len(self._lines)
-        blocks = _blocks(int(table[:, work_tables.LINE_LENGTH].max()))
+        lines, blocks = len(table), _blocks(int(table[:, work_tables.LINE_LENGTH].max()))
         there = self._place(table.shape, table.dtype)
         computed = self._place((lines, blocks), np.dtype(np.int32))
         upload(there, table, self._stream)

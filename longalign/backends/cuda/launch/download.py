@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,6 +112,16 @@ _Fetched = tuple[int, IntArray, IntArray]
 _Stretch = tuple[_Line, int, tuple[np.int32, np.int32] | None]
 
 
+class ComputedBlocks(NamedTuple):
+    """The table of requested lines (`worklist.line_table`), and which blocks of each were computed.
+
+    `blocks` is what `DeviceBuffers.computed_blocks` returns.
+    """
+
+    table: NDArray[np.int64]
+    blocks: NDArray[np.int32]
+
+
 class Download:
     """Fetches the requested boundaries of a launch from the device array `out`, guided by the array `flags`.
 
@@ -126,7 +136,7 @@ class Download:
         self.feeds = work.line_values >= _WORTH_STREAMING and all(job.sinks for job in jobs)
         self.streams = self.feeds and may_stream
         self._out, self._flags, self._space = out, flags, space
-        self._values, self._lines = work.line_values, work.lines
+        self._values = work.line_values
         self._half = 0
         self._rectangles: list[_Rectangle] = []
         self._feeding: list[Future[None]] = []
@@ -159,18 +169,18 @@ class Download:
                 if end == line.length or end - line.fetched >= least
             )
 
-    def finish(self, computed: NDArray[np.int32] | None = None) -> IntArray | None:
+    def finish(self, computed: ComputedBlocks | None = None) -> IntArray | None:
         """Fetch the rest after the kernel has finished.
 
-        Returns the values of all lines, (line_values,) int32, or None if they have gone to sinks. `computed`
-        says what of each line was computed (see `DeviceBuffers.computed_blocks`): the rest is not fetched.
+        Returns the values of all lines, (line_values,) int32, or None if they have gone to sinks. With
+        `computed`, only the blocks that were computed are fetched.
         """
         if self.feeds:
             lines = [line for rectangle in self._rectangles for line in rectangle.all()]
             if computed is None:
                 self._fetch((line, line.length, None) for line in lines)
             else:
-                self._fetch(_stretches(lines, computed, self._lines))
+                self._fetch(_stretches(lines, computed))
             self._wait()
             return None
         host = np.empty(self._values, np.int32)
@@ -244,11 +254,9 @@ class Download:
         self._feeding = []
 
 
-def _stretches(
-    lines: Sequence[_Line], computed: NDArray[np.int32], table: NDArray[np.int64]
-) -> Iterator[_Stretch]:
+def _stretches(lines: Sequence[_Line], computed: ComputedBlocks) -> Iterator[_Stretch]:
     """The stretches of each line of which all or no blocks were computed."""
-    for line, blocks, fields in zip(lines, computed, table, strict=True):
+    for line, fields, blocks in zip(lines, computed.table, computed.blocks, strict=True):
         count = -(-line.length // computed_blocks.BLOCK)
         ends = [*(np.flatnonzero(np.diff(blocks[:count])) + 1).tolist(), count]
         level = np.int32(fields[work_tables.LEVEL_H]), np.int32(fields[work_tables.LEVEL_GAP])

@@ -55,7 +55,6 @@ class WorkList:
       them. On the device this array has `column_values` elements.
     - `linear_edges`, (edges, EDGE_FIELDS) int64: the edges that follow `top` and `column` on the device,
       where the kernel `fill_edges` fills them in.
-    - `lines`, (requested lines, LINE_FIELDS) int64: the rows and then the columns of each rectangle.
     - `line_values`: the int32 of the output for requested rows and columns.
     - `state_values`: the int32 that interrupted strips store.
     """
@@ -68,7 +67,6 @@ class WorkList:
     top: Packed
     column: Packed
     linear_edges: NDArray[np.int64]
-    lines: NDArray[np.int64]
     requested_rows: IntArray
     flags: IntArray
     top_values: int
@@ -139,7 +137,6 @@ def build(
         top,
         column,
         _linear_edges(tops, fields[work_tables.TOP_AT], lefts, fields[work_tables.COLUMN_AT]),
-        _lines(jobs, table),
         np.concatenate(words),
         np.zeros(len(entries), np.int32),
         sum(cols) + len(jobs),
@@ -241,10 +238,10 @@ def _linear_edges(
     return np.array(rows, np.int64).reshape(-1, work_tables.EDGE_FIELDS)
 
 
-def _lines(jobs: Sequence[SweepJob], table: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The table of requested lines."""
+def line_table(jobs: Sequence[SweepJob], work: WorkList) -> NDArray[np.int64]:
+    """The table of requested lines, (lines, LINE_FIELDS) int64: rows and columns of each rectangle."""
     rows = []
-    for job, fields in zip(jobs, table, strict=True):
+    for job, fields in zip(jobs, work.jobs, strict=True):
         level = values_left_out(job.scoring, job.local)
         sides = (work_tables.ROW_OUT_AT, job.rows, job.target), (work_tables.COL_OUT_AT, job.cols, job.query)
         for at, lines, letters in sides:
