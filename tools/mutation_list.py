@@ -430,22 +430,14 @@ _RUN = (
         "longalign/phases/tile_step.py",
         "if not guesses.lines:  #",
         "if True:  #",
-        (
-            "tests/phases/test_guessed_lines.py",
-            "-k",
-            "whatever_the_constant",
-        ),
+        ("tests/phases/test_guessed_lines.py", "-k", "whatever_the_constant"),
     ),
     Fault(
         "the best cell of a tile below a guess not corrected",
         "longalign/phases/lattice.py",
         "replace(best, score=best.score + added)",
         "best",
-        (
-            "tests/phases/test_guessed_lines.py",
-            "-k",
-            "whatever_the_constant",
-        ),
+        ("tests/phases/test_guessed_lines.py", "-k", "whatever_the_constant"),
     ),
     Fault(
         "a tile below a guessed row left out because of the tile above",

@@ -55,11 +55,13 @@ from longalign.model.scoring import NEG_INF
 from longalign.phases.problem import Problem
 from longalign.store.base import Place
 
-#: A guess begins so many rows and columns further up than the band is wide. The best paths to cells of the
-#: band may follow repeats of that length beside the alignment.
+#: The sweep of a guess begins above the guessed row. The distance, in rows and in columns, is half the width
+#: of the band plus this number of letters. The best paths to some cells of the band may follow a repeat
+#: beside the alignment. The guess can still be right if no such repeat is longer than this.
 _LONGEST_REPEAT = 1 << 16
 
-#: The score up to a milestone is taken for too low by at most 1 / `_MARGIN` of the bound.
+#: The score up to a milestone may be lower than that of the best path. The difference is assumed to be at
+#: most the bound divided by this number.
 _MARGIN = 1 << 11
 
 
@@ -142,9 +144,10 @@ class ShiftedEdge:
 
 @dataclass(slots=True)
 class Guesses:
-    """The guessed lines of a matrix by their row, until they are checked, and what right ones have shown.
+    """The guessed lines of a matrix by their row, until they are checked, and the constants of right ones.
 
-    To all values of a tile whose place is in `added`, that number is to be added.
+    `added` holds the constant of each tile below a right guess. It is to be added to all stored values of the
+    tile.
     """
 
     lines: dict[int, GuessedLine] = field(default_factory=dict)
@@ -152,7 +155,10 @@ class Guesses:
 
 
 def rows_to_guess(grid: Grid, milestones: Milestones, slabs: int) -> tuple[int, ...]:
-    """The rows at which a matrix is cut into about so many slabs, evenly along the milestones."""
+    """The lattice rows that cut a matrix into slabs: about `slabs` of them, of similar height.
+
+    The rows are edges of tiles, and lie between the first and the last milestone.
+    """
     first, last = int(milestones[0, 0]), int(milestones[-1, 0])
     inner = np.array([row for row in grid.tile_rows[1:-1] if first < row < last], np.int64)
     if not len(inner) or slabs < 2:

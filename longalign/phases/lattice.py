@@ -88,7 +88,7 @@ class StoreLattice:
         return self.known_row(i, j0, j1) if guess is None else guess.part(j0, j1)
 
     def known_row(self, i: int, j0: int, j1: int) -> Edge:
-        """The same from the tile that computes it."""
+        """The same row, never guessed. The tile that computes it must be finished."""
         if i == 0:
             return self.problem.top.part(j0, j1)
         if self._is_left_out(i, j1):
@@ -107,9 +107,13 @@ class StoreLattice:
         cols = self.store.get_tile(tile).cols
         return self._shifted(tile, cols.part(j - tile.j0, i0 - tile.i0, i1 - tile.i0))
 
+    def _added(self, tile: Tile) -> int:
+        """What is to be added to the stored values of a tile: see `Guesses`."""
+        return self.guesses.added.get((tile.row, tile.col), 0)
+
     def _shifted(self, tile: Tile, edge: Edge) -> Edge:
-        """A stored line of a tile, with what is to be added to its values."""
-        added = self.guesses.added.get((tile.row, tile.col), 0)
+        """A stored line of a tile, with the tile's constant added."""
+        added = self._added(tile)
         if added == 0:
             return edge
         least, _ = values_left_out(self.problem.scoring, self.problem.has_floor)
@@ -118,7 +122,7 @@ class StoreLattice:
     def best_cell(self, tile: Tile) -> BestCell:
         """The best cell of a stored tile."""
         best = self.store.get_tile(tile).best
-        added = self.guesses.added.get((tile.row, tile.col), 0)
+        added = self._added(tile)
         return replace(best, score=best.score + added) if best.score > -added else BestCell()
 
     def last_value(self) -> int:
@@ -212,7 +216,7 @@ class StoreLattice:
             if start < stop and not self._is_left_out(i, end):
                 tile = self.grid.tile_owning(i, end)
                 offset, h = self.store.get_tile(tile).rows.highest(i - tile.i0, min(stop, end) - start)
-                h += self.guesses.added.get((tile.row, tile.col), 0)
+                h += self._added(tile)
                 if h > best.value:
                     best = Waypoint(i, start + offset, State.H, h)
         return best

@@ -36,14 +36,17 @@ def check_memory(grid: Grid, request: Request, resources: Resources) -> None:
 
 
 def most_kept_bytes(grid: Grid, request: Request, resources: Resources, tiles: int) -> int:
-    """The bytes of memory that are left for the boundaries of each strand while so many tiles are swept."""
+    """The bytes of memory that are left for the boundaries of each strand, if `tiles` are swept at a time."""
     needed = _fixed_bytes(request, resources) + tiles * _largest_tile_bytes(grid, request, resources)
     spare = resources.memory - needed
     return spare // (request.lattices_in_memory * request.strands)
 
 
 def tiles_in_memory(grid: Grid, request: Request, resources: Resources) -> int:
-    """How many tiles may be swept at a time in this process, with half of the memory that a run has left."""
+    """The number of tiles that may be swept at a time in this process.
+
+    Their boundaries may take half of the memory that is left besides those that the run keeps.
+    """
     kept = request.lattices_in_memory * kept_bytes(grid, request)
     left = resources.memory - _fixed_bytes(request, resources) - kept
     return left // 2 // max(1, _largest_tile_bytes(grid, request, resources))

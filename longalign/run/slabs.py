@@ -16,12 +16,11 @@ from longalign.run.engines.local import LocalEngine
 from longalign.run.grid_bytes import most_boundary_cells, tiles_in_memory
 from longalign.run.request import Request, Resources
 
-#: The most slabs, unless there are more devices. With more of them, threads wait longer for the GIL than is
-#: gained: preparing and storing tiles takes much of the time of a narrow band.
+#: The most slabs, unless there are more devices than this. In a narrow band, the host takes as long for a
+#: tile as the kernel. With more slabs, its threads lose more time to the GIL than is gained.
 _MOST_SLABS = 6
 
-#: A band that is expected to be wider than so many letters keeps a GPU busy by itself: as many strips are
-#: under way in it as warps.
+#: The widest band, in letters, that is cut into slabs. A wider band keeps a GPU busy by itself.
 _WIDEST_BAND = 1 << 20
 
 
@@ -78,7 +77,10 @@ class Slabs:
 
 
 def _parts(backends: Sequence[Backend], slabs: int, cells: int) -> Sequence[Backend]:
-    """Back ends for so many slabs, nearly as many on each device. A tile has up to `cells` boundary cells."""
+    """Back ends for a number of slabs. Each device gets the same number of them, if its memory suffices.
+
+    `cells` is the largest number of boundary cells of a tile.
+    """
     each = -(-slabs // len(backends))
     if each == 1:
         return backends

@@ -217,9 +217,9 @@ class Packer:
             raise InternalError(f"line {line}: cells from {start} on came after {self._filled[line]} cells")
         stop = start + len(h)
         steps, gaps, extremes, is_level = _differences(self._last[line : line + 1], h, gap)
-        # Tables that keep wide values apart look for them in any case, but not among level ones.
-        looks = is_level or not self._steps.finds_wide_values
-        narrow = looks and narrowest(extremes).itemsize <= self._width
+        # Some tables look for wide values themselves. Doing it here as well only pays if all are level.
+        is_worth_it = is_level or not self._steps.finds_wide_values
+        narrow = is_worth_it and narrowest(extremes).itemsize <= self._width
         self._steps.put(line, start, steps, narrow)
         self._gaps.put(line, start, gaps, narrow)
         first = start // ANCHOR_STRIDE + 1
@@ -234,8 +234,10 @@ class Packer:
 
 
 def _differences(before: IntArray, h: IntArray, gap: IntArray) -> tuple[IntArray, IntArray, IntArray, bool]:
-    """The steps of H, how far the gap state is below H, an array that has the same extremes as both, and
-    whether each has one value only.
+    """The steps of H, and how far the gap state is below H, each int32.
+
+    Also an array with the same highest and lowest value as both, and whether both are level: all steps are 0,
+    and the gap state is always equally far below.
 
     `before` (1,) is H above the first cell. All cells that were left out have the same values, so most pieces
     of a pruned sweep are level.

@@ -75,7 +75,7 @@ class NarrowTable(ABC):
 
     level = 0
 
-    #: Whether it looks for each wide value: this takes less time than to find the highest and the lowest one.
+    #: Whether it looks for wide values one by one. That takes less time than to find the extremes of a piece.
     finds_wide_values = False
 
     def __init__(self, lines: int, length: int, dtype: np.dtype[np.signedinteger[Any]]) -> None:
