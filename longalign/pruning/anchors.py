@@ -12,7 +12,7 @@ from longalign.model.scoring import Scoring
 from longalign.pruning.bridge import bridges
 from longalign.pruning.budget import TimeBudget
 from longalign.pruning.chain import heaviest_chain
-from longalign.pruning.fill import Anchors, Cell, Rectangles, cells_of, rectangles_around
+from longalign.pruning.fill import NO_ANCHORS, Anchors, Cell, Rectangles, cells_of, rectangles_around
 from longalign.pruning.halving import can_trace, cut_points, is_large
 from longalign.pruning.segments import Places, Segments, find_segments
 from longalign.pruning.unique_words import MOST_WORDS, word_length
@@ -110,7 +110,7 @@ def _anchors_within(
     """Anchors from words that are unique in a rectangle."""
     rows, cols = i_end - i, j_end - j
     if min(rows, cols) < _SHORTEST_SIDE:
-        return np.empty((0, 4), np.int64)
+        return NO_ANCHORS
     k = word_length(rows, cols)
     segments = find_segments(query[i:i_end], target[j:j_end], scoring, k, MOST_WORDS)
     anchors: Anchors = chained(segments, (rows, cols), scoring, GLOBAL, k) + np.array([i, i, j, j])

@@ -21,6 +21,8 @@ Cell = tuple[int, int]
 #: boundary, then the first and the last column boundary.
 Anchors = NDArray[np.int64]
 
+NO_ANCHORS: Anchors = np.empty((0, 4), np.int64)
+
 #: Rectangles of the DP matrix, such as those between anchors, in the same form.
 Rectangles = NDArray[np.int64]
 

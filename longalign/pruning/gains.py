@@ -45,14 +45,54 @@ may be taken:
 G may increase with i: a word that begins at i is charged at i, but no longer at i + 1. The bound must not
 increase, so it is the maximum of G from i on.
 
+**Placed words.** Similar sequences differ by gaps, too, and long ones cost much more than the few words that
+contain their ends. What shows them are words with exactly one occurrence of their partners in the target:
+*placed words*. A path that does not follow the diagonal of this occurrence has an error in the word, as in an
+absent one, so it is charged. A path that follows the diagonals of all placed words has to change its diagonal
+as often as they do. To make sure that this costs something, the losses above are shared out anew. Every
+letter of a gap changes the diagonal by one, and pays the *slope* beta for it. Then a word is left with
+
+    charge = min(charge of above, k * g)
+
+because a word inside a vertical gap has lost g + beta of each letter and paid beta. Two kinds of words cannot
+pay all of the charge. One with a horizontal gap inside has alpha left, so the charge may exceed that by a
+*spread* of at most charge - alpha. One at the end of a vertical gap has g of a letter and half of alpha left:
+the spread is charge - g - alpha // 2. Neither is more than the slope. All this needs g > 0 for letters with a
+partner. A letter without one may be in a vertical gap and lose less than the slope.
+
+Where placed words are is taken from an alignment that seeds have found. It need not be good: that a word has
+one occurrence, and that it is on this diagonal, is verified. Only these words are placed, and absent words
+are shortened to make room for them.
+
+**The scan over diagonals.** The number of the row is now A(i, d), for paths that are in row i on diagonal d.
+It may be computed as above, with a cost for each change of diagonal. An upper bound of A is kept: the highest
+of a floor and a few hills (`longalign.backends.cpu.gain_sums`). Each step of the scan preserves it, in units
+in which hills fall by 1:
+
+- Changing the diagonal between words: the bound falls by the slope at most, so it is not exceeded.
+- A letter: all of it rises by g, but not below 0. If the letter loses p when paired, or r in a vertical gap,
+  the value on diagonal d is the higher one of A(i + 1, d) - p and A(i + 1, d - 1) - r. One of p and r is 0.
+  So the low end of a flat part moves up by min(p, slope + r), the high end by max(-p, slope - r).
+- A word: all of it is charged. The charge is less by the spread if the diagonal is changed within the word.
+  So a flat part is wider by the spread: of horizontal gaps on its low side, which begin on lower diagonals,
+  and of vertical ones on its high side. The floor is lower by the whole charge, as the spread is at most the
+  slope. The floor is raised to the best for paths that end within the word.
+- A placed word: besides, nothing is charged on its diagonal. This is one more hill, as high as the bound was
+  there, with no flat part. Of two hills, the lower one may be raised to the height of the other if its flat
+  part is made narrower by as much on both sides, and if both have the same height, one that covers both flat
+  parts is not below them.
+
+G(i) is the highest value of the bound, which is that of the floor or of a hill's flat part.
+
 **States.** A path that is in E or F at (i, j) has a gap open already. From H, the same path would pay alpha
 to open the gap, and nothing else would differ. So it gains at most alpha more than the bound.
 
 **Modes.** The bound is for paths that may end anywhere. A mode with fewer end cells, or excluded pairs of
 letters, only leave fewer paths.
 
-**Words that seem present.** Any set of disjoint absent words gives a bound. So the search may take an absent
-word for present, but never the other way round. It looks at words of limited length, and skips places.
+**Words that seem present.** Any set of disjoint absent and placed words gives a bound. So the search may take
+an absent word for present, and one with one occurrence for one with more, but never the other way round. It
+looks at words of limited length, and skips places.
 
 Sources. Pruning by what both sequences can still gain: CUDAlign, E. F. de O. Sandes and A. C. M. A. de Melo,
 IEEE Trans. Parallel Distrib. Syst. 24:1009-1021 (2013). Words without a match as a bound: the seed heuristic
@@ -72,13 +112,18 @@ from longalign.backends.cpu.absent_words import (
     WordIndex,
     charge_absent_words,
     letters_present,
-    sum_gains,
 )
+from longalign.backends.cpu.gain_sums import Moves, sum_gains
+from longalign.backends.cpu.placed_words import charge_placed_words
 from longalign.backends.substitution_tables import PITCH, table_of
 from longalign.model.alphabet import Codes
 from longalign.model.boundary import IntArray
 from longalign.model.scoring import Scoring
+from longalign.pruning.fill import NO_ANCHORS, Anchors
 from longalign.system.threads import MOST_THREADS, calls_in_background
+
+#: Stretches of letter pairs of an alignment, as in `charge_placed_words`: int64 of shape (stretches, 3).
+Stretches = NDArray[np.int64]
 
 #: The codes that are present on one side, in order, and the score of each such pair of both sides.
 Present = NDArray[np.intp]
@@ -103,9 +148,16 @@ class Gains:
     target: IntArray
 
 
-def gains(query: Codes, target: Codes, scoring: Scoring, threads: int = MOST_THREADS) -> Gains:
+def gains(
+    query: Codes,
+    target: Codes,
+    scoring: Scoring,
+    threads: int = MOST_THREADS,
+    anchors: Anchors = NO_ANCHORS,
+) -> Gains:
     """The gains of codes as in `Rectangle`, of shape (m,) and (n,), either of which may be empty.
 
+    `anchors` are the letter pairs of an alignment. The better it is, the closer are the bounds.
     The two sides are computed at the same time, by up to `threads` threads. One after the other, with
     `threads` = 1, they need less memory: at most 10 bytes beside the result for each letter of the longer
     sequence, instead of for each letter of both.
@@ -116,13 +168,14 @@ def gains(query: Codes, target: Codes, scoring: Scoring, threads: int = MOST_THR
     scores = _scores(rows, columns, scoring)
     most = scoring.highest * min(len(query), len(target))
 
-    def of_side(codes: Codes, other: Codes, letters: _Letters) -> IntArray:
-        return _gains(codes, other, letters, most, max(1, threads // 2))
+    def of_side(codes: Codes, other: Codes, letters: _Letters, stretches: Stretches) -> IntArray:
+        return _gains(codes, other, letters, stretches, most, max(1, threads // 2))
 
     sides = (
         (query, target),
         (target, query),
         (_Letters.of(rows, columns, scores, scoring), _Letters.of(columns, rows, scores.T, scoring)),
+        (anchors[:, [0, 1, 2]], anchors[:, [2, 3, 0]]),
     )
     if threads == 1:
         return Gains(*map(of_side, *sides))
@@ -137,11 +190,13 @@ def _scores(rows: Present, columns: Present, scoring: Scoring) -> Scores:
 
 
 class _Letters(NamedTuple):
-    """The letters of one side: what they gain, and what their absent words cost.
+    """The letters of one side: what they gain, and what their absent and placed words cost.
 
     `gains` are letter gains, int64 of shape (256,). `symbols` and `other_symbols`, uint8 of shape (256,), are
-    equal for a letter of this side and its partner on the other one. They have `bits` bits. `charge` and
-    `charge_a_letter` are those of `charge_absent_words`; a charge of 0 means that no word costs anything.
+    equal for a letter of this side and its partner on the other one. They have `bits` bits. A word costs
+    `charge`, or `charge_a_letter` for each of its letters if that is less. A charge of 0 means that no word
+    costs anything. `moves` are what changes of the diagonal cost if words are charged their least gain,
+    `least_gain`, for each letter.
     """
 
     gains: NDArray[np.int64]
@@ -150,36 +205,60 @@ class _Letters(NamedTuple):
     bits: int
     charge: int
     charge_a_letter: int
+    least_gain: int
+    moves: Moves
 
     @classmethod
     def of(cls, present: Present, other: Present, scores: Scores, scoring: Scoring) -> _Letters:
         """The letters `present` of one side. A row of `scores` is one of them against all `other` letters."""
         impossible = np.full((len(present), 2), _IMPOSSIBLE)
         next_best, best = np.sort(np.hstack([impossible, scores]))[:, -2:].T
+        alpha, beta = scoring.gap_open, scoring.gap_extend
         gains = np.zeros(_CODES, np.int64)
-        gains[present] = np.maximum(best, -scoring.gap_extend)
+        gains[present] = np.maximum(best, -beta)
         symbols, other_symbols = (np.full(_CODES, NO_SYMBOL, np.uint8) for _ in range(2))
-        paired = (best > next_best) & (best > -scoring.gap_extend)
+        paired = (best > next_best) & (best > -beta)
         if not paired.any():
-            return cls(gains, symbols, other_symbols, 1, 0, 0)
+            return cls(gains, symbols, other_symbols, 1, 0, 0, 0, Moves.free())
         partners, order = np.unique(scores[paired].argmax(axis=1), return_inverse=True)
         symbols[present[paired]] = order
         other_symbols[other[partners]] = range(len(partners))
-        in_gap = int(best[paired].min()) + scoring.gap_extend
+        least_gain = int(best[paired].min())
         charge = min(
             int((best - next_best)[paired].min()),
             scoring.opening,
-            in_gap + scoring.gap_open // 2,
+            least_gain + beta + alpha // 2,
         )
-        return cls(gains, symbols, other_symbols, (len(partners) - 1).bit_length() or 1, charge, in_gap)
+        loss, loss_in_gap = gains[present] - best, gains[present] + beta
+        drift = np.zeros((2, _CODES), np.int64)
+        drift[:, present] = np.minimum(loss, beta + loss_in_gap), np.maximum(-loss, beta - loss_in_gap)
+        spread = np.maximum(0, [charge - alpha, charge - least_gain - alpha // 2])
+        return cls(
+            gains,
+            symbols,
+            other_symbols,
+            (len(partners) - 1).bit_length() or 1,
+            charge,
+            least_gain + beta,
+            least_gain,
+            Moves(beta, spread, drift),
+        )
 
 
-def _gains(codes: Codes, other: Codes, letters: _Letters, most: int, threads: int) -> IntArray:
-    """The gains of one side."""
+def _gains(
+    codes: Codes, other: Codes, letters: _Letters, stretches: Stretches, most: int, threads: int
+) -> IntArray:
+    """The gains of one side. `stretches` are those of `charge_placed_words`."""
     gains = np.zeros(len(codes) + 1, np.int32)
+    has_places = len(stretches) > 0 and letters.least_gain > 0
     if letters.charge > 0:
         index = WordIndex.of(other, letters.other_symbols, letters.bits)
-        costs = letters.charge, letters.charge_a_letter
+        costs = letters.charge, letters.least_gain if has_places else letters.charge_a_letter
         charge_absent_words(codes, letters.symbols, index, *costs, gains, threads)
-    sum_gains(codes, letters.symbols, letters.gains, most, gains)
+        if has_places:
+            charge_placed_words(
+                codes, letters.symbols, index, other, letters.other_symbols, stretches, *costs, gains, threads
+            )
+    moves = letters.moves if has_places else Moves.free()
+    sum_gains(codes, letters.symbols, letters.gains, most, moves, stretches, gains)
     return gains

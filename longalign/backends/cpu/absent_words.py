@@ -1,4 +1,4 @@
-"""Words of one sequence that occur nowhere in another, and the scan that charges a cost for each of them.
+"""Words of one sequence that occur nowhere in another: where they are, and what a path is charged for each.
 
 `longalign.pruning.gains` says what they are for and proves that the result is a bound.
 
@@ -102,27 +102,21 @@ def charge_absent_words(
     """
     kernel, places = _kernels().charge, (index.bits, index.words, index.starts, index.shift)
 
-    def charge(start: int) -> None:
-        piece = slice(start, start + _PIECE)
+    def charge(piece: slice) -> None:
         kernel(codes[piece], symbols, *places, most, a_letter, charges[piece])
 
-    starts = range(0, len(codes), _PIECE)
+    for_each_piece(charge, len(codes), threads)
+
+
+def for_each_piece(call: Callable[[slice], None], letters: int, threads: int) -> None:
+    """Call a function, in up to `threads` threads, with the places of each piece of a sequence."""
+    pieces = [slice(start, start + _PIECE) for start in range(0, letters, _PIECE)]
     if threads == 1:
-        for start in starts:
-            charge(start)
+        for piece in pieces:
+            call(piece)
     else:
-        with calls_in_background(charge, starts, most=threads) as results:
+        with calls_in_background(call, pieces, most=threads) as results:
             results()
-
-
-def sum_gains(
-    codes: Codes, symbols: NDArray[np.uint8], letter_gains: NDArray[np.int64], most: int, charges: IntArray
-) -> None:
-    """Replace the charges of absent words by the most that can be gained from each place on, at most `most`.
-
-    `letter_gains` and `symbols` are those of all 256 codes. `longalign.pruning.gains` proves the sum.
-    """
-    _kernels().sum_gains(codes, symbols, letter_gains, most, charges)
 
 
 class _Kernels(NamedTuple):
@@ -130,7 +124,6 @@ class _Kernels(NamedTuple):
     pack: Callable[..., None]
     fill_starts: Callable[..., None]
     charge: Callable[..., None]
-    sum_gains: Callable[..., None]
 
 
 def _mark_present(codes: Any, present: Any) -> None:
@@ -160,12 +153,18 @@ def _fill_starts(words: Any, shift: Any, starts: Any) -> None:
         filled += 1
 
 
-def _make_charge() -> Callable[..., None]:
+def make_lookups() -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Functions for compiled code: whether a word occurs in an index, and whether it occurs exactly once.
+
+    Both take codes and their symbols, the places of the first letter and after the last one, and the fields
+    of the index. The word must not be empty.
+    """
+
     @inline_by_llvm
-    def occurs(
+    def first_place(
         codes: Any, symbols: Any, start: Any, end: Any, bits: Any, words: Any, starts: Any, shift: Any
     ) -> Any:
-        """Whether the word of the letters from `start` to `end`, not empty, is among the sorted words."""
+        """The place among the sorted words of the first one that begins with this word; -1 if none does."""
         word = _word(0)
         for k in range(start, end):
             word = (word << _word(bits)) | _word(symbols[codes[k]])
@@ -179,7 +178,29 @@ def _make_charge() -> Callable[..., None]:
                 low = middle + 1
             else:
                 high = middle
-        return low < words.shape[0] and words[low] >> unused == word
+        return low if low < words.shape[0] and words[low] >> unused == word else -1
+
+    @inline_by_llvm
+    def occurs(
+        codes: Any, symbols: Any, start: Any, end: Any, bits: Any, words: Any, starts: Any, shift: Any
+    ) -> Any:
+        return first_place(codes, symbols, start, end, bits, words, starts, shift) >= 0
+
+    @inline_by_llvm
+    def occurs_once(
+        codes: Any, symbols: Any, start: Any, end: Any, bits: Any, words: Any, starts: Any, shift: Any
+    ) -> Any:
+        place = first_place(codes, symbols, start, end, bits, words, starts, shift)
+        if place < 0 or place + 1 == words.shape[0]:
+            return place >= 0
+        unused = _word(_WORD_BITS - (end - start) * bits)
+        return words[place] >> unused != words[place + 1] >> unused
+
+    return occurs, occurs_once
+
+
+def _make_charge() -> Callable[..., None]:
+    occurs, _ = make_lookups()
 
     @inline_by_llvm
     def start_of_word(
@@ -232,29 +253,11 @@ def _make_charge() -> Callable[..., None]:
     return charge
 
 
-def _sum_gains(codes: Any, symbols: Any, letter_gains: Any, most: Any, charges: Any) -> None:
-    zero, never = numba.int64(0), numba.int64(-1 << 40)  # below minus every letter gain
-    gain = bound = zero
-    stop = never  # the most if the path ends before the next word to the right does
-    charges[codes.shape[0]] = 0
-    for k in range(codes.shape[0] - 1, -1, -1):
-        code = codes[k]
-        gain = max(zero, gain + letter_gains[code])
-        stop = max(zero, stop + letter_gains[code])
-        if charges[k] > 0:
-            gain = max(gain - charges[k], stop)
-            stop = never
-        elif symbols[code] == NO_SYMBOL:
-            stop = never
-        bound = max(bound, gain)
-        charges[k] = min(bound, most)
-
-
 @compiled_once
 def _kernels() -> _Kernels:
     """The compiled functions, from disk if they are there. Thread-safe."""
     codes, flags, words, line = (np.zeros(1, kind) for kind in (np.uint8, np.bool_, np.uint64, np.int32))
-    gains, number = np.zeros(1, np.int64), 1
+    number = 1
     examples: dict[str, tuple[Callable[..., None], list[Any]]] = {
         "mark_present": (_mark_present, [codes, flags]),
         "pack": (_pack, [codes, codes, number, words]),
@@ -263,7 +266,6 @@ def _kernels() -> _Kernels:
             _make_charge(),
             [codes, codes, number, words, line, number, number, number, line],
         ),
-        "sum_gains": (_sum_gains, [codes, codes, gains, number, line]),
     }
     compiled = {
         name: compile_entry(body, f"absent words {name}", arguments)

@@ -1,0 +1,194 @@
+"""The most that a path can gain from each place of a sequence on, summed up from its end.
+
+`longalign.pruning.gains` says what is summed and proves that it is a bound.
+
+How much a path can gain depends on its diagonal. It is kept as an upper bound for all of them: a *floor*, and
+a few *hills* that rise above it. A hill is flat between two diagonals and falls evenly on both sides, by the
+least that it costs to change the diagonal by one. A diagonal is the place in the other sequence minus the
+place in this one, times that cost, so that a hill falls by 1 for each unit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longalign.backends.base import Kernel
+from longalign.backends.cpu.absent_words import NO_SYMBOL
+from longalign.backends.cpu.jit import compile_entry, compiled_once, inline_by_llvm
+from longalign.model.alphabet import Codes
+from longalign.model.boundary import IntArray
+
+#: Hills that are kept at a time. If there are more, the floor is raised to the lowest one.
+_MOST_HILLS = 16
+
+#: The columns of a table of hills.
+_HEIGHT, _LOW, _HIGH = range(3)
+
+
+class Moves(NamedTuple):
+    """What it costs a path to change its diagonal, and how much wider hills become because of that.
+
+    `slope` is the cost of changing the diagonal by one. A word widens a hill by `spread[0]` towards lower
+    diagonals and by `spread[1]` towards higher ones; int64 of shape (2,). A letter moves its ends up, by
+    `drift[0, code]` the lower one and by `drift[1, code]` the higher one; int64 of shape (2, 256).
+    """
+
+    slope: int
+    spread: NDArray[np.int64]
+    drift: NDArray[np.int64]
+
+    @classmethod
+    def free(cls) -> Moves:
+        """Those that cost nothing: the gain does not depend on the diagonal."""
+        return cls(0, np.zeros(2, np.int64), np.zeros((2, 256), np.int64))
+
+
+def sum_gains(
+    codes: Codes,
+    symbols: NDArray[np.uint8],
+    letter_gains: NDArray[np.int64],
+    most: int,
+    moves: Moves,
+    stretches: NDArray[np.int64],
+    charges: IntArray,
+) -> None:
+    """Replace the charges of words by the most that can be gained from each place on, at most `most`.
+
+    `letter_gains` and `symbols` are those of all 256 codes. A charge of at least 0 is that of an absent word,
+    one below 0 that of a placed word, which a row of `stretches` pairs as in `charge_placed_words`.
+    """
+    hills, rows = np.zeros((_MOST_HILLS, 3), np.int64), np.ascontiguousarray(stretches)
+    _kernel()(codes, symbols, letter_gains, most, *moves, rows, hills, charges)
+
+
+def load_kernels() -> None:
+    """Compile what the functions of this module need, or load it from disk."""
+    _kernel()
+
+
+def kernels() -> list[Kernel]:
+    """What is compiled here."""
+    return [Kernel("sums of gains", load_kernels)]
+
+
+def _make_sum_gains() -> Callable[..., None]:
+    never = np.int64(-1 << 40)  # below minus every letter gain
+
+    @inline_by_llvm
+    def beside(hills: Any, hill: Any, diagonal: Any) -> Any:
+        """How far a diagonal is from the flat part of a hill."""
+        return max(np.int64(0), max(hills[hill, _LOW] - diagonal, diagonal - hills[hill, _HIGH]))
+
+    @inline_by_llvm
+    def on_diagonal(hills: Any, count: Any, floor: Any, diagonal: Any) -> Any:
+        """The most that can be gained on a diagonal."""
+        height = floor
+        for hill in range(count):
+            height = max(height, hills[hill, _HEIGHT] - beside(hills, hill, diagonal))
+        return height
+
+    @inline_by_llvm
+    def put(hills: Any, hill: Any, height: Any, low: Any, high: Any) -> None:
+        hills[hill, _HEIGHT], hills[hill, _LOW], hills[hill, _HIGH] = height, low, high
+
+    @inline_by_llvm
+    def charge_hills(hills: Any, count: Any, charge: Any, spread: Any, floor: Any) -> Any:
+        """Charge all hills for a word, and keep those above the floor. Returns their number."""
+        kept = 0
+        for hill in range(count):
+            height = hills[hill, _HEIGHT] - charge
+            if height > floor:
+                put(hills, kept, height, hills[hill, _LOW] - spread[0], hills[hill, _HIGH] + spread[1])
+                kept += 1
+        return kept
+
+    @inline_by_llvm
+    def add_hill(hills: Any, count: Any, height: Any, diagonal: Any) -> Any:
+        """Add a hill at one diagonal, which no hill exceeds there. Returns the number of hills.
+
+        A hill whose flat part would be reached by the new one becomes part of it: cut off at its height, it
+        would be narrower by as much as it is lower.
+        """
+        kept, low, high = 0, diagonal, diagonal
+        for hill in range(count):
+            lower = height - hills[hill, _HEIGHT]
+            if beside(hills, hill, diagonal) <= lower:
+                low, high = min(low, hills[hill, _LOW] + lower), max(high, hills[hill, _HIGH] - lower)
+            else:
+                put(hills, kept, hills[hill, _HEIGHT], hills[hill, _LOW], hills[hill, _HIGH])
+                kept += 1
+        put(hills, kept, height, low, high)
+        return kept + 1
+
+    @inline_by_llvm
+    def remove_lowest(hills: Any, count: Any) -> Any:
+        """Remove the lowest hill. Returns its height."""
+        lowest = 0
+        for hill in range(1, count):
+            if hills[hill, _HEIGHT] < hills[lowest, _HEIGHT]:
+                lowest = hill
+        height = hills[lowest, _HEIGHT]
+        put(hills, lowest, hills[count - 1, _HEIGHT], hills[count - 1, _LOW], hills[count - 1, _HIGH])
+        return height
+
+    def sum_gains(
+        codes: Any,
+        symbols: Any,
+        letter_gains: Any,
+        most: Any,
+        slope: Any,
+        spread: Any,
+        drift: Any,
+        stretches: Any,
+        hills: Any,
+        charges: Any,
+    ) -> None:
+        zero = np.int64(0)
+        floor = bound = zero
+        stop = never  # the most if the path ends before the next word to the right does
+        count, row = 0, stretches.shape[0] - 1
+        charges[codes.shape[0]] = 0
+        for k in range(codes.shape[0] - 1, -1, -1):
+            code = codes[k]
+            floor = max(zero, floor + letter_gains[code])
+            stop = max(zero, stop + letter_gains[code])
+            for hill in range(count):
+                hills[hill, _HEIGHT] += letter_gains[code]
+                hills[hill, _LOW] += drift[0, code]
+                hills[hill, _HIGH] += drift[1, code]
+            if charges[k] != 0:
+                charge, on, diagonal = np.int64(abs(charges[k])), never, zero
+                if charges[k] < 0:
+                    while stretches[row, 0] > k:
+                        row -= 1
+                    diagonal = slope * (stretches[row, 2] - stretches[row, 0])
+                    on = on_diagonal(hills, count, floor, diagonal)
+                floor = max(floor - charge, stop)
+                count = charge_hills(hills, count, charge, spread, floor)
+                if on > floor:
+                    if count == hills.shape[0]:
+                        floor = max(floor, remove_lowest(hills, count))
+                        count -= 1
+                    count = add_hill(hills, count, on, diagonal)
+                stop = never
+            elif symbols[code] == NO_SYMBOL:
+                stop = never
+            gain = floor
+            for hill in range(count):
+                gain = max(gain, hills[hill, _HEIGHT])
+            bound = max(bound, gain)
+            charges[k] = min(bound, most)
+
+    return sum_gains
+
+
+@compiled_once
+def _kernel() -> Callable[..., None]:
+    """The compiled function, from disk if it is there. Thread-safe."""
+    codes, numbers, table = np.zeros(1, np.uint8), np.zeros(1, np.int64), np.zeros((1, 1), np.int64)
+    examples = [codes, codes, numbers, 1, 1, numbers, table, table, table, np.zeros(1, np.int32)]
+    return compile_entry(_make_sum_gains(), "sums of gains", examples)

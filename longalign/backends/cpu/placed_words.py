@@ -1,0 +1,154 @@
+"""Words of one sequence that occur exactly once in another, where an alignment of the two pairs their letters.
+
+`longalign.pruning.gains` calls them *placed words*, and says what they are for. They fill what absent words
+leave free, so the first step is to shorten the absent words as much as possible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from longalign.backends.base import Kernel
+from longalign.backends.cpu.absent_words import NO_SYMBOL, WordIndex, for_each_piece, make_lookups
+from longalign.backends.cpu.jit import compile_entry, compiled_once, inline_by_llvm
+from longalign.model.alphabet import Codes
+from longalign.model.boundary import IntArray
+
+
+def word_letters(letters: int, bits: int) -> int:
+    """How long placed words are, in letters of `bits` bits each: at this length, most words of a random
+    sequence of `letters` letters occur once."""
+    return min(letters.bit_length() // bits + 2, 64 // bits)
+
+
+def charge_placed_words(
+    codes: Codes,
+    symbols: NDArray[np.uint8],
+    index: WordIndex,
+    other: Codes,
+    other_symbols: NDArray[np.uint8],
+    stretches: NDArray[np.int64],
+    most: int,
+    a_letter: int,
+    charges: IntArray,
+    threads: int,
+) -> None:
+    """Write minus the charge of each placed word at its first letter, among the charges of absent words.
+
+    `charges` are those of `charge_absent_words`, of which each is lowered to what the shortest absent word
+    costs that begins there. A placed word lies between these words. It occurs once in the sequence of
+    `index`, that of `other`, and a row of `stretches` pairs it letter by letter: the first place and the one
+    after the last in `codes`, and the first place in `other`. Rows are in ascending order.
+    """
+    length = word_letters(len(other), index.bits)
+    places = index.bits, index.words, index.starts, index.shift
+    kernel, rows = _kernel(), np.ascontiguousarray(stretches)
+
+    def charge(piece: slice) -> None:
+        kernel(
+            codes[piece], symbols, *places, other, other_symbols, rows, piece.start, length, most, a_letter,
+            charges[piece],
+        )  # fmt: skip
+
+    for_each_piece(charge, len(codes), threads)
+
+
+def load_kernels() -> None:
+    """Compile what the functions of this module need, or load it from disk."""
+    _kernel()
+
+
+def kernels() -> list[Kernel]:
+    """What is compiled here."""
+    return [Kernel("placed words", load_kernels)]
+
+
+def _make_charge() -> Callable[..., None]:
+    occurs, occurs_once = make_lookups()
+
+    @inline_by_llvm
+    def shortest_absent(
+        codes: Any, symbols: Any, start: Any, end: Any, bits: Any, words: Any, starts: Any, shift: Any
+    ) -> Any:
+        """The end of the shortest absent word that begins at `start`. There is one, and it ends by `end`."""
+        present, absent = start, min(end, start + 64 // bits)
+        while absent - present > 1:
+            middle = (present + absent) >> 1
+            if occurs(codes, symbols, start, middle, bits, words, starts, shift):
+                present = middle
+            else:
+                absent = middle
+        return absent
+
+    @inline_by_llvm
+    def last_unpaired(
+        codes: Any, symbols: Any, other: Any, other_symbols: Any, start: Any, end: Any, ahead: Any
+    ) -> Any:
+        """The last letter that differs from its partner, which is `ahead` places further; -1 if none does."""
+        for k in range(end - 1, start - 1, -1):
+            if symbols[codes[k]] != other_symbols[other[k + ahead]]:
+                return k
+        return -1
+
+    def charge(
+        codes: Any,
+        symbols: Any,
+        bits: Any,
+        words: Any,
+        starts: Any,
+        shift: Any,
+        other: Any,
+        other_symbols: Any,
+        stretches: Any,
+        first: Any,
+        length: Any,
+        most: Any,
+        a_letter: Any,
+        charges: Any,
+    ) -> None:
+        row, end, charged = stretches.shape[0] - 1, codes.shape[0], min(most, length * a_letter)
+        for k in range(codes.shape[0] - 1, -2, -1):
+            begin = k + 1  # of the letters up to `end` that no absent word contains
+            if k >= 0:
+                if charges[k] > 0:
+                    begin = shortest_absent(codes, symbols, k, end, bits, words, starts, shift)
+                    charges[k] = min(most, (begin - k) * a_letter)
+                elif symbols[codes[k]] != NO_SYMBOL:
+                    continue
+            place = end - length
+            while place >= begin:
+                while row >= 0 and stretches[row, 0] > first + place:
+                    row -= 1
+                if row < 0:
+                    break
+                last = stretches[row, 1] - first - length
+                ahead = first + stretches[row, 2] - stretches[row, 0]
+                if place > last:
+                    place = last
+                    continue
+                unpaired = last_unpaired(
+                    codes, symbols, other, other_symbols, place, place + length, ahead
+                )
+                if unpaired >= 0:
+                    place = unpaired - length
+                elif occurs_once(codes, symbols, place, place + length, bits, words, starts, shift):
+                    charges[place] = -charged
+                    place -= length
+                else:
+                    place -= max(1, length // 4)
+            end = k
+
+    return charge
+
+
+@compiled_once
+def _kernel() -> Callable[..., None]:
+    """The compiled function, from disk if it is there. Thread-safe."""
+    codes, words, line, number = np.zeros(1, np.uint8), np.zeros(1, np.uint64), np.zeros(1, np.int32), 1
+    index = number, words, line, number
+    examples = [codes, codes, *index, codes, codes, np.zeros((1, 3), np.int64), *4 * [number], line]
+    return compile_entry(_make_charge(), "placed words", examples)
