@@ -15,6 +15,7 @@ from longalign.model.mode import Mode
 from longalign.model.pruning import Pruning
 from longalign.model.scoring import UNREACHABLE, Scoring
 from longalign.model.sequence import Sequence
+from longalign.pruning.fill import NO_ANCHORS, Anchors
 from longalign.pruning.gains import Gains, gains
 
 
@@ -59,9 +60,9 @@ class Problem:
             entry,
         )
 
-    def gains(self) -> Gains:
-        """The most that a path can gain from each row and column on."""
-        return gains(self.query, self.target, self.scoring)
+    def gains(self, anchors: Anchors = NO_ANCHORS) -> Gains:
+        """The most that a path can gain from each row and column on; less if `anchors` are known."""
+        return gains(self.query, self.target, self.scoring, anchors=anchors)
 
     def pruning_by(self, bound: int, most: Gains | None = None) -> Pruning:
         """What a sweep may leave out if only paths that reach `bound`, the score of one, are of interest.

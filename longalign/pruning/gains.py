@@ -107,6 +107,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from longalign.backends.base import Kernel
+from longalign.backends.cpu import absent_words, gain_sums, placed_words
 from longalign.backends.cpu.absent_words import (
     NO_SYMBOL,
     WordIndex,
@@ -181,6 +183,17 @@ def gains(
         return Gains(*map(of_side, *sides))
     with calls_in_background(of_side, *sides, most=threads) as results:
         return Gains(*results())
+
+
+def load_kernels() -> None:
+    """Compile what `gains` needs, or load it from disk."""
+    for kernel in kernels():
+        kernel.load()
+
+
+def kernels() -> list[Kernel]:
+    """What is compiled for `gains`."""
+    return [*absent_words.kernels(), *placed_words.kernels(), *gain_sums.kernels()]
 
 
 def _scores(rows: Present, columns: Present, scoring: Scoring) -> Scores:

@@ -50,6 +50,13 @@ class LowerBound:
     ops: Ops
     lengths: Lengths
 
+    def anchors(self) -> Anchors:
+        """The stretches of letter pairs."""
+        down, right = (np.where(uses(self.ops), self.lengths, 0) for uses in (uses_query, uses_target))
+        row, col = self.start[0] + np.cumsum(down), self.start[1] + np.cumsum(right)
+        stretches: Anchors = np.stack([row - down, row, col - right, col], axis=1)[self.ops == Op.DIAGONAL]
+        return stretches
+
 
 def lower_bound(
     query: Codes,

@@ -7,13 +7,12 @@ from concurrent.futures import Future
 from contextlib import contextmanager
 
 from longalign.backends.base import Backend, DeviceFacts
-from longalign.backends.cpu.absent_words import load_kernels
 from longalign.events import BoundFound, Notice
-from longalign.model.pruning import KnownBound
+from longalign.model.pruning import KnownBound, Pruning
 from longalign.model.strand import Strand
 from longalign.phases.problem import Problem
 from longalign.pruning.expected import expected_share
-from longalign.pruning.gains import Gains
+from longalign.pruning.gains import Gains, load_kernels
 from longalign.pruning.milestones import milestones
 from longalign.pruning.seeds import LowerBound, lower_bound
 from longalign.run.outcome import Recorder
@@ -22,6 +21,10 @@ from longalign.system.threads import WorkerThreads
 
 #: A matrix with fewer cells is swept in a fraction of a second. Loading what finds seeds would take as long.
 LEAST_CELLS = 1 << 32
+
+#: Gains of this many letters are computed in a second, where an alignment is known. That saves at least this
+#: part of a sweep.
+_LETTERS_A_SECOND, _SAVED = 1e7, 0.25
 
 
 def find_bound(
@@ -69,11 +72,11 @@ def find_bound(
             strand: problem.pruning_by(best, gains[strand].result() if strand in gains else None)
             for strand, problem in problems.items()
         }
-        shares = [
-            expected_share(one.query, one.target, one.scoring, prunings[strand], alignment, one.has_floor)
-            for strand, one in problems.items()
-            if (alignment := found[strand]) is not None
-        ]
+        shares = []
+        for strand, problem in problems.items():
+            if (alignment := found[strand]) is not None:
+                prunings[strand], share = _refined(problem, prunings[strand], alignment, backend)
+                shares.append(share)
         known = KnownBound(
             best,
             sum(shares) / len(problems),
@@ -88,6 +91,23 @@ def find_bound(
             return None
     recorder(BoundFound(known.score, known.share))
     return known
+
+
+def _refined(
+    problem: Problem, pruning: Pruning, alignment: LowerBound, backend: Backend
+) -> tuple[Pruning, float]:
+    """What a sweep may leave out, and the share of the cells that it is expected to compute.
+
+    With the alignment, the gains are smaller, but they take longer to compute. So they are only computed anew
+    if the sweep will take much longer than that.
+    """
+    sides = problem.query, problem.target
+    share = expected_share(*sides, problem.scoring, pruning, alignment, problem.has_floor)
+    sweep = share * backend.sweep_seconds(*map(len, sides), problem.scoring, problem.has_floor)
+    if sum(map(len, sides)) > _LETTERS_A_SECOND * _SAVED * sweep:
+        return pruning, share
+    pruning = problem.pruning_by(pruning.bound, problem.gains(alignment.anchors()))
+    return pruning, expected_share(*sides, problem.scoring, pruning, alignment, problem.has_floor)
 
 
 def _needs_every_cell(spec: RunSpec) -> str:

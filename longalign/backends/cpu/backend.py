@@ -34,7 +34,14 @@ from longalign.backends.base import (
     no_progress,
 )
 from longalign.backends.compilation import polled
-from longalign.backends.cpu import absent_words, masked_kernel, start_states, traceback
+from longalign.backends.cpu import (
+    absent_words,
+    gain_sums,
+    masked_kernel,
+    placed_words,
+    start_states,
+    traceback,
+)
 from longalign.backends.cpu.config import DEFAULT_GEOMETRY, KernelConfig, SweepGeometry
 from longalign.backends.cpu.speed import sweep_seconds
 from longalign.backends.cpu.start_states_kernel import START_GEOMETRY, strip_starts
@@ -160,13 +167,13 @@ class CpuBackend:
             return [self._block_kernel(16, False, local, matrix), *starts, _tracer(matrix)]
         local_kinds = product((8, 16, 32), (True,), (True,), (True, False))
         global_kinds = product((16, 32), (False,), (True, False), (True, False))
+        parts = absent_words, placed_words, gain_sums, masked_kernel
         return [
             Kernel("strips", strip_sweep),
             *(self._block_kernel(*kind) for kind in (*local_kinds, *global_kinds)),
             *(self._start_kernel(*kind) for kind in product((True, False), repeat=2)),
             *map(_tracer, (True, False)),
-            *absent_words.kernels(),
-            *masked_kernel.kernels(),
+            *(kernel for part in parts for kernel in part.kernels()),
         ]
 
     def most_compilers(self) -> int:
