@@ -38,6 +38,12 @@ from longalign.model.strand import Strand
 #: (boundary indices), and the score of the alignment up to there.
 Milestones = NDArray[np.int64]
 
+#: Stretches of diagonals that an alignment follows, in order, int64 of shape (anchors, 4): the first and the
+#: last row boundary, then the first and the last column boundary.
+Anchors = NDArray[np.int64]
+
+NO_ANCHORS: Anchors = np.empty((0, 4), np.int64)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pruning:
@@ -96,13 +102,14 @@ class KnownBound:
     """The score of an alignment, scaled, and the share of the cells that a sweep with this bound computes.
 
     The share, 0..1, is an estimate. The other fields are not part of what a store notes, and may be missing.
-    `prunings` are what sweeps may leave out, by the strand of the query, and `milestones` are cells of the
-    alignments of that score.
+    `prunings` are what sweeps may leave out, by the strand of the query. `anchors` are those of the alignments
+    with which gains were computed, and `milestones` are cells of the alignments of that score.
     """
 
     score: int
     share: float
     prunings: Mapping[Strand, Pruning] = field(default_factory=dict, compare=False, repr=False)
+    anchors: Mapping[Strand, Anchors] = field(default_factory=dict, compare=False, repr=False)
     milestones: Mapping[Strand, Milestones] = field(default_factory=dict, compare=False, repr=False)
 
 

@@ -12,10 +12,9 @@ from longalign.model.alphabet import Codes
 from longalign.model.boundary import Edge, State, Waypoint, entry_edges, local_edges, start_parts
 from longalign.model.excluded_pairs import NO_PAIRS, ExcludedPairs
 from longalign.model.mode import Mode
-from longalign.model.pruning import Pruning
+from longalign.model.pruning import NO_ANCHORS, Anchors, Pruning
 from longalign.model.scoring import UNREACHABLE, Scoring
 from longalign.model.sequence import Sequence
-from longalign.pruning.fill import NO_ANCHORS, Anchors
 from longalign.pruning.gains import Gains, gains
 
 

@@ -8,11 +8,12 @@ from numpy.typing import NDArray
 from longalign.backends.base import Backend, Progress
 from longalign.model.alphabet import Codes
 from longalign.model.mode import GLOBAL, Mode
+from longalign.model.pruning import NO_ANCHORS, Anchors
 from longalign.model.scoring import Scoring
 from longalign.pruning.bridge import bridges
 from longalign.pruning.budget import TimeBudget
 from longalign.pruning.chain import heaviest_chain
-from longalign.pruning.fill import NO_ANCHORS, Anchors, Cell, Rectangles, cells_of, rectangles_around
+from longalign.pruning.fill import Cell, Rectangles, cells_of, rectangles_around
 from longalign.pruning.halving import can_trace, cut_points, is_large
 from longalign.pruning.segments import Places, Segments, find_segments
 from longalign.pruning.unique_words import MOST_WORDS, word_length

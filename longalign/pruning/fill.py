@@ -9,6 +9,7 @@ from longalign.backends.base import Backend, Progress, Runs, TraceJob
 from longalign.model.alignment import Lengths, Op, Ops, merge_runs
 from longalign.model.alphabet import Codes
 from longalign.model.boundary import State
+from longalign.model.pruning import Anchors
 from longalign.model.scoring import Scoring
 from longalign.pruning.bridge import BRIDGE, bridges
 from longalign.pruning.budget import TimeBudget
@@ -17,13 +18,7 @@ from longalign.system.gc_pause import collector_at_rest
 #: A cell of the DP matrix, by its boundary indices.
 Cell = tuple[int, int]
 
-#: Stretches of diagonals that the path follows, int64 of shape (anchors, 4): the first and the last row
-#: boundary, then the first and the last column boundary.
-Anchors = NDArray[np.int64]
-
-NO_ANCHORS: Anchors = np.empty((0, 4), np.int64)
-
-#: Rectangles of the DP matrix, such as those between anchors, in the same form.
+#: Rectangles of the DP matrix, such as those between anchors, in the same form as these.
 Rectangles = NDArray[np.int64]
 
 

@@ -120,8 +120,8 @@ from longalign.backends.cpu.placed_words import charge_placed_words
 from longalign.backends.substitution_tables import PITCH, table_of
 from longalign.model.alphabet import Codes
 from longalign.model.boundary import IntArray
+from longalign.model.pruning import NO_ANCHORS, Anchors
 from longalign.model.scoring import Scoring
-from longalign.pruning.fill import NO_ANCHORS, Anchors
 from longalign.system.threads import MOST_THREADS, calls_in_background
 
 #: Stretches of letter pairs of an alignment, as in `charge_placed_words`: int64 of shape (stretches, 3).

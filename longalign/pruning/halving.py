@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from longalign.backends.base import Backend, Progress, SweepJob, SweepResult
 from longalign.model.alphabet import Codes
 from longalign.model.boundary import State, entry_edges
+from longalign.model.pruning import Anchors
 from longalign.model.scoring import Scoring
-from longalign.pruning.fill import Anchors, Rectangles
+from longalign.pruning.fill import Rectangles
 
 #: A rectangle with more cells is cut even if the back end can trace it: to trace all of it takes longer.
 _MOST_CELLS = 1 << 20

@@ -16,12 +16,13 @@ from longalign.backends.base import Backend, Kernel, Progress, Runs, no_progress
 from longalign.model.alignment import Lengths, Op, Ops, merge_runs, uses_query, uses_target
 from longalign.model.alphabet import Codes
 from longalign.model.mode import Mode
+from longalign.model.pruning import Anchors
 from longalign.model.scoring import Scoring
 from longalign.pruning import bridge, chain, run_scores, segments, unique_words
 from longalign.pruning.anchors import chained, refined
 from longalign.pruning.bridge import extension
 from longalign.pruning.budget import TimeBudget
-from longalign.pruning.fill import Anchors, Cell, fill, rectangles_around
+from longalign.pruning.fill import Cell, fill, rectangles_around
 from longalign.pruning.run_scores import scores_of_runs
 from longalign.pruning.segments import find_segments
 from longalign.pruning.unique_words import MOST_WORDS, SMALL_SAMPLE, shared_words, word_length

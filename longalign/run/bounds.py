@@ -72,16 +72,21 @@ def find_bound(
             strand: problem.pruning_by(best, gains[strand].result() if strand in gains else None)
             for strand, problem in problems.items()
         }
-        shares = []
+        shares, anchors = [], {}
         for strand, problem in problems.items():
             if (alignment := found[strand]) is not None:
-                prunings[strand], share = _refined(problem, prunings[strand], alignment, backend)
+                share = _share(problem, prunings[strand], alignment)
+                if _needs_anchors(problem, share, backend):
+                    anchors[strand] = alignment.anchors()
+                    prunings[strand] = problem.pruning_by(best, problem.gains(anchors[strand]))
+                    share = _share(problem, prunings[strand], alignment)
                 shares.append(share)
         known = KnownBound(
             best,
             sum(shares) / len(problems),
             prunings,
-            {
+            anchors,
+            milestones={
                 strand: milestones(one.query, one.target, one.scoring, alignment)
                 for strand, one in problems.items()
                 if (alignment := found[strand]) is not None and alignment.score == best
@@ -93,21 +98,17 @@ def find_bound(
     return known
 
 
-def _refined(
-    problem: Problem, pruning: Pruning, alignment: LowerBound, backend: Backend
-) -> tuple[Pruning, float]:
-    """What a sweep may leave out, and the share of the cells that it is expected to compute.
-
-    With the alignment, the gains are smaller, but they take longer to compute. So they are only computed anew
-    if the sweep will take much longer than that.
-    """
+def _share(problem: Problem, pruning: Pruning, alignment: LowerBound) -> float:
+    """The share of the cells that a sweep is expected to compute."""
     sides = problem.query, problem.target
-    share = expected_share(*sides, problem.scoring, pruning, alignment, problem.has_floor)
-    sweep = share * backend.sweep_seconds(*map(len, sides), problem.scoring, problem.has_floor)
-    if sum(map(len, sides)) > _LETTERS_A_SECOND * _SAVED * sweep:
-        return pruning, share
-    pruning = problem.pruning_by(pruning.bound, problem.gains(alignment.anchors()))
-    return pruning, expected_share(*sides, problem.scoring, pruning, alignment, problem.has_floor)
+    return expected_share(*sides, problem.scoring, pruning, alignment, problem.has_floor)
+
+
+def _needs_anchors(problem: Problem, share: float, backend: Backend) -> bool:
+    """Whether gains are computed again with anchors: if a sweep of this share takes much longer than that."""
+    sides = len(problem.query), len(problem.target)
+    sweep = share * backend.sweep_seconds(*sides, problem.scoring, problem.has_floor)
+    return sum(sides) <= _LETTERS_A_SECOND * _SAVED * sweep
 
 
 def _needs_every_cell(spec: RunSpec) -> str:

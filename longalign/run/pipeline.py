@@ -320,6 +320,18 @@ def _check_disk(request: Request, stores: Items[DirectoryStore]) -> None:
     check_disk(grids[0], request, missing / max(1, sum(grid.cells for grid in grids)))
 
 
+def _known_bound(store: DirectoryStore, emit: Emit) -> KnownBound | None:
+    """The bound of a pruned store, with the anchors that gains are computed with."""
+    known, strand = store.manifest.pruned_with, store.manifest.strand
+    if known is None or strand in known.prunings:
+        return known
+    try:
+        return replace(known, anchors={strand: store.get_anchors()})
+    except DamagedFile as damage:
+        emit(Notice(f"{damage}; without it, more cells are computed"))
+        return known
+
+
 def _stored_side(
     spec: RunSpec,
     store: DirectoryStore,
@@ -329,7 +341,7 @@ def _stored_side(
     emit: Emit,
 ) -> Side:
     """One strand of a run, in its store. The workers of a cluster, if there is one, sweep missing tiles."""
-    lattice = lattice_of(spec, store.manifest.grid, store, store.manifest.pruned_with, emit)
+    lattice = lattice_of(spec, store.manifest.grid, store, _known_bound(store, emit), emit)
     if cluster is None:
         writing = stack.enter_context(WriteBehind(store, len(resources.backends)))
         lattice = replace(lattice, store=writing)

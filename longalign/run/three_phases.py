@@ -20,7 +20,7 @@ from longalign.events import Emit, Notice, ignore
 from longalign.model.alignment import Alignment
 from longalign.model.boundary import Waypoint
 from longalign.model.geometry import Grid
-from longalign.model.pruning import KnownBound
+from longalign.model.pruning import NO_ANCHORS, KnownBound
 from longalign.phases.lattice import StoreLattice
 from longalign.phases.left_out import LeftOut
 from longalign.phases.problem import Problem, Segment
@@ -69,7 +69,11 @@ def lattice_of(
     """The lattice of one side in its store, pruned if a bound is known."""
     problem = Problem.of(spec.query, spec.target, spec.scoring, spec.mode)
     if known is not None:
-        pruning = known.prunings.get(spec.query.strand) or problem.pruning_by(known.score)
+        strand = spec.query.strand
+        pruning = known.prunings.get(strand)
+        if pruning is None:
+            anchors = known.anchors.get(strand, NO_ANCHORS)
+            pruning = problem.pruning_by(known.score, problem.gains(anchors))
         problem = replace(problem, pruning=pruning)
     left_out = LeftOut(listed_as_left_out(store, emit)) if known is not None else LeftOut()
     return StoreLattice(problem, grid, store, spec.is_eager, left_out)

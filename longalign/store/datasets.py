@@ -55,6 +55,12 @@ PATH_DATASETS = {
     "value": ("value of the state", "score"),
 }
 
+SEEDS_DATASETS = {
+    "row": ("row boundary index above the first letter pair of each stretch", "letters"),
+    "col": ("column boundary index before it", "letters"),
+    "length": ("number of letter pairs", "letters"),
+}
+
 LEFT_OUT_DATASETS = {
     "row": ("row of a tile in the grid", "tiles"),
     "col": ("column of a tile in the grid", "tiles"),

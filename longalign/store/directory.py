@@ -4,6 +4,7 @@
     sequences.h5             the letters: a worker needs nothing but the store
     tiles/r00000c00000.h5    lattice rows and columns, best cell, in an eager run start states, and in a
                              pruned run lists of the wide values beside cells that were left out
+    seeds.h5                 in a pruned run that needs it, where the alignment of the seeds has letter pairs
     left_out.h5              the tiles that a pruned run has left out, once phase 1 is over
     path.h5                  start states found by phase 2
     pieces/p000000.h5        parts of the alignment from phase 3
@@ -42,6 +43,7 @@ import numpy as np
 from longalign.errors import StoreError
 from longalign.model.boundary import BestCell, State, Waypoint
 from longalign.model.geometry import Tile
+from longalign.model.pruning import NO_ANCHORS, Anchors
 from longalign.model.sequence import Sequence
 from longalign.store import schema
 from longalign.store.base import DamagedFile, DamagedTile, Piece, Place, TileRecord
@@ -56,6 +58,7 @@ from longalign.store.datasets import (
     LINE_DATASETS,
     LINES,
     PATH_DATASETS,
+    SEEDS_DATASETS,
     START_DATASETS,
     STARTS,
     describe,
@@ -66,6 +69,7 @@ from longalign.store.file_reader import FileReader, LazyDataset
 from longalign.store.files import new_hdf5, temporary_name
 from longalign.store.layout import (
     LEFT_OUT_NAME,
+    SEEDS_NAME,
     TILE_NAME,
     holds_both_strands,
     make_folders,
@@ -120,6 +124,8 @@ class DirectoryStore:
             remove_temporaries(path)
             make_folders(path)
             store.put_sequences(query, target)
+            if manifest.pruned_with is not None and query.strand in manifest.pruned_with.anchors:
+                store._put_anchors(manifest.pruned_with.anchors[query.strand])
             manifest.write(path / "manifest.json", store._check_writing)
         return store
 
@@ -373,6 +379,28 @@ class DirectoryStore:
         except OSError as error:
             raise StoreError(f"{path}: cannot be removed: {error.strerror or error}") from error
         self._reader.forget(path)
+
+    def _put_anchors(self, anchors: Anchors) -> None:
+        columns = anchors[:, 0], anchors[:, 2], anchors[:, 1] - anchors[:, 0]
+        with self._new(self.path / SEEDS_NAME) as file:
+            set_text(file, "description", "letter pairs of the alignment of which the bound is the score")
+            for (name, words), column in zip(SEEDS_DATASETS.items(), columns, strict=True):
+                write(file, name, np.ascontiguousarray(column), *words)
+
+    def get_anchors(self) -> Anchors:
+        """The anchors of a pruned run; none if it does without. Raises DamagedFile."""
+        path = self.path / SEEDS_NAME
+        if not file_exists(path):
+            return NO_ANCHORS
+
+        def read(file: h5py.File) -> Anchors:
+            row, col, length = schema.read_all(file, schema.seeds_tables(self.manifest))
+            places = [(row, row + length, self.manifest.query), (col, col + length, self.manifest.target)]
+            if any((np.append(start[1:], side.length) < end).any() for start, end, side in places):
+                raise ValueError("row, col, length are not those of stretches of an alignment")
+            return np.stack([row, row + length, col, col + length], axis=1)
+
+        return self._reader.read(path, read, DamagedFile)
 
     def put_left_out(self, places: Iterable[Place]) -> None:
         with self._new(self.path / LEFT_OUT_NAME) as file:

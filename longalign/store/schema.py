@@ -119,6 +119,14 @@ def left_out_tables(manifest: Manifest) -> dict[str, DatasetSpec]:
     return {name: DatasetSpec.up_to(rows * cols, "<i8", limits) for name, limits in numbers.items()}
 
 
+def seeds_tables(manifest: Manifest) -> dict[str, DatasetSpec]:
+    """The datasets of the anchors. Each has at least one letter pair."""
+    rows, cols = manifest.query.length, manifest.target.length
+    pairs = min(rows, cols)
+    numbers = {"row": (0, rows), "col": (0, cols), "length": (1, max(1, pairs))}
+    return {name: DatasetSpec.up_to(pairs, "<i8", limits) for name, limits in numbers.items()}
+
+
 def piece_tables(manifest: Manifest) -> dict[str, DatasetSpec]:
     """The datasets of a piece. Each run takes at least one letter."""
     letters = manifest.query.length + manifest.target.length

@@ -130,9 +130,7 @@ def _make_charge() -> Callable[..., None]:
                 if place > last:
                     place = last
                     continue
-                unpaired = last_unpaired(
-                    codes, symbols, other, other_symbols, place, place + length, ahead
-                )
+                unpaired = last_unpaired(codes, symbols, other, other_symbols, place, place + length, ahead)
                 if unpaired >= 0:
                     place = unpaired - length
                 elif occurs_once(codes, symbols, place, place + length, bits, words, starts, shift):
