@@ -102,8 +102,8 @@ class KnownBound:
     """The score of an alignment, scaled, and the share of the cells that a sweep with this bound computes.
 
     The share, 0..1, is an estimate. The other fields are not part of what a store notes, and may be missing.
-    `prunings` are what sweeps may leave out, by the strand of the query. `anchors` are those of the alignments
-    with which gains were computed, and `milestones` are cells of the alignments of that score.
+    `prunings` are what sweeps may leave out, by the strand of the query. `anchors` are those of alignments with
+    which gains were computed. `milestones` are cells of the alignments of that score.
     """
 
     score: int

@@ -58,7 +58,7 @@ def best_path_of(pair, truth):
 def guess_from(patched, cells, bound, repeat):
     """Let runs begin with this bound and these milestones."""
     milestones = {"plus": np.array(sorted(cells), np.int64).reshape(-1, 3)} if cells else {}
-    patched.setattr(pipeline, "find_bound", lambda *_: KnownBound(bound, 0.1, {}, milestones))
+    patched.setattr(pipeline, "find_bound", lambda *_: KnownBound(bound, 0.1, milestones=milestones))
     patched.setattr(guessed_lines, "_LONGEST_REPEAT", repeat)
 
 

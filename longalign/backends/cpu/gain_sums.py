@@ -23,7 +23,7 @@ from longalign.model.alphabet import Codes
 from longalign.model.boundary import IntArray
 
 #: Hills that are kept at a time. If there are more, the floor is raised to the lowest one.
-_MOST_HILLS = 16
+_MOST_HILLS = 32
 
 #: The columns of a table of hills.
 _HEIGHT, _LOW, _HIGH = range(3)
@@ -108,20 +108,14 @@ def _make_sum_gains() -> Callable[..., None]:
 
     @inline_by_llvm
     def add_hill(hills: Any, count: Any, height: Any, diagonal: Any) -> Any:
-        """Add a hill at one diagonal, which no hill exceeds there. Returns the number of hills.
-
-        A hill whose flat part would be reached by the new one becomes part of it: cut off at its height, it
-        would be narrower by as much as it is lower.
-        """
-        kept, low, high = 0, diagonal, diagonal
+        """Add a hill at one diagonal, and remove those that it covers. Returns the number of hills."""
+        kept = 0
         for hill in range(count):
-            lower = height - hills[hill, _HEIGHT]
-            if beside(hills, hill, diagonal) <= lower:
-                low, high = min(low, hills[hill, _LOW] + lower), max(high, hills[hill, _HIGH] - lower)
-            else:
+            farthest = max(diagonal - hills[hill, _LOW], hills[hill, _HIGH] - diagonal)
+            if hills[hill, _HEIGHT] > height - farthest:
                 put(hills, kept, hills[hill, _HEIGHT], hills[hill, _LOW], hills[hill, _HIGH])
                 kept += 1
-        put(hills, kept, height, low, high)
+        put(hills, kept, height, diagonal, diagonal)
         return kept + 1
 
     @inline_by_llvm

@@ -1,4 +1,4 @@
-"""Words of one sequence that occur exactly once in another, where an alignment of the two pairs their letters.
+"""Words that occur exactly once in the other sequence, where an alignment of the two pairs their letters.
 
 `longalign.pruning.gains` calls them *placed words*, and says what they are for. They fill what absent words
 leave free, so the first step is to shorten the absent words as much as possible.
