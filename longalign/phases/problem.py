@@ -69,7 +69,8 @@ class Problem:
         `most` is what `gains` has returned, if it has been called already.
         """
         most = self.gains() if most is None else most
-        return Pruning(bound, most.query, most.target, self.mode.ends_anywhere)
+        ridges = most.query_ridge, most.target_ridge
+        return Pruning(bound, most.query, most.target, self.mode.ends_anywhere, ridges)
 
     @property
     def has_floor(self) -> bool:

@@ -194,8 +194,8 @@ def test_too_small_a_bound_fails(monkeypatch, first_failure_only):
     """Gains that are too small by more than alpha, which the test of a block adds, lose optimal paths."""
     right = meeting.gains
 
-    def too_small(query, target, scoring, threads=1):
-        found = right(query, target, scoring, threads)
+    def too_small(*codes_and_scoring, **options):
+        found, scoring = right(*codes_and_scoring, **options), codes_and_scoring[2]
         less = scoring.gap_open + 1
         return replace(found, query=found.query - less, target=found.target - less)
 
