@@ -60,7 +60,7 @@ class Ridge:
     table: NDArray[np.int64]
 
     def least_loss(self, i0: int, i1: int, j0: int, j1: int) -> int:
-        """By how much less is gained, at least, in each cell of the rectangle i0 <= i <= i1, j0 <= j <= j1."""
+        """By how much less is gained, at least, in all cells i0 <= i <= i1, j0 <= j <= j1."""
         groups = self.table[i0 // self.rows : i1 // self.rows + 1]
         least, most = int(groups[:, 0].min()), int(groups[:, 1].max())
         distance = max(0, least - self.slope * (j1 - i0), self.slope * (j0 - i1) - most)
@@ -136,8 +136,8 @@ class KnownBound:
     """The score of an alignment, scaled, and the share of the cells that a sweep with this bound computes.
 
     The share, 0..1, is an estimate. The other fields are not part of what a store notes, and may be missing.
-    `prunings` are what sweeps may leave out, by the strand of the query. `anchors` are those of alignments with
-    which gains were computed. `milestones` are cells of the alignments of that score.
+    `prunings` are what sweeps may leave out, by the strand of the query. `anchors` are those with which gains
+    were computed. `milestones` are cells of the alignments of that score.
     """
 
     score: int

@@ -190,8 +190,8 @@ def run_tiles(lattice: StoreLattice, engine: Engine) -> Generator[Event, None, N
 def _is_needed(lattice: StoreLattice, tile: Tile) -> bool:
     """Whether a path of interest may visit a tile whose neighbours are done. Raises DamagedTile.
 
-    Most tiles lie between two that were left out, and what can be gained in their corner is too little. A tile below a guessed
-    row is judged by that row, whatever has become of the tile above.
+    Most tiles lie between two that were left out, and too little can be gained from their corner on. A tile
+    below a guessed row is judged by that row, whatever has become of the tile above.
     """
     problem, left_out = lattice.problem, lattice.left_out.tiles
     whole, alpha = problem.pruning, problem.scoring.gap_open

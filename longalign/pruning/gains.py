@@ -82,9 +82,9 @@ in which hills fall by 1:
   part is made narrower by as much on both sides, and if both have the same height, one that covers both flat
   parts is not below them.
 
-G(i) is the highest value of the bound, which is that of the floor or of a hill's flat part. The *ridge* is the
-highest hill of each row. Beside its flat part, a path gains less: by the distance, or by how much the floor
-and all other hills are lower, if that is less.
+G(i) is the highest value of the bound, which is that of the floor or of a hill's flat part. The *ridge* is
+the highest hill of each row. Beside its flat part, a path gains less: by the distance, or by how much the
+floor and all other hills are lower, if that is less.
 
 **States.** A path that is in E or F at (i, j) has a gap open already. From H, the same path would pay alpha
 to open the gap, and nothing else would differ. So it gains at most alpha more than the bound.
@@ -187,11 +187,12 @@ def gains(
         (anchors[:, [0, 1, 2]], anchors[:, [2, 3, 0]]),
     )
     if threads == 1:
-        one, other = map(of_side, *sides)
+        found = [*map(of_side, *sides)]
     else:
         with calls_in_background(of_side, *sides, most=threads) as results:
-            one, other = results()
-    return Gains(*(part for pair in zip(one, other, strict=True) for part in pair))
+            found = results()
+    (query_gain, query_ridge), (target_gain, target_ridge) = found
+    return Gains(query_gain, target_gain, query_ridge, target_ridge)
 
 
 def load_kernels() -> None:
