@@ -24,7 +24,7 @@ LEAST_CELLS = 1 << 32
 
 #: Gains of this many letters are computed in a second, where an alignment is known. That saves at least this
 #: part of a sweep.
-_LETTERS_A_SECOND, _SAVED = 1e7, 0.25
+_LETTERS_A_SECOND, _SAVED = 1e7, 0.5
 
 
 def find_bound(
