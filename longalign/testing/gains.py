@@ -5,13 +5,41 @@ For short sequences: whole DP matrices, and words that are looked for in texts.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from hypothesis import strategies as st
+
 from longalign.backends.base import Rectangle
 from longalign.model.alphabet import Codes
 from longalign.model.boundary import local_edges
+from longalign.model.pruning import NO_ANCHORS, Anchors
 from longalign.model.scoring import Scoring
 from longalign.testing.reference import matrices
 
 Values = list[list[int]]
+
+#: Query letters and target letters before a stretch of letter pairs, and the number of these pairs.
+Steps = Sequence[tuple[int, int, int]]
+
+
+def steps() -> st.SearchStrategy[Steps]:
+    """How to make anchors of any pair of sequences with `anchors_of`."""
+    few = st.one_of(st.just(0), st.integers(0, 8))
+    return st.lists(st.tuples(few, few, st.integers(1, 20)), max_size=6)
+
+
+def anchors_of(steps: Steps, rows: int, cols: int) -> Anchors:
+    """The stretches that `steps` make, as far as they lie in a matrix of `rows` x `cols` letters."""
+    anchors, row, col = [], 0, 0
+    for down, right, pairs in steps:
+        row, col = row + down, col + right
+        length = min(pairs, rows - row, cols - col)
+        if length <= 0:
+            break
+        anchors.append((row, row + length, col, col + length))
+        row, col = row + length, col + length
+    return np.array(anchors, np.int64) if anchors else NO_ANCHORS
 
 
 def true_gains(query: Codes, target: Codes, scoring: Scoring) -> tuple[Values, Values, Values]:
@@ -66,3 +94,41 @@ def naive_gains(query: Codes, target: Codes, scoring: Scoring, text: bytes | Non
     best = [max(gain(i, stop) for stop in range(i, rows + 1)) for i in range(rows + 1)]
     most = match * min(rows, len(target))
     return [min(most, max(best[i:])) for i in range(rows + 1)]
+
+
+def gains_by_diagonal(
+    rows: int,
+    letter_gain: int,
+    words: Mapping[int, tuple[int, int | None]],
+    slope: int,
+    spread: tuple[int, int],
+    diagonals: range,
+) -> list[dict[int, int]]:
+    """A(i, d) of `longalign.pruning.gains` for each row i, one of the `diagonals` after the other.
+
+    All letters gain the same. A word is given by its first letter: its charge, and the diagonal on which it
+    is placed, or None. It may extend to the next word. The diagonals are not scaled.
+    """
+    below, next_word = dict.fromkeys(diagonals, 0), rows
+    table = [below]
+    for i in reversed(range(rows)):
+        here = {d: value + letter_gain for d, value in below.items()}
+        if i in words:
+            charge, placed = words[i]
+            ends_within = letter_gain * (next_word - 1 - i)  # before its last letter, at the latest
+
+            def charged(d: int, other: int, whole=here, charge=charge) -> int:
+                """The best that leaves the word on diagonal `other`, with an error in it."""
+                change = spread[other < d] - slope * abs(other - d) if other != d else 0
+                return whole[other] - charge + change
+
+            def paired(d: int, whole=here, placed=placed) -> int:
+                return 0 if placed is None else whole[placed] - slope * abs(placed - d)
+
+            here = {
+                d: max(ends_within, paired(d), *(charged(d, other) for other in diagonals)) for d in diagonals
+            }
+            next_word = i
+        below = here
+        table.append(here)
+    return table[::-1]

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from longalign.backends.cpu import absent_words
+from longalign.backends.cpu import absent_words, gain_sums, placed_words
+from longalign.backends.cpu.gain_sums import Moves, sum_gains
+from longalign.model.pruning import NO_ANCHORS, Pruning
 from longalign.model.scoring import Scoring
 from longalign.pruning import gains as module
 from longalign.pruning.gains import gains
-from longalign.testing.gains import naive_gains, true_gains
+from longalign.testing.gains import anchors_of, gains_by_diagonal, naive_gains, steps, true_gains
 from longalign.testing.inputs import (
     QUERY_N,
     SCORINGS,
@@ -83,8 +87,8 @@ def problems(draw):
     return query, target, scoring
 
 
-def check(query, target, scoring):
-    found = gains(query, target, scoring, threads=1)
+def check(query, target, scoring, anchors=NO_ANCHORS):
+    found = gains(query, target, scoring, threads=1, anchors=anchors)
     assert found.query.shape == (len(query) + 1,)
     assert found.target.shape == (len(target) + 1,)
     for side in (found.query, found.target):
@@ -96,6 +100,7 @@ def check(query, target, scoring):
     assert (in_h <= bound).all()
     assert (in_e <= bound + scoring.gap_open).all()
     assert (in_f <= bound + scoring.gap_open).all()
+    return found, (in_h, in_e - scoring.gap_open, in_f - scoring.gap_open)
 
 
 def spelled(query: str, target: str):
@@ -252,3 +257,218 @@ def test_gains_stay_within_32_bits():
     found = gains(query, target, scoring)
     assert found.query[0] == found.target[0] == 100 << 24
     assert found.query[950] == 50 << 24
+
+
+# --- with an alignment
+
+
+@st.composite
+def gapped_problems(draw):
+    """Two sequences with long gaps, the anchors of the alignment between these, and a scoring."""
+    rng, letters = draw(generators()), draw(st.integers(2, 4))
+    query = rng.integers(0, letters, draw(st.integers(5, 50)), np.uint8)
+    parts, anchors, row, col = [], [], 0, 0
+    while row < len(query):
+        length, kind = int(rng.integers(1, 20)), rng.random()
+        piece = query[row : row + length].copy()
+        if kind < 0.6:  # letter pairs, sometimes with one mismatch
+            anchors.append((row, row + len(piece), col, col + len(piece)))
+            piece[rng.integers(len(piece))] = rng.integers(letters)
+        elif kind < 0.8:  # letters that the query lacks
+            piece = rng.integers(0, letters, length % 12 + 1, np.uint8)
+            length = 0
+        else:
+            piece = piece[:0]
+        parts.append(piece)
+        row, col = row + length, col + len(piece)
+    target = np.concatenate(parts)
+    for codes, ambiguous in ((query, QUERY_N), (target, TARGET_N)):
+        if len(codes) and draw(st.integers(0, 2)) == 0:
+            first = int(rng.integers(len(codes)))
+            codes[first : first + int(rng.integers(1, 8))] = ambiguous
+    return query, target, draw(small_scorings()), np.array(anchors, np.int64).reshape(-1, 4)
+
+
+@st.composite
+def any_problems_with_anchors(draw):
+    query, target, scoring = draw(problems())
+    return query, target, scoring, anchors_of(draw(steps()), len(query), len(target))
+
+
+@contextmanager
+def short_words(word, rows):
+    """Placed words of `word` letters, and a ridge of `rows` boundaries a row."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(placed_words, "word_letters", lambda letters, bits: min(word, 64 // bits))
+        patch.setattr(gain_sums, "_ROWS_OF_RIDGE", rows)
+        yield
+
+
+def check_part(found, true, rows, cols):
+    """No path gains more than the gains of a part of the matrix, from any of its cells on."""
+    whole = Pruning(0, found.query, found.target, ridges=(found.query_ridge, found.target_ridge))
+    part = whole.within(*rows, *cols)
+    assert (part.query_gain <= found.query[rows[0] : rows[1] + 1]).all()
+    for values in true:
+        gained = values[rows[0] : rows[1] + 1, cols[0] : cols[1] + 1]
+        assert (gained <= part.query_gain[:, None]).all()
+        assert (gained <= part.target_gain).all()
+
+
+def check_each_cell(query, target, scoring, anchors):
+    found, true = check(query, target, scoring, anchors)
+    for i in range(len(query) + 1):
+        for j in range(len(target) + 1):
+            check_part(found, true, (i, i), (j, j))
+
+
+def check_with_anchors(problem, word, rows_of_ridge, data):
+    with short_words(word, rows_of_ridge):
+        found, true = check(*problem)
+    for _ in range(5):
+        shape = len(found.query), len(found.target)
+        rows, cols = (sorted(data.draw(st.integers(0, size - 1)) for _ in range(2)) for size in shape)
+        check_part(found, true, rows, cols)
+
+
+ANCHORED = st.one_of(gapped_problems(), gapped_problems(), any_problems_with_anchors())
+
+
+@given(ANCHORED, st.integers(1, 7), st.integers(1, 12), st.data())
+def test_no_path_gains_more_than_the_bound_with_anchors(problem, word, rows_of_ridge, data):
+    check_with_anchors(problem, word, rows_of_ridge, data)
+
+
+def anchored(query, target, scoring, *stretches):
+    """A problem with anchors. A stretch is its first row, its first column and its length."""
+    anchors = [(row, row + length, col, col + length) for row, col, length in stretches]
+    return *spelled(query, target), scoring, np.array(anchors)
+
+
+def wrong_moves(change):
+    return lambda letters: letters._replace(moves=change(letters.moves))
+
+
+#: Pairs whose best path loses exactly what it is charged for words and for gaps, by what would be charged too
+#: much with a wrong number. Before a pair is the length of placed words.
+TIGHT = {
+    "words inside a gap": (
+        lambda letters: letters._replace(least_gain=letters.least_gain + 1),
+        6,
+        anchored(
+            "ACAACCACAAAACAAGTGTGTGTGTGTGTGACCCAACACAC",
+            "ACAACCACAAAACAAGTGTGTGTGTGTGTGACTCTCGCGCTTATCCCAACACAC",
+            Scoring(1, -10, 4, 0),
+            *((0, 0, 31), (31, 44, 2), (33, 46, 8)),
+        ),
+    ),
+    "slope": (
+        wrong_moves(lambda moves: moves._replace(slope=moves.slope + 1)),
+        2,
+        anchored("TCCATCTACGCATAGTAG", "TCCATCTACGCATAGTAG", Scoring(2, -1, 3, 1), (0, 0, 18)),
+    ),
+    "words with a horizontal gap": (
+        wrong_moves(lambda moves: moves._replace(spread=moves.spread - [1, 0])),
+        4,
+        anchored("ACCCCCCAACAAAACCCCA", "ACCCCCCCACAAAACCCCA", Scoring(3, -5, 0, 1), (0, 0, 19)),
+    ),
+    "words at the end of a vertical gap": (
+        wrong_moves(lambda moves: moves._replace(spread=moves.spread - [0, 1])),
+        4,
+        anchored(
+            "CAACCGAGCCGCCGCGAAGCAGACACACAAA",
+            "CCAGGCCCAACCGAGCCGCGCGAAGCAGACACACAAA",
+            Scoring(1, -2, 0, 4),
+            *((0, 7, 11), (12, 18, 2), (14, 20, 5), (19, 25, 12)),
+        ),
+    ),
+    "letters without a partner, low": (
+        wrong_moves(lambda moves: moves._replace(drift=moves.drift + np.array([[1], [0]]))),
+        4,
+        anchored("CCAANNNNNNCGGAC", "CNNNNNNNCGCGGAC", Scoring(3, 1, 2, 1), (0, 0, 15)),
+    ),
+    "letters without a partner, high": (
+        wrong_moves(lambda moves: moves._replace(drift=moves.drift - [[0], [1]])),
+        3,
+        anchored(
+            "CCCGAGCNGCGACGGCAAGCCG",
+            "CCCGAGNNGCGACGGCAAGCCG",
+            Scoring(3, -4, 3, 0, ambiguous="zero"),
+            (0, 0, 22),
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize(("change", "word", "problem"), TIGHT.values(), ids=TIGHT.keys())
+def test_gaps_could_not_be_charged_more(change, word, problem, monkeypatch):
+    with short_words(word, 1):
+        check_each_cell(*problem)
+        changed_letters(monkeypatch, change)
+        with pytest.raises(AssertionError):
+            check_each_cell(*problem)
+
+
+@given(st.data())
+def test_gains_on_each_diagonal_are_as_defined(data):
+    rows, gain = data.draw(st.integers(1, 30)), data.draw(st.integers(1, 3))
+    slope, most = data.draw(st.integers(1, 3)), 1 << 30
+    spread = tuple(data.draw(st.sampled_from([0, slope, slope, slope - 1])) for _ in range(2))
+    firsts = data.draw(st.lists(st.integers(0, rows - 1), max_size=8, unique=True))
+    words = {
+        first: (data.draw(st.integers(1, 9)), data.draw(st.one_of(st.none(), st.integers(-9, 9))))
+        for first in firsts
+    }
+    charges = np.zeros(rows + 1, np.int32)
+    stretches = []
+    for first, (charge, placed) in sorted(words.items()):
+        charges[first] = charge if placed is None else -charge
+        if placed is not None:
+            stretches.append((first, first + 1, first + placed))
+    codes, numbers = np.zeros(rows, np.uint8), np.zeros((2, 256), np.int64)
+    moves = Moves(slope, np.array(spread, np.int64), numbers)
+    letters = np.full(256, gain, np.int64)
+    rows_of_stretches = np.array(stretches, np.int64).reshape(-1, 3)
+    with short_words(1, 1):
+        ridge = sum_gains(codes, np.zeros(256, np.uint8), letters, most, moves, rows_of_stretches, charges)
+    diagonals = range(-50, 51)
+    want = gains_by_diagonal(rows, gain, words, slope, spread, diagonals)
+    best = [max(row.values()) for row in want]
+    exact = np.array([max(best[i:]) for i in range(rows + 1)])
+    assert (exact <= charges).all()
+    if {*spread} <= {0, slope}:  # else flat parts end between two diagonals
+        assert (exact == charges).all()
+    for i, row in enumerate(want):
+        for d in range(-9, 10):
+            assert row[d] <= charges[i] - ridge.least_loss(i, i, i + d, i + d)
+
+
+def with_gaps(rng, lengths):
+    """A pair of 100,000 letters or more, with a gap at equal distances, and its anchors.
+
+    A gap of a length above 0 is in the target.
+    """
+    query = rng.integers(0, 4, 100_000, np.uint8)
+    ends = np.linspace(0, len(query), len(lengths) + 2).astype(int)
+    parts, anchors, row, col = [], [], 0, 0
+    for end, length in zip(ends[1:], [*lengths, 0], strict=True):
+        pairs = end - row
+        anchors.append((row, end, col, col + pairs))
+        parts += [query[row:end], rng.integers(0, 4, max(0, -length), np.uint8)]
+        row, col = end + max(0, length), col + pairs + max(0, -length)
+    return query, np.concatenate(parts), np.array(anchors)
+
+
+@pytest.mark.parametrize("lengths", [[1000], [-1000], [300, 200, 300], [400, -400, 400, -400]])
+def test_each_gap_of_a_long_pair_is_charged(lengths):
+    """All of it, but for what the letters in it gain if they are not in a gap."""
+    query, target, anchors = with_gaps(np.random.default_rng(1), lengths)
+    pairs, gapped = int((anchors[:, 1] - anchors[:, 0]).sum()), sum(map(abs, lengths))
+    exact = pairs - DEFAULT.gap_extend * gapped - DEFAULT.gap_open * len(lengths)
+    plain, found = gains(query, target, DEFAULT), gains(query, target, DEFAULT, anchors=anchors)
+    for before, now, letters in (
+        (plain.query, found.query, sum(max(0, length) for length in lengths)),
+        (plain.target, found.target, sum(max(0, -length) for length in lengths)),
+    ):
+        assert before[0] >= exact + 1.9 * gapped
+        assert exact <= now[0] <= exact + letters
