@@ -114,21 +114,23 @@ def gains_by_diagonal(
     for i in reversed(range(rows)):
         here = {d: value + letter_gain for d, value in below.items()}
         if i in words:
-            charge, placed = words[i]
             ends_within = letter_gain * (next_word - 1 - i)  # before its last letter, at the latest
-
-            def charged(d: int, other: int, whole=here, charge=charge) -> int:
-                """The best that leaves the word on diagonal `other`, with an error in it."""
-                change = spread[other < d] - slope * abs(other - d) if other != d else 0
-                return whole[other] - charge + change
-
-            def paired(d: int, whole=here, placed=placed) -> int:
-                return 0 if placed is None else whole[placed] - slope * abs(placed - d)
-
-            here = {
-                d: max(ends_within, paired(d), *(charged(d, other) for other in diagonals)) for d in diagonals
-            }
+            here = {d: max(ends_within, _with_word(here, d, *words[i], slope, spread)) for d in diagonals}
             next_word = i
         below = here
         table.append(here)
     return table[::-1]
+
+
+def _with_word(
+    after: dict[int, int], d: int, charge: int, placed: int | None, slope: int, spread: tuple[int, int]
+) -> int:
+    """The most from diagonal d on if a word is passed, given the most without it on each diagonal."""
+    without_error = after[d] if placed == d else after[d] - charge
+    with_gap = [
+        value - charge + spread[other < d] - slope * abs(other - d)
+        for other, value in after.items()
+        if other != d
+    ]
+    moved_before = [] if placed is None else [after[placed] - slope * abs(placed - d)]
+    return max(without_error, *with_gap, *moved_before)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -26,15 +27,20 @@ from runs import (
 )
 
 from longalign.backends.base import no_progress
-from longalign.backends.cpu import CpuBackend
+from longalign.backends.cpu import CpuBackend, gain_sums
 from longalign.errors import InternalError, StoreError
+from longalign.events import Notice
 from longalign.model.boundary import BestCell
 from longalign.model.mode import MODES
-from longalign.model.pruning import KnownBound
+from longalign.model.pruning import NO_ANCHORS, KnownBound
 from longalign.model.scoring import Scoring
+from longalign.model.strand import STRANDS_OF
 from longalign.model.substitution_matrix import SubstitutionMatrix
-from longalign.phases import entry, meeting, tile_step
+from longalign.phases import entry, meeting, problem, tile_step
 from longalign.run import pipeline
+from longalign.run.engines import shared_store
+from longalign.store import DirectoryStore
+from longalign.testing.gains import anchors_of, steps
 from longalign.testing.inputs import SCORINGS, any_scorings
 from longalign.testing.reference import ReferenceBackend
 from longalign.testing.traces import FREE_GAPS, TIES
@@ -68,18 +74,26 @@ def tiny():
         yield
 
 
-def known(monkeypatch, score, share=1.0):
-    """Let runs begin with this bound; None for no pruning."""
-    bound = None if score is None else KnownBound(score, share)
+def known(monkeypatch, score, share=1.0, anchors=NO_ANCHORS):
+    """Let runs begin with this bound and these anchors on each strand; None for no pruning."""
+    bound = (
+        None
+        if score is None
+        else KnownBound(score, share, anchors=dict.fromkeys(STRANDS_OF["both"], anchors))
+    )
     monkeypatch.setattr(pipeline, "find_bound", lambda *_: bound)
 
 
 @pytest.mark.parametrize("backend", BACKENDS.values(), ids=BACKENDS.keys())
-@given(problems(scorings=tying_scorings, shortest=0), geometries, st.sampled_from([0, 0, 1, 5, 1000]))
-def test_any_problem_in_any_geometry(backend, pair, geometry, below):
+@given(
+    problems(scorings=tying_scorings, shortest=0), geometries, st.sampled_from([0, 0, 1, 5, 1000]), steps()
+)
+def test_any_problem_in_any_geometry(backend, pair, geometry, below, steps):
     truth = pair.truth()
+    anchors = anchors_of(steps, len(pair.query), len(pair.target))
     with pytest.MonkeyPatch.context() as patched:
-        known(patched, int(truth.score) - below)
+        patched.setattr(gain_sums, "_ROWS_OF_RIDGE", 4)
+        known(patched, int(truth.score) - below, anchors=anchors)
         outcome = geometry.run(pair, backend)
     assert BestCell(outcome.end.value, outcome.end.i, outcome.end.j) == truth, pair
     assert found_path(outcome) == walked(pair, outcome.end.i, outcome.end.j), pair
@@ -156,6 +170,34 @@ def test_what_is_lost_of_a_pruned_store_is_made_again(monkeypatch, tmp_path, los
     assert (again.end, found_path(again)) == (first.end, found_path(first))
 
 
+def test_a_resumed_run_and_the_workers_of_a_cluster_know_the_anchors(monkeypatch, tmp_path):
+    geometry = Geometry((5, 5), chunk=5, leaf=10**4)
+    anchors = np.array([[0, 20, 0, 20], [20, 30, 22, 32]])
+    known(monkeypatch, int(REPEATED.truth().score), share=0.5, anchors=anchors)
+    used, gains = [], problem.gains
+
+    def noted(*codes_and_scoring, anchors):
+        used.append(anchors)
+        return gains(*codes_and_scoring, anchors=anchors)
+
+    monkeypatch.setattr(problem, "gains", noted)
+    with geometry.applied():
+        first = REPEATED.run(using(SmallTiles((5, 5), CPU)), tmp_path / "s")
+        again = pipeline.resume(tmp_path / "s", using(SmallTiles((5, 5), CPU)))
+        with DirectoryStore.open(tmp_path / "s") as store, store.marked() as mark:
+            lattice = shared_store._lattice.__wrapped__(store.path, mark)
+        (tmp_path / "s" / "seeds.h5").write_bytes(b"damaged")
+        with DirectoryStore.open(tmp_path / "s") as store, store.marked() as mark:
+            shared_store._lattice.__wrapped__(store.path, mark)
+        events = []
+        without = pipeline.resume(tmp_path / "s", using(SmallTiles((5, 5), CPU)), emit=events.append)
+    assert [known.tolist() for known in used] == [anchors.tolist()] * 3 + [[]] * 2
+    assert lattice.problem.pruning.ridges is not None
+    assert found_path(first) == found_path(again) == found_path(without)
+    notices = [event.text for event in events if isinstance(event, Notice)]
+    assert any("seeds.h5: damaged" in text and "more cells are computed" in text for text in notices)
+
+
 def test_a_pruned_store_is_for_pruned_runs(monkeypatch, tmp_path):
     known(monkeypatch, int(PAIR.truth().score))
     PAIR.run(store=tmp_path)
@@ -202,7 +244,7 @@ def test_too_small_a_bound_fails(monkeypatch, first_failure_only):
     monkeypatch.setattr("longalign.phases.problem.gains", too_small)
 
     def check(pair, geometry):
-        test_any_problem_in_any_geometry.hypothesis.inner_test(BACKENDS["reference"], pair, geometry, 0)
+        test_any_problem_in_any_geometry.hypothesis.inner_test(BACKENDS["reference"], pair, geometry, 0, [])
 
     with pytest.raises((AssertionError, InternalError)):
         given(problems(shortest=0), geometries)(check)()

@@ -13,9 +13,12 @@ from runs import Pair, SmallTiles
 from longalign.backends.cpu import CpuBackend
 from longalign.errors import BackendError
 from longalign.events import BoundFound
+from longalign.model.alignment import Op
+from longalign.model.pruning import NO_ANCHORS
 from longalign.model.scoring import Scoring
 from longalign.phases.problem import Problem
 from longalign.pruning import budget
+from longalign.pruning.seeds import LowerBound
 from longalign.run import bounds
 from longalign.run.outcome import Recorder
 from longalign.testing.inputs import mutated
@@ -100,6 +103,25 @@ def test_it_comes_with_what_each_strand_can_leave_out(pair, strand, inverted):
         assert (pruning.bound, pruning.rises) == (known.score, True)
         np.testing.assert_array_equal(pruning.query_gain, expected.query_gain)
         np.testing.assert_array_equal(pruning.target_gain, expected.target_gain)
+
+
+def test_gains_are_computed_with_anchors_where_a_sweep_takes_longer(pair):
+    side = pair.spec()
+    problem = Problem.of(side.query, side.target, side.scoring, side.mode)
+    for letters, uses_anchors in ((1e-6, False), (1e12, True)):
+        with mock.patch.object(bounds, "_LETTERS_A_SECOND", letters):
+            known, _ = bound_of(pair, 1.0)
+        assert [*known.anchors] == ["plus"] * uses_anchors
+        expected = problem.gains(known.anchors.get("plus", NO_ANCHORS))
+        np.testing.assert_array_equal(known.prunings["plus"].query_gain, expected.query)
+        np.testing.assert_array_equal(known.prunings["plus"].target_gain, expected.target)
+        assert known.prunings["plus"].ridges is not None
+
+
+def test_anchors_are_the_letter_pairs_of_an_alignment():
+    ops = np.array([Op.DIAGONAL, Op.INSERTION, Op.DIAGONAL, Op.DELETION, Op.DIAGONAL], np.uint8)
+    found = LowerBound(1, (3, 5), ops, np.array([10, 2, 20, 4, 30]))
+    assert found.anchors().tolist() == [[3, 13, 5, 15], [15, 35, 15, 35], [35, 65, 39, 69]]
 
 
 def test_after_an_error_nothing_waits_for_gains_and_those_of_the_next_strand_are_cancelled(pair):

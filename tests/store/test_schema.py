@@ -50,6 +50,10 @@ def resumed(store: Path, events: list[Event] | None = None) -> Outcome:
         return pipeline.resume(store, using(SmallTiles((24, 24), leaf=60)), emit=emit)
 
 
+#: Those of a pruned store.
+ANCHORS = np.array([[0, 20, 0, 20], [20, 30, 21, 31]])
+
+
 class Stores(dict[tuple[str, str], Path]):
     """Finished stores of 3 x 3 tiles by mode and kind of start states, each made on first use.
 
@@ -66,7 +70,7 @@ class Stores(dict[tuple[str, str], Path]):
         devices, is_pruned = using(SmallTiles((24, 24), leaf=60)), starts == "pruned"
         with small_geometry(chunk=8), pytest.MonkeyPatch.context() as patch:
             if is_pruned:
-                bound = KnownBound(int(pair.truth().score), 1.0)
+                bound = KnownBound(int(pair.truth().score), 1.0, anchors={"plus": ANCHORS})
                 patch.setattr(pipeline, "find_bound", lambda *_: bound)
             pair.run(devices, path, start_states="lazy" if is_pruned else starts)
         return path
@@ -275,7 +279,7 @@ def visible(path: Path) -> list[object]:
     return found
 
 
-FILES = ["tiles/r00001c00001.h5", "path.h5", "pieces/p000000.h5", "sequences.h5"]
+FILES = ["tiles/r00001c00001.h5", "path.h5", "pieces/p000000.h5", "sequences.h5", "seeds.h5"]
 
 
 def read_file(store: DirectoryStore, name: str) -> None:
@@ -286,13 +290,20 @@ def read_file(store: DirectoryStore, name: str) -> None:
         store.get_piece(0)
     elif name == "path.h5":
         store.get_path()
+    elif name == "seeds.h5":
+        store.get_anchors()
     else:
         store.sequences()
 
 
+def store_with(stores: Stores, name: str, starts: str = "lazy") -> Path:
+    """One that has a file of this name."""
+    return stores["local", "pruned" if name == "seeds.h5" else starts]
+
+
 @pytest.mark.parametrize("name", FILES)
 def test_no_reader_sees_a_changed_byte(stores, tmp_path, name):
-    store = copied(stores["local", "eager"], tmp_path)
+    store = copied(store_with(stores, name, "eager"), tmp_path)
     path, opened = store / name, DirectoryStore.attach(store)
     good, want, unnoticed = path.read_bytes(), visible(path), 0
     for at in range(0, len(good), 1 + len(good) // 300):
@@ -310,7 +321,7 @@ def test_no_reader_sees_a_changed_byte(stores, tmp_path, name):
 @pytest.mark.parametrize("name", FILES)
 @pytest.mark.parametrize("more", [1, 8, 5000])
 def test_appended_bytes_are_noticed(stores, tmp_path, name, more):
-    store = copied(stores["local", "lazy"], tmp_path)
+    store = copied(store_with(stores, name), tmp_path)
     with (store / name).open("ab") as file:
         file.write(bytes(more))
     with pytest.raises(StoreError, match="damaged: it has another length than when it was written"):
@@ -318,9 +329,11 @@ def test_appended_bytes_are_noticed(stores, tmp_path, name, more):
 
 
 @pytest.mark.parametrize("how", forgeries.DATASET_FORGERIES, ids=lambda how: how.__name__)
-@pytest.mark.parametrize(("name", "dataset"), [(FILES[0], "cols/anchors"), ("path.h5", "state")])
+@pytest.mark.parametrize(
+    ("name", "dataset"), [(FILES[0], "cols/anchors"), ("path.h5", "state"), ("seeds.h5", "row")]
+)
 def test_a_dataset_that_is_another_thing_is_damage_and_named(stores, tmp_path, how, name, dataset):
-    store = copied(stores["local", "lazy"], tmp_path)
+    store = copied(store_with(stores, name), tmp_path)
     with h5py.File(store / name, "r+", libver="latest") as file:
         how(file, dataset, random.Random(1))
     complaint = complaint_of(lambda: read_file(DirectoryStore.attach(store), name))
@@ -379,12 +392,32 @@ def forge_numbers(path: Path, name: str, change: Any) -> None:
         ("path.h5", "value", lambda values: values + 2**40, "value has a number outside"),
         ("pieces/p000000.h5", "ops", lambda values: values + 3, "ops has a number outside 0 to 2"),
         ("pieces/p000000.h5", "lengths", lambda values: values * 0, "lengths has a number outside 1 to "),
+        ("seeds.h5", "row", lambda values: values + 10**6, "row has a number outside 0 to "),
+        (
+            "seeds.h5",
+            "col",
+            lambda values: values[::-1].copy(),
+            "row, col, length are not those of stretches",
+        ),
+        (
+            "seeds.h5",
+            "row",
+            lambda values: values - values + 1,
+            "row, col, length are not those of stretches",
+        ),
+        (
+            "seeds.h5",
+            "length",
+            lambda values: values + np.array([0, 30]),
+            "row, col, length are not those of stretches",
+        ),
+        ("seeds.h5", "length", lambda values: values[1:].copy(), "row, col, length have different lengths"),
         (FILES[0], "rows/index", lambda values: values + 1, "rows/index names other lines than the tile"),
         (FILES[0], "col_starts/states", lambda values: values + 3, "col_starts/states has a number outside"),
     ],
 )
 def test_numbers_that_cannot_be_there_are_damage_and_named(stores, tmp_path, file, name, change, complaint):
-    store = copied(stores["local", "eager"], tmp_path)
+    store = copied(store_with(stores, file, "eager"), tmp_path)
     forge_numbers(store / file, name, change)
     with pytest.raises(StoreError, match=f"{file}: damaged: {complaint}"):
         read_file(DirectoryStore.attach(store), file)
