@@ -46,28 +46,6 @@ NO_ANCHORS: Anchors = np.empty((0, 4), np.int64)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Ridge:
-    """The diagonals on which paths gain most, for the rows of one side.
-
-    A diagonal is the column minus the row, times `slope`. `table`, int64 of shape (groups, 3), has a row for
-    each `rows` boundaries: the least and the greatest of these diagonals, and a depth. Beside them, a path
-    gains less than the gain of its row, by the distance or by the depth, whichever is less.
-    For the target, rows and columns are exchanged.
-    """
-
-    slope: int
-    rows: int
-    table: NDArray[np.int64]
-
-    def least_loss(self, i0: int, i1: int, j0: int, j1: int) -> int:
-        """By how much less is gained, at least, in all cells i0 <= i <= i1, j0 <= j <= j1."""
-        groups = self.table[i0 // self.rows : i1 // self.rows + 1]
-        least, most = int(groups[:, 0].min()), int(groups[:, 1].max())
-        distance = max(0, least - self.slope * (j1 - i0), self.slope * (j0 - i1) - most)
-        return min(distance, int(groups[:, 2].min()))
-
-
-@dataclass(frozen=True, slots=True, eq=False)
 class Pruning:
     """What a sweep of a rectangle of m x n letters may leave out.
 
@@ -78,24 +56,16 @@ class Pruning:
 
     `rises`: the best score found raises the bound while the rectangle is swept. This is only right where a
     path of interest may end in any cell, as its best score is then that of the best cell.
-
-    `ridges` are those of the query and the target, if they are known. They lower the gains of parts.
     """
 
     bound: int
     query_gain: IntArray
     target_gain: IntArray
     rises: bool = False
-    ridges: tuple[Ridge, Ridge] | None = None
 
     def within(self, i0: int, i1: int, j0: int, j1: int) -> Pruning:
         """The same for the part of the rectangle with the rows i0 <= i < i1 and the columns j0 <= j < j1."""
-        query_gain, target_gain = self.query_gain[i0 : i1 + 1], self.target_gain[j0 : j1 + 1]
-        if self.ridges is not None:
-            query_ridge, target_ridge = self.ridges
-            query_gain = _lowered(query_gain, query_ridge.least_loss(i0, i1, j0, j1))
-            target_gain = _lowered(target_gain, target_ridge.least_loss(j0, j1, i0, i1))
-        return Pruning(self.bound, query_gain, target_gain, self.rises)
+        return Pruning(self.bound, self.query_gain[i0 : i1 + 1], self.target_gain[j0 : j1 + 1], self.rises)
 
     def needs(self, top: Edge, left: Edge, gap_open: int) -> bool:
         """Whether a path of interest may visit the rectangle, given its top and left edge.
@@ -107,10 +77,6 @@ class Pruning:
         return any_reaches(top, self.target_gain, int(self.query_gain[0]), least) or any_reaches(
             left, self.query_gain, int(self.target_gain[0]), least
         )
-
-
-def _lowered(gains: IntArray, loss: int) -> IntArray:
-    return gains - np.int32(loss) if loss > 0 else gains
 
 
 def any_reaches(edge: Edge, gains: IntArray, other_gain: int, least: int) -> bool:

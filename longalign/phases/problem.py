@@ -69,8 +69,7 @@ class Problem:
         `most` is what `gains` has returned, if it has been called already.
         """
         most = self.gains() if most is None else most
-        ridges = most.query_ridge, most.target_ridge
-        return Pruning(bound, most.query, most.target, self.mode.ends_anywhere, ridges)
+        return Pruning(bound, most.query, most.target, self.mode.ends_anywhere)
 
     @property
     def has_floor(self) -> bool:

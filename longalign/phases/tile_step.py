@@ -190,8 +190,8 @@ def run_tiles(lattice: StoreLattice, engine: Engine) -> Generator[Event, None, N
 def _is_needed(lattice: StoreLattice, tile: Tile) -> bool:
     """Whether a path of interest may visit a tile whose neighbours are done. Raises DamagedTile.
 
-    Most tiles lie between two that were left out, and too little can be gained from their corner on. A tile
-    below a guessed row is judged by that row, whatever has become of the tile above.
+    Most tiles lie between two that were left out, whose values need not be looked at. A tile below a guessed
+    row is judged by that row, whatever has become of the tile above.
     """
     problem, left_out = lattice.problem, lattice.left_out.tiles
     whole, alpha = problem.pruning, problem.scoring.gap_open
@@ -201,8 +201,7 @@ def _is_needed(lattice: StoreLattice, tile: Tile) -> bool:
     if not is_below_guess and {(tile.row - 1, tile.col), (tile.row, tile.col - 1)} <= left_out:
         highest = left_out_edge(0, problem.scoring, problem.has_floor).corner
         gains = int(whole.query_gain[tile.i0]), int(whole.target_gain[tile.j0])
-        if not is_needed(highest, *gains, alpha, lattice.bound):
-            return False
+        return is_needed(highest, *gains, alpha, lattice.bound)
     pruning = lattice.pruning(tile)
     assert pruning is not None
     return pruning.needs(*lattice.edges(tile.i0, tile.i1, tile.j0, tile.j1), alpha)

@@ -82,9 +82,7 @@ in which hills fall by 1:
   part is made narrower by as much on both sides, and if both have the same height, one that covers both flat
   parts is not below them.
 
-G(i) is the highest value of the bound, which is that of the floor or of a hill's flat part. The *ridge* is
-the highest hill of each row. Beside its flat part, a path gains less: by the distance, or by how much the
-floor and all other hills are lower, if that is less.
+G(i) is the highest value of the bound, which is that of the floor or of a hill's flat part.
 
 **States.** A path that is in E or F at (i, j) has a gap open already. From H, the same path would pay alpha
 to open the gap, and nothing else would differ. So it gains at most alpha more than the bound.
@@ -122,7 +120,7 @@ from longalign.backends.cpu.placed_words import charge_placed_words
 from longalign.backends.substitution_tables import PITCH, table_of
 from longalign.model.alphabet import Codes
 from longalign.model.boundary import IntArray
-from longalign.model.pruning import NO_ANCHORS, Anchors, Ridge
+from longalign.model.pruning import NO_ANCHORS, Anchors
 from longalign.model.scoring import Scoring
 from longalign.system.threads import MOST_THREADS, calls_in_background
 
@@ -132,9 +130,6 @@ Stretches = NDArray[np.int64]
 #: The codes that are present on one side, in order, and the score of each such pair of both sides.
 Present = NDArray[np.intp]
 Scores = NDArray[np.int64]
-
-#: The gains of one side, and its ridge.
-_Side = tuple[IntArray, Ridge]
 
 _CODES = 256
 
@@ -148,13 +143,11 @@ class Gains:
 
     `query` of shape (m + 1,) and `target` of shape (n + 1,), int32, do not increase and end with 0. A path in
     H at boundary (i, j) gains at most the smaller of query[i] and target[j] from there on, wherever it ends.
-    A path in E or F gains at most `gap_open` more. Away from the diagonals of the ridges, it gains less.
+    A path in E or F gains at most `gap_open` more.
     """
 
     query: IntArray
     target: IntArray
-    query_ridge: Ridge
-    target_ridge: Ridge
 
 
 def gains(
@@ -177,7 +170,7 @@ def gains(
     scores = _scores(rows, columns, scoring)
     most = scoring.highest * min(len(query), len(target))
 
-    def of_side(codes: Codes, other: Codes, letters: _Letters, stretches: Stretches) -> _Side:
+    def of_side(codes: Codes, other: Codes, letters: _Letters, stretches: Stretches) -> IntArray:
         return _gains(codes, other, letters, stretches, most, max(1, threads // 2))
 
     sides = (
@@ -187,12 +180,9 @@ def gains(
         (anchors[:, [0, 1, 2]], anchors[:, [2, 3, 0]]),
     )
     if threads == 1:
-        found = [*map(of_side, *sides)]
-    else:
-        with calls_in_background(of_side, *sides, most=threads) as results:
-            found = results()
-    (query_gain, query_ridge), (target_gain, target_ridge) = found
-    return Gains(query_gain, target_gain, query_ridge, target_ridge)
+        return Gains(*map(of_side, *sides))
+    with calls_in_background(of_side, *sides, most=threads) as results:
+        return Gains(*results())
 
 
 def load_kernels() -> None:
@@ -270,8 +260,8 @@ class _Letters(NamedTuple):
 
 def _gains(
     codes: Codes, other: Codes, letters: _Letters, stretches: Stretches, most: int, threads: int
-) -> _Side:
-    """The gains of one side, and its ridge. `stretches` are those of `charge_placed_words`."""
+) -> IntArray:
+    """The gains of one side. `stretches` are those of `charge_placed_words`."""
     gains = np.zeros(len(codes) + 1, np.int32)
     has_places = len(stretches) > 0 and letters.least_gain > 0
     if letters.charge > 0:
@@ -283,4 +273,5 @@ def _gains(
                 codes, letters.symbols, index, other, letters.other_symbols, stretches, *costs, gains, threads
             )
     moves = letters.moves if has_places else Moves.free()
-    return gains, sum_gains(codes, letters.symbols, letters.gains, most, moves, stretches, gains)
+    sum_gains(codes, letters.symbols, letters.gains, most, moves, stretches, gains)
+    return gains

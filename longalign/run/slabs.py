@@ -20,8 +20,9 @@ from longalign.run.request import Request, Resources
 #: tile as the kernel. With more slabs, its threads lose more time to the GIL than is gained.
 _MOST_SLABS = 6
 
-#: The widest band, in letters, that is cut into slabs. A wider band keeps a GPU busy by itself.
-_WIDEST_BAND = 1 << 20
+#: The widest band, in letters, that is cut into slabs. A wider band has several tiles that can be swept at
+#: the same time, at most this many, so that the GPU is busy while the host packs the lines of a tile.
+_WIDEST_BAND, _TILES_OF_WIDE_BAND = 1 << 20, 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -40,13 +41,15 @@ class Slabs:
     def of(cls, grid: Grid, milestones: Milestones | None, request: Request, resources: Resources) -> Slabs:
         """The slabs of a run in memory: one without milestones, and where more would gain nothing."""
         one = cls((), milestones, resources.backends)
-        width = request.share * min(request.rows, request.cols)
-        if milestones is None or not request.is_narrow or width > _WIDEST_BAND:
+        if milestones is None or not request.is_narrow:
             return one
-        most = max(_MOST_SLABS, len(resources.backends))
-        rows = rows_to_guess(grid, milestones, min(most, tiles_in_memory(grid, request, resources)))
-        parts = _parts(resources.backends, 1 + len(rows), most_boundary_cells(grid, request.mode))
-        return cls(rows, milestones, parts) if rows and len(parts) > 1 else one
+        most = min(max(_MOST_SLABS, len(resources.backends)), tiles_in_memory(grid, request, resources))
+        width = request.share * min(request.rows, request.cols)
+        is_wide = width > _WIDEST_BAND
+        rows = () if is_wide else rows_to_guess(grid, milestones, most)
+        tiles_at_once = min(most, _TILES_OF_WIDE_BAND) if is_wide else 1 + len(rows)
+        parts = _parts(resources.backends, tiles_at_once, most_boundary_cells(grid, request.mode))
+        return cls(rows, milestones, parts) if len(parts) > 1 else one
 
     def rows_above(self, grid: Grid) -> set[int]:
         """The tile rows that end at a row that is guessed."""

@@ -27,7 +27,7 @@ from runs import (
 )
 
 from longalign.backends.base import no_progress
-from longalign.backends.cpu import CpuBackend, gain_sums
+from longalign.backends.cpu import CpuBackend
 from longalign.errors import InternalError, StoreError
 from longalign.events import Notice
 from longalign.model.boundary import BestCell
@@ -92,7 +92,6 @@ def test_any_problem_in_any_geometry(backend, pair, geometry, below, steps):
     truth = pair.truth()
     anchors = anchors_of(steps, len(pair.query), len(pair.target))
     with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(gain_sums, "_ROWS_OF_RIDGE", 4)
         known(patched, int(truth.score) - below, anchors=anchors)
         outcome = geometry.run(pair, backend)
     assert BestCell(outcome.end.value, outcome.end.i, outcome.end.j) == truth, pair
@@ -192,7 +191,8 @@ def test_a_resumed_run_and_the_workers_of_a_cluster_know_the_anchors(monkeypatch
         events = []
         without = pipeline.resume(tmp_path / "s", using(SmallTiles((5, 5), CPU)), emit=events.append)
     assert [known.tolist() for known in used] == [anchors.tolist()] * 3 + [[]] * 2
-    assert lattice.problem.pruning.ridges is not None
+    in_worker, expected = lattice.problem.pruning, lattice.problem.gains(anchors)
+    assert (in_worker.query_gain == expected.query).all()
     assert found_path(first) == found_path(again) == found_path(without)
     notices = [event.text for event in events if isinstance(event, Notice)]
     assert any("seeds.h5: damaged" in text and "more cells are computed" in text for text in notices)

@@ -21,20 +21,12 @@ from longalign.backends.cpu.absent_words import NO_SYMBOL
 from longalign.backends.cpu.jit import compile_entry, compiled_once, inline_by_llvm
 from longalign.model.alphabet import Codes
 from longalign.model.boundary import IntArray
-from longalign.model.pruning import Ridge
 
 #: Hills that are kept at a time. If there are more, the floor is raised to the lowest one.
 _MOST_HILLS = 32
 
-#: The columns of a table of hills, and those of the table of a `Ridge`.
+#: The columns of a table of hills.
 _HEIGHT, _LOW, _HIGH = range(3)
-_LEAST, _MOST, _DEPTH = range(3)
-
-#: Boundaries that share a row of the table of a `Ridge`.
-_ROWS_OF_RIDGE = 1 << 10
-
-#: Beyond every diagonal.
-_ANYWHERE = 1 << 60
 
 
 class Moves(NamedTuple):
@@ -63,18 +55,14 @@ def sum_gains(
     moves: Moves,
     stretches: NDArray[np.int64],
     charges: IntArray,
-) -> Ridge:
+) -> None:
     """Replace the charges of words by the most that can be gained from each place on, at most `most`.
 
     `letter_gains` and `symbols` are those of all 256 codes. A charge of at least 0 is that of an absent word,
     one below 0 that of a placed word, which a row of `stretches` pairs as in `charge_placed_words`.
-    Returns the flat part of the highest hill, and how far all else is below it.
     """
     hills, rows = np.zeros((_MOST_HILLS, 3), np.int64), np.ascontiguousarray(stretches)
-    table = np.empty((len(codes) // _ROWS_OF_RIDGE + 1, 3), np.int64)
-    table[:] = _ANYWHERE, -_ANYWHERE, _ANYWHERE
-    _kernel()(codes, symbols, letter_gains, most, *moves, rows, hills, _ROWS_OF_RIDGE, table, charges)
-    return Ridge(moves.slope, _ROWS_OF_RIDGE, table)
+    _kernel()(codes, symbols, letter_gains, most, *moves, rows, hills, charges)
 
 
 def load_kernels() -> None:
@@ -131,23 +119,6 @@ def _make_sum_gains() -> Callable[..., None]:
         return kept + 1
 
     @inline_by_llvm
-    def highest(hills: Any, count: Any, floor: Any, ridge: Any, most: Any) -> Any:
-        """The height of the highest hill, or the floor. Notes in the row of a `Ridge` where it is."""
-        gain, other, top = floor, floor, -1
-        for hill in range(count):
-            if hills[hill, _HEIGHT] > gain:
-                gain, other, top = hills[hill, _HEIGHT], gain, hill
-            else:
-                other = max(other, hills[hill, _HEIGHT])
-        if top < 0 or gain > most:  # only some of what is above `most` would count
-            ridge[_DEPTH] = 0
-        else:
-            ridge[_DEPTH] = min(ridge[_DEPTH], gain - other)
-            ridge[_LEAST] = min(ridge[_LEAST], hills[top, _LOW])
-            ridge[_MOST] = max(ridge[_MOST], hills[top, _HIGH])
-        return gain
-
-    @inline_by_llvm
     def remove_lowest(hills: Any, count: Any) -> Any:
         """Remove the lowest hill. Returns its height."""
         lowest = 0
@@ -168,8 +139,6 @@ def _make_sum_gains() -> Callable[..., None]:
         drift: Any,
         stretches: Any,
         hills: Any,
-        rows_of_ridge: Any,
-        ridge: Any,
         charges: Any,
     ) -> None:
         zero = np.int64(0)
@@ -202,10 +171,11 @@ def _make_sum_gains() -> Callable[..., None]:
                 stop = never
             elif symbols[code] == NO_SYMBOL:
                 stop = never
-            gain = highest(hills, count, floor, ridge[k // rows_of_ridge], most)
+            gain = floor
+            for hill in range(count):
+                gain = max(gain, hills[hill, _HEIGHT])
             bound = max(bound, gain)
             charges[k] = min(bound, most)
-        ridge[codes.shape[0] // rows_of_ridge, _DEPTH] = 0  # at the end, nothing is gained on any diagonal
 
     return sum_gains
 
@@ -214,5 +184,5 @@ def _make_sum_gains() -> Callable[..., None]:
 def _kernel() -> Callable[..., None]:
     """The compiled function, from disk if it is there. Thread-safe."""
     codes, numbers, table = np.zeros(1, np.uint8), np.zeros(1, np.int64), np.zeros((1, 1), np.int64)
-    examples = [codes, codes, numbers, 1, 1, numbers, table, table, table, 1, table, np.zeros(1, np.int32)]
+    examples = [codes, codes, numbers, 1, 1, numbers, table, table, table, np.zeros(1, np.int32)]
     return compile_entry(_make_sum_gains(), "sums of gains", examples)
