@@ -61,7 +61,7 @@ def test_one_module_imports_dask():
 
 def test_only_the_suite_imports_test_libraries():
     suites = {"testing/sweeps.py", "testing/start_states.py", "testing/traces.py"}
-    strategies = {"testing/inputs.py", "testing/sweep_jobs.py", "testing/pruned_jobs.py"}
+    strategies = {f"testing/{name}.py" for name in ("inputs", "sweep_jobs", "pruned_jobs", "gains")}
     assert importers("hypothesis") == {*suites, *strategies, "testing/conformance.py"}
     assert importers("pytest") == suites
 

@@ -78,9 +78,7 @@ in which hills fall by 1:
   and of vertical ones on its high side. The floor is lower by the whole charge, as the spread is at most the
   slope. The floor is raised to the best for paths that end within the word.
 - A placed word: besides, nothing is charged on its diagonal. This is one more hill, as high as the bound was
-  there, with no flat part. Of two hills, the lower one may be raised to the height of the other if its flat
-  part is made narrower by as much on both sides, and if both have the same height, one that covers both flat
-  parts is not below them.
+  there. Its flat part is this diagonal. A hill may be removed if another one or the floor is nowhere lower.
 
 G(i) is the highest value of the bound, which is that of the floor or of a hill's flat part.
 

@@ -1,4 +1,4 @@
-"""How the tiles of a narrow band are swept in several places at once: see `phases.guessed_lines`."""
+"""How several tiles of a band are swept at once, in a narrow one in several places: `phases.guessed_lines`."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from longalign.run.request import Request, Resources
 #: tile as the kernel. With more slabs, its threads lose more time to the GIL than is gained.
 _MOST_SLABS = 6
 
-#: The widest band, in letters, that is cut into slabs. A wider band has several tiles that can be swept at
-#: the same time, at most this many, so that the GPU is busy while the host packs the lines of a tile.
+#: The widest band, in letters, that is cut into slabs. Of a wider band, so many tiles are swept at a time. A
+#: device then has work while the host packs the lines of a tile.
 _WIDEST_BAND, _TILES_OF_WIDE_BAND = 1 << 20, 2
 
 
@@ -29,8 +29,7 @@ _WIDEST_BAND, _TILES_OF_WIDE_BAND = 1 << 20, 2
 class Slabs:
     """The rows of a matrix that are guessed, from which milestones, and the back ends that sweep its tiles.
 
-    There are no rows if the matrix is swept from one end to the other. Otherwise there are more back ends
-    than one.
+    There are no rows if the matrix is swept from one end to the other. Otherwise there are several back ends.
     """
 
     rows: tuple[int, ...]
@@ -39,15 +38,19 @@ class Slabs:
 
     @classmethod
     def of(cls, grid: Grid, milestones: Milestones | None, request: Request, resources: Resources) -> Slabs:
-        """The slabs of a run in memory: one without milestones, and where more would gain nothing."""
+        """The slabs of a run in memory: one without milestones, and where more would gain nothing.
+
+        One slab of a wide band has several back ends as well.
+        """
         one = cls((), milestones, resources.backends)
         if milestones is None or not request.is_narrow:
             return one
         most = min(max(_MOST_SLABS, len(resources.backends)), tiles_in_memory(grid, request, resources))
-        width = request.share * min(request.rows, request.cols)
-        is_wide = width > _WIDEST_BAND
-        rows = () if is_wide else rows_to_guess(grid, milestones, most)
-        tiles_at_once = min(most, _TILES_OF_WIDE_BAND) if is_wide else 1 + len(rows)
+        if request.share * min(request.rows, request.cols) > _WIDEST_BAND:
+            rows, tiles_at_once = (), min(most, _TILES_OF_WIDE_BAND)
+        else:
+            rows = rows_to_guess(grid, milestones, most)
+            tiles_at_once = 1 + len(rows)
         parts = _parts(resources.backends, tiles_at_once, most_boundary_cells(grid, request.mode))
         return cls(rows, milestones, parts) if len(parts) > 1 else one
 
@@ -79,12 +82,12 @@ class Slabs:
             raise
 
 
-def _parts(backends: Sequence[Backend], slabs: int, cells: int) -> Sequence[Backend]:
-    """Back ends for a number of slabs. Each device gets the same number of them, if its memory suffices.
+def _parts(backends: Sequence[Backend], tiles: int, cells: int) -> Sequence[Backend]:
+    """Back ends for a number of tiles at once, the same number for each device, if its memory suffices.
 
     `cells` is the largest number of boundary cells of a tile.
     """
-    each = -(-slabs // len(backends))
+    each = -(-tiles // len(backends))
     if each == 1:
         return backends
     return [part for backend in backends for part in backend.parts(each, cells)]

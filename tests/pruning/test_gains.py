@@ -336,13 +336,18 @@ TIGHT = {
     ),
     "slope": (
         wrong_moves(lambda moves: moves._replace(slope=moves.slope + 1)),
-        2,
-        anchored("TCCATCTACGCATAGTAG", "TCCATCTACGCATAGTAG", Scoring(2, -1, 3, 1), (0, 0, 18)),
+        3,
+        anchored(
+            "CGTTCAAGAAAAGGGCTTGACCCCCTTTCGCATGGATAACGG",
+            "AAGAAAAGGGCTTGACCATGGATAACGG",
+            Scoring(1, -3, 1, 0),
+            *((5, 0, 17), (31, 17, 10), (41, 27, 1)),
+        ),
     ),
     "words with a horizontal gap": (
         wrong_moves(lambda moves: moves._replace(spread=moves.spread - [1, 0])),
-        4,
-        anchored("ACCCCCCAACAAAACCCCA", "ACCCCCCCACAAAACCCCA", Scoring(3, -5, 0, 1), (0, 0, 19)),
+        3,
+        anchored("GCCGCAGGCCCGGGAGACCCCCA", "GCCGCAGGCGCGGGAGACCCCCA", Scoring(3, -2, 5, 1), (0, 0, 23)),
     ),
     "words at the end of a vertical gap": (
         wrong_moves(lambda moves: moves._replace(spread=moves.spread - [0, 1])),
@@ -354,12 +359,17 @@ TIGHT = {
             *((0, 7, 11), (12, 18, 2), (14, 20, 5), (19, 25, 12)),
         ),
     ),
-    "letters without a partner, low": (
-        wrong_moves(lambda moves: moves._replace(drift=moves.drift + np.array([[1], [0]]))),
-        4,
-        anchored("CCAANNNNNNCGGAC", "CNNNNNNNCGCGGAC", Scoring(3, 1, 2, 1), (0, 0, 15)),
+    "letters, low": (
+        wrong_moves(lambda moves: moves._replace(drift=moves.drift - [[-1], [0]])),
+        3,
+        anchored(
+            "AGAAGGAAAAGCCACAGCAAGCCAACCCGGA",
+            "AGAAGGAAAAGCACGGCAGACACAGCAAGCCAACCCGGA",
+            Scoring(4, -3, 1, 1),
+            *((0, 0, 12), (12, 20, 16), (28, 36, 3)),
+        ),
     ),
-    "letters without a partner, high": (
+    "letters, high": (
         wrong_moves(lambda moves: moves._replace(drift=moves.drift - [[0], [1]])),
         3,
         anchored(

@@ -63,15 +63,25 @@ def test_several_devices_divide_the_slabs(devices, workers):
         slabs_of(Divisible(1)),
         slabs_of(Divisible(), milestones=None),
         slabs_of(Divisible(), request=replace(REQUEST, share=0.5)),
-        slabs_of(Divisible(), request=Request(10**8, 10**8, share=0.02)),
         slabs_of(Divisible(), milestones=MILESTONES[:5]),
         slabs_of(Divisible(), memory=1 << 10),
     ],
-    ids=["no parts", "one part", "no milestones", "not narrow", "wide", "a short alignment", "little memory"],
+    ids=["no parts", "one part", "no milestones", "not narrow", "a short alignment", "little memory"],
 )
 def test_other_matrices_are_swept_from_one_end_to_the_other(found):
     assert found.rows == ()
     assert len(found.backends) == 1
+
+
+@pytest.mark.parametrize(("backend", "tiles"), [(Divisible(), 2), (Divisible(1), 1), (ReferenceBackend(), 1)])
+def test_two_tiles_of_a_wide_band_are_swept_at_a_time(backend, tiles):
+    found = slabs_of(backend, request=Request(10**8, 10**8, share=0.02))
+    assert (found.rows, len(found.backends)) == ((), tiles)
+
+
+def test_several_devices_sweep_a_wide_band_undivided():
+    devices = Divisible(), Divisible()
+    assert slabs_of(*devices, request=Request(10**8, 10**8, share=0.02)).backends == devices
 
 
 def test_there_are_no_more_slabs_than_tiles_fit_in_memory(monkeypatch):
