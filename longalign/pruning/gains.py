@@ -78,7 +78,10 @@ in which hills fall by 1:
   and of vertical ones on its high side. The floor is lower by the whole charge, as the spread is at most the
   slope. The floor is raised to the best for paths that end within the word.
 - A placed word: besides, nothing is charged on its diagonal. This is one more hill, as high as the bound was
-  there. Its flat part is this diagonal. A hill may be removed if another one or the floor is nowhere lower.
+  there. Its flat part is this diagonal.
+
+A hill is removed once the floor or the new hill is nowhere lower. If there are too many, the floor is raised
+to the height of the lowest hill, which is then removed.
 
 G(i) is the highest value of the bound, which is that of the floor or of a hill's flat part.
 
@@ -160,7 +163,7 @@ def gains(
     `anchors` are the letter pairs of an alignment. The better it is, the closer are the bounds.
     The two sides are computed at the same time, by up to `threads` threads. One after the other, with
     `threads` = 1, they need less memory: at most 10 bytes beside the result for each letter of the longer
-    sequence, instead of for each letter of both.
+    sequence, instead of for each letter of both. Anchors take up to 48 bytes each.
     The lengths must satisfy `Scoring.check_range`.
     """
     query, target = np.ascontiguousarray(query), np.ascontiguousarray(target)

@@ -22,8 +22,8 @@ from longalign.system.threads import WorkerThreads
 #: A matrix with fewer cells is swept in a fraction of a second. Loading what finds seeds would take as long.
 LEAST_CELLS = 1 << 32
 
-#: Gains of this many letters are computed in a second, where an alignment is known. That saves at least this
-#: part of a sweep.
+#: With an alignment, gains of this many letters are computed in a second. They are taken to save this part of
+#: a sweep.
 _LETTERS_A_SECOND, _SAVED = 1e7, 0.5
 
 
@@ -69,7 +69,7 @@ def find_bound(
         if best is None:
             return None
         prunings = {
-            strand: problem.pruning_by(best, gains[strand].result() if strand in gains else None)
+            strand: problem.pruning_by(best, gains.pop(strand).result() if strand in gains else None)
             for strand, problem in problems.items()
         }
         shares, anchors = [], {}
@@ -78,6 +78,7 @@ def find_bound(
                 share = _share(problem, prunings[strand], alignment)
                 if _needs_anchors(problem, share, backend):
                     anchors[strand] = alignment.anchors()
+                    del prunings[strand]  # its gains take 4 bytes for each letter
                     prunings[strand] = problem.pruning_by(best, problem.gains(anchors[strand]))
                     share = _share(problem, prunings[strand], alignment)
                 shares.append(share)

@@ -207,7 +207,7 @@ def _accepted(
     """The stores of all strands, each open and with sound copies of the sequences. `first` is open already.
 
     Raises StoreError, naming the field, if one belongs to another run. A run that was stopped before it had
-    made its second store makes it now, cut like the first.
+    made its second store makes it now, cut like the first, but without anchors.
     """
     stores = [first]
     for side in spec.sides:

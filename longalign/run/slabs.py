@@ -1,4 +1,4 @@
-"""How several tiles of a band are swept at once, in a narrow one in several places: `phases.guessed_lines`."""
+"""How several tiles of a band are swept at once: in a narrow one below guesses (`phases.guessed_lines`)."""
 
 from __future__ import annotations
 
@@ -46,11 +46,9 @@ class Slabs:
         if milestones is None or not request.is_narrow:
             return one
         most = min(max(_MOST_SLABS, len(resources.backends)), tiles_in_memory(grid, request, resources))
-        if request.share * min(request.rows, request.cols) > _WIDEST_BAND:
-            rows, tiles_at_once = (), min(most, _TILES_OF_WIDE_BAND)
-        else:
-            rows = rows_to_guess(grid, milestones, most)
-            tiles_at_once = 1 + len(rows)
+        is_wide = request.share * min(request.rows, request.cols) > _WIDEST_BAND
+        rows = () if is_wide else rows_to_guess(grid, milestones, most)
+        tiles_at_once = min(most, _TILES_OF_WIDE_BAND) if is_wide else 1 + len(rows)
         parts = _parts(resources.backends, tiles_at_once, most_boundary_cells(grid, request.mode))
         return cls(rows, milestones, parts) if len(parts) > 1 else one
 

@@ -124,8 +124,8 @@ class DirectoryStore:
             remove_temporaries(path)
             make_folders(path)
             store.put_sequences(query, target)
-            if manifest.pruned_with is not None and query.strand in manifest.pruned_with.anchors:
-                store._put_anchors(manifest.pruned_with.anchors[query.strand])
+            known = manifest.pruned_with
+            store._put_anchors(known.anchors.get(query.strand) if known is not None else None)
             manifest.write(path / "manifest.json", store._check_writing)
         return store
 
@@ -380,10 +380,14 @@ class DirectoryStore:
             raise StoreError(f"{path}: cannot be removed: {error.strerror or error}") from error
         self._reader.forget(path)
 
-    def _put_anchors(self, anchors: Anchors) -> None:
+    def _put_anchors(self, anchors: Anchors | None) -> None:
+        path = self.path / SEEDS_NAME
+        if anchors is None:
+            path.unlink(missing_ok=True)  # of a store whose creation was interrupted
+            return
         columns = anchors[:, 0], anchors[:, 2], anchors[:, 1] - anchors[:, 0]
-        with self._new(self.path / SEEDS_NAME) as file:
-            set_text(file, "description", "letter pairs of the alignment of which the bound is the score")
+        with self._new(path) as file:
+            set_text(file, "description", "letter pairs of an alignment that seeds have found")
             for (name, words), column in zip(SEEDS_DATASETS.items(), columns, strict=True):
                 write(file, name, np.ascontiguousarray(column), *words)
 

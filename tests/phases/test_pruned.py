@@ -7,6 +7,7 @@ rectangles from which phases 2 and 3 leave out cells. The reference back end lea
 from __future__ import annotations
 
 from dataclasses import replace
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -39,7 +40,8 @@ from longalign.model.substitution_matrix import SubstitutionMatrix
 from longalign.phases import entry, meeting, problem, tile_step
 from longalign.run import pipeline
 from longalign.run.engines import shared_store
-from longalign.store import DirectoryStore
+from longalign.store import DirectoryStore, Manifest
+from longalign.store.files import temporary_name
 from longalign.testing.gains import anchors_of, steps
 from longalign.testing.inputs import SCORINGS, any_scorings
 from longalign.testing.reference import ReferenceBackend
@@ -196,6 +198,28 @@ def test_a_resumed_run_and_the_workers_of_a_cluster_know_the_anchors(monkeypatch
     assert found_path(first) == found_path(again) == found_path(without)
     notices = [event.text for event in events if isinstance(event, Notice)]
     assert any("seeds.h5: damaged" in text and "more cells are computed" in text for text in notices)
+
+
+def test_each_strand_has_its_own_anchors(monkeypatch, tmp_path):
+    own = {strand: np.array([[k, 10 + k, 0, 10]]) for k, strand in enumerate(STRANDS_OF["both"])}
+    bound = KnownBound(int(PAIR.truth().score), 1.0, anchors=own)
+    monkeypatch.setattr(pipeline, "find_bound", lambda *_: bound)
+    pipeline.run(replace(PAIR.spec(tmp_path / "s"), strand="both"), using())
+    for strand, anchors in own.items():
+        store = DirectoryStore.attach(tmp_path / "s" / strand)
+        assert store.get_anchors().tolist() == anchors.tolist()
+
+
+def test_a_new_store_has_no_anchors_of_one_whose_creation_was_interrupted(monkeypatch, tmp_path):
+    known(monkeypatch, int(PAIR.truth().score), anchors=np.array([[0, 10, 0, 10]]))
+    interrupted = mock.patch.object(Manifest, "write", side_effect=KeyboardInterrupt)
+    with interrupted, pytest.raises(KeyboardInterrupt):
+        PAIR.run(store=tmp_path / "s")
+    assert (tmp_path / "s" / "seeds.h5").exists()
+    (tmp_path / "s" / temporary_name("seeds.h5")).touch()
+    known(monkeypatch, None)
+    PAIR.run(store=tmp_path / "s")
+    assert not [*(tmp_path / "s").glob("*seeds.h5")]
 
 
 def test_a_pruned_store_is_for_pruned_runs(monkeypatch, tmp_path):

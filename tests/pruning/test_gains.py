@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from longalign.backends.cpu import absent_words, placed_words
+from longalign.backends.cpu import absent_words, gain_sums, placed_words
 from longalign.backends.cpu.gain_sums import Moves, sum_gains
 from longalign.model.pruning import NO_ANCHORS
 from longalign.model.scoring import Scoring
@@ -295,26 +295,44 @@ def any_problems_with_anchors(draw):
 
 
 @contextmanager
-def placed_words_of(letters):
-    """Placed words of so many letters."""
+def small(word, piece=absent_words._PIECE, hills=gain_sums._MOST_HILLS):
+    """Placed words of `word` letters, pieces of `piece` letters, and so many hills at a time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(placed_words, "word_letters", lambda _, bits: min(letters, 64 // bits))
+        patch.setattr(placed_words, "word_letters", lambda _, bits: min(word, 64 // bits))
+        patch.setattr(absent_words, "_PIECE", piece)
+        patch.setattr(gain_sums, "_MOST_HILLS", hills)
         yield
 
 
 ANCHORED = st.one_of(gapped_problems(), gapped_problems(), any_problems_with_anchors())
 
 
-@given(ANCHORED, st.integers(1, 7))
-def test_no_path_gains_more_than_the_bound_with_anchors(problem, word):
-    with placed_words_of(word):
-        check(*problem)
-
-
 def anchored(query, target, scoring, *stretches):
     """A problem with anchors. A stretch is its first row, its first column and its length."""
     anchors = [(row, row + length, col, col + length) for row, col, length in stretches]
     return *spelled(query, target), scoring, np.array(anchors)
+
+
+#: A pair of which a placed word lies in the second piece.
+ACROSS_PIECES = anchored(
+    "CACCCACCACGACG", "CACCCACCACGACG", Scoring(2, 1, 0, 4, ambiguous="average"), (0, 4, 9)
+)
+
+#: A letter costs something even with its partner, but less than in a gap.
+LETTERS_THAT_COST = anchored(
+    "GAAAAGAA",
+    "GAAAACAA",
+    Scoring(gap_open=4, gap_extend=3, matrix=matrix_of([[2, -3, -4], [-4, -1, -3], [0, 0, -2]])),
+    (0, 0, 8),
+)
+
+
+@given(ANCHORED, st.integers(1, 7), st.sampled_from([5, 13, 1 << 20]), st.sampled_from([1, 2, 32]))
+@example(ACROSS_PIECES, 3, 5, 32)
+@example(LETTERS_THAT_COST, 2, 1 << 20, 32)
+def test_no_path_gains_more_than_the_bound_with_anchors(problem, word, piece, hills):
+    with small(word, piece, hills):
+        check(*problem)
 
 
 def wrong_moves(change):
@@ -326,7 +344,7 @@ def wrong_moves(change):
 TIGHT = {
     "words inside a gap": (
         lambda letters: letters._replace(least_gain=letters.least_gain + 1),
-        6,
+        (6,),
         anchored(
             "ACAACCACAAAACAAGTGTGTGTGTGTGTGACCCAACACAC",
             "ACAACCACAAAACAAGTGTGTGTGTGTGTGACTCTCGCGCTTATCCCAACACAC",
@@ -334,9 +352,19 @@ TIGHT = {
             *((0, 0, 31), (31, 44, 2), (33, 46, 8)),
         ),
     ),
+    "half of the opening of a gap": (
+        wrong_moves(lambda moves: moves._replace(spread=moves.spread - [0, 1])),
+        (7,),
+        anchored(
+            "ACTAATGGAGCAAGAATGATCCCTGGACAGACATTGGTGCTACGCCGCACGTTCA",
+            "GGCCCTTGTGGGCGAGAATGATACCTGGACAGACATTGGTGCTGCCGCACGTTCAGAGT",
+            Scoring(3, -6, 4, 4, ambiguous="zero"),
+            *((9, 13, 1), (12, 14, 14), (26, 28, 15), (43, 43, 12)),
+        ),
+    ),
     "slope": (
         wrong_moves(lambda moves: moves._replace(slope=moves.slope + 1)),
-        3,
+        (3,),
         anchored(
             "CGTTCAAGAAAAGGGCTTGACCCCCTTTCGCATGGATAACGG",
             "AAGAAAAGGGCTTGACCATGGATAACGG",
@@ -346,12 +374,12 @@ TIGHT = {
     ),
     "words with a horizontal gap": (
         wrong_moves(lambda moves: moves._replace(spread=moves.spread - [1, 0])),
-        3,
+        (3,),
         anchored("GCCGCAGGCCCGGGAGACCCCCA", "GCCGCAGGCGCGGGAGACCCCCA", Scoring(3, -2, 5, 1), (0, 0, 23)),
     ),
     "words at the end of a vertical gap": (
         wrong_moves(lambda moves: moves._replace(spread=moves.spread - [0, 1])),
-        4,
+        (4,),
         anchored(
             "CAACCGAGCCGCCGCGAAGCAGACACACAAA",
             "CCAGGCCCAACCGAGCCGCGCGAAGCAGACACACAAA",
@@ -361,7 +389,7 @@ TIGHT = {
     ),
     "letters, low": (
         wrong_moves(lambda moves: moves._replace(drift=moves.drift - [[-1], [0]])),
-        3,
+        (3,),
         anchored(
             "AGAAGGAAAAGCCACAGCAAGCCAACCCGGA",
             "AGAAGGAAAAGCACGGCAGACACAGCAAGCCAACCCGGA",
@@ -371,7 +399,7 @@ TIGHT = {
     ),
     "letters, high": (
         wrong_moves(lambda moves: moves._replace(drift=moves.drift - [[0], [1]])),
-        3,
+        (3,),
         anchored(
             "CCCGAGCNGCGACGGCAAGCCG",
             "CCCGAGNNGCGACGGCAAGCCG",
@@ -382,9 +410,9 @@ TIGHT = {
 }
 
 
-@pytest.mark.parametrize(("change", "word", "problem"), TIGHT.values(), ids=TIGHT.keys())
-def test_gaps_could_not_be_charged_more(change, word, problem, monkeypatch):
-    with placed_words_of(word):
+@pytest.mark.parametrize(("change", "sizes", "problem"), TIGHT.values(), ids=TIGHT.keys())
+def test_gaps_could_not_be_charged_more(change, sizes, problem, monkeypatch):
+    with small(*sizes):
         check(*problem)
         changed_letters(monkeypatch, change)
         with pytest.raises(AssertionError):
@@ -394,7 +422,8 @@ def test_gaps_could_not_be_charged_more(change, word, problem, monkeypatch):
 @given(st.data())
 def test_gains_on_each_diagonal_are_as_defined(data):
     rows, gain = data.draw(st.integers(1, 30)), data.draw(st.integers(1, 3))
-    slope, most = data.draw(st.integers(1, 3)), 1 << 30
+    slope, most = data.draw(st.integers(1, 3)), data.draw(st.sampled_from([5, 10, 20, 1 << 30]))
+    hills = data.draw(st.sampled_from([1, 2, 32, 32]))
     spread = tuple(data.draw(st.sampled_from([0, slope, slope, slope - 1])) for _ in range(2))
     firsts = data.draw(st.lists(st.integers(0, rows - 1), max_size=8, unique=True))
     words = {
@@ -411,13 +440,14 @@ def test_gains_on_each_diagonal_are_as_defined(data):
     moves = Moves(slope, np.array(spread, np.int64), numbers)
     letters = np.full(256, gain, np.int64)
     rows_of_stretches = np.array(stretches, np.int64).reshape(-1, 3)
-    sum_gains(codes, np.zeros(256, np.uint8), letters, most, moves, rows_of_stretches, charges)
+    with small(1, hills=hills):
+        sum_gains(codes, np.zeros(256, np.uint8), letters, most, moves, rows_of_stretches, charges)
     diagonals = range(-50, 51)
     want = gains_by_diagonal(rows, gain, words, slope, spread, diagonals)
     best = [max(row.values()) for row in want]
-    exact = np.array([max(best[i:]) for i in range(rows + 1)])
+    exact = np.array([min(most, max(best[i:])) for i in range(rows + 1)])
     assert (exact <= charges).all()
-    if {*spread} <= {0, slope}:  # else flat parts end between two diagonals
+    if hills == 32 and {*spread} <= {0, slope}:  # else flat parts end between two diagonals
         assert (exact == charges).all()
 
 

@@ -49,9 +49,10 @@ def charge_placed_words(
     kernel, rows = _kernel(), np.ascontiguousarray(stretches)
 
     def charge(piece: slice) -> None:
+        before = np.searchsorted(rows[:, 0], piece.stop)  # stretches that begin before its end
         kernel(
-            codes[piece], symbols, *places, other, other_symbols, rows, piece.start, length, most, a_letter,
-            charges[piece],
+            codes[piece], symbols, *places, other, other_symbols, rows[:before], piece.start, length, most,
+            a_letter, charges[piece],
         )  # fmt: skip
 
     for_each_piece(charge, len(codes), threads)
