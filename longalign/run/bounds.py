@@ -23,7 +23,7 @@ from longalign.system.threads import WorkerThreads
 LEAST_CELLS = 1 << 32
 
 #: With an alignment, gains of this many letters are computed in a second. They are taken to save this part of
-#: a sweep.
+#: a sweep, and less of one that needs a large share of the matrix.
 _LETTERS_A_SECOND, _SAVED = 1e7, 0.5
 
 
@@ -106,10 +106,10 @@ def _share(problem: Problem, pruning: Pruning, alignment: LowerBound) -> float:
 
 
 def _needs_anchors(problem: Problem, share: float, backend: Backend) -> bool:
-    """Whether gains are computed again with anchors: if a sweep of this share takes much longer than that."""
+    """Whether gains are computed again with anchors: if that takes less time than it saves in a sweep."""
     sides = len(problem.query), len(problem.target)
     sweep = share * backend.sweep_seconds(*sides, problem.scoring, problem.has_floor)
-    return sum(sides) <= _LETTERS_A_SECOND * _SAVED * sweep
+    return sum(sides) / _LETTERS_A_SECOND <= _SAVED * (1 - share) * sweep
 
 
 def _needs_every_cell(spec: RunSpec) -> str:
