@@ -57,8 +57,9 @@ letter of a gap changes the diagonal by one, and pays the *slope* beta for it. T
 because a word inside a vertical gap has lost g + beta of each letter and paid beta. Two kinds of words cannot
 pay all of the charge. One with a horizontal gap inside has alpha left, so the charge may exceed that by a
 *spread* of at most charge - alpha. One at the end of a vertical gap has g of a letter and half of alpha left:
-the spread is charge - g - alpha // 2. Neither is more than the slope. All this needs g > 0 for letters with a
-partner. A letter without one may be in a vertical gap and lose less than the slope.
+the spread is charge - g - alpha // 2. Neither is more than the slope, as the charge is at most alpha + beta
+and g + beta + alpha // 2. All this needs g > 0 for letters with a partner. A letter without a partner may
+lose less than the slope in a vertical gap.
 
 Where placed words are is taken from an alignment that seeds have found. It need not be good: that a word has
 one occurrence, and that it is on this diagonal, is verified. Only these words are placed, and absent words

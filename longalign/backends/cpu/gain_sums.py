@@ -65,14 +65,9 @@ def sum_gains(
     _kernel()(codes, symbols, letter_gains, most, *moves, rows, hills, charges)
 
 
-def load_kernels() -> None:
-    """Compile what the functions of this module need, or load it from disk."""
-    _kernel()
-
-
 def kernels() -> list[Kernel]:
     """What is compiled here."""
-    return [Kernel("sums of gains", load_kernels)]
+    return [Kernel("sums of gains", _kernel)]
 
 
 def _make_sum_gains() -> Callable[..., None]:

@@ -58,14 +58,9 @@ def charge_placed_words(
     for_each_piece(charge, len(codes), threads)
 
 
-def load_kernels() -> None:
-    """Compile what the functions of this module need, or load it from disk."""
-    _kernel()
-
-
 def kernels() -> list[Kernel]:
     """What is compiled here."""
-    return [Kernel("placed words", load_kernels)]
+    return [Kernel("placed words", _kernel)]
 
 
 def _make_charge() -> Callable[..., None]:
