@@ -79,7 +79,8 @@ def find_bound(
                 if _needs_anchors(problem, share, backend):
                     anchors[strand] = alignment.anchors()
                     del prunings[strand]  # its gains take 4 bytes for each letter
-                    prunings[strand] = problem.pruning_by(best, problem.gains(anchors[strand]))
+                    closer = threads.submit(problem.gains, anchors[strand]).result()
+                    prunings[strand] = problem.pruning_by(best, closer)
                     share = _share(problem, prunings[strand], alignment)
                 shares.append(share)
         known = KnownBound(
