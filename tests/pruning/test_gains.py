@@ -327,9 +327,28 @@ LETTERS_THAT_COST = anchored(
 )
 
 
+#: Words on the diagonals of the anchors that occur elsewhere, too.
+WORDS_WITH_TWO_PLACES = anchored(
+    "GGCCCGACGGCNNNGGCGGCACAACGAG",
+    "GGCCCGACGGCNNNNNNGACGCG",
+    Scoring(1, -1, 6, 2),
+    *((0, 0, 18), (23, 18, 5)),
+)
+
+#: Letters of the anchors that differ.
+UNPAIRED_LETTERS = anchored(
+    "AGTAGGCAAAGTAATGCTT",
+    "AGTAGGAAAAGTAATGCT",
+    Scoring(1, -3, 5, 1, ambiguous="zero"),
+    *((0, 0, 16), (17, 16, 2)),
+)
+
+
 @given(ANCHORED, st.integers(1, 7), st.sampled_from([5, 13, 1 << 20]), st.sampled_from([1, 2, 32]))
 @example(ACROSS_PIECES, 3, 5, 32)
 @example(LETTERS_THAT_COST, 2, 1 << 20, 32)
+@example(WORDS_WITH_TWO_PLACES, 1, 1 << 20, 32)
+@example(UNPAIRED_LETTERS, 2, 1 << 20, 32)
 def test_no_path_gains_more_than_the_bound_with_anchors(problem, word, piece, hills):
     with small(word, piece, hills):
         check(*problem)
@@ -419,36 +438,40 @@ def test_gaps_could_not_be_charged_more(change, sizes, problem, monkeypatch):
             check(*problem)
 
 
-@given(st.data())
-def test_gains_on_each_diagonal_are_as_defined(data):
-    rows, gain = data.draw(st.integers(1, 30)), data.draw(st.integers(1, 3))
-    slope, most = data.draw(st.integers(1, 3)), data.draw(st.sampled_from([5, 10, 20, 1 << 30]))
-    hills = data.draw(st.sampled_from([1, 2, 32, 32]))
-    spread = tuple(data.draw(st.sampled_from([0, slope, slope, slope - 1])) for _ in range(2))
-    firsts = data.draw(st.lists(st.integers(0, rows - 1), max_size=8, unique=True))
-    words = {
-        first: (data.draw(st.integers(1, 9)), data.draw(st.one_of(st.none(), st.integers(-9, 9))))
-        for first in firsts
-    }
-    charges = np.zeros(rows + 1, np.int32)
-    stretches = []
+def check_each_diagonal(rows, gain, slope, spread, words, most=1 << 30, hills=32):
+    """The sums are those of the reference, for `words` as it takes them."""
+    charges, stretches = np.zeros(rows + 1, np.int32), []
     for first, (charge, placed) in sorted(words.items()):
         charges[first] = charge if placed is None else -charge
         if placed is not None:
             stretches.append((first, first + 1, first + placed))
-    codes, numbers = np.zeros(rows, np.uint8), np.zeros((2, 256), np.int64)
-    moves = Moves(slope, np.array(spread, np.int64), numbers)
-    letters = np.full(256, gain, np.int64)
-    rows_of_stretches = np.array(stretches, np.int64).reshape(-1, 3)
+    moves = Moves(slope, np.array(spread, np.int64), np.zeros((2, 256), np.int64))
+    letters = np.zeros(rows, np.uint8), np.zeros(256, np.uint8), np.full(256, gain, np.int64)
     with small(1, hills=hills):
-        sum_gains(codes, np.zeros(256, np.uint8), letters, most, moves, rows_of_stretches, charges)
-    diagonals = range(-50, 51)
-    want = gains_by_diagonal(rows, gain, words, slope, spread, diagonals)
+        sum_gains(*letters, most, moves, np.array(stretches, np.int64).reshape(-1, 3), charges)
+    want = gains_by_diagonal(rows, gain, words, slope, spread, range(-50, 51))
     best = [max(row.values()) for row in want]
     exact = np.array([min(most, max(best[i:])) for i in range(rows + 1)])
     assert (exact <= charges).all()
     if hills == 32 and {*spread} <= {0, slope}:  # else flat parts end between two diagonals
         assert (exact == charges).all()
+
+
+@given(st.data())
+def test_gains_on_each_diagonal_are_as_defined(data):
+    rows, gain, slope = (data.draw(st.integers(1, most)) for most in (30, 3, 3))
+    spread = tuple(data.draw(st.sampled_from([0, slope, slope, slope - 1])) for _ in range(2))
+    firsts = data.draw(st.lists(st.integers(0, rows - 1), max_size=8, unique=True))
+    places = st.one_of(st.none(), st.integers(-9, 9))
+    words = {first: (data.draw(st.integers(1, 9)), data.draw(places)) for first in firsts}
+    most = data.draw(st.sampled_from([5, 10, 20, 1 << 30]))
+    check_each_diagonal(rows, gain, slope, spread, words, most, data.draw(st.sampled_from([1, 2, 32, 32])))
+
+
+@pytest.mark.parametrize("hills", [1, 2, 32])
+def test_a_path_may_leave_a_diagonal_and_return(hills):
+    check_each_diagonal(20, 3, 2, (0, 0), {18: (4, 0), 10: (4, 5), 3: (4, 0)}, hills=hills)
+    check_each_diagonal(30, 3, 2, (2, 0), {26: (9, 0), 20: (9, 4), 12: (9, -4), 5: (9, 0)}, hills=hills)
 
 
 def with_gaps(rng, lengths):
