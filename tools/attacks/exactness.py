@@ -24,6 +24,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 from unittest.mock import patch
 
+import numpy as np
 from oracles import reverse_complement
 from runs import Geometry, SmallTiles, small_geometry, using
 from runs import Pair as TestPair
@@ -186,10 +187,15 @@ find_end = oracle.find_end
 def _pruned(question: Question, below: int | None) -> Iterator[None]:
     """Within the block, runs are pruned: the bound is the score minus `below`.
 
-    With None they are not pruned.
+    Gains are computed with the diagonal of the end cell as the alignment that is known. With None, runs are
+    not pruned.
     """
-    score = int(question.end.score * question.pair.scoring.scale)
-    known = None if below is None else KnownBound(score - below, share=1.0)
+    end, known = question.end, None
+    if below is not None:
+        score, pairs = int(end.score * question.pair.scoring.scale), min(end.i, end.j)
+        diagonal = np.array([[end.i - pairs, end.i, end.j - pairs, end.j]] * (pairs > 0), np.int64)
+        anchors = {question.strand: diagonal.reshape(-1, 4)}
+        known = KnownBound(score - below, share=1.0, anchors=anchors)
     with ExitStack() as stack:
         stack.enter_context(
             patch.object(pipeline, "find_bound", lambda spec, *_: known if spec.prunes else None)
