@@ -74,15 +74,16 @@ def find_bound(
         }
         shares, anchors = [], {}
         for strand, problem in problems.items():
-            if (alignment := found[strand]) is not None:
+            if (alignment := found[strand]) is None:
+                continue
+            share = _share(problem, prunings[strand], alignment)
+            if _needs_anchors(problem, share, backend):
+                anchors[strand] = alignment.anchors()
+                del prunings[strand]  # its gains take 4 bytes for each letter
+                closer = threads.submit(problem.gains, anchors[strand]).result()
+                prunings[strand] = problem.pruning_by(best, closer)
                 share = _share(problem, prunings[strand], alignment)
-                if _needs_anchors(problem, share, backend):
-                    anchors[strand] = alignment.anchors()
-                    del prunings[strand]  # its gains take 4 bytes for each letter
-                    closer = threads.submit(problem.gains, anchors[strand]).result()
-                    prunings[strand] = problem.pruning_by(best, closer)
-                    share = _share(problem, prunings[strand], alignment)
-                shares.append(share)
+            shares.append(share)
         known = KnownBound(
             best,
             sum(shares) / len(problems),

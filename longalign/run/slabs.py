@@ -20,9 +20,12 @@ from longalign.run.request import Request, Resources
 #: tile as the kernel. With more slabs, its threads lose more time to the GIL than is gained.
 _MOST_SLABS = 6
 
-#: The widest band, in letters, that is cut into slabs. Of a wider band, so many tiles are swept at a time. A
-#: device then has work while the host packs the lines of a tile.
-_WIDEST_BAND, _TILES_OF_WIDE_BAND = 1 << 20, 2
+#: The widest band, in letters, that is cut into slabs.
+_WIDEST_BAND = 1 << 20
+
+#: The number of tiles of a wider band that are swept at a time. While the host packs the lines of one, the
+#: device sweeps another.
+_TILES_OF_WIDE_BAND = 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)

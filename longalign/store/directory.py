@@ -54,11 +54,9 @@ from longalign.store.datasets import (
     APART_FROM,
     APART_WORDS,
     CELLS_LEFT_OUT,
-    LEFT_OUT_DATASETS,
     LINE_DATASETS,
     LINES,
     PATH_DATASETS,
-    SEEDS_DATASETS,
     START_DATASETS,
     STARTS,
     describe,
@@ -82,6 +80,7 @@ from longalign.store.layout import (
 from longalign.store.line_tables import patched, stored_form
 from longalign.store.lock import Lock
 from longalign.store.manifest import Manifest, SequenceRecord
+from longalign.store.pruned_files import read_anchors, read_left_out, write_anchors, write_left_out
 from longalign.store.read_errors import file_exists, files_named, read_errors_as
 from longalign.store.start_tables import PackedStarts
 from longalign.store.tile_writer import TileWriter
@@ -385,41 +384,25 @@ class DirectoryStore:
         if anchors is None:
             path.unlink(missing_ok=True)  # of a store whose creation was interrupted
             return
-        columns = anchors[:, 0], anchors[:, 2], anchors[:, 1] - anchors[:, 0]
         with self._new(path) as file:
-            set_text(file, "description", "letter pairs of an alignment that seeds have found")
-            for (name, words), column in zip(SEEDS_DATASETS.items(), columns, strict=True):
-                write(file, name, np.ascontiguousarray(column), *words)
+            write_anchors(file, anchors)
 
     def get_anchors(self) -> Anchors:
         """The anchors of a pruned run; none if it does without. Raises DamagedFile."""
         path = self.path / SEEDS_NAME
         if not file_exists(path):
             return NO_ANCHORS
-
-        def read(file: h5py.File) -> Anchors:
-            row, col, length = schema.read_all(file, schema.seeds_tables(self.manifest))
-            places = [(row, row + length, self.manifest.query), (col, col + length, self.manifest.target)]
-            if any((np.append(start[1:], side.length) < end).any() for start, end, side in places):
-                raise ValueError("row, col, length are not those of stretches of an alignment")
-            return np.stack([row, row + length, col, col + length], axis=1)
-
-        return self._reader.read(path, read, DamagedFile)
+        return self._reader.read(path, lambda file: read_anchors(file, self.manifest), DamagedFile)
 
     def put_left_out(self, places: Iterable[Place]) -> None:
         with self._new(self.path / LEFT_OUT_NAME) as file:
-            set_text(file, "description", "tiles left out, which no optimal alignment visits")
-            values = np.array(sorted(places), np.int64).reshape(-1, 2)
-            for (name, words), column in zip(LEFT_OUT_DATASETS.items(), values.T, strict=True):
-                write(file, name, np.ascontiguousarray(column), *words)
+            write_left_out(file, places)
 
     def get_left_out(self) -> set[Place]:
         path = self.path / LEFT_OUT_NAME
         if not file_exists(path):
             return set()
-        tables = schema.left_out_tables(self.manifest)
-        rows, cols = self._reader.read(path, lambda file: schema.read_all(file, tables), DamagedFile)
-        return set(zip(rows.tolist(), cols.tolist(), strict=True))
+        return self._reader.read(path, lambda file: read_left_out(file, self.manifest), DamagedFile)
 
     # --- start states and pieces
 

@@ -296,7 +296,7 @@ def any_problems_with_anchors(draw):
 
 @contextmanager
 def small(word, piece=absent_words._PIECE, hills=gain_sums._MOST_HILLS):
-    """Placed words of `word` letters, pieces of `piece` letters, and so many hills at a time."""
+    """Sizes for short sequences: letters of a placed word and of a piece, and the most hills at a time."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(placed_words, "word_letters", lambda _, bits: min(word, 64 // bits))
         patch.setattr(absent_words, "_PIECE", piece)

@@ -58,8 +58,8 @@ def sum_gains(
 ) -> None:
     """Replace the charges of words by the most that can be gained from each place on, at most `most`.
 
-    `letter_gains` and `symbols` are those of all 256 codes. A charge of at least 0 is that of an absent word,
-    one below 0 that of a placed word, which a row of `stretches` pairs as in `charge_placed_words`.
+    `letter_gains` and `symbols` are those of all 256 codes. A charge above 0 is that of an absent word. One
+    below 0 is that of a placed word, which a row of `stretches` pairs as in `charge_placed_words`.
     """
     hills, rows = np.zeros((_MOST_HILLS, 3), np.int64), np.ascontiguousarray(stretches)
     _kernel()(codes, symbols, letter_gains, most, *moves, rows, hills, charges)

@@ -20,8 +20,10 @@ from longalign.model.boundary import IntArray
 
 
 def word_letters(letters: int, bits: int) -> int:
-    """How long placed words are, in letters of `bits` bits each: at this length, most words of a random
-    sequence of `letters` letters occur once."""
+    """The length of placed words, in letters of `bits` bits.
+
+    Most words of this length occur only once in a random sequence of `letters` letters.
+    """
     return min(letters.bit_length() // bits + 2, 64 // bits)
 
 

@@ -1,0 +1,45 @@
+"""The files that only a pruned store has: anchors, and the list of tiles that were left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import h5py
+import numpy as np
+
+from longalign.model.pruning import Anchors
+from longalign.store import schema
+from longalign.store.base import Place
+from longalign.store.datasets import LEFT_OUT_DATASETS, SEEDS_DATASETS, set_text, write
+from longalign.store.manifest import Manifest
+
+
+def write_anchors(file: h5py.File, anchors: Anchors) -> None:
+    """Write anchors into a new file."""
+    set_text(file, "description", "letter pairs of an alignment that seeds have found")
+    columns = anchors[:, 0], anchors[:, 2], anchors[:, 1] - anchors[:, 0]
+    for (name, words), column in zip(SEEDS_DATASETS.items(), columns, strict=True):
+        write(file, name, np.ascontiguousarray(column), *words)
+
+
+def read_anchors(file: h5py.File, manifest: Manifest) -> Anchors:
+    """The anchors in a file. Raises ValueError if they cannot be those of an alignment."""
+    row, col, length = schema.read_all(file, schema.seeds_tables(manifest))
+    sides = (row, row + length, manifest.query), (col, col + length, manifest.target)
+    if any((np.append(start[1:], side.length) < end).any() for start, end, side in sides):
+        raise ValueError("row, col, length are not those of stretches of an alignment")
+    return np.stack([row, row + length, col, col + length], axis=1)
+
+
+def write_left_out(file: h5py.File, places: Iterable[Place]) -> None:
+    """Write the places of tiles into a new file."""
+    set_text(file, "description", "tiles left out, which no optimal alignment visits")
+    values = np.array(sorted(places), np.int64).reshape(-1, 2)
+    for (name, words), column in zip(LEFT_OUT_DATASETS.items(), values.T, strict=True):
+        write(file, name, np.ascontiguousarray(column), *words)
+
+
+def read_left_out(file: h5py.File, manifest: Manifest) -> set[Place]:
+    """The places of tiles in a file. Raises ValueError if they cannot be those of tiles."""
+    rows, cols = schema.read_all(file, schema.left_out_tables(manifest))
+    return set(zip(rows.tolist(), cols.tolist(), strict=True))
