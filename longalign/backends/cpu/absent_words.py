@@ -54,6 +54,10 @@ class WordIndex:
     shift: int
     bits: int
 
+    def fields(self) -> tuple[int, NDArray[np.uint64], IntArray, int]:
+        """The index as compiled code takes it: `bits`, `words`, `starts` and `shift`."""
+        return self.bits, self.words, self.starts, self.shift
+
     @classmethod
     def of(cls, codes: Codes, symbols: NDArray[np.uint8], bits: int) -> WordIndex:
         """The words of a sequence. `symbols` of shape (256,) are those of all codes, of `bits` bits each."""
@@ -100,10 +104,10 @@ def charge_absent_words(
     word ends where the one found before it begins, at a letter with `NO_SYMBOL`, or at the end of its piece.
     The charge of a word is `most`, or `a_letter` times its number of letters if that is less.
     """
-    kernel, places = _kernels().charge, (index.bits, index.words, index.starts, index.shift)
+    kernel, fields = _kernels().charge, index.fields()
 
     def charge(piece: slice) -> None:
-        kernel(codes[piece], symbols, *places, most, a_letter, charges[piece])
+        kernel(codes[piece], symbols, fields, most, a_letter, charges[piece])
 
     for_each_piece(charge, len(codes), threads)
 
@@ -156,15 +160,14 @@ def _fill_starts(words: Any, shift: Any, starts: Any) -> None:
 def make_lookups() -> tuple[Callable[..., Any], Callable[..., Any]]:
     """Functions for compiled code: whether a word occurs in an index, and whether it occurs exactly once.
 
-    Both take codes and their symbols, the places of the first letter and after the last one, and the fields
-    of the index. The word must not be empty.
+    Both take codes and their symbols, the places of the first letter and after the last one, and
+    `WordIndex.fields`. The word must not be empty.
     """
 
     @inline_by_llvm
-    def first_place(
-        codes: Any, symbols: Any, start: Any, end: Any, bits: Any, words: Any, starts: Any, shift: Any
-    ) -> Any:
+    def first_place(codes: Any, symbols: Any, start: Any, end: Any, index: Any) -> Any:
         """The place among the sorted words of the first one that begins with this word; -1 if none does."""
+        bits, words, starts, shift = index
         word = _word(0)
         for k in range(start, end):
             word = (word << _word(bits)) | _word(symbols[codes[k]])
@@ -181,16 +184,13 @@ def make_lookups() -> tuple[Callable[..., Any], Callable[..., Any]]:
         return low if low < words.shape[0] and words[low] >> unused == word else -1
 
     @inline_by_llvm
-    def occurs(
-        codes: Any, symbols: Any, start: Any, end: Any, bits: Any, words: Any, starts: Any, shift: Any
-    ) -> Any:
-        return first_place(codes, symbols, start, end, bits, words, starts, shift) >= 0
+    def occurs(codes: Any, symbols: Any, start: Any, end: Any, index: Any) -> Any:
+        return first_place(codes, symbols, start, end, index) >= 0
 
     @inline_by_llvm
-    def occurs_once(
-        codes: Any, symbols: Any, start: Any, end: Any, bits: Any, words: Any, starts: Any, shift: Any
-    ) -> Any:
-        place = first_place(codes, symbols, start, end, bits, words, starts, shift)
+    def occurs_once(codes: Any, symbols: Any, start: Any, end: Any, index: Any) -> Any:
+        bits, words, _, _ = index
+        place = first_place(codes, symbols, start, end, index)
         if place < 0 or place + 1 == words.shape[0]:
             return place >= 0
         unused = _word(_WORD_BITS - (end - start) * bits)
@@ -203,47 +203,35 @@ def _make_charge() -> Callable[..., None]:
     occurs, _ = make_lookups()
 
     @inline_by_llvm
-    def start_of_word(
-        codes: Any, symbols: Any, first: Any, end: Any, bits: Any, words: Any, starts: Any, shift: Any
-    ) -> Any:
+    def start_of_word(codes: Any, symbols: Any, first: Any, end: Any, index: Any) -> Any:
         """Where the last absent word between `first` and `end` begins; -1 if none is found.
 
         A word is looked for in its first 64 bits, so a longer one may be taken for present. Words that end
         before `end` are looked at only a quarter of their length apart: usually, all words that contain an
         error are absent.
         """
-        longest = _WORD_BITS // bits
+        longest = _WORD_BITS // index[0]
         present, start = end, max(first, end - longest)
-        while occurs(codes, symbols, start, min(end, start + longest), bits, words, starts, shift):
+        while occurs(codes, symbols, start, min(end, start + longest), index):
             if start == first:
                 return -1
             present, start = start, max(first, start - longest // 4)
         while present - start > 1:  # the word at `start` is absent, that at `present` is not, or is empty
             middle = (start + present) >> 1
-            if occurs(codes, symbols, middle, min(end, middle + longest), bits, words, starts, shift):
+            if occurs(codes, symbols, middle, min(end, middle + longest), index):
                 present = middle
             else:
                 start = middle
         return start
 
-    def charge(
-        codes: Any,
-        symbols: Any,
-        bits: Any,
-        words: Any,
-        starts: Any,
-        shift: Any,
-        most: Any,
-        a_letter: Any,
-        charges: Any,
-    ) -> None:
+    def charge(codes: Any, symbols: Any, index: Any, most: Any, a_letter: Any, charges: Any) -> None:
         end = codes.shape[0]
         while end > 0:
             first = end
             while first > 0 and symbols[codes[first - 1]] != NO_SYMBOL:
                 first -= 1
             while end > first:
-                start = start_of_word(codes, symbols, first, end, bits, words, starts, shift)
+                start = start_of_word(codes, symbols, first, end, index)
                 if start < 0:
                     break
                 charges[start] = min(most, (end - start) * a_letter)
@@ -264,7 +252,7 @@ def _kernels() -> _Kernels:
         "fill_starts": (_fill_starts, [words, number, line]),
         "charge": (
             _make_charge(),
-            [codes, codes, number, words, line, number, number, number, line],
+            [codes, codes, (number, words, line, number), number, number, line],
         ),
     }
     compiled = {

@@ -47,13 +47,12 @@ def charge_placed_words(
     after the last in `codes`, and the first place in `other`. Rows are in ascending order.
     """
     length = word_letters(len(other), index.bits)
-    places = index.bits, index.words, index.starts, index.shift
-    kernel, rows = _kernel(), np.ascontiguousarray(stretches)
+    kernel, fields, rows = _kernel(), index.fields(), np.ascontiguousarray(stretches)
 
     def charge(piece: slice) -> None:
         before = np.searchsorted(rows[:, 0], piece.stop)  # stretches that begin before its end
         kernel(
-            codes[piece], symbols, *places, other, other_symbols, rows[:before], piece.start, length, most,
+            codes[piece], symbols, fields, other, other_symbols, rows[:before], piece.start, length, most,
             a_letter, charges[piece],
         )  # fmt: skip
 
@@ -69,14 +68,12 @@ def _make_charge() -> Callable[..., None]:
     occurs, occurs_once = make_lookups()
 
     @inline_by_llvm
-    def shortest_absent(
-        codes: Any, symbols: Any, start: Any, end: Any, bits: Any, words: Any, starts: Any, shift: Any
-    ) -> Any:
+    def shortest_absent(codes: Any, symbols: Any, start: Any, end: Any, index: Any) -> Any:
         """The end of the shortest absent word that begins at `start`. There is one, and it ends by `end`."""
-        present, absent = start, min(end, start + 64 // bits)
+        present, absent = start, min(end, start + 64 // index[0])
         while absent - present > 1:
             middle = (present + absent) >> 1
-            if occurs(codes, symbols, start, middle, bits, words, starts, shift):
+            if occurs(codes, symbols, start, middle, index):
                 present = middle
             else:
                 absent = middle
@@ -95,10 +92,7 @@ def _make_charge() -> Callable[..., None]:
     def charge(
         codes: Any,
         symbols: Any,
-        bits: Any,
-        words: Any,
-        starts: Any,
-        shift: Any,
+        index: Any,
         other: Any,
         other_symbols: Any,
         stretches: Any,
@@ -113,7 +107,7 @@ def _make_charge() -> Callable[..., None]:
             begin = k + 1  # of the letters up to `end` that no absent word contains
             if k >= 0:
                 if charges[k] > 0:
-                    begin = shortest_absent(codes, symbols, k, end, bits, words, starts, shift)
+                    begin = shortest_absent(codes, symbols, k, end, index)
                     charges[k] = min(most, (begin - k) * a_letter)
                 elif symbols[codes[k]] != NO_SYMBOL:
                     continue
@@ -131,7 +125,7 @@ def _make_charge() -> Callable[..., None]:
                 unpaired = last_unpaired(codes, symbols, other, other_symbols, place, place + length, ahead)
                 if unpaired >= 0:
                     place = unpaired - length
-                elif occurs_once(codes, symbols, place, place + length, bits, words, starts, shift):
+                elif occurs_once(codes, symbols, place, place + length, index):
                     charges[place] = -charged
                     place -= length
                 else:
@@ -146,5 +140,5 @@ def _kernel() -> Callable[..., None]:
     """The compiled function, from disk if it is there. Thread-safe."""
     codes, words, line, number = np.zeros(1, np.uint8), np.zeros(1, np.uint64), np.zeros(1, np.int32), 1
     index = number, words, line, number
-    examples = [codes, codes, *index, codes, codes, np.zeros((1, 3), np.int64), *4 * [number], line]
+    examples = [codes, codes, index, codes, codes, np.zeros((1, 3), np.int64), *4 * [number], line]
     return compile_entry(_make_charge(), "placed words", examples)
