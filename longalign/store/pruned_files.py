@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-import h5py
 import numpy as np
 
 from longalign.model.pruning import Anchors
@@ -12,6 +12,9 @@ from longalign.store import schema
 from longalign.store.base import Place
 from longalign.store.datasets import LEFT_OUT_DATASETS, SEEDS_DATASETS, set_text, write
 from longalign.store.manifest import Manifest
+
+if TYPE_CHECKING:
+    import h5py
 
 
 def write_anchors(file: h5py.File, anchors: Anchors) -> None:
