@@ -124,7 +124,7 @@ from longalign.model.alphabet import Codes
 from longalign.model.boundary import IntArray
 from longalign.model.pruning import NO_ANCHORS, Anchors
 from longalign.model.scoring import Scoring
-from longalign.system.threads import MOST_THREADS, calls_in_background
+from longalign.system.threads import calls_in_background, processors
 
 #: Stretches of letter pairs of an alignment, as in `charge_placed_words`: int64 of shape (stretches, 3).
 Stretches = NDArray[np.int64]
@@ -137,6 +137,10 @@ _CODES = 256
 
 #: Lower than every score and gap cost.
 _IMPOSSIBLE = -(1 << 40)
+
+#: Looking up words is bound by the latency of memory, so that each side gains from as many threads as a pool
+#: may have.
+_THREADS = processors()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -156,7 +160,7 @@ def gains(
     query: Codes,
     target: Codes,
     scoring: Scoring,
-    threads: int = MOST_THREADS,
+    threads: int = _THREADS,
     anchors: Anchors = NO_ANCHORS,
 ) -> Gains:
     """The gains of codes as in `Rectangle`, of shape (m,) and (n,), either of which may be empty.
@@ -267,7 +271,7 @@ def _gains(
     gains = np.zeros(len(codes) + 1, np.int32)
     has_places = len(stretches) > 0 and letters.least_gain > 0
     if letters.charge > 0:
-        index = WordIndex.of(other, letters.other_symbols, letters.bits)
+        index = WordIndex.of(other, letters.other_symbols, letters.bits, threads)
         costs = letters.charge, letters.least_gain if has_places else letters.charge_a_letter
         charge_absent_words(codes, letters.symbols, index, *costs, gains, threads)
         if has_places:

@@ -9,9 +9,9 @@ that begin with it are neighbours. A table of their first bits starts the search
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numba
 import numpy as np
@@ -22,6 +22,8 @@ from longalign.backends.cpu.jit import compile_entry, compiled_once, inline_by_l
 from longalign.model.alphabet import Codes
 from longalign.model.boundary import IntArray
 from longalign.system.threads import calls_in_background
+
+T = TypeVar("T")
 
 #: The symbol of a letter that no word contains.
 NO_SYMBOL = 255
@@ -34,6 +36,10 @@ _PIECE = 1 << 20
 
 #: The table of first bits has an entry for about this many sorted words: one or two cache lines.
 _WORDS_AN_ENTRY = 4
+
+#: Words with the same first bits are sorted together, in *buckets* of about this many words or, in a long
+#: sequence, in 2 to the power of `_MOST_BUCKET_BITS` of them.
+_WORDS_A_BUCKET, _MOST_BUCKET_BITS = 1 << 16, 8
 
 _word = numba.uint64
 
@@ -59,15 +65,36 @@ class WordIndex:
         return self.bits, self.words, self.starts, self.shift
 
     @classmethod
-    def of(cls, codes: Codes, symbols: NDArray[np.uint8], bits: int) -> WordIndex:
-        """The words of a sequence. `symbols` of shape (256,) are those of all codes, of `bits` bits each."""
-        words = np.empty(len(codes), np.uint64)
+    def of(cls, codes: Codes, symbols: NDArray[np.uint8], bits: int, threads: int) -> WordIndex:
+        """The words of a sequence. `symbols` of shape (256,) are those of all codes, of `bits` bits each.
+
+        Up to `threads` threads are used.
+        """
         compiled = _kernels()
-        compiled.pack(codes, symbols, bits, words)
-        words.sort()
+        words = np.empty(len(codes), np.uint64)
         first_bits = max(1, (len(words) // _WORDS_AN_ENTRY).bit_length())
         starts, shift = np.empty((1 << first_bits) + 1, np.int32), _WORD_BITS - first_bits
-        compiled.fill_starts(words, shift, starts)
+        bucket_bits = min(first_bits, max(1, (len(words) // _WORDS_A_BUCKET).bit_length()), _MOST_BUCKET_BITS)
+        places = np.zeros((-(-len(codes) // _PIECE), 1 << bucket_bits), np.int64)  # one row for each piece
+
+        def put(piece: slice, there: NDArray[np.uint64]) -> None:
+            row, end = places[piece.start // _PIECE], min(piece.stop, len(codes))
+            compiled.pack(codes, piece.start, end, symbols, bits, _WORD_BITS - bucket_bits, row, there)
+
+        for_each_piece(lambda piece: put(piece, words[:0]), len(codes), threads)  # counts them
+        bounds = np.concatenate([[0], np.cumsum(places.sum(axis=0))])
+        in_order = places.T.reshape(-1)
+        places[:] = (np.cumsum(in_order) - in_order).reshape(places.T.shape).T
+        for_each_piece(lambda piece: put(piece, words), len(codes), threads)
+
+        def sort(bucket: int) -> None:
+            begin, end = bounds[bucket], bounds[bucket + 1]
+            first, last = (number << first_bits - bucket_bits for number in (bucket, bucket + 1))
+            words[begin:end].sort()
+            compiled.fill_starts(words, begin, end, shift, first, last, starts)
+
+        _for_each(sort, range(1 << bucket_bits), threads)
+        starts[-1] = len(words)
         return cls(words, starts, shift, bits)
 
 
@@ -114,12 +141,16 @@ def charge_absent_words(
 
 def for_each_piece(call: Callable[[slice], None], letters: int, threads: int) -> None:
     """Call a function, in up to `threads` threads, with the places of each piece of a sequence."""
-    pieces = [slice(start, start + _PIECE) for start in range(0, letters, _PIECE)]
-    if threads == 1:
-        for piece in pieces:
-            call(piece)
+    _for_each(call, [slice(start, start + _PIECE) for start in range(0, letters, _PIECE)], threads)
+
+
+def _for_each(call: Callable[[T], None], arguments: Sequence[T], threads: int) -> None:
+    """Call a function with each argument, in up to `threads` threads."""
+    if threads == 1 or len(arguments) <= 1:
+        for argument in arguments:
+            call(argument)
     else:
-        with calls_in_background(call, pieces, most=threads) as results:
+        with calls_in_background(call, arguments, most=threads) as results:
             results()
 
 
@@ -135,25 +166,37 @@ def _mark_present(codes: Any, present: Any) -> None:
         present[codes[k]] = True
 
 
-def _pack(codes: Any, symbols: Any, bits: Any, words: Any) -> None:
+def _pack(
+    codes: Any, start: Any, end: Any, symbols: Any, bits: Any, shift: Any, places: Any, words: Any
+) -> None:
+    """Put each word that begins from `start` to `end` at the place of its bucket, and move this place on.
+
+    Into an empty array nothing is put, so that the places count the words. `shift` bits of a word follow
+    those that words of a bucket share.
+    """
     word, top, step = _word(0), _word(_WORD_BITS - bits), _word(bits)
-    for k in range(codes.shape[0] - 1, -1, -1):
+    for k in range(min(codes.shape[0], end - (-_WORD_BITS // bits)) - 1, start - 1, -1):
         symbol = symbols[codes[k]]
         if symbol == NO_SYMBOL:
             symbol = 0
         word = (word >> step) | (_word(symbol) << top)
-        words[k] = word
+        if k < end:
+            bucket = numba.int64(word >> _word(shift))
+            if words.shape[0]:
+                words[places[bucket]] = word
+            places[bucket] += 1
 
 
-def _fill_starts(words: Any, shift: Any, starts: Any) -> None:
-    filled = 0
-    for k in range(words.shape[0]):
+def _fill_starts(words: Any, begin: Any, end: Any, shift: Any, first: Any, last: Any, starts: Any) -> None:
+    """Fill the entries from `first` to `last`: those of the words from `begin` to `end`."""
+    filled = first
+    for k in range(begin, end):
         first_bits = numba.int64(words[k] >> _word(shift))
         while filled <= first_bits:
             starts[filled] = k
             filled += 1
-    while filled < starts.shape[0]:
-        starts[filled] = words.shape[0]
+    while filled < last:
+        starts[filled] = end
         filled += 1
 
 
@@ -244,12 +287,13 @@ def _make_charge() -> Callable[..., None]:
 @compiled_once
 def _kernels() -> _Kernels:
     """The compiled functions, from disk if they are there. Thread-safe."""
-    codes, flags, words, line = (np.zeros(1, kind) for kind in (np.uint8, np.bool_, np.uint64, np.int32))
+    kinds = np.uint8, np.bool_, np.uint64, np.int64, np.int32
+    codes, flags, words, numbers, line = (np.zeros(1, kind) for kind in kinds)
     number = 1
     examples: dict[str, tuple[Callable[..., None], list[Any]]] = {
         "mark_present": (_mark_present, [codes, flags]),
-        "pack": (_pack, [codes, codes, number, words]),
-        "fill_starts": (_fill_starts, [words, number, line]),
+        "pack": (_pack, [codes, number, number, codes, number, number, numbers, words]),
+        "fill_starts": (_fill_starts, [words, number, number, number, number, number, line]),
         "charge": (
             _make_charge(),
             [codes, codes, (number, words, line, number), number, number, line],
