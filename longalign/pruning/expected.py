@@ -5,16 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from longalign.model.alignment import uses_query, uses_target
-from longalign.model.alphabet import Codes
 from longalign.model.pruning import Pruning
 from longalign.model.scoring import Scoring
-from longalign.pruning.run_scores import scores_of_runs
 from longalign.pruning.seeds import LowerBound
 
 
-def expected_share(
-    query: Codes, target: Codes, scoring: Scoring, pruning: Pruning, found: LowerBound, starts_anywhere: bool
-) -> float:
+def expected_share(scoring: Scoring, pruning: Pruning, found: LowerBound, starts_anywhere: bool) -> float:
     """The share of the cells of a matrix, 0..1, that a sweep is expected to compute.
 
     `found` is an alignment of the two sequences whose score may be below the bound of `pruning`. The *slack*
@@ -29,10 +25,12 @@ def expected_share(
         return 1.0
     down, right = (np.where(uses(found.ops), found.lengths, 0) for uses in (uses_query, uses_target))
     i, j = found.start[0] + np.cumsum(down), found.start[1] + np.cumsum(right)
-    values = np.cumsum(scores_of_runs(query, target, scoring, found.start, found.ops, found.lengths))
+    values = np.cumsum(found.scores)
     slack = values + np.minimum(pruning.query_gain[i], pruning.target_gain[j]) - pruning.bound
     width = 2 * np.maximum(slack, 0) / loss
-    near = float((np.maximum(down, right) * np.minimum(width, len(target))).sum())
-    rows, cols = ((gains >= pruning.bound).sum() for gains in (pruning.query_gain, pruning.target_gain))
-    before = float(rows) * float(cols) if starts_anywhere else 0.0
-    return min(1.0, (near + before) / (len(query) * len(target)))
+    sides = pruning.query_gain, pruning.target_gain
+    rows, cols = (len(gains) - 1 for gains in sides)
+    near = float((np.maximum(down, right) * np.minimum(width, cols)).sum())
+    first_rows, first_cols = (np.count_nonzero(gains >= pruning.bound) for gains in sides)
+    before = float(first_rows) * float(first_cols) if starts_anywhere else 0.0
+    return min(1.0, (near + before) / (rows * cols))

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import NDArray
 
 from longalign.backends.base import Backend, Kernel, Progress, Runs, no_progress
 from longalign.model.alignment import Lengths, Op, Ops, merge_runs, uses_query, uses_target
@@ -43,13 +44,19 @@ _LONGEST_END = 512
 class LowerBound:
     """A real alignment and its scaled score.
 
-    `start` is the cell of the DP matrix where it begins. `ops` and `lengths` are its runs of M, I and D.
+    `start` is the cell of the DP matrix where it begins. `ops` and `lengths` are its runs of M, I and D, and
+    `scores` what each of them scores.
     """
 
-    score: int
     start: Cell
     ops: Ops
     lengths: Lengths
+    scores: NDArray[np.int64]
+
+    @property
+    def score(self) -> int:
+        """The score of all runs."""
+        return int(self.scores.sum())
 
     def anchors(self) -> Anchors:
         """The stretches of letter pairs."""
@@ -102,10 +109,8 @@ def lower_bound(
     rectangles = rectangles_around(anchors, *cells)
     path = fill(query, target, scoring, anchors, rectangles, backend, budget, progress)
     start, (ops, lengths) = _best_stretch(query, target, scoring, mode, cells[0], path)
-    score = int(scores_of_runs(query, target, scoring, start, ops, lengths).sum())
-    if score <= 0 and mode.may_be_empty:
-        return None
-    return LowerBound(score, start, ops, lengths)
+    bound = LowerBound(start, ops, lengths, scores_of_runs(query, target, scoring, start, ops, lengths))
+    return None if bound.score <= 0 and mode.may_be_empty else bound
 
 
 def _are_related(query: Codes, target: Codes, k: int) -> bool:

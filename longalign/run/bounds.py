@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from longalign.backends.base import Backend, DeviceFacts
 from longalign.events import BoundFound, Notice
-from longalign.model.pruning import KnownBound, Pruning
+from longalign.model.pruning import KnownBound
 from longalign.model.strand import Strand
 from longalign.phases.problem import Problem
 from longalign.pruning.expected import expected_share
@@ -68,6 +68,11 @@ def find_bound(
         best = max((alignment.score for alignment in found.values() if alignment is not None), default=None)
         if best is None:
             return None
+        cells = {
+            strand: milestones(one.query, one.target, one.scoring, alignment)
+            for strand, one in problems.items()
+            if (alignment := found[strand]) is not None and alignment.score == best
+        }
         prunings = {
             strand: problem.pruning_by(best, gains.pop(strand).result() if strand in gains else None)
             for strand, problem in problems.items()
@@ -76,35 +81,19 @@ def find_bound(
         for strand, problem in problems.items():
             if (alignment := found[strand]) is None:
                 continue
-            share = _share(problem, prunings[strand], alignment)
+            share = expected_share(problem.scoring, prunings[strand], alignment, problem.has_floor)
             if _needs_anchors(problem, share, backend):
                 anchors[strand] = alignment.anchors()
                 del prunings[strand]  # its gains take 4 bytes for each letter
                 closer = threads.submit(problem.gains, anchors[strand]).result()
                 prunings[strand] = problem.pruning_by(best, closer)
-                share = _share(problem, prunings[strand], alignment)
+                share = expected_share(problem.scoring, prunings[strand], alignment, problem.has_floor)
             shares.append(share)
-        known = KnownBound(
-            best,
-            sum(shares) / len(problems),
-            prunings,
-            anchors,
-            milestones={
-                strand: milestones(one.query, one.target, one.scoring, alignment)
-                for strand, one in problems.items()
-                if (alignment := found[strand]) is not None and alignment.score == best
-            },
-        )
+        known = KnownBound(best, sum(shares) / len(problems), prunings, anchors, milestones=cells)
         if known.share > most_share:
             return None
     recorder(BoundFound(known.score, known.share))
     return known
-
-
-def _share(problem: Problem, pruning: Pruning, alignment: LowerBound) -> float:
-    """The share of the cells that a sweep is expected to compute."""
-    sides = problem.query, problem.target
-    return expected_share(*sides, problem.scoring, pruning, alignment, problem.has_floor)
 
 
 def _needs_anchors(problem: Problem, share: float, backend: Backend) -> bool:

@@ -37,7 +37,7 @@ def share_of(query, target, scoring, mode):
         return None
     ahead = gains(query, target, scoring, threads=1)
     pruning = Pruning(found.score, ahead.query, ahead.target)
-    return expected_share(query, target, scoring, pruning, found, mode.starts_anywhere)
+    return expected_share(scoring, pruning, found, mode.starts_anywhere)
 
 
 @given(related_pairs(300), st.sampled_from([*SCORINGS, NO_LOSS]), st.sampled_from([*MODES.values()]))
@@ -59,9 +59,7 @@ def test_it_is_small_for_equal_sequences_and_grows_with_the_slack(mode):
         found = lower_bound(query, query, Scoring(), mode, CPU)
     assert found is not None
     shares = [
-        expected_share(
-            query, query, Scoring(), Pruning(bound, ahead.query, ahead.target), found, mode.starts_anywhere
-        )
+        expected_share(Scoring(), Pruning(bound, ahead.query, ahead.target), found, mode.starts_anywhere)
         for bound in (20_000, 19_000, 15_000)
     ]
     assert shares[0] < 0.001
@@ -73,7 +71,7 @@ def shares(query, target, scoring, mode):
     problem = Problem.of_codes(query, target, scoring, mode)
     found = lower_bound(query, target, scoring, mode, CPU)
     pruning = problem.pruning_by(found.score)
-    expected = expected_share(query, target, scoring, pruning, found, problem.has_floor)
+    expected = expected_share(scoring, pruning, found, problem.has_floor)
     job = replace(whole_sweep(problem, (len(query),), ()), pruning=pruning, of_matrix=True)
     [swept] = CPU.sweep([job])
     return expected, 1 - swept.cells_left_out / job.cells

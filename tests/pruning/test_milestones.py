@@ -44,7 +44,7 @@ def test_each_is_a_cell_of_the_alignment_with_its_score(most, runs, scoring, sta
     ops = ops.astype(np.uint8)
     rng, size = np.random.default_rng(seed), start + int(lengths.sum())
     query, target = (rng.integers(0, 4, size, np.uint8) for _ in range(2))
-    found = LowerBound(0, (start, start), ops, lengths)
+    found = LowerBound((start, start), ops, lengths, scores=0 * lengths)
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(module, "_MILESTONES", most)
         cells = milestones(query, target, scoring, found)
@@ -59,7 +59,7 @@ def test_each_is_a_cell_of_the_alignment_with_its_score(most, runs, scoring, sta
 
 def test_they_are_spread_along_a_long_run():
     query = np.random.default_rng(1).integers(0, 4, 100_000, np.uint8)
-    found = LowerBound(0, (0, 0), np.array([Op.DIAGONAL], np.uint8), np.array([100_000]))
+    found = LowerBound((0, 0), np.array([Op.DIAGONAL], np.uint8), np.array([100_000]), np.array([100_000]))
     cells = milestones(query, query, Scoring(), found)
     assert 2_000 < len(cells) <= 4_097
     assert np.diff(cells[:, 0]).max() <= 50

@@ -119,7 +119,8 @@ def test_gains_are_computed_with_anchors_where_a_sweep_takes_longer(pair):
 
 def test_anchors_are_the_letter_pairs_of_an_alignment():
     ops = np.array([Op.DIAGONAL, Op.INSERTION, Op.DIAGONAL, Op.DELETION, Op.DIAGONAL], np.uint8)
-    found = LowerBound(1, (3, 5), ops, np.array([10, 2, 20, 4, 30]))
+    lengths = np.array([10, 2, 20, 4, 30])
+    found = LowerBound((3, 5), ops, lengths, scores=0 * lengths)
     assert found.anchors().tolist() == [[3, 13, 5, 15], [15, 35, 15, 35], [35, 65, 39, 69]]
 
 
