@@ -85,15 +85,19 @@ def gapped_rows(
     """The columns of an alignment, at most `chunk` at a time: operation, query row and target row.
 
     `query` and `target` are the uint8 letters or codes that the runs consume, from the first to the
-    last. A row holds `gap` where it has no letter.
+    last. A row holds `gap` where it has no letter. Rows must not be changed.
     """
     ends = np.cumsum(lengths)
     i = j = 0
     for start in range(0, int(lengths.sum()), chunk):
         first = np.searchsorted(ends, start, side="right")
         last = np.searchsorted(ends, start + chunk, side="left") + 1
-        run_ends = np.minimum(ends[first:last], start + chunk)
-        columns = np.repeat(ops[first:last], np.diff(run_ends, prepend=start))
+        run_ends, runs = np.minimum(ends[first:last], start + chunk), ops[first:last]
+        columns = np.repeat(runs, np.diff(run_ends, prepend=start))
+        if uses_query(runs).all() and uses_target(runs).all():
+            yield columns, query[i : i + len(columns)], target[j : j + len(columns)]
+            i, j = i + len(columns), j + len(columns)
+            continue
         query_row = np.full(len(columns), gap, np.uint8)
         target_row = np.full(len(columns), gap, np.uint8)
         in_query, in_target = uses_query(columns), uses_target(columns)
@@ -354,19 +358,21 @@ class Alignment:
         score, column = 0, 0
         wrong: int | None = None
         for ops, query_row, target_row in self._columns():
-            paired = (query_row != _GAP) & (target_row != _GAP)
-            score += self._score_of_pairs(query_row[paired], target_row[paired])
+            score += self._score_of_pairs(query_row, target_row)
             if wrong is None and (bad := (query_row == target_row) != (ops == Op.MATCH)).any():
                 wrong = column + int(bad.argmax())
             column += len(ops)
         return score, wrong
 
-    def _score_of_pairs(self, query: Codes, target: Codes) -> int:
+    def _score_of_pairs(self, query_row: Codes, target_row: Codes) -> int:
+        """The scaled score of the columns of two letters. No column holds two gaps, so equal ones match."""
         scoring = self.scoring
+        paired = (query_row != _GAP) & (target_row != _GAP)
         if scoring.table is not None:
-            return int(np.array(scoring.table.scores, np.int64)[query, target].sum())
-        matches = int(np.count_nonzero(query == target))
-        return matches * scoring.match + (len(query) - matches) * scoring.mismatch
+            scores = np.array(scoring.table.scores, np.int64)
+            return int(scores[query_row[paired], target_row[paired]].sum())
+        matches = int(np.count_nonzero(query_row == target_row))
+        return matches * scoring.match + (int(np.count_nonzero(paired)) - matches) * scoring.mismatch
 
     def _columns(self) -> Iterator[tuple[Ops, Codes, Codes]]:
         query = self.query.as_query()[slice(*self.rows)]

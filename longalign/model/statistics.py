@@ -122,9 +122,16 @@ def _mismatches(alignment: Alignment, chunk: int = _CHUNK) -> Iterator[tuple[Cod
     rows = alignment.rows[0] + np.cumsum(lengths * uses_query(ops))[chosen]
     cols = alignment.target_start + np.cumsum(lengths * uses_target(ops))[chosen]
     ends = np.cumsum(lengths[chosen])  # counted in mismatches alone
-    query, target = alignment.query.as_query(), alignment.target.as_target()
+    query, target = alignment.query, alignment.target
+    query_codes, target_codes = (
+        np.frombuffer(table, np.uint8) for table in (query.alphabet.query_codes, target.alphabet.target_codes)
+    )
+    query_letters, target_letters = query.strand_letters, target.strand_letters
     for start in range(0, alignment.mismatches, chunk):
         places = np.arange(start, min(start + chunk, alignment.mismatches))
         runs = np.searchsorted(ends, places, side="right")
         before_end = ends[runs] - places
-        yield query[rows[runs] - before_end], target[cols[runs] - before_end]
+        yield (
+            query_codes[query_letters[rows[runs] - before_end]],
+            target_codes[target_letters[cols[runs] - before_end]],
+        )
