@@ -88,7 +88,7 @@ def _rendered(chunks: Iterable[bytes]) -> Iterator[bytes]:
             text = waiting + chunk
             waiting = b"\n" if text.endswith(b"\n") else b""
             text = text.removesuffix(waiting)
-            yield _encoded(_numbered(text, line).replace(b"\n@", b"\n @").replace(b"\n+", b"\n +"))
+            yield _encoded(_indented(_indented(_numbered(text, line), b"@"), b"+"))
             line += text.count(b"\n")
             if b"\n" in text:
                 in_header, header_size = text.startswith(b">", text.rindex(b"\n") + 1), 0
@@ -145,6 +145,8 @@ def _without_mark(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 def _numbered(text: bytes, line: int) -> bytes:
     """`text`, after `line` line ends, with the numbers of their lines before headers."""
+    if b">" not in text:  # found much sooner than that there are no two bytes one after the other
+        return text
     first, *records = text.split(b"\n>")
     line += first.count(b"\n")
     parts = [first]
@@ -152,6 +154,11 @@ def _numbered(text: bytes, line: int) -> bytes:
         parts += b"\n>%d " % (line + 1), record
         line += 1 + record.count(b"\n")
     return b"".join(parts)
+
+
+def _indented(text: bytes, mark: bytes) -> bytes:
+    """`text` with a space before each mark at the start of a line."""
+    return text.replace(b"\n" + mark, b"\n " + mark) if mark in text else text
 
 
 def _encoded(text: bytes) -> bytes:
