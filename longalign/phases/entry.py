@@ -32,9 +32,8 @@ from longalign.backends.base import Backend, EdgeStarts, Progress, SweepResult
 from longalign.errors import InternalError
 from longalign.model.boundary import State, Waypoint, start_code
 from longalign.phases.halves import Halves, halves_of
-from longalign.phases.meeting import WORTH_THREADS, calls_of, meetings, reversed_line
+from longalign.phases.meeting import calls_of, meetings, reversed_line
 from longalign.phases.problem import Approach
-from longalign.system.threads import in_threads
 
 #: A rectangle with more cells is cut in two; on a GPU, start states of much larger ones take little time.
 _MOST_CELLS = 1 << 24
@@ -47,9 +46,7 @@ def entries(
 
     Each sweep is a `meeting.backward_sweep`. Raises InternalError if no path accounts for an exit's value.
     """
-    letters = sum(approach.rows + approach.cols for approach in approaches)
-    each = in_threads if letters >= WORTH_THREADS else map
-    found = [*each(_only_entry, approaches, swept)]
+    found = [*map(_only_entry, approaches, swept)]  # threads contend for the GIL, and take twice as long
     tied = [approach for approach, entry in zip(approaches, found, strict=True) if entry is None]
     decided = iter(entries_by_starts(tied, backend, progress))
     return [entry or next(decided) for entry in found]

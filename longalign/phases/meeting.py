@@ -26,9 +26,6 @@ from longalign.pruning.gains import gains
 #: edges and on the last row and column, and a back end's copies of them.
 _BYTES_PER_LETTER = 40
 
-#: Rectangles with fewer letters together are looked at sooner than threads start.
-WORTH_THREADS = 1 << 22
-
 #: The fewest rows, or columns, of which the first one is not left out.
 _FEWEST = 2
 
