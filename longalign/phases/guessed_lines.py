@@ -155,16 +155,17 @@ class Guesses:
 
 
 def rows_to_guess(grid: Grid, milestones: Milestones, slabs: int) -> tuple[int, ...]:
-    """The lattice rows that cut a matrix into slabs: about `slabs` of them, of similar height.
+    """The lattice rows that cut a matrix into slabs: about `slabs` of them, with about as many tiles each.
 
-    The rows are edges of tiles, and lie between the first and the last milestone.
+    The rows are edges of tiles, and lie between the first and the last milestone. The tiles of a band from
+    the upper left corner to a milestone are counted by its row and column together.
     """
-    first, last = int(milestones[0, 0]), int(milestones[-1, 0])
-    inner = np.array([row for row in grid.tile_rows[1:-1] if first < row < last], np.int64)
+    at, to = milestones[:, 0], milestones[:, :2].sum(axis=1)
+    inner = np.array([row for row in grid.tile_rows[1:-1] if at[0] < row < at[-1]], np.int64)
     if not len(inner) or slabs < 2:
         return ()
-    wanted = np.linspace(first, last, slabs + 1)[1:-1]
-    nearest = np.abs(inner[:, None] - wanted).argmin(axis=0)
+    wanted = np.linspace(0, to[-1], slabs + 1)[1:-1]
+    nearest = np.abs(np.interp(inner, at, to)[:, None] - wanted).argmin(axis=0)
     return tuple(sorted({int(inner[k]) for k in nearest}))
 
 

@@ -13,6 +13,7 @@ from longalign.model.geometry import Grid
 from longalign.model.mode import GLOBAL
 from longalign.model.pruning import Pruning
 from longalign.model.scoring import Scoring
+from longalign.phases.guessed_lines import rows_to_guess
 from longalign.phases.lattice import StoreLattice
 from longalign.phases.problem import Problem
 from longalign.run import slabs
@@ -47,6 +48,14 @@ def test_a_narrow_band_has_as_many_slabs_as_parts_work_side_by_side():
     assert found.rows == (200, 300, 500, 700, 800)
     assert len(found.backends) == 6
     assert found.rows_above(GRID) == {1, 2, 4, 6, 7}
+
+
+def test_slabs_have_as_many_tiles_each_where_the_band_begins_far_to_the_right():
+    """The first rows of tiles reach from the corner to the band, so the first slab is low."""
+    shape = Grid(CUTS, tuple(range(0, 2 * SIDE + 1, TILE)), CUTS, tuple(range(0, 2 * SIDE + 1, TILE)))
+    milestones = MILESTONES + np.array([0, SIDE, 0])
+    assert rows_to_guess(shape, MILESTONES, 3) == (300, 700)
+    assert rows_to_guess(shape, milestones, 3) == (100, 500)
 
 
 @pytest.mark.parametrize(("devices", "workers"), [(2, 6), (3, 6), (4, 8), (8, 8)])
