@@ -303,7 +303,7 @@ class CudaBackend:
 
     def _get_workspace(self) -> device_memory.Workspace:
         if self._workspace is None:
-            self._workspace = device_memory.Workspace()
+            self._workspace = device_memory.Workspace(self._share)
         return self._workspace
 
     def _resident_blocks(self, config: KernelConfig, shared_bytes: int) -> int:

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from longalign.backends.cuda.launch import device_memory
+from longalign.backends.cuda.launch.download import _LARGEST_SLICE
 
 
 @pytest.fixture
@@ -46,6 +47,12 @@ def test_inputs_and_uploads_have_separate_memory_that_grows(waits):
     assert not np.shares_memory(inputs, uploads)
     assert np.shares_memory(workspace.uploads(10), uploads)
     assert len(workspace.uploads(1000)) == 1000
+
+
+@pytest.mark.parametrize("share", [1, 2, 6, 100])
+def test_workspaces_of_one_device_share_the_memory_for_downloads(waits, share):
+    staged = [device_memory.Workspace(share).staging(half) for half in range(2)]
+    assert len(staged[0]) == len(staged[1]) == max(device_memory._STAGED // share, 2 * _LARGEST_SLICE)
 
 
 def test_a_block_is_returned_when_earlier_work_on_it_has_ended(waits):

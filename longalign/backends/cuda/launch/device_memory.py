@@ -40,8 +40,9 @@ _ALIGNMENT, ROUNDING = 256, 1 << 13
 #: Arrays of fewer bytes than this are uploaded together.
 _SMALL = 1 << 20
 
-#: int32 in each half of the pinned memory through which boundaries are downloaded.
-_STAGED = 1 << 23
+#: int32 in each half of the pinned memory through which boundaries are downloaded. Back ends that share a
+#: device share this number, as it takes long to allocate; each has at least `_LEAST_STAGED`.
+_STAGED, _LEAST_STAGED = 1 << 23, 1 << 19
 
 #: Bytes left free for the driver, the kernels' code, the warps' own memory (up to 40 MB: see `replay` and
 #: `requested_rows`), and the rounding of allocations.
@@ -108,9 +109,10 @@ class Workspace:
     number of cells swept so far, and a 1.
 
     The block of device memory and the warps' own memory grow to the size that the largest launch needs.
+    `share` is the number of workspaces that a device has.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, share: int = 1) -> None:
         self.stream = cuda.stream()
         self.side_stream = cuda.stream()
         self.started, self.finished = cuda.event(), cuda.event()
@@ -120,13 +122,14 @@ class Workspace:
         self._block: Block | None = None
         self._size = 0
         self._staging: Any = None
+        self._staged = max(_LEAST_STAGED, _STAGED // share)
         self._inputs, self._uploads, self._downloads = _PinnedBytes(), _PinnedBytes(), _PinnedBytes()
         self._warp_memory: Any = None
 
     def staging(self, half: int) -> Any:
-        """One of two arrays of `_STAGED` int32 in pinned memory, through which boundaries are downloaded."""
+        """One of two arrays of int32 in pinned memory, through which boundaries are downloaded."""
         if self._staging is None:
-            self._staging = cuda.pinned_array((2, _STAGED), np.int32)
+            self._staging = cuda.pinned_array((2, self._staged), np.int32)
         return self._staging[half]
 
     def pinned_allocator(self, size: int) -> Allocate:

@@ -27,7 +27,7 @@ from longalign.backends.cuda.launch.worklist import WorkList
 from longalign.model.boundary import IntArray
 from longalign.system.threads import MOST_THREADS, WorkerThreads
 
-#: The most values of one boundary array in a copy.
+#: The most values of one boundary array in a copy. Those of two arrays fit half of the pinned memory.
 _LARGEST_SLICE = 1 << 18
 
 #: Boundaries with fewer values than this in all are fetched together after the kernel has finished.

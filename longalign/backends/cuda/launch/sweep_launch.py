@@ -54,9 +54,13 @@ def run(
     try:
         configured(kernel, blocks, config.warps * LANES, stream, shared_bytes)(*buffers.arguments)
         finished.record(stream)
-        buffers.fetch_best()  # queued now, so that the results arrive without a round trip
+        if alone:
+            buffers.fetch_best()  # queued now, so that the results arrive without a round trip
         with cuda.defer_cleanup():  # a call that frees device memory would wait for the kernel
-            return _watch(buffers, workspace, download, progress, alone)
+            reported = _watch(buffers, workspace, download, progress, alone)
+        if not alone:
+            buffers.fetch_best()  # a copy that waits for its kernel would block those of other streams
+        return reported
     except BaseException:
         # Without this wait, the upload that clears `stop` could overwrite the 1.
         workspace.started.wait(workspace.side_stream)
