@@ -84,6 +84,9 @@ _MOST_UNPRUNED_TILES, _CHUNKS_IN_UNPRUNED_SIDE = 32, 6
 #: The least side of a chunk of a pruned run, in letters, unless `Backend.least_chunk` is larger.
 _MIN_PRUNED_CHUNK = 1 << 15
 
+#: Chunks for which there is too little room are enlarged at least by this factor.
+_LEAST_GROWTH = 1.1
+
 #: If at most this share of the matrix is needed, the two sequences are nearly equal. Phases 2 and 3 then
 #: mostly follow diagonals and sweep few chunks, so the least side of a chunk is this many times as long.
 _SHARE_OF_EQUALS, _CHUNK_OF_EQUALS = 1e-3, 8
@@ -302,7 +305,7 @@ class _Cutter:
                 return grid
             if side >= max(tile_shape):
                 break
-            side *= 2
+            side = ceil(side * max(_LEAST_GROWTH, kept / max(1, room)))  # fewer cells are kept in proportion
         if budget is not None and kept > budget:
             raise budget_error(request.rows, request.cols, budget, kept)
         return grid

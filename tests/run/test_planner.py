@@ -26,7 +26,14 @@ from longalign.model.sequence import Sequence
 from longalign.model.substitution_matrix import SubstitutionMatrix
 from longalign.run import pipeline
 from longalign.run.cost_model import format_seconds, path_share
-from longalign.run.grid_bytes import check_disk, check_memory, kept_bytes, most_boundary_cells, tile_bytes
+from longalign.run.grid_bytes import (
+    check_disk,
+    check_memory,
+    kept_bytes,
+    lattice_room,
+    most_boundary_cells,
+    tile_bytes,
+)
 from longalign.run.planner import plan, speed_model_of, store_budgets
 from longalign.run.request import Request, Resources
 from longalign.run.spec import RunSpec
@@ -198,10 +205,13 @@ def test_devices_that_share_a_small_matrix_have_checkpoints_as_well(tmp_path):
 
 
 def test_chunks_of_a_pruned_run_fit_in_memory_whatever_the_store_budget():
+    """They are about as small as half of the memory that is left allows."""
     request = Request(20_000_000, 20_000_000, share=0.005)
     devices = Resources([CpuBackend(1)], 4 << 30)
     grid = plan(request, replace(devices, store_budget=1 << 40))
-    assert request.kept_share * grid.stored_cells * request.cell_bytes <= 4 << 30
+    room = lattice_room(request, devices)
+    assert lattice_room(replace(request, share=1.0), devices) <= room // 2
+    assert 0.7 * room < kept_bytes(grid, request) <= room < 2 << 30
 
 
 @given(lengths, st.sampled_from([None, Path()]), memories)
