@@ -197,6 +197,27 @@ _PRUNING = (
         ("tests/pruning/test_gains.py::test_no_path_gains_more_than_the_bound_with_anchors",),
     ),
     Fault(
+        "gains: the last words of a piece are cut off at its end",
+        "longalign/backends/cpu/absent_words.py",
+        "range(min(codes.shape[0], end - (-_WORD_BITS // bits)) - 1, start - 1, -1)",
+        "range(end - 1, start - 1, -1)",
+        ("tests/backends/cpu/test_absent_words.py",),
+    ),
+    Fault(
+        "sweep: one of several back ends of a GPU does not fetch its best cells",
+        "longalign/backends/cuda/launch/sweep_launch.py",
+        "        if not alone:\n            buffers.fetch_best()",
+        "        if not alone:\n            pass",
+        (_LEFT_OUT + "::test_only_what_was_computed_is_fetched_for_one_of_several_back_ends",),
+    ),
+    Fault(
+        "plan: the lattice of a narrow band may make tiles too large",
+        "longalign/run/planner.py",
+        "if kept <= room and self.fits(grid):",
+        "if kept <= room:",
+        ("tests/run/test_planner.py::test_a_finer_lattice_does_not_make_tiles_too_large_for_memory",),
+    ),
+    Fault(
         "gains: a word is placed where its letters differ",
         "longalign/backends/cpu/placed_words.py",
         "                if unpaired >= 0:\n",

@@ -22,10 +22,8 @@ from longalign.run.host_memory import fixed_bytes, fixed_bytes_of_worker
 from longalign.run.request import Request, Resources
 from longalign.system.sizes import round_size, size_in_words
 
-#: Boundaries kept in memory may take 1 / `_LATTICE_SHARE` of the memory that is left. In a narrow band they
-#: take several times less than is planned for (see `Request.kept_share`), so 1 / `_NARROW_LATTICE_SHARE` may
-#: be planned for.
-_LATTICE_SHARE, _NARROW_LATTICE_SHARE = 4, 2
+#: Boundaries kept in memory may take 1 / `_LATTICE_SHARE` of the memory that is left.
+_LATTICE_SHARE = 4
 
 #: The part of a disk's free space that a plan may fill with boundaries.
 _DISK_SHARE = 0.8
@@ -124,8 +122,7 @@ def check_room(request: Request, needed: int, room: int, lacks_memory: bool) -> 
 
 def lattice_room(request: Request, resources: Resources) -> int:
     """The bytes of memory or disk that a lattice may take if no store budget is given."""
-    share = _NARROW_LATTICE_SHARE if request.is_narrow else _LATTICE_SHARE
-    in_memory = (resources.memory - _fixed_bytes(request, resources)) // share
+    in_memory = (resources.memory - _fixed_bytes(request, resources)) // _LATTICE_SHARE
     if request.store_path is None:
         return in_memory
     on_disk = int(disk_usage(_existing(request.store_path)).free * _DISK_SHARE)

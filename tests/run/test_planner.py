@@ -8,6 +8,7 @@ from itertools import pairwise
 from math import ceil, prod
 from pathlib import Path
 from types import SimpleNamespace
+from unittest import mock
 
 import pytest
 from hypothesis import assume, given
@@ -24,7 +25,7 @@ from longalign.model.mode import EXTEND, GLOBAL, LOCAL, SEMIGLOBAL
 from longalign.model.scoring import Scoring
 from longalign.model.sequence import Sequence
 from longalign.model.substitution_matrix import SubstitutionMatrix
-from longalign.run import pipeline
+from longalign.run import pipeline, planner
 from longalign.run.cost_model import format_seconds, path_share
 from longalign.run.grid_bytes import (
     check_disk,
@@ -33,7 +34,9 @@ from longalign.run.grid_bytes import (
     lattice_room,
     most_boundary_cells,
     tile_bytes,
+    tiles_in_memory,
 )
+from longalign.run.host_memory import fixed_bytes
 from longalign.run.planner import plan, speed_model_of, store_budgets
 from longalign.run.request import Request, Resources
 from longalign.run.spec import RunSpec
@@ -46,6 +49,18 @@ lengths = st.one_of(st.integers(1, 10**4), st.integers(1, 10**8))
 commands = st.sampled_from(["align", "score"])
 memories = st.integers(700 * MB, 1 << 40)
 tiles = st.tuples(st.integers(10**5, 10**8), st.integers(10**5, 10**8))
+
+
+class LikeGpu(CpuBackend):
+    """Its chunks, tiles and program are as large as those of a GPU."""
+
+    least_chunk, line_bytes, program_bytes = 49_152, 3, 512 << 20
+
+    def tile_shape(self, rows, cols, devices=1):
+        return min(rows, 1 << 22), min(cols, 1 << 23)
+
+    def strip_width(self, rows, cols):
+        return 1024
 
 
 def resources(tile, memory=16 << 30, budget=None):
@@ -205,13 +220,53 @@ def test_devices_that_share_a_small_matrix_have_checkpoints_as_well(tmp_path):
 
 
 def test_chunks_of_a_pruned_run_fit_in_memory_whatever_the_store_budget():
-    """They are about as small as half of the memory that is left allows."""
     request = Request(20_000_000, 20_000_000, share=0.005)
     devices = Resources([CpuBackend(1)], 4 << 30)
     grid = plan(request, replace(devices, store_budget=1 << 40))
-    room = lattice_room(request, devices)
-    assert lattice_room(replace(request, share=1.0), devices) <= room // 2
-    assert 0.7 * room < kept_bytes(grid, request) <= room < 2 << 30
+    assert kept_bytes(grid, request) <= 4 << 30
+
+
+@pytest.mark.parametrize("memory", [60 << 30, 80 << 30, 90 << 30, 110 << 30, 150 << 30, 180 << 30])
+def test_the_lattice_of_a_narrow_band_is_as_fine_as_half_of_plentiful_memory_allows(memory):
+    """Chunks grow in proportion to what is missing, so few grids are tried."""
+    request, devices = Request(200_000_000, 200_000_000, share=0.02), Resources([LikeGpu(1)], memory)
+    with mock.patch.object(planner, "plan_grid", side_effect=planner.plan_grid) as cut:
+        grid = plan(request, devices)
+    room = 2 * lattice_room(request, devices)
+    assert 0.8 * room < kept_bytes(grid, request) <= room
+    assert cut.call_count <= 5
+
+
+@pytest.mark.parametrize(
+    ("rows", "cols", "share", "memory"),
+    [(3_356_996, 1_376_811, 0.0012, 1_042_854_395), (1_601_615, 3_065_076, 0.0031, 1_039_600_611)],
+)
+def test_a_finer_lattice_does_not_make_tiles_too_large_for_memory(rows, cols, share, memory):
+    """The lattice would have room, but not a tile with all of its lines."""
+    grid = plan(Request(rows, cols, share=share), Resources([LikeGpu(1)], memory))
+    assert kept_bytes(grid, Request(rows, cols, share=share)) < memory
+
+
+@given(
+    st.integers(10**5, 10**8), st.floats(0.3, 3), st.floats(0.0001, 0.3), st.sampled_from([1, 2]),
+    st.floats(1.003, 40), st.sampled_from([CpuBackend(1), LikeGpu(1)]),
+)  # fmt: skip
+def test_a_narrow_band_never_needs_more_memory_for_a_finer_lattice(
+    rows, ratio, share, strands, memory, backend
+):
+    cols = min(10**8, int(rows * ratio))
+    request = Request(rows, cols, share=share, strands=strands)
+    least = fixed_bytes(rows + cols, [backend], True, strands)
+    resources = Resources([backend], int(least * memory))
+    with mock.patch.object(planner, "_MORE_IN_MEMORY", 1):
+        try:
+            usual = plan(request, resources)
+        except UsageError:
+            assume(False)
+    finer = plan(request, resources)
+    assert finer.tile_rows == usual.tile_rows
+    assert finer.stored_cells >= usual.stored_cells
+    assert tiles_in_memory(finer, request, resources) >= min(6, tiles_in_memory(usual, request, resources))
 
 
 @given(lengths, st.sampled_from([None, Path()]), memories)
