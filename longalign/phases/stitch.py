@@ -30,6 +30,9 @@ from longalign.system.threads import calls_in_background, in_threads
 #: Threads that read edges while chunks are swept. More threads read no faster, but delay the sweep's start.
 _READERS = 4
 
+#: Chunks with fewer letters together are looked at sooner than threads start.
+_WORTH_THREADS = 1 << 22
+
 
 def stitch(
     lattice: StoreLattice,
@@ -91,7 +94,7 @@ def _guesses(lattice: StoreLattice, end: Waypoint, backend: Backend) -> list[Way
     """
     if max(lattice.grid.chunk_shape) >= backend.saturating_side:
         return []
-    return [lattice.peak(i, end.j) for i in lattice.grid.row_cuts if 0 < i < end.i]
+    return in_threads(lambda i: lattice.peak(i, end.j), [i for i in lattice.grid.row_cuts if 0 < i < end.i])
 
 
 def _front(
@@ -128,7 +131,12 @@ _Place = tuple[StoreLattice, Waypoint]
 def _go_back(places: Sequence[_Place], backend: Backend, progress: Progress) -> list[Waypoint]:
     """The waypoint before each of `places`."""
     inside = [(lattice, point) for lattice, point in places if point.i > 0 and point.j > 0]
-    straight = {place: entry for place in inside if (entry := straight_back(*place)) is not None}
+    letters = sum(sum(lattice.grid.chunk_shape) for lattice, _ in inside)
+    each = in_threads if letters >= _WORTH_THREADS else map  # which overlap reads from a disk
+    found_straight = each(straight_back, [lattice for lattice, _ in inside], [point for _, point in inside])
+    straight = {
+        place: entry for place, entry in zip(inside, found_straight, strict=True) if entry is not None
+    }
     swept_back = [place for place in inside if place not in straight]
     first = [place for place in swept_back if _begins_here(*place)]
     later = [place for place in swept_back if not _begins_here(*place)]
