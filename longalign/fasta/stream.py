@@ -145,7 +145,7 @@ def _without_mark(chunks: Iterable[bytes]) -> Iterator[bytes]:
 
 def _numbered(text: bytes, line: int) -> bytes:
     """`text`, after `line` line ends, with the numbers of their lines before headers."""
-    if b">" not in text:  # found much sooner than that there are no two bytes one after the other
+    if b">" not in text:  # to look for one byte is much faster than for two
         return text
     first, *records = text.split(b"\n>")
     line += first.count(b"\n")

@@ -332,7 +332,7 @@ class Alignment:
     def rescore(self) -> Number:
         """The score in the units of `score`, computed from the letters, the gaps and the scoring alone.
 
-        The letters decide whether a pair matches, not = or X in the CIGAR. Takes 6 to 24 ns for each column
+        The letters decide whether a pair matches, not = or X in the CIGAR. Takes 3 to 24 ns for each column
         (more for short runs), and some tens of MB besides the codes of the aligned letters.
         """
         return self.scoring.unscaled(self._pairs_and_fault()[0] - self._gap_costs())
@@ -365,7 +365,7 @@ class Alignment:
         return score, wrong
 
     def _score_of_pairs(self, query_row: Codes, target_row: Codes) -> int:
-        """The scaled score of the columns of two letters. No column holds two gaps, so equal ones match."""
+        """The scaled score of all pairs. No column holds two gaps, so a column of equal codes is a match."""
         scoring = self.scoring
         paired = (query_row != _GAP) & (target_row != _GAP)
         if scoring.table is not None:

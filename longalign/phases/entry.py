@@ -46,7 +46,7 @@ def entries(
 
     Each sweep is a `meeting.backward_sweep`. Raises InternalError if no path accounts for an exit's value.
     """
-    found = [*map(_only_entry, approaches, swept)]  # threads contend for the GIL, and take twice as long
+    found = [*map(_only_entry, approaches, swept)]  # threads would contend for the GIL, and take longer
     tied = [approach for approach, entry in zip(approaches, found, strict=True) if entry is None]
     decided = iter(entries_by_starts(tied, backend, progress))
     return [entry or next(decided) for entry in found]

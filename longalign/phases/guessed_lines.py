@@ -158,7 +158,8 @@ def rows_to_guess(grid: Grid, milestones: Milestones, slabs: int) -> tuple[int, 
     """The lattice rows that cut a matrix into slabs: about `slabs` of them, with about as many tiles each.
 
     The rows are edges of tiles, and lie between the first and the last milestone. The tiles of a band from
-    the upper left corner to a milestone are counted by its row and column together.
+    the upper left corner to a milestone are counted by its row and column together. Those that follow the
+    last milestone are not counted.
     """
     at, to = milestones[:, 0], milestones[:, :2].sum(axis=1)
     inner = np.array([row for row in grid.tile_rows[1:-1] if at[0] < row < at[-1]], np.int64)

@@ -124,7 +124,7 @@ from longalign.model.alphabet import Codes
 from longalign.model.boundary import IntArray
 from longalign.model.pruning import NO_ANCHORS, Anchors
 from longalign.model.scoring import Scoring
-from longalign.system.threads import calls_in_background, processors
+from longalign.system.threads import MOST_THREADS, calls_in_background, processors
 
 #: Stretches of letter pairs of an alignment, as in `charge_placed_words`: int64 of shape (stretches, 3).
 Stretches = NDArray[np.int64]
@@ -138,9 +138,8 @@ _CODES = 256
 #: Lower than every score and gap cost.
 _IMPOSSIBLE = -(1 << 40)
 
-#: Looking up words is bound by the latency of memory, so that each side gains from as many threads as a pool
-#: may have.
-_THREADS = processors()
+#: Each of the two sides gains from as many threads as a pool may have: looking up words waits for memory.
+_THREADS = min(2 * MOST_THREADS, processors())
 
 
 @dataclass(frozen=True, slots=True, eq=False)

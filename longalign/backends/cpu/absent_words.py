@@ -30,8 +30,8 @@ NO_SYMBOL = 255
 
 _WORD_BITS = 64
 
-#: Letters that are scanned for absent words in one piece. It does not depend on the number of threads, nor do
-#: the words that are found.
+#: Letters that are packed, or scanned for absent words, in one piece. It does not depend on the number of
+#: threads, nor do the words that are found.
 _PIECE = 1 << 20
 
 #: The table of first bits has an entry for about this many sorted words: one or two cache lines.
@@ -70,32 +70,44 @@ class WordIndex:
 
         Up to `threads` threads are used.
         """
-        compiled = _kernels()
-        words = np.empty(len(codes), np.uint64)
-        first_bits = max(1, (len(words) // _WORDS_AN_ENTRY).bit_length())
+        first_bits = max(1, (len(codes) // _WORDS_AN_ENTRY).bit_length())
+        bucket_bits = min(first_bits, max(1, (len(codes) // _WORDS_A_BUCKET).bit_length()), _MOST_BUCKET_BITS)
+        words, bounds = _in_buckets(codes, symbols, bits, bucket_bits, threads)
         starts, shift = np.empty((1 << first_bits) + 1, np.int32), _WORD_BITS - first_bits
-        bucket_bits = min(first_bits, max(1, (len(words) // _WORDS_A_BUCKET).bit_length()), _MOST_BUCKET_BITS)
-        places = np.zeros((-(-len(codes) // _PIECE), 1 << bucket_bits), np.int64)  # one row for each piece
-
-        def put(piece: slice, there: NDArray[np.uint64]) -> None:
-            row, end = places[piece.start // _PIECE], min(piece.stop, len(codes))
-            compiled.pack(codes, piece.start, end, symbols, bits, _WORD_BITS - bucket_bits, row, there)
-
-        for_each_piece(lambda piece: put(piece, words[:0]), len(codes), threads)  # counts them
-        bounds = np.concatenate([[0], np.cumsum(places.sum(axis=0))])
-        in_order = places.T.reshape(-1)
-        places[:] = (np.cumsum(in_order) - in_order).reshape(places.T.shape).T
-        for_each_piece(lambda piece: put(piece, words), len(codes), threads)
+        fill_starts = _kernels().fill_starts
 
         def sort(bucket: int) -> None:
             begin, end = bounds[bucket], bounds[bucket + 1]
             first, last = (number << first_bits - bucket_bits for number in (bucket, bucket + 1))
             words[begin:end].sort()
-            compiled.fill_starts(words, begin, end, shift, first, last, starts)
+            fill_starts(words, begin, end, shift, first, last, starts)
 
         _for_each(sort, range(1 << bucket_bits), threads)
         starts[-1] = len(words)
         return cls(words, starts, shift, bits)
+
+
+def _in_buckets(
+    codes: Codes, symbols: NDArray[np.uint8], bits: int, bucket_bits: int, threads: int
+) -> tuple[NDArray[np.uint64], NDArray[np.int64]]:
+    """The words of a sequence, those with the same first `bucket_bits` bits side by side.
+
+    Also returns where each of these buckets begins, int64 of shape (buckets + 1,).
+    """
+    pack, words = _kernels().pack, np.empty(len(codes), np.uint64)
+    # For each piece and bucket: first the number of words, then the place of the next one.
+    places = np.zeros((-(-len(codes) // _PIECE), 1 << bucket_bits), np.int64)
+
+    def put(piece: slice, there: NDArray[np.uint64]) -> None:
+        row, end = places[piece.start // _PIECE], min(piece.stop, len(codes))
+        pack(codes, piece.start, end, symbols, bits, _WORD_BITS - bucket_bits, row, there)
+
+    for_each_piece(lambda piece: put(piece, words[:0]), len(codes), threads)
+    bounds = np.concatenate([[0], np.cumsum(places.sum(axis=0))])
+    in_order = places.T.reshape(-1)  # by bucket, and within it by piece
+    places[:] = (np.cumsum(in_order) - in_order).reshape(places.T.shape).T
+    for_each_piece(lambda piece: put(piece, words), len(codes), threads)
+    return words, bounds
 
 
 def load_kernels() -> None:
@@ -172,7 +184,7 @@ def _pack(
     """Put each word that begins from `start` to `end` at the place of its bucket, and move this place on.
 
     Into an empty array nothing is put, so that the places count the words. `shift` bits of a word follow
-    those that words of a bucket share.
+    those that words of a bucket share. The last words extend beyond `end`.
     """
     word, top, step = _word(0), _word(_WORD_BITS - bits), _word(bits)
     for k in range(min(codes.shape[0], end - (-_WORD_BITS // bits)) - 1, start - 1, -1):

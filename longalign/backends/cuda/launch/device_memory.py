@@ -109,7 +109,7 @@ class Workspace:
     number of cells swept so far, and a 1.
 
     The block of device memory and the warps' own memory grow to the size that the largest launch needs.
-    `share` is the number of workspaces that a device has.
+    Of each device, `share` back ends are used at the same time, each with a workspace.
     """
 
     def __init__(self, share: int = 1) -> None:
