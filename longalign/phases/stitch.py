@@ -132,7 +132,7 @@ def _go_back(places: Sequence[_Place], backend: Backend, progress: Progress) -> 
     """The waypoint before each of `places`."""
     inside = [(lattice, point) for lattice, point in places if point.i > 0 and point.j > 0]
     letters = sum(sum(lattice.grid.chunk_shape) for lattice, _ in inside)
-    each = in_threads if letters >= _WORTH_THREADS else map  # which overlap reads from a disk
+    each = in_threads if letters >= _WORTH_THREADS else map  # threads overlap reads from a disk
     found_straight = each(straight_back, [lattice for lattice, _ in inside], [point for _, point in inside])
     straight = {
         place: entry for place, entry in zip(inside, found_straight, strict=True) if entry is not None
