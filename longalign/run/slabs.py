@@ -16,8 +16,8 @@ from longalign.run.engines.local import LocalEngine
 from longalign.run.grid_bytes import most_boundary_cells, tiles_in_memory
 from longalign.run.request import Request, Resources
 
-#: The most slabs, unless there are more devices than this. In a narrow band, the host takes as long for a
-#: tile as the kernel. With more slabs, its threads lose more time to the GIL than is gained.
+#: The most slabs, unless there are more devices than this. With more slabs, each kernel has fewer thread
+#: blocks and takes longer, and the host's threads lose more time to the GIL than is gained.
 _MOST_SLABS = 6
 
 #: The widest band, in letters, that is cut into slabs.
