@@ -204,20 +204,6 @@ _PRUNING = (
         ("tests/backends/cpu/test_absent_words.py",),
     ),
     Fault(
-        "sweep: one of several back ends of a GPU does not fetch its best cells",
-        "longalign/backends/cuda/launch/sweep_launch.py",
-        "        if not alone:\n            buffers.fetch_best()",
-        "        if not alone:\n            pass",
-        (_LEFT_OUT + "::test_only_what_was_computed_is_fetched_for_one_of_several_back_ends",),
-    ),
-    Fault(
-        "plan: the lattice of a narrow band may make tiles too large",
-        "longalign/run/planner.py",
-        "if kept <= room and self.fits(grid):",
-        "if kept <= room:",
-        ("tests/run/test_planner.py::test_a_finer_lattice_does_not_make_tiles_too_large_for_memory",),
-    ),
-    Fault(
         "gains: a word is placed where its letters differ",
         "longalign/backends/cpu/placed_words.py",
         "                if unpaired >= 0:\n",
@@ -244,6 +230,20 @@ _PRUNING = (
         "floor = max(floor, remove_lowest(hills, count))",
         "remove_lowest(hills, count)",
         ("tests/pruning/test_gains.py::test_a_path_may_leave_a_diagonal_and_return",),
+    ),
+    Fault(
+        "sweep: one of several back ends of a GPU does not fetch its best cells",
+        "longalign/backends/cuda/launch/sweep_launch.py",
+        "        if not alone:\n            buffers.fetch_best()",
+        "        if not alone:\n            pass",
+        (_LEFT_OUT + "::test_only_what_was_computed_is_fetched_for_one_of_several_back_ends",),
+    ),
+    Fault(
+        "plan: the lattice of a narrow band may make tiles too large",
+        "longalign/run/planner.py",
+        "if kept <= room and self.fits(grid):",
+        "if kept <= room:",
+        ("tests/run/test_planner.py::test_a_finer_lattice_does_not_make_tiles_too_large_for_memory",),
     ),
     Fault(
         "seeds: gap opening not paid",

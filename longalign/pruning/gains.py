@@ -124,7 +124,7 @@ from longalign.model.alphabet import Codes
 from longalign.model.boundary import IntArray
 from longalign.model.pruning import NO_ANCHORS, Anchors
 from longalign.model.scoring import Scoring
-from longalign.system.threads import MOST_THREADS, calls_in_background, processors
+from longalign.system.threads import MOST_THREADS, in_threads, processors
 
 #: Stretches of letter pairs of an alignment, as in `charge_placed_words`: int64 of shape (stretches, 3).
 Stretches = NDArray[np.int64]
@@ -184,10 +184,7 @@ def gains(
         (_Letters.of(rows, columns, scores, scoring), _Letters.of(columns, rows, scores.T, scoring)),
         (anchors[:, [0, 1, 2]], anchors[:, [2, 3, 0]]),
     )
-    if threads == 1:
-        return Gains(*map(of_side, *sides))
-    with calls_in_background(of_side, *sides, most=threads) as results:
-        return Gains(*results())
+    return Gains(*in_threads(of_side, *sides, most=threads))
 
 
 def load_kernels() -> None:

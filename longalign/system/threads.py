@@ -160,15 +160,16 @@ def in_own_thread(call: Callable[[], T], poll: Callable[[], object] = lambda: No
     return future.result()
 
 
-def in_threads(function: Callable[..., T], *arguments: Iterable[Any]) -> list[T]:
-    """The results of `map` for iterables of equal length, in order. A single call is made in this thread.
+def in_threads(function: Callable[..., T], *arguments: Iterable[Any], most: int = MOST_THREADS) -> list[T]:
+    """The results of `map` for iterables of equal length, in order. At most `most` threads are used.
 
-    Raises the exception of the first call that fails.
+    A single call, and all calls one after the other if `most` is 1, are made in this thread. Raises the
+    exception of the first call that fails.
     """
     calls = list(zip(*arguments, strict=True))
-    if len(calls) <= 1:
+    if most == 1 or len(calls) <= 1:
         return [function(*call) for call in calls]
-    with calls_in_background(function, *zip(*calls, strict=True)) as results:
+    with calls_in_background(function, *zip(*calls, strict=True), most=most) as results:
         return results()
 
 

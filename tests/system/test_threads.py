@@ -31,6 +31,7 @@ def test_results_come_in_the_order_of_the_arguments(count):
 def test_a_single_call_is_made_by_the_calling_thread():
     assert in_threads(lambda _: threading.current_thread(), [0]) == [threading.current_thread()]
     assert threading.current_thread() not in in_threads(lambda _: threading.current_thread(), [0, 1])
+    assert {*in_threads(lambda _: threading.current_thread(), [0, 1], most=1)} == {threading.current_thread()}
 
 
 @pytest.mark.parametrize("count", [1, 5])

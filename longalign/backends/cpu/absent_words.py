@@ -9,9 +9,9 @@ that begin with it are neighbours. A table of their first bits starts the search
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
@@ -21,9 +21,7 @@ from longalign.backends.base import Kernel
 from longalign.backends.cpu.jit import compile_entry, compiled_once, inline_by_llvm
 from longalign.model.alphabet import Codes
 from longalign.model.boundary import IntArray
-from longalign.system.threads import calls_in_background
-
-T = TypeVar("T")
+from longalign.system.threads import in_threads
 
 #: The symbol of a letter that no word contains.
 NO_SYMBOL = 255
@@ -82,7 +80,7 @@ class WordIndex:
             words[begin:end].sort()
             fill_starts(words, begin, end, shift, first, last, starts)
 
-        _for_each(sort, range(1 << bucket_bits), threads)
+        in_threads(sort, range(1 << bucket_bits), most=threads)
         starts[-1] = len(words)
         return cls(words, starts, shift, bits)
 
@@ -153,17 +151,7 @@ def charge_absent_words(
 
 def for_each_piece(call: Callable[[slice], None], letters: int, threads: int) -> None:
     """Call a function, in up to `threads` threads, with the places of each piece of a sequence."""
-    _for_each(call, [slice(start, start + _PIECE) for start in range(0, letters, _PIECE)], threads)
-
-
-def _for_each(call: Callable[[T], None], arguments: Sequence[T], threads: int) -> None:
-    """Call a function with each argument, in up to `threads` threads."""
-    if threads == 1 or len(arguments) <= 1:
-        for argument in arguments:
-            call(argument)
-    else:
-        with calls_in_background(call, arguments, most=threads) as results:
-            results()
+    in_threads(call, [slice(start, start + _PIECE) for start in range(0, letters, _PIECE)], most=threads)
 
 
 class _Kernels(NamedTuple):
