@@ -90,7 +90,7 @@ _LEAST_GROWTH = 1.1
 
 #: If memory is plentiful, the lattice of a narrow band may be planned to take this many times its usual share
 #: of it. Plans are cautious: at 2 M and 5 M letters, such lattices took a tenth and a seventh of what was
-#: planned.
+#: planned (`lattice_planned_cpu.json`).
 _MORE_IN_MEMORY = 2
 
 #: If at most this share of the matrix is needed, the two sequences are nearly equal. Phases 2 and 3 then
