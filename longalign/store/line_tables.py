@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
@@ -333,6 +333,13 @@ class BandTable(_KeepsWideApart):
         super().__init__(lines, length, dtype)
         self._stretches: list[list[Stretch]] = [[] for _ in range(lines)]
 
+    def put(self, line: int, start: int, values: IntArray, narrow: bool = False) -> None:
+        """See `NarrowTable`. The pieces of a line are joined as soon as it is complete."""
+        super().put(line, start, values, narrow)
+        if start + len(values) == self._shape[1]:
+            pieces, spans = self._all(), _spans(self._stretches[line])
+            self._stretches[line] = [(begin, pieces[line, begin:end]) for begin, end in spans]
+
     def _keep(self, line: int, start: int, values: IntArray) -> None:
         if values.strides == (0,) and (values[:1] == self.level).all():  # one value, repeated, or none
             return
@@ -346,23 +353,14 @@ class BandTable(_KeepsWideApart):
         self._stretches[line].append((start, narrow))
 
     def _kept(self, line: int, stop: int) -> NDArray[np.signedinteger[Any]]:
-        return self._pieces()[line, :stop]
+        return self._all()[line, :stop]
 
     def _forget(self, line: int) -> None:
         super()._forget(line)
         self._stretches[line] = []
 
-    def _pieces(self) -> BandArray:
-        """The lines as they came."""
-        return BandArray(self._shape, self._dtype, self.level, self._stretches)
-
     def _all(self) -> BandArray:
-        pieces = self._pieces()
-        joined = [
-            [(begin, pieces[line, begin:end]) for begin, end in _spans(stretches)]
-            for line, stretches in enumerate(self._stretches)
-        ]
-        return replace(pieces, stretches=joined)
+        return BandArray(self._shape, self._dtype, self.level, self._stretches)
 
 
 def _spans(stretches: Sequence[Stretch]) -> Iterator[tuple[int, int]]:
