@@ -193,6 +193,16 @@ def test_pruned_sweeps_find_what_whole_ones_do(gpu, cpu, side, local):
         assert (got.h[want.h >= bound] == want.h[want.h >= bound]).all()
 
 
+@pytest.mark.parametrize("block_rows", [16, 32, 64])
+@pytest.mark.parametrize("columns", [5, 8, 16])
+def test_row_blocks_of_any_height(cpu, columns, block_rows):
+    """The compiler once stored snapshots at wrong addresses where a lane loads one row of each row block."""
+    rng = np.random.default_rng(columns)
+    gpu = cuda_backend(columns=columns, block_rows=block_rows)
+    pairs = [related(rng, rows, 1300) for rows in (350, 2001)]
+    check(gpu, cpu, [whole_matrix(*pair, Scoring(), local) for pair in pairs for local in (True, False)])
+
+
 def test_more_strips_than_warps(gpu, cpu):
     rng = np.random.default_rng(1)
     check(gpu, cpu, [whole_matrix(*related(rng, 70, 2_500_000), Scoring(), True)])

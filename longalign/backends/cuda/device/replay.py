@@ -114,12 +114,14 @@ def make_replay(config: KernelConfig) -> tuple[Any, Any, Any, Any]:
 
     @cuda.jit(device=True)
     def save_held_block(memory, at, lane, held, e_held, strip_state, links):
+        # With the links stored first, the compiler of CUDA 13.0 gives the state wrong addresses where row
+        # blocks have as many rows as a warp has lanes.
         first, second = links
+        store(memory, at, lane, held, e_held, strip_state)
         if full or lane < block_rows:
             store_link(memory, at + words + link_words * lane, first)
         if loads > 1 and (full or lane + LANES < block_rows):
             store_link(memory, at + words + link_words * (lane + LANES), second)
-        store(memory, at, lane, held, e_held, strip_state)
 
     @cuda.jit(device=True)
     def restore_block(memory, at, lane, opened, e, inbox, inbox_at):
