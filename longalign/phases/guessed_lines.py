@@ -51,7 +51,7 @@ from longalign.backends.base import Backend, Progress, SweepJob, no_progress
 from longalign.model.boundary import Boundary, Edge, IntArray, LinearEdge, State, entry_edges
 from longalign.model.geometry import Grid
 from longalign.model.pruning import Milestones, Pruning, any_reaches, values_left_out
-from longalign.model.scoring import NEG_INF
+from longalign.model.scoring import NEG_INF, Scoring
 from longalign.phases.problem import Problem
 from longalign.store.base import Place
 
@@ -179,15 +179,17 @@ def guessed_line(
     """
     pruning, scoring = problem.pruning, problem.scoring
     assert pruning is not None
-    loss = scoring.gap_extend + scoring.highest  # of each letter that a path is off the alignment
     above = int(np.searchsorted(milestones[:, 0], row, side="right"))
-    if loss == 0 or above == 0 or _may_begin_below(problem, row):
+    if scoring.gap_extend + scoring.highest == 0 or above == 0 or _may_begin_below(problem, row):
         return None
     at, column, value = milestones[above - 1].tolist()
-    slack = value + min(int(pruning.query_gain[at]), int(pruning.target_gain[column])) - pruning.bound
     margin = abs(pruning.bound) // _MARGIN
+    query_slack, target_slack = (
+        max(0, value + int(gain) - pruning.bound) + margin
+        for gain in (pruning.query_gain[at], pruning.target_gain[column])
+    )
     column += row - at
-    distance = (max(0, slack) + margin) // loss + _LONGEST_REPEAT
+    distance = _half_width(query_slack, target_slack, scoring) + _LONGEST_REPEAT
     j1 = min(len(problem.target), column + distance)
     far_enough = (milestones[:, 0] <= row - distance) & (milestones[:, 1] <= column - distance)
     if not far_enough.any():
@@ -209,6 +211,20 @@ def guessed_line(
     [result] = backend.sweep([job], progress)
     beside = int(problem.left.h_at([row])[0])
     return GuessedLine(row, j0, result.rows[0], beside, values_left_out(scoring, problem.has_floor))
+
+
+def _half_width(query_slack: int, target_slack: int, scoring: Scoring) -> int:
+    """About how many letters a path of interest may be right of the alignment or, if that is more, below it.
+
+    A slack is by how much the score so far and what one sequence can still gain exceed the bound. A path to
+    the right of the alignment pays beta for each letter, and what the target can still gain falls by about
+    `highest`. Below the alignment, the same holds for the query.
+    """
+    beta, loss = scoring.gap_extend, scoring.gap_extend + scoring.highest
+    right, below = target_slack // loss, query_slack // loss
+    if beta:
+        right, below = min(right, query_slack // beta), min(below, target_slack // beta)
+    return max(right, below)
 
 
 def _may_begin_below(problem: Problem, row: int) -> bool:

@@ -1,4 +1,4 @@
-"""How several tiles of a band are swept at once: in a narrow one below guesses (`phases.guessed_lines`)."""
+"""How several tiles of a band are swept at once: below guessed rows (`phases.guessed_lines`)."""
 
 from __future__ import annotations
 
@@ -20,12 +20,10 @@ from longalign.run.request import Request, Resources
 #: blocks and takes longer, and the host's threads lose more time to the GIL than is gained.
 _MOST_SLABS = 6
 
-#: The widest band, in letters, that is cut into slabs.
-_WIDEST_BAND = 1 << 20
-
-#: The number of tiles of a wider band that are swept at a time. While the host packs the lines of one, the
-#: device sweeps another.
-_TILES_OF_WIDE_BAND = 2
+#: A band of more letters is wide. The sweep of one of its tiles nearly occupies a device, so there are as
+#: many slabs as devices, but at least two: the host prepares one tile while the device sweeps another.
+_WIDE_BAND = 1 << 20
+_MOST_WIDE_SLABS = 2
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,15 +41,16 @@ class Slabs:
     def of(cls, grid: Grid, milestones: Milestones | None, request: Request, resources: Resources) -> Slabs:
         """The slabs of a run in memory: one without milestones, and where more would gain nothing.
 
-        One slab of a wide band has several back ends as well.
+        A wide band has several back ends even if no row can be guessed.
         """
         one = cls((), milestones, resources.backends)
         if milestones is None or not request.is_narrow:
             return one
-        most = min(max(_MOST_SLABS, len(resources.backends)), tiles_in_memory(grid, request, resources))
-        is_wide = request.share * min(request.rows, request.cols) > _WIDEST_BAND
-        rows = () if is_wide else rows_to_guess(grid, milestones, most)
-        tiles_at_once = min(most, _TILES_OF_WIDE_BAND) if is_wide else 1 + len(rows)
+        is_wide = request.share * min(request.rows, request.cols) > _WIDE_BAND
+        wanted = max(_MOST_WIDE_SLABS if is_wide else _MOST_SLABS, len(resources.backends))
+        most = min(wanted, tiles_in_memory(grid, request, resources))
+        rows = rows_to_guess(grid, milestones, most)
+        tiles_at_once = most if is_wide else 1 + len(rows)
         parts = _parts(resources.backends, tiles_at_once, most_boundary_cells(grid, request.mode))
         return cls(rows, milestones, parts) if len(parts) > 1 else one
 

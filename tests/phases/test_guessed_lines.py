@@ -168,6 +168,22 @@ def test_a_path_that_begins_below_a_guess(monkeypatch):
     assert found_path(outcome) == walked(pair, 20, 6)
 
 
+@given(slacks=st.tuples(*[st.integers(0, 60)] * 2), beta=st.integers(0, 4), match=st.integers(1, 5))
+def test_half_the_width_of_a_band(slacks, beta, match):
+    """The same from the definition: each letter costs beta, and one of the sequences gains a match less."""
+
+    def farthest(query_loss, target_loss):
+        return max(
+            letters
+            for letters in range(61)
+            if beta * letters + query_loss * letters <= slacks[0]
+            and beta * letters + target_loss * letters <= slacks[1]
+        )
+
+    want = max(farthest(0, match), farthest(match, 0))
+    assert guessed_lines._half_width(*slacks, Scoring(match, -4, 6, beta)) == want
+
+
 # --- edges
 
 

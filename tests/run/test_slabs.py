@@ -82,15 +82,27 @@ def test_other_matrices_are_swept_from_one_end_to_the_other(found):
     assert len(found.backends) == 1
 
 
-@pytest.mark.parametrize(("backend", "tiles"), [(Divisible(), 2), (Divisible(1), 1), (ReferenceBackend(), 1)])
-def test_two_tiles_of_a_wide_band_are_swept_at_a_time(backend, tiles):
-    found = slabs_of(backend, request=Request(10**8, 10**8, share=0.02))
-    assert (found.rows, len(found.backends)) == ((), tiles)
+WIDE = Request(10**8, 10**8, share=0.02)
 
 
-def test_several_devices_sweep_a_wide_band_undivided():
-    devices = Divisible(), Divisible()
-    assert slabs_of(*devices, request=Request(10**8, 10**8, share=0.02)).backends == devices
+@pytest.mark.parametrize(
+    ("backend", "tiles", "rows"),
+    [(Divisible(), 2, (500,)), (Divisible(1), 1, ()), (ReferenceBackend(), 1, ())],
+)
+def test_a_wide_band_has_two_slabs(backend, tiles, rows):
+    found = slabs_of(backend, request=WIDE)
+    assert (found.rows, len(found.backends)) == (rows, tiles)
+
+
+def test_two_tiles_of_a_wide_band_are_swept_at_a_time_if_no_row_can_be_guessed():
+    found = slabs_of(Divisible(), request=WIDE, milestones=MILESTONES[:5])
+    assert (found.rows, len(found.backends)) == ((), 2)
+
+
+def test_each_of_several_devices_has_a_slab_of_a_wide_band():
+    devices = Divisible(), Divisible(), Divisible()
+    found = slabs_of(*devices, request=WIDE)
+    assert (found.rows, found.backends) == ((300, 700), devices)
 
 
 def test_there_are_no_more_slabs_than_tiles_fit_in_memory(monkeypatch):

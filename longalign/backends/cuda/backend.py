@@ -54,6 +54,10 @@ from longalign.system.threads import processors
 #: Bytes of device memory that a process needs to compile kernels: its CUDA context.
 _CONTEXT_BYTES = 1 << 30
 
+#: So many back ends that share a device may fetch boundaries while their kernels run. The threads of more
+#: would contend for the GIL. These fetch boundaries afterwards, and only the blocks that were computed.
+_MOST_THAT_STREAM = 2
+
 
 class CudaBackend:
     """Sweeps and traces many rectangles in a launch, on the GPU with the index `device`.
@@ -285,12 +289,12 @@ class CudaBackend:
             threads = config.warps * LANES
             grid = grid_for(work.linear_edges, threads)
             configured(fill, grid, threads, workspace.stream)(*buffers.edges)
-        alone, computed = self._share == 1, None
-        with Download(jobs, work, buffers.lines, buffers.flags, workspace, may_stream=alone) as download:
+        alone, streams, computed = self._share == 1, self._share <= _MOST_THAT_STREAM, None
+        with Download(jobs, work, buffers.lines, buffers.flags, workspace, may_stream=streams) as download:
             reported = sweep_launch.run(
                 kernel, config, blocks, shared_bytes, buffers, workspace, download, progress, alone=alone
             )
-            if config.prunes and not alone and download.feeds:
+            if config.prunes and not streams and download.feeds:
                 table, find = worklist.line_table(jobs, work), self._compiled(computed_blocks_spec())
                 computed = ComputedBlocks(table, buffers.computed_blocks(find, table))
             lines = download.finish(computed)

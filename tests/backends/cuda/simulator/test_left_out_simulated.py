@@ -56,9 +56,13 @@ def test_row_blocks_off_all_paths_of_interest_are_left_out(
     assert result.rows[-1].h[-1] == whole.rows[-1].h[-1]
 
 
+@pytest.mark.parametrize(("share", "streams"), [(2, True), (3, False)])
 @pytest.mark.parametrize("local", [True, False])
-def test_only_what_was_computed_is_fetched_for_one_of_several_back_ends(local: bool, monkeypatch):
-    """A band crosses some rows and columns of a rectangle. Their blocks are shorter than it is wide."""
+def test_what_is_fetched_for_one_of_several_back_ends(local: bool, share: int, streams: bool, monkeypatch):
+    """Of three, only blocks that were computed are fetched, and of two, whole lines while the kernel runs.
+
+    A band crosses some rows and columns of a rectangle. Their blocks are shorter than it is wide.
+    """
     monkeypatch.setattr(computed_blocks, "BLOCK", 16)
     monkeypatch.setattr(download, "_WORTH_STREAMING", 0)
     rng = np.random.default_rng(13)
@@ -79,9 +83,10 @@ def test_only_what_was_computed_is_fetched_for_one_of_several_back_ends(local: b
 
     monkeypatch.setattr(numba_api, "download", counted)
     sinks = Sinks(CollectedLines(), CollectedLines())
-    part = CudaBackend(warps=1, columns=1, block_rows=16, share=2)
+    part = CudaBackend(warps=1, columns=1, block_rows=16, share=share)
     [result] = part.sweep([replace(job, sinks=sinks)])
-    assert 0 < sum(fetched) < sum(2 * 330 for _ in (*job.rows, *job.cols)) / 2
+    everything = 2 * 330 * len(job.rows + job.cols)
+    assert sum(fetched) == everything if streams else 0 < sum(fetched) < everything / 2
     # Swept later, so that no memory holds its best cells before.
     [want] = CudaBackend(warps=1, columns=1, block_rows=16).sweep([job])
     assert result.best == want.best
