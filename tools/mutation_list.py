@@ -510,6 +510,13 @@ _RUN = (
         ("tests/phases/test_guessed_lines.py", "-k", "begins_below"),
     ),
     Fault(
+        "a guess no wider than the sequence with the smaller slack allows",
+        "longalign/phases/guessed_lines.py",
+        "    return max(right, below)\n",
+        "    return min(right, below)\n",
+        ("tests/phases/test_guessed_lines.py::test_half_the_width_of_a_band",),
+    ),
+    Fault(
         "a row above a guess dropped before the guess is checked",
         "longalign/store/memory.py",
         " and above[0] not in self._kept:",
