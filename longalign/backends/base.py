@@ -361,11 +361,12 @@ class Backend(Protocol):
         """The largest number of boundary cells of one sweep that fit in device memory."""
         ...
 
-    def parts(self, most: int, cells: int) -> Sequence[Backend]:
+    def parts(self, most: int, cells: int, *, streams: bool) -> Sequence[Backend]:
         """Back ends that use the device at the same time, at most `most`: only this one, or several others.
 
-        Each sweeps rectangles with up to `cells` boundary cells. Several sweep narrow bands in less time than
-        one, as a band does not keep the whole device busy.
+        Each sweeps rectangles with up to `cells` boundary cells. Several sweep a band in less time than one,
+        as its tiles do not keep the whole device busy. With `streams`, the others may fetch boundaries while
+        they sweep. That suits few back ends that compute most cells of their tiles.
         """
         ...
 

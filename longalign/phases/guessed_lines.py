@@ -1,4 +1,4 @@
-"""Guessed lattice rows, with which a pruned phase 1 works in several places of a narrow band at once.
+"""Guessed lattice rows, with which a pruned phase 1 works in several places of a band at once.
 
 The tiles along the path form a chain, in which each waits for the one before. A *guessed line* stands in for
 a lattice row that is not known yet, so that the tiles below it need not wait. The tile rows from one guessed
@@ -40,9 +40,10 @@ line, the top and the left edge may hold different values, but only hopeless one
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import starmap
 
 import numpy as np
 from numpy.typing import NDArray
@@ -260,26 +261,42 @@ def difference(
             if start <= stop and any_reaches(edge.part(start - j0, stop - j0), gains, gain, least):
                 return None
         if begin <= end:
-            limit = least - np.minimum(pruning.target_gain[begin : end + 1], gain).astype(np.int64)
-            known = edge.cells(begin - j0, end - j0 + 1)
-            guess = line.line.cells(begin - first, end - first + 1)
-            compared.append(np.array([*known, *guess, limit], np.int64))
-    return _constant_difference(np.concatenate(compared, axis=1))
+            compared.append((j0, edge, begin, end))
+
+    def both_lines(j0: int, edge: Edge, begin: int, end: int) -> NDArray[np.int64]:
+        limit = least - np.minimum(pruning.target_gain[begin : end + 1], gain).astype(np.int64)
+        known = edge.cells(begin - j0, end - j0 + 1)
+        guess = line.line.cells(begin - first, end - first + 1)
+        return np.array([*known, *guess, limit], np.int64)
+
+    # Each piece is read twice, so that only one is in memory at a time.
+    added = _difference_at_peak(starmap(both_lines, compared))
+    is_right = added is not None and all(_differ_by(added, piece) for piece in starmap(both_lines, compared))
+    return added if is_right else None
 
 
-def _constant_difference(values: NDArray[np.int64]) -> int | None:
-    """The number <= 0 that makes guessed values the true ones, or None if there is none.
+def _difference_at_peak(pieces: Iterable[NDArray[np.int64]]) -> int | None:
+    """What is to be added to H in the guessed cell that exceeds its limit most; None if that is above 0.
 
-    `values` are those of cells side by side: H, E, H and E as guessed, and from which value on one is of
-    interest.
+    A piece has the values of cells side by side, (5, cells): H, E, H and E as guessed, and the limit: from
+    which value on one is of interest. The result is also None if no value of H is.
     """
-    h, e, guessed_h, guessed_e, limit = values
-    peak = int(np.argmax(h - limit))
-    added = int(h[peak] - guessed_h[peak])
-    if h[peak] < limit[peak] or added > 0:
-        return None
+    highest, added = -1, 0
+    for h, _, guessed_h, _, limit in pieces:
+        peak = int(np.argmax(h - limit))
+        if h[peak] - limit[peak] > highest:
+            highest, added = int(h[peak] - limit[peak]), int(h[peak] - guessed_h[peak])
+    return added if highest >= 0 >= added else None
+
+
+def _differ_by(added: int, piece: NDArray[np.int64]) -> bool:
+    """Whether `added` makes all guessed values of a piece (`_difference_at_peak`) the true ones.
+
+    Only values that are of interest on either line count.
+    """
+    h, e, guessed_h, guessed_e, limit = piece
     for known, guess in ((h, guessed_h + added), (e, guessed_e + added)):
         is_of_interest = (known >= limit) | (guess >= limit)
         if (known[is_of_interest] != guess[is_of_interest]).any():
-            return None
-    return added
+            return False
+    return True

@@ -20,9 +20,12 @@ from longalign.run.request import Request, Resources
 #: blocks and takes longer, and the host's threads lose more time to the GIL than is gained.
 _MOST_SLABS = 6
 
-#: A band of more letters is wide. The sweep of one of its tiles nearly occupies a device, so there are as
-#: many slabs as devices, but at least two: the host prepares one tile while the device sweeps another.
+#: A band of more letters is wide, even if it is a narrow part of the matrix (`Request.is_narrow`). There, the
+#: sweep of one tile keeps much of a device busy.
 _WIDE_BAND = 1 << 20
+
+#: The most slabs of a wide band, unless there are more devices than this: while the host packs the boundaries
+#: of one tile, the device sweeps another. With more slabs little was gained (`slabs_cuda.json`).
 _MOST_WIDE_SLABS = 2
 
 
@@ -51,7 +54,8 @@ class Slabs:
         most = min(wanted, tiles_in_memory(grid, request, resources))
         rows = rows_to_guess(grid, milestones, most)
         tiles_at_once = most if is_wide else 1 + len(rows)
-        parts = _parts(resources.backends, tiles_at_once, most_boundary_cells(grid, request.mode))
+        cells = most_boundary_cells(grid, request.mode)
+        parts = _parts(resources.backends, tiles_at_once, cells, streams=is_wide)
         return cls(rows, milestones, parts) if len(parts) > 1 else one
 
     def rows_above(self, grid: Grid) -> set[int]:
@@ -82,12 +86,12 @@ class Slabs:
             raise
 
 
-def _parts(backends: Sequence[Backend], tiles: int, cells: int) -> Sequence[Backend]:
+def _parts(backends: Sequence[Backend], tiles: int, cells: int, *, streams: bool) -> Sequence[Backend]:
     """Back ends for a number of tiles at once, the same number for each device, if its memory suffices.
 
-    `cells` is the largest number of boundary cells of a tile.
+    `cells` is the largest number of boundary cells of a tile. `streams` is as for `Backend.parts`.
     """
     each = -(-tiles // len(backends))
     if each == 1:
         return backends
-    return [part for backend in backends for part in backend.parts(each, cells)]
+    return [part for backend in backends for part in backend.parts(each, cells, streams=streams)]

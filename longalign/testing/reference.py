@@ -126,7 +126,7 @@ class ReferenceBackend:
             progress(job.cells)
         return results
 
-    def parts(self, most: int, cells: int) -> Sequence[Backend]:
+    def parts(self, most: int, cells: int, *, streams: bool) -> Sequence[Backend]:
         return (self,)
 
     def kernels(self, scoring: Scoring | None = None, *, local: bool = True) -> list[Kernel]:

@@ -83,7 +83,7 @@ class SmallTiles:
         self.swept += len(jobs)
         return results
 
-    def parts(self, most: int, cells: int) -> list[Backend]:
+    def parts(self, most: int, cells: int, *, streams: bool) -> list[Backend]:
         if not self.has_parts:
             return [self]
         return [SmallTiles(self.shape, type(self.inner)(), self.leaf) for _ in range(most)]

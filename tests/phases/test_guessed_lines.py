@@ -17,7 +17,8 @@ from longalign.model.mode import MODES
 from longalign.model.pruning import KnownBound, Pruning
 from longalign.model.scoring import NEG_INF, Scoring
 from longalign.phases import guessed_lines, score
-from longalign.phases.guessed_lines import GuessedLine, ShiftedEdge, difference
+from longalign.phases.guessed_lines import GuessedLine, ShiftedEdge, difference, guessed_line
+from longalign.phases.problem import Problem
 from longalign.run import pipeline, slabs
 from longalign.testing.inputs import SCORINGS, any_scorings, mutated
 from longalign.testing.reference import ReferenceBackend, matrices
@@ -182,6 +183,24 @@ def test_half_the_width_of_a_band(slacks, beta, match):
 
     want = max(farthest(0, match), farthest(match, 0))
     assert guessed_lines._half_width(*slacks, Scoring(match, -4, 6, beta)) == want
+
+
+@pytest.mark.parametrize(
+    ("query_slack", "target_slack", "distance"),
+    [(20, 20, 10), (320, 20, 30), (20, 320, 30), (320, 320, 110), (-9, -9, 3)],
+)
+def test_a_guess_reaches_as_far_as_paths_of_interest(query_slack, target_slack, distance, monkeypatch):
+    """The alignment is the diagonal. A letter off it costs one sequence 3, the other 1. The margin is 10."""
+    monkeypatch.setattr(guessed_lines, "_LONGEST_REPEAT", 0)
+    monkeypatch.setattr(guessed_lines, "_MARGIN", 200)
+    side, row = 1000, 500
+    letters = np.zeros(side, np.uint8)
+    problem = Problem.of_codes(letters, letters, Scoring(2, -4, 3, 1), MODES["global"])
+    to_end = np.arange(2 * side, -1, -2, dtype=np.int32)
+    pruning = Pruning(2 * side, to_end + query_slack, to_end + target_slack)
+    milestones = np.array([(k, k, 2 * k) for k in range(side)], np.int64)
+    line = guessed_line(replace(problem, pruning=pruning), milestones, row, ReferenceBackend())
+    assert (line.first, len(line.line)) == (row - distance, 2 * distance)
 
 
 # --- edges

@@ -30,13 +30,19 @@ REQUEST = Request(SIDE, SIDE, share=0.1)
 
 
 class Divisible(ReferenceBackend):
-    """Has up to `most` parts."""
+    """Has up to `most` parts, which know whether they were asked to stream."""
+
+    streams = None
 
     def __init__(self, most=100):
         self.most = most
 
-    def parts(self, most, cells):
-        return [Divisible() for _ in range(min(most, self.most))] if min(most, self.most) > 1 else [self]
+    def parts(self, most, cells, *, streams):
+        count = min(most, self.most)
+        parts = [Divisible() for _ in range(count)] if count > 1 else [self]
+        for part in parts:
+            part.streams = streams
+        return parts
 
 
 def slabs_of(*backends, milestones=MILESTONES, request=REQUEST, memory=1 << 40):
@@ -94,6 +100,19 @@ def test_a_wide_band_has_two_slabs(backend, tiles, rows):
     assert (found.rows, len(found.backends)) == (rows, tiles)
 
 
+@pytest.mark.parametrize("request_", [WIDE, replace(WIDE, rows=10**9), replace(WIDE, cols=10**9)])
+def test_the_shorter_side_decides_whether_a_band_is_wide(request_):
+    """The width of a band is a share of it."""
+    for share, slab_count in ((1 << 20, 6), ((1 << 20) + 100, 2)):
+        found = slabs_of(Divisible(), request=replace(request_, share=share / 10**8))
+        assert len(found.backends) == slab_count
+
+
+@pytest.mark.parametrize(("request_", "streams"), [(REQUEST, False), (WIDE, True)])
+def test_boundaries_of_wide_bands_are_fetched_while_tiles_are_swept(request_, streams):
+    assert {part.streams for part in slabs_of(Divisible(), request=request_).backends} == {streams}
+
+
 def test_two_tiles_of_a_wide_band_are_swept_at_a_time_if_no_row_can_be_guessed():
     found = slabs_of(Divisible(), request=WIDE, milestones=MILESTONES[:5])
     assert (found.rows, len(found.backends)) == ((), 2)
@@ -105,9 +124,10 @@ def test_each_of_several_devices_has_a_slab_of_a_wide_band():
     assert (found.rows, found.backends) == ((300, 700), devices)
 
 
-def test_there_are_no_more_slabs_than_tiles_fit_in_memory(monkeypatch):
-    monkeypatch.setattr(slabs, "tiles_in_memory", lambda *_: 3)
-    assert len(slabs_of(Divisible()).backends) == 3
+@pytest.mark.parametrize(("request_", "tiles"), [(REQUEST, 3), (WIDE, 1)])
+def test_there_are_no_more_slabs_than_tiles_fit_in_memory(request_, tiles, monkeypatch):
+    monkeypatch.setattr(slabs, "tiles_in_memory", lambda *_: tiles)
+    assert len(slabs_of(Divisible(), request=request_).backends) == tiles
 
 
 def lattice():
@@ -120,7 +140,7 @@ def lattice():
 class FailsOnce(Divisible):
     """Of its parts, the first fails, and the others work until they are told to stop."""
 
-    def parts(self, most, cells):
+    def parts(self, most, cells, *, streams):
         failed = Event()
 
         class Fails(ReferenceBackend):

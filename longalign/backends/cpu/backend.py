@@ -135,7 +135,7 @@ class CpuBackend:
         self._cells = 0
         self._workers: list[_Worker] = []
 
-    def parts(self, most: int, cells: int) -> Sequence[Backend]:
+    def parts(self, most: int, cells: int, *, streams: bool) -> Sequence[Backend]:
         """See `longalign.backends.base.Backend`. The threads of a sweep keep the processors busy."""
         return (self,)
 

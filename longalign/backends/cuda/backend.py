@@ -54,17 +54,15 @@ from longalign.system.threads import processors
 #: Bytes of device memory that a process needs to compile kernels: its CUDA context.
 _CONTEXT_BYTES = 1 << 30
 
-#: So many back ends that share a device may fetch boundaries while their kernels run. The threads of more
-#: would contend for the GIL. These fetch boundaries afterwards, and only the blocks that were computed.
-_MOST_THAT_STREAM = 2
-
 
 class CudaBackend:
     """Sweeps and traces many rectangles in a launch, on the GPU with the index `device`.
 
     The keyword arguments override what is otherwise chosen for the rectangles of a call (see `KernelConfig`).
     They serve measurements and tests. `numbers="packed"` is used only where packed numbers are exact. One of
-    `share` back ends that sweep narrow bands at the same time takes that part of the device's thread blocks.
+    `share` back ends that sweep bands at the same time takes that part of the device's thread blocks. With
+    `streams`, it fetches boundaries while a kernel runs; otherwise afterwards, and only the blocks of them in
+    which cells were computed.
     Raises BackendError if there is no such GPU or it cannot be used.
     """
 
@@ -94,6 +92,7 @@ class CudaBackend:
         max_registers: int | None = None,
         band_rows: int | None = None,
         share: int = 1,
+        streams: bool = True,
     ) -> None:
         devices = {found.index: found for found in available()}
         if device not in devices:
@@ -106,7 +105,8 @@ class CudaBackend:
         self._workspace: device_memory.Workspace | None = None
         self._known: Hardware | None = None
         self._blocks: dict[tuple[KernelConfig, int], int] = {}
-        self._share, self._parts = share, dict[int, tuple[CudaBackend, ...]]()
+        self._share, self._streams = share, streams
+        self._parts: dict[tuple[int, bool], tuple[CudaBackend, ...]] = {}
         self._overrides = Overrides(numbers, columns, block_rows, warps, max_registers, band_rows)
 
     def sweep(self, jobs: Sequence[SweepJob], progress: Progress = no_progress) -> list[SweepResult]:
@@ -121,17 +121,17 @@ class CudaBackend:
                 results.update(zip(members, swept, strict=True))
         return [results[k] for k in range(len(jobs))]
 
-    def parts(self, most: int, cells: int) -> Sequence[Backend]:
+    def parts(self, most: int, cells: int, *, streams: bool) -> Sequence[Backend]:
         """As many as the device has memory for; see `longalign.backends.base.Backend`."""
         count = min(most, self.max_boundary_cells() // max(1, cells))
         if count <= 1:
             return (self,)
-        if count not in self._parts:
-            options = asdict(self._overrides)
-            self._parts[count] = tuple(
-                CudaBackend(self._device.index, share=count, **options) for _ in range(count)
+        if (count, streams) not in self._parts:
+            options = {"share": count, "streams": streams, **asdict(self._overrides)}
+            self._parts[count, streams] = tuple(
+                CudaBackend(self._device.index, **options) for _ in range(count)
             )
-        return self._parts[count]
+        return self._parts[count, streams]
 
     def kernels(self, scoring: Scoring | None = None, *, local: bool = True) -> list[Kernel]:
         """See `longalign.backends.base.Backend`."""
@@ -289,12 +289,12 @@ class CudaBackend:
             threads = config.warps * LANES
             grid = grid_for(work.linear_edges, threads)
             configured(fill, grid, threads, workspace.stream)(*buffers.edges)
-        alone, streams, computed = self._share == 1, self._share <= _MOST_THAT_STREAM, None
-        with Download(jobs, work, buffers.lines, buffers.flags, workspace, may_stream=streams) as download:
+        alone, may_stream, computed = self._share == 1, self._streams, None
+        with Download(jobs, work, buffers.lines, buffers.flags, workspace, may_stream) as download:
             reported = sweep_launch.run(
                 kernel, config, blocks, shared_bytes, buffers, workspace, download, progress, alone=alone
             )
-            if config.prunes and not streams and download.feeds:
+            if config.prunes and not may_stream and download.feeds:
                 table, find = worklist.line_table(jobs, work), self._compiled(computed_blocks_spec())
                 computed = ComputedBlocks(table, buffers.computed_blocks(find, table))
             lines = download.finish(computed)

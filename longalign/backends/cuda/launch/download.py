@@ -33,7 +33,7 @@ _LARGEST_SLICE = 1 << 18
 #: Boundaries with fewer values than this in all are fetched together after the kernel has finished.
 _WORTH_STREAMING = 1 << 22
 
-#: Threads that feed sinks. With more, contention for the GIL costs more than they gain.
+#: Threads that feed the sinks of a download. With more, contention for the GIL costs more than they gain.
 _FEEDERS = min(4, MOST_THREADS)
 
 #: Without sinks, fewer values than this are copied directly, not through pinned memory.
