@@ -33,6 +33,9 @@ _READERS = 4
 #: Chunks with fewer letters together are looked at sooner than threads start.
 _WORTH_THREADS = 1 << 22
 
+#: Local paths are taken to gain at least the score of a match in so many rows. Above, nothing is guessed.
+_ROWS_OF_A_MATCH = 32
+
 
 def stitch(
     lattice: StoreLattice,
@@ -90,11 +93,17 @@ def stitch_all(
 def _guesses(lattice: StoreLattice, end: Waypoint, backend: Backend) -> list[Waypoint]:
     """The likeliest crossing of each lattice row above the end cell, the one nearest to the end last.
 
-    There are none if a single chunk is large enough to keep the device busy.
+    There are none if a single chunk is large enough to keep the device busy, and none where a local path to
+    the end has hardly begun.
     """
+    problem, first = lattice.problem, 0
     if max(lattice.grid.chunk_shape) >= backend.saturating_side:
         return []
-    return in_threads(lambda i: lattice.peak(i, end.j), [i for i in lattice.grid.row_cuts if 0 < i < end.i])
+    if problem.has_floor:
+        first = max(0, end.i - _ROWS_OF_A_MATCH * end.value // max(1, problem.scoring.highest))
+    return in_threads(
+        lambda i: lattice.peak(i, end.j), [i for i in lattice.grid.row_cuts if first < i < end.i]
+    )
 
 
 def _front(

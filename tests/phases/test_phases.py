@@ -36,6 +36,7 @@ from longalign.model.alignment import Op
 from longalign.model.boundary import State, Waypoint
 from longalign.model.mode import EXTEND, FIT, GLOBAL, LOCAL, MODES, OVERLAP, SEMIGLOBAL
 from longalign.model.scoring import UNREACHABLE, Scoring
+from longalign.phases.lattice import StoreLattice
 from longalign.phases.problem import Problem, Segment
 from longalign.phases.recompute import cut_points, groups_of, merge, recompute, segments_of
 from longalign.phases.stitch import stitch
@@ -229,6 +230,24 @@ def test_guesses_spare_rounds(mode):
     assert path == same
     assert serial == len(path) - 1 > 20
     assert guessing < 8
+
+
+@pytest.mark.parametrize(("mode", "count"), [("local", 2), ("global", 52)])
+def test_nothing_is_guessed_where_a_local_path_has_hardly_begun(mode, count, monkeypatch):
+    """After 1,000 unrelated letters, 60 score 58 matches less a gap, or 51. Every 20th row is stored."""
+    monkeypatch.setattr("longalign.phases.stitch._ROWS_OF_A_MATCH", 1)
+    before, after, shared = ("".join(word) for word in np.random.default_rng(3).choice([*"ACGT"], (3, 1000)))
+    pair = Pair(before + shared[:60], after + shared[:30] + shared[32:60], mode=mode)
+    lattice, best = swept_lattice(pair, 20), pair.truth()
+    rows, peak = [], StoreLattice.peak
+
+    def noted(self, i, stop):
+        rows.append(i)
+        return peak(self, i, stop)
+
+    monkeypatch.setattr(StoreLattice, "peak", noted)
+    stitched(lattice, Waypoint(best.i, best.j, State.H, best.score), GUESSING)
+    assert len(rows) == count
 
 
 class Kinds(SmallTiles):
