@@ -236,7 +236,7 @@ _PRUNING = (
         "longalign/backends/cuda/launch/sweep_launch.py",
         "        if not alone:\n            buffers.fetch_best()",
         "        if not alone:\n            pass",
-        (_LEFT_OUT + "::test_only_what_was_computed_is_fetched_for_one_of_several_back_ends",),
+        (_LEFT_OUT + "::test_what_is_fetched_for_one_of_several_back_ends",),
     ),
     Fault(
         "plan: the lattice of a narrow band may make tiles too large",
@@ -470,8 +470,8 @@ _RUN = (
     Fault(
         "a guessed row accepted whose values are too low",
         "longalign/phases/guessed_lines.py",
-        " or added > 0:",
-        ":",
+        "if highest >= 0 >= added else",
+        "if highest >= 0 else",
         ("tests/phases/test_guessed_lines.py::test_a_constant_above_0_is_refused",),
     ),
     Fault(
