@@ -276,10 +276,11 @@ def difference(
 
 
 def _difference_at_peak(pieces: Iterable[NDArray[np.int64]]) -> int | None:
-    """What is to be added to H in the guessed cell that exceeds its limit most; None if that is above 0.
+    """The true H minus the guessed one, in the cell whose true H exceeds its limit most.
 
-    A piece has the values of cells side by side, (5, cells): H, E, H and E as guessed, and the limit: from
-    which value on one is of interest. The result is also None if no value of H is.
+    A piece has the values of cells side by side, int64 of shape (5, cells): the true H and E, H and E as
+    guessed, and the limit, from which on a value is of interest. The result is None if it would be above 0,
+    or if no true H is of interest.
     """
     highest, added = -1, 0
     for h, _, guessed_h, _, limit in pieces:
@@ -290,9 +291,9 @@ def _difference_at_peak(pieces: Iterable[NDArray[np.int64]]) -> int | None:
 
 
 def _differ_by(added: int, piece: NDArray[np.int64]) -> bool:
-    """Whether `added` makes all guessed values of a piece (`_difference_at_peak`) the true ones.
+    """Whether the true values of a piece are the guessed ones plus `added`.
 
-    Only values that are of interest on either line count.
+    Only cells count in which one of the two is of interest. `_difference_at_peak` says what a piece is.
     """
     h, e, guessed_h, guessed_e, limit = piece
     for known, guess in ((h, guessed_h + added), (e, guessed_e + added)):

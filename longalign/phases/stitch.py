@@ -33,7 +33,8 @@ _READERS = 4
 #: Chunks with fewer letters together are looked at sooner than threads start.
 _WORTH_THREADS = 1 << 22
 
-#: Local paths are taken to gain at least the score of a match in so many rows. Above, nothing is guessed.
+#: A local path is expected to have at most this many rows for each match that its score is worth. Rows
+#: further up are not guessed. If the path is longer after all, it takes more rounds to find.
 _ROWS_OF_A_MATCH = 32
 
 
@@ -93,17 +94,16 @@ def stitch_all(
 def _guesses(lattice: StoreLattice, end: Waypoint, backend: Backend) -> list[Waypoint]:
     """The likeliest crossing of each lattice row above the end cell, the one nearest to the end last.
 
-    There are none if a single chunk is large enough to keep the device busy, and none where a local path to
-    the end has hardly begun.
+    There are none if a single chunk is large enough to keep the device busy, and none in rows that a local
+    path probably does not reach.
     """
-    problem, first = lattice.problem, 0
     if max(lattice.grid.chunk_shape) >= backend.saturating_side:
         return []
+    problem, above = lattice.problem, end.i
     if problem.has_floor:
-        first = max(0, end.i - _ROWS_OF_A_MATCH * end.value // max(1, problem.scoring.highest))
-    return in_threads(
-        lambda i: lattice.peak(i, end.j), [i for i in lattice.grid.row_cuts if first < i < end.i]
-    )
+        above = min(above, _ROWS_OF_A_MATCH * end.value // max(1, problem.scoring.highest))
+    rows = [i for i in lattice.grid.row_cuts if end.i - above < i < end.i]
+    return in_threads(lambda i: lattice.peak(i, end.j), rows)
 
 
 def _front(

@@ -233,7 +233,7 @@ def test_guesses_spare_rounds(mode):
 
 
 @pytest.mark.parametrize(("mode", "count"), [("local", 2), ("global", 52)])
-def test_nothing_is_guessed_where_a_local_path_has_hardly_begun(mode, count, monkeypatch):
+def test_nothing_is_guessed_in_rows_that_a_local_path_does_not_reach(mode, count, monkeypatch):
     """After 1,000 unrelated letters, 60 score 58 matches less a gap, or 51. Every 20th row is stored."""
     monkeypatch.setattr("longalign.phases.stitch._ROWS_OF_A_MATCH", 1)
     before, after, shared = ("".join(word) for word in np.random.default_rng(3).choice([*"ACGT"], (3, 1000)))
