@@ -365,8 +365,8 @@ class Backend(Protocol):
         """Back ends that use the device at the same time, at most `most`: only this one, or several others.
 
         Each sweeps rectangles with up to `cells` boundary cells. Several sweep a band in less time than one,
-        as its tiles do not keep the whole device busy. With `streams`, the others may fetch boundaries while
-        they sweep. That suits few back ends that compute most cells of their tiles.
+        as its tiles do not keep the whole device busy. With `streams`, the parts may fetch boundaries while
+        they sweep. That suits a few parts that compute most cells of their tiles.
         """
         ...
 

@@ -59,10 +59,12 @@ class CudaBackend:
     """Sweeps and traces many rectangles in a launch, on the GPU with the index `device`.
 
     The keyword arguments override what is otherwise chosen for the rectangles of a call (see `KernelConfig`).
-    They serve measurements and tests. `numbers="packed"` is used only where packed numbers are exact. One of
-    `share` back ends that sweep bands at the same time takes that part of the device's thread blocks. With
-    `streams`, it fetches boundaries while a kernel runs; otherwise afterwards, and only the blocks of them in
-    which cells were computed.
+    They serve measurements and tests. `numbers="packed"` is used only where packed numbers are exact.
+
+    One of `share` back ends that sweep bands at the same time takes that part of the device's thread blocks.
+    With `streams`, boundaries are fetched while a kernel runs. Without, a pruned sweep fetches them when the
+    kernel has ended, and only the blocks of them in which cells were computed.
+
     Raises BackendError if there is no such GPU or it cannot be used.
     """
 
@@ -289,12 +291,12 @@ class CudaBackend:
             threads = config.warps * LANES
             grid = grid_for(work.linear_edges, threads)
             configured(fill, grid, threads, workspace.stream)(*buffers.edges)
-        alone, may_stream, computed = self._share == 1, self._streams, None
-        with Download(jobs, work, buffers.lines, buffers.flags, workspace, may_stream) as download:
+        alone, computed = self._share == 1, None
+        with Download(jobs, work, buffers.lines, buffers.flags, workspace, self._streams) as download:
             reported = sweep_launch.run(
                 kernel, config, blocks, shared_bytes, buffers, workspace, download, progress, alone=alone
             )
-            if config.prunes and not may_stream and download.feeds:
+            if config.prunes and not self._streams and download.feeds:
                 table, find = worklist.line_table(jobs, work), self._compiled(computed_blocks_spec())
                 computed = ComputedBlocks(table, buffers.computed_blocks(find, table))
             lines = download.finish(computed)

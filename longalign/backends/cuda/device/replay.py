@@ -114,9 +114,9 @@ def make_replay(config: KernelConfig) -> tuple[Any, Any, Any, Any]:
 
     @cuda.jit(device=True)
     def save_held_block(memory, at, lane, held, e_held, strip_state, links):
-        # With the links stored first, NVVM of CUDA 13.0 gives the state wrong addresses where row blocks have
-        # as many rows as a warp has lanes (`test_row_blocks_of_any_height`).
         first, second = links
+        # The state is stored before the links. In the other order, NVVM of CUDA 13.0 stores it at wrong
+        # addresses where row blocks have as many rows as a warp has lanes (`test_row_blocks_of_any_height`).
         store(memory, at, lane, held, e_held, strip_state)
         if full or lane < block_rows:
             store_link(memory, at + words + link_words * lane, first)
