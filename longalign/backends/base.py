@@ -370,6 +370,13 @@ class Backend(Protocol):
         """
         ...
 
+    def tiles_at_once(self, rows: int, cols: int) -> int:
+        """The number of `parts` with which the tiles of a DP matrix of this size are swept soonest.
+
+        While one part begins or ends a tile, the others use the device.
+        """
+        ...
+
     def sweep(self, jobs: Sequence[SweepJob], progress: Progress = no_progress) -> list[SweepResult]:
         """Sweep independent rectangles together; the results are in order.
 

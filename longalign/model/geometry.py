@@ -261,14 +261,16 @@ def shared_tile_shape(
 
     `seconds(rows, cols)` is the time of one device for a tile of that shape, overhead included. Small tiles
     occupy every device soon; large tiles have less overhead. The time of the whole matrix is the number of
-    `tile_rounds` times the time of a tile.
+    `tile_rounds` times the time of a tile. Of shapes that take the same time, the largest is chosen, then the
+    widest.
     """
 
     def shape_of(counts: tuple[int, int]) -> tuple[int, int]:
         return ceil(rows / counts[0]), ceil(cols / counts[1])
 
-    def duration(counts: tuple[int, int]) -> tuple[float, int]:
-        return tile_rounds(*counts, devices) * seconds(*shape_of(counts)), counts[0] * counts[1]
+    def duration(counts: tuple[int, int]) -> tuple[int, int, int]:
+        microseconds = round(1e6 * tile_rounds(*counts, devices) * seconds(*shape_of(counts)))
+        return microseconds, counts[0] * counts[1], counts[1]
 
     if devices == 1:
         return largest

@@ -62,7 +62,7 @@ def _bytes_without_lattices(grid: Grid, request: Request, resources: Resources) 
     workers, tile = request.workers, _largest_tile_bytes(grid, request, resources)
     needed = _fixed_bytes(request, resources)
     if workers is None:
-        needed += len(resources.backends) * tile
+        needed += resources.tiles_at_once(request, min(grid.shape)) * tile
     else:
         of_worker = fixed_bytes_of_worker(request.rows + request.cols, request.strands)
         _check_worker(request, of_worker + tile, workers)
@@ -97,11 +97,11 @@ def kept_bytes(grid: Grid, request: Request) -> int:
 
 
 def spare_bytes(request: Request, resources: Resources) -> int:
-    """Bytes of host memory for the tile of one device. Raises UsageError if not even the letters fit."""
+    """Bytes of host memory for each tile that is swept. Raises UsageError if not even the letters fit."""
     fixed = _fixed_bytes(request, resources)
     _check_memory(request, fixed, resources.memory)
     if request.workers is None:
-        return (resources.memory - fixed) // len(resources.backends)
+        return (resources.memory - fixed) // resources.tiles_at_once(request)
     of_worker = fixed_bytes_of_worker(request.rows + request.cols, request.strands)
     _check_worker(request, of_worker, request.workers)
     return request.workers.memory - of_worker

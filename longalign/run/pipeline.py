@@ -24,6 +24,7 @@ from longalign.run.damage import contradictions_refused, drop_damaged
 from longalign.run.engines.local import LocalEngine
 from longalign.run.grid_bytes import check_disk, check_memory, most_kept_bytes
 from longalign.run.outcome import Outcome, Recorder
+from longalign.run.parts import sweepers
 from longalign.run.planner import plan
 from longalign.run.request import Request, Resources
 from longalign.run.slabs import Slabs
@@ -302,7 +303,7 @@ def _run_stored(
             assert spec.store is not None
             stack.enter_context(contradictions_refused(spec.store))
         sides = [
-            _stored_side(side, store, resources, cluster, stack, recorder)
+            _stored_side(side, store, request, resources, cluster, stack, recorder)
             for side, store in zip(spec.sides, stores, strict=True)
         ]
         outcome = with_next_best(run_phases(sides, resources, recorder), sides, resources, recorder)
@@ -335,6 +336,7 @@ def _known_bound(store: DirectoryStore, emit: Emit) -> KnownBound | None:
 def _stored_side(
     spec: RunSpec,
     store: DirectoryStore,
+    request: Request,
     resources: Resources,
     cluster: Cluster | None,
     stack: ExitStack,
@@ -342,13 +344,15 @@ def _stored_side(
 ) -> Side:
     """One strand of a run, in its store. The workers of a cluster, if there is one, sweep missing tiles."""
     lattice = lattice_of(spec, store.manifest.grid, store, _known_bound(store, emit), emit)
+    backends = resources.backends
     if cluster is None:
-        writing = stack.enter_context(WriteBehind(store, len(resources.backends)))
+        backends = sweepers(lattice.grid, request, resources)
+        writing = stack.enter_context(WriteBehind(store, len(backends)))
         lattice = replace(lattice, store=writing)
 
     def open_engine() -> AbstractContextManager[Engine]:
         if cluster is None or missing_cells_of(lattice.grid, store, lattice.left_out.tiles) == 0:
-            return LocalEngine(lattice, resources.backends)
+            return LocalEngine(lattice, backends)
         return cluster.engine(store, lattice.left_out, emit)
 
     return Side(spec, lattice, open_engine)

@@ -395,12 +395,15 @@ def _next_smaller(shape: tuple[int, int], min_cells: int, workers: Workers | Non
 
 
 def _local_devices(request: Request, resources: Resources) -> list[DeviceFacts]:
-    rows, cols, count = request.rows, request.cols, len(resources.backends)
+    """The devices of this process. If one sweeps several tiles at a time, each of its parts is a device."""
+    rows, cols, count = request.rows, request.cols, resources.tiles_at_once(request)
     local, slowdown = request.mode.starts_anywhere, _EAGER_SLOWDOWN if request.is_eager else 1.0
-    return [
+    parts = count // len(resources.backends)
+    devices = [
         DeviceFacts.of(backend, rows, cols, count, request.scoring, local, slowdown)
         for backend in resources.backends
     ]
+    return [replace(one, max_boundary_cells=one.max_boundary_cells // parts) for one in devices]
 
 
 def _common_shape(request: Request, shapes: Sequence[tuple[int, int]]) -> tuple[int, int]:

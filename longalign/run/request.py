@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -47,6 +48,16 @@ class Resources:
     memory: int
     store_budget: int | None = None
     cluster: Callable[[int, int], AbstractContextManager[Cluster]] | None = None
+
+    def tiles_at_once(self, request: Request, most: int = sys.maxsize) -> int:
+        """The tiles that this process sweeps at a time: one for each device, or up to `most` on a single one.
+
+        In a narrow band, tiles wait for one another: see `Slabs`. Start states keep a device busy.
+        """
+        count = len(self.backends)
+        if count > 1 or request.is_narrow or request.is_eager:
+            return count
+        return min(self.backends[0].tiles_at_once(request.rows, request.cols), max(1, most))
 
 
 @dataclass(frozen=True, slots=True)

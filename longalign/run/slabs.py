@@ -14,6 +14,7 @@ from longalign.phases.guessed_lines import GuessedLine, guessed_line, rows_to_gu
 from longalign.phases.lattice import StoreLattice
 from longalign.run.engines.local import LocalEngine
 from longalign.run.grid_bytes import most_boundary_cells, tiles_in_memory
+from longalign.run.parts import parts_of, sweepers
 from longalign.run.request import Request, Resources
 
 #: The most slabs, unless there are more devices than this. With more slabs, each kernel has fewer thread
@@ -46,7 +47,7 @@ class Slabs:
 
         A wide band has several back ends even if no row can be guessed.
         """
-        one = cls((), milestones, resources.backends)
+        one = cls((), milestones, sweepers(grid, request, resources))
         if milestones is None or not request.is_narrow:
             return one
         is_wide = request.share * min(request.rows, request.cols) > _WIDE_BAND
@@ -55,7 +56,7 @@ class Slabs:
         rows = rows_to_guess(grid, milestones, most)
         tiles_at_once = most if is_wide else 1 + len(rows)
         cells = most_boundary_cells(grid, request.mode)
-        parts = _parts(resources.backends, tiles_at_once, cells, streams=is_wide)
+        parts = parts_of(resources.backends, tiles_at_once, cells, streams=is_wide)
         return cls(rows, milestones, parts) if len(parts) > 1 else one
 
     def rows_above(self, grid: Grid) -> set[int]:
@@ -84,14 +85,3 @@ class Slabs:
             engine.cancel()
             wait(running)
             raise
-
-
-def _parts(backends: Sequence[Backend], tiles: int, cells: int, *, streams: bool) -> Sequence[Backend]:
-    """Back ends for a number of tiles at once, the same number for each device, if its memory suffices.
-
-    `cells` is the largest number of boundary cells of a tile. `streams` is as for `Backend.parts`.
-    """
-    each = -(-tiles // len(backends))
-    if each == 1:
-        return backends
-    return [part for backend in backends for part in backend.parts(each, cells, streams=streams)]

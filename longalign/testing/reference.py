@@ -126,6 +126,9 @@ class ReferenceBackend:
             progress(job.cells)
         return results
 
+    def tiles_at_once(self, rows: int, cols: int) -> int:
+        return 1
+
     def parts(self, most: int, cells: int, *, streams: bool) -> Sequence[Backend]:
         return (self,)
 

@@ -83,6 +83,9 @@ class SmallTiles:
         self.swept += len(jobs)
         return results
 
+    def tiles_at_once(self, rows: int, cols: int) -> int:
+        return 2 if self.has_parts else 1
+
     def parts(self, most: int, cells: int, *, streams: bool) -> list[Backend]:
         if not self.has_parts:
             return [self]

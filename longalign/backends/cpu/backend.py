@@ -135,6 +135,10 @@ class CpuBackend:
         self._cells = 0
         self._workers: list[_Worker] = []
 
+    def tiles_at_once(self, rows: int, cols: int) -> int:
+        """See `longalign.backends.base.Backend`. All threads sweep the same tile."""
+        return 1
+
     def parts(self, most: int, cells: int, *, streams: bool) -> Sequence[Backend]:
         """See `longalign.backends.base.Backend`. The threads of a sweep keep the processors busy."""
         return (self,)

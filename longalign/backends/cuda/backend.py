@@ -61,7 +61,7 @@ class CudaBackend:
     The keyword arguments override what is otherwise chosen for the rectangles of a call (see `KernelConfig`).
     They serve measurements and tests. `numbers="packed"` is used only where packed numbers are exact.
 
-    One of `share` back ends that sweep bands at the same time takes that part of the device's thread blocks.
+    One of `share` back ends that sweep tiles at the same time takes that part of the device's thread blocks.
     With `streams`, boundaries are fetched while a kernel runs. Without, a pruned sweep fetches them when the
     kernel has ended, and only the blocks of them in which cells were computed.
 
@@ -134,6 +134,10 @@ class CudaBackend:
                 CudaBackend(self._device.index, **options) for _ in range(count)
             )
         return self._parts[count, streams]
+
+    def tiles_at_once(self, rows: int, cols: int) -> int:
+        """See `longalign.backends.base.Backend`."""
+        return kernel_shape.tiles_at_once(rows, cols)
 
     def kernels(self, scoring: Scoring | None = None, *, local: bool = True) -> list[Kernel]:
         """See `longalign.backends.base.Backend`."""
@@ -317,9 +321,10 @@ class CudaBackend:
         if (config, shared_bytes) not in self._blocks:
             kernel = self._compiled(sweep_spec(config)).overloads[SIGNATURE]
             blocks = int(kernel.max_cooperative_grid_blocks(config.warps * LANES, shared_bytes))
-            if config.prunes and self._share > 1:
-                # Some are left for other kernels, which would otherwise wait for one of the sweeps to end.
-                blocks = max(1, (blocks - blocks // 16) // self._share)
+            if self._share > 1:
+                # In a band, some are left for other kernels, which would otherwise wait for a sweep to end.
+                left = blocks // 16 if config.prunes else 0
+                blocks = max(1, (blocks - left) // self._share)
             elif config.prunes:
                 # Where row blocks are left out, few strips are swept at a time. They follow one another at
                 # the speed of the slowest. With one block on each multiprocessor, its warps do not share

@@ -578,6 +578,44 @@ def test_a_band_that_is_swept_in_several_places_at_once(mode, monkeypatch):
         assert len(found) > 2
 
 
+@pytest.mark.parametrize("mode", ["local", "global"])
+@pytest.mark.parametrize("stored", [True, False])
+def test_two_tiles_at_once_whose_boundaries_are_fetched_meanwhile(mode, stored, monkeypatch, tmp_path):
+    """Alignment and score are those of one tile."""
+    from longalign.backends.cuda.backend import CudaBackend
+    from longalign.backends.cuda.launch import download
+    from longalign.backends.cuda.planning import kernel_shape
+
+    rng = np.random.default_rng(22)
+    query = rng.integers(0, 4, 300_000, np.uint8)
+    target = mutated(query, 300_000, 0.02, rng)
+    pair = spell(query, Scoring()), spell(target, Scoring())
+    options = {"mode": mode, "backend": "cuda", "prune": "off"}
+    whole, under_way, most = longalign.align(*pair, **options), [], []
+
+    class Noted(download.Download):
+        def __enter__(self):
+            under_way.append(self)
+            return super().__enter__()
+
+        def __exit__(self, *error):
+            super().__exit__(*error)
+            under_way.remove(self)
+
+        def advance(self, least):
+            most.append(len(under_way))
+            super().advance(0)
+
+    monkeypatch.setattr("longalign.backends.cuda.backend.Download", Noted)
+    monkeypatch.setattr(download, "_WORTH_STREAMING", 0)
+    monkeypatch.setattr(kernel_shape, "_WORTH_TWO_AT_ONCE", 0)
+    monkeypatch.setattr(CudaBackend, "tile_shape", lambda *_: (60_000, 150_000))
+    store = {"store": tmp_path / "store"} if stored else {}
+    tiled = longalign.align(*pair, **options, **store)
+    assert (tiled.score, tiled.query_end, tiled.cigar) == (whole.score, whole.query_end, whole.cigar)
+    assert max(most) == 2
+
+
 @pytest.mark.slow
 def test_every_kernel_is_compiled_in_processes_and_then_on_disk(monkeypatch, tmp_path):
     """The part of `longalign devices --compile` that needs the GPU."""

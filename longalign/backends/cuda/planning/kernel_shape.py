@@ -86,6 +86,10 @@ PACKED_CAPABILITY = (9, 0)
 #: time in comparison, and the loss of a tile costs little.
 TILE_CELLS = 1 << 47
 
+#: From this many cells on, a DP matrix is swept sooner in two columns of tiles, two tiles at a time, than in
+#: one tile or one after the other (`checkpoints_cuda.json`). About 15 seconds of work.
+_WORTH_TWO_AT_ONCE = 1 << 46
+
 #: The least time of a tile besides its kernel, in seconds: for its edges and its file.
 TILE_OVERHEAD = 0.1
 
@@ -329,6 +333,15 @@ def tile_shape(rows: int, cols: int, free_bytes: int, devices: int, hardware: Ha
     width = _even_part(cols, letters // 2)
     height = min(rows, max(1, min(letters - width, TILE_CELLS // width)))
     return shared_tile_shape(rows, cols, (height, width), devices, partial(_tile_seconds, hardware))
+
+
+def tiles_at_once(rows: int, cols: int) -> int:
+    """The number of tiles that a device sweeps at a time in a DP matrix of this size.
+
+    When the last strips of a tile end, and the host fetches its boundaries and uploads the next ones, a
+    device with one tile is idle. With two, each on half of its thread blocks, it sweeps the other one.
+    """
+    return 2 if rows * cols >= _WORTH_TWO_AT_ONCE else 1
 
 
 def strip_width(rows: int, cols: int, hardware: Hardware) -> int:
