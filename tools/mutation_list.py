@@ -440,6 +440,27 @@ _STORE = (
 
 _RUN = (
     Fault(
+        "more parts of a device than tiles can be swept at a time",
+        "longalign/run/parts.py",
+        "min(grid.shape)",
+        "max(grid.shape)",
+        ("tests/run/test_parts.py::test_there_are_as_many_parts_as_tiles_can_be_swept_at_once",),
+    ),
+    Fault(
+        "device memory planned for one of the tiles that are swept at once",
+        "longalign/run/planner.py",
+        "one.max_boundary_cells // parts",
+        "one.max_boundary_cells",
+        ("tests/run/test_parts.py::test_the_tiles_at_once_fit_in_device_memory",),
+    ),
+    Fault(
+        "tiles swept one after the other although planned for two at a time",
+        "longalign/run/pipeline.py",
+        "return LocalEngine(lattice, backends)",
+        "return LocalEngine(lattice, resources.backends)",
+        ("tests/run/test_parts.py::test_two_tiles_are_swept_at_once",),
+    ),
+    Fault(
         "a kernel in the cache that knows nothing of an edited rule",
         "longalign/backends/kernel_cache.py",
         '    "model",\n',
