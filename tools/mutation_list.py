@@ -442,8 +442,8 @@ _RUN = (
     Fault(
         "more parts of a device than tiles can be swept at a time",
         "longalign/run/parts.py",
-        "min(grid.shape)",
-        "max(grid.shape)",
+        "request, min(grid.shape)",
+        "request, max(grid.shape)",
         ("tests/run/test_parts.py::test_there_are_as_many_parts_as_tiles_can_be_swept_at_once",),
     ),
     Fault(

@@ -87,7 +87,7 @@ PACKED_CAPABILITY = (9, 0)
 TILE_CELLS = 1 << 47
 
 #: From this many cells on, about 20 seconds of work, two tiles are swept at a time. That takes as long as one
-#: tile, and a stop loses less. With five times as many cells, it takes 4 % less time (`checkpoints_cuda.json`).
+#: tile, and a stop loses less. With five times as many cells it takes 4 % less (`checkpoints_cuda.json`).
 _WORTH_TWO_AT_ONCE = 10**14
 
 #: The least time of a tile besides its kernel, in seconds: for its edges and its file.
