@@ -395,15 +395,19 @@ def _next_smaller(shape: tuple[int, int], min_cells: int, workers: Workers | Non
 
 
 def _local_devices(request: Request, resources: Resources) -> list[DeviceFacts]:
-    """The devices of this process. If one sweeps several tiles at a time, each of its parts is a device."""
+    """The devices of this process. If one sweeps several tiles at a time, each of its parts is a device.
+
+    Parts keep their device memory, so as much as one of them has is left for phases 2 and 3.
+    """
     rows, cols, count = request.rows, request.cols, resources.tiles_at_once(request)
     local, slowdown = request.mode.starts_anywhere, _EAGER_SLOWDOWN if request.is_eager else 1.0
     parts = count // len(resources.backends)
+    shares = parts + 1 if parts > 1 else 1
     devices = [
         DeviceFacts.of(backend, rows, cols, count, request.scoring, local, slowdown)
         for backend in resources.backends
     ]
-    return [replace(one, max_boundary_cells=one.max_boundary_cells // parts) for one in devices]
+    return [replace(one, max_boundary_cells=one.max_boundary_cells // shares) for one in devices]
 
 
 def _common_shape(request: Request, shapes: Sequence[tuple[int, int]]) -> tuple[int, int]:

@@ -100,13 +100,13 @@ def least_memory(grid, devices):
     return bisect_left(range(1 << 40), True, key=is_enough)
 
 
-def test_the_tiles_at_once_fit_in_device_memory():
+def test_the_tiles_at_once_fit_in_device_memory_beside_phases_2_and_3():
     class Small(Divisible):
         def max_boundary_cells(self):
             return 12_000
 
     grid = plan(Request(SIDE, SIDE, "score"), Resources([Small()], 1 << 40))
-    assert most_boundary_cells(grid, LOCAL) <= 4_000
+    assert most_boundary_cells(grid, LOCAL) <= 3_000
 
 
 class Together(SmallTiles):
