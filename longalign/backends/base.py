@@ -364,17 +364,14 @@ class Backend(Protocol):
     def parts(self, most: int, cells: int, *, streams: bool) -> Sequence[Backend]:
         """Back ends that use the device at the same time, at most `most`: only this one, or several others.
 
-        Each sweeps rectangles with up to `cells` boundary cells. Several sweep a band in less time than one,
-        as its tiles do not keep the whole device busy. With `streams`, the parts may fetch boundaries while
-        they sweep. That suits a few parts that compute most cells of their tiles.
+        Each sweeps rectangles with up to `cells` boundary cells. Several take less time where a tile does not
+        keep the whole device busy, as in a band, or while it begins and ends. With `streams`, the parts may
+        fetch boundaries while they sweep. That suits a few parts that compute most cells of their tiles.
         """
         ...
 
     def tiles_at_once(self, rows: int, cols: int) -> int:
-        """The number of `parts` with which the tiles of a DP matrix of this size are swept soonest.
-
-        While one part begins or ends a tile, the others use the device.
-        """
+        """The number of `parts` with which all tiles of a DP matrix of this size are swept soonest."""
         ...
 
     def sweep(self, jobs: Sequence[SweepJob], progress: Progress = no_progress) -> list[SweepResult]:

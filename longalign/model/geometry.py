@@ -268,9 +268,9 @@ def shared_tile_shape(
     def shape_of(counts: tuple[int, int]) -> tuple[int, int]:
         return ceil(rows / counts[0]), ceil(cols / counts[1])
 
-    def duration(counts: tuple[int, int]) -> tuple[int, int, int]:
-        microseconds = round(1e6 * tile_rounds(*counts, devices) * seconds(*shape_of(counts)))
-        return microseconds, counts[0] * counts[1], counts[1]
+    def duration(counts: tuple[int, int]) -> tuple[float, int, int]:
+        whole = tile_rounds(*counts, devices) * seconds(*shape_of(counts))
+        return whole, counts[0] * counts[1], counts[1]
 
     if devices == 1:
         return largest

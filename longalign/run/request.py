@@ -52,10 +52,10 @@ class Resources:
     def tiles_at_once(self, request: Request, most: int = sys.maxsize) -> int:
         """The tiles that this process sweeps at a time: one for each device, or up to `most` on a single one.
 
-        In a narrow band, tiles wait for one another: see `Slabs`. Start states keep a device busy.
+        Only whole sweeps of large tiles gain by that. For narrow bands see `Slabs`.
         """
         count = len(self.backends)
-        if count > 1 or request.is_narrow or request.is_eager:
+        if count > 1 or request.is_pruned or request.is_eager or request.top > 1:
             return count
         return min(self.backends[0].tiles_at_once(request.rows, request.cols), max(1, most))
 

@@ -18,9 +18,9 @@ class WriteBehind:
     """Passes tiles to one thread, which writes them to `store`.
 
     Until a tile is written, it is read from memory. At most `devices` tiles wait to be written: one for each
-    device that sweeps. If a write fails, `flush` and every later call that stores, drops or reads a tile, or
-    stores a result of phase 2 or 3, raise its error. Leaving the context waits for all writes. It raises the
-    error of a failed write unless the block itself raised one.
+    device, or part of one, that sweeps. If a write fails, `flush` and every later call that stores, drops or
+    reads a tile, or stores a result of phase 2 or 3, raise its error. Leaving the context waits for all
+    writes. It raises the error of a failed write unless the block itself raised one.
     """
 
     def __init__(self, store: Store, devices: int) -> None:

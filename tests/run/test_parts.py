@@ -68,12 +68,22 @@ def test_there_are_as_many_parts_as_tiles_can_be_swept_at_once(shape, count):
     ("request_", "devices"),
     [
         (replace(REQUEST, share=0.01), [Divisible()]),
+        (replace(REQUEST, share=0.5), [Divisible()]),
+        (replace(REQUEST, top=2), [Divisible()]),
         (replace(REQUEST, start_states="eager"), [Divisible()]),
         (REQUEST, [Divisible(), Divisible()]),
         (REQUEST, [Divisible(most=1)]),
         (REQUEST, [ReferenceBackend()]),
     ],
-    ids=["narrow band", "start states", "two devices", "little device memory", "indivisible"],
+    ids=[
+        "narrow band",
+        "wide band",
+        "several alignments",
+        "start states",
+        "two devices",
+        "little device memory",
+        "indivisible",
+    ],
 )
 def test_other_devices_sweep_a_tile_each(request_, devices):
     assert [*sweepers(grid_of(4, 4), request_, Resources(devices, 1 << 40))] == devices

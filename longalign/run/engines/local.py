@@ -1,4 +1,4 @@
-"""Tile steps on threads of this process, one for each device. The sweep on a device is itself parallel."""
+"""Tile steps on threads of this process, one for each device or part of one. A sweep is itself parallel."""
 
 from __future__ import annotations
 

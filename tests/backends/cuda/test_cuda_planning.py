@@ -440,7 +440,9 @@ def test_kernels_that_exclude_pairs_are_listed_and_leave_nothing_out(hardware, l
         (True, 9, 8, 1),
     ],
 )
-def test_a_pruned_sweep_has_one_block_on_each_multiprocessor_or_its_share(prunes, share, possible, launched):
+def test_a_pruned_sweep_has_a_block_on_each_multiprocessor_and_a_part_its_share(
+    prunes, share, possible, launched
+):
     config = replace(packed(16), prunes=prunes)
     kernel = SimpleNamespace(max_cooperative_grid_blocks=lambda threads, shared: possible)
     backend = SimpleNamespace(

@@ -86,8 +86,9 @@ PACKED_CAPABILITY = (9, 0)
 #: time in comparison, and the loss of a tile costs little.
 TILE_CELLS = 1 << 47
 
-#: From this many cells on, about 20 seconds of work, two tiles are swept at a time. That takes as long as one
-#: tile, and a stop loses less. With five times as many cells it takes 4 % less (`checkpoints_cuda.json`).
+#: From this many cells on, about 20 seconds of work, two tiles are swept at a time. If boundaries are stored,
+#: a stop then loses less. The sweep of 1.2e14 cells took as long as one tile, that of 4.7e14 cells 4 % less,
+#: and smaller ones longer (`checkpoints_cuda.json`).
 _WORTH_TWO_AT_ONCE = 10**14
 
 #: The least time of a tile besides its kernel, in seconds: for its edges and its file.
@@ -336,7 +337,7 @@ def tile_shape(rows: int, cols: int, free_bytes: int, devices: int, hardware: Ha
 
 
 def tiles_at_once(rows: int, cols: int) -> int:
-    """The number of tiles that a device sweeps at a time in a DP matrix of this size.
+    """See `Backend.tiles_at_once`.
 
     When the last strips of a tile end, and the host fetches its boundaries and uploads the next ones, a
     device with one tile is idle. With two, each on half of its thread blocks, it sweeps the other one.
