@@ -50,9 +50,10 @@ class Resources:
     cluster: Callable[[int, int], AbstractContextManager[Cluster]] | None = None
 
     def tiles_at_once(self, request: Request, most: int = sys.maxsize) -> int:
-        """The tiles that this process sweeps at a time: one for each device, or up to `most` on a single one.
+        """How many tiles this process sweeps at a time: one for each device, or up to `most` on a single one.
 
-        Only whole sweeps of large tiles gain by that. For narrow bands see `Slabs`.
+        Several on one device were measured to gain only where all cells are computed, once, without start
+        states. For narrow bands see `Slabs`.
         """
         count = len(self.backends)
         if count > 1 or request.is_pruned or request.is_eager or request.top > 1:
