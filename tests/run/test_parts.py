@@ -35,8 +35,6 @@ REQUEST = Request(SIDE, SIDE)
 class Divisible(ReferenceBackend):
     """Sweeps three tiles at once in parts, of which its memory may allow fewer."""
 
-    tile_overhead = 1e9  # so that no plan makes tiles small for another reason
-
     def __init__(self, most=3):
         self.most = most
 
@@ -111,12 +109,24 @@ def least_memory(grid, devices):
 
 
 def test_the_tiles_at_once_fit_in_device_memory_beside_phases_2_and_3():
-    class Small(Divisible):
-        def max_boundary_cells(self):
-            return 12_000
+    class OneTile(Divisible):
+        def __init__(self, room):
+            super().__init__()
+            self.room = room
 
-    grid = plan(Request(SIDE, SIDE, "score"), Resources([Small()], 1 << 40))
-    assert most_boundary_cells(grid, LOCAL) <= 3_000
+        def tile_shape(self, rows, cols, devices=1):
+            return rows, cols
+
+        def max_boundary_cells(self):
+            return self.room
+
+    def most_cells(room):
+        return most_boundary_cells(plan(Request(10_000, 10_000), Resources([OneTile(room)], 1 << 40)), LOCAL)
+
+    largest = most_cells(1 << 40)
+    assert largest > 10_000
+    assert most_cells(4 * largest) == largest
+    assert most_cells(largest) <= largest // 4
 
 
 class Together(SmallTiles):
