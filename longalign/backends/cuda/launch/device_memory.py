@@ -48,6 +48,10 @@ _STAGED, _LEAST_STAGED = 1 << 23, 1 << 19
 #: `requested_rows`), and the rounding of allocations.
 _RESERVE = 256 << 20
 
+#: A block of device memory is allocated larger than it must be, by this part of it. Tiles of about the same
+#: size then share a block: an old one cannot be freed while another part of the device runs a kernel.
+_ROOM_TO_GROW = 64
+
 
 def bytes_needed(jobs: Sequence[SweepJob], config: KernelConfig, band_rows: int = ALL_ROWS) -> int:
     """Device bytes of a launch, rounded up a little: O(m + n), plus the requested boundaries."""
@@ -193,8 +197,9 @@ class Workspace:
                 )
             self._block, self._size = None, 0
             cuda.current_context().memory_manager.deallocations.clear()
-            memory = cuda.device_array(needed, np.uint8)
-            self._block, self._size = lru_cache(_KEPT_ARRAYS)(partial(part_of, memory)), needed
+            size = min(free, needed + needed // _ROOM_TO_GROW)
+            memory = cuda.device_array(size, np.uint8)
+            self._block, self._size = lru_cache(_KEPT_ARRAYS)(partial(part_of, memory)), size
         return self._block
 
 
