@@ -305,7 +305,14 @@ _CUDA_DEVICE = (
         f"{_CUDA}/device/excluded_pairs.py",
         "first_pair_from(np.int32(row - STEP_ROWS), pairs, words)",
         "first_pair_from(row, pairs, words)",
-        (f"{_LEFT_OUT}::test_every_pair_of_a_diagonal_is_excluded",),
+        (f"{_LEFT_OUT}::test_every_pair_of_two_diagonals_is_excluded",),
+    ),
+    Fault(
+        "CUDA: the excluded pairs of the first row of a step in both rows",
+        f"{_CUDA}/device/masked_blocks.py",
+        "None, excluded_upper, excluded_lower,",
+        "None, excluded_upper, excluded_upper,",
+        (f"{_LEFT_OUT}::test_every_pair_of_two_diagonals_is_excluded",),
     ),
     Fault(
         "CUDA: a requested row not stored where a row block that is left out ends with it",

@@ -22,3 +22,6 @@ STORES_ROW = np.int32(4)
 MASKED_STORES_ROW = np.int32(5)
 #: Any special case and any replay, one row at a time; see `masked_blocks`.
 ROW_BY_ROW = np.int32(6)
+#: Some letters must not be paired with each other; see `masked_blocks`. Along an alignment found before, the
+#: speed of these blocks limits how fast strips follow one another, so they must not be slow.
+EXCLUDES_PAIRS = np.int32(7)

@@ -1,7 +1,7 @@
 """Excluded letter pairs (see `model.excluded_pairs`) in the columns of a strip.
 
 The array of requested rows holds those of each strip, sorted by row. A pair takes two int32: the row and the
-column of the rectangle that its letters belong to. Row blocks with excluded pairs are swept row by row (see
+column of the rectangle that its letters belong to. Row blocks with excluded pairs have code of their own (see
 `masked_blocks`). For each row a lane asks which of its columns are excluded: only gaps lead to their cells.
 """
 
@@ -27,6 +27,10 @@ NO_ROW = np.int32((1 << 31) - 1)
 
 #: The excluded pairs of a strip: the index at which they begin in their array, and their number.
 StripPairs = namedtuple("StripPairs", "at count")
+
+#: Where a walk down the excluded pairs of a strip has come to: the number of a pair, its row and column, and
+#: those of the pair after it. The latter are loaded a row before they are needed, as memory takes long.
+PairWalk = namedtuple("PairWalk", "number pair after")
 
 #: The excluded columns of a lane in a row, as sets of bits: those of its low and of its high half.
 ExcludedColumns = namedtuple("ExcludedColumns", "low high")
@@ -70,19 +74,33 @@ def excluded_row_from(row, pairs, words):
 
 
 @cuda.jit(device=True)
-def columns_in_row(row, number, first, columns, pairs, words):
-    """The set of excluded columns in a row, and the number of the first pair below the row.
+def _pair(number, pairs, words):
+    """The row and the column of an excluded pair of a strip; the row is NO_ROW after the last one."""
+    row = row_of_pair(number, pairs, words)
+    return row, words[np.uint64(pairs.at + PAIR_WORDS * number + 1)] if row != NO_ROW else np.int32(0)
 
-    The set refers to `columns` columns of the rectangle, from `first` on. `number` is that of the first pair
-    from `row` on.
+
+@cuda.jit(device=True)
+def walk_from(number, pairs, words):
+    """The `PairWalk` that begins at an excluded pair of a strip."""
+    return PairWalk(number, _pair(number, pairs, words), _pair(np.int32(number + 1), pairs, words))
+
+
+@cuda.jit(device=True)
+def columns_in_row(row, walk, first, columns, pairs, words):
+    """The set of excluded columns in a row, and the walk from the first pair below the row on.
+
+    The set refers to `columns` columns of the rectangle, from `first` on. `walk` is at the first pair from
+    `row` on.
     """
     found = np.int32(0)
-    while row_of_pair(number, pairs, words) == row:
-        column = np.int32(words[np.uint64(pairs.at + PAIR_WORDS * number + 1)] - first)
+    while walk.pair[0] == row:
+        column = np.int32(walk.pair[1] - first)
         if np.uint32(column) < np.uint32(columns):
             found = np.int32(found | np.int32(1) << column)
-        number = np.int32(number + 1)
-    return found, number
+        number = np.int32(walk.number + 1)
+        walk = PairWalk(number, walk.after, _pair(np.int32(number + 1), pairs, words))
+    return found, walk
 
 
 @cuda.jit(device=True)
@@ -109,8 +127,10 @@ def make_walk_down(config: KernelConfig) -> tuple[Any, Any]:
 
     @cuda.jit(device=True)
     def begin(row, pairs, words):
-        low = first_pair_from(row, pairs, words)
-        return low, first_pair_from(np.int32(row - STEP_ROWS), pairs, words) if halves == 2 else low
+        low = walk_from(first_pair_from(row, pairs, words), pairs, words)
+        if halves == 1:
+            return low, low
+        return low, walk_from(first_pair_from(np.int32(row - STEP_ROWS), pairs, words), pairs, words)
 
     @cuda.jit(device=True)
     def excluded_in_row(row, walk, position, pairs, words):

@@ -1,13 +1,14 @@
-"""Row blocks that store requested rows, belong to ragged strips, or are replayed.
+"""Row blocks that store requested rows, exclude letter pairs, belong to ragged strips, or are replayed.
 
 **Step by step** (STORES_ROW and MASKED_STORES_ROW). The two rows of a step overlap, as in FAST blocks. If the
 second row of a step is requested, the lane copies it to the row buffer (see `requested_rows`). Apart from
 that, STORES_ROW blocks equal FAST blocks. In MASKED_STORES_ROW blocks, parts may also be outside the
-rectangle, as in MASKED blocks, and the strip may be ragged.
+rectangle, as in MASKED blocks, and the strip may be ragged. EXCLUDES_PAIRS blocks equal FAST blocks but for
+the letters that they do not pair.
 
 **Row by row** (ROW_BY_ROW). This slower way is needed where a requested row is the first row of a step, where
-a row block meets several requested rows, where any block but a FAST one meets ambiguous letters, and where
-pairs are excluded. It also tests each cell in a replay (see `replay`).
+a row block meets several requested rows, and where any block but a FAST one meets ambiguous letters or
+excluded pairs. It also tests each cell in a replay (see `replay`).
 """
 
 # mypy: allow-untyped-defs
@@ -20,6 +21,7 @@ import numpy as np
 
 from longalign.backends.cuda.config import STEP_ROWS, KernelConfig
 from longalign.backends.cuda.device.best_cell import make_note_best, make_threshold
+from longalign.backends.cuda.device.block_kinds import EXCLUDES_PAIRS
 from longalign.backends.cuda.device.excluded_pairs import make_walk_down
 from longalign.backends.cuda.device.number_formats import ARITHMETIC
 from longalign.backends.cuda.device.requested_rows import (
@@ -72,7 +74,7 @@ def make_sweep_storing_block(config: KernelConfig, kind: np.int32) -> Any:
             row_buffer = row_buffer_of(memory, position.lane, np.int32(below - requested.row))
             state = step(
                 opened, e, letters, inbox, outbox, row_letters, cursor, row, rows, costs, position, state,
-                row_buffer,
+                row_buffer, None, None,
             )  # fmt: skip
             row, cursor = below, advance_cursor(cursor, np.int32(STEP_ROWS))
         if requested.row > 0:
@@ -81,6 +83,39 @@ def make_sweep_storing_block(config: KernelConfig, kind: np.int32) -> Any:
         return state.carry, maximum(state.high, state.higher)
 
     return sweep_storing_block
+
+
+def make_sweep_excluding_block(config: KernelConfig) -> Any:
+    """A device function that sweeps an EXCLUDES_PAIRS block step by step.
+
+    It returns the same as that of `row_block.make_sweep_row_block`. `pairs` are the strip's excluded pairs,
+    which `words` holds.
+    """
+    block_rows, maximum = config.block_rows, ARITHMETIC[config.numbers].maximum
+    step, fetch_row = make_step(config, EXCLUDES_PAIRS), make_fetch_row(config)
+    advance_cursor, (begin_walk, excluded_in_row) = make_advance_cursor(config), make_walk_down(config)
+
+    @cuda.jit(device=True)
+    def sweep_excluding_block(
+        opened, e, letters, inbox, outbox, row_letters, cursor, first_row, rows, costs, position, carry,
+        threshold, pairs, words,
+    ):  # fmt: skip
+        upper = fetch_row(inbox, row_letters, cursor, UPPER, carry.upper, position)
+        lower = fetch_row(inbox, row_letters, cursor, LOWER, carry.lower, position)
+        state = StepState(carry, upper, lower, threshold, threshold)
+        row, end = first_row, np.int32(first_row + block_rows)
+        walk = begin_walk(row, pairs, words)
+        while row < end:
+            excluded_upper, walk = excluded_in_row(row, walk, position, pairs, words)
+            excluded_lower, walk = excluded_in_row(np.int32(row + 1), walk, position, pairs, words)
+            state = step(
+                opened, e, letters, inbox, outbox, row_letters, cursor, row, rows, costs, position, state,
+                None, excluded_upper, excluded_lower,
+            )  # fmt: skip
+            row, cursor = np.int32(row + STEP_ROWS), advance_cursor(cursor, np.int32(STEP_ROWS))
+        return state.carry, maximum(state.high, state.higher)
+
+    return sweep_excluding_block
 
 
 def make_sweep_row_by_row(config: KernelConfig) -> Any:

@@ -19,6 +19,7 @@ from numba import int32
 from longalign.backends.cuda.config import STEP_ROWS, KernelConfig
 from longalign.backends.cuda.device.block_kinds import (
     AMBIGUOUS,
+    EXCLUDES_PAIRS,
     FAST,
     FAST_ALTERNATE_ROWS,
     MASKED,
@@ -195,7 +196,9 @@ def make_send_right(config: KernelConfig) -> Any:
 @cache
 def make_step(config: KernelConfig, kind: np.int32 = FAST) -> Any:
     """A device function that sweeps two rows, from where the cursor is. In STORES_ROW and MASKED_STORES_ROW
-    blocks it puts the second one into `row_buffer` if it is requested; in others `row_buffer` is None.
+    blocks it puts the second one into `row_buffer` if it is requested; in others `row_buffer` is None. In
+    EXCLUDES_PAIRS blocks `excluded_upper` and `excluded_lower` are the `ExcludedColumns` of the two rows; in
+    others these are None.
 
     In MASKED and MASKED_STORES_ROW blocks a half keeps its columns until it begins, and what it finds outside
     does not count.
@@ -203,8 +206,11 @@ def make_step(config: KernelConfig, kind: np.int32 = FAST) -> Any:
     columns, select = config.columns, ARITHMETIC[config.numbers].select
     any_letters, masked = bool(kind == AMBIGUOUS), kind in (MASKED, MASKED_STORES_ROW)
     stores_row, may_be_ragged = kind in (STORES_ROW, MASKED_STORES_ROW), bool(kind == MASKED_STORES_ROW)
-    advance = make_row(config, any_letters, False, watched=bool(kind != FAST_ALTERNATE_ROWS))
-    advance_again = make_row(config, any_letters, masked, stores_row=stores_row)
+    excludes = bool(kind == EXCLUDES_PAIRS)
+    advance = make_row(
+        config, any_letters, False, watched=bool(kind != FAST_ALTERNATE_ROWS), excludes=excludes
+    )
+    advance_again = make_row(config, any_letters, masked, stores_row=stores_row, excludes=excludes)
     early = config.send_edge_early
     join_left, link_of, slot_bytes = (
         _make_join_left(config),
@@ -216,8 +222,9 @@ def make_step(config: KernelConfig, kind: np.int32 = FAST) -> Any:
 
     @cuda.jit(device=True)
     def step(
-        opened, e, letters, inbox, outbox, row_letters, cursor, row, rows, costs, position, state, row_buffer
-    ):
+        opened, e, letters, inbox, outbox, row_letters, cursor, row, rows, costs, position, state, row_buffer,
+        excluded_upper, excluded_lower,
+    ):  # fmt: skip
         between = cuda.local.array(columns, int32)
         e_between = cuda.local.array(columns, int32)
         left, below, diagonal = state.upper.left, state.lower.left, state.carry.diagonal
@@ -228,13 +235,13 @@ def make_step(config: KernelConfig, kind: np.int32 = FAST) -> Any:
         first_read = read_early(first_letter, cursor)
         upper, high = advance(
             opened, between, e, e_between, letters, state.upper.letter, diagonal, left, state.high, costs,
-            started, None, None,
+            started, None, excluded_upper,
         )  # fmt: skip
         if early:  # of a ragged strip's last part, too, but only parts beyond the end get that
             shuffled = shuffle_to_next_lane(link_of(upper.open, upper.gap, position.which))
         lower, higher = advance_again(
             between, opened, e_between, e, letters, state.lower.letter, left.open, below, state.higher,
-            costs, started, row_buffer, None,
+            costs, started, row_buffer, excluded_lower,
         )  # fmt: skip
         diagonal = select(started, below.open, diagonal) if masked else below.open
         if may_be_ragged and position.ragged:
@@ -290,26 +297,17 @@ def _make_steps(config: KernelConfig, kind: np.int32, count: int) -> Any:
 
     @cuda.jit(device=True)
     def steps(
-        opened, e, letters, inbox, outbox, row_letters, cursor, row, rows, costs, position, state, row_buffer
-    ):
+        opened, e, letters, inbox, outbox, row_letters, cursor, row, rows, costs, position, state, row_buffer,
+        excluded_upper, excluded_lower,
+    ):  # fmt: skip
         state = step(
-            opened,
-            e,
-            letters,
-            inbox,
-            outbox,
-            row_letters,
-            cursor,
-            row,
-            rows,
-            costs,
-            position,
-            state,
-            row_buffer,
-        )
+            opened, e, letters, inbox, outbox, row_letters, cursor, row, rows, costs, position, state,
+            row_buffer, excluded_upper, excluded_lower,
+        )  # fmt: skip
         return others(
             opened, e, letters, inbox, outbox, row_letters, advance_cursor(cursor, np.int32(STEP_ROWS)),
-            np.int32(row + STEP_ROWS), rows, costs, position, state, row_buffer,
+            np.int32(row + STEP_ROWS), rows, costs, position, state, row_buffer, excluded_upper,
+            excluded_lower,
         )  # fmt: skip
 
     return steps
@@ -329,7 +327,7 @@ def _make_passes(config: KernelConfig, kind: np.int32) -> Any:
         while swept < count:
             state = steps(
                 opened, e, letters, inbox, outbox, row_letters, cursor, row, rows, costs, position, state,
-                None,
+                None, None, None,
             )  # fmt: skip
             swept, row = np.int32(swept + stride), np.int32(row + stride)
             cursor = advance_cursor(cursor, np.int32(stride))

@@ -9,6 +9,7 @@ from typing import Any
 from longalign.backends.cuda.config import KernelConfig
 from longalign.backends.cuda.device.block_kinds import (
     AMBIGUOUS,
+    EXCLUDES_PAIRS,
     FAST_ALTERNATE_ROWS,
     MASKED,
     MASKED_STORES_ROW,
@@ -16,7 +17,11 @@ from longalign.backends.cuda.device.block_kinds import (
     STORES_ROW,
 )
 from longalign.backends.cuda.device.letter_scores import has_blank_rows, letter_scores
-from longalign.backends.cuda.device.masked_blocks import make_sweep_row_by_row, make_sweep_storing_block
+from longalign.backends.cuda.device.masked_blocks import (
+    make_sweep_excluding_block,
+    make_sweep_row_by_row,
+    make_sweep_storing_block,
+)
 from longalign.backends.cuda.device.row_block import make_sweep_and_receive, make_sweep_row_block
 from longalign.backends.cuda.numba_api import jit_inlined
 
@@ -29,7 +34,7 @@ def make_sweep_block(config: KernelConfig, begin_receive: Any) -> Any:
     """
     tracks_ambiguous, blank_rows = letter_scores(config).add_any is not None, has_blank_rows(config)
     may_skip_rows, receive_edge_early = config.may_skip_rows, config.receive_edge_early
-    separate_store_row_code = config.separate_store_row_code
+    separate_store_row_code, excludes = config.separate_store_row_code, config.excludes
     sweep_fast, sweep_and_receive = (
         make_sweep_row_block(config), make_sweep_and_receive(config, begin_receive)
     )  # fmt: skip
@@ -38,7 +43,7 @@ def make_sweep_block(config: KernelConfig, begin_receive: Any) -> Any:
     sweep_store_row, sweep_masked_store_row = (
         make_sweep_storing_block(config, kind) for kind in (STORES_ROW, MASKED_STORES_ROW)
     )
-    sweep_row_by_row = make_sweep_row_by_row(config)
+    sweep_row_by_row, sweep_excluding = make_sweep_row_by_row(config), make_sweep_excluding_block(config)
 
     @jit_inlined
     def sweep_block(
@@ -52,6 +57,11 @@ def make_sweep_block(config: KernelConfig, begin_receive: Any) -> Any:
                 opened, e, letters, inbox, outbox, row_letters, cursor, first_row, rows, costs, base,
                 position, carry, best, replaying, threshold, requested_rows, first_requested, jobs, lines,
                 pairs,
+            )  # fmt: skip
+        elif excludes and kind == EXCLUDES_PAIRS:
+            carry, highest = sweep_excluding(
+                opened, e, letters, inbox, outbox, row_letters, cursor, first_row, rows, costs, position,
+                carry, threshold, pairs, requested_rows,
             )  # fmt: skip
         elif separate_store_row_code and kind == STORES_ROW:
             carry, highest = sweep_store_row(

@@ -39,7 +39,12 @@ from numba import int32, int64, uint8
 from longalign.backends.cuda.config import LANES, STEP_ROWS, KernelConfig
 from longalign.backends.cuda.device import work_tables
 from longalign.backends.cuda.device.best_cell import make_threshold, no_best
-from longalign.backends.cuda.device.block_kinds import FAST, FAST_ALTERNATE_ROWS, ROW_BY_ROW
+from longalign.backends.cuda.device.block_kinds import (
+    EXCLUDES_PAIRS,
+    FAST,
+    FAST_ALTERNATE_ROWS,
+    ROW_BY_ROW,
+)
 from longalign.backends.cuda.device.choose_kind import make_choose_kind, make_refine_kind
 from longalign.backends.cuda.device.excluded_pairs import excluded_row_from, pairs_of_strip
 from longalign.backends.cuda.device.left_out_blocks import (
@@ -287,7 +292,8 @@ def build_kernel(config: KernelConfig) -> Any:
                                 np.int32(start - last_part_lag), pairs, requested_rows
                             )  # fmt: skip
                         if excludes and next_excluded < end:
-                            kind = ROW_BY_ROW
+                            is_fast = kind == FAST and start >= ambiguous_until
+                            kind = EXCLUDES_PAIRS if is_fast else ROW_BY_ROW
 
                 if prunes and is_left:
                     incoming = begin_receive(query, column, parameters, rows, end, lane)

@@ -53,7 +53,7 @@ PROFILE_SHAPES: dict[NumberFormat, tuple[Shape, ...]] = {
 }
 
 #: The shapes where row blocks may be left out or pairs are excluded. To leave out a row block takes the same
-#: time however wide it is. Around excluded pairs a strip is swept row by row, and the strips to its right
+#: time however wide it is. Around excluded pairs a strip is swept more slowly, and the strips to its right
 #: wait for it, which does not take long with few columns. Narrower strips are faster where one strip is swept
 #: at a time, and slower where many are.
 SPECIAL_SHAPES: dict[NumberFormat, tuple[Shape, ...]] = {

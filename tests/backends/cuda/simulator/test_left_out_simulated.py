@@ -134,16 +134,23 @@ def test_what_requested_rows_hold_where_all_is_left_out(numbers: str, local: boo
 
 
 @pytest.mark.parametrize("numbers", ["packed", "int32"])
+@pytest.mark.parametrize("local", [True, False])
+@pytest.mark.parametrize("every_row", [True, False])
 @pytest.mark.parametrize("shift", [0, 2])
-def test_every_pair_of_a_diagonal_is_excluded(numbers: str, shift: int):
-    """Both halves of a lane meet the diagonal, in the first rows of row blocks as well."""
+def test_every_pair_of_two_diagonals_is_excluded(numbers: str, local: bool, every_row: bool, shift: int):
+    """Both halves of a lane meet the diagonals, in the first rows of row blocks as well.
+
+    Where every row is requested, row blocks are swept row by row. Otherwise those inside the rectangle are
+    swept in steps of two rows. There, some rows of a strip have two excluded pairs.
+    """
+    length = 60 if every_row else 200
     rng = np.random.default_rng(0)
-    query, diagonal = rng.integers(0, 4, 60, np.uint8), np.arange(60)
+    query, diagonal = rng.integers(0, 4, length, np.uint8), np.arange(length - 3)
     target = np.concatenate([rng.integers(0, 4, shift, np.uint8), query])
     job = replace(
-        whole_matrix(query, target, Scoring(), False),
-        rows=tuple(range(1, 61)),
-        excluded=ExcludedPairs(diagonal, diagonal + shift),
+        whole_matrix(query, target, Scoring(), local),
+        rows=tuple(range(1, length + 1)) if every_row else (length,),
+        excluded=ExcludedPairs(diagonal, diagonal + shift) | ExcludedPairs(diagonal, diagonal + shift + 3),
     )
     [got] = CudaBackend(warps=1, numbers=numbers, columns=1, block_rows=16).sweep([job])
     [want] = ReferenceBackend().sweep([job])
