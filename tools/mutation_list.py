@@ -538,10 +538,10 @@ _RUN = (
         ("tests/phases/test_guessed_lines.py", "-k", "begins_below"),
     ),
     Fault(
-        "a guess no wider than the sequence with the smaller slack allows",
+        "a guess no wider than paths to the right of the alignment need",
         "longalign/phases/guessed_lines.py",
-        "    return max(right, below)\n",
-        "    return min(right, below)\n",
+        "    return max(0, right, below)\n",
+        "    return max(0, right)\n",
         ("tests/phases/test_guessed_lines.py::test_half_the_width_of_a_band",),
     ),
     Fault(

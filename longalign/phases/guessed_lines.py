@@ -40,6 +40,7 @@ line, the top and the left edge may hold different values, but only hopeless one
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -180,17 +181,13 @@ def guessed_line(
     """
     pruning, scoring = problem.pruning, problem.scoring
     assert pruning is not None
-    above = int(np.searchsorted(milestones[:, 0], row, side="right"))
-    if scoring.gap_extend + scoring.highest == 0 or above == 0 or _may_begin_below(problem, row):
+    milestones = milestones[: np.searchsorted(milestones[:, 0], row, side="right")]
+    if len(milestones) == 0 or _may_begin_below(problem, row):
         return None
-    at, column, value = milestones[above - 1].tolist()
     margin = abs(pruning.bound) // _MARGIN
-    query_slack, target_slack = (
-        max(0, value + int(gain) - pruning.bound) + margin
-        for gain in (pruning.query_gain[at], pruning.target_gain[column])
-    )
+    distance = _half_width(pruning, milestones, row, margin, scoring) + _LONGEST_REPEAT
+    at, column, _ = milestones[-1].tolist()
     column += row - at
-    distance = _half_width(query_slack, target_slack, scoring) + _LONGEST_REPEAT
     j1 = min(len(problem.target), column + distance)
     far_enough = (milestones[:, 0] <= row - distance) & (milestones[:, 1] <= column - distance)
     if not far_enough.any():
@@ -214,18 +211,27 @@ def guessed_line(
     return GuessedLine(row, j0, result.rows[0], beside, values_left_out(scoring, problem.has_floor))
 
 
-def _half_width(query_slack: int, target_slack: int, scoring: Scoring) -> int:
-    """About how many letters a path of interest may be right of the alignment or, if that is more, below it.
+def _half_width(pruning: Pruning, milestones: Milestones, row: int, margin: int, scoring: Scoring) -> int:
+    """About how many letters a path of interest may be right of the alignment in a row or, if more, below it.
 
-    A slack is by how much the score so far and what one sequence can still gain exceed the bound. A path to
-    the right of the alignment pays beta for each letter, and what the target can still gain falls by about
-    `highest`. Below the alignment, the same holds for the query.
+    A path to the right leaves the alignment in this row by a horizontal gap. One below has left it in a row
+    above, at one of the milestones, by a vertical gap. Both pay beta for each letter. `milestones` are those
+    above the row, at least one.
     """
-    beta, loss = scoring.gap_extend, scoring.gap_extend + scoring.highest
-    right, below = target_slack // loss, query_slack // loss
-    if beta:
-        right, below = min(right, query_slack // beta), min(below, target_slack // beta)
-    return max(right, below)
+    beta, gain, least = scoring.gap_extend, int(pruning.query_gain[row]), pruning.bound - margin
+    at, column, value = milestones[-1].tolist()
+    value, column = value + scoring.highest * (row - at), column + row - at
+
+    def is_lost(letters: int) -> bool:
+        left = min(gain, int(pruning.target_gain[column + letters]))
+        return value - beta * letters + left < least
+
+    right = bisect_left(range(len(pruning.target_gain) - column), True, key=is_lost) - 1
+    above, columns, values = milestones.T
+    reached = values - beta * (row - above) + np.minimum(gain, pruning.target_gain[columns])
+    of_interest = np.flatnonzero(reached >= least)
+    below = row - int(above[of_interest[0]]) if len(of_interest) else 0
+    return max(0, right, below)
 
 
 def _may_begin_below(problem: Problem, row: int) -> bool:

@@ -169,25 +169,30 @@ def test_a_path_that_begins_below_a_guess(monkeypatch):
     assert found_path(outcome) == walked(pair, 20, 6)
 
 
-@given(slacks=st.tuples(*[st.integers(0, 60)] * 2), beta=st.integers(0, 4), match=st.integers(1, 5))
-def test_half_the_width_of_a_band(slacks, beta, match):
-    """The same from the definition: each letter costs beta, and one of the sequences gains a match less."""
+losses = st.lists(st.integers(0, 5), min_size=40, max_size=40)
 
-    def farthest(query_loss, target_loss):
-        return max(
-            letters
-            for letters in range(61)
-            if beta * letters + query_loss * letters <= slacks[0]
-            and beta * letters + target_loss * letters <= slacks[1]
-        )
 
-    want = max(farthest(0, match), farthest(match, 0))
-    assert guessed_lines._half_width(*slacks, Scoring(match, -4, 6, beta)) == want
+@given(losses, losses, st.integers(0, 4), st.integers(0, 60), st.integers(0, 20), st.integers(0, 20))
+def test_half_the_width_of_a_band(query_losses, target_losses, beta, slack, margin, last):
+    """The same from the definition, for an alignment on a diagonal that gains 3 a letter."""
+    gain, other = (np.cumsum([0, *of_one])[::-1].astype(np.int32) for of_one in (query_losses, target_losses))
+    row, cells = 25, [(i, i + 2, 3 * i) for i in range(0, last + 1, 2)]
+    pruning = Pruning(3 * row + int(min(gain[row], other[row + 2])) - slack, gain, other)
+
+    def reaches(value, column):
+        return value + min(gain[row], other[column]) >= pruning.bound - margin
+
+    right = [d for d in range(39 - row) if reaches(3 * row - beta * d, row + 2 + d)]
+    below = [row - i for i, column, value in cells if reaches(value - beta * (row - i), column)]
+    half_width = guessed_lines._half_width(
+        pruning, np.array(cells, np.int64), row, margin, Scoring(3, -4, 6, beta)
+    )
+    assert half_width == max([0, *right, *below])
 
 
 @pytest.mark.parametrize(
     ("query_slack", "target_slack", "distance"),
-    [(20, 20, 10), (320, 20, 30), (20, 320, 30), (320, 320, 110), (-9, -9, 3)],
+    [(20, 20, 10), (320, 20, 30), (20, 320, 30), (320, 320, 110), (-9, -9, 0)],
 )
 def test_a_guess_reaches_as_far_as_paths_of_interest(query_slack, target_slack, distance, monkeypatch):
     """The alignment is the diagonal. A letter off it costs one sequence 3, the other 1. The margin is 10."""
