@@ -370,8 +370,11 @@ class Backend(Protocol):
         """
         ...
 
-    def tiles_at_once(self, rows: int, cols: int) -> int:
-        """The number of `parts` with which all tiles of a DP matrix of this size are swept soonest."""
+    def tiles_at_once(self, rows: int, cols: int, *, small: bool) -> int:
+        """The number of `parts` with which all tiles of a DP matrix of this size are swept soonest.
+
+        `small`: the tiles are small, because some of them will be swept again.
+        """
         ...
 
     def sweep(self, jobs: Sequence[SweepJob], progress: Progress = no_progress) -> list[SweepResult]:

@@ -154,7 +154,7 @@ def _run_in_memory(spec: RunSpec, resources: Resources, emit: Emit) -> Outcome:
         most = most_kept_bytes(grid, request, resources, len(slabs.backends)) if request.is_narrow else None
         store = MemoryStore(spec.command == "score", most, slabs.rows_above(grid))
         lattice = lattice_of(side, grid, store, known)
-        sides.append(Side(side, lattice, partial(slabs.open_engine, lattice)))
+        sides.append(Side(side, lattice, partial(slabs.open_engine, lattice), slabs.backends))
     return with_next_best(run_phases(sides, resources, recorder), sides, resources, emit)
 
 
@@ -355,4 +355,4 @@ def _stored_side(
             return LocalEngine(lattice, backends)
         return cluster.engine(store, lattice.left_out, emit)
 
-    return Side(spec, lattice, open_engine)
+    return Side(spec, lattice, open_engine, backends)

@@ -52,13 +52,14 @@ class Resources:
     def tiles_at_once(self, request: Request, most: int = sys.maxsize) -> int:
         """How many tiles this process sweeps at a time: one for each device, or up to `most` on a single one.
 
-        Several on one device were measured to gain only where all cells are computed, once, without start
-        states. For narrow bands see `Slabs`.
+        Several on one device were measured to gain only where all cells are computed, without start states.
+        For narrow bands see `Slabs`.
         """
         count = len(self.backends)
-        if count > 1 or request.is_pruned or request.is_eager or request.top > 1:
+        if count > 1 or request.is_pruned or request.is_eager:
             return count
-        return min(self.backends[0].tiles_at_once(request.rows, request.cols), max(1, most))
+        at_once = self.backends[0].tiles_at_once(request.rows, request.cols, small=request.top > 1)
+        return min(at_once, max(1, most))
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,12 +15,14 @@ from time import monotonic
 from longalign.backends.base import Backend
 from longalign.backends.compilation import compiles_reported
 from longalign.backends.compile_processes import path_kernels_compiled
+from longalign.backends.excluding import excluding
 from longalign.errors import InternalError
 from longalign.events import Emit, Notice, ignore
 from longalign.model.alignment import Alignment
 from longalign.model.boundary import Waypoint
 from longalign.model.geometry import Grid
 from longalign.model.pruning import NO_ANCHORS, KnownBound
+from longalign.phases.changed_tiles import ChangedTiles
 from longalign.phases.lattice import StoreLattice
 from longalign.phases.left_out import LeftOut
 from longalign.phases.problem import Problem, Segment
@@ -45,11 +47,15 @@ _PATH_INTERVAL = 2.0
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Side:
-    """One strand of the query in a run: what is asked for on it, its lattice, and what sweeps its tiles."""
+    """One strand of the query in a run: what is asked for on it, its lattice, and what sweeps its tiles.
+
+    `backends` are those of this process that may sweep tiles, parts of its devices or whole ones.
+    """
 
     spec: RunSpec
     lattice: StoreLattice
     open_engine: Callable[[], AbstractContextManager[Engine]]
+    backends: Items[Backend]
 
     def is_exact(self, end: Waypoint) -> bool:
         """Whether the score of an end cell is that of the whole matrix, not only a lower bound of it."""
@@ -140,11 +146,13 @@ def _is_high_enough(spec: RunSpec, end: Waypoint) -> bool:
 def with_next_best(first: Outcome, sides: Items[Side], resources: Resources, emit: Emit) -> Outcome:
     """The outcome with the next best alignments that its spec asks for, on the only side."""
 
-    def run_round(lattice: StoreLattice, engine: LocalEngine, backends: Items[Backend]) -> Outcome:
-        side = Side(first.spec, lattice, lambda: engine)
-        return run_phases([side], replace(resources, backends=backends), Recorder(emit))
+    able, sweepers = ([*map(excluding, each)] for each in (resources.backends, sides[0].backends))
 
-    return first.followed_by(next_best(first, sides[0].lattice, resources.backends, run_round))
+    def run_round(lattice: StoreLattice, changed: ChangedTiles) -> Outcome:
+        side = Side(first.spec, lattice, lambda: LocalEngine(lattice, sweepers, changed), sweepers)
+        return run_phases([side], replace(resources, backends=able), Recorder(emit))
+
+    return first.followed_by(next_best(first, sides[0].lattice, run_round))
 
 
 def _phase_1_seconds(side: Side, resources: Resources) -> float:

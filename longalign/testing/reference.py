@@ -126,7 +126,7 @@ class ReferenceBackend:
             progress(job.cells)
         return results
 
-    def tiles_at_once(self, rows: int, cols: int) -> int:
+    def tiles_at_once(self, rows: int, cols: int, *, small: bool) -> int:
         return 1
 
     def parts(self, most: int, cells: int, *, streams: bool) -> Sequence[Backend]:

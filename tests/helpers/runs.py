@@ -83,7 +83,7 @@ class SmallTiles:
         self.swept += len(jobs)
         return results
 
-    def tiles_at_once(self, rows: int, cols: int) -> int:
+    def tiles_at_once(self, rows: int, cols: int, *, small: bool) -> int:
         return 2 if self.has_parts else 1
 
     def parts(self, most: int, cells: int, *, streams: bool) -> list[Backend]:

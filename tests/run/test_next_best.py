@@ -48,8 +48,15 @@ def small_parts(monkeypatch):
     monkeypatch.setattr(excluding, "_SIDE", 3)
 
 
-def run(pair: Pair, top: int, geometry: Geometry, backend=CPU, min_score: int | None = None) -> list[Outcome]:
-    tiles = SmallTiles(geometry.tile, backend, geometry.leaf)
+def run(
+    pair: Pair,
+    top: int,
+    geometry: Geometry,
+    backend=CPU,
+    min_score: int | None = None,
+    has_parts: bool = False,
+) -> list[Outcome]:
+    tiles = SmallTiles(geometry.tile, backend, geometry.leaf, has_parts)
     with geometry.applied():
         spec = replace(pair.spec(), top=top, min_score=min_score)
         first = pipeline.run(spec, using(tiles))
@@ -95,10 +102,25 @@ def test_each_is_the_best_without_the_pairs_before(pair, geometry, top):
 
 
 @share_of_examples(0.5)
-@given(problems(25), geometries, st.integers(2, 4))
-def test_the_reference_back_end(pair, geometry, top):
+@given(problems(25), geometries, st.integers(2, 4), st.booleans())
+def test_the_reference_back_end(pair, geometry, top, has_parts):
     pair = replace(pair, mode=LOCAL)
-    check(pair, run(pair, top, geometry, ReferenceBackend()), top)
+    check(pair, run(pair, top, geometry, ReferenceBackend(), has_parts=has_parts), top)
+
+
+def test_parts_of_a_device_sweep_the_tiles_of_every_round():
+    class Noted(SmallTiles):
+        def parts(self, most, cells, *, streams):
+            self.made = super().parts(most, cells, streams=streams)
+            return self.made
+
+    swept = []
+    for top in (1, 2, 3):
+        device = Noted((13, 17), ReferenceBackend(), leaf=12, has_parts=True)
+        with Geometry((13, 17), 5, 12).applied():
+            pipeline.run(replace(CATS.spec(), top=top), using(device))
+        swept.append(sum(part.swept for part in device.made))
+    assert 0 < swept[0] < swept[1] < swept[2]
 
 
 @pytest.mark.parametrize("pair", [REPEATED, CATS], ids=["repeated", "cats"])

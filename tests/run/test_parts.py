@@ -38,7 +38,7 @@ class Divisible(ReferenceBackend):
     def __init__(self, most=3):
         self.most = most
 
-    def tiles_at_once(self, rows, cols):
+    def tiles_at_once(self, rows, cols, *, small):
         return 3
 
     def parts(self, most, cells, *, streams):
@@ -67,7 +67,6 @@ def test_there_are_as_many_parts_as_tiles_can_be_swept_at_once(shape, count):
     [
         (replace(REQUEST, share=0.01), [Divisible()]),
         (replace(REQUEST, share=0.5), [Divisible()]),
-        (replace(REQUEST, top=2), [Divisible()]),
         (replace(REQUEST, start_states="eager"), [Divisible()]),
         (REQUEST, [Divisible(), Divisible()]),
         (REQUEST, [Divisible(most=1)]),
@@ -76,7 +75,6 @@ def test_there_are_as_many_parts_as_tiles_can_be_swept_at_once(shape, count):
     ids=[
         "narrow band",
         "wide band",
-        "several alignments",
         "start states",
         "two devices",
         "little device memory",

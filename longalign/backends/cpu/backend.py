@@ -135,7 +135,7 @@ class CpuBackend:
         self._cells = 0
         self._workers: list[_Worker] = []
 
-    def tiles_at_once(self, rows: int, cols: int) -> int:
+    def tiles_at_once(self, rows: int, cols: int, *, small: bool) -> int:
         """See `longalign.backends.base.Backend`. All threads sweep the same tile."""
         return 1
 

@@ -135,9 +135,9 @@ class CudaBackend:
             )
         return self._parts[count, streams]
 
-    def tiles_at_once(self, rows: int, cols: int) -> int:
+    def tiles_at_once(self, rows: int, cols: int, *, small: bool) -> int:
         """See `longalign.backends.base.Backend`."""
-        return kernel_shape.tiles_at_once(rows, cols)
+        return kernel_shape.tiles_at_once(rows, cols, small)
 
     def kernels(self, scoring: Scoring | None = None, *, local: bool = True) -> list[Kernel]:
         """See `longalign.backends.base.Backend`."""

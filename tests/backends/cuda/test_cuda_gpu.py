@@ -616,6 +616,37 @@ def test_two_tiles_at_once_whose_boundaries_are_fetched_meanwhile(mode, stored, 
     assert max(most) == 2
 
 
+def test_several_alignments_with_two_tiles_at_once(monkeypatch):
+    """They are those of one small tile after the other."""
+    from longalign.backends.cuda.backend import CudaBackend
+    from longalign.backends.cuda.planning import kernel_shape
+    from longalign.run import pipeline, planner
+
+    rng = np.random.default_rng(23)
+    query = rng.integers(0, 4, 250_000, np.uint8)
+    first, second = (mutated(query[start:], 120_000, 0.05, rng) for start in (0, 100_000))
+    pair = spell(query, Scoring()), spell(np.concatenate([second, first]), Scoring())
+    monkeypatch.setattr(pipeline, "find_bound", lambda *_: None)
+    monkeypatch.setattr(planner, "_CHUNKS_IN_UNPRUNED_SIDE", 1)
+    parts, sweepers = CudaBackend.parts, []
+
+    def noted(self, *arguments, **options):
+        sweepers.extend(parts(self, *arguments, **options))
+        return sweepers
+
+    def found():
+        best = longalign.best_alignments(*pair, 5, backend="cuda")
+        return [(one.score, one.query_end, one.target_end, one.cigar) for one in best]
+
+    monkeypatch.setattr(CudaBackend, "parts", noted)
+    one_by_one = found()
+    assert len(one_by_one) == 5
+    assert sweepers == []
+    monkeypatch.setattr(kernel_shape, "_WORTH_TWO_SMALL", 0)
+    assert found() == one_by_one
+    assert len(sweepers) == 2
+
+
 @pytest.mark.slow
 def test_every_kernel_is_compiled_in_processes_and_then_on_disk(monkeypatch, tmp_path):
     """The part of `longalign devices --compile` that needs the GPU."""

@@ -506,8 +506,8 @@ class Gpu(SmallTiles):
     def sweep_seconds(self, rows, cols, scoring, local):
         return kernel_shape.sweep_seconds(rows, cols, H200, scoring, local)
 
-    def tiles_at_once(self, rows, cols):
-        return kernel_shape.tiles_at_once(rows, cols)
+    def tiles_at_once(self, rows, cols, *, small):
+        return kernel_shape.tiles_at_once(rows, cols, small)
 
 
 @pytest.mark.parametrize(
@@ -520,6 +520,14 @@ def test_phases_were_measured_to_take_about_what_is_expected(size, pair):
     [phases] = [run["phases"] for run in runs if run["pair"] == pair]
     assert 1 / 2 < cost.phase_1 / phases["score"] < 2
     assert 1 / 2 < cost.path / (phases["stitch"] + phases["recompute"]) < 2
+
+
+@pytest.mark.parametrize(
+    ("length", "top", "count"), [(900_000, 2, 1), (1_100_000, 2, 2), (9_000_000, 1, 1), (11_000_000, 1, 2)]
+)
+def test_how_many_tiles_a_gpu_sweeps_at_once(length, top, count):
+    """Small tiles, as they are for several alignments, leave more of a device idle."""
+    assert Resources([Gpu()], 64 << 30).tiles_at_once(Request(length, length, top=top)) == count
 
 
 @pytest.mark.parametrize(
