@@ -31,9 +31,8 @@ _DEFAULT_SCORING = Scoring()
 #: unless there would be few of them.
 _NARROW_SHARE = 0.3
 
-#: A narrow band is planned to be wider than expected by this factor, and by this many letters besides. It was
-#: up to 1.2 times as wide (`lattice_planned_cpu.json`).
-_BAND_FACTOR, _BAND_MARGIN = 1.25, 1 << 17
+#: Letters by which a narrow band may be wider than expected.
+_BAND_MARGIN = 1 << 17
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,10 +137,13 @@ class Request:
 
     @property
     def kept_share(self) -> float:
-        """The share of the lattice's cells that takes space. Cells that were left out take hardly any."""
+        """The share of the lattice's cells that takes space. Cells that were left out take hardly any.
+
+        Twice the expected share of cells is planned for.
+        """
         if not self.is_narrow:
             return 1.0
-        return min(1.0, _BAND_FACTOR * self.share + _BAND_MARGIN / min(self.rows, self.cols))
+        return min(1.0, 2 * self.share + _BAND_MARGIN / min(self.rows, self.cols))
 
     @property
     def cell_bytes(self) -> float:

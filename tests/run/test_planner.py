@@ -138,7 +138,7 @@ def test_chunks_of_a_pruned_run_are_small_unless_its_lattice_has_little_room(tmp
     devices = Resources([CpuBackend(1)], 1 << 40)
     grids = [
         plan(request, replace(devices, store_budget=budget))
-        for budget in (1 << 40, 770 << 20, 350 << 20, 115 << 20)
+        for budget in (1 << 40, 1000 << 20, 450 << 20, 150 << 20)
     ]
     chunks = [max(stop - start for start, stop in pairwise(grid.row_cuts)) for grid in grids]
     tiles = [max(stop - start for start, stop in pairwise(grid.tile_rows)) for grid in grids]

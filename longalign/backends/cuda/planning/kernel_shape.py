@@ -91,7 +91,8 @@ TILE_CELLS = 1 << 47
 #: and smaller ones longer (`checkpoints_cuda.json`).
 _WORTH_TWO_AT_ONCE = 10**14
 
-#: The same if tiles are small. The ten best alignments of 1.1e12 cells took 3.7 instead of 4.1 s.
+#: The same if tiles are small. The ten best alignments of 1.1e12 cells took 3.7 instead of 4.1 s
+#: (`several_alignments_cuda.json`).
 _WORTH_TWO_SMALL = 10**12
 
 #: The least time of a tile besides its kernel, in seconds: for its edges and its file.
