@@ -136,9 +136,13 @@ def test_what_requested_rows_hold_where_all_is_left_out(numbers: str, local: boo
 @pytest.mark.parametrize("numbers", ["packed", "int32"])
 @pytest.mark.parametrize("local", [True, False])
 @pytest.mark.parametrize("every_row", [True, False])
-@pytest.mark.parametrize("shift", [0, 2])
-def test_every_pair_of_two_diagonals_is_excluded(numbers: str, local: bool, every_row: bool, shift: int):
+@pytest.mark.parametrize(("shift", "beside"), [(0, 0), (2, 1)])
+def test_every_pair_of_two_diagonals_is_excluded(
+    numbers: str, local: bool, every_row: bool, shift: int, beside: int
+):
     """Both halves of a lane meet the diagonals, in the first rows of row blocks as well.
+
+    One is that of equal letters, or the one beside it.
 
     Where every row is requested, row blocks are swept row by row. Otherwise those inside the rectangle are
     swept in steps of two rows. There, some rows of a strip have two excluded pairs.
@@ -150,7 +154,8 @@ def test_every_pair_of_two_diagonals_is_excluded(numbers: str, local: bool, ever
     job = replace(
         whole_matrix(query, target, Scoring(), local),
         rows=tuple(range(1, length + 1)) if every_row else (length,),
-        excluded=ExcludedPairs(diagonal, diagonal + shift) | ExcludedPairs(diagonal, diagonal + shift + 3),
+        excluded=ExcludedPairs(diagonal, diagonal + shift + beside)
+        | ExcludedPairs(diagonal, diagonal + shift + 3),
     )
     [got] = CudaBackend(warps=1, numbers=numbers, columns=1, block_rows=16).sweep([job])
     [want] = ReferenceBackend().sweep([job])
