@@ -104,6 +104,21 @@ def columns_in_row(row, walk, first, columns, pairs, words):
 
 
 @cuda.jit(device=True)
+def columns_in_row_from(row, number, first, columns, pairs, words):
+    """The same, given the number of the first pair from `row` on; also returns that of the next row's.
+
+    Nothing is loaded ahead, so this takes fewer registers.
+    """
+    found = np.int32(0)
+    while row_of_pair(number, pairs, words) == row:
+        column = np.int32(words[np.uint64(pairs.at + PAIR_WORDS * number + 1)] - first)
+        if np.uint32(column) < np.uint32(columns):
+            found = np.int32(found | np.int32(1) << column)
+        number = np.int32(number + 1)
+    return found, number
+
+
+@cuda.jit(device=True)
 def _none_at_all(row, pairs, words):
     return None
 

@@ -1,6 +1,6 @@
 """Row blocks that store requested rows, exclude letter pairs, belong to ragged strips, or are replayed.
 
-**Step by step** (STORES_ROW and MASKED_STORES_ROW). The two rows of a step overlap, as in FAST blocks. If the
+**Step by step** (STORES_ROW, MASKED_STORES_ROW and EXCLUDES_PAIRS). The two rows of a step overlap, as in FAST blocks. If the
 second row of a step is requested, the lane copies it to the row buffer (see `requested_rows`). Apart from
 that, STORES_ROW blocks equal FAST blocks. In MASKED_STORES_ROW blocks, parts may also be outside the
 rectangle, as in MASKED blocks, and the strip may be ragged. EXCLUDES_PAIRS blocks equal FAST blocks but for

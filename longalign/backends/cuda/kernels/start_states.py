@@ -23,7 +23,7 @@ import numpy as np
 from numba import int32, int64, uint8
 
 from longalign.backends.cuda.config import LANES
-from longalign.backends.cuda.device.excluded_pairs import StripPairs, columns_in_row, contains, walk_from
+from longalign.backends.cuda.device.excluded_pairs import StripPairs, columns_in_row_from, contains
 from longalign.backends.cuda.device.number_formats import INT32
 from longalign.backends.cuda.device.pair_scores import SCORES, load_matrix, pair_score
 from longalign.backends.cuda.device.sync import ALL_LANES, publish_rows, take_ticket, wait_for_rows
@@ -189,9 +189,7 @@ def _make_sweep(local: bool, has_matrix: bool, excludes: bool, ragged: bool) -> 
         diagonal, start_diagonal = low_of(top[top_at + corner]), _code(0, corner, recurrence.H)
         right, steps = _nothing(), np.int32(rows + LANES - 1)
         of_strip = StripPairs(strips[ticket, EXCLUDED_AT], strips[ticket, EXCLUDED])
-        excluded = np.int32(0)
-        if excludes:
-            walk = walk_from(np.int32(0), of_strip, pairs)
+        excluded, next_pair = np.int32(0), np.int32(0)
         for start in range(0, steps, LANES):
             if left_strip != NO_STRIP:
                 wait_for_rows(flags, left_strip, min(np.int32(start + LANES), rows))
@@ -203,7 +201,9 @@ def _make_sweep(local: bool, has_matrix: bool, excludes: bool, ragged: bool) -> 
                 row = np.int32(start + step - lane)
                 if row >= 0 and row < rows:
                     if excludes:
-                        excluded, walk = columns_in_row(row, walk, first, COLUMNS, of_strip, pairs)
+                        excluded, next_pair = columns_in_row_from(
+                            row, next_pair, first, COLUMNS, of_strip, pairs
+                        )
                     right = advance(
                         opened, e, letters, starts_h, starts_e, matrix, diagonal, start_diagonal,
                         left, row, first, width, costs, excluded,
