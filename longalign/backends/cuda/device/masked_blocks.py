@@ -1,10 +1,10 @@
 """Row blocks that store requested rows, exclude letter pairs, belong to ragged strips, or are replayed.
 
-**Step by step** (STORES_ROW, MASKED_STORES_ROW and EXCLUDES_PAIRS). The two rows of a step overlap, as in FAST blocks. If the
-second row of a step is requested, the lane copies it to the row buffer (see `requested_rows`). Apart from
-that, STORES_ROW blocks equal FAST blocks. In MASKED_STORES_ROW blocks, parts may also be outside the
-rectangle, as in MASKED blocks, and the strip may be ragged. EXCLUDES_PAIRS blocks equal FAST blocks but for
-the letters that they do not pair.
+**Step by step** (STORES_ROW, MASKED_STORES_ROW and EXCLUDES_PAIRS). The two rows of a step overlap, as in
+FAST blocks. If the second row of a step is requested, the lane copies it to the row buffer (see
+`requested_rows`). Apart from that, STORES_ROW blocks equal FAST blocks. In MASKED_STORES_ROW blocks, parts
+may also be outside the rectangle, as in MASKED blocks, and the strip may be ragged. EXCLUDES_PAIRS blocks
+equal FAST blocks but for the letters that they do not pair.
 
 **Row by row** (ROW_BY_ROW). This slower way is needed where a requested row is the first row of a step, where
 a row block meets several requested rows, and where any block but a FAST one meets ambiguous letters or
