@@ -373,7 +373,7 @@ class Backend(Protocol):
     def tiles_at_once(self, rows: int, cols: int, *, small: bool) -> int:
         """The number of `parts` with which all tiles of a DP matrix of this size are swept soonest.
 
-        `small`: the tiles are small, because some of them will be swept again.
+        `small`: tiles are to be small, because some of them will be swept again.
         """
         ...
 

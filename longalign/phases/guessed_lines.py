@@ -62,9 +62,9 @@ from longalign.store.base import Place
 #: beside the alignment. The guess can still be right if no such repeat is longer than this.
 _LONGEST_REPEAT = 1 << 16
 
-#: This part of half the width is added as well. Past a run of N, the best paths to the outermost cells of a
-#: wide band run beside the alignment for longer than the run. Of a band of 4.1 M letters, 1,114 values were
-#: wrong where a sweep began below an N run of 50 k letters, 65 k letters further up than half the width
+#: 1 / `_SPARE_PART` of half the width is added as well. Past a run of N, the best paths to the outermost
+#: cells of a wide band run beside the alignment for longer than the run. One guess began just below a run of
+#: 50,000, and 1,114 of its 4.1 million values of interest were wrong. Begun above the run, it was right
 #: (`slabs_cuda.json`).
 _SPARE_PART = 16
 
@@ -223,7 +223,7 @@ def _half_width(pruning: Pruning, milestones: Milestones, row: int, margin: int,
 
     A path to the right leaves the alignment in this row by a horizontal gap. One below has left it in a row
     above, at one of the milestones, by a vertical gap. Both pay beta for each letter. `milestones` are those
-    above the row, at least one.
+    down to the row, at least one. The letters between the last one and the row are taken for matches.
     """
     beta, gain, least = scoring.gap_extend, int(pruning.query_gain[row]), pruning.bound - margin
     at, column, value = milestones[-1].tolist()

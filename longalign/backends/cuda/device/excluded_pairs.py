@@ -1,8 +1,8 @@
 """Excluded letter pairs (see `model.excluded_pairs`) in the columns of a strip.
 
 The array of requested rows holds those of each strip, sorted by row. A pair takes two int32: the row and the
-column of the rectangle that its letters belong to. Row blocks with excluded pairs have code of their own (see
-`masked_blocks`). For each row a lane asks which of its columns are excluded: only gaps lead to their cells.
+column of the rectangle that its letters belong to. `masked_blocks` sweeps row blocks with
+excluded pairs. For each row a lane asks which of its columns are excluded: only gaps lead to their cells.
 """
 
 # mypy: allow-untyped-defs
@@ -87,6 +87,15 @@ def walk_from(number, pairs, words):
 
 
 @cuda.jit(device=True)
+def _with_column(found, column, first, columns):
+    """A set of columns and `column`, if that is one of the `columns` columns from `first` on."""
+    inside = np.int32(column - first)
+    if np.uint32(inside) < np.uint32(columns):
+        found = np.int32(found | np.int32(1) << inside)
+    return found
+
+
+@cuda.jit(device=True)
 def columns_in_row(row, walk, first, columns, pairs, words):
     """The set of excluded columns in a row, and the walk from the first pair below the row on.
 
@@ -95,25 +104,19 @@ def columns_in_row(row, walk, first, columns, pairs, words):
     """
     found = np.int32(0)
     while walk.pair[0] == row:
-        column = np.int32(walk.pair[1] - first)
-        if np.uint32(column) < np.uint32(columns):
-            found = np.int32(found | np.int32(1) << column)
+        found = _with_column(found, walk.pair[1], first, columns)
         number = np.int32(walk.number + 1)
         walk = PairWalk(number, walk.after, _pair(np.int32(number + 1), pairs, words))
     return found, walk
 
 
 @cuda.jit(device=True)
-def columns_in_row_from(row, number, first, columns, pairs, words):
-    """The same, given the number of the first pair from `row` on; also returns that of the next row's.
-
-    Nothing is loaded ahead, so this takes fewer registers.
-    """
+def columns_in_row_by_number(row, number, first, columns, pairs, words):
+    """The same with the number of a pair in place of a walk: slower, but in fewer registers."""
     found = np.int32(0)
     while row_of_pair(number, pairs, words) == row:
-        column = np.int32(words[np.uint64(pairs.at + PAIR_WORDS * number + 1)] - first)
-        if np.uint32(column) < np.uint32(columns):
-            found = np.int32(found | np.int32(1) << column)
+        column = words[np.uint64(pairs.at + PAIR_WORDS * number + 1)]
+        found = _with_column(found, column, first, columns)
         number = np.int32(number + 1)
     return found, number
 

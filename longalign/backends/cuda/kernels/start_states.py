@@ -23,7 +23,7 @@ import numpy as np
 from numba import int32, int64, uint8
 
 from longalign.backends.cuda.config import LANES
-from longalign.backends.cuda.device.excluded_pairs import StripPairs, columns_in_row_from, contains
+from longalign.backends.cuda.device.excluded_pairs import StripPairs, columns_in_row_by_number, contains
 from longalign.backends.cuda.device.number_formats import INT32
 from longalign.backends.cuda.device.pair_scores import SCORES, load_matrix, pair_score
 from longalign.backends.cuda.device.sync import ALL_LANES, publish_rows, take_ticket, wait_for_rows
@@ -201,7 +201,7 @@ def _make_sweep(local: bool, has_matrix: bool, excludes: bool, ragged: bool) -> 
                 row = np.int32(start + step - lane)
                 if row >= 0 and row < rows:
                     if excludes:
-                        excluded, next_pair = columns_in_row_from(
+                        excluded, next_pair = columns_in_row_by_number(
                             row, next_pair, first, COLUMNS, of_strip, pairs
                         )
                     right = advance(

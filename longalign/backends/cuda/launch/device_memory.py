@@ -48,8 +48,8 @@ _STAGED, _LEAST_STAGED = 1 << 23, 1 << 19
 #: `requested_rows`), and the rounding of allocations.
 _RESERVE = 256 << 20
 
-#: A block of device memory is allocated larger than it must be, by this part of it. Tiles of about the same
-#: size then share a block: an old one cannot be freed while another part of the device runs a kernel.
+#: A block of device memory is allocated 1 / `_ROOM_TO_GROW` larger than it must be. A later tile that is a
+#: little larger can then use it, too. No block can be freed while another part of the device runs a kernel.
 _ROOM_TO_GROW = 64
 
 
