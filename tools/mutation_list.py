@@ -315,6 +315,20 @@ _CUDA_DEVICE = (
         (f"{_LEFT_OUT}::test_every_pair_of_two_diagonals_is_excluded",),
     ),
     Fault(
+        "CUDA: letters N beside excluded pairs not looked for",
+        f"{_CUDA}/kernels/sweep.py",
+        "is_fast = kind == FAST and start >= ambiguous_until",
+        "is_fast = kind == FAST",
+        (f"{_LEFT_OUT}::test_every_pair_of_two_diagonals_is_excluded",),
+    ),
+    Fault(
+        "CUDA: the best cell beside excluded pairs looked for in every second row only",
+        f"{_CUDA}/device/masked_blocks.py",
+        "maximum(state.high, state.higher)\n\n    return sweep_excluding_block",
+        "state.high\n\n    return sweep_excluding_block",
+        (f"{_LEFT_OUT}::test_every_pair_of_two_diagonals_is_excluded",),
+    ),
+    Fault(
         "CUDA: a requested row not stored where a row block that is left out ends with it",
         f"{_CUDA}/kernels/sweep.py",
         "if 0 < requested.row <= end:",

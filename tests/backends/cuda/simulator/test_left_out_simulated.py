@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from longalign.backends.base import Sinks, SweepJob
-from longalign.backends.cuda import numba_api
+from longalign.backends.cuda import kernel_library, numba_api
 from longalign.backends.cuda.backend import CudaBackend
+from longalign.backends.cuda.device import sweep_block
 from longalign.backends.cuda.kernels import computed_blocks
 from longalign.backends.cuda.launch import download
 from longalign.model.boundary import State, entry_edges, local_edges
@@ -138,19 +139,36 @@ def test_what_requested_rows_hold_where_all_is_left_out(numbers: str, local: boo
 @pytest.mark.parametrize("every_row", [True, False])
 @pytest.mark.parametrize(("shift", "beside"), [(0, 0), (2, 1)])
 def test_every_pair_of_two_diagonals_is_excluded(
-    numbers: str, local: bool, every_row: bool, shift: int, beside: int
+    numbers: str, local: bool, every_row: bool, shift: int, beside: int, monkeypatch: pytest.MonkeyPatch
 ):
     """Both halves of a lane meet the diagonals, in the first rows of row blocks as well.
 
-    One is that of equal letters, or the one beside it.
-
-    Where every row is requested, row blocks are swept row by row. Otherwise those inside the rectangle are
-    swept in steps of two rows. There, some rows of a strip have two excluded pairs.
+    One is that of equal letters, or the one beside it. Where every row is requested, row blocks are swept row
+    by row. Otherwise those inside the rectangle are swept in steps of two rows, but for those with letters N.
+    Some rows of a strip have two excluded pairs.
     """
+    in_steps = []
+
+    def make(config):
+        sweep = make_sweep_excluding_block(config)
+
+        def counted(*arguments):
+            in_steps.append(1)
+            return sweep(*arguments)
+
+        return counted
+
+    make_sweep_excluding_block = sweep_block.make_sweep_excluding_block
+    monkeypatch.setattr(sweep_block, "make_sweep_excluding_block", make)
+    kernel_library.dispatcher.cache_clear()
     length = 60 if every_row else 200
     rng = np.random.default_rng(0)
     query, diagonal = rng.integers(0, 4, length, np.uint8), np.arange(length - 3)
     target = np.concatenate([rng.integers(0, 4, shift, np.uint8), query])
+    if beside:  # the best cell is the only high one of its row block, and in the second row of a step
+        query[144:] = (query[144:] + 1) % 4
+    else:
+        query[-52:-49] = QUERY_N
     job = replace(
         whole_matrix(query, target, Scoring(), local),
         rows=tuple(range(1, length + 1)) if every_row else (length,),
@@ -161,3 +179,4 @@ def test_every_pair_of_two_diagonals_is_excluded(
     [got] = CudaBackend(warps=1, numbers=numbers, columns=1, block_rows=16).sweep([job])
     [want] = ReferenceBackend().sweep([job])
     assert_same_result(job, got, want)
+    assert bool(in_steps) == (not every_row)
