@@ -150,12 +150,16 @@ def many(options: argparse.Namespace) -> Iterator[Row]:
 
 
 def process(options: argparse.Namespace) -> Iterator[Row]:
-    """A whole command, with the default back end and with the one given; the bar is in seconds."""
+    """A whole command, with the default back end and with the one given; the bar is in seconds.
+
+    Python may write bytecode, as pip does when it installs a package.
+    """
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     files = [str(ROOT / "tests" / "data" / f"{side}.fa.gz") for side in (MITO.query, MITO.target)]
     command = [sys.executable, "-m", "longalign", "align", *files, "--quiet", "-o", os.devnull]
 
     def run(backend: str) -> None:
-        subprocess.run([*command, "--backend", backend], cwd=ROOT, check=True)
+        subprocess.run([*command, "--backend", backend], cwd=ROOT, env=environment, check=True)
 
     for backend in dict.fromkeys(("auto", options.backend)):
         seconds = _medians({"align": _wall(partial(run, backend))}, options.repeats)
