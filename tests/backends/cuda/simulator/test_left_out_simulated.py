@@ -161,14 +161,14 @@ def test_every_pair_of_two_diagonals_is_excluded(
     make_sweep_excluding_block = sweep_block.make_sweep_excluding_block
     monkeypatch.setattr(sweep_block, "make_sweep_excluding_block", make)
     kernel_library.dispatcher.cache_clear()
-    length = 60 if every_row else 200
+    length = 60 if every_row else 136
     rng = np.random.default_rng(0)
     query, diagonal = rng.integers(0, 4, length, np.uint8), np.arange(length - 3)
     target = np.concatenate([rng.integers(0, 4, shift, np.uint8), query])
     if beside:  # the best cell is the only high one of its row block, and in the second row of a step
-        query[144:] = (query[144:] + 1) % 4
+        query[96:] = (query[96:] + 1) % 4
     else:
-        query[-52:-49] = QUERY_N
+        query[-36:-33] = QUERY_N
     job = replace(
         whole_matrix(query, target, Scoring(), local),
         rows=tuple(range(1, length + 1)) if every_row else (length,),
