@@ -9,6 +9,7 @@ import pytest
 
 from longalign.backends.cuda.launch import device_memory
 from longalign.backends.cuda.launch.download import _LARGEST_SLICE
+from longalign.errors import BackendError
 
 
 @pytest.fixture
@@ -61,6 +62,26 @@ def test_a_block_is_returned_when_earlier_work_on_it_has_ended(waits):
         waits.clear()
         workspace.block(1000, "a launch")
         assert waits == [workspace.stream, workspace.side_stream]
+
+
+def test_a_launch_that_is_a_little_larger_uses_the_same_block(waits):
+    workspace = device_memory.Workspace()
+    block = workspace.block(6400, "a launch")
+    assert workspace.block(6500, "a launch") is block
+    assert workspace.block(6501, "a launch") is not block
+
+
+def test_a_block_with_room_to_grow_is_no_larger_than_free_memory(waits, monkeypatch):
+    free = 10_000
+    monkeypatch.setattr(device_memory, "_RESERVE", (1 << 30) - free)
+    workspace = device_memory.Workspace()
+    block = workspace.block(free - 1, "a launch")
+    letters = np.dtype(np.uint8)
+    assert len(block(0, (free,), letters)) == free
+    with pytest.raises(ValueError, match="reshape"):
+        block(0, (free + 1,), letters)
+    with pytest.raises(BackendError):
+        device_memory.Workspace().block(free + 1, "a launch")
 
 
 def test_uploads_do_not_depend_on_the_content_of_pinned_memory(waits):
