@@ -103,7 +103,7 @@ def _compare(
         "lazy": lazy,
         "eager": eager,
         "hardware": runs["eager"][0]["backend"],
-        "traces": [_trace(lengths, part, mode, folder / "store", options) for part in ENDS],
+        "traces": [_trace(lengths, part, folder / "store", options) for part in ENDS],
     }
 
 
@@ -119,9 +119,7 @@ def _align(
     return summary
 
 
-def _trace(
-    lengths: list[int], part: float, mode: str, store: Path, options: argparse.Namespace
-) -> dict[str, object]:
+def _trace(lengths: list[int], part: float, store: Path, options: argparse.Namespace) -> dict[str, object]:
     """The seconds to trace the alignment that ends in a cell, if there is one."""
     cell = [max(1, int(length * part)) for length in lengths]
     summary = _run(

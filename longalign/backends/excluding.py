@@ -174,8 +174,8 @@ class _DividedSweep:
 
     def run(self) -> SweepResult:
         job = self._job
-        rows = _Lines(job.rows, job.left.h_at(job.rows), len(job.target))
-        cols = _Lines(job.cols, job.top.h_at(job.cols), len(job.query))
+        rows = _Lines(job.left.h_at(job.rows), len(job.target))
+        cols = _Lines(job.top.h_at(job.cols), len(job.query))
         sinks = job.sinks or Sinks(rows, cols)
         best, left_out = BestCell(), 0
         for parts in _Part(0, len(job.query), 0, len(job.target), job.excluded).leaves(_SIDE):
@@ -262,7 +262,7 @@ class _DividedStarts:
     def run(self) -> EdgeStarts:
         whole = self._whole
         values = _DividedSweep(whole, self._backend, no_progress)
-        nowhere = _Lines((), np.empty(0, np.int32), 0)
+        nowhere = _Lines(np.empty(0, np.int32), 0)
         for parts in _Part(0, len(whole.query), 0, len(whole.target), whole.excluded).leaves(_SIDE):
             jobs = [*map(values.part_job, parts)]
             for part, starts, swept in zip(parts, self._starts(jobs), values.sweep(jobs), strict=True):
@@ -326,7 +326,7 @@ def _wanted(indices: Sequence[int], start: int, stop: int) -> tuple[int, ...]:
 class _Lines:
     """A `LineSink` that joins the pieces of boundaries whose first cells are given."""
 
-    def __init__(self, indices: Sequence[int], corners: IntArray, length: int) -> None:
+    def __init__(self, corners: IntArray, length: int) -> None:
         self.lines = tuple(
             Boundary(np.full(length + 1, corner, np.int32), np.full(length + 1, NEG_INF, np.int32))
             for corner in corners

@@ -238,13 +238,11 @@ class PafRecord:
         """Tag `cg`. Raises InputError if it is missing."""
         return self.tag("cg")
 
-    @property
-    def meaning(self) -> Meaning:
-        """The content of tag `tg`. Raises InputError if it is missing or not longalign's."""
-        return self.meaning_with(None)
+    def meaning(self, known: Scoring | None = None) -> Meaning:
+        """The content of tag `tg`, with a scoring that is `known`, if one is given; see `parse_meaning`.
 
-    def meaning_with(self, known: Scoring | None) -> Meaning:
-        """The same with a scoring that is `known`, if one is given; see `parse_meaning`."""
+        Raises InputError if the tag is missing or not longalign's.
+        """
         try:
             return parse_meaning(self.tag("tg"), known)
         except InputError as error:

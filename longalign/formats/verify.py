@@ -116,7 +116,7 @@ def verify_paf(paf: str, query: str, target: str, scoring: Scoring | None = None
     targets = queries if target == query else _Records(target)
     result = Verification(paf)
     for record in read_paf(paf):
-        meaning = record.meaning_with(scoring) if "tg" in record.tags else None
+        meaning = record.meaning(scoring) if "tg" in record.tags else None
         by = scoring if meaning is None else meaning.scoring
         alphabet = by.alphabet if by is not None else DNA
         try:

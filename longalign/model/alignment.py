@@ -332,8 +332,8 @@ class Alignment:
     def rescore(self) -> Number:
         """The score in the units of `score`, computed from the letters, the gaps and the scoring alone.
 
-        The letters decide whether a pair matches, not = or X in the CIGAR. Takes 3 to 24 ns for each column
-        (more for short runs), and some tens of MB besides the codes of the aligned letters.
+        The letters decide whether a pair matches, not = or X in the CIGAR. Takes some nanoseconds for each
+        column, and some tens of MB besides the codes of the aligned letters.
         """
         return self.scoring.unscaled(self._pairs_and_fault()[0] - self._gap_costs())
 

@@ -52,10 +52,13 @@ MOST_TILES = 1 << 24
 #: their sides are not made shorter than _LEAST_FINE_CHUNK letters for that.
 _FINE_CELLS_PER_PATH_CELL, _LEAST_FINE_CHUNK = 80, 1 << 16
 
-#: Checkpoints: the factor by which they may make phase 1 longer, the shortest time of a tile, in seconds and
-#: as a share of phase 1, and how many heights of tiles are tried, four between one and its half.
+#: The factor by which checkpoints may make phase 1 longer.
 _MOST_CHECKPOINT_COST = 1.01
+
+#: A tile takes at least this many seconds, and at least this share of phase 1.
 _LEAST_CHECKPOINT, _LEAST_CHECKPOINT_SHARE = 0.75, 0.005
+
+#: How many heights of tiles are tried. Every fourth one is half as high.
 _CHECKPOINT_STEPS = 33
 
 

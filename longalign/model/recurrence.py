@@ -33,7 +33,7 @@ thus written once, and no back end can deviate from it.
 H, E, F = 0, 1, 2
 
 # A direction byte: the source of H (two bits), and a bit each for E and F that extend a gap.
-STOP, DIAGONAL, FROM_E, FROM_F = 0, 1, 2, 3
+DIAGONAL, FROM_E, FROM_F = 1, 2, 3
 SOURCE_MASK = 3
 E_EXTENDS = 4
 F_EXTENDS = 8
@@ -88,7 +88,7 @@ def make_cell(maximum, subtract, local):
 def direction(h, diagonal, e, f, open_up, open_left):
     """The direction byte of a cell in global mode, from the arguments and results of `make_cell`.
 
-    The order of the comparisons is the order among ties. The result is never STOP: only rectangles with a
+    The order of the comparisons is the order among ties. There is always a source: only rectangles with a
     known entry are traced, and their paths do not start at a 0 inside.
     """
     if h == diagonal:

@@ -98,8 +98,8 @@ def middles(halves: Sequence[Halves], backend: Backend, progress: Progress) -> l
 def _only_entry(approach: Approach, swept: SweepResult) -> Waypoint | None:
     """The only entry with which a path has the value of the exit; None if start states must decide.
 
-    There may be no such entry where pruning has left out cells beside the rectangle, and the exit is a guess
-    of `stitch` that the path does not visit: the backward sweep follows edges whose values are left out.
+    There may be no such entry if pruning has left out cells beside the rectangle, and if the exit is a guess
+    of `stitch` that the path does not visit. The backward sweep then follows edges whose values are left out.
     """
     exit_ = approach.exit
     if approach.rectangle.local and swept.best.score == exit_.value:

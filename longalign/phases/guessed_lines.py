@@ -14,8 +14,8 @@ known as rank convergence (S. Maleki, M. Musuvathi and T. Mytkowicz, PPoPP 2014)
 **The check.** A value v of H, E or F in a cell is *of interest* if v + R + alpha reaches the bound, where R
 is what can still be gained from the cell on: see `model.pruning`, whose bound must not rise in the meantime.
 A guess is right if there is a number `added` <= 0 such that the guessed line plus `added` and the true line
-have the same values wherever one of the two is of interest. So that it is not positive, the value of the
-milestone is raised by a margin. No path that reaches the bound may begin below the line.
+have the same values wherever one of the two is of interest. The value of the milestone is raised by a margin,
+so that `added` is not positive. No path that reaches the bound may begin below the line.
 
 **Why the result is the same.** Let T be the true value of a cell and state, and rest the true best gain from
 there on. Call a value v hopeless if v + rest is below the bound. Claim: a slab's values plus `added` are at

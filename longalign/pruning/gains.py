@@ -1,4 +1,6 @@
-"""The most that a path can still gain: an upper bound for every boundary cell, from the two sequences alone.
+"""The most that a path can still gain: an upper bound for every boundary cell.
+
+It follows from the two sequences, and from where an alignment, if one is known, places words that occur once.
 
 The bound at boundary (i, j) is the smaller of two numbers: one of the query letters from i on, the other of
 the target letters from j on. Each is computed by one scan from the end of its sequence. This page explains

@@ -1,8 +1,8 @@
 """Words that occur once in the query and once in the target: the seeds of an alignment.
 
-Words are sampled by a hash of their letters, so that the same ones are sampled of both sequences (Broder,
-Compression and Complexity of SEQUENCES 1997), and a word that is unique in the sample of a sequence is unique
-in the sequence.
+Words are sampled by a hash of their letters (Broder, Compression and Complexity of SEQUENCES 1997). So the
+same words are sampled in both sequences, and a word that is unique in the sample of a sequence is unique in
+the sequence.
 """
 
 from __future__ import annotations

@@ -52,8 +52,8 @@ class Resources:
     def tiles_at_once(self, request: Request, most: int = sys.maxsize) -> int:
         """How many tiles this process sweeps at a time: one for each device, or up to `most` on a single one.
 
-        Several on one device were measured to gain only where all cells are computed, without start states.
-        For narrow bands see `Slabs`.
+        Several on one device are for runs that compute all cells, without start states. `Slabs` decides for
+        pruned runs.
         """
         count = len(self.backends)
         if count > 1 or request.is_pruned or request.is_eager:

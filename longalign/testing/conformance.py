@@ -12,15 +12,18 @@ Only modules in `longalign.testing` import hypothesis or pytest.
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import ClassVar, TypeVar
+from typing import ClassVar, Generic, TypeVar
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from longalign.backends.base import Progress
+from longalign.backends.base import Backend, Progress, SweepJob, TraceJob
 
 T = TypeVar("T")
+Job = TypeVar("Job", SweepJob, TraceJob)
 
 
 def edge_lengths(interesting: Sequence[int]) -> list[int]:
@@ -33,8 +36,11 @@ class StopTheWorkError(Exception):
     """Raised by a progress callback to stop a back end."""
 
 
-class Conformance:
-    """Base class of the suites: the sizes at which a back end is tested, and the number of examples."""
+class Conformance(ABC, Generic[Job]):
+    """Base class of the suites: the sizes at which a back end is tested, and the number of examples.
+
+    A suite computes jobs of type `Job` with one method of the back end.
+    """
 
     #: Lengths at which the back end changes its behaviour; the tests use them and their neighbours.
     interesting_lengths: ClassVar[tuple[int, ...]] = (8, 32)
@@ -44,6 +50,32 @@ class Conformance:
 
     #: The share of the examples of the hypothesis profile to run; less than 1 for a slow back end.
     effort: ClassVar[float] = 1.0
+
+    @abstractmethod
+    def some_work(self) -> list[Job]:
+        """A few jobs of fixed content."""
+
+    @abstractmethod
+    def compute(self, backend: Backend, work: Sequence[Job], progress: Progress) -> None:
+        """Call the method that the suite is for."""
+
+    @abstractmethod
+    def check(self, backend: Backend, work: Sequence[Job]) -> None:
+        """Check that one call for all of `work` gives the oracle's result for each job."""
+
+    def test_progress_adds_up_to_the_cells(self, backend: Backend) -> None:
+        work = self.some_work()
+        assert_progress_adds_up(
+            lambda progress: self.compute(backend, work, progress), sum(job.cells for job in work)
+        )
+
+    def test_progress_may_stop_the_work(self, backend: Backend) -> None:
+        def progress(_: int) -> None:
+            raise StopTheWorkError
+
+        with pytest.raises(StopTheWorkError):
+            self.compute(backend, self.some_work(), progress)
+        self.check(backend, self.some_work())
 
     def for_all(self, strategy: st.SearchStrategy[T], check: Callable[[T], None], share: float = 1.0) -> None:
         """Run `check` on values that `strategy` draws, with `share` of the profile's number of examples.

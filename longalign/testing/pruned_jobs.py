@@ -37,10 +37,10 @@ def assert_between(job: SweepJob, got: SweepResult) -> None:
     """Check a back end's result of a job with pruning against the oracle's.
 
     Every value is at least that of the oracle, which tests each cell by itself, and at most that without
-    pruning. This holds for any gains that do not increase, true or not, and for any bound. For if a back end
-    leaves out a block, the oracle leaves out its cells one after the other: the values before a cell are no
-    higher, and its gains no larger, than those with which the block was tested. All other values are maxima
-    of sums of values before them, so that by induction none is lower than the oracle's. If the oracle's best
+    pruning. This holds for any gains that do not increase, true or not, and for any bound. If a back end
+    leaves out a block, the oracle leaves out each of its cells: the values before a cell are no higher, and
+    its gains no larger, than those with which the block was tested. All other values are maxima of sums of
+    values before them. So by induction none is lower than the oracle's. If the oracle's best
     cell is that of the whole matrix, so is the back end's, whose values lie between. A back end need not look
     for it if it is below the bound.
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from longalign.backends.base import Backend, EdgeStarts, SweepJob
+from longalign.backends.base import Backend, EdgeStarts, Progress, SweepJob
 from longalign.backends.excluding import excluding
 from longalign.model.boundary import State, entry_edges, start_parts
 from longalign.model.recurrence import direction, step_back
@@ -23,8 +23,6 @@ from longalign.model.scoring import NEG_INF, UNREACHABLE, Scoring
 from longalign.model.substitution_matrix import LARGEST_ALPHABET
 from longalign.testing.conformance import (
     Conformance,
-    StopTheWorkError,
-    assert_progress_adds_up,
     edge_lengths,
 )
 from longalign.testing.inputs import SCORINGS, entry_range, largest_parameter, matrix_of, mutated
@@ -87,7 +85,7 @@ def assert_walked(job: SweepJob, starts: EdgeStarts) -> None:
             assert start_parts(code) == walked, f"from {(i, j, state)} of\n{job_source(job)}"
 
 
-class StartConformance(Conformance):
+class StartConformance(Conformance[SweepJob]):
     """The suite for `Backend.starts`; for its use see `longalign.testing.conformance`."""
 
     def test_finds_the_starts_of_the_reference(self, backend: Backend) -> None:
@@ -165,20 +163,6 @@ class StartConformance(Conformance):
     def test_an_empty_list(self, backend: Backend) -> None:
         assert backend.starts([]) == []
 
-    def test_progress_adds_up_to_the_cells(self, backend: Backend) -> None:
-        work = self.some_work()
-        assert_progress_adds_up(
-            lambda progress: backend.starts(work, progress), sum(job.cells for job in work)
-        )
-
-    def test_progress_may_stop_the_work(self, backend: Backend) -> None:
-        def progress(_: int) -> None:
-            raise StopTheWorkError
-
-        with pytest.raises(StopTheWorkError):
-            backend.starts(self.some_work(), progress)
-        self.check(backend, self.some_work())
-
     def test_it_leaves_its_input_and_earlier_results_alone(self, backend: Backend) -> None:
         first, second = self.some_work()[:2]
         before = job_source(first)
@@ -204,6 +188,10 @@ class StartConformance(Conformance):
         query = rng.integers(0, 4, self.usual_length, np.uint8)
         targets = [mutated(query, self.usual_length + step, 0.1, rng) for step in (0, 1, 3)]
         return [whole_matrix(query, target, Scoring(), True) for target in targets]
+
+    def compute(self, backend: Backend, work: Sequence[SweepJob], progress: Progress) -> None:
+        """See `Conformance`."""
+        backend.starts(work, progress)
 
     def check(self, backend: Backend, work: Sequence[SweepJob]) -> None:
         """Check that one call for all of `work` finds the start states of the oracle for each job."""

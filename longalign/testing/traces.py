@@ -16,15 +16,13 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from longalign.backends.base import Backend, Runs, SweepJob, TraceJob
+from longalign.backends.base import Backend, Progress, Runs, SweepJob, TraceJob
 from longalign.model.alignment import Op
 from longalign.model.boundary import State, Waypoint, entry_edges
 from longalign.model.scoring import Scoring
 from longalign.phases.problem import Segment
 from longalign.testing.conformance import (
     Conformance,
-    StopTheWorkError,
-    assert_progress_adds_up,
     edge_lengths,
 )
 from longalign.testing.inputs import (
@@ -131,7 +129,7 @@ def trace_jobs(draw: st.DrawFn, interesting: Sequence[int], cells: int) -> Trace
     return draw(st.sampled_from([job for job in jobs if has_path(job)]))
 
 
-class TraceConformance(Conformance):
+class TraceConformance(Conformance[TraceJob]):
     """The suite for `Backend.trace`; for its use see `longalign.testing.conformance`."""
 
     def test_finds_the_path_of_the_reference(self, backend: Backend) -> None:
@@ -217,20 +215,6 @@ class TraceConformance(Conformance):
         letter = encode("ACGT", QUERY_N)[:1][::-1]
         self.check(backend, [TraceJob(letter, letter, Scoring(), State.H, State.H)])
 
-    def test_progress_adds_up_to_the_cells(self, backend: Backend) -> None:
-        work = self.some_work()
-        assert_progress_adds_up(
-            lambda progress: backend.trace(work, progress), sum(job.cells for job in work)
-        )
-
-    def test_progress_may_stop_the_work(self, backend: Backend) -> None:
-        def progress(_: int) -> None:
-            raise StopTheWorkError
-
-        with pytest.raises(StopTheWorkError):
-            backend.trace(self.some_work(), progress)
-        self.check(backend, self.some_work())
-
     def test_a_trace_leaves_its_input_and_earlier_results_alone(self, backend: Backend) -> None:
         first, second = self.some_work()[:2]
         before = trace_source(first)
@@ -256,6 +240,10 @@ class TraceConformance(Conformance):
         query = rng.integers(0, 4, self.usual_length, np.uint8)
         targets = [mutated(query, self.usual_length + step, 0.1, rng) for step in (0, 1, 5)]
         return [TraceJob(query, target, Scoring(), State.H, State.H) for target in targets]
+
+    def compute(self, backend: Backend, work: Sequence[TraceJob], progress: Progress) -> None:
+        """See `Conformance`."""
+        backend.trace(work, progress)
 
     def check(self, backend: Backend, work: Sequence[TraceJob]) -> None:
         """Check that one call for all of `work` finds the oracle's path for each job, an optimal one."""

@@ -13,8 +13,6 @@ from small_tile_runs import align, start
 
 pytestmark = pytest.mark.usefixtures("folder")
 
-PAF = """"""
-
 
 def in_shell(arguments, redirection):
     """Run a command with redirections of a shell."""

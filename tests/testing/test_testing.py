@@ -126,7 +126,7 @@ class ReturnsItsOwnBuffer(Faulty):
         (MixesUpTheJobs, "test_every_pair_of_edge_lengths"),
         (MixesUpTheScorings, "test_a_work_list_of_different_jobs"),
         (ReportsRowsNotCells, "test_progress_adds_up_to_the_cells"),
-        (DoesNotStop, "test_progress_may_stop_the_sweep"),
+        (DoesNotStop, "test_progress_may_stop_the_work"),
         (ReturnsItsOwnBuffer, "test_a_sweep_leaves_its_input_and_earlier_results_alone"),
     ],
 )

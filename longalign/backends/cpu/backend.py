@@ -116,7 +116,7 @@ class CpuBackend:
     host_bytes_per_call = 256 << 20
     program_bytes = 288 << 20  # 128 MB, and 267 MB where kernels are compiled
     line_bytes = 16  # while it is swept (two int32), and while it is packed and written to a file
-    tile_overhead = 0.012  # about 20 ms of a processor, most of it beside the next sweep: `checkpoints.py`
+    tile_overhead = 0.012  # a tile takes more of a processor, most of it beside the next sweep
 
     def __init__(
         self,

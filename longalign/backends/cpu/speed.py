@@ -6,9 +6,9 @@ from longalign.backends.cpu.config import SweepGeometry
 from longalign.backends.cpu.number_widths import LARGEST_16
 from longalign.model.scoring import Scoring
 
-#: Cells per second of a thread, by the number width of most blocks. The rate for 8 bits is below the 28e9 and
-#: 27e9 measured in `cpu_sweep_100k.json` and `golden_cpu.json` (`experiments/results`), to allow for slower
-#: processors. The other rates, and the one with a substitution matrix, are in proportion.
+#: Cells per second of a thread, by the number width of most blocks. The rate for 8 bits is below the 28e9 of
+#: `cpu_sweep_100k.json` (`experiments/results`), to allow for slower processors. The other rates, and the one
+#: with a substitution matrix, are in proportion.
 _CELLS_PER_SECOND = {8: 22e9, 16: 12e9, 32: 6e9}
 _CELLS_PER_SECOND_WITH_MATRIX = 3.5e9
 

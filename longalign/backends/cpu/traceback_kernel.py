@@ -8,10 +8,9 @@ allocation with constant offsets; and it holds H - alpha - beta instead of H. La
 at p = W - 1 - l, and the row above the band is at p = W.
 
 Only groups with a lane on a cell of the leaf are computed. Other lanes of such a group, which have not
-started or have finished, compute meaningless values. These propagate only down and to the right, and never
-into a cell of the leaf: a lane is overwritten with the left edge in the step in which it starts, and the lane
-below reads the last cell of a lane in the same step in which a meaningless value replaces it, but before the
-replacement.
+started or have finished, compute meaningless values. These propagate only down and to the right. They
+never reach a cell of the leaf, for two reasons. A lane is overwritten with the left edge in the step in which
+it starts. The lane below reads the last cell of a lane before a meaningless value replaces it in that step.
 
 All numbers are 32 bits wide, which `Scoring.check_range` proves sufficient. The direction bytes are stored at
 [band, step, p], so that a step stores whole vectors.
