@@ -40,9 +40,9 @@ def assert_between(job: SweepJob, got: SweepResult) -> None:
     pruning. This holds for any gains that do not increase, true or not, and for any bound. If a back end
     leaves out a block, the oracle leaves out each of its cells: the values before a cell are no higher, and
     its gains no larger, than those with which the block was tested. All other values are maxima of sums of
-    values before them. So by induction none is lower than the oracle's. If the oracle's best
-    cell is that of the whole matrix, so is the back end's, whose values lie between. A back end need not look
-    for it if it is below the bound.
+    values before them. So by induction none is lower than the oracle's. If the oracle's best cell is that of
+    the whole matrix, so is the back end's, whose values lie between. A back end need not look for it if it is
+    below the bound.
 
     If the best cell is tracked, the oracle's bound is the best score: no back end can raise its own further.
     """

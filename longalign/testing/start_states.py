@@ -21,10 +21,7 @@ from longalign.model.boundary import State, entry_edges, start_parts
 from longalign.model.recurrence import direction, step_back
 from longalign.model.scoring import NEG_INF, UNREACHABLE, Scoring
 from longalign.model.substitution_matrix import LARGEST_ALPHABET
-from longalign.testing.conformance import (
-    Conformance,
-    edge_lengths,
-)
+from longalign.testing.conformance import Conformance, edge_lengths
 from longalign.testing.inputs import SCORINGS, entry_range, largest_parameter, matrix_of, mutated
 from longalign.testing.reference import ReferenceBackend, letter_score, matrices
 from longalign.testing.sweep_jobs import job_source, jobs, whole_matrix, with_excluded_pairs

@@ -21,11 +21,7 @@ from longalign.model.boundary import BestCell, State, best_of, entry_edges
 from longalign.model.pruning import Pruning
 from longalign.model.scoring import Scoring
 from longalign.model.substitution_matrix import LARGEST_ALPHABET
-from longalign.testing.conformance import (
-    Conformance,
-    assert_progress_adds_up,
-    edge_lengths,
-)
+from longalign.testing.conformance import Conformance, assert_progress_adds_up, edge_lengths
 from longalign.testing.inputs import (
     QUERY_N,
     TARGET_N,

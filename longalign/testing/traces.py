@@ -21,10 +21,7 @@ from longalign.model.alignment import Op
 from longalign.model.boundary import State, Waypoint, entry_edges
 from longalign.model.scoring import Scoring
 from longalign.phases.problem import Segment
-from longalign.testing.conformance import (
-    Conformance,
-    edge_lengths,
-)
+from longalign.testing.conformance import Conformance, edge_lengths
 from longalign.testing.inputs import (
     QUERY_N,
     TARGET_N,
