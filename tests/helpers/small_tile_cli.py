@@ -2,7 +2,7 @@
 
 `python small_tile_cli.py align QUERY TARGET --store DIR`
 
-With `--prune auto`, small matrices are pruned as well.
+With `--prune auto`, small matrices are pruned as well, however few cells can be left out.
 """
 
 from __future__ import annotations
@@ -37,4 +37,5 @@ if __name__ == "__main__":
     recompute.GROUP_SEGMENTS = 4
     if "auto" in sys.argv:
         bounds.LEAST_CELLS = 0
+        backend.most_share_pruned = backend.most_share_stored = 1.0
     sys.exit(main())
