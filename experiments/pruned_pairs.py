@@ -6,7 +6,9 @@
 Targets are copies of the query with changes at a rate of 0 to 20 %, of which parts may be cut out, repeated,
 inverted, moved, masked by N or lengthened. Modes, scorings and strands take turns. Matrices of this size are
 usually not pruned: here they are, whenever seeds find a bound. Half of the matrices are cut into tiles of
-`TILE` letters a side. A difference is printed, with what repeats it, and the exit code is then 1.
+`TILE` letters a side. Of all matrices, half are pruned as large ones are: gains are computed again with
+anchors, and several places of the band are swept at once, below guessed rows. A difference is printed, with
+what repeats it, and the exit code is then 1.
 """
 
 from __future__ import annotations
@@ -15,11 +17,13 @@ import argparse
 import sys
 import time
 from collections import Counter
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from decimal import Decimal
 from functools import cache
 from itertools import product
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import numpy as np
@@ -33,14 +37,21 @@ from related_pairs import CHANGES  # noqa: E402
 
 import longalign  # noqa: E402
 from longalign import Alignment, Scoring  # noqa: E402
+from longalign.backends.cpu import CpuBackend  # noqa: E402
 from longalign.backends.select import open_backends  # noqa: E402
 from longalign.events import BoundFound, Event, PhaseFinished  # noqa: E402
 from longalign.model.alphabet import Codes  # noqa: E402
 from longalign.model.mode import MODES  # noqa: E402
+from longalign.phases import guessed_lines, score  # noqa: E402
 from longalign.run import bounds  # noqa: E402
+from longalign.run.request import Request  # noqa: E402
 from longalign.testing.inputs import mutated  # noqa: E402
 
 TILE = 700
+
+#: How far above a guessed row its sweep begins, besides half the width of the band (see `guessed_lines`).
+DISTANCE = 200
+
 RATES = (0.0, 0.001, 0.01, 0.05, 0.2)
 SCORINGS = (
     Scoring(),
@@ -94,8 +105,11 @@ def compare(number: int, options: argparse.Namespace, counts: Counter[str]) -> N
             emit=events.append if prune == "auto" else longalign.events.ignore,
         )  # fmt: skip
 
-    with _small_tiles(options.backend) if has_tiles else nullcontext():
-        pruned, whole = align("auto"), align("off")
+    as_large = number // len(CASES) % 2 == 1
+    with _small_tiles(options.backend, has_tiles):
+        with _pruned_as_large(options.backend, as_large, counts):
+            pruned = align("auto")
+        whole = align("off")
     counts["pairs"] += 1
     counts["bounds_found"] += any(isinstance(event, BoundFound) for event in events)
     [swept] = (event for event in events if isinstance(event, PhaseFinished) and event.name == "score")
@@ -107,7 +121,8 @@ def compare(number: int, options: argparse.Namespace, counts: Counter[str]) -> N
     if differ:
         print(
             f"pair {number} of --seed {options.seed} --longest {options.longest}: {mode}, {scoring}, "
-            f"{strand}, tiles {has_tiles}: {_outcome(pruned)} with pruning, {_outcome(whole)} without",
+            f"{strand}, tiles {has_tiles}, as large {as_large}: {_outcome(pruned)} with pruning, "
+            f"{_outcome(whole)} without",
             flush=True,
         )
 
@@ -118,8 +133,42 @@ def _class_of(backend: str) -> type:
     return type(opened)
 
 
-def _small_tiles(backend: str) -> AbstractContextManager[object]:
-    return patch.object(_class_of(backend), "tile_shape", lambda *_: (TILE, TILE))
+@contextmanager
+def _small_tiles(backend: str, wanted: bool) -> Iterator[None]:
+    with ExitStack() as patches:
+        if wanted:
+            shape = patch.object(_class_of(backend), "tile_shape", lambda *_: (TILE, TILE))
+            patches.enter_context(shape)
+        yield
+
+
+@contextmanager
+def _pruned_as_large(backend: str, wanted: bool, counts: Counter[str]) -> Iterator[None]:
+    """Anchors and guesses are used, and counted. A CPU then sweeps several tiles at once, too."""
+    find_difference = score.difference
+
+    def difference(*arguments: Any) -> int | None:
+        added = find_difference(*arguments)
+        counts["wrong_guesses" if added is None else "right_guesses"] += 1
+        return added
+
+    def always(*arguments: Any) -> bool:
+        counts["gains_with_anchors"] += 1
+        return True
+
+    with ExitStack() as patches:
+        if wanted:
+            patches.enter_context(patch.object(bounds, "_needs_anchors", always))
+            patches.enter_context(patch.object(score, "difference", difference))
+            patches.enter_context(patch.object(guessed_lines, "_LONGEST_REPEAT", DISTANCE))
+            patches.enter_context(patch.object(Request, "is_narrow", True))
+            if backend == "cpu":
+                patches.enter_context(patch.object(CpuBackend, "parts", _parts))
+        yield
+
+
+def _parts(backend: CpuBackend, most: int, cells: int, *, streams: bool) -> list[CpuBackend]:
+    return [CpuBackend(1) for _ in range(most)]
 
 
 def draw_pair(rng: np.random.Generator, longest: int) -> tuple[str, str]:
