@@ -33,7 +33,7 @@ from longalign.run.outcome import Outcome
 from longalign.run.request import Resources
 from longalign.run.spec import RunSpec
 from longalign.store import DirectoryStore
-from longalign.store.layout import OWN_NAMES, first_store
+from longalign.store.layout import OWN_NAMES, first_store, is_one_of_both
 from longalign.store.manifest import Command, Manifest
 from longalign.store.pair_stores import is_pair_name
 from longalign.system.rationals import Number, spell
@@ -84,6 +84,8 @@ def spec_of(
 def resume_pair(options: Namespace) -> int:
     """Continue the run of one pair."""
     store = Path(options.store)
+    if is_one_of_both(store):  # its outputs are those of the run over both strands
+        raise UsageError(f"{store}: the store of one strand of a run over both: resume {store.parent}")
     manifest = DirectoryStore.attach(first_store(store)).manifest
     if options.format is not None and manifest.command == "score":
         raise UsageError(f"{store}: a run for the score alone writes no alignment: leave --format out")
@@ -182,7 +184,7 @@ def write_outcome(outcome: Outcome, output: str, summary: str | None, options: N
             json.dump(summary_of(outcome), file, indent=2)
             file.write("\n")
     if not options.quiet and options.progress != "json":
-        print(f"longalign: {_in_words(outcome)}", file=sys.stderr)
+        print(f"longalign: {_in_words(outcome)}{_advice(outcome.spec)}", file=sys.stderr)
     if options.stats:
         for alignment in alignments_of(outcome):
             print_statistics(alignment)
@@ -234,10 +236,23 @@ def _with_commas(score: Number) -> str:
     return f"{sign}{int(whole):,}{rest}"
 
 
-def _advice(spec: RunSpec) -> str:
+def _reason_for_nothing(spec: RunSpec) -> str:
     """What may be the reason that nothing aligns."""
     if spec.scoring.highest == 0:
         return ", because no letter pair has one: --mode global aligns by costs alone"
+    for sequence in (spec.query, spec.target):
+        if spec.scoring.softmask and _is_masked(sequence):
+            return f", because --softmask masks all letters of {sequence.name}"
+    return ""
+
+
+def _is_masked(sequence: Sequence) -> bool:
+    """Whether all letters are N or X, as lower-case letters are read with `softmask`."""
+    return bool(np.isin(sequence.letters, np.frombuffer(b"NX", np.uint8)).all())
+
+
+def _advice(spec: RunSpec) -> str:
+    """What may make the result meaningless."""
     if spec.scoring.matrix is None and any(map(_may_be_protein, (spec.query, spec.target))):
         return "; if these are proteins, give --matrix BLOSUM62 --gap-open 10 --gap-extend 1"
     return ""
@@ -264,7 +279,7 @@ def _on_strand(outcome: Outcome) -> str:
 
 def _in_words(outcome: Outcome) -> str:
     if outcome.is_empty:
-        return f"no alignment has a positive score{_advice(outcome.spec)}"
+        return f"no alignment has a positive score{_reason_for_nothing(outcome.spec)}"
     parts = [f"{outcome.spec.mode} score {_with_commas(outcome.score)}{_on_strand(outcome)}"]
     if outcome.alignment is not None:
         alignment = outcome.alignment

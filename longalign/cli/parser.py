@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 
 _SEQUENCE_HELP = (
     "FILE (FASTA: plain, gzip, bgzip, or - for stdin; or 2bit), FILE:NAME or FILE:NAME:START-END, which is "
-    "0-based and half-open; with commas between thousands, as 1,001-2,000, 1-based, ends included"
+    "0-based and half-open; with commas between thousands, as 1,001-2,000, 1-based, ends included. Without "
+    "END, it is that of the record"
 )
 _MODE_HELP = (
     "local (the default; Smith-Waterman): any part of the query with any part of the target; global: both "

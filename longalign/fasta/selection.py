@@ -12,7 +12,10 @@ from longalign.errors import InputError
 _PLAIN = r"\d{1,18}"
 _GROUPED = r"\d{1,3}(?:,\d{3}){1,5}"  # with commas between thousands, as samtools and genome browsers have it
 _NUMBER = f"(?:{_GROUPED}|{_PLAIN})"
-_REGION = re.compile(rf"(?:(?P<name>.+):)?(?P<start>{_NUMBER})-(?P<end>{_NUMBER})", re.ASCII | re.DOTALL)
+_REGION = re.compile(
+    rf"(?:(?P<name>.+):)?(?:(?P<start>{_NUMBER})-(?P<end>{_NUMBER})?|(?P<only_start>{_GROUPED}))",
+    re.ASCII | re.DOTALL,
+)
 _NAMES_SHOWN = 5
 
 
@@ -48,13 +51,15 @@ class Choice:
     def bounds(self, name: str, length: int) -> tuple[int, int]:
         """Start and end of the letters chosen of record `name`, which has `length` letters."""
         end = length if self.end is None else self.end
-        if not 0 <= self.start <= end <= length:
+        counts_from_1 = "," in self.region
+        least_end = self.start + counts_from_1  # both ends included: at least one letter
+        if self.start < 0 or not least_end <= end <= length:
             inside, convention = f"0-{length}", "0-based and half-open"
-            if "," in self.region:
+            if counts_from_1:
                 inside, convention = f"1-{length:,}", "1-based, both ends included"
             raise InputError(
                 f"record {name!r}: region {self.region} is not inside {inside} "
-                f"(regions {'with' if ',' in self.region else 'without'} commas are {convention})"
+                f"(regions {'with' if counts_from_1 else 'without'} commas are {convention})"
             )
         return self.start, end
 
@@ -63,16 +68,22 @@ def readings(selector: str | None) -> list[Choice]:
     """The possible meanings of a selector, a whole name first: names may contain ':' and '-'.
 
     A region `start-end` is 0-based and half-open. If one of its numbers has commas between thousands, as in
-    `1,001-2,000`, it is 1-based and includes both ends: the notation of samtools and genome browsers.
+    `1,001-2,000`, it is 1-based and includes both ends: the notation of samtools and genome browsers. Without
+    an end, as in `1000-` and `1,001-`, or `1,001` as samtools has it, it extends to the end of the record.
     """
     if selector is None:
         return [Choice()]
     choices = [Choice(selector)]
     if match := _REGION.fullmatch(selector):
-        region = f"{match['start']}-{match['end']}"
-        start, end = (int(match[side].replace(",", "")) for side in ("start", "end"))
+        first, last = match["start"] or match["only_start"], match["end"]
+        region = f"{first}-{last or ''}"
+        start, end = _number(first), None if last is None else _number(last)
         choices.append(Choice(match["name"], start - ("," in region), end, region))
     return choices
+
+
+def _number(text: str) -> int:
+    return int(text.replace(",", ""))
 
 
 def choose(path: str, names: Counter[str], choices: list[Choice]) -> tuple[Choice, str]:

@@ -61,6 +61,12 @@ def holds_both_strands(path: Path) -> bool:
     return is_store(plus) and os.path.isdir(minus) and not is_store(path)  # noqa: PTH112 - is_dir raises EACCES
 
 
+def is_one_of_both(path: Path) -> bool:
+    """Whether a directory is the store of one strand of a run over both."""
+    path = path.absolute()
+    return path.name in STRANDS_OF["both"] and holds_both_strands(path.parent)
+
+
 def is_store(path: Path) -> bool:
     """Whether there is a store of one strand at `path`."""
     return os.path.exists(path / "manifest.json")  # noqa: PTH110 - Path.exists raises EACCES

@@ -207,6 +207,19 @@ def test_a_killed_run_over_both_strands_goes_on(
     assert sum(event["event"] == "tile_finished" for event in events) == TILES - there
 
 
+@pytest.mark.parametrize("strand", ["plus", "minus"])
+def test_the_store_of_one_strand_is_not_resumed_alone(run, strand: str) -> None:
+    """It would put the alignment of this strand into the output file of both."""
+    Path("q.fa").write_text(f">q\n{reverse_complement(QUERY)}\n")
+    options = "--strand", "both", "--backend", "cpu", "-q", "--store", "s", "-o", "x.paf"
+    assert run("align", "q.fa", "t.fa", *options)[0] == 0
+    written = Path("x.paf").read_bytes()
+    code, out, err = run("resume", f"s/{strand}", "--backend", "cpu", "-q")
+    assert (code, out) == (2, "")
+    assert f"s/{strand}: the store of one strand of a run over both: resume s\n" in err
+    assert Path("x.paf").read_bytes() == written
+
+
 # --- many pairs, and matrices of nucleotides
 
 

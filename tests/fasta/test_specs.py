@@ -308,17 +308,22 @@ def test_a_region_with_commas_counts_from_1_and_includes_its_ends(write: Write, 
         "1-3,210": (0, 3210),
         "1,001-1,001": (1000, 1001),
         "999-1,001": (998, 1001),
+        "1,001": (1000, 3210),
+        "1,001-": (1000, 3210),
+        "1000-": (1000, 3210),
+        "3210-": (3210, 3210),
     }.items():
         sequence = read_sequence(f"{path}:one:{region}")
         assert (text(sequence), sequence.offset) == (letters[start:end], start)
         assert text(read_sequence(f"{path}:one:{start}-{end}")) == letters[start:end]
     assert text(read_sequence(f"{path}:1,000-2,000")) == "ACGT"  # a whole name goes before a region
-    for region in ("0-1,000", "1,001-3,211"):
+    for region in ("0-1,000", "1,001-3,211", "1,001-1,000", "3,211-"):
         assert error(f"{path}:one:{region}") == (
             f"{path}: record 'one': region {region} is not inside 1-3,210 "
             "(regions with commas are 1-based, both ends included)"
         )
-    assert "no record named 'one:1,00-2,000'" in error(f"{path}:one:1,00-2,000")
+    for region in ("1,00-2,000", "1001", "-2,000"):
+        assert f"no record named 'one:{region}'" in error(f"{path}:one:{region}")
 
 
 @pytest.mark.parametrize(

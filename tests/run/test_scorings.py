@@ -251,10 +251,26 @@ def test_messages_name_the_options(
 
 
 def test_a_run_that_finds_nothing_says_what_may_be_wrong(tmp_path: Path, run: Run) -> None:
-    for name, letters in {"p": "MKVWHYMKRR", "d": "ACGTACGT", "e": "MKVWHYMKRK"}.items():
+    letters_of = {"p": "MKVWHYMKRR", "d": "ACGTACGT", "e": "MKVWHYMKRK", "m": "acgtacgt"}
+    for name, letters in letters_of.items():
         (tmp_path / f"{name}.fa").write_text(f">{name}\n{letters}\n")
-    path = {name: str(tmp_path / f"{name}.fa") for name in "pde"}
+    path = {name: str(tmp_path / f"{name}.fa") for name in letters_of}
     _, _, err = run("align", path["p"], path["e"], "--backend", "cpu")
     assert "if these are proteins, give --matrix BLOSUM62" in err
     _, _, err = run("align", path["d"], path["d"], "--preset", "edit", "--backend", "cpu")
     assert "no letter pair has one: --mode global aligns by costs alone" in err
+    _, _, err = run("align", path["d"], path["m"], "--softmask", "--backend", "cpu")
+    assert "no alignment has a positive score, because --softmask masks all letters of m" in err
+
+
+@pytest.mark.parametrize("mode", ["local", "global"])
+def test_a_protein_of_letters_that_nucleotides_have_as_well_is_noticed(
+    tmp_path: Path, run: Run, mode: str
+) -> None:
+    (tmp_path / "p.fa").write_text(">p\nMARNDCSTVWYHKGACM\n")
+    (tmp_path / "d.fa").write_text(">d\nACGTACGTNNRYACGTG\n")
+    for name, is_advised in {"p": True, "d": False}.items():
+        path = str(tmp_path / f"{name}.fa")
+        code, _, err = run("align", path, path, "--mode", mode, "--backend", "cpu")
+        assert code == 0
+        assert ("; if these are proteins, give --matrix BLOSUM62" in err) == is_advised
