@@ -169,7 +169,7 @@ def _plan(using: Resources, spec: RunSpec) -> dict[str, str]:
 
 def _pruning(known: KnownBound | None, scoring: Scoring) -> str:
     if known is None:
-        return "none: the matrix is small, or its sequences share few unique words"
+        return "none: the matrix is small, or seeds find no alignment with which a run would be faster"
     score, share = scoring.spell(known.score), format_share(known.share)
     return f"seeds give an alignment of score {score}; about {share} of the cells are needed"
 

@@ -32,7 +32,8 @@ whole record, on its forward strand, like those of the PAF output.
     significance  {bit_score, e_value, lambda, k, h, gapped}, the fields of
                 `longalign.model.karlin_altschul`; {unknown} where these are not known: a sentence that says
                 why; or null if no local score is positive
-    next_best   [{score, and the fields of `alignment`}] of the next best alignments, if more were asked for
+    next_best   [{score, the fields of `alignment`, statistics, significance}] of the next best alignments,
+                if more were asked for
     backend     {word: description} of the hardware and software that computed the sweeps
     phases      [{name, cells, seconds, left_out, gcups}]: cells done, wall time, how many of the cells were
                 left out because no optimal alignment visits them, 10^9 cells a second, those left out
@@ -104,7 +105,7 @@ def summarize(
         "score": _number(score),
         "end": None if end is None else _end(query, target, *end),
         "alignment": None if aligned is None else _alignment(aligned),
-        "next_best": [{"score": _number(one.score), **_alignment(one)} for one in next_best],
+        "next_best": [*map(_next_best, next_best)],
         "statistics": None if aligned is None else _statistics(aligned),
         "significance": None if end is None else _significance(significant),
         "backend": dict(backend),
@@ -172,6 +173,15 @@ def _alignment(alignment: Alignment) -> dict[str, object]:
         "gaps": alignment.gaps,
         "gap_letters": alignment.gap_letters,
         "identity": alignment.identity,
+    }
+
+
+def _next_best(alignment: Alignment) -> dict[str, object]:
+    return {
+        "score": _number(alignment.score),
+        **_alignment(alignment),
+        "statistics": _statistics(alignment),
+        "significance": _significance(statistics(alignment).significance),
     }
 
 

@@ -312,9 +312,9 @@ def _with_preset(
     pair: tuple[Number, Number] = (_MATCH, _MISMATCH)
     costs: tuple[Number, Number] | None = None if matrix else (_GAP_OPEN, _GAP_EXTEND)
     if name is not None:
-        if not isinstance(name, str) or name not in PRESETS:
+        if not isinstance(name, str) or name.lower() not in PRESETS:
             raise InputError(f"scoring: there is no preset {name!r}: choose from {', '.join(PRESETS)}")
-        preset = PRESETS[name]
+        preset = PRESETS[name.lower()]
         costs = preset.gap_open, preset.gap_extend
         if preset.pair is not None:
             pair = preset.pair

@@ -92,7 +92,9 @@ G(i) is the highest value of the bound, which is that of the floor or of a hill'
 to open the gap, and nothing else would differ. So it gains at most alpha more than the bound.
 
 **Modes.** The bound is for paths that may end anywhere. A mode with fewer end cells, or excluded pairs of
-letters, only leave fewer paths.
+letters, only leave fewer paths. So the bound holds in every mode. In modes that end in a corner, the gap that
+a path still needs to get there is not charged. It depends on the diagonal, and this bound is a number for
+each row and one for each column. Where words are placed, leaving their diagonals costs something in any mode.
 
 **Words that seem present.** Any set of disjoint absent and placed words gives a bound. So the search may take
 an absent word for present, and one with one occurrence for one with more, but never the other way round. It

@@ -1146,7 +1146,9 @@ def test_a_plan_says_what_pruning_is_expected_to_save(run, tmp_path, monkeypatch
     assert found["row block"] == "at most 1024 rows"
     assert "with --store-budget" not in found
     unrelated = planned("other")
-    assert unrelated["pruning"] == "none: the matrix is small, or its sequences share few unique words"
+    assert unrelated["pruning"] == (
+        "none: the matrix is small, or seeds find no alignment with which a run would be faster"
+    )
     assert "without pruning" not in unrelated["phase 1"]
 
 
