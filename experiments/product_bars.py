@@ -4,6 +4,7 @@
                                        [--pairs 1000] [--repeats 3] [--only strands top ...] [--out FILE]
 
 DIR holds NAME.fa.gz files. The genomes are the *Chlamydia* pair of `cuda_sweep.py`, cut to N letters each.
+`strands` also aligns a pair of which hardly any cell is computed, ENm001.
 `modes` also sweeps two made pairs of `--side` letters: random ones, and ones with 3 % differences. All calls
 of one comparison are made in this process, in turn, after one call of each that loads the kernels; seconds
 are medians. `modes` compares the seconds of phase 1. `many` compares `align_many` and `score_many` for pairs
@@ -43,9 +44,12 @@ LETTERS_OF_MANY = 1000
 
 ROOT = Path(__file__).resolve().parents[1]
 MITO = PAIRS["mito"]
+CHLAMYDIA = PAIRS["chlamydia"].query, PAIRS["chlamydia"].target
+SIMILAR = "ENm001_human", "ENm001_chimp"
 
 #: Seconds of one call.
 Timed = Callable[[], float]
+Genome = longalign.Sequence | Codes
 Row = dict[str, object]
 
 
@@ -78,18 +82,19 @@ def _parse() -> argparse.Namespace:
 
 def strands(options: argparse.Namespace) -> Iterator[Row]:
     """Both strands of the query, against one."""
-    pair = _genomes(options)
+    pairs = {"chlamydia": _genomes(options, *CHLAMYDIA), "enm001": _genomes(options, *SIMILAR)}
 
-    def align(strand: str) -> object:
+    def align(pair: tuple[Genome, Genome], strand: str) -> object:
         return longalign.align(*pair, strand=strand, backend=options.backend)
 
-    seconds = _medians({name: _wall(partial(align, name)) for name in ("plus", "both")}, options.repeats)
-    yield _against("plus", seconds, "chlamydia")
+    for name, pair in pairs.items():
+        calls = {strand: _wall(partial(align, pair, strand)) for strand in ("plus", "both")}
+        yield _against("plus", _medians(calls, options.repeats), name)
 
 
 def top(options: argparse.Namespace) -> Iterator[Row]:
     """The ten best alignments, against the best one."""
-    pair = _genomes(options)
+    pair = _genomes(options, *CHLAMYDIA)
 
     def align(count: int) -> object:
         return longalign.best_alignments(*pair, count, backend=options.backend)
@@ -104,7 +109,7 @@ def modes(options: argparse.Namespace) -> Iterator[Row]:
     pairs = {
         "random": _spelled(random_pair(options.side, rng)),
         "3 % differences": _spelled(diverged_pair(options.side, rng)),
-        "chlamydia": _genomes(options),
+        "chlamydia": _genomes(options, *CHLAMYDIA),
     }
 
     def phase_1(pair: tuple[object, object], mode: str) -> float:
@@ -171,14 +176,12 @@ MEASURES: dict[str, Callable[[argparse.Namespace], Iterator[Row]]] = {
 }  # fmt: skip
 
 
-def _genomes(options: argparse.Namespace) -> tuple[longalign.Sequence, longalign.Sequence]:
-    """The *Chlamydia* pair, cut to the limit."""
-    pair = PAIRS["chlamydia"]
-    whole = [longalign.read_sequence(genome(options.genomes, name)) for name in (pair.query, pair.target)]
+def _genomes(options: argparse.Namespace, *names: str) -> tuple[Genome, Genome]:
+    """Two genomes, cut to the limit."""
+    query, target = (longalign.read_sequence(genome(options.genomes, name)) for name in names)
     if options.limit is None:
-        return whole[0], whole[1]
-    query, target = (one.letters[: options.limit].copy() for one in whole)
-    return query, target
+        return query, target
+    return query.letters[: options.limit].copy(), target.letters[: options.limit].copy()
 
 
 def _spelled(pair: tuple[Codes, Codes]) -> tuple[str, str]:

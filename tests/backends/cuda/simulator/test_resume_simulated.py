@@ -8,7 +8,9 @@ from runs import Pair, SmallTiles, small_geometry, using
 from longalign.backends.cpu import CpuBackend
 from longalign.backends.cuda.backend import CudaBackend
 from longalign.events import Advanced, Event
+from longalign.model.pruning import KnownBound
 from longalign.run import pipeline
+from longalign.store import DirectoryStore
 
 PAIR = Pair("ACGTTACGGATCAGGCATTACGACGATTACAGG", "ACGTACGGATCCAGGATTACGTACGATACAGGCC")
 
@@ -17,8 +19,11 @@ class StopError(Exception):
     pass
 
 
+@pytest.mark.parametrize("is_pruned", [False, True])
 @pytest.mark.parametrize(("first", "after"), [("cpu", 2), ("cuda", 6)])
-def test_a_run_continues_where_another_back_end_stopped(tmp_path, monkeypatch, first, after):
+def test_a_run_continues_where_another_back_end_stopped(tmp_path, monkeypatch, first, after, is_pruned):
+    bound = KnownBound(int(PAIR.truth().score), 0.5)
+    monkeypatch.setattr(pipeline, "find_bound", lambda *_: bound if is_pruned else None)
     # Along a diagonal, phases 2 and 3 would leave nothing to the back ends.
     monkeypatch.setattr("longalign.phases.recompute.is_straight", lambda *_: False)
     monkeypatch.setattr("longalign.phases.stitch.straight_back", lambda *_: None)
@@ -39,4 +44,6 @@ def test_a_run_continues_where_another_back_end_stopped(tmp_path, monkeypatch, f
         outcome = pipeline.resume(tmp_path / "store", using(tiles[second]))
         PAIR.check(outcome)
         assert tiles[second].swept > 0
+        with DirectoryStore.open(tmp_path / "store") as finished:
+            assert (finished.manifest.pruned_with is not None) == is_pruned
         assert outcome.alignment.cigar == PAIR.run(using(SmallTiles((17, 17)))).alignment.cigar
