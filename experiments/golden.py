@@ -10,7 +10,8 @@ compared as bytes, N against N was a match, and its score may be higher than tha
 
 Each pair is aligned by a whole `longalign` process, so the wall time includes start-up and compilation. With
 `--prune both`, a pair is right if it has the same PAF file with and without pruning. Matrices of any size are
-then pruned, if seeds find a bound. The report keeps the SHA-256 of each PAF file, to compare back ends.
+then pruned, if seeds find a bound with which the back end is expected to be faster: `left_out` of a phase
+says how many cells were left out. The report keeps the SHA-256 of each PAF file, to compare back ends.
 """
 
 from __future__ import annotations

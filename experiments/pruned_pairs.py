@@ -5,10 +5,11 @@
 
 Targets are copies of the query with changes at a rate of 0 to 20 %, of which parts may be cut out, repeated,
 inverted, moved, masked by N or lengthened. Modes, scorings and strands take turns. Matrices of this size are
-usually not pruned: here they are, whenever seeds find a bound. Half of the matrices are cut into tiles of
-`TILE` letters a side. Of all matrices, half are pruned as large ones are: gains are computed again with
-anchors, and several places of the band are swept at once, below guessed rows. A difference is printed, with
-what repeats it, and the exit code is then 1.
+usually not pruned: here they are, if seeds find a bound with which the back end leaves out cells. Half of the
+matrices are cut into tiles of `TILE` letters a side. Half of those with tiles, and half of the others, are
+pruned as large ones are: gains are computed again with anchors, and where there are tiles, several places of
+the band are swept at once, below guessed rows. A difference is printed, with what repeats it, and the exit
+code is then 1.
 """
 
 from __future__ import annotations
@@ -162,7 +163,7 @@ def _pruned_as_large(backend: str, wanted: bool, counts: Counter[str]) -> Iterat
             patches.enter_context(patch.object(score, "difference", difference))
             patches.enter_context(patch.object(guessed_lines, "_LONGEST_REPEAT", DISTANCE))
             patches.enter_context(patch.object(Request, "is_narrow", True))
-            if backend == "cpu":
+            if _class_of(backend) is CpuBackend:
                 patches.enter_context(patch.object(CpuBackend, "parts", _parts))
         yield
 

@@ -33,10 +33,13 @@ from longalign.run.outcome import Outcome
 from longalign.run.request import Resources
 from longalign.run.spec import RunSpec
 from longalign.store import DirectoryStore
-from longalign.store.layout import OWN_NAMES, first_store, is_one_of_both
+from longalign.store.layout import OWN_NAMES, first_store, holds_both_strands, store_of_other_strand
 from longalign.store.manifest import Command, Manifest
 from longalign.store.pair_stores import is_pair_name
 from longalign.system.rationals import Number, spell
+
+#: How many letters of a sequence tell whether it may be a protein.
+_LETTERS_LOOKED_AT = 1 << 16
 
 
 def run_pair(
@@ -84,9 +87,8 @@ def spec_of(
 def resume_pair(options: Namespace) -> int:
     """Continue the run of one pair."""
     store = Path(options.store)
-    if is_one_of_both(store):  # its outputs are those of the run over both strands
-        raise UsageError(f"{store}: the store of one strand of a run over both: resume {store.parent}")
     manifest = DirectoryStore.attach(first_store(store)).manifest
+    _refuse_one_of_both(store, manifest)
     if options.format is not None and manifest.command == "score":
         raise UsageError(f"{store}: a run for the score alone writes no alignment: leave --format out")
     output = manifest.output if options.output is None else options.output
@@ -101,6 +103,19 @@ def resume_pair(options: Namespace) -> int:
         outcome = pipeline.resume(store, using, emit)
     write_outcome(outcome, output, summary, options)
     return 0
+
+
+def _refuse_one_of_both(store: Path, manifest: Manifest) -> None:
+    """Raise UsageError if a store notes the same files as that of the other strand, of a run over both.
+
+    A run over one strand would overwrite the result of both in these files.
+    """
+    if holds_both_strands(store) or (other := store_of_other_strand(store)) is None:
+        return
+    noted = DirectoryStore.attach(other).manifest
+    shared = {manifest.output, manifest.summary} & {noted.output, noted.summary}
+    if shared - {STDOUT, None}:
+        raise UsageError(f"{store}: the store of one strand of a run over both: resume {other.parent}")
 
 
 def _noted_format(manifest: Manifest, store: Path) -> str | None:
@@ -242,26 +257,28 @@ def _reason_for_nothing(spec: RunSpec) -> str:
         return ", because no letter pair has one: --mode global aligns by costs alone"
     for sequence in (spec.query, spec.target):
         if spec.scoring.softmask and _is_masked(sequence):
-            return f", because --softmask masks all letters of {sequence.name}"
+            return f", because all letters of {sequence.name} are masked or ambiguous"
     return ""
 
 
 def _is_masked(sequence: Sequence) -> bool:
-    """Whether all letters are N or X, as lower-case letters are read with `softmask`."""
-    return bool(np.isin(sequence.letters, np.frombuffer(b"NX", np.uint8)).all())
+    """Whether there are letters and all are N or X, as lower-case letters are read with `softmask`."""
+    masked = np.isin(sequence.letters, np.frombuffer(b"NX", np.uint8))
+    return len(masked) > 0 and bool(masked.all())
 
 
 def _advice(spec: RunSpec) -> str:
-    """What may make the result meaningless."""
+    """A hint where the letters do not seem to be what the scoring is for."""
     if spec.scoring.matrix is None and any(map(_may_be_protein, (spec.query, spec.target))):
-        return "; if these are proteins, give --matrix BLOSUM62 --gap-open 10 --gap-extend 1"
+        return "; if the sequences are proteins, give --matrix BLOSUM62 --gap-open 10 --gap-extend 1"
     return ""
 
 
 def _may_be_protein(sequence: Sequence) -> bool:
-    """Whether most letters are neither bases nor N, which is rare in nucleotide sequences."""
-    usual = int(np.isin(sequence.letters, np.frombuffer(b"ACGTUN", np.uint8)).sum())
-    return 2 * usual < sequence.length
+    """Whether most of the first letters are neither bases nor N, which is rare in nucleotide sequences."""
+    first = sequence.letters[:_LETTERS_LOOKED_AT]
+    usual = int(np.isin(first, np.frombuffer(b"ACGTUN", np.uint8)).sum())
+    return 2 * usual < len(first)
 
 
 def _on_strand(outcome: Outcome) -> str:

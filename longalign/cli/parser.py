@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 _SEQUENCE_HELP = (
     "FILE (FASTA: plain, gzip, bgzip, or - for stdin; or 2bit), FILE:NAME or FILE:NAME:START-END, which is "
     "0-based and half-open; with commas between thousands, as 1,001-2,000, 1-based, ends included. Without "
-    "END, it is that of the record"
+    "END, as 1000- or 1,001-, the region extends to the end of the record"
 )
 _MODE_HELP = (
     "local (the default; Smith-Waterman): any part of the query with any part of the target; global: both "
@@ -48,7 +48,8 @@ is ignored.
 
 Coordinates are 0-based and half-open, on the forward strand: FILE:chr1:1000-2000 are the letters that
 samtools and genome browsers call chr1:1,001-2,000. That notation is understood as well, but only by its
-commas: without any, as in FILE:chr1:1-500, the first number counts the letters before the region.
+commas: without any, as in FILE:chr1:1-500 or FILE:chr1:500-, the first number counts the letters before the
+region.
 
 Exit codes: 0 done, 1 input or store, 2 usage, 3 back end or internal, 130 interrupted (Ctrl-C), 143 ended by
 SIGTERM.

@@ -13,7 +13,7 @@ _PLAIN = r"\d{1,18}"
 _GROUPED = r"\d{1,3}(?:,\d{3}){1,5}"  # with commas between thousands, as samtools and genome browsers have it
 _NUMBER = f"(?:{_GROUPED}|{_PLAIN})"
 _REGION = re.compile(
-    rf"(?:(?P<name>.+):)?(?:(?P<start>{_NUMBER})-(?P<end>{_NUMBER})?|(?P<only_start>{_GROUPED}))",
+    rf"(?:(?P<name>.+):)?(?P<region>(?P<start>{_NUMBER})-(?P<end>{_NUMBER})?|(?P<only_start>{_GROUPED}))",
     re.ASCII | re.DOTALL,
 )
 _NAMES_SHOWN = 5
@@ -69,16 +69,15 @@ def readings(selector: str | None) -> list[Choice]:
 
     A region `start-end` is 0-based and half-open. If one of its numbers has commas between thousands, as in
     `1,001-2,000`, it is 1-based and includes both ends: the notation of samtools and genome browsers. Without
-    an end, as in `1000-` and `1,001-`, or `1,001` as samtools has it, it extends to the end of the record.
+    an end, as in `1000-`, `1,001-` or samtools' `1,001`, it extends to the end of the record.
     """
     if selector is None:
         return [Choice()]
     choices = [Choice(selector)]
     if match := _REGION.fullmatch(selector):
-        first, last = match["start"] or match["only_start"], match["end"]
-        region = f"{first}-{last or ''}"
-        start, end = _number(first), None if last is None else _number(last)
-        choices.append(Choice(match["name"], start - ("," in region), end, region))
+        region, last = match["region"], match["end"]
+        start = _number(match["start"] or match["only_start"]) - ("," in region)
+        choices.append(Choice(match["name"], start, None if last is None else _number(last), region))
     return choices
 
 

@@ -59,7 +59,7 @@ from longalign.model.karlin_altschul import NOT_THE_BEST, Significance, signific
 from longalign.model.mode import Mode, ModeName, as_mode
 from longalign.model.scoring import Scoring
 from longalign.model.sequence import Sequence
-from longalign.model.statistics import statistics
+from longalign.model.statistics import Statistics, statistics
 from longalign.model.strand import Strand
 from longalign.system.rationals import Number, is_decimal, spell
 
@@ -106,7 +106,7 @@ def summarize(
         "end": None if end is None else _end(query, target, *end),
         "alignment": None if aligned is None else _alignment(aligned),
         "next_best": [*map(_next_best, next_best)],
-        "statistics": None if aligned is None else _statistics(aligned),
+        "statistics": None if aligned is None else _statistics(statistics(aligned)),
         "significance": None if end is None else _significance(significant),
         "backend": dict(backend),
         "phases": [{**asdict(phase), "gcups": phase.gcups} for phase in phases],
@@ -180,13 +180,13 @@ def _next_best(alignment: Alignment) -> dict[str, object]:
     return {
         "score": _number(alignment.score),
         **_alignment(alignment),
-        "statistics": _statistics(alignment),
-        "significance": _significance(statistics(alignment).significance),
+        "statistics": _statistics(found := statistics(alignment)),
+        "significance": _significance(found.significance),
     }
 
 
-def _statistics(alignment: Alignment) -> dict[str, object]:
-    fields = asdict(statistics(alignment))
+def _statistics(found: Statistics) -> dict[str, object]:
+    fields = asdict(found)
     del fields["significance"]
     return fields
 

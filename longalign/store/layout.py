@@ -61,10 +61,16 @@ def holds_both_strands(path: Path) -> bool:
     return is_store(plus) and os.path.isdir(minus) and not is_store(path)  # noqa: PTH112 - is_dir raises EACCES
 
 
-def is_one_of_both(path: Path) -> bool:
-    """Whether a directory is the store of one strand of a run over both."""
-    path = path.absolute()
-    return path.name in STRANDS_OF["both"] and holds_both_strands(path.parent)
+def store_of_other_strand(path: Path) -> Path | None:
+    """The store beside the one at `path`, if the names of the two are those of a run over both strands."""
+    try:
+        path = Path(os.path.realpath(path))
+    except OSError:  # the working directory is gone
+        return None
+    if path.name not in STRANDS_OF["both"]:
+        return None
+    [other] = (path.with_name(strand) for strand in STRANDS_OF["both"] if strand != path.name)
+    return other if is_store(other) else None
 
 
 def is_store(path: Path) -> bool:

@@ -207,17 +207,28 @@ def test_a_killed_run_over_both_strands_goes_on(
     assert sum(event["event"] == "tile_finished" for event in events) == TILES - there
 
 
-@pytest.mark.parametrize("strand", ["plus", "minus"])
-def test_the_store_of_one_strand_is_not_resumed_alone(run, strand: str) -> None:
+@pytest.mark.parametrize("store", ["s/plus", "s/minus", "link"])
+def test_the_store_of_one_strand_is_not_resumed_alone(run, store: str) -> None:
     """It would put the alignment of this strand into the output file of both."""
     Path("q.fa").write_text(f">q\n{reverse_complement(QUERY)}\n")
     options = "--strand", "both", "--backend", "cpu", "-q", "--store", "s", "-o", "x.paf"
     assert run("align", "q.fa", "t.fa", *options)[0] == 0
     written = Path("x.paf").read_bytes()
-    code, out, err = run("resume", f"s/{strand}", "--backend", "cpu", "-q")
+    Path("link").symlink_to("s/plus")
+    code, out, err = run("resume", store, "--backend", "cpu", "-q")
     assert (code, out) == (2, "")
-    assert f"s/{strand}: the store of one strand of a run over both: resume s\n" in err
+    assert f"{store}: the store of one strand of a run over both: resume {Path('s').resolve()}\n" in err
     assert Path("x.paf").read_bytes() == written
+
+
+def test_two_runs_whose_stores_have_the_names_of_strands_are_resumed_alone(run) -> None:
+    Path("q.fa").write_text(f">q\n{QUERY}\n")
+    for strand in ("plus", "minus"):
+        options = "--strand", strand, "--store", f"s/{strand}", "-o", f"{strand}.paf"
+        assert run("align", "q.fa", "t.fa", *options, "--backend", "cpu", "-q")[0] == 0
+    written = Path("plus.paf").read_bytes()
+    assert run("resume", "s/plus", "--backend", "cpu", "-q")[0] == 0
+    assert Path("plus.paf").read_bytes() == written
 
 
 # --- many pairs, and matrices of nucleotides

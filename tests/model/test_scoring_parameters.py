@@ -93,7 +93,7 @@ def test_what_excludes_each_other_is_refused(arguments: dict[str, object], messa
     ],
 )
 def test_presets_are_what_their_programs_use(name: str, scoring: Scoring) -> None:
-    assert Scoring(preset=name) == scoring
+    assert Scoring(preset=name) == scoring == Scoring(preset=name.upper())
 
 
 def test_every_preset_is_tested_and_has_a_source() -> None:

@@ -256,11 +256,11 @@ def test_a_run_that_finds_nothing_says_what_may_be_wrong(tmp_path: Path, run: Ru
         (tmp_path / f"{name}.fa").write_text(f">{name}\n{letters}\n")
     path = {name: str(tmp_path / f"{name}.fa") for name in letters_of}
     _, _, err = run("align", path["p"], path["e"], "--backend", "cpu")
-    assert "if these are proteins, give --matrix BLOSUM62" in err
+    assert "if the sequences are proteins, give --matrix BLOSUM62" in err
     _, _, err = run("align", path["d"], path["d"], "--preset", "edit", "--backend", "cpu")
     assert "no letter pair has one: --mode global aligns by costs alone" in err
     _, _, err = run("align", path["d"], path["m"], "--softmask", "--backend", "cpu")
-    assert "no alignment has a positive score, because --softmask masks all letters of m" in err
+    assert "no alignment has a positive score, because all letters of m are masked or ambiguous" in err
 
 
 @pytest.mark.parametrize("mode", ["local", "global"])
@@ -273,4 +273,4 @@ def test_a_protein_of_letters_that_nucleotides_have_as_well_is_noticed(
         path = str(tmp_path / f"{name}.fa")
         code, _, err = run("align", path, path, "--mode", mode, "--backend", "cpu")
         assert code == 0
-        assert ("; if these are proteins, give --matrix BLOSUM62" in err) == is_advised
+        assert ("; if the sequences are proteins, give --matrix BLOSUM62" in err) == is_advised
