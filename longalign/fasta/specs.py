@@ -28,9 +28,10 @@ def read_sequence(spec: str | os.PathLike[str], alphabet: Alphabet = DNA) -> Seq
 
     `spec` is `FILE`, `FILE:NAME`, `FILE:NAME:START-END` or `FILE:START-END`, and "-" as FILE is stdin.
     START and END are 0-based and half-open, as everywhere in longalign. With commas between thousands, as
-    in `FILE:chr1:1,001-2,000`, they are 1-based and both included, as in samtools: 1000-2000 is the same. The
-    longest part before a ':' that is an existing file is the FILE. Without a NAME the file must hold
-    exactly one record. A record, or a region, may have no letters.
+    in `FILE:chr1:1,001-2,000`, they are 1-based and both included, as in samtools: 1000-2000 is the same. END
+    may be left out: the region then extends to the end of the record. The longest part before a ':' that is
+    an existing file is the FILE. Without a NAME the file must hold exactly one record. A record, or a region
+    without commas, may have no letters.
 
     `alphabet` is DNA (IUPAC codes) or, for a scoring with a substitution matrix, `scoring.alphabet`.
 
