@@ -219,6 +219,11 @@ def test_the_store_of_one_strand_is_not_resumed_alone(run, store: str) -> None:
     assert (code, out) == (2, "")
     assert f"{store}: the store of one strand of a run over both: resume {Path('s').resolve()}\n" in err
     assert Path("x.paf").read_bytes() == written
+    strand = "minus" if "minus" in store else "plus"
+    options = "--strand", strand, "--store", store, "-o", "y.paf", "--backend", "cpu", "-q"
+    assert run("align", "q.fa", "t.fa", *options)[0] == 2
+    assert run("resume", "s", "--backend", "cpu", "-q")[0] == 0
+    assert Path("x.paf").read_bytes() == written
 
 
 def test_two_runs_whose_stores_have_the_names_of_strands_are_resumed_alone(run) -> None:
