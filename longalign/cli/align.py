@@ -108,10 +108,10 @@ def resume_pair(options: Namespace) -> int:
 
 
 def _refuse_one_of_both(store: Path) -> None:
-    """Raise UsageError if there is a store that notes the same files as that of the other strand, of a run
-    over both.
+    """Raise UsageError for the store of one strand of a run over both.
 
-    A run over one strand would overwrite the result of both in these files, or note others.
+    Both stores of such a run note the same output files. A run over one strand would overwrite them with the
+    result of that strand, or note others.
     """
     if not is_store(store) or (other := store_of_other_strand(store)) is None:
         return
@@ -266,8 +266,8 @@ def _reason_for_nothing(spec: RunSpec) -> str:
 
 def _is_masked(sequence: Sequence) -> bool:
     """Whether there are letters and all are N or X, as lower-case letters are read with `softmask`."""
-    masked = np.isin(sequence.letters, np.frombuffer(b"NX", np.uint8))
-    return len(masked) > 0 and bool(masked.all())
+    letters = sequence.letters
+    return len(letters) > 0 and bool(((letters == ord("N")) | (letters == ord("X"))).all())
 
 
 def _advice(spec: RunSpec) -> str:

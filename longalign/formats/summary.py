@@ -177,10 +177,11 @@ def _alignment(alignment: Alignment) -> dict[str, object]:
 
 
 def _next_best(alignment: Alignment) -> dict[str, object]:
+    found = statistics(alignment)
     return {
         "score": _number(alignment.score),
         **_alignment(alignment),
-        "statistics": _statistics(found := statistics(alignment)),
+        "statistics": _statistics(found),
         "significance": _significance(found.significance),
     }
 

@@ -555,16 +555,6 @@ def test_kill_9_loses_at_most_the_tiles_being_swept(tmp_path, whole):
     raise AssertionError(f"only {kills} of the runs were killed")
 
 
-@pytest.mark.slow
-def test_a_pruned_run_that_is_killed_again_and_again_loses_at_most_the_tiles_being_swept(tmp_path, whole):
-    line, _ = whole
-    for number, moment in enumerate(MOMENTS):
-        store = tmp_path / str(number)
-        kill_pruned_run(store, moment)
-        kill_pruned_run(store, "event")
-        check_that_a_pruned_run_goes_on(store, line)
-
-
 #: What the events of a pruned run have in them when a phase begins, or a tile is finished.
 MOMENTS = ['"name": "seed"', '"name": "score"', "tile_finished", '"name": "stitch"', '"name": "recompute"']
 
@@ -592,6 +582,16 @@ def check_that_a_pruned_run_goes_on(store: Path, line: str, backend: str = "cpu"
     assert sum(event["event"] == "tile_finished" for event in events) == needed - there
     assert needed < MITOCHONDRIA_TILES
     assert not [event for event in events if event["event"] == "notice"]
+
+
+@pytest.mark.slow
+def test_a_pruned_run_that_is_killed_again_and_again_loses_at_most_the_tiles_being_swept(tmp_path, whole):
+    line, _ = whole
+    for number, moment in enumerate(MOMENTS):
+        store = tmp_path / str(number)
+        kill_pruned_run(store, moment)
+        kill_pruned_run(store, "event")
+        check_that_a_pruned_run_goes_on(store, line)
 
 
 @pytest.mark.gpu
